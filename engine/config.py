@@ -1,0 +1,241 @@
+"""What can be set, once: frozen dataclasses that check themselves.
+
+The same fields feed the command line (``--set encoder.dim=128``), its help, a run's manifest and the app's form: each field carries a
+sentence of help and, where it has them, its choices or limits.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Union
+
+from engine.errors import ConfigError
+
+Variant = Literal["basic"]
+VARIANTS: tuple[str, ...] = typing.get_args(Variant)
+
+
+def option(default: Any, help: str, *, low: float | None = None, high: float | None = None) -> Any:
+    """A dataclass field with help and inclusive limits."""
+    return field(default=default, metadata={"help": help, "low": low, "high": high})
+
+
+@dataclass(frozen=True)
+class Section:
+    """Base of the config sections: checks types, choices and limits when an instance is made."""
+
+    name: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        hints = typing.get_type_hints(type(self))
+        for spec in dataclasses.fields(self):
+            check_value(f"{self.name}.{spec.name}", getattr(self, spec.name), hints[spec.name], spec.metadata)
+
+
+@dataclass(frozen=True)
+class DataConfig(Section):
+    """How the data set is read and its links are divided."""
+
+    name: ClassVar[str] = "data"
+    format: str = option("auto", "reader to use; 'auto' looks at the files")
+    fold: str = option("1", "which fold of an OpenEA data set (721_5fold/N)")
+    train_ratio: float | None = option(
+        None, "share of all links to train on, drawn with the seed; default: the given split, or 0.3 where there is none", low=0.0, high=1.0
+    )
+    valid_ratio: float = option(0.0, "share of the training links to hold out for validation where the data gives none", low=0.0, high=0.9)
+    use_valid_links: Literal["hold-out", "train"] = option("hold-out", "what to do with given validation links")
+    name_attribute: str | None = option(None, "attribute that holds the entities' names; default: looked for")
+
+
+@dataclass(frozen=True)
+class EncoderConfig(Section):
+    """Dual-AMN's encoder (paper section 4). The defaults reproduce the paper's figures; see benchmarks/RESULTS.md."""
+
+    name: ClassVar[str] = "encoder"
+    dim: int = option(100, "width d of entity and relation features", low=1, high=4096)
+    layers: int = option(2, "number l of relational attention layers", low=0, high=8)
+    proxies: int = option(64, "number n of proxy vectors", low=1, high=65536)
+    message_unit: Literal["triple", "edge"] = option(
+        "triple", "triple: one attention weight per triple (paper); edge: parallel triples averaged into one (authors' code)"
+    )
+    channels: Literal["both", "entity", "relation"] = option("both", "which input channels to run (authors' code: both)")
+    relation_input: Literal["opposite", "same"] = option(
+        "opposite", "which direction of a relation feeds the relation channel, compared with the one that attention uses (authors' code: opposite)"
+    )
+    initializer: Literal["uniform", "he"] = option("uniform", "features start from uniform(-0.05, 0.05) (authors' code) or He normal (paper)")
+    relational_attention: bool = option(True, "off: all incident triples weigh the same (ablation)")
+    relational_projection: bool = option(True, "off: neighbours are not reflected by the relation (ablation)")
+    multi_hop: bool = option(True, "off: only the last layer is used (ablation)")
+    proxy_matching: bool = option(True, "off: no proxies and no gate (ablation)")
+    dropout: float = option(0.3, "dropout on the concatenated output while training", low=0.0, high=0.95)
+
+
+@dataclass(frozen=True)
+class LossConfig(Section):
+    """What is minimised (paper section 5)."""
+
+    name: ClassVar[str] = "loss"
+    kind: Literal["nhsm", "truncated", "softmax", "triplet"] = option(
+        "nhsm", "nhsm: normalised hard sample mining; the others are the paper's comparisons"
+    )
+    candidates: Literal["both", "other"] = option("both", "negatives from both graphs (authors' code) or only the other one (paper's formula)")
+    margin: float = option(1.0, "gamma", low=0.0, high=1000.0)
+    scale: float = option(30.0, "lambda: standard deviations that the normalised loss is stretched to", low=0.0, high=1000.0)
+    shift: float = option(10.0, "tau: new mean of the normalised loss (no influence on the gradient)", low=-1000.0, high=1000.0)
+    hardest: int = option(10, "truncated: number of nearest negatives", low=1, high=100000)
+    tail_mass: float = option(
+        1e-4, "nhsm on a CPU: softmax mass a row may leave out of the backward pass; 0 computes every candidate", low=0.0, high=0.5
+    )
+
+
+@dataclass(frozen=True)
+class TrainingConfig(Section):
+    """The loop."""
+
+    name: ClassVar[str] = "training"
+    epochs: int | None = option(None, "passes over the seed links; default: by the number of seed links (docs/architecture.md)", low=1, high=100000)
+    batch_size: int = option(1024, "seed pairs a step", low=1, high=1000000)
+    learning_rate: float = option(0.005, "RMSprop's step", low=1e-9, high=10.0)
+    validate_every: int = option(5, "epochs between validations, where there are validation links", low=1, high=100000)
+    patience: int | None = option(None, "stop after so many validations without a better MRR; default: never", low=1, high=100000)
+    checkpoint_seconds: float = option(30.0, "least time between two checkpoints; 0 writes one each epoch", low=0.0, high=86400.0)
+    device: Literal["auto", "cpu", "cuda"] = option("auto", "where to train")
+    threads: int | None = option(None, "CPU threads; default: all cores", low=1, high=1024)
+
+
+@dataclass(frozen=True)
+class SearchConfig(Section):
+    """How counterparts are looked for."""
+
+    name: ClassVar[str] = "search"
+    csls_k: int = option(10, "neighbours in CSLS's hubness terms", low=1, high=10000)
+    index: Literal["exact", "faiss"] = option("exact", "exact chunked search, or a faiss index (approximate on large graphs)")
+    top: int = option(10, "matches kept for each entity", low=1, high=1000)
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """All of a run's settings. ``seed`` draws the split, the initial weights, the batches and the dropout."""
+
+    variant: Variant = "basic"
+    seed: int = 0
+    data: DataConfig = field(default_factory=DataConfig)
+    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    loss: LossConfig = field(default_factory=LossConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    search: SearchConfig = field(default_factory=SearchConfig)
+
+    def __post_init__(self) -> None:
+        check_value("variant", self.variant, Variant, {})
+        check_value("seed", self.seed, int, {"low": 0, "high": 2**31 - 1})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as they stand in a manifest."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> RunConfig:
+        """The inverse of :meth:`to_dict`.
+
+        Raises:
+            ConfigError: an unknown name or a value that cannot be used.
+        """
+        settings = {f"{section}.{key}": value for section in SECTIONS for key, value in dict(values.get(section, {})).items()}
+        unknown = set(values) - set(SECTIONS) - {"variant", "seed"}
+        if unknown:
+            raise ConfigError(f"unknown setting '{sorted(unknown)[0]}'; known are variant, seed and the sections {', '.join(SECTIONS)}.")
+        config = cls(variant=values.get("variant", "basic"), seed=values.get("seed", 0))
+        return config.with_values(settings)
+
+    def with_values(self, settings: Mapping[str, Any]) -> RunConfig:
+        """A copy with ``section.option`` names set to typed values.
+
+        Raises:
+            ConfigError: an unknown name or a value that cannot be used.
+        """
+        changed: dict[str, dict[str, Any]] = {}
+        for key, value in settings.items():
+            section, name = split_key(key)
+            changed.setdefault(section, {})[name] = value
+        return dataclasses.replace(self, **{name: dataclasses.replace(getattr(self, name), **part) for name, part in changed.items()})
+
+    def with_assignments(self, assignments: Iterable[str]) -> RunConfig:
+        """A copy with ``section.option=value`` texts applied, as ``--set`` takes them.
+
+        Raises:
+            ConfigError: not of this form, an unknown name, or a value that cannot be used.
+        """
+        settings: dict[str, Any] = {}
+        for text in assignments:
+            key, found, value = text.partition("=")
+            if not found:
+                raise ConfigError(f"--set expects section.option=value, for example encoder.dim=128; got '{text}'.")
+            section, name = split_key(key.strip())
+            settings[f"{section}.{name}"] = parse_value(key.strip(), value.strip(), typing.get_type_hints(SECTIONS[section])[name])
+        return self.with_values(settings)
+
+
+SECTIONS: dict[str, type[Section]] = {part.name: part for part in (DataConfig, EncoderConfig, LossConfig, TrainingConfig, SearchConfig)}
+
+
+def split_key(key: str) -> tuple[str, str]:
+    """'encoder.dim' -> ('encoder', 'dim'), checked against the known options."""
+    section, _, name = key.partition(".")
+    if section not in SECTIONS or name not in {spec.name for spec in dataclasses.fields(SECTIONS[section])}:
+        raise ConfigError(f"unknown option '{key}'; 'python -m engine options' lists them all.")
+    return section, name
+
+
+def alternatives(hint: Any) -> tuple[Any, ...]:
+    """The members of a union, or the type itself."""
+    return typing.get_args(hint) if typing.get_origin(hint) in (Union, types.UnionType) else (hint,)
+
+
+def choices(hint: Any) -> tuple[Any, ...]:
+    """The values that a Literal allows; () for other types."""
+    return typing.get_args(hint) if typing.get_origin(hint) is Literal else ()
+
+
+def check_value(key: str, value: Any, hint: Any, metadata: Mapping[str, Any]) -> None:
+    """Raise ConfigError unless the value has the type, is among the choices and lies within the limits."""
+    kinds = alternatives(hint)
+    if value is None and type(None) in kinds:
+        return
+    kind = next(one for one in kinds if one is not type(None))
+    if allowed := choices(kind):
+        if value not in allowed:
+            raise ConfigError(f"{key} must be one of {', '.join(map(str, allowed))}; got '{value}'.")
+        return
+    accepted: tuple[type, ...] = (int, float) if kind is float else (kind,)
+    if not isinstance(value, accepted) or (kind is not bool and isinstance(value, bool)):
+        raise ConfigError(f"{key} must be {describe(kind)}; got '{value}'.")
+    low, high = metadata.get("low"), metadata.get("high")
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if value != value or (low is not None and value < low) or (high is not None and value > high):
+            raise ConfigError(f"{key} must lie between {low:g} and {high:g}; got {value}.")
+
+
+def parse_value(key: str, text: str, hint: Any) -> Any:
+    """A value of the hinted type from its text; 'default' or 'none' gives None where that is allowed."""
+    kinds = alternatives(hint)
+    if type(None) in kinds and text.lower() in ("none", "default", ""):
+        return None
+    kind = next(one for one in kinds if one is not type(None))
+    if kind is bool:
+        if text.lower() in ("true", "yes", "on", "1", "false", "no", "off", "0"):
+            return text.lower() in ("true", "yes", "on", "1")
+        raise ConfigError(f"{key} must be yes or no; got '{text}'.")
+    if choices(kind) or kind is str:
+        return text
+    try:
+        return kind(text)
+    except ValueError:
+        raise ConfigError(f"{key} must be {describe(kind)}; got '{text}'.") from None
+
+
+def describe(kind: type) -> str:
+    return {int: "a whole number", float: "a number", bool: "yes or no", str: "a text"}.get(kind, kind.__name__)

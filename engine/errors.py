@@ -1,0 +1,58 @@
+"""One tree of errors for everything that a user can cause or must know of.
+
+Each message is one clear sentence: what is wrong, where (file and line), what was expected, what to do next. The command line prints it and
+exits with code 2; the app shows it in its place. Anything else that is raised is a defect of ours.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class EngineError(Exception):
+    """Base of all errors that are meant for the user's eyes."""
+
+
+class ConfigError(EngineError):
+    """An option has a value that cannot be used."""
+
+
+class DataError(EngineError):
+    """An input file or folder cannot be read as what it should be.
+
+    The message starts with the place (``file:line: ``) where there is one.
+    """
+
+    def __init__(self, message: str, *, path: Path | str | None = None, line: int | None = None) -> None:
+        self.path = None if path is None else Path(path)
+        self.line = line
+        place = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
+        super().__init__(f"{place}{message}")
+
+
+class EntityError(EngineError):
+    """An entity that was asked for is unknown, or the words fit several."""
+
+    def __init__(self, message: str, *, candidates: tuple[str, ...] = ()) -> None:
+        self.candidates = candidates
+        super().__init__(message)
+
+
+class RunError(EngineError):
+    """A run cannot be found, opened or written."""
+
+
+class RunNotFoundError(RunError):
+    """No run has this id."""
+
+
+class RunDamagedError(RunError):
+    """A run folder is incomplete, changed or unreadable."""
+
+
+class RunVersionError(RunError):
+    """A run folder was written by a newer version of the engine."""
+
+
+class TrainingError(EngineError):
+    """Training cannot start or go on (no seed links, a value that is not finite, no memory)."""
