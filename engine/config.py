@@ -214,9 +214,9 @@ def check_value(key: str, value: Any, hint: Any, metadata: Mapping[str, Any]) ->
     if not isinstance(value, accepted) or (kind is not bool and isinstance(value, bool)):
         raise ConfigError(f"{key} must be {describe(kind)}; got '{value}'.")
     low, high = metadata.get("low"), metadata.get("high")
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        if value != value or (low is not None and value < low) or (high is not None and value > high):
-            raise ConfigError(f"{key} must lie between {low:g} and {high:g}; got {value}.")
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if is_number and (value != value or (low is not None and value < low) or (high is not None and value > high)):
+        raise ConfigError(f"{key} must lie between {low:g} and {high:g}; got {value}.")
 
 
 def parse_value(key: str, text: str, hint: Any) -> Any:
