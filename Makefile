@@ -1,0 +1,72 @@
+# Needs Python 3.11 or newer and make; everything else goes into .venv.
+
+SHELL := /bin/sh
+PORT ?= 8501
+MODELS ?= $(or $(DUAL_AMN_MODELS),models)
+SAMPLE ?= sample_data/world
+ARGS ?=
+
+# No requirements marker can detect a GPU, and faiss-cpu and faiss-gpu share a folder, so the choice is made here.
+GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && echo -gpu)
+REQUIREMENTS := requirements$(GPU).txt
+OTHER := $(if $(GPU),,-gpu)
+STAMP := .venv/.requirements$(GPU).stamp
+DEV_STAMP := .venv/.requirements$(GPU)-dev.stamp
+PY := .venv/bin/python
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help install app test check bench clean
+
+help: ## show this list
+	@echo "Dual-AMN Explorer. Targets:"
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
+
+install: $(STAMP) ## install the engine and the app into .venv
+
+app: $(STAMP) ## open the app on http://localhost:8501 (PORT=...); the first time, train on the sample data
+	@if [ -z "$$(find "$(MODELS)" -mindepth 3 -maxdepth 3 -name manifest.json 2>/dev/null | head -n 1)" ]; then \
+		echo "No run in $(MODELS)/ yet: training the basic variant on $(SAMPLE) (about two minutes)."; \
+		$(PY) -m engine train "$(SAMPLE)" --variant basic --models "$(MODELS)"; \
+	fi
+	@DUAL_AMN_MODELS="$(MODELS)" exec $(PY) -m streamlit run app/main.py --server.port "$(PORT)"
+
+test: $(DEV_STAMP) ## run the tests (ARGS="-k name" for some of them)
+	$(PY) -m pytest $(ARGS)
+
+check: $(DEV_STAMP) ## lint, formatting and types
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+bench: $(DEV_STAMP) ## measure speed, memory and scale; see benchmarks/RESULTS.md
+	$(PY) -m benchmarks $(ARGS)
+
+clean: ## remove .venv and caches; never touches models
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .numba_cache
+
+.venv/bin/python:
+	@for python in "$$PYTHON" python3 python3.14 python3.13 python3.12 python3.11 python; do \
+		[ -n "$$python" ] || continue; \
+		"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 || continue; \
+		echo "Making .venv with $$("$$python" --version)."; \
+		"$$python" -m venv --clear .venv && exit 0; \
+		rm -rf .venv; \
+		echo "$$python cannot make a virtual environment; on Debian and Ubuntu install its venv package (python3-venv)." >&2; \
+		exit 1; \
+	done; \
+	echo "Python 3.11 or newer is needed and was not found; install it, or name it: make PYTHON=/path/to/python install" >&2; \
+	exit 1
+
+# A .venv made for the other kind of machine is made anew: its faiss would be mixed with ours.
+$(STAMP): $(REQUIREMENTS) requirements-common.txt
+	@if [ -e .venv/.requirements$(OTHER).stamp ] || ! $(PY) -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then rm -rf .venv; fi
+	@$(MAKE) -s --no-print-directory .venv/bin/python
+	@echo "Installing $(REQUIREMENTS) into .venv; the first time this takes some minutes."
+	@$(PIP) -r $(REQUIREMENTS)
+	@touch $@
+
+$(DEV_STAMP): $(STAMP) requirements-dev.txt
+	@echo "Installing requirements-dev.txt into .venv."
+	@$(PIP) -r $(REQUIREMENTS) -r requirements-dev.txt
+	@touch $@

@@ -1,0 +1,235 @@
+"""What must hold of the repository as a whole: who imports whom, pins, links, the commands that the documents name."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from streamlit import config as streamlit_config
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# From the bottom up. A module imports from the layers beneath its own, from its own package, and from nothing else of the engine.
+LAYERS: tuple[frozenset[str], ...] = (
+    frozenset({"errors"}),
+    frozenset({"config"}),
+    frozenset({"datasets"}),
+    frozenset({"encoders", "losses", "search"}),
+    frozenset({"training", "evaluation"}),
+    frozenset({"run_store"}),
+    frozenset({"matching", "paper", "pipeline"}),
+    frozenset({"neighbourhood"}),
+    frozenset({"cli"}),
+    frozenset({"__main__"}),
+)
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+LONGEST_FUNCTION = 70
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("models/*.md"), *ROOT.glob("benchmarks/*.md")])
+
+
+def python_files(*folders: str) -> list[Path]:
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def imported_modules(path: Path) -> Iterator[str]:
+    """Absolute names of everything that a file imports, at any depth; ``from a import b`` gives ``a.b`` as well as ``a``."""
+    package = list(path.relative_to(ROOT).parent.parts)
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parts = package[: len(package) - node.level + 1] if node.level else []
+            base = ".".join([*parts, node.module or ""]).strip(".")
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def engine_part(module: str) -> str | None:
+    """'engine.search.csls' -> 'search'; None for other packages and for names that are not modules of the engine."""
+    parts = module.split(".")
+    if parts[0] != "engine" or len(parts) < 2:
+        return None
+    home = ROOT / "engine" / parts[1]
+    return parts[1] if home.is_dir() or home.with_suffix(".py").exists() else None
+
+
+def own_part(path: Path) -> str:
+    return path.relative_to(ROOT / "engine").parts[0].removesuffix(".py")
+
+
+def tracked_files() -> list[Path]:
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
+    if listing.returncode:
+        pytest.skip("not a git checkout")
+    return [path for name in listing.stdout.decode().split("\0") if name and (path := ROOT / name).is_file()]
+
+
+def test_every_engine_module_has_a_layer() -> None:
+    modules = {own_part(path) for path in python_files("engine")} - {"__init__"}
+    assert modules <= set(LEVEL), f"add to LAYERS: {sorted(modules - set(LEVEL))}"
+
+
+@pytest.mark.parametrize("path", python_files("engine"), ids=relative)
+def test_engine_imports_point_downwards(path: Path) -> None:
+    own = own_part(path)
+    imported = {part for module in imported_modules(path) if (part := engine_part(module))}
+    level = LEVEL.get(own, len(LAYERS))
+    wrong = sorted(part for part in imported if part != own and LEVEL.get(part, len(LAYERS)) >= level)
+    assert not wrong, f"{relative(path)} imports {wrong}, which stand beside or above it in LAYERS"
+
+
+@pytest.mark.parametrize("path", python_files("engine"), ids=relative)
+def test_the_engine_knows_nothing_of_the_app(path: Path) -> None:
+    roots = {module.split(".")[0] for module in imported_modules(path)}
+    assert not roots & {"app", "streamlit", "plotly", "tests", "benchmarks"}
+
+
+@pytest.mark.parametrize("path", python_files("app"), ids=relative)
+def test_the_app_uses_the_engine_and_itself_only(path: Path) -> None:
+    roots = {module.split(".")[0] for module in imported_modules(path)}
+    assert not roots & {"tests", "benchmarks", "torch", "numba", "faiss"}
+
+
+@pytest.mark.parametrize("path", python_files("app"), ids=relative)
+def test_no_label_reaches_html(path: Path) -> None:
+    calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    unsafe = [call.lineno for call in calls for keyword in call.keywords if keyword.arg in ("unsafe_allow_html", "unsafe_allow_javascript")]
+    html = [call.lineno for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "html"]
+    assert not unsafe + html, f"{relative(path)}: raw HTML in lines {unsafe + html}"
+
+
+@pytest.mark.parametrize("path", python_files("engine", "app"), ids=relative)
+def test_functions_can_be_seen_whole(path: Path) -> None:
+    functions = (node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    long = {node.name: length for node in functions if (length := (node.end_lineno or node.lineno) - node.lineno + 1) > LONGEST_FUNCTION}
+    assert not long, f"{relative(path)}: longer than {LONGEST_FUNCTION} lines: {long}"
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("requirements*.txt")), ids=relative)
+def test_every_requirement_is_pinned(path: Path) -> None:
+    lines = [line.split("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    included = [line.removeprefix("-r ").strip() for line in lines if line.startswith("-r ")]
+    assert all((ROOT / name).exists() for name in included)
+    requirements = [line for line in lines if line and not line.startswith("-r ")]
+    assert requirements
+    loose = [line for line in requirements if not re.fullmatch(r"[A-Za-z0-9._-]+(\[[a-z,-]+\])?==[0-9][A-Za-z0-9.!+]*(\s*;.*)?", line)]
+    assert not loose
+
+
+def test_cpu_and_gpu_requirements_differ_in_faiss_only() -> None:
+    def pins(name: str) -> set[str]:
+        return {line for line in (ROOT / name).read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")}
+
+    cpu, gpu = pins("requirements.txt"), pins("requirements-gpu.txt")
+    assert {line.split("==")[0] for line in cpu ^ gpu} == {"faiss-cpu", "faiss-gpu"}
+
+
+# Written in pieces so that this file passes its own test.
+BANNED = [
+    "py" + r"pi\.org",
+    "pythonhosted" + r"\.org",
+    "npm" + r"js\.(?:org|com)",
+    r"(?<![\w.])/(?:home|root|Users)" + r"/\w",
+    r"(?<![\w./~:-])/work" + r"/\w",
+    "-----BEGIN " + "[A-Z ]*PRIVATE KEY",
+]
+
+
+def test_tracked_files_hold_nothing_private() -> None:
+    pattern = re.compile("|".join(BANNED))
+    found = []
+    for path in tracked_files():
+        data = path.read_bytes()
+        if b"\0" not in data:
+            found += [f"{relative(path)}: {match.group()}" for match in pattern.finditer(data.decode("utf-8", errors="replace"))]
+    assert not found
+
+
+def test_no_large_or_generated_file_is_tracked() -> None:
+    names = {relative(path): path.stat().st_size for path in tracked_files()}
+    assert not [name for name in names if name.endswith((".pyc", ".pkl", ".pickle", ".safetensors"))]
+    assert not [name for name in names if name.startswith("models/") and name != "models/README.md"]
+    assert not {name: size for name, size in names.items() if size > 5_000_000}
+
+
+def code_in(path: Path) -> str:
+    """Fenced blocks and inline code of a document."""
+    text = path.read_text(encoding="utf-8")
+    return "\n".join(re.findall(r"```.*?\n(.*?)```", text, re.S) + re.findall(r"(?<!`)`([^`\n]+)`", text))
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=relative)
+def test_make_targets_in_documents_exist(path: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
+    named = set(re.findall(r"(?:^|\s)make ([a-z-]+)", code_in(path), re.M))
+    assert named <= targets
+
+
+def subcommands() -> dict[str, set[str]]:
+    """Subcommand -> its option strings, from the command line's own parser."""
+    cli = importlib.import_module("engine.cli")
+    choices = next(action.choices for action in cli.build_parser()._actions if isinstance(action.choices, dict))
+    return {name: set(parser._option_string_actions) for name, parser in choices.items()}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=relative)
+def test_commands_in_documents_exist(path: Path) -> None:
+    known = subcommands()
+    for name, rest in re.findall(r"python -m engine ([a-z_-]+)([^\n]*)", code_in(path)):
+        assert name in known, f"{relative(path)} names 'python -m engine {name}'"
+        options = set(re.findall(r"(?<=\s)--[a-z-]+", rest.split("#")[0]))
+        assert options <= known[name], f"{relative(path)}: 'python -m engine {name}' has no {sorted(options - known[name])}"
+
+
+def test_the_makefile_calls_commands_that_exist() -> None:
+    known = subcommands()
+    for name, rest in re.findall(r"-m engine ([a-z]+)([^;\n]*)", (ROOT / "Makefile").read_text(encoding="utf-8")):
+        assert set(re.findall(r"--[a-z-]+", rest)) <= known[name]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=relative)
+def test_links_in_documents_resolve(path: Path) -> None:
+    targets = re.findall(r"\]\(([^)\s]+)\)", path.read_text(encoding="utf-8"))
+    local = [target.split("#")[0] for target in targets if not re.match(r"[a-z]+:|#", target)]
+    assert not [target for target in local if not (path.parent / target).exists()]
+
+
+def test_settings_in_documents_exist() -> None:
+    from engine.config import split_key
+
+    for path in DOCUMENTS:
+        for key in re.findall(r"\b((?:data|encoder|loss|training|search)\.[a-z_]+)\b", code_in(path)):
+            if not key.endswith((".py", ".md", ".txt", ".json")):
+                split_key(key)
+
+
+def test_streamlit_knows_every_option() -> None:
+    settings = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
+    known = set(streamlit_config._config_options_template)
+
+    def keys(table: dict[str, object], prefix: str = "") -> Iterator[str]:
+        for name, value in table.items():
+            yield from keys(value, f"{prefix}{name}.") if isinstance(value, dict) else [f"{prefix}{name}"]
+
+    assert set(keys(settings)) <= known
+    assert settings["browser"]["gatherUsageStats"] is False
+    assert settings["server"]["enableCORS"] is True
+    assert settings["server"]["enableXsrfProtection"] is True
+    assert settings["client"]["showErrorDetails"] == "none"
+
+
+def test_entry_points_name_the_app() -> None:
+    procfile = (ROOT / "Procfile").read_text(encoding="utf-8")
+    assert procfile.startswith("web: python -m streamlit run app/main.py")
+    assert "$PORT" in procfile
+    assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
