@@ -1,0 +1,181 @@
+"""A small finished run for tests of what looks at runs: two graphs of cities in countries, half of them linked, with hostile names among them.
+
+Its embeddings are drawn, not trained: an entity and its counterpart share a random direction, so that the right match is mostly the best one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+CSLS_K = 10
+HOSTILE_LABELS = (
+    "<script>alert(1)</script>",
+    "**bold** [link](javascript:alert(1)) :red[x] $x^2$",
+    "دمشق",
+    "北京市",
+    "x" * 5000,
+)
+
+
+@dataclass
+class MemoryRun:
+    """What :class:`engine.matching.RunView` asks of a run, held in memory."""
+
+    manifest: Mapping[str, Any]
+    metrics: Mapping[str, Any] | None
+    tables: Mapping[str, pd.DataFrame]
+    tensors: Mapping[str, Mapping[str, npt.NDArray[Any]]]
+    reads: list[str] = field(default_factory=list)
+
+    def table(self, name: str) -> pd.DataFrame:
+        self.reads.append(name)
+        return self.tables[name]
+
+    def tensor(self, name: str, key: str) -> npt.NDArray[Any]:
+        return self.tensors[name][key]
+
+
+def graph_tables(
+    side: str, uris: Sequence[str], labels: Sequence[str], triples: Sequence[tuple[int, int, int]], relations: Sequence[str]
+) -> dict[str, pd.DataFrame]:
+    """One graph's rows of the tables ``entities``, ``relations`` and ``triples``."""
+    rows = np.asarray(triples, dtype=np.int64).reshape(-1, 3)
+    degrees = np.bincount(rows[:, [0, 2]].ravel(), minlength=len(uris))
+    return {
+        "entities": pd.DataFrame({"graph": side, "entity": np.arange(len(uris)), "uri": list(uris), "label": list(labels), "degree": degrees}),
+        "relations": pd.DataFrame({"graph": side, "relation": np.arange(len(relations)), "name": list(relations)}),
+        "triples": pd.DataFrame({"graph": side, "head": rows[:, 0], "relation": rows[:, 1], "tail": rows[:, 2]}),
+    }
+
+
+def hubness(cosines: npt.NDArray[np.float32], rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+    """(E,) mean of the k largest cosines of each row with the columns; NaN for rows outside the pool."""
+    result = np.full(len(cosines), np.nan, dtype=np.float32)
+    inside = np.sort(cosines[np.ix_(rows, columns)], axis=1)[:, -CSLS_K:]
+    if inside.size:
+        result[rows] = inside.mean(axis=1)
+    return result
+
+
+def stored_matches(scores: npt.NDArray[np.float32], cosines: npt.NDArray[np.float32], side: str, top: int = 5) -> pd.DataFrame:
+    """The ``top`` best columns of each row, as the pipeline stores them."""
+    kept = np.argsort(-scores, axis=1, kind="stable")[:, :top]
+    count = kept.shape[1]
+    return pd.DataFrame(
+        {
+            "graph": side,
+            "entity": np.repeat(np.arange(len(scores)), count),
+            "rank": np.tile(np.arange(1, count + 1), len(scores)),
+            "match": kept.ravel(),
+            "cosine": np.take_along_axis(cosines, kept, axis=1).ravel(),
+            "csls": np.take_along_axis(scores, kept, axis=1).ravel(),
+        }
+    )
+
+
+def assemble(
+    source: Mapping[str, pd.DataFrame],
+    target: Mapping[str, pd.DataFrame],
+    links: Sequence[tuple[int, int, str]],
+    embeddings: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],
+    attributes: Sequence[tuple[str, int, str, str]] = (),
+    manifest: Mapping[str, Any] | None = None,
+) -> MemoryRun:
+    """A run out of graphs, links (source, target, role) and embeddings; hubness and matches follow from them."""
+    tables = {name: pd.concat([source[name], target[name]], ignore_index=True) for name in source}
+    tables["links"] = pd.DataFrame(list(links), columns=["source", "target", "role"])
+    tables["attributes"] = pd.DataFrame(list(attributes), columns=["graph", "entity", "attribute", "value"])
+    one, two = (array / np.linalg.norm(array, axis=1, keepdims=True) for array in embeddings)
+    cosines = one @ two.T
+    everything = np.arange(len(one)), np.arange(len(two))
+    test = [np.array([pair[column] for pair in links if pair[2] == "test"], dtype=np.int64) for column in (0, 1)]
+    terms = {
+        "source_all": hubness(cosines, everything[0], everything[1]),
+        "target_all": hubness(cosines.T, everything[1], everything[0]),
+        "source_test": hubness(cosines, test[0], test[1]),
+        "target_test": hubness(cosines.T, test[1], test[0]),
+    }
+    scores = 2 * cosines - terms["source_all"][:, None] - terms["target_all"][None]
+    tables["matches"] = pd.concat([stored_matches(scores, cosines, "source"), stored_matches(scores.T, cosines.T, "target")], ignore_index=True)
+    known = {**default_manifest(tables, len(links)), **(manifest or {})}
+    return MemoryRun(known, default_metrics(), tables, {"embeddings": {"source": one, "target": two}, "hubness": terms})
+
+
+def sample_run(seed: int = 0, cities: int = 60, **manifest: Any) -> MemoryRun:
+    """Four countries and ``cities`` cities a graph; the target graph has twenty more cities, and an order of its own."""
+    draw = np.random.default_rng(seed)
+    total = 4 + cities
+    order = draw.permutation(total + 20)  # source entity i is target entity order[i]
+    hostile = dict(enumerate(HOSTILE_LABELS, start=10))
+    labels = ["Germany", "France", "Österreich", "Italy", *(hostile.get(i, f"City {i}" if i % 7 else "") for i in range(4, total))]
+    triples = [(i, 0, i % 4) for i in range(4, total)] + [(i, 1, i + 1) for i in range(4, total - 1, 2)] + [(0, 2, 4), (0, 2, 8), (1, 1, 1)]
+    far_labels = [""] * (total + 20)
+    for i, label in enumerate(labels):
+        far_labels[order[i]] = label.replace("City", "Stadt")
+    far_triples = [(int(order[h]), r, int(order[t])) for h, r, t in triples] + [
+        (int(order[i]), 0, int(order[i % 4])) for i in range(total, total + 19)
+    ]
+    roles = ["train"] * 12 + ["valid"] * 4 + ["test"] * 30 + ["unsure"] * 4
+    links = [(i, int(order[i]), role) for i, role in enumerate(roles)]
+    shared = draw.standard_normal((total + 20, 16)).astype(np.float32)
+    near, far = shared[:total] + 0.4 * draw.standard_normal((total, 16)).astype(np.float32), np.empty_like(shared)
+    far[order] = shared
+    attributes = [
+        ("source", 0, "population", "83,000,000"),
+        ("source", 0, "motto", HOSTILE_LABELS[1]),
+        ("target", int(order[0]), "Einwohner", "83 Mio."),
+    ]
+    return assemble(
+        graph_tables(
+            "source", [f"http://one.example/resource/Entity_{i}" for i in range(total)], labels, triples, ["inCountry", "near", "hasCapital"]
+        ),
+        graph_tables("target", [f"http://two.example/q/Q{i}" for i in range(total + 20)], far_labels, far_triples, ["liegtIn", "nahe", "Hauptstadt"]),
+        links,
+        (near, far),
+        attributes,
+        manifest,
+    )
+
+
+def default_manifest(tables: Mapping[str, pd.DataFrame], links: int) -> dict[str, Any]:
+    sizes = {
+        side: {"name": name, **{key: int((tables[key]["graph"] == side).sum()) for key in ("entities", "relations", "triples")}}
+        for side, name in (("source", "GeoOne"), ("target", "GeoTwo"))
+    }
+    roles = tables["links"]["role"].value_counts()
+    return {
+        "run_id": "20261101-120000-basic-s0",
+        "dataset": "towns",
+        "variant": "basic",
+        "seed": 0,
+        "status": "finished",
+        "created": "2026-11-01T12:00:00+00:00",
+        "seconds": 61.5,
+        "peak_rss_mb": 512.0,
+        "device": "cpu",
+        "config": {},
+        "data": {
+            "name": "towns",
+            "path": "towns",
+            "format": "openea",
+            "fingerprint": "0" * 64,
+            "split": "given: 721_5fold/1",
+            **sizes,
+            "links": {role: int(roles.get(role, 0)) for role in ("train", "valid", "test", "unsure")},
+            "findings": [],
+        },
+        "versions": {},
+        "git_commit": None,
+        "protocol": "CSLS (k = 10) within the pool of test entities",
+    }
+
+
+def default_metrics() -> dict[str, Any]:
+    direction = {"hits@1": 0.643, "hits@5": 0.9, "hits@10": 0.98, "mrr": 0.763, "mean_rank": 2.1, "intervals": {"hits@1": [0.62, 0.66]}}
+    return {"source_to_target": direction, "target_to_source": {**direction, "hits@1": 0.651}, "pool": 30, "protocol": "CSLS"}

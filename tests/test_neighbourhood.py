@@ -1,0 +1,134 @@
+"""Neighbourhoods, and which neighbours of a pair are aligned with each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.errors import EntityError
+from engine.matching import RunView
+from engine.neighbourhood import Adjacency, Edge, aligned_elsewhere, facing, neighbourhood
+from tests.run_fixture import assemble, graph_tables, sample_run
+
+
+def star(leaves: int, links: list[tuple[int, int, str]], agree: bool = True) -> Adjacency:
+    """Two hubs (entity 0) with ``leaves`` leaves each; where they agree, leaf i matches leaf i."""
+    size = leaves + 1
+    vectors = np.random.default_rng(0).standard_normal((size, 24)).astype(np.float32)
+    other = vectors if agree else np.roll(vectors, 1, axis=0)
+    tables = [
+        graph_tables(side, [f"{side}:{i}" for i in range(size)], [f"n{i}" for i in range(size)], [(0, 0, i) for i in range(1, size)], ["has"])
+        for side in ("source", "target")
+    ]
+    return Adjacency(RunView(assemble(tables[0], tables[1], links, (vectors, other))))
+
+
+@pytest.fixture(scope="module")
+def towns() -> Adjacency:
+    return Adjacency(RunView(sample_run()))
+
+
+def test_edges_have_relation_and_direction(towns: Adjacency) -> None:
+    found = {neighbour.entity.index: neighbour.edges for neighbour in neighbourhood(towns, "source", 4).neighbours}
+    assert set(found[0]) == {Edge("inCountry", "out"), Edge("hasCapital", "in")}
+    assert found[5] == (Edge("near", "out"),)
+
+
+def test_a_self_loop_is_a_neighbour(towns: Adjacency) -> None:
+    found = {neighbour.entity.index: neighbour.edges for neighbour in neighbourhood(towns, "source", 1).neighbours}
+    assert set(found[1]) == {Edge("near", "out"), Edge("near", "in")}
+
+
+def test_every_neighbour_is_shown_or_counted(towns: Adjacency) -> None:
+    triples = towns.view.run.table("triples")
+    rows = triples[triples["graph"] == "source"]
+    expected = set(rows[rows["head"] == 2]["tail"]) | set(rows[rows["tail"] == 2]["head"])
+    whole, part = neighbourhood(towns, "source", 2, cap=1000), neighbourhood(towns, "source", 2, cap=3)
+    assert {neighbour.entity.index for neighbour in whole.neighbours} == expected
+    assert part.neighbours == whole.neighbours[:3]
+    assert part.hidden == len(expected) - 3
+
+
+def test_nameless_neighbours_come_last(towns: Adjacency) -> None:
+    named = [bool(neighbour.entity.label) for neighbour in neighbourhood(towns, "source", 0, cap=1000).neighbours]
+    assert named == sorted(named, reverse=True)
+    assert not all(named)
+
+
+def test_seed_links_come_before_evaluation_links_and_predictions() -> None:
+    links = [(0, 0, "train"), (1, 1, "test"), (2, 2, "train"), (3, 3, "valid")]
+    found = facing(star(6, links), 0, 0)
+    assert [(pair.source.entity.index, pair.target.entity.index) for pair in found.pairs[:1]] == [(2, 2)]
+    assert {pair.source.entity.index: pair.evidence for pair in found.pairs} == {
+        1: "known test link",
+        2: "seed link",
+        3: "known validation link",
+        4: "predicted",
+        5: "predicted",
+        6: "predicted",
+    }
+    assert [pair.evaluation_only for pair in found.pairs] == [False, True, True, False, False, False]
+    assert all(pair.mutual for pair in found.pairs)
+    assert found.count("predicted") == 3
+
+
+def test_a_link_beats_a_prediction_and_nobody_is_paired_twice() -> None:
+    found = facing(star(5, [(1, 2, "train"), (2, 1, "unsure")]), 0, 0)
+    pairs = {(pair.source.entity.index, pair.target.entity.index) for pair in found.pairs}
+    assert (1, 2) in pairs
+    assert (1, 1) not in pairs
+    assert (2, 1) not in pairs, "a probable pair is no evidence"
+    assert len({one for one, _ in pairs}) == len({two for _, two in pairs}) == len(pairs)
+
+
+@pytest.mark.parametrize("cap", [1, 5, 40])
+def test_a_hub_of_five_thousand_is_capped_and_counted(cap: int) -> None:
+    leaves = 5000
+    vectors = np.eye(1, 4, dtype=np.float32).repeat(leaves + 1, axis=0)
+    tables = [
+        graph_tables(side, [f"{side}:{i}" for i in range(leaves + 1)], [""] * (leaves + 1), [(i, 0, 0) for i in range(1, leaves + 1)], ["in"])
+        for side in ("source", "target")
+    ]
+    run = assemble(tables[0], tables[1], [(i, i, "train") for i in range(3)], (vectors[:1], vectors[:1]))
+    found = facing(Adjacency(RunView(run)), 0, 0, cap)
+    for side_only, hidden in ((found.source_only, found.hidden_source), (found.target_only, found.hidden_target)):
+        assert len(found.pairs) + len(side_only) == cap
+        assert len(found.pairs) + len(side_only) + hidden == leaves
+    assert found.total_pairs == 2
+
+
+def test_entities_without_or_with_one_neighbour() -> None:
+    vectors = np.random.default_rng(1).standard_normal((3, 8)).astype(np.float32)
+    tables = [graph_tables(side, [f"{side}:{i}" for i in range(3)], ["a", "b", "alone"], [(0, 0, 1)], ["r"]) for side in ("source", "target")]
+    adjacency = Adjacency(RunView(assemble(tables[0], tables[1], [(1, 1, "train")], (vectors, vectors))))
+    lone = facing(adjacency, 2, 2)
+    assert (lone.pairs, lone.source_only, lone.target_only, lone.hidden_source, lone.hidden_target) == ((), (), (), 0, 0)
+    single = facing(adjacency, 0, 0)
+    assert [(pair.source.entity.index, pair.target.entity.index, pair.evidence) for pair in single.pairs] == [(1, 1, "seed link")]
+    mixed = facing(adjacency, 0, 2)
+    assert (len(mixed.source_only), len(mixed.target_only)) == (1, 0)
+    assert neighbourhood(adjacency, "target", 2).total == 0
+
+
+def test_graphs_without_triples() -> None:
+    vectors = np.ones((1, 2), dtype=np.float32)
+    tables = [graph_tables(side, [f"{side}:0"], [""], [], []) for side in ("source", "target")]
+    assert facing(Adjacency(RunView(assemble(tables[0], tables[1], [], (vectors, vectors)))), 0, 0).total_source == 0
+
+
+def test_unpaired_neighbours_say_where_they_are_aligned(towns: Adjacency) -> None:
+    view = towns.view
+    counterpart, relation = next(iter(view.counterparts("source", 5).items()))
+    assert relation == "seed link"
+    assert aligned_elsewhere(view, "source", 5) == (view.entity("target", counterpart), "seed link")
+    predicted = aligned_elsewhere(view, "source", 60)
+    assert predicted is not None
+    assert (predicted[0].index, predicted[1]) == (view.matches("source", 60, top=1)[0].entity, "predicted")
+
+
+@pytest.mark.parametrize("index", [-1, 10**9])
+def test_unknown_entities_are_told(towns: Adjacency, index: int) -> None:
+    with pytest.raises(EntityError, match="has no entity"):
+        neighbourhood(towns, "source", index)
+    with pytest.raises(EntityError, match="has no entity"):
+        facing(towns, 0, index)
