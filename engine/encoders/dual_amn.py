@@ -1,0 +1,136 @@
+"""Dual-AMN (Mao et al., WWW 2021, section 4): the whole encoder.
+
+Two input channels run over the stacked graph of both knowledge graphs. They share the relation features, which reflect messages and score
+attention, and have their own attention vectors, proxies and gate:
+
+    entity channel    layer 0 = tanh(mean of H^e over an entity and its distinct neighbours)
+    relation channel  layer 0 = tanh(mean of H^r over an entity's distinct directed relations)
+    layer l + 1       = tanh(attention-weighted sum of reflected neighbours)
+    final             = [layer 0 | ... | layer L] minus what gate and proxies subtract; the channels side by side
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from engine.config import EncoderConfig
+from engine.encoders.adjacency import Adjacency
+from engine.encoders.proxy_matching import match_proxies, unit_rows
+from engine.encoders.relational_attention import MessageGraph, RowMean, aggregate
+
+CHANNELS = ("entity", "relation")
+
+
+class Channel(NamedTuple):
+    """One channel's own parameters; D = (L + 1) d, or d without multi-hop."""
+
+    proxies: Tensor  # (P, D)
+    gate_weight: Tensor  # (D, D)
+    gate_bias: Tensor  # (D,)
+
+
+class DualAMN(nn.Module):
+    """The encoder over one stacked graph of E entities and 2R directed relations.
+
+    Parameters (float32 unless cast): ``entity_features`` (E, d), ``relation_features`` (2R, d), ``attention`` (L, C, d), ``proxies`` (C, P, D),
+    ``gate_weight`` (C, D, D), ``gate_bias`` (C, D).
+    """
+
+    def __init__(self, adjacency: Adjacency, config: EncoderConfig, *, seed: int = 0, device: torch.device | str = "cpu") -> None:
+        super().__init__()
+        self.config = config
+        self.adjacency = adjacency
+        self.channels = CHANNELS if config.channels == "both" else (config.channels,)
+        self.graph = MessageGraph(adjacency, device)
+        self.mean_neighbours = RowMean(adjacency.neighbours, device, symmetric=True)
+        self.mean_relations = RowMean(adjacency.relations, device)
+        self.mean_members = RowMean(adjacency.members, device)
+        self._initialise(seed)
+        self.to(device)
+
+    @property
+    def width(self) -> int:
+        """D: a channel's share of the output."""
+        return self.config.dim * (self.config.layers + 1 if self.config.multi_hop else 1)
+
+    @property
+    def output_width(self) -> int:
+        return self.width * len(self.channels)
+
+    def _initialise(self, seed: int) -> None:
+        """Draw all parameters from one generator, on the CPU, so that a seed gives the same start on every device."""
+        config, generator = self.config, torch.Generator().manual_seed(seed)
+        entities, relations = self.adjacency.num_entities, 2 * self.adjacency.num_relations
+        count, dim, width = len(self.channels), config.dim, self.width
+
+        def uniform(*shape: int, limit: float) -> nn.Parameter:
+            return nn.Parameter(torch.empty(shape).uniform_(-limit, limit, generator=generator))
+
+        def features(rows: int) -> nn.Parameter:
+            if config.initializer == "uniform":
+                return uniform(rows, dim, limit=0.05)
+            return nn.Parameter(torch.empty(rows, dim).normal_(0, math.sqrt(2 / max(rows, 1)), generator=generator))
+
+        self.entity_features = features(entities)
+        self.relation_features = features(relations)
+        self.attention = uniform(config.layers, count, dim, limit=glorot(dim, 1))
+        self.proxies = uniform(count, config.proxies, width, limit=glorot(config.proxies, width))
+        self.gate_weight = uniform(count, width, width, limit=glorot(width, width))
+        self.gate_bias = nn.Parameter(torch.zeros(count, width))
+
+    def forward(self) -> Tensor:
+        """(E, C D) final embeddings: the entity channel's blocks, then the relation channel's; each by layer."""
+        hidden = self.multi_hop()  # (E, C, D)
+        if not self.config.proxy_matching:
+            return hidden.flatten(1)
+        finals = [match_proxies(hidden[:, index], *self.channel(index)) for index in range(len(self.channels))]
+        return torch.cat(finals, dim=1)
+
+    def multi_hop(self) -> Tensor:
+        """(E, C, D) multi-hop embeddings, before proxies and gate (paper eq. 4)."""
+        layers = self.layer_outputs()
+        if not self.config.multi_hop:
+            return layers[-1]
+        return torch.stack(layers, dim=2).flatten(2)
+
+    def layer_outputs(self) -> list[Tensor]:
+        """L + 1 tensors (E, C, d): layer 0 and each round of messages, after tanh."""
+        vectors = self.unit_vectors()
+        x = torch.tanh(self.inputs())
+        outputs = [x]
+        for layer in range(self.config.layers):
+            x = torch.tanh(aggregate(self.graph, x, vectors, self.scores(vectors, layer), reflect=self.config.relational_projection))
+            outputs.append(x)
+        return outputs
+
+    def inputs(self) -> Tensor:
+        """(E, C, d) what layer 0 is the tanh of."""
+        features = {
+            "entity": lambda: self.mean_neighbours(self.entity_features),
+            "relation": lambda: self.mean_relations(self.relation_features),
+        }
+        return torch.stack([features[channel]() for channel in self.channels], dim=1)
+
+    def unit_vectors(self) -> Tensor:
+        """(S, d) the relations that reflect and score, at length 1."""
+        if self.config.message_unit == "triple":
+            return unit_rows(self.relation_features)
+        return unit_rows(self.mean_members(self.relation_features))
+
+    def scores(self, vectors: Tensor, layer: int) -> Tensor:
+        """(S, C) attention scores v . r of a layer (paper eq. 3, before the softmax)."""
+        if not self.config.relational_attention:
+            return vectors.new_zeros((len(vectors), len(self.channels)))
+        return vectors @ self.attention[layer].T
+
+    def channel(self, index: int) -> Channel:
+        return Channel(self.proxies[index], self.gate_weight[index], self.gate_bias[index])
+
+
+def glorot(fan_in: int, fan_out: int) -> float:
+    """Limit of the Glorot uniform initialiser, which the authors' code leaves at its default."""
+    return math.sqrt(6 / (fan_in + fan_out))

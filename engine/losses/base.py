@@ -1,0 +1,41 @@
+"""What all losses share: the batch they see and the candidates they draw negatives from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Where negatives come from: the E1 entities of the source graph, stacked before the E2 of the target graph.
+
+    ``scope`` "both": every entity of both graphs (authors' code); "other": those of the graph that the anchor is not in (paper's formula).
+    """
+
+    num_source: int
+    num_target: int
+    scope: Literal["both", "other"] = "both"
+
+    def columns(self, anchor_side: Literal["source", "target"]) -> tuple[int, int]:
+        """First and last + 1 stacked index of an anchor's candidates."""
+        total = self.num_source + self.num_target
+        if self.scope == "both":
+            return 0, total
+        return (self.num_source, total) if anchor_side == "source" else (0, self.num_source)
+
+
+class Loss(Protocol):
+    """A loss over a batch of seed pairs."""
+
+    def __call__(self, embeddings: Tensor, pairs: Tensor, *, seed: int) -> Tensor:
+        """The mean loss of B pairs.
+
+        Args:
+            embeddings: (E, D) final embeddings of the stacked graph, after dropout, not normalised.
+            pairs: (B, 2) int64 stacked indices of source and target.
+            seed: for losses that draw; the same seed draws the same negatives.
+        """
+        ...
