@@ -1,0 +1,55 @@
+"""Data in: two knowledge graphs and known links from a folder of any known format, and a look at what is suspicious about them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from engine.config import DataConfig
+from engine.datasets.assembly import build_task
+from engine.datasets.inspection import GraphSummary, Inspection, inspect_task, inspection_to_dict
+from engine.datasets.knowledge_graph import AlignmentTask, Finding, KnowledgeGraph
+from engine.datasets.readers import READERS, Reader
+from engine.datasets.report import render_inspection
+from engine.errors import DataError
+
+__all__ = [
+    "READERS",
+    "AlignmentTask",
+    "Finding",
+    "GraphSummary",
+    "Inspection",
+    "KnowledgeGraph",
+    "Reader",
+    "inspect_task",
+    "inspection_to_dict",
+    "load_task",
+    "render_inspection",
+]
+
+
+def load_task(path: Path | str, config: DataConfig | None = None, seed: int = 0) -> AlignmentTask:
+    """Read a data set and divide its links.
+
+    Args:
+        path: the data set's folder.
+        config: format, fold, split and names; None takes the defaults.
+        seed: draws the split where the data gives none, and what is held out for validation.
+
+    Raises:
+        DataError: nothing there, no known format, or a file that does not hold what it should (with file and line).
+        ConfigError: ``config.format`` names no reader.
+    """
+    config = config or DataConfig()
+    folder = _folder(Path(path))
+    reader, findings = READERS.choose(folder) if config.format == "auto" else (READERS.named(config.format), ())
+    return build_task(folder, reader.name, reader.read(folder, config), config, seed, findings)
+
+
+def _folder(path: Path) -> Path:
+    # os.path answers False for names that the file system cannot take; Path.is_dir would raise.
+    if os.path.isdir(path):
+        return path
+    if os.path.isfile(path):
+        raise DataError(f"this is a file; give the folder that holds the data set (perhaps {path.parent}).", path=path)
+    raise DataError("there is no such folder; give the folder that holds the data set.", path=path)

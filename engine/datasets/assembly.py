@@ -1,0 +1,212 @@
+"""From what a reader found to an alignment task: the work that is the same for all formats.
+
+Entities, relations, triples and links are put into a canonical order (identifiers by code point), so the same data gives the same task, the same
+splits and the same fingerprint whatever the format and the order of lines.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from engine.config import DataConfig
+from engine.datasets.files import shorten
+from engine.datasets.fingerprint import fingerprint
+from engine.datasets.knowledge_graph import AlignmentTask, Finding, IntArray, KnowledgeGraph, empty_attributes
+from engine.datasets.labels import find_name_attributes, graph_name, label_entities
+from engine.datasets.readers.base import Part, RawDataset, RawGraph, RawLinks
+from engine.datasets.splits import divide
+from engine.errors import DataError
+
+MAX_NAME = 80
+
+
+def build_task(folder: Path, format: str, raw: RawDataset, config: DataConfig, seed: int, findings: Sequence[Finding] = ()) -> AlignmentTask:
+    """Make the task.
+
+    Args:
+        folder: where the data lies; its name becomes the task's.
+        format: name of the reader.
+        raw: what the reader found.
+        config: labels and split.
+        seed: draws the split.
+        findings: what was noticed before.
+
+    Raises:
+        DataError: an empty graph, links that do not fit the graphs, no training links, a name attribute that is not there.
+    """
+    _check_ends(raw)
+    sides = [
+        _build_graph(graph, [ends(links, side) for links in raw.links.values()], f"KG{side + 1}")
+        for side, graph in enumerate((raw.source, raw.target))
+    ]
+    source, target = (_with_labels(side.graph, config.name_attribute) for side in sides)
+    _check_name_attribute(source, target, config.name_attribute, folder)
+    width = target.num_entities
+    keys, duplicates = _encode_links(raw.links, source, target)
+    split = divide(keys, raw.given, config, seed, folder)
+    train, valid, test, unsure = (_decode(part, width) for part in (split.train, split.valid, split.test, split.unsure))
+    known = _decode(np.sort(np.concatenate([split.train, split.valid, split.test])), width)
+    return AlignmentTask(
+        name=safe_name(folder),
+        format=format,
+        source=source,
+        target=target,
+        train_links=train,
+        valid_links=valid,
+        test_links=test,
+        unsure_links=unsure,
+        split=split.description,
+        fingerprint=fingerprint(source, target, known, unsure),
+        findings=(*findings, *raw.findings, *sides[0].findings, *sides[1].findings, *duplicates, *split.findings),
+    )
+
+
+def safe_name(folder: Path) -> str:
+    """The folder's name in letters, digits, ``_``, ``-`` and ``.``; where that changes it, a few digits of a hash keep different names apart."""
+    name = folder.resolve().name
+    safe = re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip(".-")[:MAX_NAME] or "data"
+    return safe if safe == name else f"{safe}-{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:6]}"
+
+
+@dataclass(frozen=True)
+class _BuiltGraph:
+    graph: KnowledgeGraph
+    findings: tuple[Finding, ...]
+
+
+def ends(links: RawLinks, side: int) -> Sequence[str]:
+    return links.sources if side == 0 else links.targets
+
+
+def _check_ends(raw: RawDataset) -> None:
+    """Links must mostly name entities of the right graph; otherwise columns are swapped, or the links belong to other data."""
+    graphs = [{*graph.heads, *graph.tails, *graph.entities, *graph.attributes[0]} for graph in (raw.source, raw.target)]
+    certain = [links for part, links in raw.links.items() if part != "unsure" and len(links.sources)]
+    if not certain:
+        return
+    straight, crossed = ([_count(certain, side, graphs[side ^ flip]) for side in (0, 1)] for flip in (0, 1))
+    if all(there > here for there, here in zip(crossed, straight, strict=True)):
+        raise DataError("the columns of these links are swapped: the first must name entities of the source graph.", path=certain[0].path)
+    for side, name in enumerate(("source", "target")):
+        if not straight[side]:
+            example = shorten(ends(certain[0], side)[0])
+            raise DataError(
+                f"no {name} entity of these links (the first is '{example}') is in the {name} graph; check the identifiers.", path=certain[0].path
+            )
+
+
+def _count(tables: Sequence[RawLinks], side: int, graph: Collection[str]) -> int:
+    return sum(entity in graph for links in tables for entity in ends(links, side))
+
+
+def _build_graph(raw: RawGraph, link_ends: Sequence[Sequence[str]], otherwise: str) -> _BuiltGraph:
+    if not len(raw.heads):
+        raise DataError("this graph has no relation triples; Dual-AMN learns from them, so each graph needs some.", path=raw.path)
+    in_triples, linked, described = {*raw.heads, *raw.tails}, set().union(*link_ends), set(raw.attributes[0])
+    known = in_triples.union(raw.entities, described)
+    entities = sorted(known | linked)
+    relations = sorted({*raw.relations, *raw.known_relations})
+    index, relation_index = _index(entities), _index(relations)
+    rows = np.stack([_positions(raw.heads, index), _positions(raw.relations, relation_index), _positions(raw.tails, index)], axis=1)  # (n, 3)
+    triples = _distinct_rows(rows)
+    name = graph_name(entities, otherwise)
+    graph = KnowledgeGraph(name, tuple(entities), ("",) * len(entities), tuple(relations), triples, _attribute_table(raw, index))
+    findings = (
+        *_duplicate_triples(raw.path, rows, triples, graph),
+        *_unknown_ends(raw.path, sorted(linked - known)),
+        *_attribute_only(raw.path, sorted(described - in_triples - set(raw.entities))),
+    )
+    return _BuiltGraph(graph, findings)
+
+
+def _with_labels(graph: KnowledgeGraph, wanted: str | None) -> KnowledgeGraph:
+    labels = label_entities(graph.entities, graph.attributes, wanted)
+    return KnowledgeGraph(graph.name, graph.entities, labels, graph.relations, graph.triples, graph.attributes)
+
+
+def _check_name_attribute(source: KnowledgeGraph, target: KnowledgeGraph, wanted: str | None, folder: Path) -> None:
+    if wanted is None or any(find_name_attributes(graph.attributes, wanted) for graph in (source, target)):
+        return
+    present = sorted({str(name) for graph in (source, target) for name in graph.attributes["attribute"].unique()})
+    known = f"known are {shorten(', '.join(present), 200)}" if present else "the data has no attributes"
+    raise DataError(f"neither graph has an attribute '{shorten(wanted)}' (data.name_attribute); {known}.", path=folder)
+
+
+def _index(texts: Sequence[str]) -> dict[str, int]:
+    return {text: position for position, text in enumerate(texts)}
+
+
+def _positions(texts: Sequence[str], index: Mapping[str, int]) -> IntArray:
+    return np.fromiter(map(index.__getitem__, texts), dtype=np.int64, count=len(texts))
+
+
+def _distinct_rows(rows: IntArray) -> IntArray:
+    """(n, 3) -> (T, 3) sorted and without repetitions."""
+    ordered = rows[np.lexsort(rows.T[::-1])]
+    fresh = np.ones(len(ordered), dtype=bool)
+    fresh[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    return ordered[fresh]
+
+
+def _attribute_table(raw: RawGraph, index: Mapping[str, int]) -> pd.DataFrame:
+    """Distinct attribute triples with a value, by entity; an entity's stay in the file's order, since its first name is its label."""
+    entities, names, values = raw.attributes
+    if not len(entities):
+        return empty_attributes()
+    table = pd.DataFrame(
+        {"entity": _positions(entities, index), "attribute": pd.Series(list(names), dtype="str"), "value": pd.Series(list(values), dtype="str")}
+    )
+    table = table[table["value"].str.strip() != ""].drop_duplicates()
+    return table.sort_values("entity", kind="stable", ignore_index=True)
+
+
+def _encode_links(parts: Mapping[Part, RawLinks], source: KnowledgeGraph, target: KnowledgeGraph) -> tuple[dict[Part, IntArray], tuple[Finding, ...]]:
+    """Sorted, distinct keys by part, and what was dropped."""
+    keys: dict[Part, IntArray] = {}
+    findings = []
+    for part, links in parts.items():
+        sources, targets = _positions(links.sources, source.index), _positions(links.targets, target.index)
+        keys[part], counts = np.unique(sources * target.num_entities + targets, return_counts=True)
+        if dropped := len(sources) - len(keys[part]):
+            repeated = _decode(keys[part][counts > 1][:3], target.num_entities)
+            examples = tuple(f"{source.entities[left]} = {target.entities[right]}" for left, right in repeated)
+            message = f"{links.path.name}: {dropped:,} repeated links were dropped."
+            findings.append(Finding("duplicate-links", "warning", message, dropped, examples, "Remove the repetitions."))
+    return keys, tuple(findings)
+
+
+def _decode(keys: IntArray, width: int) -> IntArray:
+    """(n,) keys -> (n, 2) links."""
+    return np.stack(np.divmod(keys, width), axis=1)
+
+
+def _duplicate_triples(path: Path, rows: IntArray, triples: IntArray, graph: KnowledgeGraph) -> tuple[Finding, ...]:
+    dropped = len(rows) - len(triples)
+    if not dropped:
+        return ()
+    ordered = rows[np.lexsort(rows.T[::-1])]
+    repeated = ordered[1:][(ordered[1:] == ordered[:-1]).all(axis=1)][:3]
+    examples = tuple(f"{graph.entities[head]} | {graph.relations[relation]} | {graph.entities[tail]}" for head, relation, tail in repeated)
+    message = f"{path.name}: {dropped:,} repeated triples were dropped."
+    return (Finding("duplicate-triples", "warning", message, dropped, examples, "Remove the repetitions."),)
+
+
+def _unknown_ends(path: Path, entities: Sequence[str]) -> tuple[Finding, ...]:
+    if not entities:
+        return ()
+    message = f"{len(entities):,} linked entities are not in {path.name}; they were added as entities without triples."
+    return (Finding("unknown-link-entities", "warning", message, len(entities), tuple(entities[:3]), "Check their spelling."),)
+
+
+def _attribute_only(path: Path, entities: Sequence[str]) -> tuple[Finding, ...]:
+    if not entities:
+        return ()
+    message = f"{len(entities):,} entities with attributes are in no triple of {path.name}; structure alone cannot align them."
+    return (Finding("attribute-only-entities", "info", message, len(entities), tuple(entities[:3])),)

@@ -1,0 +1,113 @@
+"""Names for people: from an attribute where the graph has one, else from the identifiers, else none.
+
+A wrong name is worse than no name: an identifier such as ``Q325033`` says nothing to a reader, and it would look like evidence to a method
+that compares names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from urllib.parse import unquote
+
+import pandas as pd
+
+MAX_LABEL = 500
+NAME_ATTRIBUTES = ("preflabel", "label", "name")  # best first; compared with the attribute's local name in lower case
+ENOUGH = 0.5  # an attribute that names fewer of the entities is no replacement for speaking identifiers
+
+_IRI = re.compile(r"[a-z][a-z0-9+.-]*:(?![_\s])")  # a lower-case scheme or prefix; 'Alien:_Resurrection' is a name
+_RDF_LITERAL = re.compile(r'"(?P<text>.*)"(?:@[A-Za-z0-9-]+|\^\^\S+)?', re.DOTALL)
+_OPAQUE = re.compile(r"[A-Za-z]{0,2}[-_.]?\d+|[mg]\.[0-9a-z_]+|[0-9a-fA-F-]{16,}")
+_OPAQUE_TITLE = re.compile(r"[EQ]\d{4,}")  # DBpedia's titles may be numbers ('1984', 'U2'), but OpenEA's masked ones look like E399772
+_OPAQUE_BARE = re.compile(r"[A-Za-z]?[-_.]?\d{3,}|\d+|[0-9a-fA-F-]{32,}")
+_AUTHORITY = re.compile(r"[a-z][a-z0-9+.-]*://(?P<host>[A-Za-z0-9.-]{1,60})|(?P<prefix>[a-z][a-z0-9.-]{0,30}):(?![_\s/])")
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")
+
+
+def label_entities(entities: Sequence[str], attributes: pd.DataFrame, wanted: str | None = None) -> tuple[str, ...]:
+    """E labels, "" where there is none.
+
+    Where an attribute names at least half of the entities, the others have no name; otherwise identifiers stand in where they speak.
+
+    Args:
+        entities: E identifiers.
+        attributes: columns ``entity`` (index into ``entities``), ``attribute``, ``value``; an entity's first value counts.
+        wanted: the attribute that holds the names, by its full or local name; None looks for well-known ones.
+    """
+    names = find_name_attributes(attributes, wanted)
+    labels = _labels_from_attributes(attributes, names, len(entities)) if names else [""] * len(entities)
+    if sum(map(bool, labels)) < ENOUGH * len(entities):
+        labels = [label or label_from_identifier(entity) for label, entity in zip(labels, entities, strict=True)]
+    return tuple(labels)
+
+
+def find_name_attributes(attributes: pd.DataFrame, wanted: str | None = None) -> tuple[str, ...]:
+    """The attributes, by their full names, that hold names: the wanted ones, or those of the well-known kind that most entities have."""
+    present = [str(name) for name in attributes["attribute"].unique()]
+    if wanted is not None:
+        return tuple(name for name in present if wanted in (name, local_name(name)))
+    kinds = [tuple(name for name in present if local_name(name).lower() == known) for known in NAME_ATTRIBUTES]
+    # max keeps the first of equals, so the order of NAME_ATTRIBUTES decides between attributes that everything has.
+    return max(kinds, key=lambda names: attributes.loc[attributes["attribute"].isin(names), "entity"].nunique() if names else 0)
+
+
+def _labels_from_attributes(attributes: pd.DataFrame, names: Sequence[str], num_entities: int) -> list[str]:
+    labels = [""] * num_entities
+    rows = attributes.loc[attributes["attribute"].isin(names)]
+    for entity, value in zip(rows["entity"].tolist(), rows["value"].tolist(), strict=True):
+        if not labels[entity]:
+            labels[entity] = clean_label(value)
+    return labels
+
+
+def label_from_identifier(identifier: str) -> str:
+    """The speaking part of an identifier, percent-decoded and with blanks for underscores; "" where it is opaque."""
+    title, is_title, is_bare = _tail(identifier)
+    opaque = _OPAQUE_TITLE if is_title else _OPAQUE_BARE if is_bare else _OPAQUE
+    if opaque.fullmatch(title):
+        return ""
+    with suppress(UnicodeDecodeError):  # percent signs that are no UTF-8 are better shown as they stand
+        title = unquote(title, errors="strict")
+    return clean_label(title.replace("_", " "))
+
+
+def identifier_tail(identifier: str) -> str:
+    """The last part of an identifier: what is left when two sources' prefixes are taken off."""
+    return _tail(identifier)[0]
+
+
+def local_name(name: str) -> str:
+    """'http://www.w3.org/2000/01/rdf-schema#label' and 'rdfs:label' -> 'label'."""
+    return re.split(r"[#/:]", name.rstrip("#/:"))[-1]
+
+
+def clean_label(text: str) -> str:
+    """One line without control characters, quotation marks and language tag of an RDF literal taken off, at most 500 characters."""
+    literal = _RDF_LITERAL.fullmatch(text) if text.startswith('"') else None
+    label = " ".join(_CONTROL.sub("", literal["text"] if literal else text).split())
+    return label if len(label) <= MAX_LABEL else label[: MAX_LABEL - 1] + "…"
+
+
+def _tail(identifier: str) -> tuple[str, bool, bool]:
+    """The last part; whether it is a DBpedia title (which may hold slashes); whether the identifier is a bare name."""
+    if identifier.startswith("_:"):
+        return "", False, False
+    _, is_resource, title = identifier.partition("/resource/")
+    if is_resource and title:
+        return title, True, False
+    if not _IRI.match(identifier):
+        return identifier, False, True
+    path = identifier.rstrip("/#")
+    tail = re.split(r"[/#]", path)[-1]
+    return (tail if "/" in path or "#" in path else tail.rpartition(":")[2]), False, False
+
+
+def graph_name(entities: Sequence[str], otherwise: str) -> str:
+    """What most identifiers begin with (host or prefix: "zh.dbpedia.org", "wd"), where that is more than half of them."""
+    found = (_AUTHORITY.match(entity) for entity in entities)
+    counts = Counter(match["host"] or match["prefix"] for match in found if match is not None)
+    name, count = counts.most_common(1)[0] if counts else ("", 0)
+    return name.removeprefix("www.") if count > ENOUGH * len(entities) else otherwise

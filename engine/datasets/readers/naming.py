@@ -1,0 +1,99 @@
+"""Which file of a folder is what, by its name: the rule that tables and RDF graphs share (docs/data_formats.md).
+
+A file's name is cut into words and numbers. A link word makes it a links file (with ``train``, ``valid``, ``test`` or ``unsure`` for a part),
+a word that starts with ``attr`` an attribute table, and everything else with a known ending a graph. ``1``, ``source``, ``src``, ``left`` say the
+source side; ``2``, ``target``, ``tgt``, ``right`` the target side. Exactly two graph files without a side are taken in alphabetical order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.datasets.files import list_files, shorten
+from engine.datasets.readers.base import PART_WORDS, Detection, Part
+from engine.errors import DataError
+
+LINK_STEMS = ("link", "alignment", "match", "mapping", "sameas", "seed", "pair", "correspondence")
+LINK_WORDS = frozenset(stem + ending for stem in LINK_STEMS for ending in ("", "s", "es"))
+SIDE_WORDS: Mapping[str, frozenset[str]] = {"1": frozenset({"1", "source", "src", "left"}), "2": frozenset({"2", "target", "tgt", "right"})}
+
+
+@dataclass(frozen=True)
+class NamedFiles:
+    """Files by role: "graph 1", "graph 2", "attributes 1", "attributes 2", "links", "links train", ... Several files in one role are a mistake."""
+
+    folder: Path
+    roles: Mapping[str, tuple[Path, ...]]
+
+    @property
+    def detection(self) -> Detection:
+        """1 where both graphs and some links are there, each by one file."""
+        missing = [
+            f"one file for the {side} graph{self._found(f'graph {number}')}"
+            for number, side in (("1", "source"), ("2", "target"))
+            if not self._one(f"graph {number}")
+        ]
+        links = [role for role in self.roles if role.startswith("links") and role != "links unsure"]
+        if not links:
+            missing.append("a links file")
+        return Detection(1 - len(missing) / 3, tuple(missing))
+
+    def graph(self, number: str) -> Path:
+        """The file of a graph; to be asked after :attr:`detection` said 1."""
+        return self.roles[f"graph {number}"][0]
+
+    def attributes(self, number: str) -> Path | None:
+        return self._single(f"attributes {number}")
+
+    def links(self) -> dict[Part, Path]:
+        """Files of links by part."""
+        parts: dict[str, Part] = {"links": "all", **{f"links {part}": part for part in PART_WORDS.values()}}
+        return {part: path for role, part in sorted(parts.items()) if (path := self._single(role)) is not None}
+
+    def _one(self, role: str) -> bool:
+        return len(self.roles.get(role, ())) == 1
+
+    def _found(self, role: str) -> str:
+        names = [shorten(path.name, 40) for path in self.roles.get(role, ())]
+        return f" (found {' and '.join(names[:3])})" if names else ""
+
+    def _single(self, role: str) -> Path | None:
+        paths = self.roles.get(role, ())
+        if len(paths) > 1:
+            raise DataError(f"{paths[0].name} and {paths[1].name} could both be the {role}; rename or remove one of them.", path=self.folder)
+        return paths[0] if paths else None
+
+
+def sort_files(folder: Path, is_graph: Callable[[Path], bool], is_links: Callable[[Path], bool]) -> NamedFiles:
+    """Give each file of the folder its role.
+
+    Args:
+        folder: the data set.
+        is_graph, is_links: whether a file's ending is one that a graph, or links, may have.
+
+    Raises:
+        DataError: the folder cannot be listed.
+    """
+    roles: dict[str, list[Path]] = {}
+    for path in list_files(folder):
+        role = _role(path)
+        fits = is_links(path) if role.startswith("links") else is_graph(path)
+        if fits:
+            roles.setdefault(role, []).append(path)
+    sideless = roles.pop("graph", [])
+    if len(sideless) == 2 and not roles.keys() & {"graph 1", "graph 2"}:
+        roles["graph 1"], roles["graph 2"] = [sideless[0]], [sideless[1]]
+    return NamedFiles(folder, {role: tuple(paths) for role, paths in roles.items()})
+
+
+def _role(path: Path) -> str:
+    words = re.findall(r"[^\W\d_]+|\d+", path.name.split(".", 1)[0].lower())
+    if LINK_WORDS & set(words):
+        part = next((PART_WORDS[word] for word in words if word in PART_WORDS), None)
+        return "links" if part is None else f"links {part}"
+    sides = [number for number, known in SIDE_WORDS.items() if known & set(words)]
+    kind = "attributes" if any(word.startswith("attr") for word in words) else "graph"
+    return f"{kind} {sides[0]}" if len(sides) == 1 else kind

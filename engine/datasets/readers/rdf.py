@@ -1,0 +1,142 @@
+"""N-Triples and Turtle: two graph files and links as owl:sameAs triples or as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyoxigraph as ox
+
+from engine.config import DataConfig
+from engine.datasets.files import identifier_problem, read_text
+from engine.datasets.knowledge_graph import Finding
+from engine.datasets.readers.base import Detection, Part, RawDataset, RawGraph, RawLinks
+from engine.datasets.readers.naming import NamedFiles, sort_files
+from engine.datasets.readers.tables import complete, read_links
+from engine.datasets.tabular import table_suffix
+from engine.errors import DataError
+
+FORMATS = {".nt": ox.RdfFormat.N_TRIPLES, ".ntriples": ox.RdfFormat.N_TRIPLES, ".ttl": ox.RdfFormat.TURTLE, ".turtle": ox.RdfFormat.TURTLE}
+SAME_AS = "http://www.w3.org/2002/07/owl#sameAs"
+LINK_PREDICATES = frozenset({SAME_AS, "http://www.w3.org/2004/02/skos/core#exactMatch"})
+
+
+class RdfReader:
+    name = "rdf"
+    description = "N-Triples or Turtle: a file for each graph, and links as owl:sameAs triples or as a table"
+
+    def detect(self, folder: Path) -> Detection:
+        return _files(folder).detection
+
+    def read(self, folder: Path, config: DataConfig) -> RawDataset:
+        files = complete(_files(folder))
+        findings: list[Finding] = []
+        source, target = (_read_graph(files.graph(number), findings) for number in "12")
+        links: dict[Part, RawLinks] = {}
+        for part, path in files.links().items():
+            found = {part: _read_same_as(path, source, target)} if rdf_suffix(path) else read_links(path, part)
+            if twice := found.keys() & links.keys():
+                raise DataError(f"{min(twice)} links stand here and in {links[min(twice)].path.name}; keep them in one place.", path=path)
+            links |= found
+        given = f"given: {links['train'].path.name}" if "train" in links else ""
+        return RawDataset(source, target, links, given, tuple(findings))
+
+
+def rdf_suffix(path: Path) -> str:
+    """'.nt' for 'a.nt' and 'a.nt.gz', and so on; '' where the file is no RDF."""
+    name = path.name.lower().removesuffix(".gz")
+    return next((suffix for suffix in FORMATS if name.endswith(suffix)), "")
+
+
+def _files(folder: Path) -> NamedFiles:
+    return sort_files(folder, lambda path: bool(rdf_suffix(path)), lambda path: bool(rdf_suffix(path) or table_suffix(path)))
+
+
+@dataclass
+class _Collector:
+    """Columns of one graph in the making."""
+
+    triples: tuple[list[str], list[str], list[str]] = field(default_factory=lambda: ([], [], []))
+    attributes: tuple[list[str], list[str], list[str]] = field(default_factory=lambda: ([], [], []))
+    blank_nodes: dict[str, str] = field(default_factory=dict)
+    identities: int = 0
+    nested: int = 0
+
+    def add(self, subject: Any, predicate: Any, value: Any) -> None:
+        if isinstance(value, ox.Triple) or isinstance(subject, ox.Triple):
+            self.nested += 1
+        elif predicate.value in LINK_PREDICATES:
+            self.identities += 1
+        else:
+            columns, text = (self.attributes, value.value) if isinstance(value, ox.Literal) else (self.triples, self.identifier(value))
+            for column, cell in zip(columns, (self.identifier(subject), predicate.value, text), strict=True):
+                column.append(cell)
+
+    def identifier(self, node: Any) -> str:
+        """IRIs as they are; blank nodes numbered as they come, since the parser draws names for anonymous ones at random."""
+        if isinstance(node, ox.BlankNode):
+            return self.blank_nodes.setdefault(node.value, f"_:b{len(self.blank_nodes)}")
+        return str(node.value)
+
+
+def _read_graph(path: Path, findings: list[Finding]) -> RawGraph:
+    collector = _Collector()
+    for statement in parse(path):
+        collector.add(statement.subject, statement.predicate, statement.object)
+    heads, relations, tails = collector.triples
+    _check(path, heads, relations, tails)
+    if collector.identities:
+        message = f"{path.name}: {collector.identities:,} owl:sameAs or skos:exactMatch triples were left out of the graph: they say who is who."
+        findings.append(Finding("identity-triples", "info", message, collector.identities, advice="Put known links into the links file."))
+    if collector.nested:
+        message = f"{path.name}: {collector.nested:,} statements about statements (RDF 1.2 triple terms) were left out."
+        findings.append(Finding("triple-terms", "warning", message, collector.nested))
+    return RawGraph(path, heads, relations, tails, attributes=collector.attributes)
+
+
+def _read_same_as(path: Path, source: RawGraph, target: RawGraph) -> RawLinks:
+    """The link triples; sameAs is symmetric, so a pair that only fits the other way round is turned."""
+    known = tuple({*graph.heads, *graph.tails, *graph.attributes[0]} for graph in (source, target))
+    pairs: list[tuple[str, str]] = []
+    for statement in parse(path):
+        if (
+            statement.predicate.value in LINK_PREDICATES
+            and isinstance(statement.subject, ox.NamedNode)
+            and isinstance(statement.object, ox.NamedNode)
+        ):
+            left, right = statement.subject.value, statement.object.value
+            turned = left not in known[0] and left in known[1] and right in known[0]
+            pairs.append((right, left) if turned else (left, right))
+    if not pairs:
+        raise DataError("there are no owl:sameAs (or skos:exactMatch) triples between IRIs in this links file; add some.", path=path)
+    sources, targets = [left for left, _ in pairs], [right for _, right in pairs]
+    _check(path, sources, targets)
+    return RawLinks(path, sources, targets)
+
+
+def parse(path: Path) -> Iterator[Any]:
+    """The statements of an N-Triples or Turtle file, in order.
+
+    Raises:
+        DataError: as :func:`read_text`; a syntax error, with its line.
+    """
+    text = read_text(path)
+    try:
+        yield from ox.parse(text, format=FORMATS[rdf_suffix(path)], without_named_graphs=True)
+    except SyntaxError as error:
+        raise DataError(f"this is not valid RDF ({_explanation(error)}); correct this line.", path=path, line=error.lineno) from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"this file cannot be read as RDF ({error}).", path=path) from None
+
+
+def _explanation(error: SyntaxError) -> str:
+    words = str(error.msg).split(": ", 1)[-1].splitlines()
+    return words[0][:160] if words else "syntax error"
+
+
+def _check(path: Path, *columns: list[str]) -> None:
+    for identifier in set().union(*columns):
+        if problem := identifier_problem(identifier):
+            raise DataError(f"an identifier {problem}; shorten or correct it.", path=path)

@@ -1,0 +1,81 @@
+"""Two tables of triples and a table of links: CSV, TSV or Parquet, plain or gzipped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from engine.config import DataConfig
+from engine.datasets.files import shorten
+from engine.datasets.readers.base import PART_WORDS, Detection, Part, RawDataset, RawGraph, RawLinks
+from engine.datasets.readers.naming import NamedFiles, sort_files
+from engine.datasets.tabular import ATTRIBUTE_ROLES, LINK_ROLES, TRIPLE_ROLES, read_table, table_suffix
+from engine.errors import DataError
+
+
+class TablesReader:
+    name = "tables"
+    description = "CSV, TSV or Parquet: a table of triples for each graph and a table of links"
+
+    def detect(self, folder: Path) -> Detection:
+        return _files(folder).detection
+
+    def read(self, folder: Path, config: DataConfig) -> RawDataset:
+        files = complete(_files(folder))
+        source, target = (_read_graph(files, number) for number in "12")
+        links: dict[Part, RawLinks] = {}
+        given = ""
+        for part, path in files.links().items():
+            for found, table in read_links(path, part).items():
+                if found in links:
+                    raise DataError(f"{found} links stand here and in {links[found].path.name}; keep them in one place.", path=path)
+                links[found] = table
+                given = f"given: {path.name}" if found == "train" else given
+        return RawDataset(source, target, links, given)
+
+
+def complete(files: NamedFiles) -> NamedFiles:
+    """The files unchanged, if nothing is missing.
+
+    Raises:
+        DataError: something is.
+    """
+    if missing := files.detection.missing:
+        raise DataError(f"{' and '.join(missing)} could not be found; see docs/data_formats.md for how files are named.", path=files.folder)
+    return files
+
+
+def read_links(path: Path, part: Part) -> dict[Part, RawLinks]:
+    """A table of links, taken apart by its column ``split`` where it has one.
+
+    Raises:
+        DataError: as :func:`read_table`; an unknown word in ``split``.
+    """
+    found = read_table(path, LINK_ROLES)
+    sources, targets = found["source"].columns[0], found["target"].columns[0]
+    if "split" not in found:
+        return {part: RawLinks(path, sources, targets)}
+    by_part: dict[Part, tuple[list[str], list[str]]] = {}
+    for source, target, word, line in zip(sources, targets, found["split"].columns[0], found["split"].lines, strict=True):
+        known = PART_WORDS.get(word.strip().lower())
+        if known is None:
+            raise DataError(f"expected train, valid, test or unsure as split, found '{shorten(word)}'.", path=path, line=line)
+        pairs = by_part.setdefault(known, ([], []))
+        pairs[0].append(source)
+        pairs[1].append(target)
+    return {known: RawLinks(path, *pairs) for known, pairs in by_part.items()}
+
+
+def _files(folder: Path) -> NamedFiles:
+    return sort_files(folder, lambda path: bool(table_suffix(path)), lambda path: bool(table_suffix(path)))
+
+
+def _read_graph(files: NamedFiles, number: str) -> RawGraph:
+    path = files.graph(number)
+    triples = read_table(path, TRIPLE_ROLES)
+    heads, relations, tails = (triples[role].columns[0] for role in ("head", "relation", "tail"))
+    attributes_path = files.attributes(number)
+    if attributes_path is None:
+        return RawGraph(path, heads, relations, tails)
+    attributes = read_table(attributes_path, ATTRIBUTE_ROLES)
+    entities, names, values = (attributes[role].columns[0] for role in ("entity", "attribute", "value"))
+    return RawGraph(path, heads, relations, tails, attributes=(entities, names, values))
