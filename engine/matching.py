@@ -1,6 +1,6 @@
 """Looking into a finished run: find an entity, see what it matches, with the same numbers everywhere.
 
-Embeddings stay memory-mapped: one question costs a matrix-vector product, never an n x n array.
+Embeddings stay memory-mapped: one question costs one pass over the other graph's embeddings, never an n x n array.
 """
 
 from __future__ import annotations
@@ -9,15 +9,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import torch
 
 from engine.datasets.knowledge_graph import IntArray, Side
 from engine.entities import SIDES, Entity, GraphView, normalise, other, shortened
 from engine.errors import EntityError
+from engine.search.csls import csls_score
+from engine.search.kernels import pair_dots
+from engine.search.ranks import TIE_TOLERANCE
 
 FloatArray = npt.NDArray[np.float32]
 Pool = Literal["all", "test"]
@@ -78,6 +82,28 @@ class PairScore:
     rank_from_source: int
     rank_from_target: int
     pool_sizes: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class RowScores:
+    """One entity's scores with n candidates: all that are in the pool, in ascending order.
+
+    Attributes:
+        candidates: (n,) indices.
+        cosine, csls: (n,) float32, a pair's values the same to the last bit from whichever end one asks.
+    """
+
+    candidates: IntArray
+    cosine: FloatArray
+    csls: FloatArray
+
+    def position(self, candidate: int) -> int:
+        """Where a candidate stands in the arrays."""
+        return int(np.searchsorted(self.candidates, candidate))
+
+    def rank(self, position: int) -> int:
+        """1 + the number of other candidates that score at least as high; as in the evaluation, ``TIE_TOLERANCE`` apart is equal."""
+        return int(np.count_nonzero(self.csls >= self.csls[position] - np.float32(TIE_TOLERANCE)))
 
 
 class RunView:
@@ -175,7 +201,7 @@ class RunView:
     @cached_property
     def _embeddings(self) -> dict[Side, FloatArray]:
         """(E, D) L2-normalised, memory-mapped, for each side."""
-        return {side: self.run.tensor("embeddings", side) for side in SIDES}
+        return {side: np.asarray(self.run.tensor("embeddings", side)) for side in SIDES}
 
     def hubness(self, side: Side, pool: Pool = "all") -> FloatArray:
         """(E,) mean cosine of each entity to its k nearest in the other graph's pool; NaN where the entity is not in the pool itself."""
@@ -187,50 +213,46 @@ class RunView:
     def pool_size(self, side: Side, pool: Pool) -> int:
         return int(np.count_nonzero(~np.isnan(self.hubness(side, pool))))
 
-    def scores(self, side: Side, index: int, pool: Pool = "all") -> FloatArray:
-        """(E,) CSLS of an entity with every entity of the other graph; NaN outside the pool.
+    def scores(self, side: Side, index: int, pool: Pool = "all") -> RowScores:
+        """An entity's scores with every entity of the other graph in the pool.
 
         Raises:
-            EntityError: the entity itself is not in the pool.
+            EntityError: no such entity, or it is not in the pool itself.
         """
         entity = self.entity(side, index)
         if not self.in_pool(side, index, pool):
             raise EntityError(f"'{shortened(entity.title)}' is not among the test entities; look at its matches among all entities.")
         across = other(side)
-        cosines = self._embeddings[across] @ np.asarray(self._embeddings[side][index])  # (E,)
-        return csls(cosines, self.hubness(side, pool)[index], self.hubness(across, pool))
+        theirs = self.hubness(across, pool)
+        candidates = np.flatnonzero(~np.isnan(theirs)).astype(np.int64)
+        repeated = np.full(len(candidates), index, dtype=np.int64)
+        pairs = (repeated, candidates) if side == "source" else (candidates, repeated)
+        cosines = pair_dots(self._embeddings["source"], self._embeddings["target"], *pairs)
+        own = torch.tensor(float(self.hubness(side, pool)[index]))
+        scores = csls_score(torch.from_numpy(cosines), own, torch.from_numpy(theirs[candidates]))
+        return RowScores(candidates, cosines.astype(np.float32), scores.float().numpy())
 
     def matches(self, side: Side, index: int, top: int = 10, pool: Pool = "all") -> list[Match]:
-        """The ``top`` candidates with the highest CSLS in the pool, best first.
+        """The ``top`` candidates with the highest CSLS in the pool, best first; of equals the one with the lower index first.
 
         Raises:
             EntityError: no such entity, or it is not in the pool.
         """
-        scores = self.scores(side, index, pool)
-        inside = np.flatnonzero(~np.isnan(scores))
-        kept = inside[_largest(scores[inside], top)]
-        return [self._match(side, index, int(candidate), pool, scores) for candidate in kept]
+        row = self.scores(side, index, pool)
+        return [self._match(side, index, row, int(position)) for position in np.argsort(-row.csls, kind="stable")[: max(top, 0)]]
 
-    def _match(self, side: Side, index: int, candidate: int, pool: Pool, scores: FloatArray) -> Match:
+    def _match(self, side: Side, index: int, row: RowScores, position: int) -> Match:
+        candidate = int(row.candidates[position])
         found = self.entity(other(side), candidate)
-        source, target = (index, candidate) if side == "source" else (candidate, index)
-        cosine, score = self._pair_score(source, target, pool)
         return Match(
-            rank=rank_of(candidate, scores),
+            rank=row.rank(position),
             entity=candidate,
             uri=found.uri,
             label=found.label,
-            cosine=cosine,
-            csls=score,
-            verdict=self.verdict(source, target),
+            cosine=float(row.cosine[position]),
+            csls=float(row.csls[position]),
+            verdict=self.verdict(index, candidate) if side == "source" else self.verdict(candidate, index),
         )
-
-    def _pair_score(self, source: int, target: int, pool: Pool) -> tuple[float, float]:
-        """Cosine and CSLS of one pair, to the last bit the same from whichever end one asks; in float64, so that no digit shown is rounding."""
-        one = np.asarray(self._embeddings["source"][source], dtype=np.float64)
-        two = np.asarray(self._embeddings["target"][target], dtype=np.float64)
-        cosine = float((one * two).sum())
-        return cosine, csls(cosine, float(self.hubness("source", pool)[source]), float(self.hubness("target", pool)[target]))
 
     def pair(self, source: int, target: int, pool: Pool = "all") -> PairScore:
         """Any pair's scores and its rank from both ends.
@@ -239,17 +261,17 @@ class RunView:
             EntityError: no such entity, or one of the two is not in the pool.
         """
         forward, backward = self.scores("source", source, pool), self.scores("target", target, pool)
-        cosine, score = self._pair_score(source, target, pool)
+        place = forward.position(target)
         return PairScore(
             source=self.entity("source", source),
             target=self.entity("target", target),
-            cosine=cosine,
-            csls=score,
+            cosine=float(forward.cosine[place]),
+            csls=float(forward.csls[place]),
             verdict=self.verdict(source, target),
             pool=pool,
-            rank_from_source=rank_of(target, forward),
-            rank_from_target=rank_of(source, backward),
-            pool_sizes=(self.pool_size("target", pool), self.pool_size("source", pool)),
+            rank_from_source=forward.rank(place),
+            rank_from_target=backward.rank(backward.position(source)),
+            pool_sizes=(len(forward.candidates), len(backward.candidates)),
         )
 
     @cached_property
@@ -259,29 +281,6 @@ class RunView:
         first = table[table["rank"] == 1]
         sides = {side: first[first["graph"] == side] for side in SIDES}
         return {side: dict(zip(rows["entity"].tolist(), rows["match"].tolist(), strict=True)) for side, rows in sides.items()}
-
-
-Scores = TypeVar("Scores", float, FloatArray)
-
-
-def csls(cosines: Scores, own: float, theirs: Scores) -> Scores:
-    """2 cos - r(own) - r(theirs)."""
-    return 2 * cosines - own - theirs
-
-
-def rank_of(candidate: int, scores: FloatArray) -> int:
-    """1 + the number of other candidates that score at least as high; NaN scores do not count."""
-    return int(np.count_nonzero(scores >= scores[candidate]))
-
-
-def _largest(scores: FloatArray, top: int) -> IntArray:
-    """Positions of the ``top`` largest scores, largest first, earlier positions first among equals."""
-    kept = min(top, len(scores))
-    if kept < 1:
-        return np.empty(0, dtype=np.int64)
-    threshold = np.partition(scores, -kept)[-kept]
-    contenders = np.flatnonzero(scores >= threshold)
-    return contenders[np.argsort(-scores[contenders], kind="stable")][:kept].astype(np.int64)
 
 
 def _equal(texts: Sequence[str], wanted: str) -> Iterable[int]:

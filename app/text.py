@@ -1,0 +1,74 @@
+"""Texts from other people's files, made harmless; numbers with sense."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+LONGEST_LABEL = 120
+_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
+_DIRECTION_MARKS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_FIRST_STRONG_ISOLATE, _POP_ISOLATE = "\u2068", "\u2069"
+
+
+def clip(text: str, length: int = LONGEST_LABEL) -> str:
+    """One line of at most ``length`` characters, without control characters or marks that reorder what follows."""
+    kept = "".join(char for char in text[: 4 * length] if char.isspace() or not _is_unwanted(char))
+    line = " ".join(kept.split())
+    return line if len(line) <= length and len(text) <= 4 * length else f"{line[: length - 1]}…"
+
+
+def _is_unwanted(char: str) -> bool:
+    return char in _DIRECTION_MARKS or unicodedata.category(char) in ("Cc", "Cs")
+
+
+def plain(text: str, length: int = LONGEST_LABEL) -> str:
+    """For Markdown: every punctuation mark escaped, and an island for its writing direction, so that a right-to-left name moves nothing else."""
+    escaped = _PUNCTUATION.sub(r"\\\1", clip(text, length))
+    return f"{_FIRST_STRONG_ISOLATE}{escaped}{_POP_ISOLATE}" if escaped else ""
+
+
+def cell(text: str, length: int = 200) -> str:
+    """For tables and charts, which show plain text."""
+    return clip(text, length)
+
+
+def score(value: float) -> str:
+    """Three digits."""
+    return f"{value:.3f}"
+
+
+def share_with_interval(value: float, interval: Sequence[float] | None) -> str:
+    """'0.643 (0.624-0.662)'."""
+    return score(value) if interval is None else f"{score(value)} ({score(interval[0])}–{score(interval[1])})"
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """'1 run', '1,200 runs'."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def age(created: str, now: datetime | None = None) -> str:
+    """'3 hours ago' for an ISO time; the text itself where it is none."""
+    try:
+        then = datetime.fromisoformat(created)
+    except ValueError:
+        return created
+    then = then if then.tzinfo else then.replace(tzinfo=UTC)
+    seconds = ((now or datetime.now(UTC)) - then).total_seconds()
+    for size, noun in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
+        if seconds >= size:
+            return f"{count(int(seconds // size), noun)} ago"
+    return "just now"
+
+
+def duration(seconds: float) -> str:
+    """'48 s', '2 min 5 s', '1 h 20 min'."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
