@@ -1,0 +1,136 @@
+"""Selection on a CPU: compiled loops over a tile of scores that touch only what beats a bar.
+
+The bars are compared a strip at a time without branches, which compiles to vector instructions; strips without a hit (nearly all of them, once a few
+thousand scores have been seen) cost no more than reading them. The kernels release the interpreter lock and run on plain threads: numba's own
+thread pools abort the process on some platforms when two sessions of a web server search at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import torch
+
+FloatArray = npt.NDArray[np.float32]
+IntArray = npt.NDArray[np.int64]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+STRIP = 64
+"""Scores compared before anything is decided."""
+LEAST_WORK = 1 << 18
+"""Scores below which a second thread costs more than it brings."""
+
+
+def compiled(function: Function) -> Function:
+    """numba's ``njit`` without the interpreter lock, with the signature kept for the type checker."""
+    return cast(Function, numba.njit(nogil=True, cache=True)(function))
+
+
+def spread(work: Callable[[int, int], None], count: int, size: int) -> None:
+    """Call ``work(start, stop)`` over parts of range(count) on as many threads as torch uses; ``size`` scores are looked at in all."""
+    threads = min(torch.get_num_threads(), max(size // LEAST_WORK, 1), count)
+    if threads <= 1:
+        work(0, count)
+        return
+    edges = [count * part // threads for part in range(threads + 1)]
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, edges[:-1], edges[1:]))
+
+
+@compiled
+def replace_root(values: FloatArray, indices: IntArray, value: float, index: int) -> None:
+    """Put an entry in the place of a heap's worst one. Lower values are worse, among equal values higher indices are."""
+    k = len(values)
+    node = 0
+    while True:
+        child = 2 * node + 1
+        if child >= k:
+            break
+        other = child + 1
+        if other < k and (values[other] < values[child] or (values[other] == values[child] and indices[other] > indices[child])):
+            child = other
+        if values[child] > value or (values[child] == value and indices[child] < index):
+            break
+        values[node], indices[node] = values[child], indices[child]
+        node = child
+    values[node], indices[node] = value, index
+
+
+@compiled
+def push_rows(scores: FloatArray, start: int, stop: int, first: int, offset: int, values: FloatArray, indices: IntArray, bars: FloatArray) -> None:
+    """Offer the scores of tile rows start..stop to the heaps of queries first + row; keys are offset + column."""
+    width = scores.shape[1]
+    for i in range(start, stop):
+        query = first + i
+        bar = bars[query]
+        for left in range(0, width, STRIP):
+            right = min(left + STRIP, width)
+            hits = np.int32(0)
+            for j in range(left, right):
+                hits |= np.int32(scores[i, j] > bar)
+            if hits:
+                for j in range(left, right):
+                    if scores[i, j] > bar:
+                        replace_root(values[query], indices[query], scores[i, j], offset + j)
+                        bar = values[query, 0]
+        bars[query] = bar
+
+
+@compiled
+def push_columns(scores: FloatArray, start: int, stop: int, first: int, offset: int, values: FloatArray, indices: IntArray, bars: FloatArray) -> None:
+    """Offer the scores of tile columns start..stop to the heaps of queries first + column; keys are offset + row."""
+    for i in range(scores.shape[0]):
+        for left in range(start, stop, STRIP):
+            right = min(left + STRIP, stop)
+            hits = np.int32(0)
+            for j in range(left, right):
+                hits |= np.int32(scores[i, j] > bars[first + j])
+            if hits:
+                for j in range(left, right):
+                    if scores[i, j] > bars[first + j]:
+                        query = first + j
+                        replace_root(values[query], indices[query], scores[i, j], offset + i)
+                        bars[query] = values[query, 0]
+
+
+@compiled
+def count_rows(scores: FloatArray, start: int, stop: int, first: int, bars: FloatArray, counts: IntArray) -> None:
+    """Add to each query's count the scores of its tile row that reach its bar."""
+    for i in range(start, stop):
+        bar = bars[first + i]
+        reached = np.int32(0)
+        for j in range(scores.shape[1]):
+            reached += np.int32(scores[i, j] >= bar)
+        counts[first + i] += reached
+
+
+@compiled
+def count_columns(scores: FloatArray, start: int, stop: int, first: int, bars: FloatArray, counts: IntArray) -> None:
+    """Add to each query's count the scores of its tile column that reach its bar."""
+    for i in range(scores.shape[0]):
+        for j in range(start, stop):
+            counts[first + j] += np.int64(scores[i, j] >= bars[first + j])
+
+
+def pair_dots(source: FloatArray, target: FloatArray, left: IntArray, right: IntArray) -> npt.NDArray[np.float64]:
+    """(P,) inner products of source rows ``left`` and target rows ``right``, in float64; a pair's value does not depend on the others."""
+    out = np.empty(len(left), dtype=np.float64)
+    spread(lambda start, stop: fill_pair_dots(source, target, left, right, start, stop, out), len(left), len(left) * source.shape[1])
+    return out
+
+
+@numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})  # lets the sum be vectorised
+def fill_pair_dots(
+    source: FloatArray, target: FloatArray, left: IntArray, right: IntArray, start: int, stop: int, out: npt.NDArray[np.float64]
+) -> None:
+    for pair in range(start, stop):
+        i, j = left[pair], right[pair]
+        total = 0.0
+        for column in range(source.shape[1]):
+            total += np.float64(source[i, column]) * np.float64(target[j, column])
+        out[pair] = total
