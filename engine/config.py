@@ -88,7 +88,7 @@ class LossConfig(Section):
     shift: float = option(10.0, "tau: new mean of the normalised loss (no influence on the gradient)", low=-1000.0, high=1000.0)
     hardest: int = option(10, "truncated: number of nearest negatives", low=1, high=100000)
     tail_mass: float = option(
-        1e-4, "nhsm on a CPU: softmax mass a row may leave out of the backward pass; 0 computes every candidate", low=0.0, high=0.5
+        0.01, "nhsm on a CPU: softmax mass a row may leave out of the backward pass; 0 computes every candidate", low=0.0, high=0.5
     )
 
 

@@ -12,7 +12,6 @@ Without normalisation and with lambda = 1, tau = 0 the same expression is softma
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +46,7 @@ class NormalizedHardSampleMining:
     scale: float = 30.0
     shift: float = 10.0
     normalise: bool = True
-    tail_mass: float = 1e-4
+    tail_mass: float = 0.01
 
     def __call__(self, embeddings: Tensor, pairs: Tensor, *, seed: int = 0) -> Tensor:
         out: Tensor = _Loss.apply(embeddings, pairs, self)  # type: ignore[no-untyped-call]
@@ -136,10 +135,9 @@ def _sparse_side(embeddings: Tensor, norms: Tensor, positive: Tensor, side: Side
     batch, columns = len(side.anchors), side.high - side.low
     anchors, others = embeddings[side.anchors], embeddings[side.others]
     pool = embeddings[side.low : side.high]
-    reach = math.log(columns / loss.tail_mass)
     first, second = (column.numpy() for column in side.pair_columns())
     anchor_norms, pool_norms = norms[side.anchors].numpy(), norms[side.low : side.high].numpy()
-    statistics = np.empty((batch, 4), dtype=np.float64)
+    statistics = np.empty((batch, 5), dtype=np.float64)
     kept: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     step = min(batch, block_rows(columns, embeddings.element_size()))
     products = torch.empty((step, columns), dtype=embeddings.dtype)
@@ -159,13 +157,13 @@ def _sparse_side(embeddings: Tensor, norms: Tensor, positive: Tensor, side: Side
             loss.normalise,
             loss.scale,
             loss.shift,
-            reach,
+            loss.tail_mass,
             statistics[rows],
             counts,
         )
         offsets = cumulative(counts)
         candidates, weights = np.empty(offsets[-1], dtype=np.int32), np.empty(offsets[-1], dtype=embeddings.numpy().dtype)
-        kernels.collect_rows(block.numpy(), first[rows], second[rows], statistics[rows], reach, offsets, side.low, candidates, weights)
+        kernels.collect_rows(block.numpy(), first[rows], second[rows], statistics[rows], offsets, side.low, candidates, weights)
         kept.append((counts, candidates, weights))
     counts, candidates, weights = (np.concatenate(parts) for parts in zip(*kept, strict=True))
     weights /= batch
@@ -180,15 +178,9 @@ def _add_gradient(
 
     x(e) = const + |a - b|^2 - |a - h_e|^2:  dx/da = 2 (h_e - b),  dx/db = -2 (a - b),  dx/dh_e = 2 (a - h_e).
     """
-    total = torch.empty(len(anchors), dtype=embeddings.dtype)
-    pulled = torch.empty_like(anchors)
-    kernels.weighted_rows(stretches(offsets), offsets, candidates, weights, embeddings.numpy(), total.numpy(), pulled.numpy())
+    total, pulled = torch.empty(len(anchors), dtype=embeddings.dtype), torch.empty_like(anchors)
+    kernels.pull_rows(stretches(offsets), offsets, candidates, weights, embeddings.numpy(), total.numpy(), pulled.numpy())
     starts, rows, turned = kernels.transpose_entries(offsets, candidates, weights, len(embeddings))
-    touched = np.flatnonzero(np.diff(starts))
-    compact = cumulative(np.diff(starts)[touched])
-    pushed, share = embeddings.new_empty((len(touched), embeddings.shape[1])), embeddings.new_empty(len(touched))
-    kernels.weighted_rows(stretches(compact), compact, rows, turned, anchors.numpy(), share.numpy(), pushed.numpy())
-    index = torch.from_numpy(touched)
-    grad.index_add_(0, index, 2 * (pushed - share.unsqueeze(1) * embeddings[index]))
+    kernels.push_rows(stretches(starts), starts, rows, turned, anchors.numpy(), embeddings.numpy(), grad.numpy())
     grad.index_add_(0, side.anchors, 2 * (pulled - total.unsqueeze(1) * others))
     grad.index_add_(0, side.others, -2 * total.unsqueeze(1) * (anchors - others))
