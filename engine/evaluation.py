@@ -1,0 +1,205 @@
+"""Hits@k, MRR and mean rank with confidence intervals, by the protocol of the paper (section 6.1), in both directions.
+
+- Rows are L2-normalised here and only here: training works on vectors as they come.
+- Scores are CSLS within the pool. The pool is either all entities of the evaluated links ("test": the published protocol) or all entities ("all").
+- A query is an entity with at least one known counterpart. Where links are not one-to-one its rank is that of its best-ranked counterpart, and its
+  other counterparts are not counted as rivals: the question is whether its list of matches begins with a right answer.
+- Candidates that score as high as the counterpart are counted as better ones: ties are no hits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from engine.datasets.knowledge_graph import IntArray
+from engine.errors import DataError
+from engine.search import Hubness, QueryRanks, SearchIndex, get_index, hubness, normalise_rows, true_ranks
+
+Pool = Literal["test", "all"]
+FloatArray = npt.NDArray[np.float64]
+
+HITS_AT = (1, 5, 10)
+METRICS = (*(f"hits@{k}" for k in HITS_AT), "mrr", "mean_rank")
+CONFIDENCE = 0.95
+DRAWS_AT_ONCE = 2**22
+"""Counts that the bootstrap holds in memory."""
+
+
+@dataclass(frozen=True)
+class DirectionMetrics:
+    """Figures of one direction; all None where there is nothing to evaluate.
+
+    Attributes:
+        hits_at_1, hits_at_5, hits_at_10: share of the queries whose counterpart is among the best 1, 5, 10.
+        mrr: mean of 1 / rank.
+        mean_rank: mean of the ranks.
+        intervals: (low, high) 95 % bootstrap confidence intervals by metric name ("hits@1", "hits@5", "hits@10", "mrr"); empty if not asked for.
+        queries: (q,) entities of the graph that is searched from, distinct, ascending.
+        ranks: (q,) rank of each query's best counterpart.
+    """
+
+    hits_at_1: float | None
+    hits_at_5: float | None
+    hits_at_10: float | None
+    mrr: float | None
+    mean_rank: float | None
+    intervals: Mapping[str, tuple[float, float]]
+    queries: IntArray  # (q,)
+    ranks: IntArray  # (q,)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures, without the ranks, in plain values for JSON."""
+        values = (self.hits_at_1, self.hits_at_5, self.hits_at_10, self.mrr, self.mean_rank)
+        intervals = {name: list(interval) for name, interval in self.intervals.items()}
+        return {**dict(zip(METRICS, values, strict=True)), "intervals": intervals}
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Figures of both directions, and how they came about.
+
+    Attributes:
+        source_to_target: source entities look for their counterparts among the pool's target entities.
+        target_to_source: the other way round; the direction that Dual-AMN's authors published.
+        pool: "test" or "all".
+        protocol: one line to print beside every figure.
+        source_pool, target_pool: (n,), (m,) entities of the pool, ascending.
+        hubness: CSLS terms of the pool's entities, in this order.
+    """
+
+    source_to_target: DirectionMetrics
+    target_to_source: DirectionMetrics
+    pool: Pool
+    protocol: str
+    source_pool: IntArray  # (n,)
+    target_pool: IntArray  # (m,)
+    hubness: Hubness
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as they stand in ``metrics.json``."""
+        return {
+            "source_to_target": self.source_to_target.to_dict(),
+            "target_to_source": self.target_to_source.to_dict(),
+            "pool": self.pool,
+            "protocol": self.protocol,
+        }
+
+
+@torch.no_grad()
+def evaluate_links(
+    source_emb: Tensor,
+    target_emb: Tensor,
+    links: IntArray,
+    k: int = 10,
+    pool: Pool = "test",
+    bootstrap: int = 1000,
+    seed: int = 0,
+    *,
+    index: str | SearchIndex = "exact",
+    links_name: str = "test",
+) -> Evaluation:
+    """Evaluate embeddings against known links.
+
+    Args:
+        source_emb: (E1, D) embeddings of all source entities, of any length.
+        target_emb: (E2, D) embeddings of all target entities, on the same device.
+        links: (L, 2) source and target entities; may be empty, repeat itself, and need not be one-to-one.
+        k: neighbours in CSLS's hubness terms.
+        pool: candidates are the entities of ``links`` ("test") or all entities ("all").
+        bootstrap: resamples for the confidence intervals; 0 leaves them out.
+        seed: draws the resamples.
+        index: finds the hubness terms' neighbours; ranks are always exact.
+        links_name: what the links are, for the protocol line.
+
+    Raises:
+        DataError: a link names an entity that has no embedding.
+        TrainingError: an embedding is not finite.
+        ConfigError: unknown index.
+    """
+    links = checked_links(links, len(source_emb), len(target_emb))
+    source_pool, target_pool = (pool_entities(links[:, side], size, pool) for side, size in enumerate((len(source_emb), len(target_emb))))
+    source, target = (normalise_rows(emb[torch.from_numpy(rows)]) for emb, rows in ((source_emb, source_pool), (target_emb, target_pool)))
+    chosen = get_index(index)
+    terms = hubness(source, target, k, chosen)
+    local = np.stack([np.searchsorted(source_pool, links[:, 0]), np.searchsorted(target_pool, links[:, 1])], axis=1)  # (L, 2)
+    ranks = true_ranks(source, target, torch.from_numpy(local).to(source.device), terms)
+    return Evaluation(
+        direction_metrics(ranks.source_to_target, source_pool, bootstrap, seed),
+        direction_metrics(ranks.target_to_source, target_pool, bootstrap, seed),
+        pool,
+        protocol_line(k, pool, len(source_pool), len(target_pool), links_name, chosen.name),
+        source_pool,
+        target_pool,
+        terms,
+    )
+
+
+def checked_links(links: IntArray, sources: int, targets: int) -> IntArray:
+    """(L, 2) int64 links, all of whose entities exist.
+
+    Raises:
+        DataError: one does not.
+    """
+    links = np.asarray(links, dtype=np.int64).reshape(-1, 2)
+    wrong = ((links < 0) | (links >= (sources, targets))).any(axis=1)
+    if wrong.any():
+        first = links[wrong][0].tolist()
+        raise DataError(
+            f"link {first[0]} - {first[1]} names an entity that has no embedding (there are {sources:,} source and {targets:,} target entities); "
+            "evaluate a run on the data set that it was trained on."
+        )
+    return links
+
+
+def pool_entities(linked: IntArray, size: int, pool: Pool) -> IntArray:
+    """Entities of one graph that are candidates, ascending."""
+    return np.arange(size, dtype=np.int64) if pool == "all" else np.unique(linked)
+
+
+def protocol_line(k: int, pool: Pool, sources: int, targets: int, links_name: str = "test", index: str = "exact") -> str:
+    """How figures came about, in one line."""
+    kind = f"{links_name} entities" if pool == "test" else "entities (all)"
+    sizes = f"{sources:,} {kind} a side" if sources == targets else f"{sources:,} source and {targets:,} target {kind}"
+    method = f"CSLS k={k}" if index == "exact" else f"CSLS k={k} (neighbours by {index})"
+    return f"{method}, pool: {sizes}, published direction target to source, ties are no hits"
+
+
+def direction_metrics(found: QueryRanks, pool: IntArray, bootstrap: int, seed: int) -> DirectionMetrics:
+    """Figures of one direction from the ranks within a pool."""
+    ranks: IntArray = found.ranks.cpu().numpy()
+    queries: IntArray = pool[found.queries.cpu().numpy()]
+    if not len(ranks):
+        return DirectionMetrics(None, None, None, None, None, {}, queries, ranks)
+    distinct, counts = np.unique(ranks, return_counts=True)
+    at_1, at_5, at_10, mrr, mean_rank = (counts @ contributions(distinct) / len(ranks)).tolist()
+    return DirectionMetrics(at_1, at_5, at_10, mrr, mean_rank, bootstrap_intervals(distinct, counts, bootstrap, seed), queries, ranks)
+
+
+def contributions(ranks: IntArray) -> FloatArray:
+    """(n, 5) what a query of each rank adds to the metrics, in the order of ``METRICS``."""
+    return np.stack([*(ranks <= k for k in HITS_AT), 1.0 / ranks, ranks], axis=1).astype(np.float64)
+
+
+def bootstrap_intervals(distinct: IntArray, counts: IntArray, resamples: int, seed: int) -> dict[str, tuple[float, float]]:
+    """Percentile intervals of Hits@k and MRR over resamples of the queries.
+
+    Drawing n queries with replacement gives multinomial counts of the distinct ranks, so these are drawn instead of the queries.
+    """
+    if not resamples:
+        return {}
+    generator, total = np.random.default_rng(seed), int(counts.sum())
+    values = contributions(distinct)[:, :-1]  # (ranks, 4)
+    step = max(DRAWS_AT_ONCE // len(distinct), 1)
+    means = [
+        generator.multinomial(total, counts / total, size=min(step, resamples - start)) @ values / total for start in range(0, resamples, step)
+    ]  # each (<= step, 4)
+    tail = (1.0 - CONFIDENCE) / 2
+    low, high = np.quantile(np.concatenate(means), [tail, 1.0 - tail], axis=0)
+    return {name: (float(a), float(b)) for name, a, b in zip(METRICS[:-1], low, high, strict=True)}
