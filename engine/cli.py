@@ -1,0 +1,359 @@
+"""The command line: ``python -m engine train | runs | evaluate | match | inspect | options``.
+
+Results go to standard output, progress to standard error. A user's mistake gives one line on standard error and exit code 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import signal
+import sys
+import typing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+
+import engine
+from engine.config import SECTIONS, VARIANTS, RunConfig, alternatives, choices, describe
+from engine.datasets import inspect_task, inspection_to_dict, load_task, render_inspection
+from engine.datasets.knowledge_graph import Side
+from engine.errors import ConfigError, EngineError
+from engine.evaluation import METRICS, Pool, evaluate_links
+from engine.matching import Match, RunView
+from engine.pipeline import Outcome, Phase, train_run
+from engine.run_store import Run, RunStore
+from engine.training import Progress, remaining_text
+
+DEFAULT_MODELS = "models"
+USER_ERROR = 2
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    parsed = build_parser().parse_args(arguments)
+    try:
+        command: Callable[[argparse.Namespace], int] = parsed.command
+        return command(parsed)
+    except EngineError as error:
+        print(f"error: {printable(str(error))}", file=sys.stderr)
+        return USER_ERROR
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on from the last checkpoint.", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of our output has left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except MemoryError:
+        print("error: out of memory; try a smaller encoder.dim or training.batch_size.", file=sys.stderr)
+        return USER_ERROR
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser with all commands."""
+    parser = argparse.ArgumentParser(
+        prog="python -m engine",
+        description="Align two knowledge graphs with Dual-AMN and look into the result.",
+        epilog="Start with: python -m engine inspect sample_data/world, then: python -m engine train sample_data/world",
+    )
+    parser.add_argument("--version", action="version", version=engine.__version__)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    add_train(commands)
+    add_runs(commands)
+    add_evaluate(commands)
+    add_match(commands)
+    add_inspect(commands)
+    add_options(commands)
+    return parser
+
+
+Commands = Any  # argparse's action class has no public name
+
+
+def add_train(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "train",
+        help="train on a data set and keep the result as a run",
+        description="Train Dual-AMN on two graphs and their seed links. The same command finds a finished run, and goes on with an unfinished one; "
+        "Ctrl-C keeps what was learned so far.",
+    )
+    parser.add_argument("data", metavar="DATA", help="the data set's folder; its format is recognised (docs/data_formats.md)")
+    parser.add_argument("--variant", choices=VARIANTS, default="basic", help="basic: structure and seed links only (default)")
+    parser.add_argument("--seed", type=int, default=0, help="draws the split, the initial weights, the batches and the dropout (default 0)")
+    parser.add_argument(
+        "--train-ratio", type=float, metavar="SHARE", help="share of the known links to train on; default: the data's own split, else 0.3"
+    )
+    parser.add_argument("--epochs", type=int, metavar="N", help="passes over the seed links; default: 20, more for small data sets")
+    parser.add_argument("--set", action="append", default=[], metavar="SECTION.OPTION=VALUE", help="any other setting; 'options' lists them")
+    parser.add_argument("--fresh", action="store_true", help="train anew even if this run exists; the earlier run is kept")
+    add_models(parser)
+    add_json(parser)
+    parser.set_defaults(command=train)
+
+
+def add_runs(commands: Commands) -> None:
+    parser = commands.add_parser("runs", help="list the runs", description="List all runs, newest first, with their main figures.")
+    add_models(parser)
+    add_json(parser)
+    parser.set_defaults(command=runs)
+
+
+def add_evaluate(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "evaluate", help="evaluate a run on its test links", description="Hits@k, MRR and mean rank of a run's stored embeddings, in both directions."
+    )
+    add_run(parser)
+    parser.add_argument("--pool", choices=typing.get_args(Pool), default="test", help="candidates: entities of the test links (default), or all")
+    parser.add_argument("--index", choices=("exact", "faiss"), default="exact", help="how the hubness terms' neighbours are found")
+    add_models(parser)
+    add_json(parser)
+    parser.set_defaults(command=evaluate)
+
+
+def add_match(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "match",
+        help="show an entity's best matches",
+        description="The best matches of an entity of either graph, by CSLS, among the other graph's entities.",
+    )
+    add_run(parser)
+    parser.add_argument("entity", metavar="ENTITY", help="URI, id or label")
+    parser.add_argument("--side", choices=typing.get_args(Side), help="the graph to look the entity up in; default: both")
+    parser.add_argument("--top", type=int, default=10, metavar="N", help="how many matches (default 10)")
+    parser.add_argument("--pool", choices=typing.get_args(Pool), default="all", help="candidates: all entities (default), or those of the test links")
+    add_models(parser)
+    add_json(parser)
+    parser.set_defaults(command=match)
+
+
+def add_inspect(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "inspect",
+        help="say what a data set holds and what is suspicious",
+        description="Read a data set without training, count, and list what looks wrong.",
+    )
+    parser.add_argument("data", metavar="DATA", help="the data set's folder")
+    parser.add_argument("--seed", type=int, default=0, help="draws the split where the data gives none (default 0)")
+    parser.add_argument("--train-ratio", type=float, metavar="SHARE", help="as in train")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="SECTION.OPTION=VALUE", help="as in train; for reading, the data section counts"
+    )
+    add_json(parser)
+    parser.set_defaults(command=inspect)
+
+
+def add_options(commands: Commands) -> None:
+    parser = commands.add_parser("options", help="list all settings for --set", description="All settings, their defaults and what they do.")
+    add_json(parser)
+    parser.set_defaults(command=options)
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help="a run's id, as 'runs' lists it (with its data set in front where the id alone is not unique)")
+
+
+def add_models(parser: argparse.ArgumentParser) -> None:
+    default = os.environ.get("DUAL_AMN_MODELS") or DEFAULT_MODELS
+    parser.add_argument("--models", type=Path, default=Path(default), metavar="DIR", help=f"where runs are kept (default: {default})")
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print the result as one line of JSON, last")
+
+
+def train(parsed: argparse.Namespace) -> int:
+    config = RunConfig(variant=parsed.variant, seed=parsed.seed).with_assignments(parsed.set)
+    config = config.with_values(given({"data.train_ratio": parsed.train_ratio, "training.epochs": parsed.epochs}))
+    with interruptions() as should_stop:
+        outcome = train_run(parsed.data, config, RunStore(parsed.models), fresh=parsed.fresh, on_event=report, should_stop=should_stop)
+    show_outcome(outcome, as_json=parsed.json)
+    return 0
+
+
+def show_outcome(outcome: Outcome, *, as_json: bool) -> None:
+    run = outcome.run
+    where = f"{run.dataset}/{run.id}"
+    if outcome.reused:
+        say(f"{where} was trained before; --fresh trains anew.")
+    elif run.manifest["status"] == "stopped":
+        say(f"Stopped. What was learned so far is kept as {where}; the same command goes on from here.")
+    if as_json:
+        print_json(run_summary(run))
+        return
+    print(f"run {where}: {run.manifest.get('seconds', 0):.0f} s, peak memory {run.manifest.get('peak_rss_mb') or 0:,.0f} MiB")
+    print_metrics(run.metrics)
+    print(f"next: python -m engine match {where} ENTITY, or: make app")
+
+
+def run_summary(run: Run) -> dict[str, Any]:
+    return {
+        "run": f"{run.dataset}/{run.id}",
+        "status": run.manifest["status"],
+        "metrics": run.metrics,
+        "seconds": run.manifest.get("seconds"),
+        "peak_rss_mb": run.manifest.get("peak_rss_mb"),
+    }
+
+
+def runs(parsed: argparse.Namespace) -> int:
+    found = RunStore(parsed.models).list()
+    if parsed.json:
+        print_json([dataclasses.asdict(summary) for summary in found])
+        return 0
+    if not found:
+        print(f"no runs in {parsed.models}/; train one: python -m engine train sample_data/world")
+        return 0
+    for summary in found:
+        hits = ((summary.metrics or {}).get("target_to_source") or {}).get("hits@1")
+        figure = f"Hits@1 {hits:.3f}" if hits is not None else summary.reason or ""
+        print(printable(f"{summary.dataset}/{summary.run_id}  {summary.status}  {summary.created or ''}  {figure}"))
+    return 0
+
+
+def evaluate(parsed: argparse.Namespace) -> int:
+    run = RunStore(parsed.models).find(parsed.run)
+    links = run.table("links")
+    test = links.loc[links["role"] == "test", ["source", "target"]].to_numpy(dtype="int64")
+    source, target = (torch.tensor(run.tensor("embeddings", side)) for side in typing.get_args(Side))
+    k = run.manifest["config"]["search"]["csls_k"]
+    metrics = evaluate_links(source, target, test, k=k, pool=parsed.pool, index=parsed.index).to_dict()
+    if parsed.json:
+        print_json({**run_summary(run), "metrics": metrics})
+    else:
+        print_metrics(metrics)
+    return 0
+
+
+def print_metrics(metrics: dict[str, Any] | None) -> None:
+    """A small table with the protocol beneath; the direction that the paper publishes comes first."""
+    if metrics is None or metrics["target_to_source"]["hits@1"] is None:
+        print("no test links: nothing to evaluate.")
+        return
+    print(f"{'':18}" + "".join(f"{name:>11}" for name in METRICS))
+    for direction in ("target_to_source", "source_to_target"):
+        row = metrics[direction]
+        print(f"{direction.replace('_', ' '):18}" + "".join(f"{row[name]:>11.{1 if name == 'mean_rank' else 3}f}" for name in METRICS))
+        if interval := row.get("intervals", {}).get("hits@1"):
+            print(f"{'':18}{f'95 %: {interval[0]:.3f} to {interval[1]:.3f}':>26} (hits@1)")
+    print(metrics["protocol"])
+
+
+def match(parsed: argparse.Namespace) -> int:
+    if not 1 <= parsed.top <= 1000:
+        raise ConfigError(f"--top must lie between 1 and 1000; got {parsed.top}.")
+    run = RunStore(parsed.models).find(parsed.run)
+    view = RunView(run)
+    entity = view.resolve(parsed.entity, parsed.side)
+    found = view.matches(entity.side, entity.index, parsed.top, parsed.pool)
+    size = view.pool_size("target" if entity.side == "source" else "source", parsed.pool)
+    pool = f"{size:,} {'entities of the other graph' if parsed.pool == 'all' else 'test entities'}"
+    if parsed.json:
+        query = {"side": entity.side, "uri": entity.uri, "label": entity.label}
+        print_json({"run": f"{run.dataset}/{run.id}", "entity": query, "pool": pool, "matches": [match_row(one) for one in found]})
+        return 0
+    print(printable(f"{entity.label or entity.uri}  <{entity.uri}>  ({entity.side} graph); CSLS among {pool}"))
+    print(f"{'rank':>4} {'CSLS':>7} {'cosine':>7}  {'known as':<16} match")
+    for one in found:
+        row = match_row(one)
+        print(
+            printable(
+                f"{row['rank']:>4} {row['csls']:>7.3f} {row['cosine']:>7.3f}  {row['verdict']:<16} {row['label'] or row['uri']}  <{row['uri']}>"
+            )
+        )
+    return 0
+
+
+def match_row(one: Match) -> dict[str, Any]:
+    return {"rank": one.rank, "uri": one.uri, "label": one.label, "cosine": one.cosine, "csls": one.csls, "verdict": one.verdict}
+
+
+def inspect(parsed: argparse.Namespace) -> int:
+    config = RunConfig().with_assignments(parsed.set).with_values(given({"data.train_ratio": parsed.train_ratio}))
+    found = inspect_task(load_task(parsed.data, config.data, parsed.seed))
+    if parsed.json:
+        print_json(inspection_to_dict(found))
+    else:
+        print(render_inspection(found))
+    return 0
+
+
+def options(parsed: argparse.Namespace) -> int:
+    rows = [row for section in SECTIONS.values() for row in option_rows(section)]
+    if parsed.json:
+        print_json(rows)
+        return 0
+    for row in rows:
+        print(f"{row['option']} = {'default' if row['default'] is None else row['default']}   ({row['values']})\n    {row['help']}")
+    return 0
+
+
+def option_rows(section: Any) -> list[dict[str, Any]]:
+    """Name, default, what it takes, and help of each option of a section."""
+    hints = typing.get_type_hints(section)
+    rows = []
+    for spec in dataclasses.fields(section):
+        kind = next(one for one in alternatives(hints[spec.name]) if one is not type(None))
+        low, high = spec.metadata.get("low"), spec.metadata.get("high")
+        values = " | ".join(choices(kind)) or describe(kind) + (f" from {low:g} to {high:g}" if low is not None else "")
+        rows.append({"option": f"{section.name}.{spec.name}", "default": spec.default, "values": values, "help": spec.metadata["help"]})
+    return rows
+
+
+def given(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings that were named on the command line."""
+    return {key: value for key, value in settings.items() if value is not None}
+
+
+@contextmanager
+def interruptions() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C or a termination signal once: stop after this step and keep the result; again: stop at once, with the last checkpoint."""
+    asked = False
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+        say("Stopping after this step (once more stops at once) ...")
+
+    earlier = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: asked
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
+
+
+def report(event: Phase | Progress) -> None:
+    """One line of progress."""
+    if isinstance(event, Phase):
+        say(event.detail)
+        return
+    validation = "".join(f"  validation {name} {value:.3f}" for name, value in (event.validation or {}).items())
+    say(f"epoch {event.epoch:>3}/{event.epochs}  loss {event.loss:8.3f}{validation}  {remaining_text(event.remaining)} left")
+
+
+def say(text: str) -> None:
+    print(printable(text), file=sys.stderr, flush=True)
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, ensure_ascii=False, allow_nan=False, default=str))
+
+
+def printable(text: str) -> str:
+    """The text with control characters shown as escapes, so that a label cannot steer the terminal; line ends stay."""
+    return "".join(one if one.isprintable() or one == "\n" else one.encode("unicode_escape").decode("ascii") for one in text)
+
+
+__all__ = ["build_parser", "main"]

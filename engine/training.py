@@ -1,0 +1,354 @@
+"""The training loop: seeded steps, progress, validation, checkpoints, resume.
+
+Everything random is a function of the seed and the step's number: the order of the pairs in an epoch, the dropout, the negatives that a loss
+draws. A checkpoint therefore holds only the parameters, the optimiser's state and where the loop stood; training that goes on from one ends
+where unbroken training ends, bit for bit on the same machine with as many threads.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numba
+import numpy as np
+import torch
+from torch import Tensor
+
+from engine.config import RunConfig, TrainingConfig
+from engine.datasets.knowledge_graph import AlignmentTask
+from engine.encoders.adjacency import Adjacency, build_adjacency
+from engine.encoders.dropout import dropout
+from engine.encoders.dual_amn import DualAMN
+from engine.errors import ConfigError, TrainingError
+from engine.evaluation import evaluate_links
+from engine.losses import Loss, build_loss
+
+LEAST_EPOCHS = 20
+LEAST_STEPS = 60
+RHO = 0.9  # RMSprop as in Keras, which the authors used
+RMSPROP_EPSILON = 1e-7  # outside the root
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What is known after an epoch.
+
+    Attributes:
+        epoch, epochs: 1 .. epochs.
+        loss: mean over the epoch's steps. It rises while accuracy improves (lambda z is normalised): no convergence criterion.
+        seconds: of training so far, interrupted sessions included.
+        remaining: estimated seconds to the last epoch.
+        validation: mean of both directions' "hits@1" and "mrr" on the validation links, after epochs that were validated.
+    """
+
+    epoch: int
+    epochs: int
+    loss: float
+    seconds: float
+    remaining: float
+    validation: Mapping[str, float] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """One line of a run's trace."""
+        line: dict[str, Any] = {"epoch": self.epoch, "loss": self.loss, "seconds": round(self.seconds, 3)}
+        if self.validation is not None:
+            line["validation"] = dict(self.validation)
+        return line
+
+
+class Checkpoints(Protocol):
+    """Where the loop keeps its state; the newest whole one is what ``load`` returns."""
+
+    def save(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None: ...
+
+    def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None: ...
+
+
+@dataclass
+class Trained:
+    """What the loop leaves behind.
+
+    ``epochs`` is how many were completed; ``stopped`` tells that somebody asked for the end before its time.
+    """
+
+    model: DualAMN
+    epochs: int
+    stopped: bool
+    seconds: float
+    trace: list[dict[str, Any]]
+    best_epoch: int | None = None
+
+
+@dataclass
+class Position:
+    """Where the loop stands: between step ``step`` - 1 and ``step`` of epoch ``epoch`` (both from 0)."""
+
+    epoch: int = 0
+    step: int = 0
+    loss_sum: float = 0.0
+    seconds: float = 0.0
+    best_mrr: float = -1.0
+    best_epoch: int | None = None
+    bad_validations: int = 0
+    trace: list[dict[str, Any]] = field(default_factory=list)
+
+
+def default_epochs(seed_links: int, batch_size: int) -> int:
+    """How long to train when nobody says: the paper's 20 epochs, and at least 60 optimiser steps.
+
+    On the paper's data (4,500 seed links, 5 steps an epoch) that is 20 epochs; a small data set whose seed links fit one batch gets 60.
+    """
+    steps = max(1, math.ceil(seed_links / batch_size))
+    return max(LEAST_EPOCHS, math.ceil(LEAST_STEPS / steps))
+
+
+def choose_device(wanted: str) -> torch.device:
+    """The device to train on.
+
+    Raises:
+        ConfigError: CUDA was asked for and there is none.
+    """
+    available = torch.cuda.is_available()
+    if wanted == "cuda" and not available:
+        raise ConfigError("training.device is cuda, but no CUDA device is available here; use training.device=cpu or auto.")
+    return torch.device("cuda" if available and wanted != "cpu" else "cpu")
+
+
+def choose_threads(wanted: int | None) -> int:
+    """Set the number of CPU threads of torch and of our kernels alike, and return it.
+
+    Raises:
+        ConfigError: more than our kernels can have on this machine.
+    """
+    most = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+    if wanted is not None and wanted > most:
+        raise ConfigError(f"training.threads is {wanted}, but this machine offers {most}.")
+    threads = wanted or most
+    torch.set_num_threads(threads)
+    numba.set_num_threads(threads)
+    return threads
+
+
+class Trainer:
+    """Trains Dual-AMN on one task.
+
+    Args:
+        task: needs at least one seed link; nothing but its graphs, seed links and validation links is looked at.
+        config: all settings.
+        adjacency: of the task, if it is already there.
+
+    Raises:
+        TrainingError: no seed links.
+    """
+
+    def __init__(self, task: AlignmentTask, config: RunConfig, adjacency: Adjacency | None = None) -> None:
+        if not len(task.train_links):
+            raise TrainingError(f"{task.name} has no seed links to train on; give some known links, or a larger data.train_ratio.")
+        self.task, self.config = task, config
+        self.threads = choose_threads(config.training.threads)
+        self.device = choose_device(config.training.device)
+        self.model = DualAMN(adjacency or task_adjacency(task, config), config.encoder, seed=config.seed, device=self.device)
+        self.loss: Loss = build_loss(config.loss, task.source.num_entities, task.target.num_entities)
+        self.optimiser = torch.optim.RMSprop(self.model.parameters(), lr=config.training.learning_rate, alpha=RHO, eps=RMSPROP_EPSILON)
+        self.pairs = torch.from_numpy(task.stacked_links(task.train_links)).to(self.device)
+        self.at = Position()
+        self.best: dict[str, Tensor] = {}
+
+    @property
+    def epochs(self) -> int:
+        training = self.config.training
+        return training.epochs or default_epochs(len(self.pairs), training.batch_size)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return math.ceil(len(self.pairs) / self.config.training.batch_size)
+
+    def train(
+        self,
+        *,
+        checkpoints: Checkpoints | None = None,
+        on_progress: Callable[[Progress], None] = lambda progress: None,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> Trained:
+        """Run to the end, from the last checkpoint where there is one.
+
+        Args:
+            checkpoints: where to save and resume; None keeps nothing.
+            on_progress: called after each epoch.
+            should_stop: asked after each step; True ends training there, with a checkpoint.
+
+        Raises:
+            TrainingError: the loss is not finite, or a checkpoint does not fit this task and config.
+        """
+        self._resume(checkpoints)
+        last_save = started = time.monotonic()
+        before = self.at.seconds
+        stopped = False
+        while self.at.epoch < self.epochs and not self._out_of_patience() and not stopped:
+            stopped = self._train_epoch(should_stop)
+            self.at.seconds = before + time.monotonic() - started
+            if not stopped:
+                self._finish_epoch(on_progress)
+            due = time.monotonic() - last_save >= self.config.training.checkpoint_seconds
+            if checkpoints is not None and (stopped or due) and self.at.epoch < self.epochs:
+                self._save(checkpoints)
+                last_save = time.monotonic()
+        if self.best and not stopped:
+            self.model.load_state_dict(self.best)
+        return Trained(self.model, self.at.epoch, stopped, self.at.seconds, self.at.trace, self.at.best_epoch)
+
+    def _train_epoch(self, should_stop: Callable[[], bool]) -> bool:
+        """The rest of the current epoch. True: stopped before its end."""
+        size, at = self.config.training.batch_size, self.at
+        order = np.random.default_rng([self.config.seed, 1, at.epoch]).permutation(len(self.pairs))
+        for step in range(at.step, self.steps_per_epoch):
+            if should_stop():
+                return True
+            batch = torch.from_numpy(order[step * size : (step + 1) * size]).to(self.device)
+            at.loss_sum += self._train_step(self.pairs[batch])
+            at.step = step + 1
+        return False
+
+    def _train_step(self, pairs: Tensor) -> float:
+        at = self.at
+        seed = int(np.random.SeedSequence([self.config.seed, 2, at.epoch, at.step]).generate_state(1)[0])
+        self.optimiser.zero_grad(set_to_none=True)
+        value = self.loss(dropout(self.model(), self.config.encoder.dropout, seed), pairs, seed=seed)
+        value.backward()  # type: ignore[no-untyped-call]
+        loss = float(value.detach())
+        if not math.isfinite(loss):
+            raise TrainingError(
+                f"the loss became {loss} in epoch {at.epoch + 1}, step {at.step + 1}; "
+                f"a smaller training.learning_rate (now {self.config.training.learning_rate:g}) should help."
+            )
+        self.optimiser.step()
+        return loss
+
+    def _finish_epoch(self, on_progress: Callable[[Progress], None]) -> None:
+        at = self.at
+        at.epoch, at.step = at.epoch + 1, 0
+        mean_loss, at.loss_sum = at.loss_sum / self.steps_per_epoch, 0.0
+        remaining = at.seconds / at.epoch * (self.epochs - at.epoch)
+        progress = Progress(at.epoch, self.epochs, mean_loss, at.seconds, remaining, self._validate())
+        at.trace.append(progress.to_dict())
+        on_progress(progress)
+
+    def _validate(self) -> Mapping[str, float] | None:
+        """Hits@1 and MRR on the validation links where it is time for them; remembers the best state if patience asks for it."""
+        training, links, at = self.config.training, self.task.valid_links, self.at
+        if not len(links) or (at.epoch % training.validate_every and at.epoch != self.epochs):
+            return None
+        source, target = split_embeddings(self.embed(), self.task.source.num_entities)
+        found = evaluate_links(source, target, links, k=self.config.search.csls_k, bootstrap=0, links_name="validation").to_dict()
+        both = found["source_to_target"], found["target_to_source"]
+        scores = {name: float(np.mean([one[name] for one in both])) for name in ("hits@1", "mrr")}
+        if training.patience is not None:
+            self._remember_best(scores["mrr"])
+        return scores
+
+    def _remember_best(self, mrr: float) -> None:
+        if mrr > self.at.best_mrr:
+            self.at.best_mrr, self.at.best_epoch, self.at.bad_validations = mrr, self.at.epoch, 0
+            self.best = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
+        else:
+            self.at.bad_validations += 1
+
+    def _out_of_patience(self) -> bool:
+        patience = self.config.training.patience
+        return patience is not None and self.at.bad_validations >= patience
+
+    @torch.no_grad()
+    def embed(self) -> Tensor:
+        """(E, D) final embeddings of the stacked graph, without dropout."""
+        final: Tensor = self.model()
+        return final
+
+    def _save(self, checkpoints: Checkpoints) -> None:
+        tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
+        tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
+        for index, state in self.optimiser.state_dict()["state"].items():
+            tensors[f"optimiser.{index}"] = state["square_avg"]
+        checkpoints.save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, self._state())
+
+    def _state(self) -> dict[str, Any]:
+        # What is not finite (a best MRR that does not exist yet is -1) would not survive JSON; all of this is.
+        return {**vars(self.at), "threads": self.threads, "steps": self._steps_taken(), "purpose": self._purpose()}
+
+    def _steps_taken(self) -> int:
+        return self.at.epoch * self.steps_per_epoch + self.at.step
+
+    def _purpose(self) -> str:
+        """What a checkpoint is for; one of another task or config must not be continued."""
+        values = self.config.to_dict()
+        values["training"] = {key: value for key, value in values["training"].items() if key not in EXECUTION_OPTIONS}
+        return f"{self.task.fingerprint} {self.task.split} {values}"
+
+    def _resume(self, checkpoints: Checkpoints | None) -> None:
+        found = checkpoints.load() if checkpoints is not None else None
+        if found is None:
+            return
+        tensors, state = found
+        if state.pop("purpose", None) != self._purpose():
+            raise TrainingError("the unfinished run was started with other data or settings; use --fresh to train anew.")
+        steps = state.pop("steps")
+        state.pop("threads")
+        self.at = Position(**state)
+        self.model.load_state_dict(part(tensors, "model."))
+        self.best = {name: tensor.to(self.device) for name, tensor in part(tensors, "best.").items()}
+        if averages := part(tensors, "optimiser."):
+            fresh = self.optimiser.state_dict()
+            fresh["state"] = {
+                int(index): {"step": torch.tensor(float(steps)), "square_avg": average.to(self.device)} for index, average in averages.items()
+            }
+            self.optimiser.load_state_dict(fresh)
+
+
+EXECUTION_OPTIONS = ("checkpoint_seconds", "device", "threads")
+"""Training options that do not change what is learned, only where and how it is computed."""
+
+
+def part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The tensors whose names start with a prefix, without it."""
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def task_adjacency(task: AlignmentTask, config: RunConfig) -> Adjacency:
+    """The stacked graph's index arrays, as the encoder's options want them."""
+    return build_adjacency(
+        task.stacked_triples(),
+        task.num_entities,
+        task.num_relations,
+        message_unit=config.encoder.message_unit,
+        relation_input=config.encoder.relation_input,
+    )
+
+
+def split_embeddings(embeddings: Tensor, num_source: int) -> tuple[Tensor, Tensor]:
+    """(E, D) stacked rows -> the source graph's (E1, D) and the target graph's (E2, D)."""
+    return embeddings[:num_source], embeddings[num_source:]
+
+
+def remaining_text(seconds: float) -> str:
+    """Seconds as people read them: '1 min 05 s'."""
+    whole = max(0, round(seconds))
+    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60:02d} s"
+
+
+__all__ = [
+    "EXECUTION_OPTIONS",
+    "Checkpoints",
+    "Progress",
+    "Trained",
+    "Trainer",
+    "TrainingConfig",
+    "choose_device",
+    "choose_threads",
+    "default_epochs",
+    "remaining_text",
+    "split_embeddings",
+    "task_adjacency",
+]
