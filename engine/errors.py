@@ -9,6 +9,11 @@ from __future__ import annotations
 from pathlib import Path
 
 
+def printable(text: str) -> str:
+    """The text with everything that a terminal could act on, or could not print, as an escape: names of files and entities may be hostile."""
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
+
+
 class EngineError(Exception):
     """Base of all errors that are meant for the user's eyes."""
 
@@ -27,7 +32,7 @@ class DataError(EngineError):
         self.path = None if path is None else Path(path)
         self.line = line
         place = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
-        super().__init__(f"{place}{message}")
+        super().__init__(printable(f"{place}{message}"))
 
 
 class EntityError(EngineError):

@@ -41,9 +41,12 @@ def build_task(folder: Path, format: str, raw: RawDataset, config: DataConfig, s
     Raises:
         DataError: an empty graph, links that do not fit the graphs, no training links, a name attribute that is not there.
     """
+    for graph in (raw.source, raw.target):
+        if not len(graph.heads):
+            raise DataError("this graph has no relation triples; Dual-AMN learns from them, so each graph needs some.", path=graph.path)
     _check_ends(raw)
     sides = [
-        _build_graph(graph, [ends(links, side) for links in raw.links.values()], f"KG{side + 1}")
+        _build_graph(graph, [_ends(links, side) for links in raw.links.values()], f"KG{side + 1}")
         for side, graph in enumerate((raw.source, raw.target))
     ]
     source, target = (_with_labels(side.graph, config.name_attribute) for side in sides)
@@ -81,7 +84,7 @@ class _BuiltGraph:
     findings: tuple[Finding, ...]
 
 
-def ends(links: RawLinks, side: int) -> Sequence[str]:
+def _ends(links: RawLinks, side: int) -> Sequence[str]:
     return links.sources if side == 0 else links.targets
 
 
@@ -96,19 +99,17 @@ def _check_ends(raw: RawDataset) -> None:
         raise DataError("the columns of these links are swapped: the first must name entities of the source graph.", path=certain[0].path)
     for side, name in enumerate(("source", "target")):
         if not straight[side]:
-            example = shorten(ends(certain[0], side)[0])
+            example = shorten(_ends(certain[0], side)[0])
             raise DataError(
                 f"no {name} entity of these links (the first is '{example}') is in the {name} graph; check the identifiers.", path=certain[0].path
             )
 
 
 def _count(tables: Sequence[RawLinks], side: int, graph: Collection[str]) -> int:
-    return sum(entity in graph for links in tables for entity in ends(links, side))
+    return sum(entity in graph for links in tables for entity in _ends(links, side))
 
 
 def _build_graph(raw: RawGraph, link_ends: Sequence[Sequence[str]], otherwise: str) -> _BuiltGraph:
-    if not len(raw.heads):
-        raise DataError("this graph has no relation triples; Dual-AMN learns from them, so each graph needs some.", path=raw.path)
     in_triples, linked, described = {*raw.heads, *raw.tails}, set().union(*link_ends), set(raw.attributes[0])
     known = in_triples.union(raw.entities, described)
     entities = sorted(known | linked)
