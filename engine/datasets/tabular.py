@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,18 +15,23 @@ import pyarrow.parquet as pq
 from engine.datasets.files import Rows, check_identifiers, read_bytes, read_text, shorten
 from engine.errors import DataError
 
+ENDINGS = ("", "id", "uri", "iri", "entity")
 SUFFIXES = (".csv", ".tsv", ".parquet")
 MAX_FIELD = 2**27  # characters; the csv module's own limit of 131,072 is too short for some literals
 
 
 @dataclass(frozen=True)
 class Role:
-    """A column that a table must or may have, and the names under which it goes (see :func:`normalise_name`)."""
+    """A column that a table must or may have, and the words by which it goes, alone or with one of ENDINGS (see :func:`normalise_name`)."""
 
     name: str
-    aliases: frozenset[str]
+    words: tuple[str, ...]
     optional: bool = False
     literal: bool = False
+
+    @cached_property
+    def aliases(self) -> frozenset[str]:
+        return frozenset(word + ending for word in self.words for ending in ENDINGS)
 
     def find(self, names: Sequence[str]) -> int | None:
         """The position of the role's column: its own name goes before the others."""
@@ -34,9 +40,8 @@ class Role:
         return next(own, next(others, None))
 
 
-def _role(name: str, aliases: str, *, optional: bool = False, literal: bool = False) -> Role:
-    words = (name, *aliases.split())
-    return Role(name, frozenset(word + ending for word in words for ending in ("", "id", "uri", "iri", "entity")), optional, literal)
+def _role(name: str, others: str, *, optional: bool = False, literal: bool = False) -> Role:
+    return Role(name, (name, *others.split()), optional, literal)
 
 
 TRIPLE_ROLES = (
@@ -99,11 +104,6 @@ def table_suffix(path: Path) -> str:
 def normalise_name(name: str) -> str:
     """A column's name for comparison: letters and digits only, lower case ("Head ID" and ":head_id" are the same)."""
     return "".join(character for character in name.lower() if character.isalnum())
-
-
-def known_names(roles: Sequence[Role]) -> Mapping[str, tuple[str, ...]]:
-    """Role -> the column names that are known for it."""
-    return {role.name: tuple(sorted(role.aliases)) for role in roles}
 
 
 def _place(table: _Table, roles: Sequence[Role]) -> tuple[dict[Role, int], bool]:
