@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Final
 
 import streamlit as st
@@ -24,8 +25,11 @@ POOL: Final = "pool"
 
 # Keys of the session
 RUN_CHOICE: Final = "run_choice"
+SEARCH: Final = "search"
 SEARCH_SIDE: Final = "search_side"
 POOL_CHOICE: Final = "pool_choice"
+MATCH_TABLE: Final = "match_table"
+FACING_FIGURE: Final = "facing_figure"
 
 LONGEST_PARAMETER: Final = 20_000
 
@@ -82,7 +86,7 @@ def set_parameter(name: str, value: str | None) -> None:
 
 def widget_key(name: str, *parts: object) -> str:
     """A session key that belongs to some content: other content, another widget with its own state."""
-    return ":".join([name, *map(str, parts)])
+    return f"{name}:{blake2b(repr(parts).encode(), digest_size=8).hexdigest()}"
 
 
 def _parameter(name: str) -> str | None:

@@ -274,6 +274,32 @@ class RunView:
             pool_sizes=(len(forward.candidates), len(backward.candidates)),
         )
 
+    # Facts
+
+    @cached_property
+    def _attributes(self) -> dict[Side, pd.DataFrame]:
+        """Attribute triples of each graph, indexed by entity and sorted, so that one entity's are a slice."""
+        table = self.run.table("attributes")
+        return {side: table[table["graph"] == side].set_index("entity").sort_index(kind="stable")[["attribute", "value"]] for side in SIDES}
+
+    def attributes(self, side: Side, index: int) -> list[tuple[str, str]]:
+        """(attribute, value) of an entity, in the data's order.
+
+        Raises:
+            EntityError: no such entity.
+        """
+        self.entity(side, index)
+        table = self._attributes[side]
+        start, stop = table.index.searchsorted([index, index + 1])
+        rows = table.iloc[start:stop]
+        return list(zip(rows["attribute"].astype(str).tolist(), rows["value"].astype(str).tolist(), strict=True))
+
+    def well_connected(self, side: Side, count: int) -> list[Entity]:
+        """The named entities with the most triples: somewhere to start."""
+        graph = self.graphs[side]
+        order = np.argsort(-graph.degrees, kind="stable").tolist()
+        return [graph.entity(index) for index in order if graph.labels[index]][:count]
+
     @cached_property
     def best(self) -> dict[Side, dict[int, int]]:
         """For each side: entity -> its stored best match in the pool of all entities."""

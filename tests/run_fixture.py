@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+
+from engine.run_store import RunStore
 
 CSLS_K = 10
 HOSTILE_LABELS = (
@@ -107,7 +110,7 @@ def assemble(
     return MemoryRun(known, default_metrics(), tables, {"embeddings": {"source": one, "target": two}, "hubness": terms})
 
 
-def sample_run(seed: int = 0, cities: int = 60, **manifest: Any) -> MemoryRun:
+def sample_run(seed: int = 0, cities: int = 60, manifest: Mapping[str, Any] | None = None) -> MemoryRun:
     """Four countries and ``cities`` cities a graph; the target graph has twenty more cities, and an order of its own."""
     draw = np.random.default_rng(seed)
     total = 4 + cities
@@ -179,3 +182,16 @@ def default_manifest(tables: Mapping[str, pd.DataFrame], links: int) -> dict[str
 def default_metrics() -> dict[str, Any]:
     direction = {"hits@1": 0.643, "hits@5": 0.9, "hits@10": 0.98, "mrr": 0.763, "mean_rank": 2.1, "intervals": {"hits@1": [0.62, 0.66]}}
     return {"source_to_target": direction, "target_to_source": {**direction, "hits@1": 0.651}, "pool": 30, "protocol": "CSLS"}
+
+
+def write_run(run: MemoryRun, models: Path, dataset: str = "towns", run_id: str = "basic-s0-0123abcd", **manifest: Any) -> str:
+    """Put a run into a models folder as the pipeline would; returns ``dataset/run_id``."""
+    with RunStore(models).create(dataset, run_id) as writer:
+        for name, tensors in run.tensors.items():
+            writer.write_tensors(name, tensors)
+        for name, table in run.tables.items():
+            writer.write_table(name, table)
+        if run.metrics is not None:
+            writer.write_json("metrics", run.metrics)
+        finished = writer.finish({**run.manifest, **manifest})
+    return finished.id

@@ -229,3 +229,19 @@ def test_a_gap_in_the_entity_table_is_damage() -> None:
     broken = MemoryRun(run.manifest, None, {**run.tables, "entities": entities[entities["entity"] != 3]}, run.tensors)
     with pytest.raises(RunDamagedError, match="without gaps"):
         RunView(broken).search("germany")
+
+
+def test_attributes_keep_their_order_and_belong_to_one_entity(view: RunView) -> None:
+    assert view.attributes("source", 0) == [("population", "83,000,000"), ("motto", HOSTILE_LABELS[1])]
+    assert view.attributes("source", 1) == []
+    target = next(iter(view.counterparts("source", 0)))
+    assert view.attributes("target", target) == [("Einwohner", "83 Mio.")]
+    with pytest.raises(EntityError):
+        view.attributes("source", 64)
+
+
+def test_well_connected_entities_have_names_and_come_in_order(view: RunView) -> None:
+    found = view.well_connected("source", 5)
+    assert all(entity.label for entity in found)
+    assert [entity.degree for entity in found] == sorted((entity.degree for entity in found), reverse=True)
+    assert {entity.label for entity in found} >= {"Germany", "France"}

@@ -1,0 +1,304 @@
+"""Entity: what is this, and what does it match?"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import cache, charts, components, state, text
+from app.cache import OpenRun, RunCard
+from app.state import Address
+from engine.datasets.knowledge_graph import Side
+from engine.entities import SIDES, Entity, other
+from engine.errors import RunNotFoundError
+from engine.matching import Match, Pool
+from engine.neighbourhood import Facing, Neighbour, aligned_elsewhere, facing, neighbourhood
+
+RESULTS = 50
+TOP = 10
+CAP = 40
+FACTS = 200
+SUGGESTIONS = 6
+
+
+def render() -> None:
+    """The page."""
+    st.title("Entity", anchor=False)
+    st.caption("What is this entity, and what does it match in the other graph?")
+    with components.errors_shown():
+        address = state.read_address()
+        card = _choose_run(address)
+        with st.spinner("Opening the run…"):
+            opened = cache.open_run(cache.models_folder(), card.run, card.created)
+        _search(opened, card.run, address)
+        entity = None if address.entity is None else opened.view.resolve(address.entity, address.side)
+        if entity is None:
+            _suggestions(opened, card.run)
+        else:
+            _entity_and_match(opened, card.run, entity, address)
+
+
+# Choosing
+
+
+def _choose_run(address: Address) -> RunCard:
+    """The run of the address, else the newest; a list to choose another one."""
+    runs = cache.list_runs(cache.models_folder())
+    if not runs.cards:
+        components.empty_state("No run to look into yet", "Train one first; the home page says how.")
+        st.page_link(state.HOME_PAGE, label="Home", icon=":material/arrow_back:")
+        st.stop()
+    cards = {card.run: card for card in runs.cards}
+    chosen = cards.get(address.run) if address.run else runs.cards[0]
+    if chosen is None:
+        raise RunNotFoundError(f"there is no run '{text.cell(address.run or '', 80)}'; it may be deleted or damaged. See all runs.")
+    key = state.widget_key(state.RUN_CHOICE, chosen.run)
+    st.selectbox(
+        "Run",
+        list(cards),
+        index=list(cards).index(chosen.run),
+        format_func=lambda run: f"{text.cell(run)} · {text.age(cards[run].created)}",
+        key=key,
+        on_change=lambda: state.set_parameter(state.RUN, st.session_state[key]),
+    )
+    return chosen
+
+
+@st.fragment
+def _search(opened: OpenRun, run: str, address: Address) -> None:
+    """A box whose list of results comes from the server; emptied when another entity is opened."""
+    box, sides = st.columns([3, 1], vertical_alignment="bottom")
+    typed = box.text_input(
+        "Search by label, id or URI",
+        key=state.widget_key(state.SEARCH, run, address.side, address.entity),
+        max_chars=2000,
+        placeholder="for example a city, or the last part of a URI",
+        icon=":material/search:",
+        live="300ms",
+    )
+    names = {side: f"{components.PLAIN_MARKS[side]} {text.cell(opened.view.graphs[side].name, 20)}" for side in SIDES}
+    side = sides.segmented_control("In", SIDES, format_func=names.__getitem__, key=state.SEARCH_SIDE, help="None chosen: both graphs.")
+    if not typed or not typed.strip():
+        return
+    found = opened.view.search(typed, side, RESULTS)
+    if not found:
+        st.info(
+            f"Nothing fits “{text.plain(typed, 60)}”. Try a part of the name, another spelling, or the other graph.", icon=":material/search_off:"
+        )
+        return
+    with st.container(border=True, height=320 if len(found) > 6 else "content", gap=None):
+        all_shown = len(found) < RESULTS
+        st.caption(text.count(len(found), "result") if all_shown else f"The first {RESULTS} that fit; type more to narrow them down.")
+        for entity in found:
+            components.entity_link(run, entity, detail=f" :gray[· {text.count(entity.degree, 'triple')}]")
+
+
+def _suggestions(opened: OpenRun, run: str) -> None:
+    st.markdown("Search above, or start with one of the best connected:")
+    for column, side in zip(st.columns(2), SIDES, strict=True):
+        with column, st.container(border=True):
+            st.caption(components.graph_name(opened.view, side))
+            found = opened.view.well_connected(side, SUGGESTIONS)
+            for entity in found:
+                components.entity_link(run, entity)
+            if not found:
+                st.markdown("No entity of this graph has a label; search by id.")
+
+
+# The entity and its matches
+
+
+def _entity_and_match(opened: OpenRun, run: str, entity: Entity, address: Address) -> None:
+    left, right = st.columns([2, 3], gap="large")
+    with left:
+        _facts(opened, entity)
+    with right:
+        pool = _pool(opened, entity, address)
+        matches = opened.view.matches(entity.side, entity.index, TOP, pool)
+        match = _chosen_match(opened, entity, address, matches)
+        _match_table(opened, run, entity, matches, match, pool)
+    if match is None:
+        components.empty_state("No candidates", "The other graph has no entities to match with.")
+        return
+    _pair(opened, run, entity, match, pool)
+
+
+def _facts(opened: OpenRun, entity: Entity) -> None:
+    components.entity_heading(opened.view, entity)
+    attributes = opened.view.attributes(entity.side, entity.index)
+    around = neighbourhood(opened.adjacency, entity.side, entity.index, FACTS)
+    triples, facts = st.tabs([text.count(around.total, "neighbour"), text.count(len(attributes), "attribute")])
+    with facts:
+        if attributes:
+            st.dataframe([{"attribute": text.cell(name), "value": text.cell(value)} for name, value in attributes], hide_index=True)
+        else:
+            st.markdown("The data has no attributes of this entity.")
+    with triples:
+        if around.total:
+            st.dataframe([_triple_row(neighbour) for neighbour in around.neighbours], hide_index=True)
+        else:
+            st.markdown("No triple touches this entity: the structure says nothing about it, so its matches are guesses.")
+        if around.hidden:
+            st.caption(f"and {around.hidden:,} more")
+
+
+def _triple_row(neighbour: Neighbour) -> dict[str, object]:
+    return {
+        "relation": charts.edge_words(neighbour.edges),
+        "neighbour": text.cell(neighbour.entity.title),
+        "id": text.cell(neighbour.entity.short_id),
+        "triples": neighbour.entity.degree,
+    }
+
+
+def _pool(opened: OpenRun, entity: Entity, address: Address) -> Pool:
+    """Which candidates to rank; only a test entity can be looked at in the pool of the published protocol."""
+    if not opened.view.in_pool(entity.side, entity.index, "test"):
+        if address.pool == "test":
+            st.caption("This is no test entity, so its matches among all entities are shown.")
+        return "all"
+    names: dict[Pool, str] = {"all": "all entities", "test": "test entities (published protocol)"}
+    key = state.widget_key(state.POOL_CHOICE, entity.side, entity.uri, address.pool)
+    st.segmented_control(
+        "Candidates",
+        list(names),
+        format_func=names.__getitem__,
+        default=address.pool,
+        required=True,
+        key=key,
+        on_change=lambda: state.set_parameter(state.POOL, "test" if st.session_state[key] == "test" else None),
+    )
+    return address.pool
+
+
+def _chosen_match(opened: OpenRun, entity: Entity, address: Address, matches: list[Match]) -> Entity | None:
+    """The match of the address, else the best one."""
+    across = other(entity.side)
+    if address.match is not None:
+        return opened.view.resolve(address.match, across)
+    return opened.view.entity(across, matches[0].entity) if matches else None
+
+
+def _match_table(opened: OpenRun, run: str, entity: Entity, matches: list[Match], match: Entity | None, pool: Pool) -> None:
+    across = other(entity.side)
+    st.subheader(f"Best matches in {components.graph_name(opened.view, across)}", anchor=False)
+    size = opened.view.pool_size(across, pool)
+    st.caption(f"By CSLS, {components.pool_words(opened.view, entity.side, pool, size)}. Choose a row to compare it below.")
+    key = state.widget_key(state.MATCH_TABLE, run, entity.side, entity.uri, pool)
+
+    def follow() -> None:
+        rows = st.session_state[key]["selection"]["rows"]
+        state.set_parameter(state.MATCH, matches[rows[0]].uri if rows else None)
+
+    chosen = [row for row, candidate in enumerate(matches) if match is not None and candidate.entity == match.index]
+    st.dataframe(
+        [_match_row(candidate, opened.view.entity(across, candidate.entity)) for candidate in matches],
+        hide_index=True,
+        key=key,
+        on_select=follow,
+        selection_mode="single-row",
+        selection_default={"selection": {"rows": chosen}},
+        column_config={
+            "rank": st.column_config.NumberColumn(width=50),
+            "verdict": st.column_config.TextColumn(help="What the known links say of the pair."),
+            "CSLS": st.column_config.NumberColumn(format="%.3f", width="small"),
+            "cosine": st.column_config.NumberColumn(format="%.3f", width="small"),
+        },
+    )
+
+
+def _match_row(match: Match, candidate: Entity) -> dict[str, object]:
+    return {
+        "rank": match.rank,
+        "match": text.cell(candidate.title),
+        "verdict": components.verdict_cell(match.verdict),
+        "CSLS": match.csls,
+        "cosine": match.cosine,
+        "id": text.cell(candidate.short_id),
+    }
+
+
+# The pair
+
+
+def _pair(opened: OpenRun, run: str, entity: Entity, match: Entity, pool: Pool) -> None:
+    source, target = (entity, match) if entity.side == "source" else (match, entity)
+    components.pair_header(opened.view, opened.view.pair(source.index, target.index, pool), run)
+    faced = facing(opened.adjacency, source.index, target.index, CAP)
+    st.subheader("Neighbourhoods facing each other", anchor=False)
+    st.markdown(_sentence(faced))
+    if faced.total_source or faced.total_target:
+        _figure(faced, run)
+        _facing_table(opened, faced)
+    with st.expander(f"Open the match: {text.plain(match.title, 60)}"):
+        components.entity_link(run, match)
+        _attributes_of_match(opened, match)
+
+
+def _attributes_of_match(opened: OpenRun, match: Entity) -> None:
+    attributes = opened.view.attributes(match.side, match.index)
+    if attributes:
+        st.dataframe([{"attribute": text.cell(name), "value": text.cell(value)} for name, value in attributes], hide_index=True)
+
+
+def _sentence(faced: Facing) -> str:
+    """What the figure shows for this pair."""
+    if not faced.total_source and not faced.total_target:
+        return "Neither entity has a neighbour: nothing in the structure speaks for the pair or against it."
+    kinds = (
+        (faced.count("seed link"), "by a seed link"),
+        (faced.count("known validation link") + faced.count("known test link"), "by a link kept for evaluation, which the model has not seen"),
+        (faced.count("predicted"), "by the model's own best matches"),
+    )
+    told = "; ".join(f"{number:,} {how}" for number, how in kinds if number)
+    start = f"Of {text.count(faced.total_source, 'neighbour')} of the source and {faced.total_target:,} of the target, "
+    if not faced.total_pairs:
+        return f"{start}none are aligned with each other."
+    return f"{start}**{text.count(faced.total_pairs, 'pair')}** are aligned with each other: {told}."
+
+
+def _figure(faced: Facing, run: str) -> None:
+    figure = charts.facing_figure(faced)
+    chosen = st.echarts_chart(
+        figure.option,
+        height=figure.height,
+        key=state.widget_key(state.FACING_FIGURE, run, faced.source.uri, faced.target.uri),
+        on_select="rerun",
+        alt=f"Neighbours of {text.cell(faced.source.title)} and {text.cell(faced.target.title)}; the table beneath holds the same.",
+    )
+    st.caption(
+        "Across: a solid line for a seed link, dotted for a link kept for evaluation, dashed for a prediction. Grey boxes are aligned "
+        "elsewhere or not at all. Green with an arrow: the entity is the triple's head; violet with a dot: its tail; diamond: both. "
+        "Point at a box or a line for its relations; click a neighbour to open it."
+    )
+    hidden = [f"{number:,} more of the {side}" for number, side in ((faced.hidden_source, "source"), (faced.hidden_target, "target")) if number]
+    if hidden:
+        st.caption(f"Not drawn: {' and '.join(hidden)}.")
+    if (entity := charts.clicked_entity(figure, chosen)) is not None:
+        st.switch_page(state.ENTITY_PAGE, query_params=state.entity_address(run, entity).parameters())
+
+
+def _facing_table(opened: OpenRun, faced: Facing) -> None:
+    rows = [
+        {
+            "source": text.cell(pair.source.entity.title),
+            "relation (source)": charts.edge_words(pair.source.edges),
+            "aligned": pair.evidence + (" (evaluation only)" if pair.evaluation_only else "" if pair.mutual else ", one way"),
+            "relation (target)": charts.edge_words(pair.target.edges),
+            "target": text.cell(pair.target.entity.title),
+        }
+        for pair in faced.pairs
+    ]
+    rows += [_alone_row(opened, "source", neighbour) for neighbour in faced.source_only]
+    rows += [_alone_row(opened, "target", neighbour) for neighbour in faced.target_only]
+    with st.expander("The same as a table"):
+        st.dataframe(rows, hide_index=True)
+
+
+def _alone_row(opened: OpenRun, side: Side, neighbour: Neighbour) -> dict[str, str]:
+    elsewhere = aligned_elsewhere(opened.view, side, neighbour.entity.index)
+    where = "not aligned" if elsewhere is None else f"elsewhere: {text.cell(elsewhere[0].title, 60)} ({elsewhere[1]})"
+    row = dict.fromkeys(("source", "relation (source)", "aligned", "relation (target)", "target"), "")
+    return row | {side: text.cell(neighbour.entity.title), f"relation ({side})": charts.edge_words(neighbour.edges), "aligned": where}
+
+
+render()

@@ -1,0 +1,121 @@
+"""The home page in all its states."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.paper import SIZES
+from engine.run_store import RunStore
+from tests.app.conftest import OpenPage, assert_no_crash, words
+from tests.run_fixture import HOSTILE_LABELS, sample_run, write_run
+
+
+def test_without_runs_it_says_what_to_do(open_page: OpenPage) -> None:
+    app = open_page("home")
+    assert_no_crash(app)
+    told = words(app)
+    assert "No run yet" in told
+    assert "make app" in told
+    assert "python -m engine train sample_data/world" in told
+    assert not app.metric
+
+
+def test_a_run_shows_its_figure_interval_and_pool(run: str, open_page: OpenPage) -> None:
+    app = open_page("home")
+    assert_no_crash(app)
+    assert [(metric.label, metric.value, metric.delta) for metric in app.metric] == [
+        ("Hits@1, target to source", "0.651", "95 % interval 0.620–0.660")
+    ]
+    assert "of 30 test entities · MRR 0.763 · source to target 0.643" in words(app)
+    assert "The paper reports" not in words(app)
+
+
+def test_the_papers_figure_stands_beside_ours_on_its_data(models: Path, open_page: OpenPage) -> None:
+    run = sample_run()
+    sizes = [
+        {"name": name, "entities": size[0], "relations": 1, "triples": size[1]}
+        for name, size in zip(["zh", "en"], SIZES["DBP15K ZH-EN"], strict=True)
+    ]
+    write_run(run, models, data={**run.manifest["data"], "source": sizes[0], "target": sizes[1]})
+    assert "The paper reports 0.731 on DBP15K ZH-EN, basic" in words(open_page("home"))
+
+
+def test_several_runs_come_newest_first_and_many_are_folded(models: Path, open_page: OpenPage) -> None:
+    for day in range(1, 16):
+        write_run(sample_run(), models, run_id=f"basic-s{day}", seed=day, created=f"2026-10-{day:02}T00:00:00+00:00")
+    app = open_page("home")
+    assert_no_crash(app)
+    seeds = [caption.value.split("seed ")[1].split(" ")[0] for caption in app.caption if " · seed " in caption.value]
+    assert seeds == [str(day) for day in range(15, 3, -1)]
+    assert [expander.label for expander in app.expander] == ["3 older runs"]
+
+
+def test_a_run_without_test_links_has_no_figure(models: Path, open_page: OpenPage) -> None:
+    run = sample_run()
+    run.metrics = None
+    write_run(run, models)
+    app = open_page("home")
+    assert_no_crash(app)
+    assert not app.metric
+    assert "No test links" in words(app)
+
+
+def test_figures_of_null_are_no_figures(models: Path, open_page: OpenPage) -> None:
+    run = sample_run()
+    nothing = {"hits@1": None, "hits@5": None, "hits@10": None, "mrr": None, "mean_rank": None, "intervals": {}}
+    run.metrics = {"source_to_target": nothing, "target_to_source": nothing, "pool": "test", "protocol": ""}
+    write_run(run, models)
+    app = open_page("home")
+    assert_no_crash(app)
+    assert "No test links" in words(app)
+
+
+def test_a_damaged_run_is_listed_with_its_reason_beside_a_whole_one(run: str, models: Path, open_page: OpenPage) -> None:
+    damaged = models / write_run(sample_run(), models, run_id="basic-s9-damaged")
+    (damaged / "manifest.json").write_bytes(b"{oops")
+    app = open_page("home")
+    assert_no_crash(app)
+    assert len(app.metric) == 1
+    assert [expander.label for expander in app.expander] == ["1 folder that cannot be opened"]
+    told = words(app).replace("\\", "")
+    assert "towns/basic-s9-damaged" in told
+    assert "not valid JSON" in told
+
+
+def test_a_run_of_another_program_is_listed_as_broken(models: Path, open_page: OpenPage) -> None:
+    write_run(sample_run(), models, data={"name": "strange"})
+    app = open_page("home")
+    assert_no_crash(app)
+    assert "lacks what this page shows" in words(app)
+    assert "No run yet" in words(app)
+
+
+def test_interrupted_training_is_told(models: Path, open_page: OpenPage) -> None:
+    RunStore(models).create("towns", "basic-s1").close()
+    app = open_page("home")
+    assert_no_crash(app)
+    assert "interrupted; the same train command goes on" in words(app)
+
+
+def test_a_run_stopped_early_says_so(models: Path, open_page: OpenPage) -> None:
+    write_run(sample_run(), models, status="stopped")
+    assert "stopped early" in words(open_page("home"))
+
+
+@pytest.mark.parametrize("label", HOSTILE_LABELS[:3])
+def test_hostile_names_in_a_manifest_stay_text(models: Path, open_page: OpenPage, label: str) -> None:
+    run = sample_run()
+    data = run.manifest["data"]
+    write_run(run, models, data={**data, "split": label, "source": {**data["source"], "name": label}})
+    app = open_page("home")
+    assert_no_crash(app)
+    assert label not in words(app) or label.isalpha()
+
+
+def test_data_sets_are_offered_with_their_command(open_page: OpenPage) -> None:
+    app = open_page("home")
+    commands = [block.value for block in app.code]
+    assert "python -m engine train sample_data/europe --variant basic" in commands
+    assert "not trained yet" in words(app)
