@@ -181,13 +181,15 @@ def _parse_csv(path: Path, text: str) -> tuple[list[list[str]], list[int]]:
 def _open_parquet(path: Path) -> _Table:
     try:
         table = pq.read_table(pa.BufferReader(read_bytes(path)))
+        table.validate(full=True)
+        names = [str(name) for name in table.column_names]
     except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError) as error:
         raise DataError(f"this is no readable Parquet file ({_first_line(error)}); write it again.", path=path) from None
 
     def column(position: int, role: Role, has_header: bool) -> list[str]:
-        return _texts(path, str(table.column_names[position]), table.column(position), role)
+        return _texts(path, names[position], table.column(position), role)
 
-    return _Table(path, [str(name) for name in table.column_names], True, range(1, table.num_rows + 1), column)
+    return _Table(path, names, True, range(1, table.num_rows + 1), column)
 
 
 def _texts(path: Path, name: str, column: pa.ChunkedArray, role: Role) -> list[str]:

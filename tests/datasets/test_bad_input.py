@@ -352,6 +352,12 @@ class TestOtherFormats:
         put(tmp_path / "links.parquet", "source,target\n")
         refuse(tmp_path, "links.parquet", "no readable Parquet file")
 
+    def test_damaged_column_names_in_parquet(self, tmp_path: Path) -> None:
+        WRITERS["parquet"][1](tmp_path, small_sample())
+        path = tmp_path / "triples_1.parquet"
+        path.write_bytes(path.read_bytes().replace(b"relation", b"\xffelation"))
+        refuse(tmp_path, "triples_1.parquet", "no readable Parquet file")
+
     def test_unclosed_quotation_mark(self, tmp_path: Path) -> None:
         WRITERS["csv"][1](tmp_path, small_sample())
         put(tmp_path / "links.csv", 'source,target\n"a,b\n')

@@ -179,6 +179,12 @@ class TestTables:
         assert [len(links) for links in task.all_links()] == [1, 2, 2, 1]
         assert task.split == "given: train_links.csv"
 
+    def test_a_part_in_two_files(self, tmp_path: Path) -> None:
+        WRITERS["csv"][1](tmp_path, small_sample())
+        put(tmp_path / "train_links.csv", "http://left.org/Rome,http://right.org/Rome\n")
+        with pytest.raises(DataError, match=r"train_links.csv: train links stand here and in links.csv"):
+            load_task(tmp_path)
+
     def test_integer_ids_in_parquet(self, tmp_path: Path) -> None:
         for number in (1, 2):
             self.put_parquet(tmp_path / f"kg{number}.parquet", {"head": [1, 2], "relation": ["r", "r"], "tail": [2, 3]})

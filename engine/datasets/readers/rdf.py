@@ -14,7 +14,7 @@ from engine.datasets.files import identifier_problem, read_text
 from engine.datasets.knowledge_graph import Finding
 from engine.datasets.readers.base import Detection, Part, RawDataset, RawGraph, RawLinks
 from engine.datasets.readers.naming import NamedFiles, sort_files
-from engine.datasets.readers.tables import complete, read_links
+from engine.datasets.readers.tables import complete, gather_links, read_links
 from engine.datasets.tabular import table_suffix
 from engine.errors import DataError
 
@@ -34,13 +34,11 @@ class RdfReader:
         files = complete(_files(folder))
         findings: list[Finding] = []
         source, target = (_read_graph(files.graph(number), findings) for number in "12")
-        links: dict[Part, RawLinks] = {}
-        for part, path in files.links().items():
-            found = {part: _read_same_as(path, source, target)} if rdf_suffix(path) else read_links(path, part)
-            if twice := found.keys() & links.keys():
-                raise DataError(f"{min(twice)} links stand here and in {links[min(twice)].path.name}; keep them in one place.", path=path)
-            links |= found
-        given = f"given: {links['train'].path.name}" if "train" in links else ""
+
+        def read(path: Path, part: Part) -> dict[Part, RawLinks]:
+            return {part: _read_same_as(path, source, target)} if rdf_suffix(path) else read_links(path, part)
+
+        links, given = gather_links(files, read)
         return RawDataset(source, target, links, given, tuple(findings))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from engine.config import DataConfig
@@ -22,14 +23,7 @@ class TablesReader:
     def read(self, folder: Path, config: DataConfig) -> RawDataset:
         files = complete(_files(folder))
         source, target = (_read_graph(files, number) for number in "12")
-        links: dict[Part, RawLinks] = {}
-        given = ""
-        for part, path in files.links().items():
-            for found, table in read_links(path, part).items():
-                if found in links:
-                    raise DataError(f"{found} links stand here and in {links[found].path.name}; keep them in one place.", path=path)
-                links[found] = table
-                given = f"given: {path.name}" if found == "train" else given
+        links, given = gather_links(files, read_links)
         return RawDataset(source, target, links, given)
 
 
@@ -42,6 +36,21 @@ def complete(files: NamedFiles) -> NamedFiles:
     if missing := files.detection.missing:
         raise DataError(f"{' and '.join(missing)} could not be found; see docs/data_formats.md for how files are named.", path=files.folder)
     return files
+
+
+def gather_links(files: NamedFiles, read: Callable[[Path, Part], dict[Part, RawLinks]]) -> tuple[dict[Part, RawLinks], str]:
+    """All link files by part, and the name of the split if they give one.
+
+    Raises:
+        DataError: as ``read``; a part that stands in two files.
+    """
+    links: dict[Part, RawLinks] = {}
+    for part, path in files.links().items():
+        found = read(path, part)
+        if twice := found.keys() & links.keys():
+            raise DataError(f"{min(twice)} links stand here and in {links[min(twice)].path.name}; keep them in one place.", path=path)
+        links |= found
+    return links, f"given: {links['train'].path.name}" if "train" in links else ""
 
 
 def read_links(path: Path, part: Part) -> dict[Part, RawLinks]:
