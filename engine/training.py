@@ -21,7 +21,6 @@ from torch import Tensor
 from engine.config import RunConfig, TrainingConfig
 from engine.datasets.knowledge_graph import AlignmentTask
 from engine.encoders.adjacency import Adjacency, build_adjacency
-from engine.encoders.dropout import dropout
 from engine.encoders.dual_amn import DualAMN
 from engine.errors import ConfigError, TrainingError
 from engine.evaluation import evaluate_links
@@ -217,7 +216,7 @@ class Trainer:
         at = self.at
         seed = int(np.random.SeedSequence([self.config.seed, 2, at.epoch, at.step]).generate_state(1)[0])
         self.optimiser.zero_grad(set_to_none=True)
-        value = self.loss(dropout(self.model(), self.config.encoder.dropout, seed), pairs, seed=seed)
+        value = self.loss(self.model(dropout_seed=seed), pairs, seed=seed)
         value.backward()  # type: ignore[no-untyped-call]
         loss = float(value.detach())
         if not math.isfinite(loss):

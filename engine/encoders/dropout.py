@@ -47,10 +47,14 @@ class _Dropout(torch.autograd.Function):
 
 
 def masked(values: Tensor, share: float, seed: int) -> Tensor:
-    values = values.contiguous()
-    out = torch.empty_like(values)
-    mask_rows(values.numpy(), np.uint32(seed & 0xFFFFFFFF), np.uint32(share * 2**32), 1 / (1 - share), out.numpy())
+    out = values.clone(memory_format=torch.contiguous_format)
+    mask_in_place(out, share, seed)
     return out
+
+
+def mask_in_place(values: Tensor, share: float, seed: int, first_row: int = 0) -> None:
+    """Drop and scale in place; ``values`` (n, D) are the rows from ``first_row`` on."""
+    mask_rows(values.numpy(), np.uint32(seed & 0xFFFFFFFF), np.uint32(share * 2**32), 1 / (1 - share), first_row)
 
 
 @njit(inline="always")
@@ -65,13 +69,13 @@ def scramble(x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def mask_rows(values, seed, threshold, scale, out):  # type: ignore[no-untyped-def]
-    """out = values * scale where the position's hash reaches the threshold, else 0."""
+def mask_rows(values, seed, threshold, scale, first_row):  # type: ignore[no-untyped-def]
+    """values *= scale where the position's hash reaches the threshold, else 0."""
     rows, width = values.shape
     factor = values.dtype.type(scale)
     zero = values.dtype.type(0)
     for i in prange(rows):
-        key = scramble(np.uint32(np.uint32(i) + seed * np.uint32(0x9E3779B9)))
+        key = scramble(np.uint32(np.uint32(first_row + i) + seed * np.uint32(0x9E3779B9)))
         for k in range(width):
             bits = scramble(np.uint32(key + np.uint32(k) * np.uint32(0x85EBCA6B)))
-            out[i, k] = values[i, k] * factor if bits >= threshold else zero
+            values[i, k] = values[i, k] * factor if bits >= threshold else zero

@@ -12,25 +12,17 @@ attention, and have their own attention vectors, proxies and gate:
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from engine.config import EncoderConfig
 from engine.encoders.adjacency import Adjacency
+from engine.encoders.dropout import dropout
 from engine.encoders.proxy_matching import match_proxies, unit_rows
 from engine.encoders.relational_attention import MessageGraph, RowMean, aggregate
 
 CHANNELS = ("entity", "relation")
-
-
-class Channel(NamedTuple):
-    """One channel's own parameters; D = (L + 1) d, or d without multi-hop."""
-
-    proxies: Tensor  # (P, D)
-    gate_weight: Tensor  # (D, D)
-    gate_bias: Tensor  # (D,)
 
 
 class DualAMN(nn.Module):
@@ -82,13 +74,16 @@ class DualAMN(nn.Module):
         self.gate_weight = uniform(count, width, width, limit=glorot(width, width))
         self.gate_bias = nn.Parameter(torch.zeros(count, width))
 
-    def forward(self) -> Tensor:
-        """(E, C D) final embeddings: the entity channel's blocks, then the relation channel's; each by layer."""
+    def forward(self, *, dropout_seed: int | None = None) -> Tensor:
+        """(E, C D) final embeddings: the entity channel's blocks, then the relation channel's; each by layer.
+
+        ``dropout_seed`` draws the dropout of a training step; None leaves it out.
+        """
+        share = 0.0 if dropout_seed is None else self.config.dropout
         hidden = self.multi_hop()  # (E, C, D)
         if not self.config.proxy_matching:
-            return hidden.flatten(1)
-        finals = [match_proxies(hidden[:, index], *self.channel(index)) for index in range(len(self.channels))]
-        return torch.cat(finals, dim=1)
+            return dropout(hidden.flatten(1), share, dropout_seed or 0)
+        return match_proxies(hidden, self.proxies, self.gate_weight, self.gate_bias, share, dropout_seed or 0)
 
     def multi_hop(self) -> Tensor:
         """(E, C, D) multi-hop embeddings, before proxies and gate (paper eq. 4)."""
@@ -126,9 +121,6 @@ class DualAMN(nn.Module):
         if not self.config.relational_attention:
             return vectors.new_zeros((len(vectors), len(self.channels)))
         return vectors @ self.attention[layer].T
-
-    def channel(self, index: int) -> Channel:
-        return Channel(self.proxies[index], self.gate_weight[index], self.gate_bias[index])
 
 
 def glorot(fan_in: int, fan_out: int) -> float:

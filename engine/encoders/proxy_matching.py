@@ -1,4 +1,4 @@
-"""Proxy matching attention and gate (paper section 4.2), one channel at a time.
+"""Proxy matching attention and gate (paper section 4.2), for each channel by itself.
 
 With c = beta Q, the mean proxy that an entity attends to, the paper's two steps come down to
 
@@ -17,6 +17,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from engine.encoders.dropout import dropout, mask_in_place
+
 BLOCK_ROWS = 2048  # on a CPU: 2048 x 300 float32 values are 2.4 MB
 EPSILON = 1e-12
 
@@ -30,20 +32,22 @@ class Parts(NamedTuple):
     gate: Tensor  # (n, D) eta
 
 
-def match_proxies(hidden: Tensor, proxies: Tensor, gate_weight: Tensor, gate_bias: Tensor) -> Tensor:
-    """final = h - (1 - eta) beta Q.
+def match_proxies(hidden: Tensor, proxies: Tensor, gate_weight: Tensor, gate_bias: Tensor, share: float = 0.0, seed: int = 0) -> Tensor:
+    """final = h - (1 - eta) beta Q for each channel, then dropout.
 
     Args:
-        hidden: (E, D) multi-hop embeddings h of one channel; rows may be strided.
-        proxies: (P, D) proxy vectors Q.
-        gate_weight: (D, D) M, applied from the right.
-        gate_bias: (D,) b.
+        hidden: (E, C, D) multi-hop embeddings h.
+        proxies: (C, P, D) proxy vectors Q.
+        gate_weight: (C, D, D) M, applied from the right.
+        gate_bias: (C, D) b.
+        share, seed: dropout on the result (:func:`engine.encoders.dropout.dropout` on (E, C D), with the same mask).
 
     Returns:
-        (E, D) the channel's final embeddings.
+        (E, C D) the channels' final embeddings, side by side.
     """
-    out: Tensor = _MatchProxies.apply(hidden, proxies, gate_weight, gate_bias)  # type: ignore[no-untyped-call]
-    return out
+    fused = share if hidden.device.type == "cpu" else 0.0
+    out: Tensor = _MatchProxies.apply(hidden, proxies, gate_weight, gate_bias, fused, seed)  # type: ignore[no-untyped-call]
+    return dropout(out, share - fused, seed)
 
 
 def proxy_parts(hidden: Tensor, proxies: Tensor, gate_weight: Tensor, gate_bias: Tensor) -> Parts:
@@ -75,39 +79,60 @@ def row_blocks(rows: int, device: torch.device) -> Iterator[slice]:
 
 class _MatchProxies(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, hidden: Tensor, proxies: Tensor, gate_weight: Tensor, gate_bias: Tensor) -> Tensor:
+    def forward(ctx: Any, hidden: Tensor, proxies: Tensor, gate_weight: Tensor, gate_bias: Tensor, share: float, seed: int) -> Tensor:
         ctx.save_for_backward(hidden, proxies, gate_weight, gate_bias)
+        ctx.share, ctx.seed = share, seed
         out = torch.empty(hidden.shape, dtype=hidden.dtype, device=hidden.device)
         for rows in row_blocks(len(hidden), hidden.device):
-            parts = proxy_parts(hidden[rows], proxies, gate_weight, gate_bias)
-            torch.addcmul(hidden[rows], parts.gate.sub_(1), parts.proxy, out=out[rows])
-        return out
+            for c in range(hidden.shape[1]):
+                block = hidden[rows, c]
+                parts = proxy_parts(block, proxies[c], gate_weight[c], gate_bias[c])
+                out[rows, c] = torch.addcmul(block, parts.gate.sub_(1), parts.proxy)
+            mask_block(out[rows], share, seed, rows.start)
+        return out.flatten(1)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         hidden, proxies, gate_weight, gate_bias = ctx.saved_tensors
+        grad = grad.reshape(hidden.shape)
         dhidden = torch.empty(hidden.shape, dtype=hidden.dtype, device=hidden.device)
-        dproxies, dweight, dbias = torch.zeros_like(proxies), torch.zeros_like(gate_weight), torch.zeros_like(gate_bias)
-        dunit_proxies = torch.zeros_like(proxies)
+        sums = [torch.zeros_like(one) for one in (proxies, proxies, gate_weight, gate_bias)]
         for rows in row_blocks(len(hidden), hidden.device):
-            block, from_above = hidden[rows], grad[rows]
-            parts = proxy_parts(block, proxies, gate_weight, gate_bias)
-            dlogit = from_above * parts.proxy * parts.gate * (1 - parts.gate)  # through eta
-            dweight.addmm_((block - parts.proxy).T, dlogit)
-            dbias += dlogit.sum(0)
-            dinput = dlogit @ gate_weight.T  # through h_p = h - c
-            dproxy = (parts.gate - 1).mul_(from_above).sub_(dinput)  # dc
-            dproxies.addmm_(parts.attention.T, dproxy)
-            dattention = dproxy @ proxies.T
-            dsimilarity = parts.attention * (dattention - (parts.attention * dattention).sum(-1, keepdim=True))
-            norms = row_norms(block)
-            unit = block / norms
-            dunit = dsimilarity @ unit_rows(proxies)
-            dunit_proxies.addmm_(dsimilarity.T, unit)
-            dhidden[rows] = from_above + dinput + unit_backward(unit, norms, dunit)
+            from_above = mask_block(grad[rows].clone(), ctx.share, ctx.seed, rows.start)
+            for c in range(hidden.shape[1]):
+                parameters = (proxies[c], gate_weight[c], gate_bias[c])
+                dhidden[rows, c] = block_backward(hidden[rows, c], from_above[:, c], parameters, [one[c] for one in sums])
+        dproxies, dunit_proxies, dweight, dbias = sums
         dproxies += unit_backward(unit_rows(proxies), row_norms(proxies), dunit_proxies)
-        return dhidden, dproxies, dweight, dbias
+        return dhidden, dproxies, dweight, dbias, None, None
+
+
+def mask_block(block: Tensor, share: float, seed: int, first_row: int) -> Tensor:
+    """Dropout on rows ``first_row`` .. of the whole, in place."""
+    if share:
+        mask_in_place(block.flatten(1), share, seed, first_row)
+    return block
+
+
+def block_backward(block: Tensor, from_above: Tensor, parameters: tuple[Tensor, Tensor, Tensor], sums: list[Tensor]) -> Tensor:
+    """Gradient of one channel's block of rows; adds to the sums for proxies (direct, through their unit rows), gate weight and bias."""
+    proxies, gate_weight, gate_bias = parameters
+    dproxies, dunit_proxies, dweight, dbias = sums
+    parts = proxy_parts(block, proxies, gate_weight, gate_bias)
+    closed = 1 - parts.gate
+    dlogit = (from_above * parts.proxy).mul_(parts.gate).mul_(closed)  # through eta
+    dweight.addmm_((block - parts.proxy).T, dlogit)
+    dbias += dlogit.sum(0)
+    dinput = dlogit @ gate_weight.T  # through h_p = h - c
+    dproxy = closed.mul_(from_above).add_(dinput).neg_()  # dc
+    dproxies.addmm_(parts.attention.T, dproxy)
+    dattention = dproxy @ proxies.T
+    dsimilarity = parts.attention * (dattention - (parts.attention * dattention).sum(-1, keepdim=True))
+    norms = row_norms(block)
+    unit = block / norms
+    dunit_proxies.addmm_(dsimilarity.T, unit)
+    return dinput.add_(from_above).add_(unit_backward(unit, norms, dsimilarity @ unit_rows(proxies)))
 
 
 def unit_backward(unit: Tensor, norms: Tensor, grad: Tensor) -> Tensor:

@@ -95,7 +95,7 @@ class _Loss(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
         (grad,) = ctx.saved_tensors
-        return grad.mul_(grad_output), None, None
+        return (grad if grad_output == 1 else grad * grad_output), None, None
 
 
 def block_rows(columns: int, element_size: int) -> int:

@@ -1,0 +1,182 @@
+"""The loop: what it learns, what it reports, and that stopping, dying and resuming change nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from engine.config import RunConfig
+from engine.datasets import AlignmentTask, load_task
+from engine.errors import ConfigError, TrainingError
+from engine.evaluation import evaluate_links
+from engine.training import Progress, Trainer, choose_device, choose_threads, default_epochs, split_embeddings
+
+EUROPE = Path(__file__).resolve().parent.parent / "sample_data" / "europe"
+SMALL = RunConfig().with_values(
+    {"encoder.dim": 12, "encoder.proxies": 8, "training.epochs": 6, "training.batch_size": 100, "training.validate_every": 2}
+)
+
+
+@pytest.fixture(scope="module")
+def task() -> AlignmentTask:
+    return load_task(EUROPE)
+
+
+class Memory:
+    """Checkpoints in memory; can play a process that dies right after the n-th save."""
+
+    def __init__(self, die_at: int | None = None) -> None:
+        self.saved: tuple[dict[str, Tensor], dict[str, Any]] | None = None
+        self.saves, self.die_at = 0, die_at
+
+    def save(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
+        self.saved = {name: tensor.clone() for name, tensor in tensors.items()}, {**state, "trace": list(state["trace"])}
+        self.saves += 1
+        if self.saves == self.die_at:
+            raise RuntimeError("killed")
+
+    def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        return self.saved and ({**self.saved[0]}, {**self.saved[1], "trace": list(self.saved[1]["trace"])})
+
+
+def every_epoch(config: RunConfig) -> RunConfig:
+    return config.with_values({"training.checkpoint_seconds": 0.0})
+
+
+def embeddings(task: AlignmentTask, config: RunConfig, **options: Any) -> Tensor:
+    trainer = Trainer(task, config)
+    trainer.train(**options)
+    return trainer.embed()
+
+
+def test_learns_to_align(task: AlignmentTask) -> None:
+    config = RunConfig().with_values({"encoder.dim": 32, "training.epochs": 25})
+    before, trainer = Trainer(task, config).embed(), Trainer(task, config)
+    trained = trainer.train()
+    hits = []
+    for vectors in (before, trainer.embed()):
+        source, target = split_embeddings(vectors, task.source.num_entities)
+        hits.append(evaluate_links(source, target, task.test_links, bootstrap=0).target_to_source.hits_at_1)
+    assert trained.epochs == 25
+    assert not trained.stopped
+    assert hits[1] > 0.45 > hits[0]
+
+
+def test_a_seed_gives_the_same_result_and_another_seed_another(task: AlignmentTask) -> None:
+    first, again, other = embeddings(task, SMALL), embeddings(task, SMALL), embeddings(task, dataclasses.replace(SMALL, seed=1))
+    assert torch.equal(first, again)
+    assert not torch.allclose(first, other)
+
+
+@pytest.mark.parametrize("kills", [[1], [3], [2, 1, 2]])
+def test_killed_and_resumed_equals_unbroken(task: AlignmentTask, kills: list[int]) -> None:
+    unbroken = embeddings(task, SMALL)
+    checkpoints = Memory()
+    for after in kills:
+        checkpoints.saves, checkpoints.die_at = 0, after
+        with pytest.raises(RuntimeError, match="killed"):
+            embeddings(task, every_epoch(SMALL), checkpoints=checkpoints)
+    checkpoints.die_at = None
+    trainer = Trainer(task, every_epoch(SMALL))
+    trained = trainer.train(checkpoints=checkpoints)
+    assert torch.equal(trainer.embed(), unbroken)
+    assert [line["epoch"] for line in trained.trace] == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("after_steps", [0, 1, 2, 4, 9])
+def test_stopped_between_steps_and_resumed_equals_unbroken(task: AlignmentTask, after_steps: int) -> None:
+    unbroken = embeddings(task, SMALL)
+    checkpoints, asked = Memory(), iter(range(10_000))
+    stopped = Trainer(task, SMALL).train(checkpoints=checkpoints, should_stop=lambda: next(asked) >= after_steps)
+    assert stopped.stopped
+    assert checkpoints.saves == 1
+    assert torch.equal(embeddings(task, SMALL, checkpoints=checkpoints), unbroken)
+
+
+def test_progress_tells_loss_validation_and_time_left(task: AlignmentTask) -> None:
+    seen: list[Progress] = []
+    Trainer(task, SMALL).train(on_progress=seen.append)
+    assert [one.epoch for one in seen] == [1, 2, 3, 4, 5, 6]
+    assert all(one.epochs == 6 and np.isfinite(one.loss) and one.remaining >= 0 for one in seen)
+    assert seen[-1].remaining == 0
+    validated = [one.epoch for one in seen if one.validation is not None]
+    assert validated == [2, 4, 6]
+    assert all(0 <= one.validation[name] <= 1 for one in seen if one.validation for name in ("hits@1", "mrr"))
+
+
+def test_test_links_are_never_looked_at(task: AlignmentTask) -> None:
+    """Another truth, the same training: nothing can have been chosen on test links."""
+    patient = SMALL.with_values({"training.patience": 1, "training.validate_every": 1})
+    shuffled = task.test_links.copy()
+    np.random.default_rng(0).shuffle(shuffled[:, 1])
+    other = dataclasses.replace(task, test_links=shuffled)
+    assert torch.equal(embeddings(task, patient), embeddings(other, patient))
+
+
+def test_patience_stops_early_and_keeps_the_best_state(task: AlignmentTask) -> None:
+    config = SMALL.with_values(
+        {"training.epochs": 200, "training.patience": 2, "training.validate_every": 1, "training.learning_rate": 0.3, "encoder.dim": 6}
+    )
+    trainer = Trainer(task, config)
+    trained = trainer.train()
+    assert trained.epochs < 200
+    scores = {line["epoch"]: line["validation"]["mrr"] for line in trained.trace}
+    assert trained.best_epoch == max(scores, key=lambda epoch: scores[epoch])
+    source, target = split_embeddings(trainer.embed(), task.source.num_entities)
+    found = evaluate_links(source, target, task.valid_links, bootstrap=0)
+    assert (found.source_to_target.mrr + found.target_to_source.mrr) / 2 == pytest.approx(scores[trained.best_epoch], abs=1e-6)
+
+
+def test_patience_survives_a_kill(task: AlignmentTask) -> None:
+    config = every_epoch(SMALL.with_values({"training.patience": 3, "training.validate_every": 1, "training.epochs": 12}))
+    unbroken, checkpoints = embeddings(task, config), Memory(die_at=5)
+    with pytest.raises(RuntimeError, match="killed"):
+        embeddings(task, config, checkpoints=checkpoints)
+    assert torch.equal(embeddings(task, config, checkpoints=checkpoints), unbroken)
+
+
+def test_a_checkpoint_of_other_settings_is_refused(task: AlignmentTask) -> None:
+    checkpoints = Memory(die_at=1)
+    with pytest.raises(RuntimeError, match="killed"):
+        embeddings(task, every_epoch(SMALL), checkpoints=checkpoints)
+    other = every_epoch(SMALL.with_values({"training.learning_rate": 0.001}))
+    with pytest.raises(TrainingError, match="--fresh"):
+        embeddings(task, other, checkpoints=checkpoints)
+
+
+def test_a_loss_that_is_not_finite_is_told_with_its_place(task: AlignmentTask) -> None:
+    trainer = Trainer(task, SMALL)
+    with torch.no_grad():
+        trainer.model.proxies[0, 0, 0] = torch.nan
+    with pytest.raises(TrainingError, match=r"nan in epoch 1, step 1.*training\.learning_rate"):
+        trainer.train()
+
+
+def test_no_seed_links_are_told(task: AlignmentTask) -> None:
+    with pytest.raises(TrainingError, match="no seed links"):
+        Trainer(dataclasses.replace(task, train_links=task.train_links[:0]), SMALL)
+
+
+def test_one_seed_link_is_enough_to_run(task: AlignmentTask) -> None:
+    assert torch.isfinite(embeddings(dataclasses.replace(task, train_links=task.train_links[:1]), SMALL)).all()
+
+
+@pytest.mark.parametrize(("links", "epochs"), [(4500, 20), (711, 60), (1, 60), (1025, 30), (30_000, 20)])
+def test_the_rule_for_epochs(links: int, epochs: int) -> None:
+    assert default_epochs(links, 1024) == epochs
+
+
+def test_a_device_or_threads_that_are_not_there_are_told() -> None:
+    if not torch.cuda.is_available():
+        with pytest.raises(ConfigError, match="no CUDA device"):
+            choose_device("cuda")
+    assert choose_device("cpu").type == "cpu"
+    with pytest.raises(ConfigError, match="this machine offers"):
+        choose_threads(1024)
