@@ -28,7 +28,7 @@ from engine.errors import ConfigError, EngineError
 from engine.evaluation import METRICS, Pool, evaluate_links
 from engine.matching import Match, RunView
 from engine.pipeline import Outcome, Phase, train_run
-from engine.run_store import Run, RunStore
+from engine.run_store import Run, RunStore, RunSummary
 from engine.training import Progress, remaining_text
 
 DEFAULT_MODELS = "models"
@@ -182,7 +182,7 @@ def train(parsed: argparse.Namespace) -> int:
 
 def show_outcome(outcome: Outcome, *, as_json: bool) -> None:
     run = outcome.run
-    where = f"{run.dataset}/{run.id}"
+    where = run.id
     if outcome.reused:
         say(f"{where} was trained before; --fresh trains anew.")
     elif run.manifest["status"] == "stopped":
@@ -191,15 +191,15 @@ def show_outcome(outcome: Outcome, *, as_json: bool) -> None:
         print_json(run_summary(run))
         return
     print(f"run {where}: {run.manifest.get('seconds', 0):.0f} s, peak memory {run.manifest.get('peak_rss_mb') or 0:,.0f} MiB")
-    print_metrics(run.metrics)
+    print_metrics(run.metrics or None)
     print(f"next: python -m engine match {where} ENTITY, or: make app")
 
 
 def run_summary(run: Run) -> dict[str, Any]:
     return {
-        "run": f"{run.dataset}/{run.id}",
+        "run": run.id,
         "status": run.manifest["status"],
-        "metrics": run.metrics,
+        "metrics": run.metrics or None,
         "seconds": run.manifest.get("seconds"),
         "peak_rss_mb": run.manifest.get("peak_rss_mb"),
     }
@@ -208,16 +208,23 @@ def run_summary(run: Run) -> dict[str, Any]:
 def runs(parsed: argparse.Namespace) -> int:
     found = RunStore(parsed.models).list()
     if parsed.json:
-        print_json([dataclasses.asdict(summary) for summary in found])
+        print_json([summary_row(summary) for summary in found])
         return 0
     if not found:
         print(f"no runs in {parsed.models}/; train one: python -m engine train sample_data/world")
         return 0
     for summary in found:
-        hits = ((summary.metrics or {}).get("target_to_source") or {}).get("hits@1")
-        figure = f"Hits@1 {hits:.3f}" if hits is not None else summary.reason or ""
-        print(printable(f"{summary.dataset}/{summary.run_id}  {summary.status}  {summary.created or ''}  {figure}"))
+        row = summary_row(summary)
+        figure = row["reason"] or ("" if row["hits@1"] is None else f"Hits@1 {row['hits@1']:.3f}")
+        print(printable(f"{row['run']}  {row['state']}  {row['created']}  {figure}"))
     return 0
+
+
+def summary_row(summary: RunSummary) -> dict[str, Any]:
+    """What a list says of a run; Hits@1 is that of the published direction."""
+    hits = ((summary.metrics or {}).get("target_to_source") or {}).get("hits@1")
+    state = "in training" if summary.active else summary.state
+    return {"run": summary.id, "state": state, "variant": summary.variant, "created": summary.created, "hits@1": hits, "reason": summary.reason}
 
 
 def evaluate(parsed: argparse.Namespace) -> int:
@@ -259,7 +266,7 @@ def match(parsed: argparse.Namespace) -> int:
     pool = f"{size:,} {'entities of the other graph' if parsed.pool == 'all' else 'test entities'}"
     if parsed.json:
         query = {"side": entity.side, "uri": entity.uri, "label": entity.label}
-        print_json({"run": f"{run.dataset}/{run.id}", "entity": query, "pool": pool, "matches": [match_row(one) for one in found]})
+        print_json({"run": run.id, "entity": query, "pool": pool, "matches": [match_row(one) for one in found]})
         return 0
     print(printable(f"{entity.label or entity.uri}  <{entity.uri}>  ({entity.side} graph); CSLS among {pool}"))
     print(f"{'rank':>4} {'CSLS':>7} {'cosine':>7}  {'known as':<16} match")

@@ -107,23 +107,23 @@ def train_run(
     run_id = make_run_id(task, config)
     if fresh:
         run_id = store.free_id(task.name, run_id)
-    elif store.has(task.name, run_id):
+    elif store.path_of(task.name, run_id).exists():
         return Outcome(store.find(f"{task.name}/{run_id}"), reused=True)
     with store.create(task.name, run_id) as writer:
-        if fresh:
-            writer.discard_checkpoints()
         on_event(Phase("index", f"{task.name}: {describe_task(task)}"))
         with clock.phase("index"):
             trainer = Trainer(task, config)
         on_event(Phase("train", f"Training {run_id} on {device_name(trainer.device)}, {trainer.threads} threads, {trainer.epochs} epochs"))
         with clock.phase("train"):
-            trained = trainer.train(checkpoints=RunCheckpoints(writer), on_progress=on_event, should_stop=should_stop)
+            trained = trainer.train(checkpoints=RunCheckpoints(writer), on_progress=traced(writer, on_event), should_stop=should_stop)
         if not trained.stopped:
             return Outcome(finish_run(writer, run_id, Path(path), task, config, trainer, trained, clock, on_event), reused=False)
     if not trained.epochs and not trained.trace:
         raise TrainingError("stopped before the first epoch was done; the same command goes on from here.")
     snapshot = store.free_id(task.name, f"{run_id}-e{trained.epochs}")
     with store.create(task.name, snapshot) as writer:
+        for line in trained.trace:
+            writer.append_trace(line)
         return Outcome(finish_run(writer, snapshot, Path(path), task, config, trainer, trained, clock, on_event), reused=False)
 
 
@@ -148,8 +148,8 @@ def finish_run(
         evaluation = evaluate_links(source, target, task.test_links, config.search.csls_k, index=config.search.index)
     on_event(Phase("write", f"Writing {task.name}/{run_id}"))
     with clock.phase("write"):
-        write_results(writer, task, trainer, trained, source, target, found, evaluation)
-    manifest = describe_run(run_id, path, task, config, trainer, trained, evaluation, clock)
+        write_results(writer, task, trainer, source, target, found, evaluation)
+    manifest = describe_run(path, task, config, trainer, trained, evaluation, clock)
     return writer.finish(manifest)
 
 
@@ -157,7 +157,6 @@ def write_results(
     writer: RunWriter,
     task: AlignmentTask,
     trainer: Trainer,
-    trained: Trained,
     source: Tensor,
     target: Tensor,
     found: CslsTopK,
@@ -169,9 +168,18 @@ def write_results(
     writer.write_tensors("hubness", hubness_tensors(found, evaluation, task.source.num_entities, task.target.num_entities))
     for name, table in run_tables(task, found).items():
         writer.write_table(name, table)
-    writer.write_json("metrics", evaluation.to_dict() if len(task.test_links) else None)
-    for line in trained.trace:
-        writer.append_trace(line)
+    if len(task.test_links):
+        writer.write_json("metrics", evaluation.to_dict())
+
+
+def traced(writer: RunWriter, on_event: Listener) -> Callable[[Progress], None]:
+    """A listener that also writes each epoch into the run's trace."""
+
+    def listen(progress: Progress) -> None:
+        writer.append_trace(progress.to_dict())
+        on_event(progress)
+
+    return listen
 
 
 class RunCheckpoints:
@@ -184,7 +192,8 @@ class RunCheckpoints:
         self.writer.save_checkpoint(CHECKPOINT, dict(tensors), dict(state))
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        return self.writer.load_checkpoint(CHECKPOINT)
+        found = self.writer.load_checkpoint(CHECKPOINT)
+        return None if found is None else (found.tensors, found.state)
 
 
 def make_run_id(task: AlignmentTask, config: RunConfig) -> str:
@@ -197,7 +206,6 @@ def make_run_id(task: AlignmentTask, config: RunConfig) -> str:
 
 
 def describe_run(
-    run_id: str,
     path: Path,
     task: AlignmentTask,
     config: RunConfig,
@@ -208,9 +216,6 @@ def describe_run(
 ) -> dict[str, Any]:
     """The manifest: all that is needed to tell runs apart and to make this one again."""
     return {
-        "format_version": FORMAT_VERSION,
-        "run_id": run_id,
-        "dataset": task.name,
         "variant": config.variant,
         "status": "stopped" if trained.stopped else "finished",
         "created": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -15,8 +15,7 @@ r of CSLS within each pool, NaN outside of it), ``model`` (the encoder's paramet
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pandas as pd
@@ -30,14 +29,15 @@ from engine.search import CslsTopK, Matches
 SIDES: tuple[Side, Side] = ("source", "target")
 
 
-def both_graphs(task: AlignmentTask, table: Any) -> pd.DataFrame:
+def both_graphs(task: AlignmentTask, table: Callable[[KnowledgeGraph], pd.DataFrame]) -> pd.DataFrame:
     """One table of both graphs, with the graph's side in the first column."""
-    parts = []
+    parts: list[pd.DataFrame] = []
     for side in SIDES:
         part = table(task.graph(side))
         part.insert(0, "graph", side)
         parts.append(part)
-    return pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
+    whole: pd.DataFrame = pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
+    return whole
 
 
 def entity_table(graph: KnowledgeGraph) -> pd.DataFrame:
