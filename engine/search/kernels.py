@@ -69,14 +69,14 @@ def push_rows(scores: FloatArray, start: int, stop: int, first: int, offset: int
         query = first + i
         bar = bars[query]
         for left in range(0, width, STRIP):
-            right = min(left + STRIP, width)
+            strip = scores[i, left : left + STRIP]
             hits = np.int32(0)
-            for j in range(left, right):
-                hits |= np.int32(scores[i, j] > bar)
+            for j in range(len(strip)):
+                hits |= np.int32(strip[j] > bar)
             if hits:
-                for j in range(left, right):
-                    if scores[i, j] > bar:
-                        replace_root(values[query], indices[query], scores[i, j], offset + j)
+                for j in range(len(strip)):
+                    if strip[j] > bar:
+                        replace_root(values[query], indices[query], strip[j], offset + left + j)
                         bar = values[query, 0]
         bars[query] = bar
 
@@ -87,15 +87,17 @@ def push_columns(scores: FloatArray, start: int, stop: int, first: int, offset: 
     for i in range(scores.shape[0]):
         for left in range(start, stop, STRIP):
             right = min(left + STRIP, stop)
+            strip = scores[i, left:right]
+            own = bars[first + left : first + right]
             hits = np.int32(0)
-            for j in range(left, right):
-                hits |= np.int32(scores[i, j] > bars[first + j])
+            for j in range(len(strip)):
+                hits |= np.int32(strip[j] > own[j])
             if hits:
-                for j in range(left, right):
-                    if scores[i, j] > bars[first + j]:
-                        query = first + j
-                        replace_root(values[query], indices[query], scores[i, j], offset + i)
-                        bars[query] = values[query, 0]
+                for j in range(len(strip)):
+                    if strip[j] > own[j]:
+                        query = first + left + j
+                        replace_root(values[query], indices[query], strip[j], offset + i)
+                        own[j] = values[query, 0]
 
 
 @compiled
@@ -112,9 +114,14 @@ def count_rows(scores: FloatArray, start: int, stop: int, first: int, bars: Floa
 @compiled
 def count_columns(scores: FloatArray, start: int, stop: int, first: int, bars: FloatArray, counts: IntArray) -> None:
     """Add to each query's count the scores of its tile column that reach its bar."""
+    own = bars[first + start : first + stop]
+    reached = np.zeros(len(own), dtype=np.int32)
     for i in range(scores.shape[0]):
-        for j in range(start, stop):
-            counts[first + j] += np.int64(scores[i, j] >= bars[first + j])
+        row = scores[i, start:stop]
+        for j in range(len(row)):
+            reached[j] += np.int32(row[j] >= own[j])
+    for j in range(len(own)):
+        counts[first + start + j] += reached[j]
 
 
 def pair_dots(source: FloatArray, target: FloatArray, left: IntArray, right: IntArray) -> npt.NDArray[np.float64]:
