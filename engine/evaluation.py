@@ -1,6 +1,6 @@
 """Hits@k, MRR and mean rank with confidence intervals, by the protocol of the paper (section 6.1), in both directions.
 
-- Rows are L2-normalised here and only here: training works on vectors as they come.
+- Embeddings are L2-normalised here and only here: training works on vectors as they come.
 - Scores are CSLS within the pool. The pool is either all entities of the evaluated links ("test": the published protocol) or all entities ("all").
 - A query is an entity with at least one known counterpart. Where links are not one-to-one its rank is that of its best-ranked counterpart, and its
   other counterparts are not counted as rivals: the question is whether its list of matches begins with a right answer.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,8 @@ from torch import Tensor
 
 from engine.datasets.knowledge_graph import IntArray
 from engine.errors import DataError
-from engine.search import Hubness, QueryRanks, SearchIndex, get_index, hubness, normalise_rows, true_ranks
+from engine.search import Hubness, QueryRanks, SearchIndex, Similarity, UnscaledEmbeddings, get_index, hubness, true_ranks
+from engine.search.similarity import accepting_matrices
 
 Pool = Literal["test", "all"]
 FloatArray = npt.NDArray[np.float64]
@@ -92,10 +93,19 @@ class Evaluation:
         }
 
 
+class Selectable(Protocol):
+    """Similarities of E1 source and E2 target entities, of which a pool is looked at."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+    def select(self, rows: Tensor, columns: Tensor) -> Similarity: ...
+
+
+@accepting_matrices(UnscaledEmbeddings)
 @torch.no_grad()
 def evaluate_links(
-    source_emb: Tensor,
-    target_emb: Tensor,
+    similarity: Selectable,
     links: IntArray,
     k: int = 10,
     pool: Pool = "test",
@@ -105,11 +115,10 @@ def evaluate_links(
     index: str | SearchIndex = "exact",
     links_name: str = "test",
 ) -> Evaluation:
-    """Evaluate embeddings against known links.
+    """Evaluate a similarity, or embeddings, against known links.
 
     Args:
-        source_emb: (E1, D) embeddings of all source entities, of any length.
-        target_emb: (E2, D) embeddings of all target entities, on the same device.
+        similarity: of all source and all target entities; in its place, two matrices (E1, D) and (E2, D) of embeddings of any length.
         links: (L, 2) source and target entities; may be empty, repeat itself, and need not be one-to-one.
         k: neighbours in CSLS's hubness terms.
         pool: candidates are the entities of ``links`` ("test") or all entities ("all").
@@ -120,16 +129,16 @@ def evaluate_links(
 
     Raises:
         DataError: a link names an entity that has no embedding.
-        TrainingError: an embedding is not finite.
-        ConfigError: unknown index.
+        TrainingError: an embedding of the pool is not finite.
+        ConfigError: unknown index, or one that cannot search this similarity.
     """
-    links = checked_links(links, len(source_emb), len(target_emb))
-    source_pool, target_pool = (pool_entities(links[:, side], size, pool) for side, size in enumerate((len(source_emb), len(target_emb))))
-    source, target = (normalise_rows(emb[torch.from_numpy(rows)]) for emb, rows in ((source_emb, source_pool), (target_emb, target_pool)))
+    links = checked_links(links, *similarity.shape)
+    source_pool, target_pool = (pool_entities(links[:, side], size, pool) for side, size in enumerate(similarity.shape))
+    pooled = similarity.select(torch.from_numpy(source_pool), torch.from_numpy(target_pool))
     chosen = get_index(index)
-    terms = hubness(source, target, k, chosen)
+    terms = hubness(pooled, k, chosen)
     local = np.stack([np.searchsorted(source_pool, links[:, 0]), np.searchsorted(target_pool, links[:, 1])], axis=1)  # (L, 2)
-    ranks = true_ranks(source, target, torch.from_numpy(local).to(source.device), terms)
+    ranks = true_ranks(pooled, torch.from_numpy(local).to(pooled.device), terms)
     return Evaluation(
         direction_metrics(ranks.source_to_target, source_pool, bootstrap, seed),
         direction_metrics(ranks.target_to_source, target_pool, bootstrap, seed),

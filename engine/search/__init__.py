@@ -1,8 +1,8 @@
-"""Nearest counterparts: inner-product search in both directions (`exact`, `faiss`) and CSLS on top of it."""
+"""Nearest counterparts: search of a similarity in both directions (`exact`, `faiss`) and CSLS on top of it."""
 
 from __future__ import annotations
 
-from engine.search.base import DEFAULT_BUDGET, INDEXES, SearchIndex, TopK, get_index, normalise_rows
+from engine.search.base import DEFAULT_BUDGET, INDEXES, SearchIndex, TopK, get_index
 from engine.search.csls import (
     CslsTopK,
     Hubness,
@@ -16,7 +16,9 @@ from engine.search.csls import (
 )
 from engine.search.exact import ExactIndex
 from engine.search.faiss_index import FaissIndex
-from engine.search.ranks import TIE_TOLERANCE, LinkRanks, QueryRanks, true_ranks
+from engine.search.ranks import TIE_TOLERANCE, LinkRanks, QueryRanks, tie_tolerance, true_ranks
+from engine.search.rows import normalise_rows
+from engine.search.similarity import NameSimilarity, Similarity, SparseSimilarity, StructuralSimilarity, StructureAndNames, UnscaledEmbeddings
 
 __all__ = [
     "DEFAULT_BUDGET",
@@ -28,10 +30,16 @@ __all__ = [
     "Hubness",
     "LinkRanks",
     "Matches",
+    "NameSimilarity",
     "PairScores",
     "QueryRanks",
     "SearchIndex",
+    "Similarity",
+    "SparseSimilarity",
+    "StructuralSimilarity",
+    "StructureAndNames",
     "TopK",
+    "UnscaledEmbeddings",
     "csls_query",
     "csls_score",
     "csls_topk",
@@ -39,5 +47,6 @@ __all__ = [
     "hubness",
     "normalise_rows",
     "pair_csls",
+    "tie_tolerance",
     "true_ranks",
 ]

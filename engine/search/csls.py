@@ -5,22 +5,24 @@
 where the hubness term r(e) is the mean cosine of e with its k nearest entities of the other pool: an entity that is near to everything has to be
 nearer still to count as a match.
 
-Half of a CSLS score is the inner product of [s, -r(s)/2, 1] and [t, 1, -r(t)/2] for rows s and t of unit length, so that any inner-product index
-finds CSLS neighbours. Such products only *find*: every score that leaves this module comes from :func:`csls_score` of float64 inner products.
+Half of a CSLS score is the similarity shifted by -r(s)/2 and -r(t)/2, so any index that searches similarities finds CSLS neighbours; for rows of
+unit length it is the inner product of [s, -r(s)/2, 1] and [t, 1, -r(t)/2]. Such values only *find*: every score that leaves this module comes from
+:func:`csls_score` of float64 similarities.
+
+Everything here takes a :class:`~engine.search.similarity.Similarity` of n source and m target entities, or in its place two matrices (n, D) and
+(m, D) of float32 rows of unit length. Where names take part, their similarity stands wherever "cosine" is written.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from engine.search.base import SearchIndex, TopK, check_finite, get_index
-from engine.search.kernels import pair_dots
-
-GATHER_BYTES = 64 * 2**20
+from engine.search.base import SearchIndex, TopK, get_index
+from engine.search.rows import check_finite
+from engine.search.similarity import Similarity, StructuralSimilarity, on_similarity
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Hubness:
 
 @dataclass(frozen=True)
 class PairScores:
-    """(P,) float32 cosine and CSLS of given pairs."""
+    """(P,) float32 cosine (with names: s + w l) and CSLS of given pairs."""
 
     cosine: Tensor  # (P,)
     csls: Tensor  # (P,)
@@ -79,21 +81,21 @@ def csls_score(cosine: Tensor, query_hubness: Tensor, candidate_hubness: Tensor)
     return 2.0 * cosine.double() - query_hubness.double() - candidate_hubness.double()
 
 
+@on_similarity
 @torch.no_grad()
-def hubness(source: Tensor, target: Tensor, k: int = 10, index: str | SearchIndex = "exact") -> Hubness:
+def hubness(similarity: Similarity, k: int = 10, index: str | SearchIndex = "exact") -> Hubness:
     """Hubness terms of two pools.
 
     Args:
-        source: (n, D) float32 rows of unit length.
-        target: (m, D) float32 rows of unit length.
+        similarity: (n, m).
         k: neighbours to average over; clipped to the pool's size.
         index: name of a registered index, or an instance.
 
     Raises:
         TrainingError: a value is not finite.
-        ConfigError: unknown index.
+        ConfigError: unknown index, or one that cannot search this similarity.
     """
-    of_source, of_target = get_index(index).top_k_both(source, target, k)
+    of_source, of_target = get_index(index).search_both(similarity, k)
     return Hubness(mean_value(of_source), mean_value(of_target), k)
 
 
@@ -102,43 +104,28 @@ def mean_value(best: TopK) -> Tensor:
     return best.values.mean(dim=1) if best.values.shape[1] else best.values.new_zeros(len(best.values))
 
 
+@on_similarity
 @torch.no_grad()
-def pair_csls(source: Tensor, target: Tensor, pairs: Tensor, terms: Hubness) -> PairScores:
+def pair_csls(similarity: Similarity, pairs: Tensor, terms: Hubness) -> PairScores:
     """Cosine and CSLS of given pairs: what evaluation, matching, export and explanation all show.
 
     Args:
-        source: (n, D) float32 rows of unit length.
-        target: (m, D) float32 rows of unit length.
+        similarity: (n, m).
         pairs: (P, 2) int64 rows of source and target.
         terms: hubness of the same pools.
     """
     left, right = pairs[:, 0], pairs[:, 1]
-    cosine = inner_products(source, target, left, right)
+    cosine = similarity.pairs(left, right)
     return PairScores(cosine.float(), csls_score(cosine, terms.source[left], terms.target[right]).float())
 
 
-def inner_products(source: Tensor, target: Tensor, left: Tensor, right: Tensor) -> Tensor:
-    """(P,) float64 inner products of source rows ``left`` and target rows ``right``."""
-    if source.device.type == "cpu":
-        rows = source.detach().contiguous().numpy(), target.detach().contiguous().numpy()
-        return torch.from_numpy(pair_dots(*rows, np.ascontiguousarray(left.numpy()), np.ascontiguousarray(right.numpy())))
-    step = max(GATHER_BYTES // (16 * max(source.shape[1], 1)), 1)
-    out = torch.empty(len(left), dtype=torch.float64, device=source.device)
-    for start in range(0, len(left), step):
-        part = slice(start, start + step)
-        out[part] = (source[left[part]].double() * target[right[part]].double()).sum(dim=1)
-    return out
-
-
+@on_similarity
 @torch.no_grad()
-def csls_topk(
-    source: Tensor, target: Tensor, k: int = 10, top: int = 10, index: str | SearchIndex = "exact", terms: Hubness | None = None
-) -> CslsTopK:
+def csls_topk(similarity: Similarity, k: int = 10, top: int = 10, index: str | SearchIndex = "exact", terms: Hubness | None = None) -> CslsTopK:
     """The best matches by CSLS of every source and every target entity.
 
     Args:
-        source: (n, D) float32 rows of unit length.
-        target: (m, D) float32 rows of unit length.
+        similarity: (n, m).
         k: neighbours in the hubness terms; clipped to the pool's size.
         top: matches to keep; clipped to the pool's size.
         index: name of a registered index, or an instance.
@@ -146,32 +133,27 @@ def csls_topk(
 
     Raises:
         TrainingError: a value is not finite.
-        ConfigError: unknown index.
+        ConfigError: unknown index, or one that cannot search this similarity.
     """
     chosen = get_index(index)
-    terms = terms or hubness(source, target, k, chosen)
-    of_source, of_target = chosen.top_k_both(*augmented(source, target, terms), top)
+    terms = terms or hubness(similarity, k, chosen)
+    of_source, of_target = chosen.search_both(half_csls(similarity, terms), top)
     return CslsTopK(
-        scored(source, target, of_source, terms.source, terms.target),
-        scored(target, source, of_target, terms.target, terms.source),
+        scored(similarity, of_source, terms),
+        scored(similarity.transposed(), of_target, terms.flipped()),
         terms,
     )
 
 
+@on_similarity
 @torch.no_grad()
 def csls_query(
-    queries: Tensor,
-    candidates: Tensor,
-    query_hubness: Tensor,
-    candidate_hubness: Tensor,
-    top: int = 10,
-    index: str | SearchIndex = "exact",
+    similarity: Similarity, query_hubness: Tensor, candidate_hubness: Tensor, top: int = 10, index: str | SearchIndex = "exact"
 ) -> Matches:
     """The best candidates by CSLS of some entities, in either direction.
 
     Args:
-        queries: (q, D) float32 rows of unit length, of one graph.
-        candidates: (m, D) float32 rows of unit length, of the other.
+        similarity: (q, m) of the queries and the candidates; a part of a larger one (``select``), transposed to ask from the target side.
         query_hubness: (q,) r of the queries.
         candidate_hubness: (m,) r of the candidates.
         top: matches to keep; clipped to m.
@@ -179,31 +161,36 @@ def csls_query(
 
     Raises:
         TrainingError: a value is not finite.
-        ConfigError: unknown index.
+        ConfigError: unknown index, or one that cannot search this similarity.
     """
     terms = Hubness(query_hubness, candidate_hubness, 0)
-    best = get_index(index).top_k(*augmented(queries, candidates, terms), top)
-    return scored(queries, candidates, best, query_hubness, candidate_hubness)
+    return scored(similarity, get_index(index).search(half_csls(similarity, terms), top), terms)
+
+
+def half_csls(similarity: Similarity, terms: Hubness) -> Similarity:
+    """(n, m) half the CSLS scores, for finding.
+
+    Raises:
+        TrainingError: a hubness term is not finite.
+    """
+    check_finite(terms.source[:, None], "hubness terms")
+    check_finite(terms.target[:, None], "hubness terms")
+    return similarity.shifted(-terms.source / 2, -terms.target / 2)
 
 
 def augmented(source: Tensor, target: Tensor, terms: Hubness) -> tuple[Tensor, Tensor]:
     """(n, D + 2) and (m, D + 2) rows whose inner products are half the CSLS scores of (n, D) and (m, D) rows of unit length."""
-    check_finite(terms.source[:, None], "hubness terms")
-    check_finite(terms.target[:, None], "hubness terms")
-    of_source, of_target = -terms.source[:, None] / 2, -terms.target[:, None] / 2
-    return (
-        torch.cat([source, of_source, torch.ones_like(of_source)], dim=1),
-        torch.cat([target, torch.ones_like(of_target), of_target], dim=1),
-    )
+    half = half_csls(StructuralSimilarity(source, target), terms)
+    assert isinstance(half, StructuralSimilarity)
+    return half.source, half.target
 
 
-def scored(queries: Tensor, candidates: Tensor, best: TopK, query_hubness: Tensor, candidate_hubness: Tensor) -> Matches:
+def scored(similarity: Similarity, best: TopK, terms: Hubness) -> Matches:
     """Matches with the scores that pairs get everywhere, in the order of these scores."""
     n, top = best.indices.shape
-    rows = torch.arange(n, device=queries.device).repeat_interleave(top)
-    columns = best.indices.reshape(-1)
-    cosine = inner_products(queries, candidates, rows, columns).view(n, top)
-    csls = csls_score(cosine, query_hubness[:, None], candidate_hubness[best.indices])
+    rows = torch.arange(n, device=best.indices.device).repeat_interleave(top)
+    cosine = similarity.pairs(rows, best.indices.reshape(-1)).view(n, top)
+    csls = csls_score(cosine, terms.source[:, None], terms.target[best.indices])
     by_index = best.indices.argsort(dim=1)
     order = by_index.gather(1, csls.gather(1, by_index).argsort(dim=1, descending=True, stable=True))
     return Matches(best.indices.gather(1, order), cosine.float().gather(1, order), csls.float().gather(1, order))

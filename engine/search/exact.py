@@ -1,7 +1,8 @@
 """Exact search: tiles of the score matrix, each looked at once for both directions, never the whole n x m.
 
-On a CPU a tile is a BLAS product into a reused buffer; compiled loops then compare it with each row's and each column's current k-th best and touch
-a heap only for the few entries that beat it, so the whole costs little more than the products. On CUDA ``torch.topk`` does the selection.
+On a CPU a tile of structural scores is a BLAS product into a reused buffer; compiled loops then compare it with each row's and each column's current
+k-th best and touch a heap only for the few entries that beat it, so the whole costs little more than the products. On CUDA ``torch.topk`` does the
+selection.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.search.base import DEFAULT_BUDGET, TopK, check_operands, register_index
+from engine.search.base import DEFAULT_BUDGET, SearchIndex, TopK, check_k, register_index
 from engine.search.kernels import FloatArray, IntArray, push_columns, push_rows, spread
+from engine.search.similarity import Similarity, on_similarity
 
 TILE_ROWS = 1024
 """Rows of a tile on a CPU; more do not make the product faster, but take memory."""
@@ -29,51 +31,54 @@ class Tile:
     scores: Tensor  # (height, width)
 
 
-def tiles(source: Tensor, target: Tensor, budget: int = DEFAULT_BUDGET) -> Iterator[Tile]:
-    """All inner products of (n, D) and (m, D) rows in tiles of at most ``budget`` bytes, rows ascending, then columns.
+@on_similarity
+def tiles(similarity: Similarity, budget: int = DEFAULT_BUDGET) -> Iterator[Tile]:
+    """All n x m similarities in tiles of at most ``budget`` bytes, rows ascending, then columns.
 
     The next tile overwrites the scores of the one before.
     """
-    n, m = len(source), len(target)
+    n, m = similarity.shape
     if not n or not m:
         return
-    cells = max(budget // source.element_size(), 1)
+    on_gpu = similarity.device.type == "cuda"
+    cells = max(budget // torch.float32.itemsize, 1)
     width = min(m, max(cells // min(n, TILE_ROWS), 1))
-    height = min(n, max(cells // width, 1), n if source.is_cuda else TILE_ROWS)
-    buffer = torch.empty(height * width, dtype=source.dtype, device=source.device)
+    height = min(n, max(cells // width, 1), n if on_gpu else TILE_ROWS)
+    buffer = torch.empty(height * width, device=similarity.device)
     for top in range(0, n, height):
-        rows = source[top : top + height]
+        rows = slice(top, min(top + height, n))
         for left in range(0, m, width):
-            columns = target[left : left + width]
-            scores = buffer[: len(rows) * len(columns)].view(len(rows), len(columns))
-            torch.mm(rows, columns.T, out=scores)
-            yield Tile(top, left, scores)
+            columns = slice(left, min(left + width, m))
+            size = rows.stop - rows.start, columns.stop - columns.start
+            yield Tile(top, left, similarity.block(rows, columns, buffer[: size[0] * size[1]].view(size)))
 
 
 @register_index("exact")
-class ExactIndex:
-    """Compares everything with everything: 2 n m D floating-point operations within ``budget`` bytes."""
+class ExactIndex(SearchIndex):
+    """Compares everything with everything, within ``budget`` bytes; for structure 2 n m D floating-point operations."""
 
     name = "exact"
 
     def __init__(self, budget: int = DEFAULT_BUDGET) -> None:
         self.budget = budget
 
-    def top_k(self, queries: Tensor, keys: Tensor, k: int) -> TopK:
-        """See :meth:`engine.search.base.SearchIndex.top_k`."""
-        return self._scan(queries, keys, k, both=False)[0]
+    def search(self, similarity: Similarity, k: int) -> TopK:
+        """See :meth:`engine.search.base.SearchIndex.search`."""
+        return self._scan(similarity, k, both=False)[0]
 
-    def top_k_both(self, source: Tensor, target: Tensor, k: int) -> tuple[TopK, TopK]:
+    def search_both(self, similarity: Similarity, k: int) -> tuple[TopK, TopK]:
         """Both directions from one pass over the tiles."""
-        return self._scan(source, target, k, both=True)
+        return self._scan(similarity, k, both=True)
 
     @torch.no_grad()
-    def _scan(self, source: Tensor, target: Tensor, k: int, *, both: bool) -> tuple[TopK, TopK]:
-        check_operands(source, target, k)
-        best = HeapBest if source.device.type == "cpu" else TorchBest
-        of_source = best(len(source), min(k, len(target)), source.device)
-        of_target = best(len(target), min(k, len(source)) if both else 0, source.device)
-        for tile in tiles(source, target, self.budget):
+    def _scan(self, similarity: Similarity, k: int, *, both: bool) -> tuple[TopK, TopK]:
+        check_k(k)
+        similarity.check()
+        n, m = similarity.shape
+        best = HeapBest if similarity.device.type == "cpu" else TorchBest
+        of_source = best(n, min(k, m), similarity.device)
+        of_target = best(m, min(k, n) if both else 0, similarity.device)
+        for tile in tiles(similarity, self.budget):
             of_source.take_rows(tile)
             if both:
                 of_target.take_columns(tile)

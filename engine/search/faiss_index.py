@@ -15,9 +15,10 @@ import torch
 from torch import Tensor
 
 from engine.errors import ConfigError
-from engine.search.base import TopK, check_operands, register_index
+from engine.search.base import SearchIndex, TopK, check_k, register_index
 from engine.search.exact import ExactIndex
 from engine.search.kernels import FloatArray, IntArray
+from engine.search.similarity import Similarity, StructuralSimilarity
 
 APPROXIMATE_FROM = 50_000
 PROBED_SHARE = 1 / 12
@@ -39,7 +40,7 @@ def load_faiss() -> Any:
 
 
 @register_index("faiss")
-class FaissIndex:
+class FaissIndex(SearchIndex):
     """faiss behind the common interface. It copies the keys (4 m D bytes) while it searches."""
 
     name = "faiss"
@@ -47,18 +48,26 @@ class FaissIndex:
     def __init__(self, approximate_from: int = APPROXIMATE_FROM) -> None:
         self.approximate_from = approximate_from
 
-    def top_k(self, queries: Tensor, keys: Tensor, k: int) -> TopK:
-        """See :meth:`engine.search.base.SearchIndex.top_k`."""
-        check_operands(queries, keys, k)
+    def search(self, similarity: Similarity, k: int) -> TopK:
+        """See :meth:`engine.search.base.SearchIndex.search`.
+
+        Raises:
+            ConfigError: a similarity that is no inner product of dense rows, or faiss is not installed.
+        """
+        check_k(k)
+        if not isinstance(similarity, StructuralSimilarity):
+            raise ConfigError("search.index=faiss finds neighbours of embeddings only, not of embeddings and names together; use search.index=exact.")
+        similarity.check()
+        queries, keys = similarity.source, similarity.target
         k = min(k, len(keys))
         if not k or not len(queries):
             return TopK(queries.new_empty((len(queries), k)), torch.empty((len(queries), k), dtype=torch.int64, device=queries.device))
         values, indices = self._build(as_array(keys)).search(as_array(queries), k)
         return self._completed(ordered(values, indices, queries.device), queries, keys, k)
 
-    def top_k_both(self, source: Tensor, target: Tensor, k: int) -> tuple[TopK, TopK]:
+    def search_both(self, similarity: Similarity, k: int) -> tuple[TopK, TopK]:
         """One search in each direction."""
-        return self.top_k(source, target, k), self.top_k(target, source, k)
+        return self.search(similarity, k), self.search(similarity.transposed(), k)
 
     def _build(self, keys: FloatArray) -> Any:
         faiss = load_faiss()

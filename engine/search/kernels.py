@@ -18,6 +18,8 @@ import torch
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int64]
+SparseRows = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.float32]]
+"""CSR arrays: where each row starts, columns (ascending within a row), values."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 STRIP = 64
@@ -140,4 +142,81 @@ def fill_pair_dots(
         total = 0.0
         for column in range(source.shape[1]):
             total += np.float64(source[i, column]) * np.float64(target[j, column])
+        out[pair] = total
+
+
+@compiled
+def first_from(indices: npt.NDArray[np.int32], start: int, stop: int, least: int) -> int:
+    """The first position in start..stop whose index, ascending there, is at least ``least``; ``stop`` where there is none."""
+    while start < stop:
+        middle = (start + stop) // 2
+        if indices[middle] < least:
+            start = middle + 1
+        else:
+            stop = middle
+    return start
+
+
+@compiled
+def add_sparse_products(
+    scores: FloatArray, start: int, stop: int, top: int, left: int, weight: np.float32, source: SparseRows, postings: SparseRows
+) -> None:
+    """Add to tile rows start..stop the weighted inner products of sparse rows; the tile's corner is pair (top, left).
+
+    ``postings`` holds for each feature the target entities that have it. Equal target rows get bit-equal sums, wherever they stand.
+    """
+    begins, features, values = source
+    posting_begins, entities, posting_values = postings
+    width = scores.shape[1]
+    for i in range(start, stop):
+        out = scores[i]
+        for at in range(begins[top + i], begins[top + i + 1]):
+            feature, value = features[at], weight * values[at]
+            end = posting_begins[feature + 1]
+            for posting in range(first_from(entities, posting_begins[feature], end, left), end):
+                j = entities[posting] - left
+                if j >= width:
+                    break
+                out[j] += value * posting_values[posting]
+
+
+@compiled
+def scale_nameless(scores: FloatArray, start: int, stop: int, named: npt.NDArray[np.bool_], factors: FloatArray, factor: np.float32) -> None:
+    """Multiply tile rows start..stop: a row without a name by ``factor``, each other one by its columns' ``factors``."""
+    for i in range(start, stop):
+        row = scores[i]
+        if named[i]:
+            for j in range(len(row)):
+                row[j] *= factors[j]
+        else:
+            for j in range(len(row)):
+                row[j] *= factor
+
+
+def sparse_pair_dots(source: SparseRows, target: SparseRows, left: IntArray, right: IntArray) -> npt.NDArray[np.float64]:
+    """(P,) inner products of sparse source rows ``left`` and target rows ``right``, in float64."""
+    out = np.empty(len(left), dtype=np.float64)
+    spread(lambda start, stop: fill_sparse_pair_dots(source, target, left, right, start, stop, out), len(left), 64 * len(left))
+    return out
+
+
+@compiled
+def fill_sparse_pair_dots(
+    source: SparseRows, target: SparseRows, left: IntArray, right: IntArray, start: int, stop: int, out: npt.NDArray[np.float64]
+) -> None:
+    begins, features, values = source
+    other_begins, other_features, other_values = target
+    for pair in range(start, stop):
+        one, one_end = begins[left[pair]], begins[left[pair] + 1]
+        two, two_end = other_begins[right[pair]], other_begins[right[pair] + 1]
+        total = 0.0
+        while one < one_end and two < two_end:
+            if features[one] == other_features[two]:
+                total += np.float64(values[one]) * np.float64(other_values[two])
+                one += 1
+                two += 1
+            elif features[one] < other_features[two]:
+                one += 1
+            else:
+                two += 1
         out[pair] = total

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.search.base import DEFAULT_BUDGET, check_operands
-from engine.search.csls import Hubness, augmented, csls_score, inner_products
+from engine.search.base import DEFAULT_BUDGET
+from engine.search.csls import Hubness, csls_score, half_csls
 from engine.search.exact import Tile, tiles
 from engine.search.kernels import count_columns, count_rows, spread
+from engine.search.similarity import Similarity, on_similarity
 
 TIE_TOLERANCE = 2e-6
-"""CSLS scores closer than this are equal."""
+"""CSLS scores of unit rows that are closer than this are equal."""
 
 
 @dataclass(frozen=True)
@@ -42,16 +43,16 @@ class LinkRanks:
     target_to_source: QueryRanks
 
 
+@on_similarity
 @torch.no_grad()
-def true_ranks(source: Tensor, target: Tensor, links: Tensor, terms: Hubness, budget: int = DEFAULT_BUDGET) -> LinkRanks:
+def true_ranks(similarity: Similarity, links: Tensor, terms: Hubness, budget: int = DEFAULT_BUDGET) -> LinkRanks:
     """Where the known counterparts stand among all candidates by CSLS, always by exact comparison.
 
     rank = 1 + number of other candidates whose score is greater than or equal to the counterpart's. An entity with several counterparts is one
     query: the rank is that of the best of them, and the others do not stand in its way.
 
     Args:
-        source: (n, D) float32 rows of unit length: the candidates of target entities.
-        target: (m, D) float32 rows of unit length: the candidates of source entities.
+        similarity: (n, m) of the pools; or two matrices of float32 rows of unit length.
         links: (L, 2) int64 rows of source and target; need be neither one-to-one nor distinct.
         terms: hubness of the same pools.
         budget: bytes that a block of scores may take.
@@ -59,18 +60,24 @@ def true_ranks(source: Tensor, target: Tensor, links: Tensor, terms: Hubness, bu
     Raises:
         TrainingError: a value is not finite.
     """
-    check_operands(source, target, 1)
+    similarity.check()
+    n, m = similarity.shape
     links = torch.unique(links, dim=0) if len(links) else links.reshape(0, 2)
-    cosine = inner_products(source, target, links[:, 0], links[:, 1])
-    half = csls_score(cosine, terms.source[links[:, 0]], terms.target[links[:, 1]]) / 2
-    of_source, of_target = Counter(links[:, 0], half, len(source)), Counter(links[:, 1], half, len(target))
-    for tile in tiles(*augmented(source, target, terms), budget):
+    half = csls_score(similarity.pairs(links[:, 0], links[:, 1]), terms.source[links[:, 0]], terms.target[links[:, 1]]) / 2
+    tolerance = tie_tolerance(similarity)
+    of_source, of_target = Counter(links[:, 0], half, n, tolerance), Counter(links[:, 1], half, m, tolerance)
+    for tile in tiles(half_csls(similarity, terms), budget):
         of_source.count_rows(tile)
         of_target.count_columns(tile)
         inside, scores = scores_of_links(tile, links)
         of_source.forgive(links[inside, 0], scores)
         of_target.forgive(links[inside, 1], scores)
     return LinkRanks(of_source.result(), of_target.result())
+
+
+def tie_tolerance(similarity: Similarity) -> float:
+    """CSLS scores closer than this are equal: rounding errors grow with the values, so ``TIE_TOLERANCE`` does."""
+    return TIE_TOLERANCE * max(similarity.largest, 1.0)
 
 
 def scores_of_links(tile: Tile, links: Tensor) -> tuple[Tensor, Tensor]:
@@ -84,12 +91,12 @@ def scores_of_links(tile: Tile, links: Tensor) -> tuple[Tensor, Tensor]:
 class Counter:
     """Counts, for each entity of one graph, the candidates that score at least as high as its best counterpart."""
 
-    def __init__(self, entities: Tensor, half_scores: Tensor, size: int) -> None:
-        """``half_scores``: (L,) half the CSLS score of the link of each of ``entities`` (L,) among ``size``."""
+    def __init__(self, entities: Tensor, half_scores: Tensor, size: int, tolerance: float) -> None:
+        """``half_scores``: (L,) half the CSLS score of the link of each of ``entities`` (L,) among ``size``; ``tolerance``: between equal scores."""
         bars = torch.full((size,), -torch.inf, dtype=torch.float64, device=entities.device)
         bars.scatter_reduce_(0, entities, half_scores, "amax")
         bars[bars == -torch.inf] = torch.inf  # nothing is asked about these
-        self.bars = (bars - TIE_TOLERANCE / 2).float()
+        self.bars = (bars - tolerance / 2).float()
         self.counts = torch.zeros(size, dtype=torch.int64, device=entities.device)
         self.queries = torch.unique(entities)
 

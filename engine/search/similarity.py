@@ -1,0 +1,453 @@
+"""What is searched: a matrix of similarities between two pools that is never written down as a whole.
+
+Search, CSLS, ranks and evaluation only ask for blocks of it and for single pairs, so the same code serves structure alone, names alone and both:
+
+- :class:`StructuralSimilarity`: inner products of embeddings (cosine where rows have unit length);
+- :class:`SparseSimilarity`: inner products of sparse rows, such as TF-IDF weights of a name's character n-grams;
+- :class:`StructureAndNames`: s_ij + w l_ij, the paper's literal variant (section 6).
+
+Blocks are float32 and serve to *find*. Every score that is shown or compared comes from ``pairs``, in float64.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch import Tensor
+
+from engine.errors import ConfigError
+from engine.search.kernels import (
+    IntArray,
+    SparseRows,
+    add_sparse_products,
+    pair_dots,
+    scale_nameless,
+    sparse_pair_dots,
+    spread,
+)
+from engine.search.rows import check_finite, check_matrix, normalise_rows, not_finite
+
+GATHER_BYTES = 64 * 2**20
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+ResultCo = TypeVar("ResultCo", covariant=True)
+First = TypeVar("First", contravariant=True)
+
+
+class Similarity(Protocol):
+    """Similarities of n source and m target entities."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, m)."""
+        ...
+
+    @property
+    def device(self) -> torch.device:
+        """Where blocks and pairs are computed."""
+        ...
+
+    @property
+    def largest(self) -> float:
+        """The largest absolute value that is to be expected; rounding errors, and so what counts as a tie, grow with it."""
+        ...
+
+    def block(self, rows: slice, columns: slice, out: Tensor | None = None) -> Tensor:
+        """(height, width) float32 similarities of a range of source and a range of target entities, written into ``out`` where it is given.
+
+        A block only finds: its values may differ from ``pairs`` in the last bits.
+        """
+        ...
+
+    def pairs(self, left: Tensor, right: Tensor) -> Tensor:
+        """(P,) float64 similarities of source entities ``left`` and target entities ``right``: the one scorer.
+
+        A pair's value does not depend on the other pairs, nor on which side it is asked from.
+        """
+        ...
+
+    def transposed(self) -> Similarity:
+        """(m, n): seen from the target side."""
+        ...
+
+    def select(self, rows: Tensor, columns: Tensor) -> Similarity:
+        """Restricted to a pool: ``rows`` (n',) of the source and ``columns`` (m',) of the target entities."""
+        ...
+
+    def shifted(self, row_terms: Tensor, column_terms: Tensor) -> Similarity:
+        """With (n,) and (m,) float32 terms added: similarity_ij + row_terms_i + column_terms_j."""
+        ...
+
+    def check(self) -> None:
+        """Raise TrainingError if what similarities are computed from is not finite."""
+        ...
+
+
+class TakesSimilarity(Protocol[First, Parameters, ResultCo]):
+    """A function of a similarity, or of the two matrices that make one."""
+
+    @overload
+    def __call__(self, similarity: First, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> ResultCo: ...
+    @overload
+    def __call__(self, source: Tensor, target: Tensor, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> ResultCo: ...
+
+
+def accepting_matrices(
+    wrap: Callable[[Tensor, Tensor], Any],
+) -> Callable[[Callable[Concatenate[First, Parameters], Result]], TakesSimilarity[First, Parameters, Result]]:
+    """Decorator: lets ``function(similarity, ...)`` be called as ``function(source, target, ...)`` too; ``wrap`` makes a similarity of the matrices."""
+
+    def decorate(function: Callable[Concatenate[First, Parameters], Result]) -> TakesSimilarity[First, Parameters, Result]:
+        @wraps(function)
+        def call(first: Any, *rest: Any, **options: Any) -> Result:
+            if isinstance(first, Tensor):
+                return function(cast(First, wrap(first, rest[0])), *rest[1:], **options)
+            return function(cast(First, first), *rest, **options)
+
+        return cast("TakesSimilarity[First, Parameters, Result]", call)
+
+    return decorate
+
+
+def on_similarity(function: Callable[Concatenate[Similarity, Parameters], Result]) -> TakesSimilarity[Similarity, Parameters, Result]:
+    """Decorator: in place of a similarity, (n, D) and (m, D) float32 rows are taken, with inner products for similarities."""
+    return accepting_matrices(StructuralSimilarity)(function)
+
+
+class StructuralSimilarity:
+    """Inner products of rows; cosine where the rows have unit length.
+
+    Args:
+        source: (n, D) float32.
+        target: (m, D) float32, on the same device.
+
+    Raises:
+        ValueError: shapes, types or devices that do not go together (a defect of the caller).
+    """
+
+    largest = 1.0
+
+    def __init__(self, source: Tensor, target: Tensor) -> None:
+        for matrix, name in ((source, "queries"), (target, "keys")):
+            check_matrix(matrix, name)
+            if matrix.dtype != torch.float32:
+                raise ValueError(f"{name} must be float32; got {matrix.dtype}")
+        if source.shape[1] != target.shape[1]:
+            raise ValueError(f"queries {tuple(source.shape)} and keys {tuple(target.shape)} differ in width")
+        if source.device != target.device:
+            raise ValueError(f"queries are on {source.device}, keys on {target.device}")
+        self.source, self.target = source, target
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.source), len(self.target)
+
+    @property
+    def device(self) -> torch.device:
+        return self.source.device
+
+    def block(self, rows: slice, columns: slice, out: Tensor | None = None) -> Tensor:
+        return torch.mm(self.source[rows], self.target[columns].T, out=out)
+
+    def add_block(self, rows: slice, columns: slice, weight: float, out: Tensor) -> None:
+        """Add ``weight`` times the block to ``out``."""
+        torch.addmm(out, self.source[rows], self.target[columns].T, alpha=weight, out=out)
+
+    def pairs(self, left: Tensor, right: Tensor) -> Tensor:
+        if self.device.type == "cpu":
+            rows = self.source.detach().contiguous().numpy(), self.target.detach().contiguous().numpy()
+            return torch.from_numpy(pair_dots(*rows, as_indices(left), as_indices(right)))
+        step = max(GATHER_BYTES // (16 * max(self.source.shape[1], 1)), 1)
+        out = torch.empty(len(left), dtype=torch.float64, device=self.device)
+        for start in range(0, len(left), step):
+            part = slice(start, start + step)
+            out[part] = (self.source[left[part]].double() * self.target[right[part]].double()).sum(dim=1)
+        return out
+
+    def transposed(self) -> StructuralSimilarity:
+        return StructuralSimilarity(self.target, self.source)
+
+    def select(self, rows: Tensor, columns: Tensor) -> StructuralSimilarity:
+        return StructuralSimilarity(self.source[rows.to(self.device)], self.target[columns.to(self.device)])
+
+    def shifted(self, row_terms: Tensor, column_terms: Tensor) -> StructuralSimilarity:
+        """Two more columns, so that the sum is an inner product again and any index can search it."""
+        ones = torch.ones_like(row_terms)[:, None], torch.ones_like(column_terms)[:, None]
+        return StructuralSimilarity(
+            torch.cat([self.source, row_terms[:, None], ones[0]], dim=1),
+            torch.cat([self.target, ones[1], column_terms[:, None]], dim=1),
+        )
+
+    def named(self) -> tuple[Tensor, Tensor]:
+        """(n,), (m,) bool: rows that say something; a zero row stands for an entity without a name."""
+        return self.source.any(dim=1), self.target.any(dim=1)
+
+    def check(self) -> None:
+        check_finite(self.source, "queries")
+        check_finite(self.target, "keys")
+
+
+@dataclass(frozen=True)
+class UnscaledEmbeddings:
+    """Embeddings of any length, as training leaves them: they become a cosine similarity once a pool is selected.
+
+    Attributes:
+        source: (n, D).
+        target: (m, D), on the same device.
+    """
+
+    source: Tensor  # (n, D)
+    target: Tensor  # (m, D)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.source), len(self.target)
+
+    def select(self, rows: Tensor, columns: Tensor) -> StructuralSimilarity:
+        """The pool's cosines.
+
+        Raises:
+            TrainingError: an embedding of the pool is not finite.
+        """
+        return StructuralSimilarity(
+            normalise_rows(self.source[rows.to(self.source.device)]), normalise_rows(self.target[columns.to(self.target.device)])
+        )
+
+
+class SparseSimilarity:
+    """Inner products of sparse rows, computed from the target's posting lists: work grows with the features that two rows share.
+
+    Args:
+        source: (n, F) scipy sparse matrix or array; rows of unit length, zero rows for entities without a name.
+        target: (m, F), the same.
+
+    Raises:
+        ValueError: the two differ in width.
+    """
+
+    largest = 1.0
+    device = torch.device("cpu")
+
+    def __init__(self, source: Any, target: Any) -> None:
+        if source.shape[1] != target.shape[1]:
+            raise ValueError(f"source rows {source.shape} and target rows {target.shape} differ in width")
+        self.source, self.target = canonical(source), canonical(target)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return int(self.source.shape[0]), int(self.target.shape[0])
+
+    @cached_property
+    def _rows(self) -> tuple[SparseRows, SparseRows]:
+        return arrays_of(self.source), arrays_of(self.target)
+
+    @cached_property
+    def _postings(self) -> SparseRows:
+        """For each feature the target entities that have it, ascending."""
+        return arrays_of(canonical(self.target.T))
+
+    def block(self, rows: slice, columns: slice, out: Tensor | None = None) -> Tensor:
+        if out is None:
+            out = torch.empty(_length(rows, self.shape[0]), _length(columns, self.shape[1]))
+        out.zero_()
+        self.add_block(rows, columns, 1.0, out)
+        return out
+
+    def add_block(self, rows: slice, columns: slice, weight: float, out: Tensor) -> None:
+        """Add ``weight`` times the block to ``out``, which may live on another device."""
+        scores = out if out.device.type == "cpu" else torch.zeros(out.shape)
+        top, left = rows.indices(self.shape[0])[0], columns.indices(self.shape[1])[0]
+        table, source, postings = scores.numpy(), self._rows[0], self._postings
+        spread(
+            lambda start, stop: add_sparse_products(table, start, stop, top, left, np.float32(weight), source, postings),
+            table.shape[0],
+            table.size,
+        )
+        if scores is not out:
+            out += scores.to(out.device)
+
+    def pairs(self, left: Tensor, right: Tensor) -> Tensor:
+        found = sparse_pair_dots(*self._rows, as_indices(left), as_indices(right))
+        return torch.from_numpy(found).to(left.device)
+
+    def transposed(self) -> SparseSimilarity:
+        return SparseSimilarity(self.target, self.source)
+
+    def select(self, rows: Tensor, columns: Tensor) -> SparseSimilarity:
+        return SparseSimilarity(self.source[as_indices(rows)], self.target[as_indices(columns)])
+
+    def shifted(self, row_terms: Tensor, column_terms: Tensor) -> Similarity:
+        return Shifted(self, row_terms, column_terms)
+
+    def named(self) -> tuple[Tensor, Tensor]:
+        """(n,), (m,) bool: rows that say something."""
+        return torch.from_numpy(np.diff(self.source.indptr) > 0), torch.from_numpy(np.diff(self.target.indptr) > 0)
+
+    def check(self) -> None:
+        for matrix, name in ((self.source, "source names"), (self.target, "target names")):
+            if not np.isfinite(matrix.data).all():
+                raise not_finite(torch.from_numpy(matrix.data[:, None]), name)
+
+
+NameSimilarity = StructuralSimilarity | SparseSimilarity
+"""Similarity of names: rows of unit length, zero rows for entities without a name."""
+
+
+class StructureAndNames:
+    """s_ij + w l_ij: structure and names (paper section 6, "Dual-AMN (Lit)").
+
+    Where either entity has no name, nothing is known about l_ij and it is taken to be s_ij: the pair keeps its structural score, on the scale
+    of the others. Zero in its place would put every pair without names behind every pair with alike names.
+
+    Args:
+        structure: s, of n source and m target entities.
+        names: l, of the same entities.
+        weight: w, at least 0.
+
+    Raises:
+        ConfigError: a weight that is negative or not finite.
+        ValueError: the two similarities are of different entities.
+    """
+
+    def __init__(self, structure: StructuralSimilarity, names: NameSimilarity, weight: float = 1.0) -> None:
+        if structure.shape != names.shape:
+            raise ValueError(f"structure {structure.shape} and names {names.shape} are not of the same entities")
+        if not (math.isfinite(weight) and weight >= 0):
+            raise ConfigError(f"the weight of the names must be a number of at least 0; got {weight}.")
+        self.structure, self.names, self.weight = structure, names, float(weight)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.structure.shape
+
+    @property
+    def device(self) -> torch.device:
+        return self.structure.device
+
+    @property
+    def largest(self) -> float:
+        return 1.0 + self.weight
+
+    @cached_property
+    def named(self) -> tuple[Tensor, Tensor]:
+        """(n,), (m,) bool: the entities that have a name."""
+        rows, columns = self.names.named()
+        return rows.to(self.device), columns.to(self.device)
+
+    @cached_property
+    def _all_named(self) -> bool:
+        return all(bool(side.all()) for side in self.named)
+
+    def block(self, rows: slice, columns: slice, out: Tensor | None = None) -> Tensor:
+        scores = self.structure.block(rows, columns, out)
+        if not self._all_named:
+            self._fall_back(scores, self.named[0][rows], self.named[1][columns])
+        self.names.add_block(rows, columns, self.weight, scores)
+        return scores
+
+    def _fall_back(self, scores: Tensor, rows: Tensor, columns: Tensor) -> None:
+        """s to s + w s where a name is missing, in place."""
+        if scores.device.type != "cpu":
+            scores.mul_(torch.where(rows[:, None] & columns, 1.0, 1.0 + self.weight))
+            return
+        table, named, factors = scores.numpy(), rows.numpy(), torch.where(columns, 1.0, 1.0 + self.weight).numpy()
+        factor = np.float32(1.0 + self.weight)
+        spread(lambda start, stop: scale_nameless(table, start, stop, named, factors, factor), table.shape[0], table.size)
+
+    def pairs(self, left: Tensor, right: Tensor) -> Tensor:
+        structure, names = self.parts(left, right)
+        return structure + self.weight * torch.where(names.isnan(), structure, names)
+
+    def parts(self, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+        """(P,) float64 s and l of given pairs, for explanations; l is NaN where a name is missing."""
+        structure = self.structure.pairs(left, right)
+        names = self.names.pairs(left, right).to(structure.device)
+        known = self.named[0][left] & self.named[1][right]
+        return structure, torch.where(known, names, torch.nan)
+
+    def transposed(self) -> StructureAndNames:
+        return StructureAndNames(self.structure.transposed(), self.names.transposed(), self.weight)
+
+    def select(self, rows: Tensor, columns: Tensor) -> StructureAndNames:
+        return StructureAndNames(self.structure.select(rows, columns), self.names.select(rows, columns), self.weight)
+
+    def with_weight(self, weight: float) -> StructureAndNames:
+        """The same with another weight."""
+        return StructureAndNames(self.structure, self.names, weight)
+
+    def shifted(self, row_terms: Tensor, column_terms: Tensor) -> Similarity:
+        return Shifted(self, row_terms, column_terms)
+
+    def check(self) -> None:
+        self.structure.check()
+        self.names.check()
+
+
+class Shifted:
+    """A similarity with a term for each row and each column added."""
+
+    def __init__(self, base: Similarity, row_terms: Tensor, column_terms: Tensor) -> None:
+        self.base, self.row_terms, self.column_terms = base, row_terms, column_terms
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.base.shape
+
+    @property
+    def device(self) -> torch.device:
+        return self.base.device
+
+    @property
+    def largest(self) -> float:
+        return self.base.largest
+
+    def block(self, rows: slice, columns: slice, out: Tensor | None = None) -> Tensor:
+        return self.base.block(rows, columns, out).add_(self.row_terms[rows, None]).add_(self.column_terms[columns])
+
+    def pairs(self, left: Tensor, right: Tensor) -> Tensor:
+        return self.base.pairs(left, right) + (self.row_terms[left].double() + self.column_terms[right].double())
+
+    def transposed(self) -> Similarity:
+        return Shifted(self.base.transposed(), self.column_terms, self.row_terms)
+
+    def select(self, rows: Tensor, columns: Tensor) -> Similarity:
+        return Shifted(self.base.select(rows, columns), self.row_terms[rows], self.column_terms[columns])
+
+    def shifted(self, row_terms: Tensor, column_terms: Tensor) -> Similarity:
+        return Shifted(self.base, self.row_terms + row_terms, self.column_terms + column_terms)
+
+    def check(self) -> None:
+        self.base.check()
+        check_finite(self.row_terms[:, None], "row terms")
+        check_finite(self.column_terms[:, None], "column terms")
+
+
+def canonical(matrix: Any) -> sparse.csr_array:
+    """CSR with float32 values, sorted int32 columns and nothing stored twice or stored as zero."""
+    rows = sparse.csr_array(matrix, dtype=np.float32)
+    if not rows.has_canonical_format or not rows.data.all():
+        rows = rows.copy()  # the caller's arrays are not ours to change
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
+    return rows
+
+
+def arrays_of(rows: sparse.csr_array) -> SparseRows:
+    """(indptr, indices, values) with the types that the kernels are compiled for."""
+    return rows.indptr.astype(np.int64, copy=False), rows.indices.astype(np.int32, copy=False), rows.data
+
+
+def as_indices(indices: Tensor) -> IntArray:
+    """A contiguous int64 array on the CPU."""
+    return np.ascontiguousarray(indices.detach().cpu().numpy(), dtype=np.int64)
+
+
+def _length(part: slice, size: int) -> int:
+    return len(range(*part.indices(size)))
