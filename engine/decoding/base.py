@@ -1,0 +1,145 @@
+"""What every decoder offers, what it returns, and the registry of decoders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.datasets.knowledge_graph import IntArray, Side
+from engine.decoding.candidates import BoolArray, Candidates, FloatArray, Lists
+from engine.decoding.kernels import best_two, list_ranks
+from engine.errors import ConfigError
+from engine.search import TIE_TOLERANCE
+
+ScoreArray = npt.NDArray[np.float32] | npt.NDArray[np.float64]
+NONE = -1
+"""No counterpart, no pair."""
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """What a decoder makes of candidates: one answer for each entity, and an order of its candidates.
+
+    Attributes:
+        decoder: its registered name.
+        candidates: what was decoded.
+        scores: (P,) the decoder's score of each candidate pair, in float32: lists are read in descending order of it. A pair that a one-to-one
+            decoder decided on has ``inf``, so that it stands first in both lists.
+        chosen_by_source: (n,) position of the pair that each source is matched by, -1 for none.
+        chosen_by_target: (m,) the same for targets. For one-to-one decoders these are the same pairs.
+        tolerance: scores closer than this are equal.
+    """
+
+    decoder: str
+    candidates: Candidates
+    scores: FloatArray  # (P,)
+    chosen_by_source: IntArray  # (n,)
+    chosen_by_target: IntArray  # (m,)
+    tolerance: float = TIE_TOLERANCE
+
+    def chosen(self, side: Side) -> IntArray:
+        """Position of the pair that each entity of one graph is matched by, -1 for none."""
+        return self.chosen_by_source if side == "source" else self.chosen_by_target
+
+    def predicted(self, side: Side) -> IntArray:
+        """(n,) or (m,) predicted counterpart of each entity of one graph, -1 for none."""
+        predicted: IntArray = where_chosen(self.chosen(side), self.candidates.lists(side).others, NONE)
+        return predicted
+
+    def predicted_scores(self, side: Side) -> FloatArray:
+        """(n,) or (m,) float32 CSLS of each prediction, NaN for none."""
+        scores: FloatArray = where_chosen(self.chosen(side), self.candidates.csls, np.nan)
+        return scores
+
+    def ranking(self, side: Side, entity: int) -> tuple[IntArray, FloatArray]:
+        """An entity's candidates, best first (of equals the lower index), and the decoder's scores."""
+        lists = self.candidates.lists(side)
+        edges = lists.edges[lists.indptr[entity] : lists.indptr[entity + 1]]
+        edges = edges[np.argsort(-self.scores[edges], kind="stable")]
+        return lists.others[edges], self.scores[edges]
+
+    def pairs(self) -> IntArray:
+        """Positions of the distinct pairs predicted from either end, ascending."""
+        positions = np.concatenate([self.chosen_by_source, self.chosen_by_target])
+        return np.unique(positions[positions != NONE])
+
+    def ranks(self, side: Side, queries: IntArray, right: BoolArray) -> IntArray:
+        """(q,) rank of each query's best right pair in its list, 0 where none is listed.
+
+        Ties count against us. Where the decoder abstains, the answer "nobody" stands first in the list and everything else one place lower.
+
+        Args:
+            side: the graph of the queries.
+            queries: (q,) entities.
+            right: (P,) which pairs are right.
+        """
+        lists = self.candidates.lists(side)
+        found = np.zeros(len(queries), dtype=np.int64)
+        list_ranks(lists.indptr, lists.edges, self.scores, right, self.tolerance, queries, found)
+        return np.where(found > 0, found + (self.chosen(side)[queries] == NONE), 0)
+
+
+def where_chosen(chosen: IntArray, values: Any, missing: float) -> Any:
+    """``values[chosen]``, ``missing`` where nothing was chosen."""
+    if not len(values):
+        return np.full(len(chosen), missing, dtype=values.dtype)
+    return np.where(chosen == NONE, np.asarray(missing, dtype=values.dtype), values[chosen])
+
+
+class Decoder(Protocol):
+    """From candidate pairs to an alignment.
+
+    Attributes:
+        name: registered name.
+        one_to_one: whether no entity is in two predicted pairs.
+        abstains: whether an entity with candidates may be left without a counterpart.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def one_to_one(self) -> bool: ...
+    @property
+    def abstains(self) -> bool: ...
+    def decode(self, candidates: Candidates) -> Decoding: ...
+
+
+DecoderClass = TypeVar("DecoderClass", bound=type)
+DECODERS: dict[str, Callable[..., Decoder]] = {}
+
+
+def register_decoder(cls: DecoderClass) -> DecoderClass:
+    """Class decorator: makes a decoder available under its name."""
+    DECODERS[cls.name] = cls  # type: ignore[attr-defined]
+    return cls
+
+
+def get_decoder(decoder: str | Decoder) -> Decoder:
+    """A decoder by its registered name, with its default settings; an instance is passed through.
+
+    Raises:
+        ConfigError: no decoder has this name.
+    """
+    if not isinstance(decoder, str):
+        return decoder
+    if decoder not in DECODERS:
+        raise ConfigError(f"unknown decoder '{decoder}'; known are {', '.join(sorted(DECODERS))}.")
+    return DECODERS[decoder]()
+
+
+def best_pairs(lists: Lists, scores: ScoreArray) -> tuple[IntArray, IntArray]:
+    """Positions of the best and the second-best pair of each list, -1 where there is none."""
+    best, second = (np.full(len(lists.indptr) - 1, NONE, dtype=np.int64) for _ in range(2))
+    best_two(lists.indptr, lists.edges, scores, best, second)
+    return best, second
+
+
+def decided(decoder: str, candidates: Candidates, scores: FloatArray, by_source: IntArray, by_target: IntArray) -> Decoding:
+    """The decoding of a one-to-one decoder: its pairs stand first in both lists, the others follow by ``scores``."""
+    scores = scores.copy()
+    scores[by_source[by_source != NONE]] = np.inf
+    return Decoding(decoder, candidates, scores, by_source, by_target)

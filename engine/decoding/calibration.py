@@ -1,0 +1,393 @@
+"""How likely a predicted pair is right: logistic regression on what can be seen without knowing the answer, fitted on validation links.
+
+What makes the probability carry over from the validation links to others:
+
+- Both compete in one pool. Decode the pool that the probabilities are for, with the validation entities in it, and fit on those rows of the very same
+  decoding. CSLS, margins and Sinkhorn weights all depend on who else is there; a pool of validation entities alone is smaller and easier, and
+  a model fitted in it would promise too much.
+- The links must be hold-out links: a pair that was trained on is always near. Choosing the best epoch by them is harmless, training on them is not.
+- Validation entities have counterparts, others may not (dangling entities). Where the pool holds such entities, say what share of it they are:
+  the validation entities are then shown a second time with their counterparts taken out of the pool, as dangling entities would appear, and
+  whatever is predicted for them counts as wrong, with that share's weight.
+- A pair has one probability, from whichever end it was predicted: features speak of source and target, not of query and answer.
+
+Every figure about the fit (calibration error, precision, recall) is cross-validated over the links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.isotonic import isotonic_regression
+from sklearn.linear_model import LogisticRegression
+
+from engine.datasets.knowledge_graph import IntArray
+from engine.decoding.base import NONE, Decoder, Decoding, best_pairs
+from engine.decoding.candidates import BoolArray, Candidates, Lists
+from engine.decoding.kernels import places_in_list
+from engine.decoding.sinkhorn import log_plan
+from engine.errors import ConfigError, RunDamagedError
+
+FloatArray = npt.NDArray[np.float64]
+
+FEATURES = (
+    "similarity",
+    "csls",
+    "source margin",
+    "target margin",
+    "source rank",
+    "target rank",
+    "plan weight",
+    "source degree",
+    "target degree",
+)
+MAX_MARGIN = 1.0
+"""Lead over the runner-up in CSLS that counts as none in sight."""
+LEAST_LOG_WEIGHT = -20.0
+LEAST_LINKS = 50
+LEAST_OF_EACH = 10
+LEAST_ABOVE = 20
+"""Predictions that a threshold must leave to be suggested: the precision of fewer is anyone's guess."""
+FOLDS = 5
+CURVE_POINTS = 200
+BINS = 10
+
+
+@dataclass(frozen=True)
+class Uncalibrated:
+    """Why there are no probabilities, in a sentence for the user."""
+
+    reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"calibrated": False, "reason": self.reason}
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Keep pairs of at least this probability, and expect this.
+
+    Attributes:
+        precision: share of the kept pairs that are right.
+        recall: share of the links that are among them.
+    """
+
+    probability: float
+    precision: float
+    recall: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A fitted model of P(a predicted pair is right); plain numbers, so that it can be kept as JSON.
+
+    Attributes:
+        decoder: whose predictions it is for.
+        means, scales, coefficients: one for each of ``FEATURES``, which are standardised first.
+        intercept: log odds of an average pair.
+        links: validation links that it was fitted on.   pairs: predicted pairs that these gave.   right: right ones among them.
+        dangling_share: share of entities without a counterpart that was assumed.
+        calibration_error: expected calibration error, cross-validated.
+        curve: thresholds in descending order, with what is to be expected of each, cross-validated.
+    """
+
+    decoder: str
+    means: tuple[float, ...]
+    scales: tuple[float, ...]
+    coefficients: tuple[float, ...]
+    intercept: float
+    links: int
+    pairs: int
+    right: int
+    dangling_share: float
+    calibration_error: float
+    curve: tuple[Threshold, ...]
+
+    def probabilities(self, features: FloatArray) -> FloatArray:
+        """(P,) probabilities of pairs with (P, F) features from :func:`pair_features`."""
+        standard = (features - np.array(self.means)) / np.array(self.scales)
+        return logistic(standard @ np.array(self.coefficients) + self.intercept)
+
+    def suggest_threshold(self, precision: float) -> Threshold | None:
+        """The lowest threshold at which this precision is to be expected, None if none promises it.
+
+        Raises:
+            ConfigError: not a share.
+        """
+        if not 0 < precision <= 1:
+            raise ConfigError(f"the wanted precision must lie above 0 and not above 1; got {precision:g}.")
+        fitting = [threshold for threshold in self.curve if threshold.precision >= precision]
+        return fitting[-1] if fitting else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; the inverse of :meth:`from_dict`."""
+        return {"calibrated": True, "features": list(FEATURES), **asdict(self)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Calibration:
+        """
+        Raises:
+            RunDamagedError: not what :meth:`to_dict` gave, or made with other features.
+        """
+        try:
+            if tuple(values["features"]) != FEATURES:
+                raise RunDamagedError("the calibration was fitted on other features than this version has; fit it again.")
+            parts = {spec.name: values[spec.name] for spec in fields(cls)}
+            for name in ("means", "scales", "coefficients"):
+                parts[name] = tuple(float(value) for value in parts[name])
+                if len(parts[name]) != len(FEATURES):
+                    raise ValueError(name)
+            parts["curve"] = tuple(Threshold(**point) for point in parts["curve"])
+            return cls(**parts)
+        except (KeyError, TypeError, ValueError) as error:
+            raise RunDamagedError(f"the stored calibration cannot be read (at {error}); fit it again.") from None
+
+
+def pair_features(decoding: Decoding, positions: IntArray, degrees: tuple[IntArray, IntArray] | None = None) -> FloatArray:
+    """(P, F) what can be seen of candidate pairs, in the order of ``FEATURES``.
+
+    Args:
+        decoding: of the pool.
+        positions: (P,) of the pairs among the decoding's candidates.
+        degrees: (n,) and (m,) number of triples of the pool's entities, where they are known.
+    """
+    candidates = decoding.candidates
+    left, right = candidates.sources[positions], candidates.targets[positions]
+    plan = log_plan(candidates)[positions] if len(candidates) else np.zeros(0)
+    columns = [
+        candidates.similarity[positions],
+        candidates.csls[positions],
+        margins(candidates, candidates.by_source, positions, left),
+        margins(candidates, candidates.by_target, positions, right),
+        log_ranks(candidates, candidates.by_source, positions, left),
+        log_ranks(candidates, candidates.by_target, positions, right),
+        np.maximum(plan, LEAST_LOG_WEIGHT),
+        *(np.zeros(len(positions)) if degrees is None else np.log1p(degrees[side][ends]) for side, ends in enumerate((left, right))),
+    ]
+    return np.stack(columns, axis=1).astype(np.float64)
+
+
+def margins(candidates: Candidates, lists: Lists, positions: IntArray, entities: IntArray) -> FloatArray:
+    """(P,) how far each pair's CSLS lies above the best other one in its entity's list; negative where it is not the best."""
+    best, second = (part[entities] for part in best_pairs(lists, candidates.csls))
+    rival = np.where(best == positions, second, best)
+    lead = np.full(len(positions), MAX_MARGIN)
+    rivalled = rival != NONE
+    lead[rivalled] = candidates.csls[positions[rivalled]].astype(np.float64) - candidates.csls[rival[rivalled]]
+    return np.clip(lead, -MAX_MARGIN, MAX_MARGIN)
+
+
+def log_ranks(candidates: Candidates, lists: Lists, positions: IntArray, entities: IntArray) -> FloatArray:
+    """(P,) logarithm of each pair's rank by CSLS in its entity's list."""
+    ranks = np.zeros(len(positions), dtype=np.int64)
+    places_in_list(lists.indptr, lists.edges, candidates.csls, positions, entities, ranks)
+    logarithms: FloatArray = np.log(np.maximum(ranks, 1))
+    return logarithms
+
+
+def fit_calibration(
+    decoder: Decoder,
+    candidates: Candidates,
+    links: IntArray,
+    degrees: tuple[IntArray, IntArray] | None = None,
+    dangling_share: float = 0.0,
+    seed: int = 0,
+) -> Calibration | Uncalibrated:
+    """Fit probabilities for a decoder's predictions; see the head of this module for what pool and links to give.
+
+    Args:
+        decoder: whose predictions are to be judged.
+        candidates: of the pool.
+        links: (L, 2) validation links, as rows of the pool.
+        degrees: (n,) and (m,) number of triples of the pool's entities, where they are known.
+        dangling_share: share of the pool's entities that have no counterpart.
+        seed: divides the links into folds.
+
+    Returns:
+        The calibration, or why there cannot be one.
+
+    Raises:
+        ConfigError: a share that is not one.
+    """
+    if not 0 <= dangling_share < 1:
+        raise ConfigError(f"the share of entities without a counterpart must be at least 0 and below 1; got {dangling_share:g}.")
+    links = np.unique(np.asarray(links, dtype=np.int64).reshape(-1, 2), axis=0)
+    if len(links) < LEAST_LINKS:
+        return Uncalibrated(too_few(len(links)))
+    decoding = decoder.decode(candidates)
+    rows = observed_rows(decoding, links, degrees)
+    if reason := one_sided(rows):
+        return Uncalibrated(reason)
+    if dangling_share:
+        rows = rows.joined(dangling_rows(decoder, candidates, links, degrees, seed), dangling_share)
+    return fitted(decoding.decoder, rows, links, dangling_share, seed)
+
+
+def too_few(count: int) -> str:
+    have = "There are no validation links" if not count else f"There are only {count} validation links"
+    return (
+        f"{have}, so probabilities and thresholds cannot be calibrated (at least {LEAST_LINKS} are needed); scores and ranks are not affected. "
+        "Hold out some seed links with data.valid_ratio, for example 0.1, and train again."
+    )
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Predicted pairs to learn from.
+
+    Attributes:
+        features: (N, F).   right: (N,) whether the pair is a link.   weights: (N,).
+        link: (N,) index of the validation link that it comes from: what cross-validation must not tear apart.
+    """
+
+    features: FloatArray
+    right: BoolArray
+    weights: FloatArray
+    link: IntArray
+
+    def joined(self, dangling: Rows, share: float) -> Rows:
+        """With rows of dangling entities that make up a share of the whole weight."""
+        weight = self.weights.sum() * share / (1 - share) / max(len(dangling.right), 1)
+        return Rows(
+            np.concatenate([self.features, dangling.features]),
+            np.concatenate([self.right, dangling.right]),
+            np.concatenate([self.weights, np.full(len(dangling.right), weight)]),
+            np.concatenate([self.link, dangling.link]),
+        )
+
+
+def observed_rows(decoding: Decoding, links: IntArray, degrees: tuple[IntArray, IntArray] | None) -> Rows:
+    """Every predicted pair that touches a validation entity."""
+    positions = decoding.pairs()
+    candidates = decoding.candidates
+    left, right = candidates.sources[positions], candidates.targets[positions]
+    of_source, of_target = (first_link(links[:, side], candidates.shape[side]) for side in range(2))
+    link = np.where(of_source[left] != NONE, of_source[left], of_target[right])
+    touched = link != NONE
+    correct = np.isin(candidates.codes[positions], links[:, 0] * candidates.shape[1] + links[:, 1])
+    features = pair_features(decoding, positions[touched], degrees)
+    return Rows(features, correct[touched], np.ones(int(touched.sum())), link[touched])
+
+
+def first_link(linked: IntArray, count: int) -> IntArray:
+    """(count,) index of a link of each entity, -1 for none."""
+    found = np.full(count, NONE, dtype=np.int64)
+    found[linked[::-1]] = np.arange(len(linked), dtype=np.int64)[::-1]
+    return found
+
+
+def dangling_rows(decoder: Decoder, candidates: Candidates, links: IntArray, degrees: tuple[IntArray, IntArray] | None, seed: int) -> Rows:
+    """What is predicted for validation entities whose counterparts are taken out of the pool: of half of the links the targets, else the sources."""
+    lonely_source = np.random.default_rng(seed).permutation(len(links)) % 2 == 0
+    gone = [np.zeros(count, dtype=np.bool_) for count in candidates.shape]
+    gone[1][links[lonely_source, 1]] = True
+    gone[0][links[~lonely_source, 0]] = True
+    decoding = decoder.decode(candidates.kept(~gone[0][candidates.sources] & ~gone[1][candidates.targets]))
+    rows = observed_rows(decoding, links, degrees)
+    positions = decoding.pairs()
+    lonely = [first_link(links[mask, side], candidates.shape[side]) != NONE for side, mask in enumerate((lonely_source, ~lonely_source))]
+    left, right = decoding.candidates.sources[positions], decoding.candidates.targets[positions]
+    touched = np.isin(left, links[:, 0]) | np.isin(right, links[:, 1])
+    kept = (lonely[0][left] | lonely[1][right])[touched] & ~rows.right
+    return Rows(rows.features[kept], rows.right[kept], rows.weights[kept], rows.link[kept])
+
+
+def one_sided(rows: Rows) -> str | None:
+    """Why these rows teach nothing, if so."""
+    right = int(rows.right.sum())
+    wrong = len(rows.right) - right
+    if min(right, wrong) >= LEAST_OF_EACH:
+        return None
+    return (
+        f"Of the predictions for validation entities {right:,} are right and {wrong:,} wrong; with fewer than {LEAST_OF_EACH} of either kind "
+        "probabilities cannot be calibrated. Hold out more links with data.valid_ratio, or rely on ranks and margins."
+    )
+
+
+def fitted(decoder: str, rows: Rows, links: IntArray, dangling_share: float, seed: int) -> Calibration:
+    """The model of all rows, with figures from models that did not see the rows in question."""
+    held_out = np.zeros(len(rows.right))
+    for inside, outside in folds(rows, len(links), seed):
+        model = Logistic.of(rows.features[inside], rows.right[inside], rows.weights[inside])
+        held_out[outside] = model.probabilities(rows.features[outside])
+    model = Logistic.of(rows.features, rows.right, rows.weights)
+    return Calibration(
+        decoder=decoder,
+        means=tuple(model.means.tolist()),
+        scales=tuple(model.scales.tolist()),
+        coefficients=tuple(model.coefficients.tolist()),
+        intercept=model.intercept,
+        links=len(links),
+        pairs=len(rows.right),
+        right=int(rows.right.sum()),
+        dangling_share=dangling_share,
+        calibration_error=expected_calibration_error(held_out, rows.right, rows.weights),
+        curve=threshold_curve(held_out, rows.right, rows.weights, len(links)),
+    )
+
+
+def folds(rows: Rows, links: int, seed: int) -> Iterator[tuple[BoolArray, BoolArray]]:
+    """(fit, hold out) masks; both kinds of pairs are in every fit."""
+    fold_of_link = np.random.default_rng(seed).permutation(links) % FOLDS
+    for fold in range(FOLDS):
+        outside = fold_of_link[rows.link] == fold
+        if outside.any() and 0 < rows.right[~outside].sum() < (~outside).sum():
+            yield ~outside, outside
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """Logistic regression on standardised features."""
+
+    means: FloatArray
+    scales: FloatArray
+    coefficients: FloatArray
+    intercept: float
+
+    @classmethod
+    def of(cls, features: FloatArray, right: BoolArray, weights: FloatArray) -> Logistic:
+        means, deviations = features.mean(axis=0), features.std(axis=0)
+        scales = np.where(deviations > 1e-9, deviations, 1.0)
+        model = LogisticRegression(max_iter=1000).fit((features - means) / scales, right, weights)
+        return cls(means, scales, model.coef_[0].astype(np.float64), float(model.intercept_[0]))
+
+    def probabilities(self, features: FloatArray) -> FloatArray:
+        return logistic((features - self.means) / self.scales @ self.coefficients + self.intercept)
+
+
+def logistic(log_odds: FloatArray) -> FloatArray:
+    values: FloatArray = 0.5 * (1.0 + np.tanh(0.5 * log_odds))
+    return values
+
+
+def threshold_curve(probabilities: FloatArray, right: BoolArray, weights: FloatArray, links: int) -> tuple[Threshold, ...]:
+    """Thresholds in descending order with the precision and recall to expect.
+
+    The rows' outcomes are first smoothed to rise with the probability (isotonic regression): the precision above a threshold then falls steadily
+    with it, and a lucky run of right pairs is not mistaken for a good threshold.
+    """
+    order = np.argsort(-probabilities, kind="stable")
+    smooth = isotonic_regression(right[order].astype(np.float64), sample_weight=weights[order], increasing=False)
+    precision = np.cumsum(smooth * weights[order]) / np.cumsum(weights[order])
+    recall = np.minimum(np.cumsum(right[order]) / links, 1.0)
+    last = np.flatnonzero(np.append(np.diff(probabilities[order]) < 0, True))  # where equal probabilities end
+    last = last[last >= min(LEAST_ABOVE, len(order)) - 1]
+    chosen = last[np.unique(np.linspace(0, len(last) - 1, CURVE_POINTS).astype(np.int64))]
+    return tuple(
+        Threshold(p, min(q, 1.0), r)
+        for p, q, r in zip(probabilities[order][chosen].tolist(), precision[chosen].tolist(), recall[chosen].tolist(), strict=True)
+    )
+
+
+def expected_calibration_error(probabilities: FloatArray, right: BoolArray, weights: FloatArray | None = None, bins: int = BINS) -> float:
+    """Mean distance of what was promised from what came true, over bins of equal width (Naeini et al., AAAI 2015); 0 if there is nothing."""
+    if not len(probabilities):
+        return 0.0
+    weights = np.ones(len(probabilities)) if weights is None else weights
+    which = np.minimum((probabilities * bins).astype(np.int64), bins - 1)
+    gaps = np.bincount(which, weights * (probabilities - right), minlength=bins)
+    return float(np.abs(gaps).sum() / weights.sum())

@@ -1,0 +1,231 @@
+"""Figures of a decoder, in the shape and by the rules of :mod:`engine.evaluation`; for the pairs that it predicts also precision, recall and F1.
+
+- Ranks up to K, the candidates an entity, are read off the decoder's lists. A counterpart beyond has its rank by CSLS among the whole pool, if that
+  is known and not better than what the list says, else the worst rank there is. So a decoder's Hits@k (k <= K) are exact, and those of ``csls``
+  are the ones of :func:`engine.evaluation.evaluate_links`.
+- Where a decoder abstains, "nobody" stands first in the list: Hits@1 is the share of queries that were answered rightly.
+- A one-to-one decoder decides by the whole alignment: the pair it decided on stands first, the rest of the list follows CSLS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from engine.datasets.knowledge_graph import IntArray, Side
+from engine.decoding.base import NONE, Decoder, Decoding, get_decoder
+from engine.decoding.candidates import TOP, BoolArray, Candidates, embedding_candidates
+from engine.errors import DataError
+from engine.evaluation import DirectionMetrics, Pool, checked_links, direction_metrics, pool_entities
+from engine.search import LinkRanks, QueryRanks, SearchIndex, get_index, hubness, normalise_rows, true_ranks
+
+
+@dataclass(frozen=True)
+class PairMetrics:
+    """How good the predicted counterparts of one graph's entities are; None where there is nothing to divide by.
+
+    Attributes:
+        predicted: entities with a known counterpart that were given one.
+        correct: those that were given a right one.
+        precision: correct / predicted.   recall: correct / queries.   f1: their harmonic mean.
+    """
+
+    queries: int
+    predicted: int
+    correct: int
+
+    @property
+    def precision(self) -> float | None:
+        return self.correct / self.predicted if self.predicted else None
+
+    @property
+    def recall(self) -> float | None:
+        return self.correct / self.queries if self.queries else None
+
+    @property
+    def f1(self) -> float | None:
+        total = self.predicted + self.queries
+        return 2 * self.correct / total if total else None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"predicted": self.predicted, "correct": self.correct, "precision": self.precision, "recall": self.recall, "f1": self.f1}
+
+
+@dataclass(frozen=True)
+class DecodingEvaluation:
+    """Figures of both directions, and how they came about.
+
+    Attributes:
+        source_to_target, target_to_source: as in :class:`engine.evaluation.Evaluation`.
+        source_pairs, target_pairs: of the predictions for source and for target entities.
+        pool: "test" or "all".
+        protocol: one line to print beside every figure.
+    """
+
+    decoder: str
+    source_to_target: DirectionMetrics
+    target_to_source: DirectionMetrics
+    source_pairs: PairMetrics
+    target_pairs: PairMetrics
+    pool: Pool
+    protocol: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; each direction has the keys of ``metrics.json`` and precision, recall, f1, predicted and correct."""
+        return {
+            "source_to_target": {**self.source_to_target.to_dict(), **self.source_pairs.to_dict()},
+            "target_to_source": {**self.target_to_source.to_dict(), **self.target_pairs.to_dict()},
+            "decoder": self.decoder,
+            "pool": self.pool,
+            "protocol": self.protocol,
+        }
+
+
+def evaluate_decoding(
+    decoding: Decoding,
+    links: IntArray,
+    source_pool: IntArray,
+    target_pool: IntArray,
+    *,
+    csls_ranks: LinkRanks | None = None,
+    complete: bool = False,
+    pool: Pool = "test",
+    bootstrap: int = 1000,
+    seed: int = 0,
+    links_name: str = "test",
+) -> DecodingEvaluation:
+    """Evaluate a decoding against known links.
+
+    Args:
+        decoding: of candidates that are rows of the two pools.
+        links: (L, 2) source and target entities, all in the pools; may be empty, repeat itself, and need not be one-to-one.
+        source_pool, target_pool: (n,), (m,) entities, ascending.
+        csls_ranks: what :func:`engine.search.true_ranks` says of the same links within the same pools.
+        complete: an entity of the pools without a link has no counterpart, so that a prediction for it is wrong (it counts among ``predicted``);
+            without this nothing is known of it, and it is left out.
+        pool: how the pools were chosen, for the protocol line.
+        bootstrap: resamples for the confidence intervals; 0 leaves them out.
+        seed: draws the resamples.
+        links_name: what the links are, for the protocol line.
+
+    Raises:
+        DataError: a link's entity is not in its pool, or the pools do not have the candidates' sizes.
+    """
+    local = local_links(decoding.candidates, np.asarray(links, dtype=np.int64).reshape(-1, 2), source_pool, target_pool)
+    right = np.isin(decoding.candidates.codes, local[:, 0] * max(decoding.candidates.shape[1], 1) + local[:, 1])
+    ranks = csls_ranks and {"source": csls_ranks.source_to_target, "target": csls_ranks.target_to_source}
+    directions: dict[Side, DirectionMetrics] = {}
+    pairs: dict[Side, PairMetrics] = {}
+    sides: tuple[tuple[Side, int, IntArray], ...] = (("source", 0, source_pool), ("target", 1, target_pool))
+    for side, column, entities in sides:
+        queries = np.unique(local[:, column])
+        found = decoder_ranks(decoding, side, queries, right, ranks[side] if ranks else None)
+        query_ranks = QueryRanks(torch.from_numpy(queries), torch.from_numpy(found))
+        directions[side] = direction_metrics(query_ranks, entities, bootstrap, seed)
+        pairs[side] = pair_metrics(decoding, side, queries, found, complete)
+    protocol = decoder_protocol(decoding, pool, links_name)
+    return DecodingEvaluation(decoding.decoder, directions["source"], directions["target"], pairs["source"], pairs["target"], pool, protocol)
+
+
+def local_links(candidates: Candidates, links: IntArray, source_pool: IntArray, target_pool: IntArray) -> IntArray:
+    """(L, 2) rows within the pools."""
+    if (len(source_pool), len(target_pool)) != candidates.shape:
+        raise DataError(
+            f"the pools hold {len(source_pool):,} source and {len(target_pool):,} target entities, the candidates {candidates.shape[0]:,} and "
+            f"{candidates.shape[1]:,}; evaluate a decoding with the pools that it was made for."
+        )
+    for column, (side, entities) in enumerate((("source", source_pool), ("target", target_pool))):
+        outside = ~np.isin(links[:, column], entities)
+        if outside.any():
+            raise DataError(f"{side} entity {links[outside, column][0]} of a link is not in the pool; add it, or leave the link out.")
+    return np.stack([np.searchsorted(source_pool, links[:, 0]), np.searchsorted(target_pool, links[:, 1])], axis=1).astype(np.int64)
+
+
+def decoder_ranks(decoding: Decoding, side: Side, queries: IntArray, right: BoolArray, csls: QueryRanks | None) -> IntArray:
+    """(q,) ranks of the queries' best counterparts; see the head of this module for those beyond the lists."""
+    worst = max(decoding.candidates.shape[1 if side == "source" else 0], 1)
+    found = decoding.ranks(side, queries, right)
+    beyond = np.full(len(queries), worst, dtype=np.int64) if csls is None else csls.ranks.cpu().numpy()
+    unlisted = found == 0
+    if csls is not None:
+        top = min(decoding.candidates.top, worst)
+        found = np.where(unlisted, top + 1, found)
+        unlisted = found > top
+    return np.where(unlisted, np.maximum(found, beyond), found).astype(np.int64)
+
+
+def pair_metrics(decoding: Decoding, side: Side, queries: IntArray, ranks: IntArray, complete: bool) -> PairMetrics:
+    """A prediction is right if the counterpart stands first, alone: where others score as high it is a guess."""
+    given = decoding.chosen(side) != NONE
+    return PairMetrics(len(queries), int(given.sum() if complete else given[queries].sum()), int(np.sum(given[queries] & (ranks == 1))))
+
+
+def decoder_protocol(decoding: Decoding, pool: Pool, links_name: str) -> str:
+    """How figures came about, in one line."""
+    n, m = decoding.candidates.shape
+    kind = f"{links_name} entities" if pool == "test" else "entities (all)"
+    sizes = f"{n:,} {kind} a side" if n == m else f"{n:,} source and {m:,} target {kind}"
+    lists = "all pairs" if decoding.candidates.complete else f"the {decoding.candidates.top} best candidates by CSLS from either side"
+    return f"decoder {decoding.decoder} over {lists}, pool: {sizes}, published direction target to source, ties are no hits"
+
+
+@torch.no_grad()
+def evaluate_decoders(
+    source_emb: Tensor,
+    target_emb: Tensor,
+    links: IntArray,
+    decoders: Iterable[str | Decoder],
+    k: int = 10,
+    pool: Pool = "test",
+    top: int = TOP,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    *,
+    index: str | SearchIndex = "exact",
+    links_name: str = "test",
+) -> Mapping[str, DecodingEvaluation]:
+    """Evaluate embeddings with several decoders that share one search for candidates.
+
+    Args:
+        source_emb, target_emb: (E1, D), (E2, D) embeddings of all entities, of any length.
+        links: (L, 2) source and target entities.
+        decoders: registered names or instances.
+        k, pool, bootstrap, seed, index, links_name: as in :func:`engine.evaluation.evaluate_links`.
+        top: candidates an entity.
+
+    Returns:
+        Evaluations by the decoder's name, in the order given.
+
+    Raises:
+        DataError: a link names an entity that has no embedding.
+        TrainingError: an embedding is not finite.
+        ConfigError: unknown decoder or index.
+    """
+    chosen = [get_decoder(decoder) for decoder in decoders]
+    links = checked_links(links, len(source_emb), len(target_emb))
+    source_pool, target_pool = (pool_entities(links[:, side], size, pool) for side, size in enumerate((len(source_emb), len(target_emb))))
+    source, target = (normalise_rows(emb[torch.from_numpy(rows)]) for emb, rows in ((source_emb, source_pool), (target_emb, target_pool)))
+    finder = get_index(index)
+    terms = hubness(source, target, k, finder)
+    candidates = embedding_candidates(source, target, top=top, index=finder, terms=terms)
+    local = local_links(candidates, links, source_pool, target_pool)
+    ranks = true_ranks(source, target, torch.from_numpy(local).to(source.device), terms)
+    return {
+        decoder.name: evaluate_decoding(
+            decoder.decode(candidates),
+            links,
+            source_pool,
+            target_pool,
+            csls_ranks=ranks,
+            pool=pool,
+            bootstrap=bootstrap,
+            seed=seed,
+            links_name=links_name,
+        )
+        for decoder in chosen
+    }

@@ -1,0 +1,108 @@
+"""One-to-one decoders: stable matching and the optimal assignment.
+
+Equal scores are broken by a hash of the pair, not by index: in many data sets counterparts stand at about the same place of both files, and an order
+by index would turn ties into hits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
+from engine.datasets.knowledge_graph import IntArray
+from engine.decoding.base import NONE, Decoding, decided, register_decoder
+from engine.decoding.candidates import Candidates
+from engine.decoding.kernels import take_greedily
+
+DENSE_CELLS = 1 << 22
+"""Pairs up to which a dense matrix is the quicker way."""
+SHUFFLE_SEED = 0
+
+
+@register_decoder
+@dataclass(frozen=True)
+class StableDecoder:
+    """Stable matching: no two entities prefer each other to what they got (Gale and Shapley, 1962).
+
+    Both sides judge a pair by the same CSLS, so the stable matching is unique up to ties, and taking the best pair whose two entities are still
+    free, again and again, finds it: no proposals are needed. An entity whose candidates are all taken gets none.
+    """
+
+    name: ClassVar[str] = "stable"
+    one_to_one: ClassVar[bool] = True
+    abstains: ClassVar[bool] = False
+
+    def decode(self, candidates: Candidates) -> Decoding:
+        by_source, by_target = (np.full(count, NONE, dtype=np.int64) for count in candidates.shape)
+        order = np.lexsort((scrambled(candidates.codes), -candidates.csls))
+        take_greedily(order, candidates.sources, candidates.targets, by_source, by_target)
+        return decided(self.name, candidates, candidates.csls, by_source, by_target)
+
+
+@register_decoder
+@dataclass(frozen=True)
+class AssignmentDecoder:
+    """The one-to-one pairs with the largest sum of CSLS, as many of them as there can be.
+
+    Where all pairs are candidates that is the linear assignment problem. On lists (Jonker and Volgenant's algorithm for sparse graphs) each entity
+    of the smaller pool has a private stand-in that is worth less than any candidate: one that ends with it gets no counterpart.
+    """
+
+    name: ClassVar[str] = "assignment"
+    one_to_one: ClassVar[bool] = True
+    abstains: ClassVar[bool] = False
+
+    def decode(self, candidates: Candidates) -> Decoding:
+        by_source, by_target = (np.full(count, NONE, dtype=np.int64) for count in candidates.shape)
+        if len(candidates):
+            whole = candidates.complete and len(candidates) <= DENSE_CELLS
+            positions = dense_assignment(candidates) if whole else sparse_assignment(candidates)
+            by_source[candidates.sources[positions]] = positions
+            by_target[candidates.targets[positions]] = positions
+        return decided(self.name, candidates, candidates.csls, by_source, by_target)
+
+
+def scrambled(codes: IntArray) -> npt.NDArray[np.uint64]:
+    """A fixed pseudo-random number for each code (the finaliser of splitmix64: a bijection)."""
+    mixed = codes.astype(np.uint64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+def dense_assignment(candidates: Candidates) -> IntArray:
+    """Positions of the best pairs where every pair is a candidate."""
+    n, m = candidates.shape
+    shuffle = np.random.default_rng(SHUFFLE_SEED).permutation(m)
+    rows, columns = linear_sum_assignment(candidates.csls.reshape(n, m)[:, shuffle], maximize=True)
+    positions: IntArray = (rows * m + shuffle[columns]).astype(np.int64)
+    return positions
+
+
+def sparse_assignment(candidates: Candidates) -> IntArray:
+    """Positions of the best pairs among the candidates, with stand-ins that make a full matching possible."""
+    n, m = candidates.shape
+    rows, columns = (candidates.sources, candidates.targets) if n <= m else (candidates.targets, candidates.sources)
+    fewer, more = min(n, m), max(n, m)
+    shuffle = np.random.default_rng(SHUFFLE_SEED).permutation(more)
+    cost = 1.0 + (float(candidates.csls.max()) - candidates.csls.astype(np.float64))  # from 1 on: scipy takes 0 for "no edge"
+    stand_in = 1.0 + float(cost.max())
+    graph = csr_array(
+        (
+            np.concatenate([cost, np.full(fewer, stand_in)]),
+            (np.concatenate([rows, np.arange(fewer)]), np.concatenate([shuffle[columns], more + np.arange(fewer)])),
+        ),
+        shape=(fewer, more + fewer),
+    )
+    matched_rows, matched_columns = min_weight_full_bipartite_matching(graph)
+    real = matched_columns < more
+    ends = matched_rows[real].astype(np.int64), np.argsort(shuffle)[matched_columns[real]].astype(np.int64)
+    left, right = ends if n <= m else ends[::-1]
+    positions: IntArray = np.searchsorted(candidates.codes, left * m + right)
+    return positions
