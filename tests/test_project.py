@@ -24,7 +24,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"losses"}),
     frozenset({"evaluation"}),
     frozenset({"training"}),
-    frozenset({"run_store", "run_tables"}),
+    frozenset({"analysis", "run_store", "run_tables"}),
     frozenset({"entities", "paper", "pipeline"}),
     frozenset({"matching"}),
     frozenset({"neighbourhood"}),

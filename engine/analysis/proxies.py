@@ -1,0 +1,125 @@
+"""Proxy matching (paper section 4.2) looked at from outside: what each proxy stands for, and whether two entities attend to the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from torch import Tensor
+
+from engine.analysis.schema import SIDES, frame, joined
+from engine.datasets.knowledge_graph import AlignmentTask, IntArray, Side
+from engine.encoders.dual_amn import DualAMN
+from engine.encoders.proxy_matching import BLOCK_ROWS, proxy_parts
+
+PROXY_TOP = 10
+PAIRS_AT_ONCE = 2**20
+"""Values of one side's attention that the divergence holds in memory."""
+
+Similarities = Mapping[str, Tensor]  # channel -> (E, P)
+
+
+@torch.no_grad()
+def proxy_similarities(model: DualAMN) -> dict[str, Tensor]:
+    """Channel -> (E, P) float32 cosine of the stacked entities' multi-hop embeddings with each proxy; empty without proxy matching."""
+    if not model.config.proxy_matching:
+        return {}
+    hidden = model.multi_hop()  # (E, C, D)
+    found = {}
+    for c, channel in enumerate(model.channels):
+        found[channel] = torch.empty((len(hidden), model.proxies.shape[1]))
+        for start in range(0, len(hidden), BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
+            found[channel][rows] = proxy_parts(hidden[rows, c], model.proxies[c], model.gate_weight[c], model.gate_bias[c]).similarity
+    return found
+
+
+def proxy_tensors(similarities: Similarities, num_source: int) -> dict[str, Tensor]:
+    """The similarities to keep: ``source_entity`` (E1, P), ``target_entity`` (E2, P), ``source_relation``, ``target_relation``, float16.
+
+    A cosine is kept to within 0.0003, which changes an attention weight by less than 0.1 %.
+    """
+    return {
+        f"{side}_{channel}": part.half()
+        for channel, values in similarities.items()
+        for side, part in zip(SIDES, (values[:num_source], values[num_source:]), strict=True)
+    }
+
+
+def proxy_top_table(similarities: Similarities, num_source: int) -> pd.DataFrame:
+    """Each proxy's most similar entities of each graph, by channel; of equals the lower index first."""
+    parts = [
+        top_rows(channel, side, part)
+        for channel, values in similarities.items()
+        for side, part in zip(SIDES, (values[:num_source], values[num_source:]), strict=True)
+    ]
+    return joined("proxy_top", parts)
+
+
+def top_rows(channel: str, side: Side, similarity: Tensor) -> pd.DataFrame:
+    """The rows of one channel and graph, whose entities' similarities are (E, P)."""
+    values, entities = similarity.T.sort(dim=1, descending=True, stable=True)  # (P, E)
+    values, entities = values[:, :PROXY_TOP], entities[:, :PROXY_TOP]
+    proxies, kept = values.shape
+    return frame(
+        "proxy_top",
+        {
+            "channel": channel,
+            "graph": side,
+            "proxy": np.repeat(np.arange(proxies), kept),
+            "rank": np.tile(np.arange(1, kept + 1), proxies),
+            "entity": entities.reshape(-1).numpy(),
+            "similarity": values.reshape(-1).numpy(),
+        },
+    )
+
+
+def pair_divergence_table(similarities: Similarities, task: AlignmentTask, matches: pd.DataFrame) -> pd.DataFrame:
+    """How differently the two entities of a known link or of a first match attend to the proxies, by channel."""
+    pairs = interesting_pairs(task, matches)
+    first, second = pairs["source"].to_numpy(), pairs["target"].to_numpy() + task.source.num_entities
+    parts = [
+        frame("pair_divergence", {**pairs, "channel": channel, "divergence": attention_divergence(values, first, second)})
+        for channel, values in similarities.items()
+    ]
+    return joined("pair_divergence", parts)
+
+
+def interesting_pairs(task: AlignmentTask, matches: pd.DataFrame) -> pd.DataFrame:
+    """source, target, role ("" where no link is known), from_source, from_target (whose first match it is), by source and target."""
+    width = max(task.target.num_entities, 1)
+    links = np.concatenate(task.all_links())
+    names = np.repeat(["train", "valid", "test", "unsure"], [len(part) for part in task.all_links()])
+    known, first_seen = np.unique(links @ [width, 1], return_index=True)
+    best = matches[matches["rank"] == 1]
+    rows = {side: best[best["graph"] == side] for side in SIDES}
+    forward = rows["source"]["entity"].to_numpy() * width + rows["source"]["match"].to_numpy()
+    backward = rows["target"]["match"].to_numpy() * width + rows["target"]["entity"].to_numpy()
+    keys = np.unique(np.concatenate([known, forward, backward]).astype(np.int64))
+    roles = np.full(len(keys), "", dtype=object)
+    roles[np.searchsorted(keys, known)] = names[first_seen]
+    return pd.DataFrame(
+        {
+            "source": keys // width,
+            "target": keys % width,
+            "role": pd.Series(roles, dtype="str"),
+            "from_source": np.isin(keys, forward),
+            "from_target": np.isin(keys, backward),
+        }
+    )
+
+
+def attention_divergence(similarity: Tensor, first: IntArray, second: IntArray) -> npt.NDArray[np.float64]:
+    """(n,) Jensen-Shannon divergence, in bits (0 .. 1), of the attention that two rows of (E, P) similarities give the proxies."""
+    divergence, values = np.empty(len(first)), similarity.numpy()
+    step = max(PAIRS_AT_ONCE // max(similarity.shape[1], 1), 1)
+    for start in range(0, len(first), step):
+        rows = slice(start, start + step)
+        p, q = (torch.softmax(torch.from_numpy(values[one[rows]]).double(), dim=1) for one in (first, second))
+        middle = ((p + q) / 2).log2()
+        bits = (p * (p.log2() - middle) + q * (q.log2() - middle)).sum(dim=1) / 2
+        divergence[rows] = bits.clamp_(0, 1).numpy()
+    return divergence
