@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from engine.decoding.base import DECODERS, NONE, Decoder, Decoding, get_decoder
-from engine.decoding.candidates import TOP, Candidates, PairSimilarity, embedding_candidates, similarity_candidates
+from engine.decoding.calibration import Calibration, Threshold, Uncalibrated, expected_calibration_error, fit_calibration, pair_features
+from engine.decoding.candidates import TOP, Candidates, find_candidates
 from engine.decoding.evaluation import DecodingEvaluation, PairMetrics, evaluate_decoders, evaluate_decoding
 from engine.decoding.nearest import CslsDecoder, MutualDecoder
 from engine.decoding.one_to_one import AssignmentDecoder, StableDecoder
@@ -14,6 +15,7 @@ __all__ = [
     "NONE",
     "TOP",
     "AssignmentDecoder",
+    "Calibration",
     "Candidates",
     "CslsDecoder",
     "Decoder",
@@ -21,13 +23,16 @@ __all__ = [
     "DecodingEvaluation",
     "MutualDecoder",
     "PairMetrics",
-    "PairSimilarity",
     "SinkhornDecoder",
     "StableDecoder",
-    "embedding_candidates",
+    "Threshold",
+    "Uncalibrated",
     "evaluate_decoders",
     "evaluate_decoding",
+    "expected_calibration_error",
+    "find_candidates",
+    "fit_calibration",
     "get_decoder",
     "log_plan",
-    "similarity_candidates",
+    "pair_features",
 ]

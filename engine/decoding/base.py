@@ -13,7 +13,6 @@ from engine.datasets.knowledge_graph import IntArray, Side
 from engine.decoding.candidates import BoolArray, Candidates, FloatArray, Lists
 from engine.decoding.kernels import best_two, list_ranks
 from engine.errors import ConfigError
-from engine.search import TIE_TOLERANCE
 
 ScoreArray = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 NONE = -1
@@ -39,7 +38,7 @@ class Decoding:
     scores: FloatArray  # (P,)
     chosen_by_source: IntArray  # (n,)
     chosen_by_target: IntArray  # (m,)
-    tolerance: float = TIE_TOLERANCE
+    tolerance: float
 
     def chosen(self, side: Side) -> IntArray:
         """Position of the pair that each entity of one graph is matched by, -1 for none."""
@@ -142,4 +141,4 @@ def decided(decoder: str, candidates: Candidates, scores: FloatArray, by_source:
     """The decoding of a one-to-one decoder: its pairs stand first in both lists, the others follow by ``scores``."""
     scores = scores.copy()
     scores[by_source[by_source != NONE]] = np.inf
-    return Decoding(decoder, candidates, scores, by_source, by_target)
+    return Decoding(decoder, candidates, scores, by_source, by_target, candidates.tolerance)

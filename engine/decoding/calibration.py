@@ -109,8 +109,8 @@ class Calibration:
 
     def probabilities(self, features: FloatArray) -> FloatArray:
         """(P,) probabilities of pairs with (P, F) features from :func:`pair_features`."""
-        standard = (features - np.array(self.means)) / np.array(self.scales)
-        return logistic(standard @ np.array(self.coefficients) + self.intercept)
+        means, scales, coefficients = (np.array(part, dtype=np.float64) for part in (self.means, self.scales, self.coefficients))
+        return Logistic(means, scales, coefficients, self.intercept).probabilities(features)
 
     def suggest_threshold(self, precision: float) -> Threshold | None:
         """The lowest threshold at which this precision is to be expected, None if none promises it.
@@ -178,7 +178,8 @@ def margins(candidates: Candidates, lists: Lists, positions: IntArray, entities:
     lead = np.full(len(positions), MAX_MARGIN)
     rivalled = rival != NONE
     lead[rivalled] = candidates.csls[positions[rivalled]].astype(np.float64) - candidates.csls[rival[rivalled]]
-    return np.clip(lead, -MAX_MARGIN, MAX_MARGIN)
+    clipped: FloatArray = np.clip(lead, -MAX_MARGIN, MAX_MARGIN)
+    return clipped
 
 
 def log_ranks(candidates: Candidates, lists: Lists, positions: IntArray, entities: IntArray) -> FloatArray:
@@ -251,26 +252,31 @@ class Rows:
 
     def joined(self, dangling: Rows, share: float) -> Rows:
         """With rows of dangling entities that make up a share of the whole weight."""
-        weight = self.weights.sum() * share / (1 - share) / max(len(dangling.right), 1)
+        factor = self.weights.sum() * share / (1 - share) / max(dangling.weights.sum(), 1)
         return Rows(
             np.concatenate([self.features, dangling.features]),
             np.concatenate([self.right, dangling.right]),
-            np.concatenate([self.weights, np.full(len(dangling.right), weight)]),
+            np.concatenate([self.weights, factor * dangling.weights]),
             np.concatenate([self.link, dangling.link]),
         )
 
 
 def observed_rows(decoding: Decoding, links: IntArray, degrees: tuple[IntArray, IntArray] | None) -> Rows:
-    """Every predicted pair that touches a validation entity."""
+    """Every predicted pair that touches a validation entity.
+
+    A right pair has both of its ends among them or neither, a wrong one mostly just one, so wrong pairs are met twice as often as they are in the
+    pool: half a pair's weight comes with each end.
+    """
     positions = decoding.pairs()
     candidates = decoding.candidates
     left, right = candidates.sources[positions], candidates.targets[positions]
     of_source, of_target = (first_link(links[:, side], candidates.shape[side]) for side in range(2))
     link = np.where(of_source[left] != NONE, of_source[left], of_target[right])
     touched = link != NONE
+    weights = ((of_source[left] != NONE).astype(np.float64) + (of_target[right] != NONE))[touched] / 2
     correct = np.isin(candidates.codes[positions], links[:, 0] * candidates.shape[1] + links[:, 1])
     features = pair_features(decoding, positions[touched], degrees)
-    return Rows(features, correct[touched], np.ones(int(touched.sum())), link[touched])
+    return Rows(features, correct[touched], weights, link[touched])
 
 
 def first_link(linked: IntArray, count: int) -> IntArray:

@@ -15,14 +15,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from engine.datasets.knowledge_graph import IntArray, Side
 from engine.decoding.base import NONE, Decoder, Decoding, get_decoder
-from engine.decoding.candidates import TOP, BoolArray, Candidates, embedding_candidates
+from engine.decoding.candidates import TOP, BoolArray, Candidates, find_candidates
 from engine.errors import DataError
-from engine.evaluation import DirectionMetrics, Pool, checked_links, direction_metrics, pool_entities
-from engine.search import LinkRanks, QueryRanks, SearchIndex, get_index, hubness, normalise_rows, true_ranks
+from engine.evaluation import DirectionMetrics, Pool, Selectable, checked_links, direction_metrics, pool_entities
+from engine.search import LinkRanks, QueryRanks, SearchIndex, get_index, hubness, true_ranks
 
 
 @dataclass(frozen=True)
@@ -176,8 +175,7 @@ def decoder_protocol(decoding: Decoding, pool: Pool, links_name: str) -> str:
 
 @torch.no_grad()
 def evaluate_decoders(
-    source_emb: Tensor,
-    target_emb: Tensor,
+    similarity: Selectable,
     links: IntArray,
     decoders: Iterable[str | Decoder],
     k: int = 10,
@@ -189,10 +187,10 @@ def evaluate_decoders(
     index: str | SearchIndex = "exact",
     links_name: str = "test",
 ) -> Mapping[str, DecodingEvaluation]:
-    """Evaluate embeddings with several decoders that share one search for candidates.
+    """Evaluate a similarity with several decoders that share one search for candidates.
 
     Args:
-        source_emb, target_emb: (E1, D), (E2, D) embeddings of all entities, of any length.
+        similarity: of all source and all target entities.
         links: (L, 2) source and target entities.
         decoders: registered names or instances.
         k, pool, bootstrap, seed, index, links_name: as in :func:`engine.evaluation.evaluate_links`.
@@ -207,14 +205,14 @@ def evaluate_decoders(
         ConfigError: unknown decoder or index.
     """
     chosen = [get_decoder(decoder) for decoder in decoders]
-    links = checked_links(links, len(source_emb), len(target_emb))
-    source_pool, target_pool = (pool_entities(links[:, side], size, pool) for side, size in enumerate((len(source_emb), len(target_emb))))
-    source, target = (normalise_rows(emb[torch.from_numpy(rows)]) for emb, rows in ((source_emb, source_pool), (target_emb, target_pool)))
+    links = checked_links(links, *similarity.shape)
+    source_pool, target_pool = (pool_entities(links[:, side], size, pool) for side, size in enumerate(similarity.shape))
+    pooled = similarity.select(torch.from_numpy(source_pool), torch.from_numpy(target_pool))
     finder = get_index(index)
-    terms = hubness(source, target, k, finder)
-    candidates = embedding_candidates(source, target, top=top, index=finder, terms=terms)
+    terms = hubness(pooled, k, finder)
+    candidates = find_candidates(pooled, top=top, index=finder, terms=terms)
     local = local_links(candidates, links, source_pool, target_pool)
-    ranks = true_ranks(source, target, torch.from_numpy(local).to(source.device), terms)
+    ranks = true_ranks(pooled, torch.from_numpy(local).to(pooled.device), terms)
     return {
         decoder.name: evaluate_decoding(
             decoder.decode(candidates),

@@ -10,7 +10,6 @@ import numpy as np
 from engine.datasets.knowledge_graph import IntArray
 from engine.decoding.base import NONE, Decoding, best_pairs, register_decoder
 from engine.decoding.candidates import Candidates, Lists
-from engine.search import TIE_TOLERANCE
 
 
 @register_decoder
@@ -24,7 +23,7 @@ class CslsDecoder:
 
     def decode(self, candidates: Candidates) -> Decoding:
         by_source, by_target = (best_pairs(lists, candidates.csls)[0] for lists in (candidates.by_source, candidates.by_target))
-        return Decoding(self.name, candidates, candidates.csls, by_source, by_target)
+        return Decoding(self.name, candidates, candidates.csls, by_source, by_target, candidates.tolerance)
 
 
 @register_decoder
@@ -45,6 +44,7 @@ class MutualDecoder:
             candidates.csls,
             np.where(np.isin(by_source, agreed), by_source, NONE),
             np.where(np.isin(by_target, agreed), by_target, NONE),
+            candidates.tolerance,
         )
 
 
@@ -52,5 +52,5 @@ def clear_best(lists: Lists, candidates: Candidates) -> IntArray:
     """Position of each list's best pair, -1 where the list is empty or its second-best is as good."""
     best, second = best_pairs(lists, candidates.csls)
     tied = second != NONE
-    tied[tied] = candidates.csls[best[tied]] - candidates.csls[second[tied]] <= TIE_TOLERANCE
+    tied[tied] = candidates.csls[best[tied]] - candidates.csls[second[tied]] <= candidates.tolerance
     return np.where(tied, NONE, best)

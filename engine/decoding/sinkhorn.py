@@ -15,7 +15,6 @@ from engine.decoding.base import Decoding, best_pairs, register_decoder
 from engine.decoding.candidates import Candidates, FloatArray
 from engine.decoding.kernels import log_normalisers
 from engine.errors import ConfigError
-from engine.search import TIE_TOLERANCE
 
 TEMPERATURE = 0.02
 ROUNDS = 10
@@ -41,7 +40,7 @@ class SinkhornDecoder:
         """Scores are the logarithms of the plan's weights."""
         scores = log_plan(candidates, self.temperature, self.rounds)
         by_source, by_target = (best_pairs(lists, scores)[0] for lists in (candidates.by_source, candidates.by_target))
-        return Decoding(self.name, candidates, scores, by_source, by_target, tolerance=TIE_TOLERANCE / self.temperature)
+        return Decoding(self.name, candidates, scores, by_source, by_target, tolerance=candidates.tolerance / self.temperature)
 
 
 def log_plan(candidates: Candidates, temperature: float = TEMPERATURE, rounds: int = ROUNDS) -> FloatArray:
