@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, Union
 
 from engine.errors import ConfigError
 
-Variant = Literal["basic"]
+Variant = Literal["basic", "semi"]
 VARIANTS: tuple[str, ...] = typing.get_args(Variant)
 
 
@@ -108,6 +108,23 @@ class TrainingConfig(Section):
 
 
 @dataclass(frozen=True)
+class SemiConfig(Section):
+    """Semi-supervised rounds after the basic epochs (paper section 6.3); only the semi and literal variants have them."""
+
+    name: ClassVar[str] = "semi"
+    rounds: int = option(4, "rounds of selecting pairs and training on", low=0, high=100)
+    round_epochs: int | None = option(None, "epochs of a round; default: 5, more where all pairs fit a few batches", low=1, high=100000)
+    selection: Literal["sinkhorn", "mutual"] = option(
+        "sinkhorn", "sinkhorn: confident pairs of a transport plan, afresh each round; mutual: mutual nearest neighbours, kept (paper)"
+    )
+    threshold: float = option(0.5, "sinkhorn: least weight of a pair in the plan", low=0.0, high=1.0)
+    temperature: float = option(0.02, "sinkhorn: what similarities are divided by", low=1e-4, high=10.0)
+    pool: Literal["auto", "test", "all"] = option(
+        "auto", "entities that pairs are selected from: those of the test links (paper), or all; auto: test where there are test links"
+    )
+
+
+@dataclass(frozen=True)
 class SearchConfig(Section):
     """How counterparts are looked for."""
 
@@ -127,6 +144,7 @@ class RunConfig:
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     loss: LossConfig = field(default_factory=LossConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
+    semi: SemiConfig = field(default_factory=SemiConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
 
     def __post_init__(self) -> None:
@@ -179,7 +197,7 @@ class RunConfig:
         return self.with_values(settings)
 
 
-SECTIONS: dict[str, type[Section]] = {part.name: part for part in (DataConfig, EncoderConfig, LossConfig, TrainingConfig, SearchConfig)}
+SECTIONS: dict[str, type[Section]] = {part.name: part for part in (DataConfig, EncoderConfig, LossConfig, TrainingConfig, SemiConfig, SearchConfig)}
 
 
 def split_key(key: str) -> tuple[str, str]:

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from engine.bootstrapping import Round, Selection, describe_round, no_selection, round_epochs, select_pairs, selection_pool
 from engine.config import RunConfig, TrainingConfig
 from engine.datasets.knowledge_graph import AlignmentTask
 from engine.encoders.adjacency import Adjacency, build_adjacency
@@ -71,7 +72,8 @@ class Checkpoints(Protocol):
 class Trained:
     """What the loop leaves behind.
 
-    ``epochs`` is how many were completed; ``stopped`` tells that somebody asked for the end before its time.
+    ``epochs`` is how many were completed; ``stopped`` tells that somebody asked for the end before its time; ``selections`` has what each
+    semi-supervised round trained on besides the seed links.
     """
 
     model: DualAMN
@@ -80,6 +82,7 @@ class Trained:
     seconds: float
     trace: list[dict[str, Any]]
     best_epoch: int | None = None
+    selections: list[Selection] = field(default_factory=list)
 
 
 @dataclass
@@ -154,13 +157,29 @@ class Trainer:
         self.loss: Loss = build_loss(config.loss, task.source.num_entities, task.target.num_entities)
         self.optimiser = torch.optim.RMSprop(self.model.parameters(), lr=config.training.learning_rate, alpha=RHO, eps=RMSPROP_EPSILON)
         self.pairs = torch.from_numpy(task.stacked_links(task.train_links)).to(self.device)
+        self.seed_pairs = len(self.pairs)
+        self.selections: list[Selection] = []
         self.at = Position()
         self.best: dict[str, Tensor] = {}
 
     @property
-    def epochs(self) -> int:
+    def basic_epochs(self) -> int:
+        """Epochs on the seed links alone."""
         training = self.config.training
-        return training.epochs or default_epochs(len(self.pairs), training.batch_size)
+        return training.epochs or default_epochs(self.seed_pairs, training.batch_size)
+
+    @property
+    def rounds(self) -> int:
+        """Semi-supervised rounds that follow."""
+        return 0 if self.config.variant == "basic" else self.config.semi.rounds
+
+    @property
+    def round_epochs(self) -> int:
+        return round_epochs(self.config.semi, self.seed_pairs, self.config.training.batch_size)
+
+    @property
+    def epochs(self) -> int:
+        return self.basic_epochs + self.rounds * self.round_epochs
 
     @property
     def steps_per_epoch(self) -> int:
@@ -170,14 +189,14 @@ class Trainer:
         self,
         *,
         checkpoints: Checkpoints | None = None,
-        on_progress: Callable[[Progress], None] = lambda progress: None,
+        on_progress: Callable[[Progress | Round], None] = lambda progress: None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> Trained:
         """Run to the end, from the last checkpoint where there is one.
 
         Args:
             checkpoints: where to save and resume; None keeps nothing.
-            on_progress: called after each epoch.
+            on_progress: called after each epoch, and when a semi-supervised round begins.
             should_stop: asked after each step; True ends training there, with a checkpoint.
 
         Raises:
@@ -188,6 +207,7 @@ class Trainer:
         before = self.at.seconds
         stopped = False
         while self.at.epoch < self.epochs and not self._out_of_patience() and not stopped:
+            self._begin_round_if_due(on_progress)
             stopped = self._train_epoch(should_stop)
             self.at.seconds = before + time.monotonic() - started
             if not stopped:
@@ -198,7 +218,27 @@ class Trainer:
                 last_save = time.monotonic()
         if self.best and not stopped:
             self.model.load_state_dict(self.best)
-        return Trained(self.model, self.at.epoch, stopped, self.at.seconds, self.at.trace, self.at.best_epoch)
+        return Trained(self.model, self.at.epoch, stopped, self.at.seconds, self.at.trace, self.at.best_epoch, self.selections)
+
+    def _begin_round_if_due(self, on_progress: Callable[[Progress | Round], None]) -> None:
+        """Select the pairs of the next round where one begins here."""
+        started, at = len(self.selections), self.at
+        if at.step or started == self.rounds or at.epoch != self.basic_epochs + started * self.round_epochs:
+            return
+        config, pool = self.config.semi, selection_pool(self.task, self.config.semi)
+        earlier = self.selections[-1] if self.selections else no_selection()
+        source, target = split_embeddings(self.embed(), self.task.source.num_entities)
+        selection = select_pairs(source, target, pool, config, self.config.search.csls_k, earlier)
+        self._train_on(selection)
+        begun = describe_round(started + 1, self.rounds, selection, earlier, self.task, pool)
+        at.trace.append(begun.to_dict())
+        on_progress(begun)
+
+    def _train_on(self, selection: Selection) -> None:
+        """From here on, the seed links and these pairs together."""
+        self.selections.append(selection)
+        links = np.concatenate([self.task.train_links, selection.pairs])
+        self.pairs = torch.from_numpy(self.task.stacked_links(links)).to(self.device)
 
     def _train_epoch(self, should_stop: Callable[[], bool]) -> bool:
         """The rest of the current epoch. True: stopped before its end."""
@@ -227,7 +267,7 @@ class Trainer:
         self.optimiser.step()
         return loss
 
-    def _finish_epoch(self, on_progress: Callable[[Progress], None]) -> None:
+    def _finish_epoch(self, on_progress: Callable[[Progress | Round], None]) -> None:
         at = self.at
         at.epoch, at.step = at.epoch + 1, 0
         mean_loss, at.loss_sum = at.loss_sum / self.steps_per_epoch, 0.0
@@ -271,14 +311,14 @@ class Trainer:
         tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
         for index, state in self.optimiser.state_dict()["state"].items():
             tensors[f"optimiser.{index}"] = state["square_avg"]
+        for number, selection in enumerate(self.selections):
+            tensors[f"selection.{number}.pairs"] = torch.from_numpy(selection.pairs)
+            tensors[f"selection.{number}.scores"] = torch.from_numpy(selection.scores)
         checkpoints.save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, self._state())
 
     def _state(self) -> dict[str, Any]:
         # What is not finite (a best MRR that does not exist yet is -1) would not survive JSON; all of this is.
-        return {**vars(self.at), "threads": self.threads, "steps": self._steps_taken(), "purpose": self._purpose()}
-
-    def _steps_taken(self) -> int:
-        return self.at.epoch * self.steps_per_epoch + self.at.step
+        return {**vars(self.at), "threads": self.threads, "purpose": self._purpose()}
 
     def _purpose(self) -> str:
         """What a checkpoint is for; one of another task or config must not be continued."""
@@ -293,16 +333,17 @@ class Trainer:
         tensors, state = found
         if state.pop("purpose", None) != self._purpose():
             raise TrainingError("the unfinished run was started with other data or settings; use --fresh to train anew.")
-        steps = state.pop("steps")
         state.pop("threads")
         self.at = Position(**state)
         self.model.load_state_dict(part(tensors, "model."))
         self.best = {name: tensor.to(self.device) for name, tensor in part(tensors, "best.").items()}
+        selected = part(tensors, "selection.")
+        for number in range(len(selected) // 2):
+            self._train_on(Selection(selected[f"{number}.pairs"].numpy(), selected[f"{number}.scores"].numpy()))
         if averages := part(tensors, "optimiser."):
             fresh = self.optimiser.state_dict()
-            fresh["state"] = {
-                int(index): {"step": torch.tensor(float(steps)), "square_avg": average.to(self.device)} for index, average in averages.items()
-            }
+            # RMSprop does not look at "step" (it is not centred and has no momentum), but wants to find one.
+            fresh["state"] = {int(index): {"step": torch.tensor(0.0), "square_avg": average.to(self.device)} for index, average in averages.items()}
             self.optimiser.load_state_dict(fresh)
 
 

@@ -1,0 +1,170 @@
+"""Bi-directional iteration (semi-supervised training; paper section 6.3, after MRAEA): the model's own confident pairs become seed links.
+
+After the basic epochs come rounds. Each begins by selecting pairs from a pool of entities and goes on training, with the optimiser's state kept,
+on the seed links and the selected pairs together. Test links are never consulted; where there are any they only tell, afterwards, how many of
+the selected pairs were right.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from engine.config import SemiConfig
+from engine.datasets.knowledge_graph import AlignmentTask, IntArray
+from engine.decoding import find_candidates, get_decoder
+from engine.decoding.base import NONE
+from engine.decoding.sinkhorn import SinkhornDecoder
+from engine.search import normalise_rows
+from engine.search.similarity import StructuralSimilarity
+
+LEAST_ROUND_EPOCHS = 5
+LEAST_ROUND_STEPS = 15
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Pairs that a round trains on besides the seed links.
+
+    Attributes:
+        pairs: (n, 2) source and target entity.
+        scores: (n,) CSLS ("mutual") or the plan's weight ("sinkhorn") of each.
+    """
+
+    pairs: IntArray  # (n, 2)
+    scores: npt.NDArray[np.float32]  # (n,)
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+
+def no_selection() -> Selection:
+    return Selection(np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=np.float32))
+
+
+@dataclass(frozen=True)
+class Round:
+    """What is known of a round when it begins.
+
+    Attributes:
+        number, rounds: 1 .. rounds.
+        selected: pairs that this round trains on besides the seed links.
+        new: how many of them no earlier round trained on.
+        known: how many have an end whose counterpart the test links tell; None without test links.
+        right: how many of those are right.
+        pool: the entities that pairs were selected from, for people.
+    """
+
+    number: int
+    rounds: int
+    selected: int
+    new: int
+    known: int | None
+    right: int | None
+    pool: str
+
+    def to_dict(self) -> dict[str, object]:
+        """One line of a run's trace."""
+        return {"round": self.number, "selected": self.selected, "new": self.new, "known": self.known, "right": self.right}
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The entities that pairs may be selected from, and what to call them."""
+
+    sources: IntArray
+    targets: IntArray
+    name: str
+
+
+def selection_pool(task: AlignmentTask, config: SemiConfig) -> Pool:
+    """Entities that pairs are selected from; those of the seed links never are.
+
+    "test": the entities of the test links, as the paper has it: each is known to have a counterpart, only not which. "all": every entity.
+    "auto": "test" where there are test links.
+    """
+    if config.pool == "test" or (config.pool == "auto" and len(task.test_links)):
+        chosen, name = [task.test_links[:, side] for side in range(2)], "entities of the test links"
+    else:
+        chosen, name = [np.arange(graph.num_entities) for graph in (task.source, task.target)], "entities without a seed link"
+    sources, targets = (np.setdiff1d(entities, task.train_links[:, side]) for side, entities in enumerate(chosen))
+    return Pool(sources, targets, name)
+
+
+def round_epochs(config: SemiConfig, pairs: int, batch_size: int) -> int:
+    """Epochs of a round: the paper's 5, and at least 15 optimiser steps."""
+    steps = max(1, math.ceil(pairs / batch_size))
+    return config.round_epochs or max(LEAST_ROUND_EPOCHS, math.ceil(LEAST_ROUND_STEPS / steps))
+
+
+@torch.no_grad()
+def select_pairs(source: Tensor, target: Tensor, pool: Pool, config: SemiConfig, csls_k: int, earlier: Selection) -> Selection:
+    """The pairs of the next round.
+
+    Args:
+        source, target: (E1, D), (E2, D) embeddings of any length.
+        pool: where pairs may come from.
+        config: how to select.
+        csls_k: neighbours in CSLS's hubness terms.
+        earlier: what the round before trained on.
+
+    Returns:
+        With "mutual" (paper): the earlier pairs, and those of entities not yet used that are each other's nearest by CSLS. With "sinkhorn":
+        a selection made afresh from the whole pool, of pairs that are each other's best in the Sinkhorn plan and weigh more than the threshold.
+    """
+    if config.selection == "sinkhorn":
+        return confident_pairs(source, target, pool, config, csls_k)
+    rest = Pool(np.setdiff1d(pool.sources, earlier.pairs[:, 0]), np.setdiff1d(pool.targets, earlier.pairs[:, 1]), pool.name)
+    found = mutual_pairs(source, target, rest, csls_k)
+    return Selection(np.concatenate([earlier.pairs, found.pairs]), np.concatenate([earlier.scores, found.scores]))
+
+
+def mutual_pairs(source: Tensor, target: Tensor, pool: Pool, csls_k: int) -> Selection:
+    """Pairs of the pool that are each other's nearest by CSLS."""
+    if not len(pool.sources) or not len(pool.targets):
+        return no_selection()
+    decoding = get_decoder("mutual").decode(find_candidates(pool_similarity(source, target, pool), csls_k, top=2))
+    return taken(decoding.chosen_by_source, decoding.candidates.targets, decoding.candidates.csls, pool)
+
+
+def confident_pairs(source: Tensor, target: Tensor, pool: Pool, config: SemiConfig, csls_k: int) -> Selection:
+    """Pairs of the pool that are each other's best in the Sinkhorn plan, with a weight above the threshold."""
+    if not len(pool.sources) or not len(pool.targets):
+        return no_selection()
+    candidates = find_candidates(pool_similarity(source, target, pool), csls_k)
+    decoding = SinkhornDecoder(temperature=config.temperature).decode(candidates)
+    agreed = np.intersect1d(decoding.chosen_by_source, decoding.chosen_by_target)
+    weights = np.exp(decoding.scores)
+    sure = agreed[(agreed != NONE) & (weights[agreed] > config.threshold)]
+    chosen = np.where(np.isin(decoding.chosen_by_source, sure), decoding.chosen_by_source, NONE)
+    return taken(chosen, candidates.targets, weights, pool)
+
+
+def pool_similarity(source: Tensor, target: Tensor, pool: Pool) -> StructuralSimilarity:
+    rows, columns = torch.from_numpy(pool.sources), torch.from_numpy(pool.targets)
+    return StructuralSimilarity(normalise_rows(source[rows]), normalise_rows(target[columns]))
+
+
+def taken(chosen: IntArray, targets: IntArray, scores: npt.NDArray[np.floating], pool: Pool) -> Selection:
+    """The chosen candidate of each source of the pool (-1: none), in the graphs' own indices."""
+    at = np.flatnonzero(chosen != NONE)
+    pairs = np.stack([pool.sources[at], pool.targets[targets[chosen[at]]]], axis=1)
+    return Selection(pairs, scores[chosen[at]].astype(np.float32))
+
+
+def describe_round(number: int, rounds: int, selection: Selection, earlier: Selection, task: AlignmentTask, pool: Pool) -> Round:
+    """Counts for people; the truth is looked at here and nowhere else."""
+    before = set(map(tuple, earlier.pairs.tolist()))
+    new = sum(tuple(pair) not in before for pair in selection.pairs.tolist())
+    known = right = None
+    if len(task.test_links):
+        truth = set(map(tuple, task.test_links.tolist()))
+        ends = [set(task.test_links[:, side].tolist()) for side in range(2)]
+        known = sum(source in ends[0] or target in ends[1] for source, target in selection.pairs.tolist())
+        right = sum(tuple(pair) in truth for pair in selection.pairs.tolist())
+    return Round(number, rounds, len(selection), new, known, right, f"{len(pool.sources):,} and {len(pool.targets):,} {pool.name}")
