@@ -102,7 +102,7 @@ class TakesSimilarity(Protocol[First, Parameters, ResultCo]):
 def accepting_matrices(
     wrap: Callable[[Tensor, Tensor], Any],
 ) -> Callable[[Callable[Concatenate[First, Parameters], Result]], TakesSimilarity[First, Parameters, Result]]:
-    """Decorator: lets ``function(similarity, ...)`` be called as ``function(source, target, ...)`` too; ``wrap`` makes a similarity of the matrices."""
+    """Decorator: lets ``function(similarity, ...)`` be called as ``function(source, target, ...)`` too; ``wrap`` makes one of the matrices."""
 
     def decorate(function: Callable[Concatenate[First, Parameters], Result]) -> TakesSimilarity[First, Parameters, Result]:
         @wraps(function)

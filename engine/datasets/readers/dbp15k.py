@@ -39,6 +39,16 @@ class Dbp15kReader:
         return RawDataset(source, target, links, "given: sup_ent_ids / ref_ent_ids", tuple(findings))
 
 
+def entity_ids(folder: Path) -> tuple[dict[int, str], dict[int, str]]:
+    """For each graph, the id files' numbers and the identifiers that the task calls these entities by.
+
+    Raises:
+        DataError: an id file is missing or damaged.
+    """
+    source, target = (_read_names(require_file(folder, f"ent_ids_{number}"), "entity", []) for number in "12")
+    return source, target
+
+
 def _read_names(path: Path, what: str, findings: list[Finding]) -> dict[int, str]:
     """Id -> identifier, unique: where two ids bear the same name, each gets its id appended."""
     rows = read_tabbed(path, (f"{what} id", f"{what} name"))

@@ -1,0 +1,25 @@
+"""Names: where they come from, how they are compared, what they solve alone, how much they should count (paper section 6, literal variant)."""
+
+from engine.literal.encoders import NAME_ENCODERS, EncodedNames, NameEncoder, get_name_encoder, register_encoder
+from engine.literal.leaks import leak_warning
+from engine.literal.names import NAME_ORIGINS, Names, gather_names
+from engine.literal.storage import name_similarity, name_tensors
+from engine.literal.weight import PAPER_WEIGHT, WEIGHTS, WeightChoice, choose_weight
+
+__all__ = [
+    "NAME_ENCODERS",
+    "NAME_ORIGINS",
+    "PAPER_WEIGHT",
+    "WEIGHTS",
+    "EncodedNames",
+    "NameEncoder",
+    "Names",
+    "WeightChoice",
+    "choose_weight",
+    "gather_names",
+    "get_name_encoder",
+    "leak_warning",
+    "name_similarity",
+    "name_tensors",
+    "register_encoder",
+]

@@ -1,0 +1,120 @@
+"""What every name encoder offers, and the registry that they stand in."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from engine.datasets.files import shorten
+from engine.datasets.knowledge_graph import Finding
+from engine.errors import ConfigError
+from engine.search import NameSimilarity, StructuralSimilarity, normalise_rows
+
+Encoder = TypeVar("Encoder", bound=type)
+EXTRAS_FILE = "requirements-extras.txt"
+
+
+@dataclass(frozen=True)
+class EncodedNames:
+    """Names made comparable.
+
+    Attributes:
+        similarity: (E1, E2) cosines of the names; rows of entities without a (usable) name are zero.
+        findings: what was noticed on the way.
+    """
+
+    similarity: NameSimilarity
+    findings: tuple[Finding, ...] = field(default=())
+
+
+class NameEncoder(Protocol):
+    """Turns names into vectors whose inner products say how alike they are."""
+
+    def encode(self, source: Sequence[str], target: Sequence[str]) -> EncodedNames:
+        """Encode the names of both graphs.
+
+        Args:
+            source: E1 names, "" where there is none.
+            target: E2 names, the same.
+
+        Raises:
+            DataError: a file that the encoder needs is damaged.
+            ConfigError: something that the encoder needs is not there.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class EncoderKind:
+    """A kind of name encoder.
+
+    Attributes:
+        make: given what stands behind the colon ("" where nothing does).
+        argument: what that is, for people; "" where the encoder takes none.
+        description: one sentence.
+    """
+
+    make: Callable[[str], NameEncoder]
+    argument: str
+    description: str
+
+
+NAME_ENCODERS: dict[str, EncoderKind] = {}
+
+
+def register_encoder(name: str, description: str, argument: str = "") -> Callable[[Encoder], Encoder]:
+    """Class decorator: makes an encoder available as ``name`` or ``name:argument``. The class is called with the argument if it takes one."""
+
+    def add(cls: Encoder) -> Encoder:
+        NAME_ENCODERS[name] = EncoderKind(lambda text: cls(text) if argument else cls(), argument, description)
+        return cls
+
+    return add
+
+
+def get_name_encoder(spec: str) -> NameEncoder:
+    """The encoder that ``name`` or ``name:argument`` describes.
+
+    Raises:
+        ConfigError: no encoder of this name; an argument missing or too much; a package that it needs is not installed.
+    """
+    name, _, argument = spec.partition(":")
+    if name not in NAME_ENCODERS or bool(argument) != bool(NAME_ENCODERS[name].argument):
+        known = ", ".join(f"{name}:{kind.argument}" if kind.argument else name for name, kind in NAME_ENCODERS.items())
+        raise ConfigError(f"unknown name encoder '{shorten(spec)}'; known are {known}.")
+    return NAME_ENCODERS[name].make(argument)
+
+
+def optional_module(module: str, package: str, encoder: str) -> Any:
+    """A module of an optional package.
+
+    Raises:
+        ConfigError: it is not installed, or does not load; says the one command that installs it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise ConfigError(
+            f"the name encoder '{encoder}' needs the package {package}, which is not installed; run: pip install -r {EXTRAS_FILE}"
+        ) from None
+
+
+def encode_distinct(source: Sequence[str], target: Sequence[str], encode: Callable[[list[str]], npt.NDArray[np.float32]]) -> StructuralSimilarity:
+    """Dense names: each distinct one is encoded once; rows are brought to unit length, those of entities without a name are zero.
+
+    Args:
+        source, target: names, "" where there is none.
+        encode: u distinct names, none of them empty -> (u, D) vectors.
+    """
+    distinct = sorted({*source, *target} - {""})
+    vectors = torch.from_numpy(np.ascontiguousarray(encode(distinct), dtype=np.float32)) if distinct else torch.zeros(0, 1)
+    table = torch.cat([normalise_rows(vectors), torch.zeros(1, vectors.shape[1])])  # the last row stands for no name
+    position = {name: row for row, name in enumerate(distinct)}
+    rows = (torch.tensor([position.get(name, len(distinct)) for name in names], dtype=torch.int64) for names in (source, target))
+    return StructuralSimilarity(*(table[chosen] for chosen in rows))
