@@ -1,0 +1,205 @@
+"""Probabilities must mean what they say, on links that the fit has not seen; and where that cannot be, it must be said."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+
+from engine.datasets.knowledge_graph import IntArray
+from engine.decoding import (
+    DECODERS,
+    Calibration,
+    Candidates,
+    Uncalibrated,
+    expected_calibration_error,
+    find_candidates,
+    fit_calibration,
+    get_decoder,
+    pair_features,
+)
+from engine.decoding.calibration import FEATURES, LEAST_LINKS, threshold_curve
+from engine.errors import ConfigError, RunDamagedError
+from engine.search import StructuralSimilarity, normalise_rows
+from tests.decoding.cases import from_copies, from_table, identity
+
+COUNT = 1200
+VALID, TEST = identity(COUNT)[:500], identity(COUNT)[500:]
+
+
+@cache
+def crowd() -> Candidates:
+    """Pairs of which some are easy to find and some are not, as entities of high and low degree are."""
+    rng = np.random.default_rng(3)
+    base, noise = rng.standard_normal((COUNT, 24)), rng.uniform(0.2, 1.8, (COUNT, 1))
+    parts = (torch.from_numpy((base + noise * rng.standard_normal(base.shape)).astype(np.float32)) for _ in range(2))
+    return find_candidates(StructuralSimilarity(*(normalise_rows(part) for part in parts)), top=30)
+
+
+@cache
+def calibration(decoder: str) -> Calibration:
+    found = fit_calibration(get_decoder(decoder), crowd(), VALID)
+    assert isinstance(found, Calibration)
+    return found
+
+
+def unseen(decoder: str, links: IntArray = TEST) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """Probabilities of what is predicted for the links' source entities, and whether it is right."""
+    decoding = get_decoder(decoder).decode(crowd())
+    chosen = decoding.chosen("source")[links[:, 0]]
+    positions = chosen[chosen >= 0]
+    right = crowd().sources[positions] == crowd().targets[positions]
+    return calibration(decoder).probabilities(pair_features(decoding, positions)), right
+
+
+@pytest.mark.parametrize("decoder", sorted(DECODERS))
+def test_probabilities_come_true_on_unseen_links(decoder: str) -> None:
+    probabilities, right = unseen(decoder)
+    assert 0.1 < right.mean() < 0.98
+    assert ((probabilities >= 0) & (probabilities <= 1)).all()
+    assert expected_calibration_error(probabilities, right) < 0.07
+    assert calibration(decoder).calibration_error < 0.07
+    assert probabilities[right].mean() > probabilities[~right].mean() + 0.15
+
+
+@pytest.mark.parametrize("decoder", sorted(DECODERS))
+def test_a_threshold_keeps_its_promise(decoder: str) -> None:
+    threshold = calibration(decoder).suggest_threshold(0.9)
+    assert threshold is not None
+    assert threshold.precision >= 0.9
+    probabilities, right = unseen(decoder)
+    kept = probabilities >= threshold.probability
+    assert right[kept].mean() == pytest.approx(threshold.precision, abs=0.05)
+    assert right[kept].sum() / len(TEST) == pytest.approx(threshold.recall, abs=0.06)
+
+
+def test_thresholds_fall_as_less_precision_is_asked_for() -> None:
+    wanted = [0.99, 0.95, 0.9, 0.8, 0.7]
+    found = [threshold for precision in wanted if (threshold := calibration("csls").suggest_threshold(precision))]
+    assert len(found) >= 3
+    assert all(high.probability >= low.probability and high.recall <= low.recall for high, low in itertools.pairwise(found))
+    curve = calibration("csls").curve
+    assert all(high.precision >= low.precision - 1e-12 for high, low in itertools.pairwise(curve))
+
+
+def test_no_threshold_promises_the_impossible() -> None:
+    right = np.tile([True, False], 100)
+    curve = threshold_curve(np.linspace(1, 0, 200), right, np.ones(200), 200)
+    assert max(threshold.precision for threshold in curve) < 0.6
+    hopeless = Calibration.from_dict({**calibration("csls").to_dict(), "curve": [vars(threshold) for threshold in curve]})
+    assert hopeless.suggest_threshold(0.9) is None
+
+
+@pytest.mark.parametrize("precision", [0.0, -1.0, 1.5, float("nan")])
+def test_the_wanted_precision_is_checked(precision: float) -> None:
+    with pytest.raises(ConfigError, match="precision"):
+        calibration("csls").suggest_threshold(precision)
+
+
+def test_dangling_entities_get_a_low_probability() -> None:
+    """Of half of the test links the target is gone: with their share given, probabilities hold for the whole; without, they promise too much."""
+    lonely = TEST[::2, 1]
+    pool = crowd().kept(~np.isin(crowd().targets, lonely))
+    share = len(lonely) / COUNT
+    decoding = get_decoder("csls").decode(pool)
+    asked = TEST[:, 0]
+    positions = decoding.chosen("source")[asked]
+    right = pool.sources[positions] == pool.targets[positions]
+    features = pair_features(decoding, positions)
+    aware, unaware = (fit_calibration(get_decoder("csls"), pool, VALID, dangling_share=given) for given in (share, 0.0))
+    assert isinstance(aware, Calibration)
+    assert isinstance(unaware, Calibration)
+    dangling = np.isin(asked, lonely)
+    with_share, without = aware.probabilities(features), unaware.probabilities(features)
+    assert with_share[dangling].mean() < 0.15
+    assert with_share[dangling].mean() < without[dangling].mean()
+    assert with_share[~dangling].mean() > 3 * with_share[dangling].mean()
+    assert with_share.mean() == pytest.approx(right.mean(), abs=0.02)
+    assert expected_calibration_error(with_share, right) < expected_calibration_error(without, right)
+    assert aware.dangling_share == share
+    assert right[dangling].sum() == 0
+
+
+def test_a_pair_has_one_probability_from_either_end() -> None:
+    decoding = get_decoder("sinkhorn").decode(crowd())
+    both = np.intersect1d(decoding.chosen("source"), decoding.chosen("target"))
+    fitted = calibration("sinkhorn")
+    alone = [fitted.probabilities(pair_features(decoding, both[i : i + 1]))[0] for i in range(5)]
+    np.testing.assert_allclose(alone, fitted.probabilities(pair_features(decoding, both))[:5], rtol=1e-12)
+
+
+def test_it_is_kept_as_plain_json() -> None:
+    fitted = calibration("sinkhorn")
+    again = Calibration.from_dict(json.loads(json.dumps(fitted.to_dict())))
+    assert again == fitted
+    assert fitted.to_dict()["calibrated"] is True
+
+
+@pytest.mark.parametrize(
+    "damage", [{"coefficients": [1.0]}, {"means": None}, {"curve": [{"probability": 1.0}]}, {"features": ["csls"]}, {"scales": ["x"] * len(FEATURES)}]
+)
+def test_a_damaged_calibration_is_told(damage: dict[str, object]) -> None:
+    with pytest.raises(RunDamagedError, match="fit it again"):
+        Calibration.from_dict({**calibration("csls").to_dict(), **damage})
+    with pytest.raises(RunDamagedError):
+        Calibration.from_dict({})
+
+
+@pytest.mark.parametrize(("count", "words"), [(0, "There are no validation links"), (7, "only 7 validation links")])
+def test_too_few_links_are_explained(count: int, words: str) -> None:
+    found = fit_calibration(get_decoder("csls"), crowd(), VALID[:count])
+    assert isinstance(found, Uncalibrated)
+    assert words in found.reason
+    assert "data.valid_ratio" in found.reason
+    assert found.to_dict() == {"calibrated": False, "reason": found.reason}
+
+
+def test_links_that_are_all_right_teach_nothing() -> None:
+    found = fit_calibration(get_decoder("csls"), from_copies(LEAST_LINKS, LEAST_LINKS, noise=0.05), identity(LEAST_LINKS))
+    assert isinstance(found, Uncalibrated)
+    assert "50 are right and 0 wrong" in found.reason
+
+
+def test_an_empty_pool_is_explained() -> None:
+    assert isinstance(fit_calibration(get_decoder("sinkhorn"), from_copies(0, 5), identity(0)), Uncalibrated)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0, float("nan")])
+def test_the_dangling_share_is_checked(share: float) -> None:
+    with pytest.raises(ConfigError, match="without a counterpart"):
+        fit_calibration(get_decoder("csls"), crowd(), VALID, dangling_share=share)
+
+
+def test_the_fit_is_deterministic() -> None:
+    assert fit_calibration(get_decoder("csls"), crowd(), VALID) == calibration("csls")
+
+
+def test_features_by_hand() -> None:
+    candidates = from_table([[0.5, 0.2], [0.4, 0.1]])
+    decoding = get_decoder("csls").decode(candidates)
+    degrees = np.array([0, 3]), np.array([1, 7])
+    features = pair_features(decoding, np.array([0, 3]), degrees)
+    columns = dict(zip(FEATURES, features.T, strict=True))
+    np.testing.assert_allclose(columns["csls"], [0.5, 0.1], rtol=1e-6)
+    np.testing.assert_allclose(columns["source margin"], [0.3, -0.3], rtol=1e-6)
+    np.testing.assert_allclose(columns["target margin"], [0.1, -0.1], rtol=1e-5)
+    np.testing.assert_allclose(columns["source rank"], np.log([1, 2]))
+    np.testing.assert_allclose(columns["target rank"], np.log([1, 2]))
+    np.testing.assert_allclose(columns["source degree"], np.log1p([0, 3]))
+    np.testing.assert_allclose(columns["target degree"], np.log1p([1, 7]))
+
+
+def test_a_pair_without_rivals_has_the_largest_margin() -> None:
+    features = pair_features(get_decoder("csls").decode(from_table([[0.5]])), np.array([0]))
+    assert features[0, FEATURES.index("source margin")] == 1.0
+
+
+def test_calibration_error_by_hand() -> None:
+    promised, right = np.array([0.95, 0.95, 0.15, 0.15]), np.array([True, False, False, False])
+    assert expected_calibration_error(promised, right) == pytest.approx((2 * 0.45 + 2 * 0.15) / 4)
+    assert expected_calibration_error(promised[:0], right[:0]) == 0.0
