@@ -23,7 +23,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"encoders", "search"}),
     frozenset({"losses"}),
     frozenset({"evaluation"}),
-    frozenset({"training"}),
+    frozenset({"literal", "training"}),
     frozenset({"analysis", "run_store", "run_tables"}),
     frozenset({"entities", "paper", "pipeline"}),
     frozenset({"matching"}),
