@@ -18,17 +18,17 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import torch
-
 import engine
 from engine.bootstrapping import Round
 from engine.config import SECTIONS, VARIANTS, RunConfig, alternatives, choices, describe
 from engine.datasets import inspect_task, inspection_to_dict, load_task, render_inspection
 from engine.datasets.knowledge_graph import Side
+from engine.decoding import DECODERS, evaluate_decoders
 from engine.errors import ConfigError, EngineError
 from engine.evaluation import METRICS, Pool, evaluate_links
 from engine.matching import Match, RunView
 from engine.pipeline import Outcome, Phase, train_run
+from engine.run_similarity import run_similarity
 from engine.run_store import Run, RunStore, RunSummary
 from engine.training import Progress, remaining_text
 
@@ -123,6 +123,7 @@ def add_evaluate(commands: Commands) -> None:
     )
     add_run(parser)
     parser.add_argument("--pool", choices=typing.get_args(Pool), default="test", help="candidates: entities of the test links (default), or all")
+    parser.add_argument("--decoder", choices=sorted(DECODERS), default="csls", help="from scores to an alignment (default csls, the paper's nearest)")
     parser.add_argument("--index", choices=("exact", "faiss"), default="exact", help="how the hubness terms' neighbours are found")
     add_models(parser)
     add_json(parser)
@@ -241,9 +242,11 @@ def evaluate(parsed: argparse.Namespace) -> int:
     run = RunStore(parsed.models).find(parsed.run)
     links = run.table("links")
     test = links.loc[links["role"] == "test", ["source", "target"]].to_numpy(dtype="int64")
-    source, target = (torch.tensor(run.tensor("embeddings", side)) for side in typing.get_args(Side))
-    k = run.manifest["config"]["search"]["csls_k"]
-    metrics = evaluate_links(source, target, test, k=k, pool=parsed.pool, index=parsed.index).to_dict()
+    similarity, k = run_similarity(run), run.manifest["config"]["search"]["csls_k"]
+    if parsed.decoder == "csls":
+        metrics = evaluate_links(similarity, test, k=k, pool=parsed.pool, index=parsed.index).to_dict()
+    else:
+        metrics = evaluate_decoders(similarity, test, [parsed.decoder], k, parsed.pool, index=parsed.index)[parsed.decoder].to_dict()
     if parsed.json:
         print_json({**run_summary(run), "metrics": metrics})
     else:
@@ -262,6 +265,8 @@ def print_metrics(metrics: dict[str, Any] | None) -> None:
         print(f"{direction.replace('_', ' '):18}" + "".join(f"{row[name]:>11.{1 if name == 'mean_rank' else 3}f}" for name in METRICS))
         if interval := row.get("intervals", {}).get("hits@1"):
             print(f"{'':18}{f'95 %: {interval[0]:.3f} to {interval[1]:.3f}':>26} (hits@1)")
+        if row.get("precision") is not None:
+            print(f"{'':18}precision {row['precision']:.3f}, recall {row['recall']:.3f}, F1 {row['f1']:.3f} of {row['predicted']:,} predictions")
     print(metrics["protocol"])
 
 
@@ -291,7 +296,8 @@ def match(parsed: argparse.Namespace) -> int:
 
 
 def match_row(one: Match) -> dict[str, Any]:
-    return {"rank": one.rank, "uri": one.uri, "label": one.label, "cosine": one.cosine, "csls": one.csls, "verdict": one.verdict}
+    row = {"rank": one.rank, "uri": one.uri, "label": one.label, "cosine": one.cosine, "csls": one.csls, "verdict": one.verdict}
+    return row | given({"names": one.names, "probability": one.probability, "added": one.added})
 
 
 def inspect(parsed: argparse.Namespace) -> int:

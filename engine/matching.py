@@ -19,8 +19,9 @@ import torch
 from engine.datasets.knowledge_graph import IntArray, Side
 from engine.entities import SIDES, Entity, GraphView, normalise, other, shortened
 from engine.errors import EntityError
+from engine.run_similarity import run_similarity
+from engine.search import StructuralSimilarity, StructureAndNames
 from engine.search.csls import csls_score
-from engine.search.kernels import pair_dots
 from engine.search.ranks import TIE_TOLERANCE
 
 FloatArray = npt.NDArray[np.float32]
@@ -52,7 +53,12 @@ class Match:
 
     Attributes:
         rank: 1 + the number of other candidates in the pool that score at least as high: ties never flatter.
+        cosine: of the structural embeddings.
+        csls: by structure, and names where the run has them.
         verdict: what the known links say of the pair.
+        names: similarity of the names; None where the run has none, or either entity.
+        probability: that the pair is right, for the best match of an entity of a calibrated run.
+        added: the first semi-supervised round that trained on the pair, None if none did.
     """
 
     rank: int
@@ -62,6 +68,9 @@ class Match:
     cosine: float
     csls: float
     verdict: Verdict
+    names: float | None = None
+    probability: float | None = None
+    added: int | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +80,7 @@ class PairScore:
     Attributes:
         rank_from_source, rank_from_target: of the pair among all pairs of its source (target) entity in the pool.
         pool_sizes: candidates on the target side (what ``rank_from_source`` counts) and on the source side.
+        names, probability, added: as in :class:`Match`.
     """
 
     source: Entity
@@ -82,6 +92,9 @@ class PairScore:
     rank_from_source: int
     rank_from_target: int
     pool_sizes: tuple[int, int]
+    names: float | None = None
+    probability: float | None = None
+    added: int | None = None
 
 
 @dataclass(frozen=True)
@@ -91,11 +104,17 @@ class RowScores:
     Attributes:
         candidates: (n,) indices.
         cosine, csls: (n,) float32, a pair's values the same to the last bit from whichever end one asks.
+        names: (n,) float32, NaN where either entity has no name; None where the run looks at no names.
     """
 
     candidates: IntArray
     cosine: FloatArray
     csls: FloatArray
+    names: FloatArray | None = None
+
+    def names_at(self, position: int) -> float | None:
+        """Similarity of the names of one candidate and the query, None where there is none."""
+        return None if self.names is None or np.isnan(self.names[position]) else float(self.names[position])
 
     def position(self, candidate: int) -> int:
         """Where a candidate stands in the arrays."""
@@ -199,9 +218,40 @@ class RunView:
     # Scores
 
     @cached_property
-    def _embeddings(self) -> dict[Side, FloatArray]:
-        """(E, D) L2-normalised, memory-mapped, for each side."""
-        return {side: np.asarray(self.run.tensor("embeddings", side)) for side in SIDES}
+    def _similarity(self) -> StructuralSimilarity | StructureAndNames:
+        """What the run's scores come from; embeddings are memory-mapped."""
+        return run_similarity(self.run)
+
+    @cached_property
+    def _probabilities(self) -> dict[Side, dict[tuple[int, int], float]]:
+        """For each side: (entity, its best match) -> probability; empty for runs that are not calibrated."""
+        if not self._has("probabilities"):
+            return {side: {} for side in SIDES}
+        table = self.run.table("probabilities")
+        parts = {side: table[table["graph"] == side] for side in SIDES}
+        return {
+            side: dict(zip(zip(part["entity"].tolist(), part["match"].tolist(), strict=True), part["probability"].tolist(), strict=True))
+            for side, part in parts.items()
+        }
+
+    @cached_property
+    def _added(self) -> dict[tuple[int, int], int]:
+        """(source, target) -> the first semi-supervised round that trained on the pair."""
+        if not self._has("selections"):
+            return {}
+        table = self.run.table("selections").sort_values("round", ascending=False, kind="stable")
+        return dict(zip(zip(table["source"].tolist(), table["target"].tolist(), strict=True), table["round"].tolist(), strict=True))
+
+    def _has(self, table: str) -> bool:
+        return f"{table}.parquet" in self.run.manifest.get("files", {})
+
+    def probability(self, side: Side, index: int, match: int) -> float | None:
+        """That an entity's best match is right; None for other pairs and for runs that are not calibrated."""
+        return self._probabilities[side].get((index, match))
+
+    def added(self, source: int, target: int) -> int | None:
+        """The first semi-supervised round that trained on a pair, None if none did."""
+        return self._added.get((source, target))
 
     def hubness(self, side: Side, pool: Pool = "all") -> FloatArray:
         """(E,) mean cosine of each entity to its k nearest in the other graph's pool; NaN where the entity is not in the pool itself."""
@@ -226,11 +276,15 @@ class RunView:
         theirs = self.hubness(across, pool)
         candidates = np.flatnonzero(~np.isnan(theirs)).astype(np.int64)
         repeated = np.full(len(candidates), index, dtype=np.int64)
-        pairs = (repeated, candidates) if side == "source" else (candidates, repeated)
-        cosines = pair_dots(self._embeddings["source"], self._embeddings["target"], *pairs)
+        left, right = (torch.from_numpy(one) for one in ((repeated, candidates) if side == "source" else (candidates, repeated)))
+        similarity = self._similarity.pairs(left, right)
         own = torch.tensor(float(self.hubness(side, pool)[index]))
-        scores = csls_score(torch.from_numpy(cosines), own, torch.from_numpy(theirs[candidates]))
-        return RowScores(candidates, cosines.astype(np.float32), scores.float().numpy())
+        scores = csls_score(similarity, own, torch.from_numpy(theirs[candidates])).float().numpy()
+        if isinstance(self._similarity, StructuralSimilarity):
+            return RowScores(candidates, similarity.float().numpy(), scores)
+        cosines, names = self._similarity.parts(left, right)
+        named = self._similarity.named[0][left] & self._similarity.named[1][right]
+        return RowScores(candidates, cosines.float().numpy(), scores, names.masked_fill(~named, torch.nan).float().numpy())
 
     def matches(self, side: Side, index: int, top: int = 10, pool: Pool = "all") -> list[Match]:
         """The ``top`` candidates with the highest CSLS in the pool, best first; of equals the one with the lower index first.
@@ -244,6 +298,7 @@ class RunView:
     def _match(self, side: Side, index: int, row: RowScores, position: int) -> Match:
         candidate = int(row.candidates[position])
         found = self.entity(other(side), candidate)
+        pair = (index, candidate) if side == "source" else (candidate, index)
         return Match(
             rank=row.rank(position),
             entity=candidate,
@@ -251,7 +306,10 @@ class RunView:
             label=found.label,
             cosine=float(row.cosine[position]),
             csls=float(row.csls[position]),
-            verdict=self.verdict(index, candidate) if side == "source" else self.verdict(candidate, index),
+            verdict=self.verdict(*pair),
+            names=row.names_at(position),
+            probability=self.probability(side, index, candidate),
+            added=self.added(*pair),
         )
 
     def pair(self, source: int, target: int, pool: Pool = "all") -> PairScore:
@@ -272,6 +330,9 @@ class RunView:
             rank_from_source=forward.rank(place),
             rank_from_target=backward.rank(backward.position(source)),
             pool_sizes=(len(forward.candidates), len(backward.candidates)),
+            names=forward.names_at(place),
+            probability=self.probability("source", source, target),
+            added=self.added(source, target),
         )
 
     # Facts

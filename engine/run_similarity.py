@@ -1,0 +1,43 @@
+"""The similarity that a run's numbers come from: structure, or structure and names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy.typing as npt
+import torch
+
+from engine.errors import RunDamagedError
+from engine.literal import name_similarity
+from engine.literal.storage import DENSE_KEYS, PARTS
+from engine.search import NameSimilarity, StructuralSimilarity, StructureAndNames
+
+
+class HoldsTensors(Protocol):
+    """What is needed of :class:`engine.run_store.Run`."""
+
+    @property
+    def manifest(self) -> Mapping[str, Any]: ...
+    def tensor(self, name: str, key: str) -> npt.NDArray[Any]: ...
+
+
+def run_similarity(run: HoldsTensors) -> StructuralSimilarity | StructureAndNames:
+    """The similarity of all source and all target entities; embeddings stay memory-mapped.
+
+    Raises:
+        RunDamagedError, RunError: the run's tensors cannot be read.
+    """
+    structure = StructuralSimilarity(*(torch.from_numpy(run.tensor("embeddings", side)) for side in DENSE_KEYS))
+    literal = run.manifest.get("literal")
+    if not literal:
+        return structure
+    try:
+        return StructureAndNames(structure, stored_names(run, str(literal["encoder"])), float(literal["weight"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise RunDamagedError(f"the run's names do not fit its structure ({error}); train the literal variant again with --fresh.") from None
+
+
+def stored_names(run: HoldsTensors, encoder: str) -> NameSimilarity:
+    keys = ["features", *(f"{side}.{part}" for side in DENSE_KEYS for part in PARTS)] if encoder == "ngrams" else list(DENSE_KEYS)
+    return name_similarity({key: torch.from_numpy(run.tensor("names", key)) for key in keys})
