@@ -114,7 +114,7 @@ def _data_sets(runs: cache.RunList) -> None:
             st.markdown(f"**{text.plain(data.name)}**{note}")
             if data.entities:
                 st.caption(f"{data.entities[0]:,} and {data.entities[1]:,} entities · {data.links or 0:,} known links")
-            st.code(f"python -m engine train {data.path} --variant basic", language="bash")
+            st.code(f"python -m engine train {data.path} --variant basic", language="bash", wrap_lines=True)
     st.caption(
         "Your own graphs: `python -m engine inspect FOLDER` says what is read from them and what looks wrong; docs/data_formats.md lists the formats."
     )
