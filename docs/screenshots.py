@@ -33,6 +33,7 @@ from engine.run_store import RunStore  # noqa: E402
 SIZES: tuple[tuple[int, Literal["light", "dark"]], ...] = ((1280, "light"), (1280, "dark"), (390, "light"))
 BROWSER_OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 TALLEST = 3200
+PATIENCE = 90_000  # milliseconds, for a machine that is busy
 START_SECONDS = 60
 QUIET = "[data-testid=stApp][data-test-script-state=notRunning]"
 EXPECTED = "/_stcore/"  # Streamlit looks for its own address beneath the page's, and finds nothing there
@@ -115,6 +116,7 @@ def pictures(browser: Browser, address: str, folder: Path, name: str) -> list[st
     for width, scheme in SIZES:
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
         page = context.new_page()
+        page.set_default_timeout(PATIENCE)
         page.on("console", note)
         page.goto(address)
         settle(page)
@@ -127,7 +129,7 @@ def pictures(browser: Browser, address: str, folder: Path, name: str) -> list[st
 
 def settle(page: Page) -> None:
     """Until the page is complete and its charts are drawn."""
-    page.wait_for_selector(QUIET, timeout=60_000)
+    page.wait_for_selector(QUIET)
     page.wait_for_timeout(2_500)
 
 

@@ -21,7 +21,7 @@ from tests.run_fixture import sample_run, write_run
 
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-PATIENCE = 30_000  # milliseconds, for a machine that is busy
+PATIENCE = 90_000  # milliseconds, for a machine that is busy
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")]
 
