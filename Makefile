@@ -4,6 +4,7 @@ SHELL := /bin/sh
 PORT ?= 8501
 MODELS ?= $(or $(DUAL_AMN_MODELS),models)
 SAMPLE ?= sample_data/world
+DATA ?= sample_data/europe
 ARGS ?=
 
 # No requirements marker can detect a GPU, and faiss-cpu and faiss-gpu share a folder, so the choice is made here.
@@ -25,7 +26,7 @@ help: ## show this list
 install: $(STAMP) ## install the engine and the app into .venv
 
 app: $(STAMP) ## open the app on http://localhost:8501 (PORT=...); the first time, train on the sample data
-	@if [ -z "$$(find "$(MODELS)" -mindepth 3 -maxdepth 3 -name manifest.json 2>/dev/null | head -n 1)" ]; then \
+	@if [ -z "$$(find "$(MODELS)" -mindepth 3 -maxdepth 3 -name manifest.json ! -path "$(MODELS)/*/.*/manifest.json" 2>/dev/null | head -n 1)" ]; then \
 		echo "No run in $(MODELS)/ yet: training the basic variant on $(SAMPLE) (about two minutes)."; \
 		$(PY) -m engine train "$(SAMPLE)" --variant basic --models "$(MODELS)"; \
 	fi
@@ -39,8 +40,8 @@ check: $(DEV_STAMP) ## lint, formatting and types
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 
-bench: $(DEV_STAMP) ## measure speed, memory and scale; see benchmarks/RESULTS.md
-	$(PY) -m benchmarks $(ARGS)
+bench: $(DEV_STAMP) ## train and compare with the paper (DATA="folder ...", ARGS="--seeds 0 1 2"); see benchmarks/RESULTS.md
+	$(PY) -m benchmarks.reproduce $(DATA) $(ARGS)
 
 clean: ## remove .venv and caches; never touches models
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .numba_cache

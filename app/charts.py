@@ -19,7 +19,7 @@ from engine.neighbourhood import Direction, Edge, Evidence, Facing
 FILLS: Mapping[Side, str] = {"source": "#2b6cb0", "target": "#a85413"}
 PALE_FILL, INK, LINK_INK = "#6f767d", "#ffffff", "#808890"
 EDGE_INK: Mapping[str, str] = {"out": "#3f8f78", "in": "#9a78bd", "both": "#7d848c"}
-EDGE_MARK: Mapping[str, str] = {"out": "arrow", "in": "circle", "both": "diamond"}
+EDGE_MARK: Mapping[str, tuple[str, int]] = {"out": ("arrow", 8), "in": ("circle", 9), "both": ("diamond", 12)}
 LINE: Mapping[Evidence, Literal["solid", "dashed", "dotted"]] = {
     "seed link": "solid",
     "known validation link": "dotted",
@@ -183,8 +183,8 @@ def _edge(centre: _Box, box: _Box) -> dict[str, Any]:
         "target": f"port:{box.name}",
         "id": edge_words(box.edges),
         "lineStyle": {"color": EDGE_INK[kind], "width": 1.4, "opacity": 0.9 if box.kind == "aligned" else 0.5},
-        "symbol": ["none", EDGE_MARK[kind]],
-        "symbolSize": [0, 7 if kind == "out" else 5],
+        "symbol": ["none", EDGE_MARK[kind][0]],
+        "symbolSize": [0, EDGE_MARK[kind][1]],
     }
 
 

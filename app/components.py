@@ -20,6 +20,7 @@ BadgeColour = Literal["green", "red", "gray", "yellow", "blue", "orange"]
 # Shape and colour, so that either is enough. The theme defines the blue and the orange (.streamlit/config.toml).
 MARKS: Mapping[Side, str] = {"source": ":blue[●]", "target": ":orange[◆]"}
 PLAIN_MARKS: Mapping[Side, str] = {"source": "●", "target": "◆"}
+POOL_WORDS: Mapping[Pool, str] = {"all": "entities", "test": "test entities"}
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,7 @@ def entity_heading(view: RunView, entity: Entity) -> None:
 
 def pool_words(view: RunView, side: Side, pool: Pool, size: int) -> str:
     """'of 10,500 test entities of KG2': which candidates a rank counts."""
-    kind = "test entities" if pool == "test" else "entities"
-    return f"of {size:,} {kind} of {text.cell(view.graphs[other(side)].name, 30)}"
+    return f"of {size:,} {POOL_WORDS[pool]} of {text.cell(view.graphs[other(side)].name, 30)}"
 
 
 def verdict_badge(verdict: Verdict) -> None:
@@ -86,27 +86,30 @@ def verdict_cell(verdict: Verdict) -> str:
     return f"{style.symbol} {style.short}"
 
 
-def pair_header(view: RunView, pair: PairScore, run: str) -> None:
-    """The same header wherever a pair appears: both labels, the verdict, the scores, the ranks from both ends, the run."""
+def pair_header(view: RunView, pair: PairScore, run: str, asked: Side) -> None:
+    """The same header wherever a pair appears: both labels, the verdict, the scores, the ranks from both ends, the run.
+
+    ``asked`` is the side that the page is about; a link leads to the other one.
+    """
     with st.container(border=True, key="pair_header"):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"##### {entity_label(pair.source)} ↔ {entity_label(pair.target)}")
             verdict_badge(pair.verdict)
         with st.container(horizontal=True, gap="large"):
-            st.metric(
-                "CSLS", text.score(pair.csls), help="2 cos − r(source) − r(target): the cosine, less how near each is to everything. It decides."
-            )
+            st.metric("CSLS", text.score(pair.csls), help="Decides: twice the cosine, less how near each entity is to everything.")
             st.metric("Cosine", text.score(pair.cosine), help="Of the two embeddings; 1 is the same direction.")
-            _rank(view, "source", pair.rank_from_source, pair)
-            _rank(view, "target", pair.rank_from_target, pair)
-        st.caption(f"Run {text.plain(run)}.")
-
-
-def _rank(view: RunView, side: Side, rank: int, pair: PairScore) -> None:
-    size = pair.pool_sizes[0 if side == "source" else 1]
-    words = pool_words(view, side, pair.pool, size)
-    name = text.plain(view.graphs[side].name, 30)
-    st.metric(f"Rank from {name}", f"{rank:,}", delta=words, delta_color="off", delta_arrow="off")
+            ranks: tuple[tuple[Side, int, int], ...] = (
+                ("source", pair.rank_from_source, pair.pool_sizes[0]),
+                ("target", pair.rank_from_target, pair.pool_sizes[1]),
+            )
+            for side, rank, size in ranks:
+                words = f"Where the pair stands among this entity's pairs with {size:,} {POOL_WORDS[pair.pool]} of the other graph."
+                st.metric(f"Rank from {text.plain(view.graphs[side].name, 30)}", f"{rank:,} of {size:,}", help=words)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.caption(f"Ranks count {'the test' if pair.pool == 'test' else 'all'} entities of the other graph. Run {text.plain(run)}.")
+            match = pair.target if asked == "source" else pair.source
+            address = state.entity_address(run, match, pair.source if asked == "target" else None)
+            st.page_link(state.ENTITY_PAGE, label="Look from the other side", icon=":material/swap_horiz:", query_params=address.parameters())
 
 
 def empty_state(title: str, explanation: str, commands: Sequence[str] = ()) -> None:

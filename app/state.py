@@ -76,6 +76,11 @@ def entity_address(run: str, entity: Entity, match: Entity | None = None, pool: 
     return Address(run, entity.side, entity.uri, None if match is None else match.uri, pool)
 
 
+def show_address(address: Address) -> None:
+    """Make the browser's address bar say what the page shows; a link to the page that is open already changes the page but not the bar."""
+    st.query_params.from_dict(address.parameters())
+
+
 def set_parameter(name: str, value: str | None) -> None:
     """Change one parameter of the address; None removes it."""
     if value is None:

@@ -50,6 +50,8 @@ def short_id(uri: str) -> str:
 
 def normalise(text: str) -> str:
     """For comparison only: NFKC, case folded, one space between words, without accents (marks that are letters of their script stay)."""
+    if text.isascii():  # most of most graphs, and a hundred times faster
+        return " ".join(text.lower().replace("_", " ").split())
     folded = unicodedata.normalize("NFKC", text).casefold().translate(_PLAIN_LETTERS)
     bare = "".join(char for char in unicodedata.normalize("NFKD", folded) if not _is_accent(char))
     return " ".join(unicodedata.normalize("NFC", bare).split())

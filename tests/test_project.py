@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.metadata
+import importlib.util
 import re
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -139,6 +142,17 @@ def test_cpu_and_gpu_requirements_differ_in_faiss_only() -> None:
     assert {line.split("==")[0] for line in cpu ^ gpu} == {"faiss-cpu", "faiss-gpu"}
 
 
+def test_everything_imported_is_required() -> None:
+    files = ("requirements-common.txt", "requirements.txt", "requirements-dev.txt")
+    lines = "\n".join((ROOT / name).read_text(encoding="utf-8") for name in files)
+    required = {name.lower() for name in re.findall(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==", lines, re.M)}
+    distributions = importlib.metadata.packages_distributions()
+    roots = {module.split(".")[0] for path in python_files("engine", "app", "benchmarks", "docs") for module in imported_modules(path)}
+    foreign = {root: distributions[root] for root in roots if root in distributions and root not in sys.stdlib_module_names}
+    missing = {root for root, names in foreign.items() if not {name.lower() for name in names} & required}
+    assert not missing - {"faiss"}, f"imported, but only installed by accident: {sorted(missing)}"
+
+
 # Written in pieces so that this file passes its own test.
 BANNED = [
     "py" + r"pi\.org",
@@ -200,6 +214,12 @@ def test_the_makefile_calls_commands_that_exist() -> None:
     known = subcommands()
     for name, rest in re.findall(r"-m engine ([a-z]+)([^;\n]*)", (ROOT / "Makefile").read_text(encoding="utf-8")):
         assert set(re.findall(r"--[a-z-]+", rest)) <= known[name]
+
+
+def test_modules_that_make_runs_exist() -> None:
+    modules = set(re.findall(r"\$\(PY\) -m ([a-z_.]+)", (ROOT / "Makefile").read_text(encoding="utf-8")))
+    assert modules >= {"engine", "streamlit", "pytest"}
+    assert not [module for module in modules if importlib.util.find_spec(module) is None]
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=relative)

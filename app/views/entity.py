@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import streamlit as st
 
 from app import cache, charts, components, state, text
@@ -18,6 +20,7 @@ TOP = 10
 CAP = 40
 FACTS = 200
 SUGGESTIONS = 6
+ROWS_SHOWN = 320  # pixels
 
 
 def render() -> None:
@@ -27,6 +30,7 @@ def render() -> None:
     with components.errors_shown():
         address = state.read_address()
         card = _choose_run(address)
+        state.show_address(replace(address, run=card.run))
         with st.spinner("Opening the run…"):
             opened = cache.open_run(cache.models_folder(), card.run, card.created)
         _search(opened, card.run, address)
@@ -85,7 +89,7 @@ def _search(opened: OpenRun, run: str, address: Address) -> None:
             f"Nothing fits “{text.plain(typed, 60)}”. Try a part of the name, another spelling, or the other graph.", icon=":material/search_off:"
         )
         return
-    with st.container(border=True, height=320 if len(found) > 6 else "content", gap=None):
+    with st.container(border=True, height=320 if len(found) > 6 else "content", gap="xsmall"):
         all_shown = len(found) < RESULTS
         st.caption(text.count(len(found), "result") if all_shown else f"The first {RESULTS} that fit; type more to narrow them down.")
         for entity in found:
@@ -109,36 +113,47 @@ def _suggestions(opened: OpenRun, run: str) -> None:
 
 def _entity_and_match(opened: OpenRun, run: str, entity: Entity, address: Address) -> None:
     left, right = st.columns([2, 3], gap="large")
-    with left:
-        _facts(opened, entity)
     with right:
         pool = _pool(opened, entity, address)
         matches = opened.view.matches(entity.side, entity.index, TOP, pool)
         match = _chosen_match(opened, entity, address, matches)
         _match_table(opened, run, entity, matches, match, pool)
+    with left:
+        _facts(opened, entity, match)
     if match is None:
         components.empty_state("No candidates", "The other graph has no entities to match with.")
         return
     _pair(opened, run, entity, match, pool)
 
 
-def _facts(opened: OpenRun, entity: Entity) -> None:
+def _facts(opened: OpenRun, entity: Entity, match: Entity | None) -> None:
+    """What the data says of the entity, and beside it of its match, so that both can be read in one place."""
     components.entity_heading(opened.view, entity)
-    attributes = opened.view.attributes(entity.side, entity.index)
     around = neighbourhood(opened.adjacency, entity.side, entity.index, FACTS)
-    triples, facts = st.tabs([text.count(around.total, "neighbour"), text.count(len(attributes), "attribute")])
-    with facts:
-        if attributes:
-            st.dataframe([{"attribute": text.cell(name), "value": text.cell(value)} for name, value in attributes], hide_index=True)
-        else:
-            st.markdown("The data has no attributes of this entity.")
+    attributes = len(opened.view.attributes(entity.side, entity.index))
+    triples, facts = st.tabs([text.count(around.total, "neighbour"), text.count(attributes, "attribute")])
     with triples:
         if around.total:
-            st.dataframe([_triple_row(neighbour) for neighbour in around.neighbours], hide_index=True)
+            st.dataframe(
+                [_triple_row(neighbour) for neighbour in around.neighbours], hide_index=True, height=ROWS_SHOWN if around.total > 8 else "auto"
+            )
         else:
             st.markdown("No triple touches this entity: the structure says nothing about it, so its matches are guesses.")
         if around.hidden:
             st.caption(f"and {around.hidden:,} more")
+    with facts:
+        for one in (entity, match):
+            if one is not None:
+                _attributes(opened, one)
+
+
+def _attributes(opened: OpenRun, entity: Entity) -> None:
+    st.caption(components.entity_label(entity))
+    attributes = opened.view.attributes(entity.side, entity.index)
+    if attributes:
+        st.dataframe([{"attribute": text.cell(name), "value": text.cell(value)} for name, value in attributes], hide_index=True)
+    else:
+        st.markdown("The data has no attributes of this entity.")
 
 
 def _triple_row(neighbour: Neighbour) -> dict[str, object]:
@@ -222,22 +237,13 @@ def _match_row(match: Match, candidate: Entity) -> dict[str, object]:
 
 def _pair(opened: OpenRun, run: str, entity: Entity, match: Entity, pool: Pool) -> None:
     source, target = (entity, match) if entity.side == "source" else (match, entity)
-    components.pair_header(opened.view, opened.view.pair(source.index, target.index, pool), run)
+    components.pair_header(opened.view, opened.view.pair(source.index, target.index, pool), run, entity.side)
     faced = facing(opened.adjacency, source.index, target.index, CAP)
     st.subheader("Neighbourhoods facing each other", anchor=False)
     st.markdown(_sentence(faced))
     if faced.total_source or faced.total_target:
         _figure(faced, run)
         _facing_table(opened, faced)
-    with st.expander(f"Open the match: {text.plain(match.title, 60)}"):
-        components.entity_link(run, match)
-        _attributes_of_match(opened, match)
-
-
-def _attributes_of_match(opened: OpenRun, match: Entity) -> None:
-    attributes = opened.view.attributes(match.side, match.index)
-    if attributes:
-        st.dataframe([{"attribute": text.cell(name), "value": text.cell(value)} for name, value in attributes], hide_index=True)
 
 
 def _sentence(faced: Facing) -> str:

@@ -59,7 +59,7 @@ def _card(card: cache.RunCard) -> None:
             _figures(card, card.metrics)
         else:
             st.markdown("No test links, so nothing to measure; its matches can be looked at all the same.")
-        st.caption(_sizes(card))
+        st.caption(f"{_sizes(card)} · {text.plain(card.run.rpartition('/')[2], 60)}")
         st.page_link(state.ENTITY_PAGE, label="Open", icon=":material/arrow_forward:", query_params=state.Address(run=card.run).parameters())
 
 
@@ -114,8 +114,8 @@ def _data_sets(runs: cache.RunList) -> None:
             st.markdown(f"**{text.plain(data.name)}**{note}")
             if data.entities:
                 st.caption(f"{data.entities[0]:,} and {data.entities[1]:,} entities · {data.links or 0:,} known links")
-            st.code(f"python -m engine train {data.path} --variant basic", language="bash")
-    st.caption(
+            st.code(f"python -m engine train {data.path} --variant basic", language="bash", wrap_lines=True)
+    st.markdown(
         "Your own graphs: `python -m engine inspect FOLDER` says what is read from them and what looks wrong; docs/data_formats.md lists the formats."
     )
 

@@ -53,7 +53,7 @@ def test_a_deep_link_shows_the_entity_its_matches_and_the_pair(run: str, view: R
     metrics = {metric.label.replace("\u2068", "").replace("\u2069", ""): metric.value for metric in app.metric}
     assert metrics["CSLS"] == f"{expected[0].csls:.3f}"
     assert metrics["Cosine"] == f"{expected[0].cosine:.3f}"
-    assert metrics["Rank from GeoOne"] == str(expected[0].rank)
+    assert metrics["Rank from GeoOne"] == f"{expected[0].rank} of 84"
     assert "of 84 entities of GeoTwo" in words(app), "the pool is named"
 
 
@@ -63,7 +63,7 @@ def test_a_link_to_a_pair_shows_that_pair(run: str, view: RunView, open_page: Op
     assert_no_crash(app)
     metrics = [metric.value for metric in app.metric]
     assert metrics[0] == f"{other.csls:.3f}"
-    assert metrics[2] == "3"
+    assert metrics[2] == "3 of 84"
     assert "wrong: another link is known" in words(app)
 
 
