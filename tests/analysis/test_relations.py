@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.analysis.relation_importance import relation_importance_table, row_softmax
-from engine.analysis.relation_twins import relation_twins_table
-from engine.datasets.knowledge_graph import AlignmentTask
+from engine.analysis.relation_twins import relation_twins_table, seed_agreement
+from engine.datasets.knowledge_graph import AlignmentTask, KnowledgeGraph
 from engine.encoders.dual_amn import DualAMN
 from tests.analysis.worlds import random_model, random_task
 from tests.reference import analysis as reference
@@ -132,3 +132,13 @@ def test_a_copied_graph_finds_its_own_relations_and_turned_ones_turned() -> None
     assert best["turned"].tolist() == [False, False, True] * 2
     assert best["cosine"].tolist() == pytest.approx([1.0] * 6, abs=1e-6)
     assert best["agreement"].tolist() == [1.0] * 6
+
+
+def test_a_triple_with_several_counterparts_agrees_once() -> None:
+    """Two links at the head lead to two triples of the twin: still one triple that agrees, of two that could."""
+    names = ("0", "1", "2")
+    own = KnowledgeGraph("a", names, names, ("r",), np.array([[0, 0, 1], [1, 0, 0]]))
+    across = KnowledgeGraph("b", names, names, ("s",), np.array([[0, 0, 2], [1, 0, 2]]))
+    support, agreeing = seed_agreement(own, across, np.array([[0, 0], [0, 1], [1, 2], [1, 2]]))
+    assert support.to_dict("list") == {"relation": [0], "seed_triples": [2]}
+    assert agreeing.to_dict("list") == {"relation": [0, 0], "twin": [0, 0], "turned": [False, True], "agreeing": [1, 1]}
