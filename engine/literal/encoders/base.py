@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from engine.datasets.files import shorten
 from engine.datasets.knowledge_graph import Finding
@@ -17,6 +18,7 @@ from engine.errors import ConfigError
 from engine.search import NameSimilarity, StructuralSimilarity, normalise_rows
 
 Encoder = TypeVar("Encoder", bound=type)
+DenseEncode = Callable[[list[str]], npt.NDArray[np.float32]]
 EXTRAS_FILE = "requirements-extras.txt"
 
 
@@ -105,16 +107,22 @@ def optional_module(module: str, package: str, encoder: str) -> Any:
         ) from None
 
 
-def encode_distinct(source: Sequence[str], target: Sequence[str], encode: Callable[[list[str]], npt.NDArray[np.float32]]) -> StructuralSimilarity:
-    """Dense names: each distinct one is encoded once; rows are brought to unit length, those of entities without a name are zero.
+def encode_distinct(source: Sequence[str], target: Sequence[str], encode: DenseEncode) -> StructuralSimilarity:
+    """Names of both graphs by one dense encoder; see :func:`dense_rows`."""
+    rows = dense_rows([*source, *target], encode)
+    return StructuralSimilarity(rows[: len(source)], rows[len(source) :])
+
+
+def dense_rows(names: Sequence[str], encode: DenseEncode, width: int = 1) -> Tensor:
+    """(E, D) rows of unit length, zero for entities without a name. Each distinct name is encoded once.
 
     Args:
-        source, target: names, "" where there is none.
-        encode: u distinct names, none of them empty -> (u, D) vectors.
+        names: E names, "" where there is none.
+        encode: u distinct names, none of them empty -> (u, D) vectors; not called where there is no name at all.
+        width: D of the zero rows in that case.
     """
-    distinct = sorted({*source, *target} - {""})
-    vectors = torch.from_numpy(np.ascontiguousarray(encode(distinct), dtype=np.float32)) if distinct else torch.zeros(0, 1)
+    distinct = sorted({*names} - {""})
+    vectors = torch.from_numpy(np.ascontiguousarray(encode(distinct), dtype=np.float32)) if distinct else torch.zeros(0, width)
     table = torch.cat([normalise_rows(vectors), torch.zeros(1, vectors.shape[1])])  # the last row stands for no name
     position = {name: row for row, name in enumerate(distinct)}
-    rows = (torch.tensor([position.get(name, len(distinct)) for name in names], dtype=torch.int64) for names in (source, target))
-    return StructuralSimilarity(*(table[chosen] for chosen in rows))
+    return table[torch.tensor([position.get(name, len(distinct)) for name in names], dtype=torch.int64)]

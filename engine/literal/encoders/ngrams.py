@@ -25,10 +25,10 @@ class NgramEncoder:
 
     def encode(self, source: Sequence[str], target: Sequence[str]) -> EncodedNames:
         """See :meth:`engine.literal.encoders.base.NameEncoder.encode`."""
-        plain = [[romanised(name) for name in names] for names in (source, target)]
-        if not any(map(any, plain)):
-            empty = (sparse.csr_array((len(names), 1), dtype=np.float32) for names in plain)
-            return EncodedNames(SparseSimilarity(*empty))
-        vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(SHORTEST, LONGEST), lowercase=False, sublinear_tf=True, dtype=np.float32)
-        vectorizer.fit(name for names in plain for name in names if name)
-        return EncodedNames(SparseSimilarity(*(vectorizer.transform(names) for names in plain)))
+        plain = [romanised(name) for name in (*source, *target)]
+        if not any(plain):
+            rows = sparse.csr_array((len(plain), 1), dtype=np.float32)
+        else:
+            vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(SHORTEST, LONGEST), lowercase=False, sublinear_tf=True, dtype=np.float32)
+            rows = vectorizer.fit([name for name in plain if name]).transform(plain)
+        return EncodedNames(SparseSimilarity(rows[: len(source)], rows[len(source) :]))

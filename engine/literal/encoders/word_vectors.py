@@ -21,7 +21,7 @@ import numpy.typing as npt
 from engine.datasets.files import GZIP_MAGIC, reason, shorten
 from engine.datasets.knowledge_graph import Finding
 from engine.errors import DataError
-from engine.literal.encoders.base import EncodedNames, encode_distinct, register_encoder
+from engine.literal.encoders.base import EncodedNames, dense_rows, register_encoder
 from engine.literal.encoders.text import UNSPACED, folded, words
 from engine.search import StructuralSimilarity
 
@@ -63,11 +63,9 @@ class WordVectorEncoder:
                 "the two files must be aligned to one space.",
                 path=self.paths[1],
             )
-        names = [*source, *target]
-        counts = [Counter[str](), Counter[str]()]
-        sides = [encode_distinct(part, part, averager(table, count)) for part, table, count in zip((source, target), tables, counts, strict=True)]
-        similarity = StructuralSimilarity(sides[0].source, sides[1].target)
-        return EncodedNames(similarity, tuple(unknown_words(names, counts[0] + counts[1])))
+        unknown = Counter[str]()
+        sides = (dense_rows(part, averager(table, unknown), table.width) for part, table in zip((source, target), tables, strict=True))
+        return EncodedNames(StructuralSimilarity(*sides), tuple(unknown_words([*source, *target], unknown)))
 
 
 def vector_files(argument: str) -> tuple[Path, ...]:
