@@ -12,10 +12,12 @@ import torch
 
 from engine.analysis import TABLES, TENSORS, Analysis, analyse
 from engine.analysis.schema import OPTIONAL, frame
+from engine.assessment import empty_probabilities
 from engine.config import RunConfig
 from engine.datasets import load_task
 from engine.datasets.knowledge_graph import AlignmentTask
 from engine.evaluation import evaluate_links
+from engine.literal.storage import DENSE_KEYS, PARTS
 from engine.run_store import RunStore
 from engine.run_tables import hubness_tensors, match_table, run_tables
 from engine.search import CslsTopK, csls_topk, normalise_rows
@@ -153,7 +155,8 @@ def documented(heading: str) -> list[str]:
 
 def test_the_document_names_every_column(europe: tuple[AlignmentTask, Trainer, CslsTopK, Analysis]) -> None:
     task, _, found, analysis = europe
-    columns = {name: table.columns.tolist() for name, table in (run_tables(task, found) | dict(analysis.tables)).items()}
+    tables = run_tables(task, found) | {"probabilities": empty_probabilities()} | dict(analysis.tables)
+    columns = {name: table.columns.tolist() for name, table in tables.items()}
     text = (ROOT / "docs" / "run_tables.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^### `(\w+)`$", text, re.M)) == set(columns)
     for name, expected in columns.items():
@@ -166,7 +169,14 @@ def test_the_document_names_every_tensor(europe: tuple[AlignmentTask, Trainer, C
     text = (ROOT / "docs" / "run_tables.md").read_text(encoding="utf-8").split("\n## Tensors\n")[1]
     named: dict[str, set[str]] = {}
     for file, names in re.findall(r"^\| `(\w+)` \| ([^|]+) \|", text, re.M):
-        named.setdefault(file, set()).update(re.findall(r"`(\w+)`", names))
+        named.setdefault(file, set()).update(re.findall(r"`([\w.]+)`", names))
     none = evaluate_links(torch.ones(2, 2), torch.ones(2, 2), task.test_links[:0], bootstrap=0)
     hubness = hubness_tensors(found, none, task.source.num_entities, task.target.num_entities)
-    assert named == {"embeddings": {"source", "target"}, "hubness": set(hubness), "model": set(), TENSORS: set(analysis.tensors)}
+    names = {"features", *DENSE_KEYS, *(f"{side}.{part}" for side in ("source", "target") for part in PARTS)}
+    assert named == {
+        "embeddings": {"source", "target"},
+        "hubness": set(hubness),
+        "model": set(),
+        "names": names,
+        TENSORS: set(analysis.tensors),
+    }

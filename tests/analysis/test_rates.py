@@ -88,6 +88,7 @@ def test_intervals_of_mrr_hold_the_truth_as_often_as_they_say(count: int) -> Non
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 50)), max_size=40))
+@settings(deadline=None)
 def test_intervals_enclose_their_rates(pairs: list[tuple[int, int]]) -> None:
     groups, ranks = (np.array([pair[i] for pair in pairs], dtype=np.int64) for i in (0, 1))
     columns = grouped_rates(groups, ranks, 6)
