@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from engine.decoding.base import DECODERS, NONE, Decoder, Decoding, get_decoder
+from engine.decoding.base import DECODERS, GRAPH_DECODERS, NONE, Decoder, Decoding, get_decoder
 from engine.decoding.calibration import Calibration, Threshold, Uncalibrated, expected_calibration_error, fit_calibration, pair_features
 from engine.decoding.candidates import TOP, Candidates, find_candidates
 from engine.decoding.evaluation import DecodingEvaluation, PairMetrics, evaluate_decoders, evaluate_decoding
+from engine.decoding.graph_evidence import GraphEvidence
 from engine.decoding.nearest import CslsDecoder, MutualDecoder
 from engine.decoding.one_to_one import AssignmentDecoder, StableDecoder
+from engine.decoding.propagation import PropagationDecoder
 from engine.decoding.sinkhorn import SinkhornDecoder, log_plan
 
 __all__ = [
     "DECODERS",
+    "GRAPH_DECODERS",
     "NONE",
     "TOP",
     "AssignmentDecoder",
@@ -21,8 +24,10 @@ __all__ = [
     "Decoder",
     "Decoding",
     "DecodingEvaluation",
+    "GraphEvidence",
     "MutualDecoder",
     "PairMetrics",
+    "PropagationDecoder",
     "SinkhornDecoder",
     "StableDecoder",
     "Threshold",

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from engine.datasets.knowledge_graph import IntArray, Side
 from engine.decoding.candidates import BoolArray, Candidates, FloatArray, Lists
+from engine.decoding.graph_evidence import GraphEvidence
 from engine.decoding.kernels import best_two, list_ranks
 from engine.errors import ConfigError
 
@@ -108,7 +109,10 @@ class Decoder(Protocol):
 
 
 DecoderClass = TypeVar("DecoderClass", bound=type)
-DECODERS: dict[str, Callable[..., Decoder]] = {}
+DECODERS: dict[str, Callable[[], Decoder]] = {}
+"""Decoders for which scores are enough."""
+GRAPH_DECODERS: dict[str, Callable[[GraphEvidence], Decoder]] = {}
+"""Decoders that also look at the graphs' triples."""
 
 
 def register_decoder(cls: DecoderClass) -> DecoderClass:
@@ -117,17 +121,31 @@ def register_decoder(cls: DecoderClass) -> DecoderClass:
     return cls
 
 
-def get_decoder(decoder: str | Decoder) -> Decoder:
+def register_graph_decoder(cls: DecoderClass) -> DecoderClass:
+    """Class decorator: makes a decoder that is built from the graphs' evidence available under its name."""
+    GRAPH_DECODERS[cls.name] = cls  # type: ignore[attr-defined]
+    return cls
+
+
+def get_decoder(decoder: str | Decoder, evidence: GraphEvidence | None = None) -> Decoder:
     """A decoder by its registered name, with its default settings; an instance is passed through.
 
+    Args:
+        decoder: name or instance.
+        evidence: the graphs, for decoders that look at them; its pools must be those that are to be decoded.
+
     Raises:
-        ConfigError: no decoder has this name.
+        ConfigError: no decoder has this name, or it needs graphs and there are none.
     """
     if not isinstance(decoder, str):
         return decoder
-    if decoder not in DECODERS:
-        raise ConfigError(f"unknown decoder '{decoder}'; known are {', '.join(sorted(DECODERS))}.")
-    return DECODERS[decoder]()
+    if decoder in DECODERS:
+        return DECODERS[decoder]()
+    if decoder not in GRAPH_DECODERS:
+        raise ConfigError(f"unknown decoder '{decoder}'; known are {', '.join(sorted([*DECODERS, *GRAPH_DECODERS]))}.")
+    if evidence is None:
+        raise ConfigError(f"decoder '{decoder}' looks at the graphs' triples, which were not given; choose one of {', '.join(sorted(DECODERS))}.")
+    return GRAPH_DECODERS[decoder](evidence)
 
 
 def best_pairs(lists: Lists, scores: ScoreArray) -> tuple[IntArray, IntArray]:

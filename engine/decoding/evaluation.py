@@ -19,6 +19,7 @@ import torch
 from engine.datasets.knowledge_graph import IntArray, Side
 from engine.decoding.base import NONE, Decoder, Decoding, get_decoder
 from engine.decoding.candidates import TOP, BoolArray, Candidates, find_candidates
+from engine.decoding.graph_evidence import GraphEvidence
 from engine.errors import DataError
 from engine.evaluation import DirectionMetrics, Pool, Selectable, checked_links, direction_metrics, pool_entities
 from engine.search import LinkRanks, QueryRanks, SearchIndex, get_index, hubness, true_ranks
@@ -186,6 +187,7 @@ def evaluate_decoders(
     *,
     index: str | SearchIndex = "exact",
     links_name: str = "test",
+    evidence: GraphEvidence | None = None,
 ) -> Mapping[str, DecodingEvaluation]:
     """Evaluate a similarity with several decoders that share one search for candidates.
 
@@ -195,6 +197,7 @@ def evaluate_decoders(
         decoders: registered names or instances.
         k, pool, bootstrap, seed, index, links_name: as in :func:`engine.evaluation.evaluate_links`.
         top: candidates an entity.
+        evidence: the graphs, for decoders that look at them; its pools are replaced by this evaluation's.
 
     Returns:
         Evaluations by the decoder's name, in the order given.
@@ -204,10 +207,10 @@ def evaluate_decoders(
         TrainingError: an embedding is not finite.
         ConfigError: unknown decoder or index.
     """
-    chosen = [get_decoder(decoder) for decoder in decoders]
     links = checked_links(links, *similarity.shape)
     source_pool, target_pool = (pool_entities(links[:, side], size, pool) for side, size in enumerate(similarity.shape))
     pooled = similarity.select(torch.from_numpy(source_pool), torch.from_numpy(target_pool))
+    chosen = [get_decoder(decoder, evidence and evidence.within(source_pool, target_pool)) for decoder in decoders]
     finder = get_index(index)
     terms = hubness(pooled, k, finder)
     candidates = find_candidates(pooled, top=top, index=finder, terms=terms)

@@ -79,3 +79,98 @@ def places_in_list(indptr: IntArray, edges: IntArray, scores: ScoreArray, wanted
             if scores[edges[at]] >= bar:
                 rank += 1
         out[place] = rank
+
+
+IncidentArrays = tuple[IntArray, IntArray, IntArray, FloatArray]
+"""indptr, relations, neighbours, rarity."""
+AnchorArrays = tuple[IntArray, IntArray, FloatArray]
+"""indptr by source, targets, weights."""
+
+
+@compiled
+def chain_matches(
+    entity: int, graph: IncidentArrays, anchors: AnchorArrays, head: IntArray, following: IntArray, relations: IntArray, weights: FloatArray
+) -> None:
+    """Chain, for each target entity that a neighbour of ``entity`` matches, by which relation and with what weight (rarity included)."""
+    indptr, kinds, neighbours, rarity = graph
+    starts, targets, strength = anchors
+    count = 0
+    for at in range(indptr[entity], indptr[entity + 1]):
+        for place in range(starts[neighbours[at]], starts[neighbours[at] + 1]):
+            target = targets[place]
+            following[count], head[target] = head[target], count
+            relations[count], weights[count] = kinds[at], strength[place] * rarity[at]
+            count += 1
+
+
+@compiled
+def unchain(entity: int, graph: IncidentArrays, anchors: AnchorArrays, head: IntArray) -> None:
+    """Empty the chains again."""
+    indptr, _, neighbours, _ = graph
+    starts, targets, _ = anchors
+    for at in range(indptr[entity], indptr[entity + 1]):
+        for place in range(starts[neighbours[at]], starts[neighbours[at] + 1]):
+            head[targets[place]] = -1
+
+
+@compiled
+def count_relation_pairs(
+    sources: IntArray,
+    targets: IntArray,
+    weights: FloatArray,
+    source: IncidentArrays,
+    target: IncidentArrays,
+    anchors: AnchorArrays,
+    matched_source: FloatArray,
+    matched_target: FloatArray,
+    room: int,
+    together: npt.NDArray[np.float32],
+    of_source: FloatArray,
+    of_target: FloatArray,
+) -> None:
+    """Over weighted pairs: how often two relations lead to matching neighbours, and how often each leads to one that is matched at all."""
+    head = np.full(len(matched_target), -1, dtype=np.int64)
+    following, relations, strength = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64), np.empty(room)
+    for pair in range(len(sources)):
+        i, j, weight = sources[pair], targets[pair], weights[pair]
+        chain_matches(i, source, anchors, head, following, relations, strength)
+        for at in range(source[0][i], source[0][i + 1]):
+            of_source[source[1][at]] += weight * matched_source[source[2][at]]
+        for at in range(target[0][j], target[0][j + 1]):
+            of_target[target[1][at]] += weight * matched_target[target[2][at]]
+            link = head[target[2][at]]
+            while link >= 0:
+                together[relations[link], target[1][at]] += weight * strength[link]
+                link = following[link]
+        unchain(i, source, anchors, head)
+
+
+@compiled
+def agreement_of_pairs(
+    indptr: IntArray,
+    targets: IntArray,
+    source_pool: IntArray,
+    target_pool: IntArray,
+    source: IncidentArrays,
+    target: IncidentArrays,
+    anchors: AnchorArrays,
+    affinity: npt.NDArray[np.float32],
+    room: int,
+    num_targets: int,
+    out: FloatArray,
+) -> None:
+    """For each candidate pair: over the target's incident triples, the best matching one of the source's, summed."""
+    head = np.full(num_targets, -1, dtype=np.int64)
+    following, relations, strength = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64), np.empty(room)
+    for row in range(len(indptr) - 1):
+        chain_matches(source_pool[row], source, anchors, head, following, relations, strength)
+        for edge in range(indptr[row], indptr[row + 1]):
+            j, total = target_pool[targets[edge]], 0.0
+            for at in range(target[0][j], target[0][j + 1]):
+                link, best = head[target[2][at]], 0.0
+                while link >= 0:
+                    best = max(best, strength[link] * affinity[relations[link], target[1][at]])
+                    link = following[link]
+                total += best * target[3][at]
+            out[edge] = total
+        unchain(source_pool[row], source, anchors, head)
