@@ -11,7 +11,7 @@ import pandas as pd
 import torch
 
 from engine.datasets.knowledge_graph import AlignmentTask, IntArray, Side
-from engine.decoding import DECODERS, Decoding, evaluate_decoders, find_candidates, get_decoder
+from engine.decoding import DECODERS, GRAPH_DECODERS, Decoding, GraphEvidence, evaluate_decoders, find_candidates, get_decoder
 from engine.decoding.calibration import Calibration, Uncalibrated, expected_calibration_error, fit_calibration, pair_features
 from engine.evaluation import Selectable
 
@@ -43,7 +43,8 @@ def decoder_metrics(similarity: Selectable, task: AlignmentTask, csls_k: int, in
     """Figures of every registered decoder in the pool of the test entities; empty without test links."""
     if not len(task.test_links):
         return {}
-    found = evaluate_decoders(similarity, task.test_links, sorted(DECODERS), csls_k, index=index)
+    evidence = GraphEvidence.of(task.source, task.target, task.train_links)
+    found = evaluate_decoders(similarity, task.test_links, sorted([*DECODERS, *GRAPH_DECODERS]), csls_k, index=index, evidence=evidence)
     return {name: evaluation.to_dict() for name, evaluation in found.items()}
 
 

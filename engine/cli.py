@@ -23,13 +23,14 @@ from engine.bootstrapping import Round
 from engine.config import SECTIONS, VARIANTS, RunConfig, alternatives, choices, describe
 from engine.datasets import inspect_task, inspection_to_dict, load_task, render_inspection
 from engine.datasets.knowledge_graph import Side
-from engine.decoding import DECODERS, evaluate_decoders
+from engine.decoding import DECODERS, GRAPH_DECODERS, GraphEvidence, evaluate_decoders
 from engine.errors import ConfigError, EngineError
 from engine.evaluation import METRICS, Pool, evaluate_links
 from engine.matching import Match, RunView
 from engine.pipeline import Outcome, Phase, train_run
 from engine.run_similarity import run_similarity
 from engine.run_store import Run, RunStore, RunSummary
+from engine.run_tables import graph_of
 from engine.training import Progress, remaining_text
 
 DEFAULT_MODELS = "models"
@@ -123,7 +124,12 @@ def add_evaluate(commands: Commands) -> None:
     )
     add_run(parser)
     parser.add_argument("--pool", choices=typing.get_args(Pool), default="test", help="candidates: entities of the test links (default), or all")
-    parser.add_argument("--decoder", choices=sorted(DECODERS), default="csls", help="from scores to an alignment (default csls, the paper's nearest)")
+    parser.add_argument(
+        "--decoder",
+        choices=sorted([*DECODERS, *GRAPH_DECODERS]),
+        default="csls",
+        help="from scores to an alignment (default csls, the paper's nearest)",
+    )
     parser.add_argument("--index", choices=("exact", "faiss"), default="exact", help="how the hubness terms' neighbours are found")
     add_models(parser)
     add_json(parser)
@@ -246,12 +252,21 @@ def evaluate(parsed: argparse.Namespace) -> int:
     if parsed.decoder == "csls":
         metrics = evaluate_links(similarity, test, k=k, pool=parsed.pool, index=parsed.index).to_dict()
     else:
-        metrics = evaluate_decoders(similarity, test, [parsed.decoder], k, parsed.pool, index=parsed.index)[parsed.decoder].to_dict()
+        evidence = graph_evidence(run) if parsed.decoder in GRAPH_DECODERS else None
+        found = evaluate_decoders(similarity, test, [parsed.decoder], k, parsed.pool, index=parsed.index, evidence=evidence)
+        metrics = found[parsed.decoder].to_dict()
     if parsed.json:
         print_json({**run_summary(run), "metrics": metrics})
     else:
         print_metrics(metrics)
     return 0
+
+
+def graph_evidence(run: Run) -> GraphEvidence:
+    """A run's graphs and seed links, for decoders that look at them."""
+    tables = {name: run.table(name) for name in ("entities", "relations", "triples", "links")}
+    seeds = tables["links"].loc[tables["links"]["role"] == "train", ["source", "target"]].to_numpy(dtype="int64")
+    return GraphEvidence.of(graph_of(tables, "source"), graph_of(tables, "target"), seeds)
 
 
 def print_metrics(metrics: dict[str, Any] | None) -> None:

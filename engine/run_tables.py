@@ -112,6 +112,18 @@ def run_tables(task: AlignmentTask, found: CslsTopK, selections: Sequence[Select
     }
 
 
+def graph_of(tables: Mapping[str, pd.DataFrame], side: Side) -> KnowledgeGraph:
+    """One graph again, from a run's tables ``entities``, ``relations`` and ``triples``; without its attributes."""
+    entities, relations, triples = (table[table["graph"] == side] for table in (tables["entities"], tables["relations"], tables["triples"]))
+    return KnowledgeGraph(
+        name=side,
+        entities=tuple(entities["uri"]),
+        labels=tuple(entities["label"]),
+        relations=tuple(relations["name"]),
+        triples=triples[["head", "relation", "tail"]].to_numpy(dtype=np.int64),
+    )
+
+
 def hubness_tensors(found: CslsTopK, evaluation: Evaluation, num_source: int, num_target: int) -> dict[str, Tensor]:
     """Hubness terms within the pool of all entities and within the test pool."""
     tensors = {"source_all": found.hubness.source.cpu(), "target_all": found.hubness.target.cpu()}
