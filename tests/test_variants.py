@@ -1,0 +1,194 @@
+"""Semi and literal runs from the command line: what they reuse, what they store, what their users get told."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.cli import main
+from engine.decoding import DECODERS, GRAPH_DECODERS
+from engine.matching import RunView
+from engine.run_similarity import run_similarity
+from engine.run_store import Run, RunStore
+from engine.search import StructureAndNames
+from tests.test_cli import EUROPE, last_json, one_line
+
+WORDS = ["--epochs", "12", "--set", "encoder.dim=16", "--set", "semi.rounds=2", "--set", "semi.round_epochs=6"]
+
+
+def train(models: Path, variant: str, *words: str, data: Path = EUROPE) -> int:
+    return main(["train", str(data), "--models", str(models), "--variant", variant, *WORDS, *words])
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
+    models = tmp_path_factory.mktemp("variants")
+    for variant in ("basic", "literal"):
+        assert train(models, variant) == 0
+    store = RunStore(models)
+    return {summary.variant: store.find(summary.id) for summary in store.list()}
+
+
+def models_of(run: Run) -> Path:
+    return run.path.parent.parent
+
+
+def hits(run: Run) -> float:
+    value: float = run.metrics["target_to_source"]["hits@1"]
+    return value
+
+
+def test_literal_trains_its_semi_run_and_each_variant_is_better(trained: dict[str, Run]) -> None:
+    assert set(trained) == {"basic", "semi", "literal"}
+    assert hits(trained["basic"]) < hits(trained["semi"]) < hits(trained["literal"])
+    assert trained["literal"].manifest["training"]["structure_run"] == trained["semi"].id
+    for side in ("source", "target"):
+        assert np.array_equal(trained["literal"].tensor("embeddings", side), trained["semi"].tensor("embeddings", side))
+
+
+def test_literal_reuses_a_finished_semi_run(trained: dict[str, Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(models_of(trained["semi"]), tmp_path / "models")
+    capsys.readouterr()
+    assert train(tmp_path / "models", "literal", "--set", "literal.weight=0.5") == 0
+    assert "epoch" not in capsys.readouterr().err
+    assert len([one for one in RunStore(tmp_path / "models").list() if one.variant == "literal"]) == 2
+
+
+def test_settings_that_a_variant_does_not_look_at_make_no_other_run(trained: dict[str, Run], capsys: pytest.CaptureFixture[str]) -> None:
+    models = models_of(trained["basic"])
+    assert (
+        main(["train", str(EUROPE), "--models", str(models), "--epochs", "12", "--set", "encoder.dim=16", "--set", "literal.weight=3", "--json"]) == 0
+    )
+    assert last_json(capsys.readouterr().out)["run"] == trained["basic"].id
+
+
+def test_rounds_are_kept_with_the_run_and_shown(trained: dict[str, Run], capsys: pytest.CaptureFixture[str]) -> None:
+    run = trained["semi"]
+    selections = run.table("selections")
+    assert set(selections["round"]) == {1, 2}
+    rounds = [line for line in run.trace() if "round" in line]
+    assert [line["round"] for line in rounds] == [1, 2]
+    for line in rounds:
+        assert line["selected"] == (selections["round"] == line["round"]).sum()
+        assert 0 < line["right"] <= line["known"] <= line["selected"]
+    first = selections[selections["round"] == 1].iloc[0]
+    view = RunView(run)
+    assert view.pair(int(first["source"]), int(first["target"])).added == 1
+    uri = view.entity("source", int(first["source"])).uri
+    assert main(["match", run.id, uri, "--models", str(models_of(run)), "--json"]) == 0
+    assert 1 in [one.get("added") for one in last_json(capsys.readouterr().out)["matches"]]
+
+
+@pytest.mark.parametrize("variant", ["basic", "semi", "literal"])
+def test_every_decoders_figures_are_kept_and_can_be_had_again(trained: dict[str, Run], variant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run = trained[variant]
+    stored = run.json("decoders")
+    assert set(stored) == {*DECODERS, *GRAPH_DECODERS}
+    assert stored["csls"]["target_to_source"]["hits@1"] == pytest.approx(hits(run))
+    capsys.readouterr()
+    for name in stored:
+        assert main(["evaluate", run.id, "--models", str(models_of(run)), "--decoder", name, "--json"]) == 0
+        found = last_json(capsys.readouterr().out)["metrics"]
+        for direction in ("source_to_target", "target_to_source"):
+            for metric in ("hits@1", "hits@10", "mrr", "mean_rank"):
+                assert found[direction][metric] == pytest.approx(stored[name][direction][metric], abs=1e-6), (name, direction, metric)
+            if name == "mutual":
+                assert found[direction]["precision"] > found[direction]["recall"]
+
+
+def test_probabilities_keep_their_word_on_the_test_links(trained: dict[str, Run]) -> None:
+    for variant in ("semi", "literal"):
+        calibration = trained[variant].json("calibration")
+        assert calibration["fit"]["calibrated"]
+        assert calibration["test"]["calibration_error"] < 0.2  # 117 validation links, hardly trained
+        table = trained[variant].table("probabilities")
+        assert table["probability"].between(0, 1).all()
+    view, row = RunView(trained["semi"]), trained["semi"].table("probabilities").iloc[0]
+    assert view.probability(row["graph"], int(row["entity"]), int(row["match"])) == pytest.approx(row["probability"])
+
+
+def test_one_scorer_for_structure_and_names(trained: dict[str, Run]) -> None:
+    """Stored matches, the view and the similarity agree on literal runs, too."""
+    run = trained["literal"]
+    assert isinstance(run_similarity(run), StructureAndNames)
+    view = RunView(run)
+    matches = run.table("matches").query("graph == 'source' and rank == 1").sample(25, random_state=0)
+    for row in matches.itertuples():
+        best = view.matches("source", int(row.entity), top=1)[0]
+        assert best.csls == pytest.approx(row.csls, abs=1e-5)
+        pair = view.pair(int(row.entity), int(row.match))
+        assert pair.csls == pytest.approx(row.csls, abs=1e-5)
+    named = view.matches("source", view.resolve("Bavaria").index, top=3)
+    assert all(one.names is not None for one in named)
+    assert all(one.names is None for one in RunView(trained["semi"]).matches("source", 0, top=3))
+
+
+@pytest.fixture(scope="module")
+def semi_models(trained: dict[str, Run]) -> Path:
+    return models_of(trained["semi"])
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_names_from_a_file(trained: dict[str, Run], semi_models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names that say it all: the same word on both sides of every link."""
+    links = [line.split("\t") for line in (EUROPE / "ent_links").read_text(encoding="utf-8").splitlines()]
+    rows = [f"{entity}\tpair number {number}" for number, pair in enumerate(links) for entity in pair]
+    names = written(tmp_path / "names.tsv", "\n".join(rows) + "\n")
+    assert train(semi_models, "literal", "--names", str(names), "--json") == 0
+    result = last_json(capsys.readouterr().out)
+    assert result["metrics"]["target_to_source"]["hits@1"] > hits(trained["literal"])
+    manifest = RunStore(semi_models).find(result["run"]).manifest
+    assert any(finding["code"] == "names-nearly-solve" for finding in manifest["literal"]["findings"])
+
+
+BAD_NAMES = {
+    "no such file": (["--names", "missing.tsv"], "missing.tsv"),
+    "unknown ids": (["--names", "unknown.tsv"], "unknown.tsv"),
+    "no such attribute": (["--set", "literal.names=attribute:nothing"], "nothing"),
+    "no such origin": (["--set", "literal.names=guess"], "names can come from"),
+    "no such encoder": (["--set", "literal.encoder=magic"], "magic"),
+    "ragged vectors": (["--set", "literal.encoder=vectors:ragged.vec"], "ragged.vec"),
+    "no vectors": (["--set", "literal.encoder=vectors:nowhere.vec"], "nowhere.vec"),
+}
+
+
+@pytest.mark.parametrize(("words", "expected"), BAD_NAMES.values(), ids=BAD_NAMES)
+def test_mistakes_in_names_cost_no_training(
+    words: list[str], expected: str, semi_models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "unknown.tsv", "nobody\tNobody\n")
+    written(tmp_path / "ragged.vec", "berlin 0.1 0.2\nparis 0.3\n")
+    capsys.readouterr()
+    assert train(semi_models, "literal", *words) == 2
+    err = capsys.readouterr().err
+    assert expected in one_line(err)
+    assert "epoch" not in err
+
+
+def test_no_validation_links_say_what_cannot_be_calibrated(semi_models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--set", "data.use_valid_links=train", "--json", "--epochs", "3"]
+    assert main(["train", str(EUROPE), "--models", str(tmp_path), "--set", "encoder.dim=8", *words]) == 0
+    run = RunStore(tmp_path).find(last_json(capsys.readouterr().out)["run"])
+    fit: dict[str, Any] = run.json("calibration")["fit"]
+    assert not fit["calibrated"]
+    assert "data.valid_ratio" in fit["reason"]
+    assert run.table("probabilities").empty
+    assert train(semi_models, "literal", "--set", "data.use_valid_links=train", "--set", "literal.weight=none", "--set", "semi.rounds=0") == 2
+    assert "validation links" in one_line(capsys.readouterr().err)
+
+
+def test_a_round_that_adds_nothing_is_told_and_training_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert train(tmp_path, "semi", "--set", "semi.threshold=1.0", "--json") == 0
+    captured = capsys.readouterr()
+    assert "no pair is sure enough" in captured.err
+    assert json.loads(captured.out.splitlines()[-1])["status"] == "finished"
