@@ -8,8 +8,8 @@ from typing import Final
 
 import streamlit as st
 
-from engine.datasets.knowledge_graph import Side
-from engine.entities import SIDES, Entity
+from engine.datasets.knowledge_graph import SIDES, Side
+from engine.entities import Entity
 from engine.errors import EntityError
 from engine.matching import Pool
 

@@ -13,7 +13,6 @@ import pandas as pd
 from engine.datasets.knowledge_graph import IntArray, Side
 from engine.errors import EntityError, RunDamagedError
 
-SIDES: tuple[Side, Side] = ("source", "target")
 LONGEST_QUERY = 500
 
 # Letters that Unicode does not take apart into a base letter and a mark, as people type them who lack the key.

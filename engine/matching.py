@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
-from engine.datasets.knowledge_graph import IntArray, Side
-from engine.entities import SIDES, Entity, GraphView, normalise, other, shortened
+from engine.datasets.knowledge_graph import SIDES, IntArray, Side
+from engine.entities import Entity, GraphView, normalise, other, shortened
 from engine.errors import EntityError
 from engine.run_similarity import run_similarity
 from engine.search import StructuralSimilarity, StructureAndNames

@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from engine.datasets.knowledge_graph import IntArray, Side
-from engine.entities import SIDES, Entity, other
+from engine.datasets.knowledge_graph import SIDES, IntArray, Side
+from engine.entities import Entity, other
 from engine.matching import Relation, RunView
 
 Direction = Literal["out", "in"]

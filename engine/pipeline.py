@@ -31,13 +31,13 @@ from engine.assessment import Probabilities, decoder_metrics, match_probabilitie
 from engine.bootstrapping import Round, Selection
 from engine.config import RunConfig
 from engine.datasets import AlignmentTask, load_task
-from engine.datasets.knowledge_graph import KnowledgeGraph
+from engine.datasets.knowledge_graph import SIDES, KnowledgeGraph
 from engine.encoders.dual_amn import DualAMN
 from engine.errors import TrainingError
 from engine.evaluation import Evaluation, evaluate_links
 from engine.literal import EncodedNames, Names, choose_weight, gather_names, get_name_encoder, leak_warning, name_tensors
 from engine.run_store import FORMAT_VERSION, Run, RunStore, RunWriter
-from engine.run_tables import SIDES, hubness_tensors, parameter_tensors, run_tables
+from engine.run_tables import hubness_tensors, parameter_tensors, run_tables
 from engine.search import CslsTopK, StructuralSimilarity, StructureAndNames, csls_topk, normalise_rows
 from engine.training import EXECUTION_OPTIONS, Progress, Trained, Trainer, split_embeddings, task_adjacency
 

@@ -24,11 +24,9 @@ import torch
 from torch import Tensor
 
 from engine.bootstrapping import Selection, no_selection
-from engine.datasets.knowledge_graph import AlignmentTask, KnowledgeGraph, Side
+from engine.datasets.knowledge_graph import SIDES, AlignmentTask, KnowledgeGraph, Side
 from engine.evaluation import Evaluation
 from engine.search import CslsTopK, Matches
-
-SIDES: tuple[Side, Side] = ("source", "target")
 
 
 def both_graphs(task: AlignmentTask, table: Callable[[KnowledgeGraph], pd.DataFrame]) -> pd.DataFrame:

@@ -9,8 +9,8 @@ import streamlit as st
 from app import cache, charts, components, state, text
 from app.cache import OpenRun, RunCard
 from app.state import Address
-from engine.datasets.knowledge_graph import Side
-from engine.entities import SIDES, Entity, other
+from engine.datasets.knowledge_graph import SIDES, Side
+from engine.entities import Entity, other
 from engine.errors import RunNotFoundError
 from engine.matching import Match, Pool
 from engine.neighbourhood import Facing, Neighbour, aligned_elsewhere, facing, neighbourhood

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from engine.analysis.rates import direction_from, grouped_rates, rank_by_entity
-from engine.analysis.schema import SIDES, frame, joined
-from engine.datasets.knowledge_graph import AlignmentTask, Side
+from engine.analysis.schema import frame, joined
+from engine.datasets.knowledge_graph import SIDES, AlignmentTask, Side
 from engine.evaluation import Evaluation
 
 LEAST_DEGREES = (0, 1, 2, 3, 4, 5, 7, 10, 15, 25)

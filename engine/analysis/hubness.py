@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from engine.analysis.schema import K_OCCURRENCES, SIDES, frame, joined
-from engine.datasets.knowledge_graph import AlignmentTask, IntArray
+from engine.analysis.schema import K_OCCURRENCES, frame, joined
+from engine.datasets.knowledge_graph import SIDES, AlignmentTask, IntArray
 
 
 def hubness_tables(task: AlignmentTask, matches: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

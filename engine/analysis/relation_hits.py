@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from engine.analysis.rates import direction_from, grouped_rates, rank_by_entity
-from engine.analysis.schema import SIDES, frame, joined
-from engine.datasets.knowledge_graph import AlignmentTask, IntArray, KnowledgeGraph
+from engine.analysis.schema import frame, joined
+from engine.datasets.knowledge_graph import SIDES, AlignmentTask, IntArray, KnowledgeGraph
 from engine.evaluation import Evaluation
 
 

@@ -9,8 +9,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from engine.analysis.schema import SIDES, frame, joined
-from engine.datasets.knowledge_graph import AlignmentTask, IntArray, KnowledgeGraph, Side
+from engine.analysis.schema import frame, joined
+from engine.datasets.knowledge_graph import SIDES, AlignmentTask, IntArray, KnowledgeGraph, Side
 from engine.encoders.dual_amn import DualAMN
 from engine.encoders.proxy_matching import unit_rows
 from engine.search import get_index

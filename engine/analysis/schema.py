@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from engine.datasets.knowledge_graph import Side
+from engine.datasets.knowledge_graph import SIDES
 
-SIDES: tuple[Side, Side] = ("source", "target")
 RATES = ("hits@1", "hits@10", "mrr")
 K_OCCURRENCES = (1, 10)
 

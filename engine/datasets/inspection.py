@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from engine.datasets.knowledge_graph import AlignmentTask, Finding, IntArray, KnowledgeGraph, Severity, Side
+from engine.datasets.knowledge_graph import SIDES, AlignmentTask, Finding, IntArray, KnowledgeGraph, Severity, Side
 from engine.datasets.labels import identifier_tail, local_name
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
-SIDES: tuple[Side, ...] = ("source", "target")
 NUM_EXAMPLES = 3
 FEW_SEEDS = 100
 LOW_COVERAGE = 0.01  # of the smaller graph's entities

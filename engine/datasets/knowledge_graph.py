@@ -18,6 +18,7 @@ import pandas as pd
 IntArray = npt.NDArray[np.int64]
 Severity = Literal["info", "warning", "error"]
 Side = Literal["source", "target"]
+SIDES: tuple[Side, Side] = ("source", "target")
 
 
 @dataclass(frozen=True)

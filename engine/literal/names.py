@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.datasets.files import read_tabbed, read_text, shorten
-from engine.datasets.knowledge_graph import AlignmentTask, Finding, KnowledgeGraph, Side
+from engine.datasets.knowledge_graph import SIDES, AlignmentTask, Finding, KnowledgeGraph, Side
 from engine.datasets.labels import clean_label, find_name_attributes, label_from_identifier
 from engine.datasets.readers import dbp15k
 from engine.errors import ConfigError, DataError
 
-SIDES: tuple[Side, Side] = ("source", "target")
 EXAMPLES = 3
 OTHER_NAMES = "give names in a file (file:PATH), from an attribute (attribute:NAME) or from the identifiers (uri)"
 
