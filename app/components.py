@@ -95,9 +95,15 @@ def pair_header(view: RunView, pair: PairScore, run: str, asked: Side) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"##### {entity_label(pair.source)} ↔ {entity_label(pair.target)}")
             verdict_badge(pair.verdict)
+            if pair.added is not None:
+                st.badge(f"added in round {pair.added}", color="blue", help="A semi-supervised round trained on this pair: the model's own choice.")
         with st.container(horizontal=True, gap="large"):
             st.metric("CSLS", text.score(pair.csls), help="Decides: twice the cosine, less how near each entity is to everything.")
             st.metric("Cosine", text.score(pair.cosine), help="Of the two embeddings; 1 is the same direction.")
+            if pair.names is not None:
+                st.metric("Names", text.score(pair.names), help="How alike the two names are; in this run CSLS counts structure and names.")
+            if pair.probability is not None:
+                st.metric("Probability", f"{pair.probability:.0%}", help="That this best match is right, calibrated on the validation links.")
             ranks: tuple[tuple[Side, int, int], ...] = (
                 ("source", pair.rank_from_source, pair.pool_sizes[0]),
                 ("target", pair.rank_from_target, pair.pool_sizes[1]),

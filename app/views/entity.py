@@ -22,6 +22,9 @@ FACTS = 200
 SUGGESTIONS = 6
 ROWS_SHOWN = 320  # pixels
 
+OPTIONAL_COLUMNS = ("names", "probability", "added")
+"""Columns that only some runs have something for."""
+
 
 def render() -> None:
     """The page."""
@@ -206,7 +209,7 @@ def _match_table(opened: OpenRun, run: str, entity: Entity, matches: list[Match]
 
     chosen = [row for row, candidate in enumerate(matches) if match is not None and candidate.entity == match.index]
     st.dataframe(
-        [_match_row(candidate, opened.view.entity(across, candidate.entity)) for candidate in matches],
+        _match_rows(opened, across, matches),
         hide_index=True,
         key=key,
         on_select=follow,
@@ -217,8 +220,18 @@ def _match_table(opened: OpenRun, run: str, entity: Entity, matches: list[Match]
             "verdict": st.column_config.TextColumn(help="What the known links say of the pair."),
             "CSLS": st.column_config.NumberColumn(format="%.3f", width="small"),
             "cosine": st.column_config.NumberColumn(format="%.3f", width="small"),
+            "names": st.column_config.NumberColumn(format="%.3f", width="small", help="How alike the names are."),
+            "probability": st.column_config.NumberColumn(format="percent", width="small", help="That a best match is right; calibrated."),
+            "added": st.column_config.TextColumn(help="The semi-supervised round that first trained on the pair."),
         },
     )
+
+
+def _match_rows(opened: OpenRun, across: Side, matches: list[Match]) -> list[dict[str, object]]:
+    """A row a match; what this run knows of none of them has no column."""
+    rows = [_match_row(candidate, opened.view.entity(across, candidate.entity)) for candidate in matches]
+    empty = [name for name in OPTIONAL_COLUMNS if all(row[name] is None for row in rows)]
+    return [{name: value for name, value in row.items() if name not in empty} for row in rows]
 
 
 def _match_row(match: Match, candidate: Entity) -> dict[str, object]:
@@ -228,6 +241,9 @@ def _match_row(match: Match, candidate: Entity) -> dict[str, object]:
         "verdict": components.verdict_cell(match.verdict),
         "CSLS": match.csls,
         "cosine": match.cosine,
+        "names": match.names,
+        "probability": match.probability,
+        "added": None if match.added is None else f"round {match.added}",
         "id": text.cell(candidate.short_id),
     }
 
