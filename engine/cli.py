@@ -9,6 +9,7 @@ import argparse
 import dataclasses
 import json
 import os
+import shlex
 import signal
 import sys
 import typing
@@ -24,7 +25,7 @@ from engine.config import SECTIONS, VARIANTS, RunConfig, alternatives, choices, 
 from engine.datasets import inspect_task, inspection_to_dict, load_task, render_inspection
 from engine.datasets.knowledge_graph import Side
 from engine.decoding import DECODERS, GRAPH_DECODERS, GraphEvidence, evaluate_decoders
-from engine.errors import ConfigError, EngineError
+from engine.errors import ConfigError, EngineError, RunError
 from engine.evaluation import METRICS, Pool, evaluate_links
 from engine.matching import Match, RunView
 from engine.pipeline import Outcome, Phase, train_run
@@ -61,9 +62,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return USER_ERROR
 
 
+class Parser(argparse.ArgumentParser):
+    """Tells a mistake in the arguments like every other one: in one line."""
+
+    def error(self, message: str) -> typing.NoReturn:
+        self.exit(USER_ERROR, f"error: {printable(message)}; {self.prog} --help shows what is expected.\n")
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The parser with all commands."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m engine",
         description="Align two knowledge graphs with Dual-AMN and look into the result.",
         epilog="Start with: python -m engine inspect sample_data/world, then: python -m engine train sample_data/world",
@@ -193,11 +201,11 @@ def train(parsed: argparse.Namespace) -> int:
     config = config.with_values(given({"data.train_ratio": parsed.train_ratio, "training.epochs": parsed.epochs, "literal.names": names}))
     with interruptions() as should_stop:
         outcome = train_run(parsed.data, config, RunStore(parsed.models), fresh=parsed.fresh, on_event=report, should_stop=should_stop)
-    show_outcome(outcome, as_json=parsed.json)
+    show_outcome(outcome, parsed.models, as_json=parsed.json)
     return 0
 
 
-def show_outcome(outcome: Outcome, *, as_json: bool) -> None:
+def show_outcome(outcome: Outcome, models: Path, *, as_json: bool) -> None:
     run = outcome.run
     where = run.id
     if outcome.reused:
@@ -209,7 +217,8 @@ def show_outcome(outcome: Outcome, *, as_json: bool) -> None:
         return
     print(f"run {where}: {run.manifest.get('seconds', 0):.0f} s, peak memory {run.manifest.get('peak_rss_mb') or 0:,.0f} MiB")
     print_metrics(run.metrics or None)
-    print(f"next: python -m engine match {where} ENTITY, or: make app")
+    elsewhere = "" if models == Path(DEFAULT_MODELS) else f" --models {shlex.quote(str(models))}"
+    print(f"next: python -m engine match {where} ENTITY{elsewhere}, or: make app{f' MODELS={shlex.quote(str(models))}' if elsewhere else ''}")
 
 
 def run_summary(run: Run) -> dict[str, Any]:
@@ -223,6 +232,8 @@ def run_summary(run: Run) -> dict[str, Any]:
 
 
 def runs(parsed: argparse.Namespace) -> int:
+    if parsed.models.exists() and not parsed.models.is_dir():
+        raise RunError(f"{parsed.models} is a file; --models expects the folder that runs are kept in.")
     found = RunStore(parsed.models).list()
     if parsed.json:
         print_json([summary_row(summary) for summary in found])
@@ -244,8 +255,15 @@ def summary_row(summary: RunSummary) -> dict[str, Any]:
     return {"run": summary.id, "state": state, "variant": summary.variant, "created": summary.created, "hits@1": hits, "reason": summary.reason}
 
 
-def evaluate(parsed: argparse.Namespace) -> int:
+def opened(parsed: argparse.Namespace) -> Run:
+    """The run that was asked for, its files compared with their checksums."""
     run = RunStore(parsed.models).find(parsed.run)
+    run.verify()
+    return run
+
+
+def evaluate(parsed: argparse.Namespace) -> int:
+    run = opened(parsed)
     links = run.table("links")
     test = links.loc[links["role"] == "test", ["source", "target"]].to_numpy(dtype="int64")
     similarity, k = run_similarity(run), run.manifest["config"]["search"]["csls_k"]
@@ -288,7 +306,7 @@ def print_metrics(metrics: dict[str, Any] | None) -> None:
 def match(parsed: argparse.Namespace) -> int:
     if not 1 <= parsed.top <= 1000:
         raise ConfigError(f"--top must lie between 1 and 1000; got {parsed.top}.")
-    run = RunStore(parsed.models).find(parsed.run)
+    run = opened(parsed)
     view = RunView(run)
     entity = view.resolve(parsed.entity, parsed.side)
     found = view.matches(entity.side, entity.index, parsed.top, parsed.pool)

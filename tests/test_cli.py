@@ -325,6 +325,34 @@ def test_a_damaged_run_and_one_of_a_newer_version_are_told(trained: tuple[Path, 
     assert main(["runs", "--models", str(models)]) == 0
 
 
+@pytest.mark.parametrize("name", ["embeddings.safetensors", "links.parquet", "hubness.safetensors"])
+@pytest.mark.parametrize("command", [["evaluate"], ["match", "Deutschland"]], ids=["evaluate", "match"])
+def test_changed_bytes_are_noticed(
+    trained: tuple[Path, Run], tmp_path: Path, name: str, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(trained[0], tmp_path / "models")
+    run = RunStore(tmp_path / "models").find(trained[1].id)
+    content = bytearray((run.path / name).read_bytes())
+    content[-100] ^= 1
+    (run.path / name).write_bytes(content)
+    assert main([command[0], run.id, *command[1:], "--models", str(tmp_path / "models")]) == 2
+    assert name in one_line(capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("words", [["train"], ["train", "x", "--epochs", "many"], ["train", "x", "--variant", "best"], ["guess"], []])
+def test_mistakes_in_the_arguments_get_one_line_too(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(words)
+    assert left.value.code == 2
+    assert "--help" in one_line(capsys.readouterr().err)
+
+
+def test_runs_of_a_file_are_no_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "models").write_text("not a folder")
+    assert main(["runs", "--models", str(tmp_path / "models")]) == 2
+    assert "is a file" in one_line(capsys.readouterr().err)
+
+
 def test_labels_cannot_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "data"
     shutil.copytree(EUROPE, folder)
