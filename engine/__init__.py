@@ -10,6 +10,11 @@ from pathlib import Path
 # Large pages for large tensors: without them a training step on a CPU spends a fifth of its time on page faults. Read when torch is imported.
 os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
+# Matrix products must not choose their number of threads by the machine's load: sums would be taken in another order, and a resumed run would
+# differ from an unbroken one in the last digits. Read when the library is loaded.
+os.environ.setdefault("MKL_DYNAMIC", "FALSE")
+os.environ.setdefault("OMP_DYNAMIC", "FALSE")
+
 # Compiled kernels are kept beside their source, else in the user's cache folder. Where neither can be written (a read-only container), numba
 # would refuse to start: a folder of this process's own does for it.
 if not any(os.access(place, os.W_OK) for place in (Path(__file__).parent, Path.home())):

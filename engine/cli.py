@@ -380,7 +380,8 @@ def interruptions() -> Iterator[Callable[[], bool]]:
         if asked:
             raise KeyboardInterrupt
         asked = True
-        say("Stopping after this step (once more stops at once) ...")
+        # A signal may arrive in the middle of a print, and buffered streams cannot be entered twice.
+        os.write(2, b"Stopping after this step (once more stops at once) ...\n")
 
     earlier = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

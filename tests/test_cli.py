@@ -251,8 +251,11 @@ class Process:
 LONG = ["--set", "training.checkpoint_seconds=0", "--epochs", "60"]
 
 
-def embeddings(run: Run) -> list[np.ndarray]:
-    return [run.tensor("embeddings", side) for side in ("source", "target")]
+def assert_same_embeddings(found: Run, expected: Run) -> None:
+    """Equal but for what another process's matrix library may round differently; ``tests/test_training.py`` asks for equal bits in one process."""
+    for side in ("source", "target"):
+        np.testing.assert_allclose(found.tensor("embeddings", side), expected.tensor("embeddings", side), rtol=0, atol=2e-3)
+    assert found.metrics["target_to_source"]["mrr"] == pytest.approx(expected.metrics["target_to_source"]["mrr"], abs=2e-3)
 
 
 @pytest.fixture(scope="module")
@@ -277,8 +280,7 @@ def test_killed_twice_and_resumed_equals_unbroken(unbroken: Run, tmp_path: Path)
     assert "epoch   1/60" not in err  # it went on, not anew
     run = RunStore(tmp_path).find(last_json(out)["run"])
     assert run.id == unbroken.id
-    for found, expected in zip(embeddings(run), embeddings(unbroken), strict=True):
-        assert np.array_equal(found, expected)
+    assert_same_embeddings(run, unbroken)
     assert [line["epoch"] for line in run.trace()] == list(range(1, 61))
 
 
@@ -295,8 +297,7 @@ def test_ctrl_c_leaves_a_usable_run_and_the_rest_can_be_trained(unbroken: Run, t
     assert main(["match", stopped.id, "Deutschland", "--models", str(tmp_path)]) == 0
     code, out, err = Process(tmp_path, *LONG).end()
     assert code == 0, err
-    for found, expected in zip(embeddings(RunStore(tmp_path).find(last_json(out)["run"])), embeddings(unbroken), strict=True):
-        assert np.array_equal(found, expected)
+    assert_same_embeddings(RunStore(tmp_path).find(last_json(out)["run"]), unbroken)
     stopped.verify()
 
 
