@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from engine.bootstrapping import Round, Selection, describe_round, no_selection, round_epochs, select_pairs, selection_pool
-from engine.config import RunConfig, TrainingConfig
+from engine.config import RunConfig
 from engine.datasets.knowledge_graph import AlignmentTask
 from engine.encoders.adjacency import Adjacency, build_adjacency
 from engine.encoders.dual_amn import DualAMN
@@ -384,7 +384,6 @@ __all__ = [
     "Progress",
     "Trained",
     "Trainer",
-    "TrainingConfig",
     "choose_device",
     "choose_threads",
     "default_epochs",
