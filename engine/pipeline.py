@@ -35,11 +35,12 @@ from engine.datasets.knowledge_graph import SIDES, KnowledgeGraph
 from engine.encoders.dual_amn import DualAMN
 from engine.errors import TrainingError
 from engine.evaluation import Evaluation, evaluate_links
+from engine.execution import EXECUTION_OPTIONS
 from engine.literal import EncodedNames, Names, choose_weight, gather_names, get_name_encoder, leak_warning, name_tensors
 from engine.run_store import FORMAT_VERSION, Run, RunStore, RunWriter
 from engine.run_tables import hubness_tensors, parameter_tensors, run_tables
 from engine.search import CslsTopK, StructuralSimilarity, StructureAndNames, csls_topk, normalise_rows
-from engine.training import EXECUTION_OPTIONS, Progress, Trained, Trainer, split_embeddings, task_adjacency
+from engine.training import Progress, Trained, Trainer, split_embeddings, task_adjacency
 
 CHECKPOINT = "training"
 UNUSED_SECTIONS = {"basic": ("semi", "literal"), "semi": ("literal",), "literal": ()}
@@ -218,6 +219,7 @@ def trained_structure(trainer: Trainer, trained: Trained) -> Structure:
         "seconds": round(trained.seconds, 3),
         "device": device_name(trainer.device),
         "threads": trainer.threads,
+        "precision": trainer.precision,
     }
     return Structure(trainer.model, source, target, trained.selections, training)
 

@@ -24,7 +24,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"config"}),
     frozenset({"datasets"}),
     frozenset({"encoders", "search"}),
-    frozenset({"losses"}),
+    frozenset({"losses", "execution"}),
     frozenset({"evaluation"}),
     frozenset({"decoding", "literal"}),
     frozenset({"assessment", "bootstrapping"}),
