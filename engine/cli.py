@@ -1,4 +1,4 @@
-"""The command line: ``python -m engine train | runs | evaluate | match | inspect | options``.
+"""The command line: ``python -m engine train | prepare | runs | evaluate | match | inspect | options``.
 
 Results go to standard output, progress to standard error. A user's mistake gives one line on standard error and exit code 2.
 """
@@ -29,6 +29,7 @@ from engine.errors import ConfigError, EngineError, RunError
 from engine.evaluation import METRICS, Pool, evaluate_links
 from engine.matching import Match, RunView
 from engine.pipeline import Outcome, Phase, train_run
+from engine.preparation import missing_steps
 from engine.run_similarity import run_similarity
 from engine.run_store import Run, RunStore, RunSummary
 from engine.run_tables import graph_of
@@ -79,6 +80,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=engine.__version__)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     add_train(commands)
+    add_prepare(commands)
     add_runs(commands)
     add_evaluate(commands)
     add_match(commands)
@@ -117,6 +119,18 @@ def add_train(commands: Commands) -> None:
     add_models(parser)
     add_json(parser)
     parser.set_defaults(command=train)
+
+
+def add_prepare(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "prepare",
+        help="train what the app shows at first",
+        description="Train each variant that the sample data has no run of yet, one after the other; nothing where other data has runs. "
+        "'make app' begins with this.",
+    )
+    parser.add_argument("data", metavar="DATA", type=Path, help="the sample data set's folder")
+    add_models(parser)
+    parser.set_defaults(command=prepare)
 
 
 def add_runs(commands: Commands) -> None:
@@ -202,6 +216,18 @@ def train(parsed: argparse.Namespace) -> int:
     with interruptions() as should_stop:
         outcome = train_run(parsed.data, config, RunStore(parsed.models), fresh=parsed.fresh, on_event=report, should_stop=should_stop)
     show_outcome(outcome, parsed.models, as_json=parsed.json)
+    return 0
+
+
+def prepare(parsed: argparse.Namespace) -> int:
+    store = RunStore(parsed.models)
+    steps = missing_steps(store, parsed.data)
+    if steps:
+        say(f"The app needs runs to show: {len(steps)} to be trained on {parsed.data}, some minutes in all. Ctrl-C stops; the same command goes on.")
+    for number, step in enumerate(steps, start=1):
+        say(f"[{number}/{len(steps)}] {step.variant}: {step.does} ({step.takes} on two cores).")
+        outcome = train_run(parsed.data, RunConfig(variant=step.variant), store, on_event=report)
+        say(f"[{number}/{len(steps)}] {step.variant}: done, {outcome.run.id}.")
     return 0
 
 

@@ -20,9 +20,8 @@ from engine.datasets.knowledge_graph import SIDES, IntArray, Side
 from engine.entities import Entity, GraphView, normalise, other, shortened
 from engine.errors import EntityError
 from engine.run_similarity import run_similarity
-from engine.search import StructuralSimilarity, StructureAndNames
+from engine.search import TIE_TOLERANCE, StructuralSimilarity, StructureAndNames, tie_tolerance
 from engine.search.csls import csls_score
-from engine.search.ranks import TIE_TOLERANCE
 
 FloatArray = npt.NDArray[np.float32]
 Pool = Literal["all", "test"]
@@ -105,12 +104,14 @@ class RowScores:
         candidates: (n,) indices.
         cosine, csls: (n,) float32, a pair's values the same to the last bit from whichever end one asks.
         names: (n,) float32, NaN where either entity has no name; None where the run looks at no names.
+        tolerance: CSLS values closer than this are equal.
     """
 
     candidates: IntArray
     cosine: FloatArray
     csls: FloatArray
     names: FloatArray | None = None
+    tolerance: float = TIE_TOLERANCE
 
     def names_at(self, position: int) -> float | None:
         """Similarity of the names of one candidate and the query, None where there is none."""
@@ -121,8 +122,8 @@ class RowScores:
         return int(np.searchsorted(self.candidates, candidate))
 
     def rank(self, position: int) -> int:
-        """1 + the number of other candidates that score at least as high; as in the evaluation, ``TIE_TOLERANCE`` apart is equal."""
-        return int(np.count_nonzero(self.csls >= self.csls[position] - np.float32(TIE_TOLERANCE)))
+        """1 + the number of other candidates that score at least as high; as in the evaluation, ``tolerance`` apart is equal."""
+        return int(np.count_nonzero(self.csls >= self.csls[position] - np.float32(self.tolerance)))
 
 
 class RunView:
@@ -284,7 +285,8 @@ class RunView:
             return RowScores(candidates, similarity.float().numpy(), scores)
         cosines, names = self._similarity.parts(left, right)
         named = self._similarity.named[0][left] & self._similarity.named[1][right]
-        return RowScores(candidates, cosines.float().numpy(), scores, names.masked_fill(~named, torch.nan).float().numpy())
+        shown = names.masked_fill(~named, torch.nan).float().numpy()
+        return RowScores(candidates, cosines.float().numpy(), scores, shown, tie_tolerance(self._similarity))
 
     def matches(self, side: Side, index: int, top: int = 10, pool: Pool = "all") -> list[Match]:
         """The ``top`` candidates with the highest CSLS in the pool, best first; of equals the one with the lower index first.

@@ -30,8 +30,8 @@ def render() -> None:
 def _first_steps() -> None:
     components.empty_state(
         "No run yet",
-        "A run is one training on one data set; everything here looks at runs. To get the first one, close the app and either let make train on the "
-        "sample data, which takes about two minutes, or train yourself:",
+        "A run is one training on one data set; everything here looks at runs. To get the first ones, close the app and either let make train all "
+        "three variants on the sample data, which takes a few minutes, or train yourself:",
         ["make app", "python -m engine train sample_data/world --variant basic"],
     )
 
