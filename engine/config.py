@@ -118,12 +118,12 @@ class SemiConfig(Section):
     rounds: int = option(4, "rounds of selecting pairs and training on", low=0, high=100)
     round_epochs: int | None = option(None, "epochs of a round; default: 5, more where all pairs fit a few batches", low=1, high=100000)
     selection: Literal["propagation", "sinkhorn", "mutual"] = option(
-        "sinkhorn",
-        "sinkhorn: confident pairs of a transport plan, afresh each round; propagation: of one that looks at the neighbours' matches, too; "
-        "mutual: mutual nearest neighbours, kept (paper)",
+        "propagation",
+        "propagation: confident pairs of a transport plan of similarity and neighbours' matches, afresh each round; "
+        "sinkhorn: of similarity alone; mutual: mutual nearest neighbours, kept (paper)",
     )
-    threshold: float = option(0.5, "sinkhorn, propagation: least weight of a pair in the plan", low=0.0, high=1.0)
-    temperature: float = option(0.02, "sinkhorn, propagation: what similarities are divided by", low=1e-4, high=10.0)
+    threshold: float = option(0.5, "propagation, sinkhorn: least weight of a pair in the plan", low=0.0, high=1.0)
+    temperature: float = option(0.02, "propagation, sinkhorn: what similarities are divided by", low=1e-4, high=10.0)
     pool: Literal["auto", "test", "all"] = option(
         "auto", "entities that pairs are selected from: those of the test links (paper), or all; auto: test where there are test links"
     )
