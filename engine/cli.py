@@ -261,11 +261,11 @@ def runs(parsed: argparse.Namespace) -> int:
     if parsed.models.exists() and not parsed.models.is_dir():
         raise RunError(f"{parsed.models} is a file; --models expects the folder that runs are kept in.")
     found = RunStore(parsed.models).list()
+    if not found:
+        where = f"no runs in {parsed.models}/" if parsed.models.exists() else f"there is no folder {parsed.models}, and so there are no runs"
+        (say if parsed.json else print)(printable(f"{where}; train one: python -m engine train sample_data/world"))
     if parsed.json:
         print_json([summary_row(summary) for summary in found])
-        return 0
-    if not found:
-        print(f"no runs in {parsed.models}/; train one: python -m engine train sample_data/world")
         return 0
     for summary in found:
         row = summary_row(summary)

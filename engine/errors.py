@@ -61,3 +61,7 @@ class RunVersionError(RunError):
 
 class TrainingError(EngineError):
     """Training cannot start or go on (no seed links, a value that is not finite, no memory)."""
+
+
+class DivergenceError(TrainingError):
+    """A loss or an embedding is not finite any more. Going on from an earlier step would end the same way."""

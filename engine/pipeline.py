@@ -33,7 +33,7 @@ from engine.config import RunConfig
 from engine.datasets import AlignmentTask, load_task
 from engine.datasets.knowledge_graph import SIDES, KnowledgeGraph
 from engine.encoders.dual_amn import DualAMN
-from engine.errors import TrainingError
+from engine.errors import DivergenceError, TrainingError
 from engine.evaluation import Evaluation, evaluate_links
 from engine.execution import EXECUTION_OPTIONS
 from engine.literal import EncodedNames, Names, choose_weight, gather_names, get_name_encoder, leak_warning, name_tensors
@@ -86,6 +86,11 @@ class Clock:
     def seconds(self) -> float:
         return time.monotonic() - self.started
 
+    def since_reading(self) -> Clock:
+        """For another run on the data that has been read: a clock that has seen nothing but that."""
+        read = self.phases.get("read", 0.0)
+        return Clock(time.monotonic() - read, {"read": read})
+
 
 def train_run(
     path: Path | str,
@@ -117,12 +122,19 @@ def train_run(
     with clock.phase("read"):
         task = load_task(path, config.data, config.seed)
     making = Making(Path(path), task, config, store, clock, on_event)
-    run_id = making.free_id() if fresh else making.run_id
-    if not fresh and store.path_of(task.name, run_id).exists():
-        return Outcome(store.find(f"{task.name}/{run_id}"), reused=True)
-    if config.variant == "literal":
-        return literal_run(making, run_id, should_stop)
-    return structural_run(making, run_id, should_stop)
+    return train_anew(making, making.free_id(), should_stop) if fresh else find_or_train(making, should_stop)
+
+
+def find_or_train(making: Making, should_stop: Callable[[], bool]) -> Outcome:
+    """The finished run, or one that is trained now."""
+    if making.store.path_of(making.task.name, making.run_id).exists():
+        return Outcome(making.store.find(f"{making.task.name}/{making.run_id}"), reused=True)
+    return train_anew(making, making.run_id, should_stop)
+
+
+def train_anew(making: Making, run_id: str, should_stop: Callable[[], bool]) -> Outcome:
+    train = literal_run if making.config.variant == "literal" else structural_run
+    return train(making, run_id, should_stop)
 
 
 @dataclass(frozen=True)
@@ -147,7 +159,7 @@ class Making:
 def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool]) -> Outcome:
     """The basic and the semi variant."""
     task, store, clock = making.task, making.store, making.clock
-    with store.create(task.name, run_id) as writer:
+    with store.create(task.name, run_id) as writer, discarded_where_diverged(writer):
         making.on_event(Phase("index", f"{task.name}: {describe_task(task)}"))
         with clock.phase("index"):
             trainer = Trainer(task, making.config)
@@ -159,7 +171,7 @@ def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool])
             return Outcome(finish_run(writer, making, trained_structure(trainer, trained)), reused=False)
     if not trained.epochs and not trained.trace:
         raise TrainingError("stopped before the first epoch was done; the same command goes on from here.")
-    with store.create(task.name, store.free_id(task.name, f"{run_id}-e{trained.epochs}")) as writer:
+    with store.create(task.name, store.free_id(task.name, f"{run_id}-e{trained.epochs}")) as writer, discarded_where_diverged(writer):
         for line in trained.trace:
             writer.append_trace(line)
         return Outcome(finish_run(writer, making, trained_structure(trainer, trained)), reused=False)
@@ -172,7 +184,7 @@ def literal_run(making: Making, run_id: str, should_stop: Callable[[], bool]) ->
         names = gather_names(task, config.literal.names, making.path)
         encoded = get_name_encoder(config.literal.encoder).encode(names.source, names.target)
     semi = replace(config, variant="semi")
-    below = train_run(making.path, semi, making.store, on_event=making.on_event, should_stop=should_stop)
+    below = find_or_train(replace(making, config=semi, clock=making.clock.since_reading()), should_stop)
     if below.run.manifest["status"] != "finished":
         return below
     with making.store.create(task.name, run_id) as writer:
@@ -181,6 +193,16 @@ def literal_run(making: Making, run_id: str, should_stop: Callable[[], bool]) ->
         for line in below.run.trace():
             writer.append_trace(line)
         return Outcome(finish_run(writer, making, structure, LiteralPart(names, encoded)), reused=False)
+
+
+@contextmanager
+def discarded_where_diverged(writer: RunWriter) -> Iterator[None]:
+    """Remove the run in the making if its training diverged: every step is a function of seed and position, so going on would end the same way."""
+    try:
+        yield
+    except DivergenceError:
+        writer.discard()
+        raise
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from engine.datasets.knowledge_graph import AlignmentTask
 from engine.decoding import GraphEvidence
 from engine.encoders.adjacency import Adjacency, build_adjacency
 from engine.encoders.dual_amn import DualAMN
-from engine.errors import TrainingError
+from engine.errors import DivergenceError, TrainingError
 from engine.evaluation import evaluate_links
 from engine.execution import EXECUTION_OPTIONS, choose_device, choose_precision, choose_threads
 from engine.losses import Loss, build_loss
@@ -175,7 +175,8 @@ class Trainer:
             should_stop: asked after each step; True ends training there, with a checkpoint.
 
         Raises:
-            TrainingError: the loss is not finite, or a checkpoint does not fit this task and config.
+            DivergenceError: the loss or an embedding is not finite.
+            TrainingError: a checkpoint does not fit this task and config.
         """
         self._resume(checkpoints)
         last_save = started = time.monotonic()
@@ -239,7 +240,7 @@ class Trainer:
         value.backward()  # type: ignore[no-untyped-call]
         loss = float(value.detach())
         if not math.isfinite(loss):
-            raise TrainingError(
+            raise DivergenceError(
                 f"the loss became {loss} in epoch {at.epoch + 1}, step {at.step + 1}; "
                 f"a smaller training.learning_rate (now {self.config.training.learning_rate:g}) should help."
             )
