@@ -97,13 +97,13 @@ def _figures(card: cache.RunCard, metrics: Mapping[str, Any]) -> None:
     interval = cache.interval(backward, "hits@1")
     spread = f"95 % interval {text.score(interval[0])}–{text.score(interval[1])}" if interval else None
     hits = text.score(backward["hits@1"])
+    protocol = f"{explain('Hits@1')}\n\n{text.plain(card.protocol, 600)}"
     st.metric(
         "Hits@1, target to source",
         hits,
         delta=spread,
         delta_color="off",
         delta_arrow="off",
-        protocol = f"{explain('Hits@1')}\n\n{text.plain(card.protocol, 600)}"
         help=protocol,
     )
     pool = f"of {card.links.get('test', 0):,} test entities"
