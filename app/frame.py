@@ -48,8 +48,10 @@ def several_runs(page: Page[A], render: Callable[[Sequence[OpenRun], A], None]) 
 def _chosen(page: Page[A]) -> Iterator[tuple[Sequence[RunCard], A]]:
     """Everything around a page's content; the page is over early where there is nothing to show."""
     runs = cache.list_runs(cache.models_folder())
-    _navigation(_carried(runs))
-    _name_tab(page)
+    cards, problem = _asked(page, runs)
+    carried = Address(tuple(card.run for card in cards))
+    _navigation(_carried(runs) if problem else carried)
+    _name_tab(page, cards)
     heading, choosing = st.columns([2, 3], gap="large", vertical_alignment="bottom")
     with heading:
         st.title(page.title, anchor=False)
@@ -57,14 +59,12 @@ def _chosen(page: Page[A]) -> Iterator[tuple[Sequence[RunCard], A]]:
     if not runs.cards:
         _nothing_yet(runs)
     with components.errors_shown():
-        cards, problem = _asked(page, runs)
         with choosing:
             _choose(page, runs, cards, failed=problem is not None)
         if problem is not None:
             raise problem
-        address = replace(page.address.read(), runs=tuple(card.run for card in cards))
+        address = replace(page.address.read(), runs=carried.runs)
         state.show_address(address)
-        _name_tab(page, cards)
         if len(cards) < page.least:
             _more_needed(page, runs, cards)
         yield cards, address
@@ -78,7 +78,7 @@ def _navigation(carried: Address) -> None:
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center", key="navigation"):
         for number, group in enumerate(pages.GROUPS):
             if number:
-                st.markdown(":gray[·]", width="content")
+                st.markdown(":gray[|]", width="content")
             for page in group:
                 pages.link(page, carried, page.title)
 
@@ -118,15 +118,14 @@ def _asked(page: Page[Any], runs: RunList) -> tuple[list[RunCard], EngineError |
                 )
     except EngineError as error:
         return [], error
-    return cards or _default(page, runs), None
+    return cards or _default(page, runs.cards), None
 
 
-def _default(page: Page[Any], runs: RunList) -> list[RunCard]:
-    """The newest run; where several are shown, the newest of each variant of its data."""
-    newest = runs.cards[0]
+def _default(page: Page[Any], cards: Sequence[RunCard]) -> list[RunCard]:
+    """The newest run; where several are shown, the newest of each variant of its data. Nothing where there is none."""
     if page.most == 1:
-        return [newest]
-    return list(cache.a_run_a_variant(runs.of_same_data(newest), [newest]))
+        return list(cards[:1])
+    return list(cache.a_run_a_variant([card for card in cards if card.fingerprint == cards[0].fingerprint], cards[:1]))
 
 
 def _choose(page: Page[Any], runs: RunList, cards: Sequence[RunCard], *, failed: bool) -> None:
@@ -185,7 +184,8 @@ def _choose_several(page: Page[Any], offered: Sequence[RunCard], cards: Sequence
         "Runs, the main one first",
         list(by_id),
         default=[card.run for card in cards],
-        format_func=lambda run: _run_words(by_id[run], with_data=False),
+        format_func=lambda run: text.cell(by_id[run].run_id, 60),
+        wrap=True,
         key=key,
         on_change=lambda: state.set_parameter(state.RUN, st.session_state[key] or None),
         max_selections=page.most,
