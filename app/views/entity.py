@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
@@ -29,7 +29,8 @@ OPTIONAL_COLUMNS = ("names", "probability", "added")
 
 def render(opened: OpenRun, address: EntityAddress) -> None:
     """The page."""
-    _search(opened, address)
+    names = {side: f"{PLAIN_MARKS[side]} {text.cell(opened.view.graphs[side].name, 20)}" for side in SIDES}
+    _search(opened, address, names)
     entity = None if address.entity is None else opened.view.resolve(address.entity, address.side)
     if entity is None:
         _suggestions(opened, address)
@@ -41,8 +42,8 @@ def render(opened: OpenRun, address: EntityAddress) -> None:
 
 
 @st.fragment
-def _search(opened: OpenRun, address: EntityAddress) -> None:
-    """A box whose list of results comes from the server; emptied when another entity is opened."""
+def _search(opened: OpenRun, address: EntityAddress, names: Mapping[Side, str]) -> None:
+    """A box whose list of results comes from the server; emptied when another entity is opened. Reads nothing of the run that can be damaged."""
     box, sides = st.columns([3, 1], vertical_alignment="bottom")
     typed = box.text_input(
         "Search by label, id or URI",
@@ -52,7 +53,6 @@ def _search(opened: OpenRun, address: EntityAddress) -> None:
         icon=":material/search:",
         live="300ms",
     )
-    names = {side: f"{PLAIN_MARKS[side]} {text.cell(opened.view.graphs[side].name, 20)}" for side in SIDES}
     side = sides.segmented_control("In", SIDES, format_func=names.__getitem__, key=state.SEARCH_SIDE, help="None chosen: both graphs.")
     if not typed or not typed.strip():
         return
