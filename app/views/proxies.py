@@ -16,7 +16,7 @@ def render(run: OpenRun, address: ProxiesAddress) -> None:
     if shown.empty:
         components.empty_state("No proxies", "This model was trained without proxy matching, or without this channel.")
         return
-    nearest = shown.loc[shown["similarity"].idxmax()]
+    nearest = shown.sort_values("similarity").iloc[-1]
     entity = run.view.entity(nearest["graph"], int(nearest["entity"]))
     st.markdown(
         f"{text.count(shown['proxy'].nunique(), 'proxy', 'proxies')} in the {address.channel} channel; nearest to one of them is "
