@@ -6,15 +6,24 @@ Its embeddings are drawn, not trained: an entity and its counterpart share a ran
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import torch
 
+from engine.analysis import analyse
+from engine.config import EncoderConfig, RunConfig
+from engine.datasets.knowledge_graph import AlignmentTask
+from engine.encoders.dual_amn import DualAMN
+from engine.evaluation import evaluate_links
 from engine.run_store import RunStore
+from engine.run_tables import graph_of
+from engine.search import StructuralSimilarity
+from engine.training import task_adjacency
 
 CSLS_K = 10
 HOSTILE_LABELS = (
@@ -144,6 +153,31 @@ def sample_run(seed: int = 0, cities: int = 60, manifest: Mapping[str, Any] | No
         attributes,
         manifest,
     )
+
+
+def analysed(run: MemoryRun, seed: int = 0) -> MemoryRun:
+    """The run with all tables and tensors of ``engine.analysis``, of a small encoder as it is before training."""
+    links = run.tables["links"]
+    of_role = {role: links.loc[links["role"] == role, ["source", "target"]].to_numpy(dtype=np.int64) for role in ("train", "valid", "test", "unsure")}
+    task = AlignmentTask(
+        name="towns",
+        format="openea",
+        source=graph_of(run.tables, "source"),
+        target=graph_of(run.tables, "target"),
+        train_links=of_role["train"],
+        valid_links=of_role["valid"],
+        test_links=of_role["test"],
+        unsure_links=of_role["unsure"],
+        split="given",
+        fingerprint="0" * 64,
+    )
+    config = RunConfig(encoder=EncoderConfig(dim=8, proxies=4))
+    model = DualAMN(task_adjacency(task, config), config.encoder, seed=seed).eval()
+    one, two = (torch.from_numpy(run.tensors["embeddings"][side]) for side in ("source", "target"))
+    found = evaluate_links(StructuralSimilarity(one, two), of_role["test"], bootstrap=0)
+    analysis = analyse(task, model, found, run.tables["matches"])
+    proxies = {name: tensor.numpy() for name, tensor in analysis.tensors.items()}
+    return replace(run, tables={**run.tables, **analysis.tables}, tensors={**run.tensors, "proxies": proxies}, reads=[])
 
 
 def default_manifest(tables: Mapping[str, pd.DataFrame], links: int) -> dict[str, Any]:
