@@ -20,6 +20,8 @@ from engine.errors import RunError, RunNotFoundError
 from engine.matching import RunView
 from engine.neighbourhood import Adjacency
 from engine.paper import PaperFigure, paper_figure
+from engine.proxies import ProxyView
+from engine.relations import RelationView
 from engine.run_store import Run, RunStore, RunSummary
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -115,6 +117,14 @@ class OpenRun:
     @cached_property
     def adjacency(self) -> Adjacency:
         return Adjacency(self.view)
+
+    @cached_property
+    def relations(self) -> RelationView:
+        return RelationView(self.view, self.table)
+
+    @cached_property
+    def proxies(self) -> ProxyView:
+        return ProxyView(self.view, self.table, self.tensor)
 
     def has(self, table: str) -> bool:
         """Whether the run stores such a table; runs of older versions lack some."""

@@ -8,6 +8,7 @@ from typing import Final
 TERMS: Final[Mapping[str, str]] = {
     "alignment": "Which entities of the two graphs mean the same thing.",
     "attention": "How much weight a message along a relation gets among all messages that an entity receives.",
+    "band": "Thirds of the ranks by importance, over both graphs and both directions: high, medium, low.",
     "basic": "Learns from the two graphs' structure and the seed links alone.",
     "calibrated probability": "How often best matches that look like this one are right, fitted on the validation links.",
     "channel": "The model starts twice: from an entity's neighbours (entity channel) and from its relations (relation channel); the two are put "

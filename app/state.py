@@ -28,11 +28,13 @@ Rate = Literal["hits@1", "hits@10", "mrr"]
 Known = Literal["seed", "right", "wrong", "probable", "unknown"]
 PairOrder = Literal["probability", "csls", "cosine", "degree", "label"]
 Flip = Literal["gained", "lost"]
+ProxyUse = Literal["nearest", "attention"]
 
 # Parameters of an address that are changed one by one
 RUN: Final = "run"
 MATCH: Final = "match"
 POOL: Final = "pool"
+PROXY: Final = "proxy"
 
 # Which part of a run's metrics is about queries of which graph
 DIRECTION_OF: Final[Mapping[Side, str]] = {"source": "source_to_target", "target": "target_to_source"}
@@ -45,6 +47,10 @@ SEARCH: Final = "search"
 SEARCH_SIDE: Final = "search_side"
 MATCH_TABLE: Final = "match_table"
 FACING_FIGURE: Final = "facing_figure"
+RELATION_SEARCH: Final = "relation_search"
+RELATION_BARS: Final = "relation_bars"
+RELATION_TABLE: Final = "relation_table"
+PROXY_CHOICE: Final = "proxy_choice"
 DOWNLOAD: Final = "download"
 PICTURE_FORMAT: Final = "picture_format"
 
@@ -116,22 +122,30 @@ class PairsAddress(Address):
 
 @dataclass(frozen=True)
 class RelationsAddress(Address):
-    """Which of the importances to rank, and the relation that is looked at."""
+    """Which of the importances to rank, of which relations, and the relation that is looked at, which is of the graph ``side``.
+
+    Attributes:
+        graph: None for both.
+        least: triples that a relation must have to be listed.
+    """
 
     layer: int | None = None
     channel: Channel = "entity"
     direction: Direction = "forward"
     side: Side | None = None
     relation: str | None = None
+    graph: Side | None = None
     band: Band | None = None
+    least: int = 1
     search: str | None = None
 
 
 @dataclass(frozen=True)
 class ProxiesAddress(Address):
-    """A channel, and in it a proxy or a pair of entities."""
+    """A channel, how the use of its proxies is measured, and in it a proxy or a pair of entities."""
 
     channel: Channel = "entity"
+    use: ProxyUse = "nearest"
     proxy: int | None = None
     source: str | None = None
     target: str | None = None

@@ -32,7 +32,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"analysis", "run_store", "run_similarity", "run_tables"}),
     frozenset({"entities", "paper", "pipeline", "preparation"}),
     frozenset({"matching"}),
-    frozenset({"neighbourhood"}),
+    frozenset({"neighbourhood", "proxies", "relations"}),
     frozenset({"cli"}),
     frozenset({"__main__"}),
 )
