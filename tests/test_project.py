@@ -30,7 +30,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"assessment", "bootstrapping"}),
     frozenset({"training"}),
     frozenset({"analysis", "run_store", "run_similarity", "run_tables"}),
-    frozenset({"entities", "paper", "pipeline"}),
+    frozenset({"comparison", "entities", "paper", "pipeline"}),
     frozenset({"matching"}),
     frozenset({"neighbourhood"}),
     frozenset({"cli"}),
