@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy.typing as npt
 import pandas as pd
@@ -24,9 +24,12 @@ from engine.proxies import ProxyView
 from engine.relations import RelationView
 from engine.run_store import Run, RunStore, RunSummary
 
+T = TypeVar("T")
+
 PROJECT = Path(__file__).resolve().parent.parent
 OPEN_RUNS = 6  # their indexes; the embeddings are memory-mapped
 OPEN_TABLES = 48
+KEPT_RESULTS = 64  # what the engine computes of runs: a few arrays over the test entities each
 KEPT_SECONDS = 3600
 LIST_SECONDS = 3.0  # a new run appears after so long
 PARTIAL_WORDS = {True: "being trained right now", False: "interrupted; the same train command goes on from its last checkpoint"}
@@ -251,6 +254,21 @@ def _open(folder: Path, run: str, created: str, _card: RunCard) -> OpenRun:
 def _table(_run: Run, path: Path, created: str, name: str) -> pd.DataFrame:
     """Kept as it is and not pickled, which would cost seconds for a large one."""
     return _run.table(name)
+
+
+def kept(runs: Sequence[OpenRun], question: tuple[str, ...], compute: Callable[[], T]) -> T:
+    """What ``compute`` makes of some runs, computed once for all sessions; ``question`` tells what is asked of them. Not to be changed.
+
+    Raises:
+        EngineError: whatever ``compute`` raises; that is not kept.
+    """
+    found: T = _kept(tuple((run.run.path, run.card.created) for run in runs), question, compute)
+    return found
+
+
+@st.cache_resource(ttl=KEPT_SECONDS, max_entries=KEPT_RESULTS, show_spinner=False)
+def _kept(runs: tuple[tuple[Path, str], ...], question: tuple[str, ...], _compute: Callable[[], Any]) -> Any:
+    return _compute()
 
 
 @st.cache_data(ttl=600, max_entries=1, show_spinner=False)

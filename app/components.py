@@ -131,16 +131,19 @@ def pair_header(view: RunView, pair: PairScore, runs: Sequence[str], asked: Side
             pages.link(pages.ENTITY, address, "Look from the other side", icon=":material/swap_horiz:")
 
 
-def choice(label: str, options: Mapping[T, str], *, name: str, value: T, default: T, help: str | None = None) -> T:
+def choice(label: str, options: Mapping[T, str], *, name: str, value: T, default: T, help: str | None = None, clears: Sequence[str] = ()) -> T:
     """A row of choices of which one is chosen, kept in the address as the parameter ``name``; returns ``value``, which comes from the address.
 
-    The default is left out of the address. Option texts are ours or have passed :func:`app.text.plain`.
+    The default is left out of the address, and so are, after another choice, the parameters ``clears``, which made sense with the former one only.
+    Option texts are ours or have passed :func:`app.text.plain`.
     """
     key = state.widget_key(state.CHOICE, name, value, tuple(options))
 
     def follow() -> None:
         chosen = st.session_state[key]
         state.set_parameter(name, None if chosen == default else str(chosen))
+        for parameter in clears:
+            state.set_parameter(parameter, None)
 
     st.segmented_control(label, list(options), format_func=options.__getitem__, default=value, required=True, key=key, on_change=follow, help=help)
     return value
@@ -179,6 +182,13 @@ def figure(
     )
     _downloads(name, data, picture, key or name)
     return list(event["selection"]["points"]) if on_select != "ignore" and event else []
+
+
+def follow_point(key: str, parameter: str) -> None:
+    """For ``on_select`` of :func:`figure`: the first value that a chosen point carries (``customdata``) becomes a parameter of the address."""
+    points = st.session_state[key]["selection"]["points"]
+    if points:  # and not where the figure was drawn anew, which chooses nothing
+        state.set_parameter(parameter, str(points[0]["customdata"][0]))
 
 
 def _downloads(name: str, data: pd.DataFrame, picture: str, key: str) -> None:

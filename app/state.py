@@ -29,9 +29,13 @@ Known = Literal["seed", "right", "wrong", "probable", "unknown"]
 PairOrder = Literal["probability", "csls", "cosine", "degree", "label"]
 Flip = Literal["gained", "lost"]
 ProxyUse = Literal["nearest", "attention"]
+Shown = Literal["misses", "hits", "all"]
 
 # Parameters of an address that are changed one by one
 RUN: Final = "run"
+BUCKET: Final = "bucket"
+RELATION: Final = "relation"
+SEARCHED: Final = "search"
 MATCH: Final = "match"
 POOL: Final = "pool"
 PROXY: Final = "proxy"
@@ -52,6 +56,9 @@ RELATION_BARS: Final = "relation_bars"
 RELATION_TABLE: Final = "relation_table"
 PROXY_CHOICE: Final = "proxy_choice"
 DOWNLOAD: Final = "download"
+DEGREE_FIGURE: Final = "degree_figure"
+QUERY_LIST: Final = "query_list"
+CLEAR: Final = "clear"
 PICTURE_FORMAT: Final = "picture_format"
 
 MOST_RUNS: Final = 4
@@ -153,22 +160,26 @@ class ProxiesAddress(Address):
 
 @dataclass(frozen=True)
 class DegreeAddress(Address):
-    """What to measure, of which graph's queries, and the bucket that is looked at."""
+    """What to measure, of which graph's queries, and the bucket that is looked at; ``search`` is in the list of its entities."""
 
     side: Side = "target"
     rate: Rate = "hits@1"
     bucket: str | None = None
+    show: Shown = "misses"
+    search: str | None = None
 
 
 @dataclass(frozen=True)
 class CompareAddress(Address):
-    """Which of the other runs to hold the main one against, and which flips to list."""
+    """Which of the other runs to hold the main one against, decoded by what, and which flips to list."""
 
     side: Side = "target"
+    decoder: str = "csls"
     against: str | None = None
     flip: Flip = "gained"
     bucket: str | None = None
     relation: str | None = None
+    search: str | None = None
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ from engine.errors import ConfigError
 
 Variant = Literal["basic", "semi", "literal"]
 VARIANTS: tuple[str, ...] = typing.get_args(Variant)
+UNUSED_SECTIONS: Mapping[str, tuple[str, ...]] = {"basic": ("semi", "literal"), "semi": ("literal",), "literal": ()}
+"""Settings that a variant does not look at: they make no other run."""
 
 
 def option(default: Any, help: str, *, low: float | None = None, high: float | None = None) -> Any:

@@ -8,6 +8,7 @@ from functools import cached_property
 from urllib.parse import unquote
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from engine.datasets.knowledge_graph import IntArray, Side
@@ -115,6 +116,17 @@ class GraphView:
     @cached_property
     def plain_uris(self) -> list[str]:
         return [normalise(unquote(uri)) for uri in self.uris]
+
+    def fits(self, text: str, entities: IntArray) -> npt.NDArray[np.bool_]:
+        """(n,) which of some entities have a label or an identifier that holds the text; all of them where there is no text.
+
+        Args:
+            text: in any case, with or without accents.
+            entities: (n,) indices.
+        """
+        words = normalise(text[:LONGEST_QUERY])
+        found = (words in self.plain_labels[one] or words in self.plain_ids[one] or words in self.plain_uris[one] for one in entities.tolist())
+        return np.fromiter(found, dtype=bool, count=len(entities))
 
     def find(self, text: str, limit: int) -> list[tuple[tuple[int, int, str], int]]:
         """(sort key, index) of the best ``limit`` entities that fit a text, best first.

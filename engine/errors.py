@@ -59,6 +59,10 @@ class RunVersionError(RunError):
     """A run folder was written by a newer version of the engine."""
 
 
+class ComparisonError(EngineError):
+    """Runs have nothing in common that they could be compared by."""
+
+
 class TrainingError(EngineError):
     """Training cannot start or go on (no seed links, a value that is not finite, no memory)."""
 

@@ -27,11 +27,12 @@ from torch import Tensor
 import engine
 from engine.analysis import TENSORS as PROXY_TENSORS
 from engine.analysis import analyse
-from engine.assessment import Probabilities, decoder_metrics, match_probabilities
+from engine.assessment import Probabilities, decoder_evaluations, match_probabilities, query_rank_table
 from engine.bootstrapping import Round, Selection
-from engine.config import RunConfig
+from engine.config import UNUSED_SECTIONS, RunConfig
 from engine.datasets import AlignmentTask, load_task
 from engine.datasets.knowledge_graph import SIDES, KnowledgeGraph
+from engine.decoding import DecodingEvaluation
 from engine.encoders.dual_amn import DualAMN
 from engine.errors import DivergenceError, TrainingError
 from engine.evaluation import Evaluation, evaluate_links
@@ -43,8 +44,6 @@ from engine.search import CslsTopK, StructuralSimilarity, StructureAndNames, csl
 from engine.training import Progress, Trained, Trainer, split_embeddings, task_adjacency
 
 CHECKPOINT = "training"
-UNUSED_SECTIONS = {"basic": ("semi", "literal"), "semi": ("literal",), "literal": ()}
-"""Settings that a variant does not look at: they make no other run."""
 PACKAGES = ("torch", "numpy", "numba", "pandas", "faiss-cpu", "faiss-gpu", "streamlit")
 
 
@@ -272,7 +271,7 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
     making.on_event(Phase("evaluate", f"Evaluating on {len(task.test_links):,} test links"))
     with clock.phase("evaluate"):
         evaluation = evaluate_links(similarity, task.test_links, search.csls_k, index=search.index)
-        decoders = decoder_metrics(similarity, task, search.csls_k, search.index)
+        decoders = decoder_evaluations(similarity, task, search.csls_k, search.index)
         probabilities = match_probabilities(similarity, task, search.csls_k, search.index, config.seed)
     making.on_event(Phase("write", f"Writing {task.name}/{writer.run_id}"))
     with clock.phase("write"):
@@ -311,12 +310,13 @@ def write_structure(writer: RunWriter, task: AlignmentTask, structure: Structure
 
 
 def write_assessment(
-    writer: RunWriter, task: AlignmentTask, evaluation: Evaluation, decoders: Mapping[str, Any], probabilities: Probabilities
+    writer: RunWriter, task: AlignmentTask, evaluation: Evaluation, decoders: Mapping[str, DecodingEvaluation], probabilities: Probabilities
 ) -> None:
-    """Metrics of the paper's protocol, of every decoder, and the calibrated probabilities."""
+    """Metrics of the paper's protocol, of every decoder with its ranks, and the calibrated probabilities."""
     if len(task.test_links):
         writer.write_json("metrics", evaluation.to_dict())
-        writer.write_json("decoders", decoders)
+        writer.write_json("decoders", {name: found.to_dict() for name, found in decoders.items()})
+    writer.write_table("query_ranks", query_rank_table(decoders))
     writer.write_json("calibration", probabilities.to_dict())
     writer.write_table("probabilities", probabilities.table)
 

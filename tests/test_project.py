@@ -30,7 +30,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"assessment", "bootstrapping"}),
     frozenset({"training"}),
     frozenset({"analysis", "run_store", "run_similarity", "run_tables"}),
-    frozenset({"entities", "paper", "pipeline", "preparation"}),
+    frozenset({"comparison", "entities", "paper", "pipeline", "preparation"}),
     frozenset({"matching"}),
     frozenset({"neighbourhood", "proxies", "relations"}),
     frozenset({"cli"}),
