@@ -33,6 +33,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"entities", "paper", "pipeline"}),
     frozenset({"matching"}),
     frozenset({"neighbourhood"}),
+    frozenset({"explanation"}),
     frozenset({"cli"}),
     frozenset({"__main__"}),
 )
