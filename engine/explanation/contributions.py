@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from engine.explanation.blocks import shown_layers
 from engine.explanation.frozen import Received, Snapshot
@@ -140,9 +139,10 @@ def _sent(snapshot: Snapshot, entity: int, keys_of: Callable[[Received], Sequenc
     return Sent(tuple(place), vectors, weights)
 
 
-def left_out(snapshot: Snapshot, entity: int, layer: int, channel: str) -> npt.NDArray[np.float64]:
+def left_out(snapshot: Snapshot, entity: int, layer: int, channel: str) -> Float64Array:
     """(d,) the vector of one layer and channel; zero where the embedding does not have it."""
     encoder = snapshot.encoder
     if channel not in encoder.channels or layer not in shown_layers(encoder):
         return np.zeros(encoder.dim)
-    return snapshot.layers[layer][snapshot.entities.index(entity), encoder.channels.index(channel)]
+    vector: Float64Array = snapshot.layers[layer][snapshot.entities.index(entity), encoder.channels.index(channel)]
+    return vector

@@ -14,7 +14,7 @@ from scipy.stats import rankdata
 
 from engine.datasets.knowledge_graph import Side
 from engine.explanation.intervention import Experiment, Intervention
-from engine.explanation.removal import Item, evidence_items, triples_of
+from engine.explanation.removal import Item, by_pairs, evidence_items, triples_of
 
 LOW_AGREEMENT = 0.5
 """A rank correlation below it is worth a warning."""
@@ -45,85 +45,92 @@ class FlippingSet:
 
 @dataclass(frozen=True)
 class Trial:
-    """What became of the match, over one set of evidence or several random ones.
+    """What became of the match, over one or several sets of evidence.
 
     Attributes:
-        removed_flips: share of the sets whose removal flips the decision (necessity).
-        removed_margin: mean margin over the best rival when the set is removed.
-        kept_keeps: share of the sets that keep the decision when nothing else is left (sufficiency).
-        kept_margin: mean margin when nothing else is left.
+        share: of the sets that did what the trial asks for: removed, they flip the decision (necessity); kept alone, they keep it (sufficiency).
+        margin: mean margin over the best rival then.
     """
 
-    removed_flips: float
-    removed_margin: float
-    kept_keeps: float
-    kept_margin: float
+    share: float
+    margin: float
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Spearman's rank correlation of what neighbours carry and what their removal costs.
+    """Spearman's rank correlations with what removing neighbours one by one really does; None for fewer than four, or where all are equal.
 
     Attributes:
-        correlation: None for fewer than four neighbours, or where all are equal.
-        compared: neighbours that were removed one by one; ``total`` there are.
+        carried: of what neighbours carry with what the score loses.
+        estimated: of the estimated cost with what the margin loses.
+        compared: neighbours that were removed one by one, of ``total``.
     """
 
-    correlation: float | None
+    carried: float | None
+    estimated: float | None
     compared: int
     total: int
 
     @property
     def warning(self) -> str:
-        """A sentence where the decomposition should not be read as what removal would do; else ""."""
-        if self.correlation is None or self.correlation >= LOW_AGREEMENT:
+        """A sentence where what neighbours carry should not be read as what their removal would do; else ""."""
+        if self.carried is None or self.carried >= LOW_AGREEMENT:
             return ""
         return (
-            f"What a neighbour carries and what its removal costs agree little here (rank correlation {self.correlation:.2f} "
-            f"over {self.compared} neighbours): rely on removal for what would be without a neighbour."
+            f"What a neighbour carries and what its removal costs agree little here (rank correlation {self.carried:.2f} over {self.compared} "
+            "neighbours): parts say what adds up to the score, removal says what would be without a neighbour."
         )
 
 
 @dataclass(frozen=True)
 class Faithfulness:
-    """How well the strongest evidence stands for the match.
+    """How well an explanation's evidence stands for the match, beside as many neighbours drawn at random, ``draws`` times.
 
     Attributes:
-        evidence: the items that were tried together, ``share`` of all.
-        total: number of all items.
-        found: with these; random: with as many drawn at random, ``draws`` times.
+        needed: the neighbours whose removal should cost the most; ``necessity`` is what their removal does.
+        enough: the strongest pairs of neighbours, as many; ``sufficiency`` is what they do alone.
+        total: number of all neighbours of both entities.
+        random_necessity, random_sufficiency: the same of the random ones.
     """
 
-    evidence: tuple[Item, ...]
+    needed: tuple[Item, ...]
+    enough: tuple[Item, ...]
     total: int
-    share: float
-    found: Trial
-    random: Trial
+    necessity: Trial
+    sufficiency: Trial
+    random_necessity: Trial
+    random_sufficiency: Trial
     draws: int
     agreement: Agreement
 
     @property
     def sparsity(self) -> float:
         """The share of the evidence that the explanation does without."""
-        return 1 - len(self.evidence) / self.total if self.total else 0.0
+        return 1 - len(self.needed) / self.total if self.total else 0.0
+
+
+def items_of(experiment: Experiment) -> list[Item]:
+    """A pair's evidence, those first whose removal would cost the most of the lead over the best rival."""
+    rival = experiment.before.rival_of_target
+    return evidence_items(experiment.explainer, experiment.source, experiment.target, rival.entity.index if rival else None)
 
 
 def flipping_set(experiment: Experiment, side: Side = "source", limit: int = 10, width: int = 3, items: Sequence[Item] | None = None) -> FlippingSet:
     """Search a smallest set of neighbours whose removal flips the decision of one entity.
 
-    Greedy: of the ``width`` neighbours that carry the most and are still there, the one whose removal leaves the smallest margin goes, until the
-    decision flips or ``limit`` are gone; then every neighbour that is not needed for that comes back. The result need not be the smallest there is.
+    Greedy: of the ``width`` first that are still there, the one whose removal leaves the smallest margin goes, until the decision flips or ``limit``
+    are gone; then every neighbour that is not needed for that comes back. The result need not be the smallest there is.
 
     Args:
         experiment: the pair.
         side: whose decision.
         limit: of the set's size; at most ``limit * (width + 1)`` removals are computed.
         width: alternatives looked at in each step.
-        items: the evidence, the most telling first; default: all neighbours by what they carry.
+        items: the evidence, the most telling first; default: :func:`items_of`.
     """
-    if items is None:
-        items = evidence_items(experiment.explainer, experiment.source, experiment.target)
-    left, gone, evaluations = list(items), [], 0
+    left = items_of(experiment) if items is None else list(items)
+    gone: list[Item] = []
+    evaluations = 0
     best_before = experiment.before.rank(side) == 1
     result = experiment.without(())
     while left and len(gone) < limit and best_before and not result.flips(side):
@@ -152,48 +159,52 @@ def faithfulness(experiment: Experiment, side: Side = "source", share: float = 0
         draws: random sets of as many.
         seed: of the draws.
     """
-    items = evidence_items(experiment.explainer, experiment.source, experiment.target)
-    count = math.ceil(share * len(items))
-    draw = np.random.default_rng(seed)
+    items = items_of(experiment)
+    count, draw = math.ceil(share * len(items)), np.random.default_rng(seed)
+    needed, enough = items[:count], by_pairs(experiment.explainer, experiment.source, experiment.target, items)[:count]
     random = [[items[at] for at in draw.choice(len(items), count, replace=False)] for _ in range(draws)] if items else [[]]
     return Faithfulness(
-        evidence=tuple(items[:count]),
+        needed=tuple(needed),
+        enough=tuple(enough),
         total=len(items),
-        share=share,
-        found=trial(experiment, items, [items[:count]], side),
-        random=trial(experiment, items, random, side),
+        necessity=without(experiment, [needed], side),
+        sufficiency=alone(experiment, items, [enough], side),
+        random_necessity=without(experiment, random, side),
+        random_sufficiency=alone(experiment, items, random, side),
         draws=draws,
         agreement=agreement(experiment, items),
     )
 
 
-def trial(experiment: Experiment, items: Sequence[Item], sets: Sequence[Sequence[Item]], side: Side) -> Trial:
-    """Remove each set, and keep nothing else than it."""
+def without(experiment: Experiment, sets: Sequence[Sequence[Item]], side: Side) -> Trial:
+    """Remove each set."""
+    best = experiment.before.rank(side) == 1
+    after = [experiment.standing(triples_of(chosen)) for chosen in sets]
+    return Trial(float(np.mean([(one.rank(side) == 1) != best for one in after])), float(np.mean([one.margin(side) for one in after])))
+
+
+def alone(experiment: Experiment, items: Sequence[Item], sets: Sequence[Sequence[Item]], side: Side) -> Trial:
+    """Remove everything but each set."""
     everything, best = triples_of(items), experiment.before.rank(side) == 1
-    removed = [experiment.standing(triples_of(chosen)) for chosen in sets]
-    kept = [experiment.standing(everything - triples_of(chosen)) for chosen in sets]
-    return Trial(
-        removed_flips=float(np.mean([(one.rank(side) == 1) != best for one in removed])),
-        removed_margin=float(np.mean([one.margin(side) for one in removed])),
-        kept_keeps=float(np.mean([(one.rank(side) == 1) == best for one in kept])),
-        kept_margin=float(np.mean([one.margin(side) for one in kept])),
-    )
+    after = [experiment.standing(everything - triples_of(chosen)) for chosen in sets]
+    return Trial(float(np.mean([(one.rank(side) == 1) == best for one in after])), float(np.mean([one.margin(side) for one in after])))
 
 
 def agreement(experiment: Experiment, items: Sequence[Item]) -> Agreement:
-    """Compare what neighbours carry with what their removal, one at a time, costs the CSLS score.
-
-    Of more than ``MOST_COMPARED``, evenly spaced ones from the largest to the smallest value are removed.
-    """
-    places = np.unique(np.linspace(0, len(items) - 1, min(len(items), MOST_COMPARED)).round().astype(int)) if items else []
-    chosen = [items[at] for at in places]
-    costs = [experiment.before.csls - experiment.standing(item.triples).csls for item in chosen]
-    return Agreement(rank_correlation([item.value for item in chosen], costs), len(chosen), len(items))
+    """Remove neighbours one at a time, and compare with what was said of them; of more than ``MOST_COMPARED`` evenly spaced ones."""
+    places = np.unique(np.linspace(0, len(items) - 1, min(len(items), MOST_COMPARED)).round().astype(int)).tolist() if items else []
+    chosen, before = [items[at] for at in places], experiment.before
+    after = [experiment.standing(item.triples) for item in chosen]
+    carried = rank_correlation([item.value for item in chosen], [before.csls - one.csls for one in after])
+    estimated = rank_correlation([item.cost for item in chosen], [before.margin() - one.margin() for one in after])
+    return Agreement(carried, estimated, len(chosen), len(items))
 
 
 def rank_correlation(one: Sequence[float], two: Sequence[float]) -> float | None:
     """Spearman's rank correlation; None for fewer than four values, or where one side is constant."""
+    if len(one) < LEAST_COMPARED:
+        return None
     ranks = rankdata(one), rankdata(two)
-    if len(one) < LEAST_COMPARED or not ranks[0].std() or not ranks[1].std():
+    if not ranks[0].std() or not ranks[1].std():
         return None
     return float(np.corrcoef(*ranks)[0, 1])

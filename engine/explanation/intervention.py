@@ -102,7 +102,7 @@ class Experiment:
         self.k = explainer.config.search.csls_k
         view = explainer.view
         self._rows: dict[Side, RowScores] = {"source": view.scores("source", source, pool), "target": view.scores("target", target, pool)}
-        hubness = tuple(float(view.hubness(side, pool)[index]) for side, index in (("source", source), ("target", target)))
+        hubness = float(view.hubness("source", pool)[source]), float(view.hubness("target", pool)[target])
         self.before = self._standing(self._rows, hubness)
 
     def without(self, removed: Iterable[Triple]) -> Intervention:
@@ -154,7 +154,7 @@ class Experiment:
         csls = csls_score(torch.from_numpy(combined), torch.tensor(mine, dtype=torch.float64), torch.from_numpy(terms)).float().numpy()
         return RowScores(row.candidates, structure.astype(np.float32), csls, row.names)
 
-    def _standing(self, rows: dict[Side, RowScores], hubness: tuple[float, ...]) -> Standing:
+    def _standing(self, rows: dict[Side, RowScores], hubness: tuple[float, float]) -> Standing:
         at = {side: self._place(side) for side in rows}
         return Standing(
             cosine=float(rows["source"].cosine[at["source"]]),

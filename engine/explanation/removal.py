@@ -8,10 +8,16 @@ from dataclasses import dataclass
 from engine.datasets.knowledge_graph import SIDES, Side
 from engine.entities import Entity, normalise, shortened
 from engine.errors import ConfigError, EntityError, EvidenceError
+from engine.explanation.contributions import Sent
+from engine.explanation.estimate import estimated_costs
 from engine.explanation.evidence import neighbour_products
 from engine.explanation.explainer import Explainer, short_relation
 from engine.explanation.graph import Triple
+from engine.explanation.kernels import Float64Array
+from engine.explanation.rivals import runner_up
 
+PAIRS_EACH = 4
+"""Pairs of neighbours that are looked at for each neighbour."""
 INVERSE = "^"
 FORMS = "NEIGHBOUR, NEIGHBOUR RELATION, HEAD RELATION TAIL, relation:NAME or top:N"
 
@@ -23,6 +29,7 @@ class Item:
     Attributes:
         side: whose neighbour it is.
         value: what it carries, as a share of the CSLS score.
+        cost: what its removal would cost the score, or its lead over the rival: an estimate (:mod:`engine.explanation.estimate`).
         attention: the share of attention that it gets.
     """
 
@@ -30,31 +37,58 @@ class Item:
     neighbour: Entity
     triples: tuple[Triple, ...]
     value: float
+    cost: float
     attention: float
 
 
-def evidence_items(explainer: Explainer, source: int, target: int) -> list[Item]:
-    """The neighbours of both entities, those that carry the most first. What the entities carry themselves cannot be taken away and is no item.
+def evidence_items(explainer: Explainer, source: int, target: int, rival: int | None = None) -> list[Item]:
+    """The neighbours of both entities, those first whose removal would cost the most. What the entities carry themselves cannot be taken away.
+
+    Args:
+        explainer: of the run.
+        source, target: indices in their graphs.
+        rival: another target, whose lead over the pair counts; None: the pair's own score counts.
 
     Raises:
         EntityError, RunError: as :func:`engine.explanation.explain`.
     """
-    snapshot = explainer.snapshot(source, target)
+    stacked = [explainer.stacked("source", source), *(explainer.stacked("target", one) for one in (target, rival) if one is not None)]
+    snapshot = explainer.encoder.snapshot(stacked)
+    final = snapshot.final.reshape(len(stacked), -1)
     products = neighbour_products(snapshot)
+    sides: tuple[tuple[Side, Sent[int], Float64Array, Float64Array], ...] = (
+        ("source", products.source, products.source_totals(), final[1:]),
+        ("target", products.target, products.target_totals(), final[:1]),
+    )
     items = []
-    for side, entity, sent, totals in zip(
-        SIDES, snapshot.entities, (products.source, products.target), (products.source_totals(), products.target_totals()), strict=True
-    ):
+    for entity, (side, sent, totals, others) in zip(snapshot.entities, sides, strict=False):
         between: dict[int, list[Triple]] = {}
         for triple in explainer.encoder.graph.triples(entity):
             between.setdefault(triple.tail if triple.head == entity else triple.head, []).append(triple)
-        rows = {key: at for at, key in enumerate(sent.keys)}
-        items += [
-            Item(side, explainer.entity(key), tuple(triples), float(totals[rows[key]]), float(sent.weights[rows[key]]))
-            for key, triples in between.items()
-            if key != entity and key in rows
-        ]
-    return sorted(items, key=lambda item: (-item.value, item.side, item.neighbour.index))
+        places = {key: at for at, key in enumerate(sent.keys)}
+        costs = estimated_costs(snapshot, entity, others)
+        for key, cost in zip(costs.neighbours, costs.costs.tolist(), strict=True):
+            at = places.get(key)
+            value, weight = (float(totals[at]), float(sent.weights[at])) if at is not None else (0.0, 0.0)
+            items.append(Item(side, explainer.entity(key), tuple(between[key]), value, cost, weight))
+    return sorted(items, key=lambda item: (-item.cost, item.side, item.neighbour.index))
+
+
+def by_pairs(explainer: Explainer, source: int, target: int, items: Sequence[Item]) -> list[Item]:
+    """The same items, in the order of the strongest pairs of neighbours, each neighbour in one pair only: what a match could stand on alone.
+
+    A neighbour counts little without what it faces, so the two of a pair come together. Those that find no partner among the strongest
+    ``PAIRS_EACH (n + m)`` pairs follow by what they carry.
+    """
+    products = neighbour_products(explainer.snapshot(source, target))
+    place = {(item.side, explainer.stacked(item.side, item.neighbour.index)): item for item in items}
+    ordered: dict[Item, None] = {}
+    for row, column, _ in products.strongest(PAIRS_EACH * (len(products.source.keys) + len(products.target.keys)), 1):
+        both = place.get(("source", products.source.keys[row])), place.get(("target", products.target.keys[column]))
+        if both[0] is not None and both[1] is not None and both[0] not in ordered and both[1] not in ordered:
+            ordered |= {both[0]: None, both[1]: None}
+    ordered |= dict.fromkeys(sorted(items, key=lambda item: -item.value))
+    return list(ordered)
 
 
 def triples_of(items: Sequence[Item]) -> frozenset[Triple]:
@@ -113,12 +147,13 @@ def relation_type(explainer: Explainer, entities: Sequence[int], relation: str) 
 
 
 def strongest(explainer: Explainer, source: int, target: int, count: int) -> frozenset[Triple]:
-    """The triples of the ``count`` neighbours that carry the most of a pair's score.
+    """The triples of the ``count`` neighbours whose removal would cost the most of a pair's lead, by the estimate.
 
     Raises:
         EvidenceError: neither entity has a neighbour.
     """
-    items = evidence_items(explainer, source, target)
+    rival = runner_up(explainer, source, target)
+    items = evidence_items(explainer, source, target, rival.entity if rival else None)
     if not items:
         raise EvidenceError("neither entity has a neighbour, so there is no evidence to remove.")
     return triples_of(items[:count])

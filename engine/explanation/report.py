@@ -172,8 +172,8 @@ def neighbour_line(pair: NeighbourPair) -> str:
 
 def context_lines(report: Report) -> Iterator[str]:
     """Rounds, other runs and conflicts, where there are any."""
-    for one in report.context.rounds:
-        yield f"\ntrained on in round {one.number}, chosen with a score of {one.score:.3f}"
+    if report.context.rounds:
+        yield "\ntrained on in " + ", ".join(f"round {one.number} (chosen with {one.score:.3f})" for one in report.context.rounds)
     if report.context.runs:
         yield "\nin other runs of the same data:"
     for run in report.context.runs:

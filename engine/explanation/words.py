@@ -14,7 +14,7 @@ ALIGNED_WORDS: dict[Aligned, str] = {
     "this pair": "the two entities themselves",
     "seed": "a seed link",
     "added": "a pair that the run trained on",
-    "predicted": "each other's match in this run, at least from one side",
+    "predicted": "matched with each other by this run from at least one side",
     "elsewhere": "not matched with each other in this run",
 }
 
@@ -43,7 +43,7 @@ def sums(found: Explanation) -> str:
     parts, neighbours = found.decomposition, found.neighbours
     groups = [
         ("what is heard from neighbours and of itself", parts.total("multi-hop") - neighbours.own_relations),
-        ("the kinds of relations", neighbours.own_relations),
+        ("their own kinds of relations", neighbours.own_relations),
         ("proxies and gate", parts.total("proxies")),
         ("names", parts.total("names")),
         ("structure in place of a missing name", parts.total("no name")),
