@@ -124,7 +124,7 @@ def flipping_set(experiment: Experiment, side: Side = "source", limit: int = 10,
     Args:
         experiment: the pair.
         side: whose decision.
-        limit: of the set's size; at most ``limit * (width + 1)`` removals are computed.
+        limit: of the set's size; at most ``limit * (width + limit)`` removals are computed.
         width: alternatives looked at in each step.
         items: the evidence, the most telling first; default: :func:`items_of`.
     """
@@ -140,13 +140,23 @@ def flipping_set(experiment: Experiment, side: Side = "source", limit: int = 10,
         result = trials[chosen]
         gone.append(left.pop(chosen))
     if result.flips(side):
-        for item in gone[:-1]:
-            fewer = [one for one in gone if one is not item]
-            trial = experiment.without(triples_of(fewer))
-            evaluations += 1
-            if trial.flips(side):
-                gone, result = fewer, trial
+        gone, result, tried = pruned(experiment, gone, result, side)
+        evaluations += tried
     return FlippingSet(tuple(gone), result.flips(side), result, evaluations, limit)
+
+
+def pruned(experiment: Experiment, items: list[Item], result: Intervention, side: Side) -> tuple[list[Item], Intervention, int]:
+    """A flipping set without what it does not need: no item of it can be put back. Also its result, and how many removals were computed."""
+    tried, needed = 0, 0
+    while needed < len(items):
+        fewer = items[:needed] + items[needed + 1 :]
+        trial = experiment.without(triples_of(fewer))
+        tried += 1
+        if trial.flips(side):
+            items, result, needed = fewer, trial, 0
+        else:
+            needed += 1
+    return items, result, tried
 
 
 def faithfulness(experiment: Experiment, side: Side = "source", share: float = 0.2, draws: int = 10, seed: int = 0) -> Faithfulness:

@@ -52,7 +52,14 @@ def drawn_run(seed: int = 0, *, variant: str = "basic", weight: float = 0.7, tas
         source, target = (normalise_rows(part) for part in split_embeddings(model(), task.source.num_entities))
     similarity: Similarity = StructuralSimilarity(source, target)
     tensors: dict[str, dict[str, Any]] = {"embeddings": {"source": source, "target": target}, "model": dict(parameter_tensors(model))}
-    manifest: dict[str, Any] = {"variant": variant, "config": config.to_dict(), "data": {"fingerprint": task.fingerprint}}
+    manifest: dict[str, Any] = {
+        "variant": variant,
+        "config": config.to_dict(),
+        "data": {"fingerprint": task.fingerprint},
+        "status": "finished",
+        "created": "2026-11-01T12:00:00+00:00",
+        "seed": 0,
+    }
     if variant == "literal":
         names = drawn_names(task, rng)
         similarity = StructureAndNames(StructuralSimilarity(source, target), StructuralSimilarity(*names), weight)

@@ -62,7 +62,7 @@ def retold(task: AlignmentTask, config: RunConfig, model: DualAMN, removed: set[
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS.keys())
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(seed=st.integers(0, 10_000), share=st.sampled_from([0.0, 0.03, 0.3, 1.0]))
 def test_same_vectors_as_the_whole_encoder(options: dict[str, object], seed: int, share: float) -> None:
     rng = np.random.default_rng(seed)
