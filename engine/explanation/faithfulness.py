@@ -123,17 +123,17 @@ def flipping_set(experiment: Experiment, side: Side = "source", limit: int = 10,
 
     Args:
         experiment: the pair.
-        side: whose decision.
+        side: whose decision; where the pair is not this entity's best match there is none to flip.
         limit: of the set's size; at most ``limit * (width + limit)`` removals are computed.
         width: alternatives looked at in each step.
         items: the evidence, the most telling first; default: :func:`items_of`.
     """
-    left = items_of(experiment) if items is None else list(items)
     gone: list[Item] = []
-    evaluations = 0
-    best_before = experiment.before.rank(side) == 1
-    result = experiment.without(())
-    while left and len(gone) < limit and best_before and not result.flips(side):
+    evaluations, result = 0, experiment.without(())
+    if experiment.before.rank(side) > 1:
+        return FlippingSet((), False, result, evaluations, limit)
+    left = items_of(experiment) if items is None else list(items)
+    while left and len(gone) < limit and not result.flips(side):
         trials = [experiment.without(triples_of([*gone, item])) for item in left[:width]]
         evaluations += len(trials)
         chosen = min(range(len(trials)), key=lambda at: trials[at].after.margin(side))
