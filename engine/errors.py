@@ -43,6 +43,10 @@ class EntityError(EngineError):
         super().__init__(message)
 
 
+class EvidenceError(EngineError):
+    """Evidence for a pair that was to be removed is not there."""
+
+
 class RunError(EngineError):
     """A run cannot be found, opened or written."""
 

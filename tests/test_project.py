@@ -33,6 +33,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"comparison", "entities", "paper", "pipeline", "preparation"}),
     frozenset({"matching"}),
     frozenset({"neighbourhood", "proxies", "relations"}),
+    frozenset({"explanation"}),
     frozenset({"cli"}),
     frozenset({"__main__"}),
 )
