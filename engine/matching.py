@@ -225,7 +225,7 @@ class RunView:
     @cached_property
     def _probabilities(self) -> dict[Side, dict[tuple[int, int], float]]:
         """For each side: (entity, its best match) -> probability; empty for runs that are not calibrated."""
-        if not self._has("probabilities"):
+        if not self.has("probabilities"):
             return {side: {} for side in SIDES}
         table = self.run.table("probabilities")
         parts = {side: table[table["graph"] == side] for side in SIDES}
@@ -237,12 +237,13 @@ class RunView:
     @cached_property
     def _added(self) -> dict[tuple[int, int], int]:
         """(source, target) -> the first semi-supervised round that trained on the pair."""
-        if not self._has("selections"):
+        if not self.has("selections"):
             return {}
         table = self.run.table("selections").sort_values("round", ascending=False, kind="stable")
         return dict(zip(zip(table["source"].tolist(), table["target"].tolist(), strict=True), table["round"].tolist(), strict=True))
 
-    def _has(self, table: str) -> bool:
+    def has(self, table: str) -> bool:
+        """Whether the run stores such a table; runs of older versions lack some."""
         return f"{table}.parquet" in self.run.manifest.get("files", {})
 
     def probability(self, side: Side, index: int, match: int) -> float | None:
@@ -285,6 +286,14 @@ class RunView:
         cosines, names = self._similarity.parts(left, right)
         named = self._similarity.named[0][left] & self._similarity.named[1][right]
         return RowScores(candidates, cosines.float().numpy(), scores, names.masked_fill(~named, torch.nan).float().numpy())
+
+    def parts(self, source: IntArray, target: IntArray) -> tuple[FloatArray, FloatArray]:
+        """(P,) cosine of the embeddings and similarity of the names of given pairs; the latter NaN where an entity, or the run, has none."""
+        left, right = torch.from_numpy(source), torch.from_numpy(target)
+        if isinstance(self._similarity, StructuralSimilarity):
+            return self._similarity.pairs(left, right).float().numpy(), np.full(len(source), np.nan, dtype=np.float32)
+        cosines, names = self._similarity.parts(left, right)
+        return cosines.float().numpy(), names.float().numpy()
 
     def matches(self, side: Side, index: int, top: int = 10, pool: Pool = "all") -> list[Match]:
         """The ``top`` candidates with the highest CSLS in the pool, best first; of equals the one with the lower index first.
