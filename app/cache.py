@@ -15,7 +15,10 @@ import pandas as pd
 import streamlit as st
 
 from app.state import MOST_RUNS
-from engine.datasets.knowledge_graph import Side
+from engine.alignment_table import Alignment, alignments
+from engine.data_profile import inspect_run, relation_profile
+from engine.datasets.inspection import Inspection
+from engine.datasets.knowledge_graph import SIDES, Side
 from engine.errors import RunError, RunNotFoundError
 from engine.matching import RunView
 from engine.neighbourhood import Adjacency
@@ -128,6 +131,23 @@ class OpenRun:
     @cached_property
     def proxies(self) -> ProxyView:
         return ProxyView(self.view, self.table, self.tensor)
+
+    @cached_property
+    def alignments(self) -> Mapping[Side, Alignment]:
+        return alignments(self.view)
+
+    @cached_property
+    def inspection(self) -> Inspection:
+        return inspect_run(self.run)
+
+    @cached_property
+    def relation_profiles(self) -> Mapping[Side, pd.DataFrame]:
+        return {side: relation_profile(self.table("triples"), self.table("relations"), side) for side in SIDES}
+
+    @cached_property
+    def relation_names(self) -> Mapping[Side, Sequence[str]]:
+        """Names by number."""
+        return {side: profile.sort_values("relation")["name"].tolist() for side, profile in self.relation_profiles.items()}
 
     def has(self, table: str) -> bool:
         """Whether the run stores such a table; runs of older versions lack some."""

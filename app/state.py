@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, Self, Union, get_args, get_origin, get_t
 
 import streamlit as st
 
+from engine.alignment_table import Known, PairOrder
 from engine.datasets.knowledge_graph import Side
 from engine.entities import Entity
 from engine.errors import EngineError
@@ -25,8 +26,6 @@ Channel = Literal["entity", "relation"]
 Direction = Literal["forward", "inverse"]
 Band = Literal["high", "medium", "low"]
 Rate = Literal["hits@1", "hits@10", "mrr"]
-Known = Literal["seed", "right", "wrong", "probable", "unknown"]
-PairOrder = Literal["probability", "csls", "cosine", "degree", "label"]
 Flip = Literal["gained", "lost"]
 ProxyUse = Literal["nearest", "attention"]
 Shown = Literal["misses", "hits", "all"]
@@ -55,6 +54,9 @@ RELATION_SEARCH: Final = "relation_search"
 RELATION_BARS: Final = "relation_bars"
 RELATION_TABLE: Final = "relation_table"
 PROXY_CHOICE: Final = "proxy_choice"
+PAIR_TABLE: Final = "pair_table"
+PAIR_FIGURE: Final = "pair_figure"
+ENTITY_TABLE: Final = "entity_table"
 DOWNLOAD: Final = "download"
 DEGREE_FIGURE: Final = "degree_figure"
 QUERY_LIST: Final = "query_list"
@@ -114,15 +116,19 @@ class EntityAddress(Address):
 class PairsAddress(Address):
     """Filters of the table of pairs; ``side`` is whose best matches are listed."""
 
-    side: Side = "target"
+    side: Side = "source"
     search: str | None = None
     known: tuple[Known, ...] = ()
     relation: str | None = None
     probability_from: float | None = None
     probability_to: float | None = None
+    csls_from: float | None = None
+    csls_to: float | None = None
     degree_from: int | None = None
     degree_to: int | None = None
-    order: PairOrder = "probability"
+    conflicts: bool = False
+    added: bool = False
+    order: PairOrder = "doubt"
     reverse: bool = False
     page: int = 1
 
@@ -184,10 +190,11 @@ class CompareAddress(Address):
 
 @dataclass(frozen=True)
 class DataSetAddress(Address):
-    """The graph that is looked at closely."""
+    """The graph that is looked at closely, and in it a relation."""
 
     side: Side = "source"
     relation: str | None = None
+    search: str | None = None
 
 
 def entity_address(runs: Sequence[str], entity: Entity, match: Entity | None = None, pool: Pool = "all") -> EntityAddress:

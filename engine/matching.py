@@ -289,6 +289,14 @@ class RunView:
         shown = names.masked_fill(~named, torch.nan).float().numpy()
         return RowScores(candidates, cosines.float().numpy(), scores, shown, tie_tolerance(self.similarity))
 
+    def parts(self, source: IntArray, target: IntArray) -> tuple[FloatArray, FloatArray]:
+        """(P,) cosine of the embeddings and similarity of the names of given pairs; the latter NaN where an entity, or the run, has none."""
+        left, right = torch.from_numpy(source), torch.from_numpy(target)
+        if isinstance(self.similarity, StructuralSimilarity):
+            return self.similarity.pairs(left, right).float().numpy(), np.full(len(source), np.nan, dtype=np.float32)
+        cosines, names = self.similarity.parts(left, right)
+        return cosines.float().numpy(), names.float().numpy()
+
     def matches(self, side: Side, index: int, top: int = 10, pool: Pool = "all") -> list[Match]:
         """The ``top`` candidates with the highest CSLS in the pool, best first; of equals the one with the lower index first.
 

@@ -32,7 +32,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"analysis", "run_store", "run_similarity", "run_tables"}),
     frozenset({"comparison", "entities", "paper", "pipeline", "preparation"}),
     frozenset({"matching"}),
-    frozenset({"neighbourhood", "proxies", "relations"}),
+    frozenset({"alignment_table", "data_profile", "neighbourhood", "proxies", "relations"}),
     frozenset({"explanation"}),
     frozenset({"cli"}),
     frozenset({"__main__"}),
