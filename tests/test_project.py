@@ -32,6 +32,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"analysis", "run_store", "run_similarity", "run_tables"}),
     frozenset({"entities", "paper", "pipeline"}),
     frozenset({"matching"}),
+    frozenset({"neighbours"}),
     frozenset({"neighbourhood"}),
     frozenset({"cli"}),
     frozenset({"__main__"}),
