@@ -32,6 +32,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"analysis", "run_store", "run_similarity", "run_tables"}),
     frozenset({"comparison", "entities", "paper", "pipeline", "preparation"}),
     frozenset({"matching"}),
+    frozenset({"neighbours"}),
     frozenset({"alignment_table", "data_profile", "neighbourhood", "proxies", "relations"}),
     frozenset({"explanation"}),
     frozenset({"cli"}),
