@@ -203,7 +203,7 @@ def _words(p_value: float | None) -> str:
 
 def _flips(main: OpenRun, address: CompareAddress, found: Comparison, names: tuple[str, str]) -> None:
     """Where gains and losses lie, and who they are."""
-    if address.bucket not in (None, *bucket_names()):
+    if address.bucket is not None and address.bucket not in bucket_names():
         raise AddressError(f"the address says bucket={address.bucket[:40]}; expected one of {', '.join(bucket_names())}.")
     graph = main.view.graphs[address.side]
     relation = _relation(main, address)
@@ -226,7 +226,7 @@ def _by_degree(flips: pd.DataFrame, address: CompareAddress) -> None:
     key = state.widget_key(state.DEGREE_FIGURE, address.runs, address.side, address.decoder, address.against)
     asked = flips[flips["queries"] > 0].reset_index(drop=True)
     net = asked["gained"] - asked["lost"]
-    most = asked.loc[net.idxmax()]
+    most = asked.iloc[int(net.to_numpy().argmax())]
     where = f"Most is won at degree {most['bucket']}: {most['gained']:,} gained and {most['lost']:,} lost of {most['queries']:,}."
     components.figure(
         flip_figure(asked, address.bucket),

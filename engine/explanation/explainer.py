@@ -127,7 +127,7 @@ class Explainer:
         """For each neighbour of a stacked entity, all triples between the two, seen from the entity."""
         side, index = self.place(entity)
         shift = entity - index
-        return {neighbour + shift: edges for neighbour, edges in self.adjacency.neighbours(side, index).items()}
+        return {neighbour + shift: found.edges for neighbour, found in self.adjacency.neighbours(side, index).items()}
 
     def named(self, triples: Iterable[Triple]) -> tuple[NamedTriple, ...]:
         """Triples in words, ordered by their indices."""
