@@ -9,7 +9,7 @@ import numpy as np
 
 from engine.datasets.knowledge_graph import SIDES, Side
 from engine.decoding import NONE, Candidates, Decoding, get_decoder
-from engine.entities import Entity, other
+from engine.entities import Entity, other, shortened
 from engine.errors import EntityError
 from engine.explanation.asking import resolve_rival
 from engine.explanation.contributions import Products
@@ -112,7 +112,7 @@ def compare(explainer: Explainer, source: int, target: int, rival: Entity, pool:
     """
     own = target if rival.side == "target" else source
     if rival.index == own:
-        raise EntityError(f"'{rival.title}' is the pair's own entity; name another one of the {rival.side} graph to compare with.")
+        raise EntityError(f"'{shortened(rival.title)}' is the pair's own entity; name another one of the {rival.side} graph to compare with.")
     pairs = (source, target), (source, rival.index) if rival.side == "target" else (rival.index, target)
     scores = [explainer.view.pair(*pair, pool) for pair in pairs]
     snapshots = [explainer.snapshot(*pair) for pair in pairs]
