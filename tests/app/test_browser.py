@@ -116,7 +116,7 @@ def test_every_page_opens_by_the_navigation_keeps_the_run_and_leaves_the_console
     assert page.locator("[data-testid=stException]").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     page.set_viewport_size({"width": 390, "height": 900})
-    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth <= window.innerWidth"), "nothing sticks out on a phone"
+    page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollWidth <= window.innerWidth", timeout=PATIENCE)  # on a phone
     assert not problems
 
 
