@@ -25,6 +25,7 @@ from engine.neighbourhood import Adjacency
 from engine.paper import PaperFigure, paper_figure
 from engine.proxies import ProxyView
 from engine.relations import RelationView
+from engine.run_similarity import has_table
 from engine.run_store import Run, RunStore, RunSummary
 
 T = TypeVar("T")
@@ -151,7 +152,7 @@ class OpenRun:
 
     def has(self, table: str) -> bool:
         """Whether the run stores such a table; runs of older versions lack some."""
-        return f"{table}.parquet" in self.run.files
+        return has_table(self.run, table)
 
     def table(self, name: str) -> pd.DataFrame:
         """A stored table (docs/run_tables.md); changing the frame that is returned changes nothing else.

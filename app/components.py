@@ -15,7 +15,7 @@ from app import pages, state, text
 from app.glossary import explain
 from app.palette import MARKS
 from engine.datasets.knowledge_graph import Side
-from engine.entities import Entity, other
+from engine.entities import LONGEST_QUERY, Entity, other
 from engine.errors import EngineError, EntityError
 from engine.matching import PairScore, Pool, RunView, Verdict
 
@@ -147,6 +147,27 @@ def choice(label: str, options: Mapping[T, str], *, name: str, value: T, default
 
     st.segmented_control(label, list(options), format_func=options.__getitem__, default=value, required=True, key=key, on_change=follow, help=help)
     return value
+
+
+def search_box(label: str, found: str | None, *, placeholder: str, width: int | Literal["stretch"] = "stretch", clears: Sequence[str] = ()) -> None:
+    """What to search for, kept in the address, from where ``found`` comes; another search takes the parameters ``clears`` out of the address."""
+    key = state.widget_key(state.CHOICE, state.SEARCHED, label, found)
+
+    def follow() -> None:
+        state.set_parameter(state.SEARCHED, st.session_state[key].strip() or None)
+        for parameter in clears:
+            state.set_parameter(parameter, None)
+
+    st.text_input(
+        label,
+        value=found or "",
+        key=key,
+        max_chars=LONGEST_QUERY,
+        placeholder=placeholder,
+        icon=":material/search:",
+        width=width,
+        on_change=follow,
+    )
 
 
 def figure(

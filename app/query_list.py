@@ -17,18 +17,6 @@ ROWS = 300
 NOTHING = -1
 
 
-def search_box(found: str | None, *, name: str) -> None:
-    """What to look for in a list, kept in the address."""
-    key = state.widget_key(state.QUERY_LIST, name, "search", found)
-
-    def follow() -> None:
-        state.set_parameter(state.SEARCHED, st.session_state[key].strip() or None)
-
-    st.text_input(
-        "Search in this list", value=found or "", key=key, on_change=follow, max_chars=500, placeholder="label, id or URI", icon=":material/search:"
-    )
-
-
 def query_list(
     run: OpenRun,
     runs: Sequence[str],
@@ -52,8 +40,8 @@ def query_list(
         answers: column of ``table`` with entities of the other graph -> its heading.
         columns: as in :func:`app.components.table`.
     """
-    search_box(search, name=name)
-    fitting = table[run.view.graphs[side].fits(search, table["entity"].to_numpy())] if search else table
+    components.search_box("Search in this list", search, placeholder="label, id or URI")
+    fitting = table[run.view.graphs[side].fitting(search)[table["entity"].to_numpy()]] if search else table
     if fitting.empty:
         st.info("Nothing in this list fits." if len(table) else "Nobody is in this list.", icon=":material/search_off:")
         return

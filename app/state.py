@@ -17,14 +17,14 @@ from typing import Any, Final, Literal, Self, Union, get_args, get_origin, get_t
 import streamlit as st
 
 from engine.alignment_table import Known, PairOrder
+from engine.analysis.relation_importance import Band
 from engine.datasets.knowledge_graph import Side
 from engine.entities import Entity
 from engine.errors import EngineError
 from engine.matching import Pool
+from engine.proxies import Channel
 
-Channel = Literal["entity", "relation"]
 Direction = Literal["forward", "inverse"]
-Band = Literal["high", "medium", "low"]
 Rate = Literal["hits@1", "hits@10", "mrr"]
 Flip = Literal["gained", "lost"]
 ProxyUse = Literal["nearest", "attention"]

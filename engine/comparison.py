@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +24,8 @@ from engine.config import UNUSED_SECTIONS
 from engine.datasets.knowledge_graph import IntArray, Side
 from engine.decoding import DECODERS, evaluate_decoders
 from engine.errors import ComparisonError
-from engine.evaluation import CONFIDENCE
-from engine.run_similarity import run_similarity
+from engine.evaluation import bootstrap_ends
+from engine.run_similarity import RunLike, has_table, run_similarity
 
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float64]
@@ -35,7 +35,6 @@ CSLS = "csls"
 """The decoder of the published protocol."""
 RANKS = "query_ranks"
 RESAMPLES = 1000
-DRAWS_AT_ONCE = 2**22
 ROLES_SEEN = ("train", "valid")
 MADE_WITH: Mapping[str, tuple[str, ...]] = {
     "split": ("data", "split"),
@@ -45,15 +44,6 @@ MADE_WITH: Mapping[str, tuple[str, ...]] = {
     "torch": ("versions", "torch"),
 }
 NOT_USED, NOT_KNOWN = "not used", "not recorded"
-
-
-class RunLike(Protocol):
-    """What is needed of :class:`engine.run_store.Run`."""
-
-    @property
-    def manifest(self) -> Mapping[str, Any]: ...
-    def table(self, name: str) -> pd.DataFrame: ...
-    def tensor(self, name: str, key: str) -> npt.NDArray[Any]: ...
 
 
 @dataclass(frozen=True)
@@ -211,7 +201,7 @@ class Comparison:
 
 def decoders_of(run: RunLike) -> list[str]:
     """The decoders that a run can be compared by, the published one first; those of a run without stored ranks are the published one alone."""
-    if not stores_ranks(run):
+    if not has_table(run, RANKS):
         return [CSLS]
     return sorted(set(run.table(RANKS)["decoder"].unique().tolist()) | {CSLS}, key=lambda name: (name != CSLS, name))
 
@@ -222,7 +212,7 @@ def outcomes(run: RunLike, side: Side, decoder: str = CSLS) -> Outcomes:
     Raises:
         ComparisonError: the run has no test links, or nothing is known of this decoder.
     """
-    if not stores_ranks(run):
+    if not has_table(run, RANKS):
         return evaluated(run, links_of(run, "test"), side, decoder)
     table = run.table(RANKS)
     rows = table[(table["graph"] == side) & (table["decoder"] == decoder)].sort_values("entity")
@@ -248,10 +238,6 @@ def evaluated(run: RunLike, links: IntArray, side: Side, decoder: str = CSLS) ->
     found = evaluate_decoders(run_similarity(run), links, [decoder], neighbours, bootstrap=0)[decoder]
     direction, answers = (found.source_to_target, found.source_answers) if side == "source" else (found.target_to_source, found.target_answers)
     return Outcomes(side, decoder, direction.queries, direction.ranks, answers)
-
-
-def stores_ranks(run: RunLike) -> bool:
-    return f"{RANKS}.parquet" in run.manifest.get("files", {})
 
 
 def links_of(run: RunLike, *roles: str) -> IntArray:
@@ -344,19 +330,11 @@ def newcombe_interval(main: BoolArray, other: BoolArray) -> tuple[float, float]:
 
 
 def bootstrap_interval(values: FloatArray, resamples: int, seed: int) -> tuple[float, float] | None:
-    """95 % percentile interval of the mean of (q,) values over resamples of the queries; None where all are equal.
-
-    Counts of the distinct values are drawn in place of the queries, as in :func:`engine.evaluation.bootstrap_intervals`.
-    """
+    """95 % percentile interval of the mean of (q,) values over resamples of the queries; None where all are equal."""
     distinct, counts = np.unique(values, return_counts=True)
     if len(distinct) < 2:
         return None
-    generator, shares, step = np.random.default_rng(seed), counts / len(values), max(DRAWS_AT_ONCE // len(distinct), 1)
-    means = [
-        generator.multinomial(len(values), shares, size=min(step, resamples - start)) @ distinct / len(values) for start in range(0, resamples, step)
-    ]
-    tail = (1.0 - CONFIDENCE) / 2
-    low, high = np.quantile(np.concatenate(means), [tail, 1.0 - tail])
+    low, high = bootstrap_ends(distinct, counts, resamples, seed)
     return float(low), float(high)
 
 

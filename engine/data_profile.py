@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from engine.analysis.relation_importance import distinct_partners
 from engine.datasets.inspection import SEVERITIES, Inspection, inspect_task
 from engine.datasets.knowledge_graph import AlignmentTask, Finding, IntArray, KnowledgeGraph, Side, empty_links
 from engine.entities import normalise
-from engine.matching import RunLike, RunView
+from engine.matching import RunView
 from engine.paper import RESULTS, SIZES, recognise
+from engine.run_similarity import RunLike
 from engine.run_tables import graph_of
 
 DATA_TABLES = ("entities", "relations", "triples", "attributes", "links")
@@ -133,7 +135,8 @@ def relation_profile(triples: pd.DataFrame, relations: pd.DataFrame, side: Side)
     rows = triples[triples["graph"] == side]
     relation, size = rows["relation"].to_numpy(dtype=np.int64), len(own)
     count = np.bincount(relation, minlength=size)
-    distinct = {end: _distinct(relation, rows[end].to_numpy(dtype=np.int64), size) for end in ("head", "tail")}
+    ends = {end: rows[end].to_numpy(dtype=np.int64) for end in ("head", "tail")}
+    distinct = {end: distinct_partners(relation, entity, int(entity.max(initial=0)) + 1, size) for end, entity in ends.items()}
     per_triple = {end: np.divide(number, count, out=np.full(size, np.nan), where=count > 0) for end, number in distinct.items()}
     table = pd.DataFrame(
         {
@@ -154,12 +157,6 @@ def relations_holding(profile: pd.DataFrame, text: str) -> pd.DataFrame:
     """The rows of a relation profile whose name holds a text, whatever its case and accents."""
     words = normalise(text)
     return profile[[words in normalise(name) for name in profile["name"]]].reset_index(drop=True) if words else profile
-
-
-def _distinct(relation: IntArray, entity: IntArray, size: int) -> IntArray:
-    """(R,) number of distinct entities by relation."""
-    width = int(entity.max()) + 1 if len(entity) else 1
-    return np.bincount(np.unique(relation * width + entity) // width, minlength=size)
 
 
 # Entities and triples to look at

@@ -128,17 +128,6 @@ class GraphView:
     def plain_uris(self) -> list[str]:
         return [normalise(unquote(uri)) for uri in self.uris]
 
-    def fits(self, text: str, entities: IntArray) -> npt.NDArray[np.bool_]:
-        """(n,) which of some entities have a label or an identifier that holds the text; all of them where there is no text.
-
-        Args:
-            text: in any case, with or without accents.
-            entities: (n,) indices.
-        """
-        words = normalise(text[:LONGEST_QUERY])
-        found = (words in self.plain_labels[one] or words in self.plain_ids[one] or words in self.plain_uris[one] for one in entities.tolist())
-        return np.fromiter(found, dtype=bool, count=len(entities))
-
     def fitting(self, text: str) -> BoolArray:
         """(E,) whether an entity's label or identifier holds a text; of an empty text, all do."""
         words = normalise(text[:LONGEST_QUERY])

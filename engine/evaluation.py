@@ -198,18 +198,32 @@ def contributions(ranks: IntArray) -> FloatArray:
 
 
 def bootstrap_intervals(distinct: IntArray, counts: IntArray, resamples: int, seed: int) -> dict[str, tuple[float, float]]:
-    """Percentile intervals of Hits@k and MRR over resamples of the queries.
-
-    Drawing n queries with replacement gives multinomial counts of the distinct ranks, so these are drawn instead of the queries.
-    """
+    """Percentile intervals of Hits@k and MRR over resamples of the queries, n of them with the distinct ranks so often."""
     if not resamples:
         return {}
+    low, high = bootstrap_ends(contributions(distinct)[:, :-1], counts, resamples, seed)  # each (4,)
+    return {name: (float(a), float(b)) for name, a, b in zip(METRICS[:-1], low, high, strict=True)}
+
+
+def bootstrap_ends(values: npt.NDArray[np.float64], counts: IntArray, resamples: int, seed: int) -> tuple[Any, Any]:
+    """Ends of the percentile intervals of means over resamples of n queries.
+
+    Drawing n queries with replacement gives multinomial counts of the distinct values, so these are drawn instead of the queries.
+
+    Args:
+        values: (v,) or (v, m) distinct values of what is averaged.
+        counts: (v,) how many of the n queries have each.
+        resamples: how many, at least 1.
+        seed: of the draws.
+
+    Returns:
+        Lower and upper end, each a number or (m,).
+    """
     generator, total = np.random.default_rng(seed), int(counts.sum())
-    values = contributions(distinct)[:, :-1]  # (ranks, 4)
-    step = max(DRAWS_AT_ONCE // len(distinct), 1)
+    step = max(DRAWS_AT_ONCE // len(values), 1)
     means = [
         generator.multinomial(total, counts / total, size=min(step, resamples - start)) @ values / total for start in range(0, resamples, step)
-    ]  # each (<= step, 4)
+    ]  # each (<= step) or (<= step, m)
     tail = (1.0 - CONFIDENCE) / 2
     low, high = np.quantile(np.concatenate(means), [tail, 1.0 - tail], axis=0)
-    return {name: (float(a), float(b)) for name, a, b in zip(METRICS[:-1], low, high, strict=True)}
+    return low, high

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ import torch
 from engine.datasets.knowledge_graph import SIDES, IntArray, Side
 from engine.entities import Entity, GraphView, normalise, other, shortened
 from engine.errors import EntityError
-from engine.run_similarity import run_similarity
+from engine.run_similarity import RunLike, has_table, run_similarity
 from engine.search import TIE_TOLERANCE, StructuralSimilarity, StructureAndNames, tie_tolerance
 from engine.search.csls import csls_score
 
@@ -35,15 +35,6 @@ ROLES: Mapping[str, Relation] = {
     "unsure": "probable pair",
 }
 NEAR_MISSES = 5
-
-
-class RunLike(Protocol):
-    """What is needed of :class:`engine.run_store.Run`."""
-
-    @property
-    def manifest(self) -> Mapping[str, Any]: ...
-    def table(self, name: str) -> pd.DataFrame: ...
-    def tensor(self, name: str, key: str) -> npt.NDArray[Any]: ...
 
 
 @dataclass(frozen=True)
@@ -244,8 +235,8 @@ class RunView:
         return dict(zip(zip(table["source"].tolist(), table["target"].tolist(), strict=True), table["round"].tolist(), strict=True))
 
     def has(self, table: str) -> bool:
-        """Whether the run has a table of this name: older runs lack some."""
-        return f"{table}.parquet" in self.run.manifest.get("files", {})
+        """Whether the run stores such a table; runs of older versions lack some."""
+        return has_table(self.run, table)
 
     def probability(self, side: Side, index: int, match: int) -> float | None:
         """That an entity's best match is right; None for other pairs and for runs that are not calibrated."""

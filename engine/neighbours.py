@@ -19,7 +19,8 @@ from engine.config import RunConfig
 from engine.datasets.knowledge_graph import SIDES, IntArray, Side
 from engine.entities import Entity
 from engine.errors import ConfigError, RunDamagedError
-from engine.matching import RunLike, RunView
+from engine.matching import RunView
+from engine.run_similarity import RunLike
 
 Direction = Literal["out", "in"]
 MODEL = "model.safetensors"

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from engine.analysis.relation_importance import BANDS, Band
 from engine.datasets.knowledge_graph import SIDES, Side
 from engine.entities import LONGEST_QUERY, Entity, normalise, other, short_id
 from engine.matching import RunView
 
-Band = Literal["high", "medium", "low"]
-BANDS: tuple[Band, ...] = ("high", "medium", "low")
 DIRECTIONS = ("forward", "inverse")
 KEPT_SETTINGS = 16
 KEY = ["graph", "relation"]

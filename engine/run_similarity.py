@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy.typing as npt
+import pandas as pd
 import torch
 
 from engine.errors import RunDamagedError
@@ -20,6 +21,17 @@ class HoldsTensors(Protocol):
     @property
     def manifest(self) -> Mapping[str, Any]: ...
     def tensor(self, name: str, key: str) -> npt.NDArray[Any]: ...
+
+
+class RunLike(HoldsTensors, Protocol):
+    """What looking into a run needs of :class:`engine.run_store.Run`."""
+
+    def table(self, name: str) -> pd.DataFrame: ...
+
+
+def has_table(run: HoldsTensors, name: str) -> bool:
+    """Whether the run stores such a table; runs of older versions lack some."""
+    return f"{name}.parquet" in run.manifest.get("files", {})
 
 
 def run_similarity(run: HoldsTensors) -> StructuralSimilarity | StructureAndNames:

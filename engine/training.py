@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -207,13 +208,15 @@ class Trainer:
         config, pool = self.config.semi, selection_pool(self.task, self.config.semi)
         earlier = self.selections[-1] if self.selections else no_selection()
         source, target = split_embeddings(self.embed(), self.task.source.num_entities)
-        selection = select_pairs(source, target, pool, config, self.config.search.csls_k, earlier, self._graph_evidence)
+        selection = select_pairs(source, target, pool, config, self.config.search.csls_k, earlier, lambda: self._graph_evidence)
         self._train_on(selection)
         begun = describe_round(started + 1, self.rounds, selection, earlier, self.task, pool)
         at.trace.append(begun.to_dict())
         on_progress(begun)
 
+    @cached_property
     def _graph_evidence(self) -> GraphEvidence:
+        """Of all rounds: the graphs and the seed links stay as they are."""
         return GraphEvidence.of(self.task.source, self.task.target, self.task.train_links)
 
     def _train_on(self, selection: Selection) -> None:

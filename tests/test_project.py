@@ -235,7 +235,7 @@ def test_settings_in_documents_exist() -> None:
     from engine.config import split_key
 
     for path in DOCUMENTS:
-        for key in re.findall(r"\b((?:data|encoder|loss|training|search)\.[a-z_]+)\b", code_in(path)):
+        for key in re.findall(r"\b((?:data|encoder|loss|training|semi|literal|search)\.[a-z_]+)\b", code_in(path)):
             if not key.endswith((".py", ".md", ".txt", ".json")):
                 split_key(key)
 

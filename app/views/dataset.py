@@ -257,17 +257,7 @@ def _relation_sentence(profile: pd.DataFrame) -> str:
 
 def _searched(address: DataSetAddress, profile: pd.DataFrame) -> pd.DataFrame:
     """The relations that hold what is searched for."""
-    key = state.widget_key(state.CHOICE, "relation_search", address.search)
-    st.text_input(
-        "Name holds",
-        value=address.search or "",
-        key=key,
-        max_chars=500,
-        icon=":material/search:",
-        placeholder="a part of a relation's name",
-        width=320,
-        on_change=lambda: state.set_parameter("search", st.session_state[key].strip() or None),
-    )
+    components.search_box("Name holds", address.search, placeholder="a part of a relation's name", width=320)
     return relations_holding(profile, address.search or "")
 
 

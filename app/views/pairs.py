@@ -115,17 +115,7 @@ def _arrange(run: OpenRun, address: PairsAddress) -> None:
 
 def _filters(run: OpenRun, address: PairsAddress, alignment: Alignment) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        key = state.widget_key(state.CHOICE, "search", address.search)
-        st.text_input(
-            "Label, id or URI of either entity holds",
-            value=address.search or "",
-            key=key,
-            max_chars=500,
-            placeholder="in any script",
-            icon=":material/search:",
-            on_change=_follow(key, lambda typed: {"search": typed.strip() or None}),
-            width=300,
-        )
+        components.search_box("Label, id or URI of either entity holds", address.search, placeholder="in any script", width=300, clears=("page",))
         counts = alignment.all_counts
         offered = [known for known in KNOWN if counts[known] or known in address.known]
         key = state.widget_key(state.CHOICE, "known", address.known)

@@ -14,11 +14,11 @@ from app import components, frame, pages, state, text
 from app.cache import OpenRun
 from app.glossary import explain
 from app.palette import GRAPH, MARKS, PLAIN_MARKS, POINTS, RIGHT, SEQUENTIAL, UNKNOWN, WRONG
-from app.state import Channel, ProxiesAddress, ProxyUse
+from app.state import ProxiesAddress, ProxyUse
 from engine.datasets.knowledge_graph import SIDES, Side
 from engine.entities import Entity, other
 from engine.errors import EntityError
-from engine.proxies import Agreement, Near, PairAttention, ProxyView, log_histogram
+from engine.proxies import Agreement, Channel, Near, PairAttention, ProxyView, log_histogram
 
 USES: dict[ProxyUse, str] = {"nearest": "nearest to", "attention": "attention"}
 STARTS = 4

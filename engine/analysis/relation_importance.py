@@ -7,6 +7,7 @@ with a middling score may still get all the attention of an entity that has noth
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,8 @@ from engine.encoders.dual_amn import DualAMN
 from engine.encoders.proxy_matching import unit_rows
 
 FloatArray = npt.NDArray[np.float64]
-BANDS = ("high", "medium", "low")
+Band = Literal["high", "medium", "low"]
+BANDS: tuple[Band, ...] = ("high", "medium", "low")
 
 
 @dataclass(frozen=True)

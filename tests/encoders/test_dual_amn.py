@@ -14,21 +14,13 @@ from engine.config import EncoderConfig
 from engine.encoders import dual_amn
 from engine.encoders.adjacency import build_adjacency
 from engine.encoders.relational_attention import RowMean, aggregate, aggregate_plain
+from tests.encoders import options as encoder_options
 from tests.reference.dual_amn import encode
 
 SMALL = EncoderConfig(dim=5, layers=2, proxies=3, dropout=0.0)
 OPTIONS = {
-    "paper": {},
-    "authors' units": {"message_unit": "edge"},
-    "same direction": {"relation_input": "same"},
+    **encoder_options.OPTIONS,
     "he": {"initializer": "he"},
-    "no attention": {"relational_attention": False},
-    "no projection": {"relational_projection": False},
-    "no multi-hop": {"multi_hop": False},
-    "no proxies": {"proxy_matching": False},
-    "entity channel": {"channels": "entity"},
-    "relation channel": {"channels": "relation"},
-    "no layers": {"layers": 0},
     "three layers, one wide": {"layers": 3, "dim": 1, "proxies": 1},
 }
 

@@ -19,22 +19,10 @@ from engine.explanation.graph import Triple
 from engine.run_tables import parameter_tensors
 from engine.training import task_adjacency
 from tests.analysis.worlds import random_task
+from tests.encoders import options as encoder_options
 from tests.explanation.runs import SMALL, drawn_model
 
-OPTIONS = {
-    "paper": {},
-    "authors' units": {"message_unit": "edge"},
-    "same direction": {"relation_input": "same"},
-    "no attention": {"relational_attention": False},
-    "no projection": {"relational_projection": False},
-    "no multi-hop": {"multi_hop": False},
-    "no proxies": {"proxy_matching": False},
-    "entity channel": {"channels": "entity"},
-    "relation channel": {"channels": "relation"},
-    "no layers": {"layers": 0},
-    "one layer": {"layers": 1},
-    "three layers": {"layers": 3},
-}
+OPTIONS = {**encoder_options.OPTIONS, "one layer": {"layers": 1}, "three layers": {"layers": 3}}
 
 
 def settings_of(options: dict[str, object]) -> RunConfig:
