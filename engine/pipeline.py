@@ -31,17 +31,28 @@ from engine.assessment import Probabilities, decoder_metrics, match_probabilitie
 from engine.bootstrapping import Round, Selection
 from engine.config import RunConfig
 from engine.datasets import AlignmentTask, load_task
-from engine.datasets.knowledge_graph import SIDES, KnowledgeGraph
+from engine.datasets.knowledge_graph import SIDES, Finding, KnowledgeGraph
+from engine.decoding.calibration import Uncalibrated
 from engine.encoders.dual_amn import DualAMN
 from engine.errors import DivergenceError, TrainingError
 from engine.evaluation import Evaluation, evaluate_links
-from engine.literal import EncodedNames, Names, choose_weight, gather_names, get_name_encoder, leak_warning, name_tensors
+from engine.literal import (
+    EncodedNames,
+    Names,
+    choose_weight,
+    gather_names,
+    get_name_encoder,
+    leak_warning,
+    name_tensors,
+    require_valid_links,
+)
 from engine.run_store import FORMAT_VERSION, Run, RunStore, RunWriter
 from engine.run_tables import hubness_tensors, parameter_tensors, run_tables
 from engine.search import CslsTopK, StructuralSimilarity, StructureAndNames, csls_topk, normalise_rows
 from engine.training import EXECUTION_OPTIONS, Progress, Trained, Trainer, split_embeddings, task_adjacency
 
 CHECKPOINT = "training"
+NOTE = "note"
 UNUSED_SECTIONS = {"basic": ("semi", "literal"), "semi": ("literal",), "literal": ()}
 """Settings that a variant does not look at: they make no other run."""
 PACKAGES = ("torch", "numpy", "numba", "pandas", "faiss-cpu", "faiss-gpu", "streamlit")
@@ -49,7 +60,7 @@ PACKAGES = ("torch", "numpy", "numba", "pandas", "faiss-cpu", "faiss-gpu", "stre
 
 @dataclass(frozen=True)
 class Phase:
-    """A part of the work begins; ``detail`` is for people."""
+    """A part of the work begins (or, by the name ``NOTE``, something is to be known of it); ``detail`` is for people."""
 
     name: str
     detail: str
@@ -180,18 +191,19 @@ def literal_run(making: Making, run_id: str, should_stop: Callable[[], bool]) ->
     """Names beside the structure of a finished semi run."""
     task, config = making.task, making.config
     with making.clock.phase("names"):  # first, so that a mistake in them costs no training
-        names = gather_names(task, config.literal.names, making.path)
-        encoded = get_name_encoder(config.literal.encoder).encode(names.source, names.target)
+        literal = literal_part(making)
+    for finding in literal.findings:
+        making.on_event(Phase(NOTE, " ".join([f"{finding.severity}:", finding.message, finding.advice]).rstrip()))
     semi = replace(config, variant="semi")
     below = find_or_train(replace(making, config=semi, clock=making.clock.since_reading()), should_stop)
     if below.run.manifest["status"] != "finished":
         return below
     with making.store.create(task.name, run_id) as writer:
-        making.on_event(Phase("names", f"Adding names ({names.origin}, {config.literal.encoder}) to {below.run.id}"))
+        making.on_event(Phase("names", f"Adding names ({literal.names.origin}, {config.literal.encoder}) to {below.run.id}"))
         structure = stored_structure(below.run, task, semi)
         for line in below.run.trace():
             writer.append_trace(line)
-        return Outcome(finish_run(writer, making, structure, LiteralPart(names, encoded)), reused=False)
+        return Outcome(finish_run(writer, making, structure, literal), reused=False)
 
 
 @contextmanager
@@ -224,10 +236,24 @@ class Structure:
 
 @dataclass(frozen=True)
 class LiteralPart:
-    """The names of a literal run, and made comparable."""
+    """The names of a literal run, made comparable, and what was noticed about them."""
 
     names: Names
     encoded: EncodedNames
+    findings: tuple[Finding, ...]
+
+
+def literal_part(making: Making) -> LiteralPart:
+    """
+    Raises:
+        ConfigError, DataError: names that cannot be had or compared, or no validation links to choose their weight on.
+    """
+    task, config = making.task, making.config.literal
+    if config.weight is None:
+        require_valid_links(task.valid_links)
+    names = gather_names(task, config.names, making.path)
+    encoded = get_name_encoder(config.encoder).encode(names.source, names.target)
+    return LiteralPart(names, encoded, (*names.findings, *encoded.findings, *leak_warning(task, encoded.similarity)))
 
 
 def trained_structure(trainer: Trainer, trained: Trained) -> Structure:
@@ -272,6 +298,8 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
         evaluation = evaluate_links(similarity, task.test_links, search.csls_k, index=search.index)
         decoders = decoder_metrics(similarity, task, search.csls_k, search.index)
         probabilities = match_probabilities(similarity, task, search.csls_k, search.index, config.seed)
+    if isinstance(probabilities.calibration, Uncalibrated):
+        making.on_event(Phase(NOTE, f"info: {probabilities.calibration.reason}"))
     making.on_event(Phase("write", f"Writing {task.name}/{writer.run_id}"))
     with clock.phase("write"):
         write_structure(writer, task, structure, found, evaluation)
@@ -290,8 +318,7 @@ def with_names(
     if weight is None:
         choice = choose_weight(similarity, names, task.valid_links, k=config.search.csls_k, train_links=task.train_links, seed=config.seed)
         weight, note["choice"] = choice.weight, choice.to_dict()
-    findings = [*literal.names.findings, *literal.encoded.findings, *leak_warning(task, names)]
-    note |= {"weight": weight, "findings": [asdict(finding) for finding in findings]}
+    note |= {"weight": weight, "findings": [asdict(finding) for finding in literal.findings]}
     return StructureAndNames(similarity, names, weight), note
 
 

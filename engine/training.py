@@ -145,11 +145,14 @@ class Trainer:
 
     Raises:
         TrainingError: no seed links.
+        ConfigError: patience without validation links to be patient by; a device or threads that this machine does not have.
     """
 
     def __init__(self, task: AlignmentTask, config: RunConfig, adjacency: Adjacency | None = None) -> None:
         if not len(task.train_links):
             raise TrainingError(f"{task.name} has no seed links to train on; give some known links, or a larger data.train_ratio.")
+        if config.training.patience is not None and not len(task.valid_links):
+            raise ConfigError("training.patience needs validation links, and there are none; hold some out (data.valid_ratio=0.1), or leave it out.")
         self.task, self.config = task, config
         self.threads = choose_threads(config.training.threads)
         self.device = choose_device(config.training.device)

@@ -87,7 +87,7 @@ def read_bytes(path: Path) -> bytes:
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise DataError("this gzip file is damaged or incomplete; copy or pack it again.", path=path) from None
     except OSError as error:
-        raise DataError(f"this file cannot be read ({reason(error)}).", path=path) from None
+        raise DataError(f"this file cannot be read ({reason(error)}); check its path and permissions.", path=path) from None
     except MemoryError:
         raise DataError("this file does not fit into memory; split or thin out the graph.", path=path) from None
     if len(data) > MAX_BYTES:

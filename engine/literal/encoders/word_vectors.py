@@ -78,7 +78,8 @@ def vector_files(argument: str) -> tuple[Path, ...]:
     paths = tuple(Path(part) for part in parts)
     for path in paths:
         if not os.path.isfile(path):
-            raise DataError("there is no such file; give a text file of word vectors (a word and its values on each line).", path=path)
+            what = "this is a folder" if os.path.isdir(path) else "there is no such file"
+            raise DataError(f"{what}; give a text file of word vectors (a word and its values on each line).", path=path)
     return paths
 
 
@@ -180,7 +181,7 @@ def read_vectors(path: Path, wanted: set[str]) -> WordTable:
             rows[word] = len(vectors)
             vectors.append(parse_values(path, line, values))
     if not vectors:
-        what = "no word of the names has a vector here; take vectors of the names' language" if width else "this file holds no vectors"
+        what = "no word of the names has a vector here; take vectors of the names' language" if width else "this file holds no vectors; give another"
         raise DataError(f"{what}, or use the encoder ngrams.", path=path)
     table = np.stack(vectors)
     lengths = np.linalg.norm(table.astype(np.float64), axis=1, keepdims=True)
