@@ -127,7 +127,7 @@ def test_one_scorer_for_structure_and_names(trained: dict[str, Run]) -> None:
         pair = view.pair(int(row.entity), int(row.match))
         assert pair.csls == pytest.approx(row.csls, abs=1e-5)
     named = view.matches("source", view.resolve("Bavaria").index, top=3)
-    assert all(one.names is not None for one in named)
+    assert [one.names is not None for one in named] == [bool(view.entity("target", one.entity).label) for one in named]
     assert all(one.names is None for one in RunView(trained["semi"]).matches("source", 0, top=3))
 
 
