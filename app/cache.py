@@ -4,21 +4,36 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy.typing as npt
+import pandas as pd
 import streamlit as st
 
-from engine.datasets.knowledge_graph import Side
+from app.state import MOST_RUNS
+from engine.alignment_table import Alignment, alignments
+from engine.data_profile import inspect_run, relation_profile
+from engine.datasets.inspection import Inspection
+from engine.datasets.knowledge_graph import SIDES, Side
+from engine.errors import RunError, RunNotFoundError
 from engine.matching import RunView
 from engine.neighbourhood import Adjacency
 from engine.paper import PaperFigure, paper_figure
-from engine.run_store import RunStore, RunSummary
+from engine.proxies import ProxyView
+from engine.relations import RelationView
+from engine.run_store import Run, RunStore, RunSummary
+
+T = TypeVar("T")
 
 PROJECT = Path(__file__).resolve().parent.parent
-OPEN_RUNS = 4  # their tables; the embeddings are memory-mapped
+OPEN_RUNS = 6  # their indexes; the embeddings are memory-mapped
+OPEN_TABLES = 48
+KEPT_RESULTS = 64  # what the engine computes of runs: a few arrays over the test entities each
+KEPT_SECONDS = 3600
 LIST_SECONDS = 3.0  # a new run appears after so long
 PARTIAL_WORDS = {True: "being trained right now", False: "interrupted; the same train command goes on from its last checkpoint"}
 
@@ -29,11 +44,13 @@ class RunCard:
 
     Attributes:
         run: ``dataset/run_id``, as it stands in addresses.
+        fingerprint: of the two graphs and their links; runs with the same one can be compared.
         metrics: None where there were no test links.
     """
 
     run: str
     dataset: str
+    fingerprint: str
     variant: str
     seed: int
     stopped: bool
@@ -45,6 +62,10 @@ class RunCard:
     metrics: Mapping[str, Any] | None
     protocol: str
     paper: PaperFigure | None
+
+    @property
+    def run_id(self) -> str:
+        return self.run.rpartition("/")[2]
 
 
 @dataclass(frozen=True)
@@ -63,13 +84,100 @@ class RunList:
     partial: tuple[UnusableRun, ...]
     broken: tuple[UnusableRun, ...]
 
+    def find(self, run: str) -> RunCard:
+        """
+        Raises:
+            RunNotFoundError: no run of this id can be opened; says why.
+        """
+        for card in self.cards:
+            if card.run == run:
+                return card
+        for unusable in self.partial:
+            if unusable.run == run:
+                raise RunNotFoundError(f"run {run} is {unusable.reason}.")
+        for unusable in self.broken:
+            if unusable.run == run:
+                raise RunNotFoundError(f"run {run} cannot be opened: {unusable.reason}")
+        raise RunNotFoundError(f"there is no run '{run[:80]}'; it may be deleted or renamed. Choose another one, or see all runs.")
 
-@dataclass(frozen=True)
+    def of_same_data(self, card: RunCard) -> tuple[RunCard, ...]:
+        """The runs that can be compared with this one, itself included, newest first."""
+        return tuple(one for one in self.cards if one.fingerprint == card.fingerprint)
+
+    def groups(self) -> tuple[tuple[RunCard, ...], ...]:
+        """Runs by data set, the one with the newest run first."""
+        found: dict[str, list[RunCard]] = {}
+        for card in self.cards:
+            found.setdefault(card.fingerprint, []).append(card)
+        return tuple(tuple(group) for group in found.values())
+
+
 class OpenRun:
-    """A run with its indexes."""
+    """A run that pages look at. What is costly is computed on first use and shared by all sessions, so nothing in it may be changed."""
 
-    view: RunView
-    adjacency: Adjacency
+    def __init__(self, card: RunCard, run: Run) -> None:
+        self.card = card
+        self.run = run
+        self.view = RunView(run)
+
+    @cached_property
+    def adjacency(self) -> Adjacency:
+        return Adjacency(self.view)
+
+    @cached_property
+    def relations(self) -> RelationView:
+        return RelationView(self.view, self.table)
+
+    @cached_property
+    def proxies(self) -> ProxyView:
+        return ProxyView(self.view, self.table, self.tensor)
+
+    @cached_property
+    def alignments(self) -> Mapping[Side, Alignment]:
+        return alignments(self.view)
+
+    @cached_property
+    def inspection(self) -> Inspection:
+        return inspect_run(self.run)
+
+    @cached_property
+    def relation_profiles(self) -> Mapping[Side, pd.DataFrame]:
+        return {side: relation_profile(self.table("triples"), self.table("relations"), side) for side in SIDES}
+
+    @cached_property
+    def relation_names(self) -> Mapping[Side, Sequence[str]]:
+        """Names by number."""
+        return {side: profile.sort_values("relation")["name"].tolist() for side, profile in self.relation_profiles.items()}
+
+    def has(self, table: str) -> bool:
+        """Whether the run stores such a table; runs of older versions lack some."""
+        return f"{table}.parquet" in self.run.files
+
+    def table(self, name: str) -> pd.DataFrame:
+        """A stored table (docs/run_tables.md); changing the frame that is returned changes nothing else.
+
+        Raises:
+            RunError: the run has no such table, or it is damaged.
+        """
+        if not self.has(name):
+            raise RunError(f"run {self.card.run} has no table '{name}': it was made by an older version; train again to see it.")
+        return _table(self.run, self.run.path, self.card.created, name).copy(deep=False)
+
+    def tensor(self, name: str, key: str) -> npt.NDArray[Any]:
+        """A stored tensor, memory-mapped.
+
+        Raises:
+            RunError: the run has no such tensor.
+        """
+        return self.run.tensor(name, key)
+
+    def json(self, name: str) -> Mapping[str, Any]:
+        """A stored JSON object: ``decoders``, ``calibration``; empty where the run has none.
+
+        Raises:
+            RunDamagedError: the file was changed.
+        """
+        return self.run.json(name) if f"{name}.json" in self.run.files else {}
 
 
 @dataclass(frozen=True)
@@ -80,6 +188,15 @@ class DataSet:
     path: str
     entities: tuple[int, int] | None
     links: int | None
+
+
+def a_run_a_variant(group: Sequence[RunCard], chosen: Sequence[RunCard]) -> tuple[RunCard, ...]:
+    """The chosen runs, then of each variant that is not among them the first of the group: what is worth comparing, at most four."""
+    found = list(chosen)
+    for card in group:
+        if card.variant not in {one.variant for one in found}:
+            found.append(card)
+    return tuple(found[:MOST_RUNS])
 
 
 def models_folder() -> Path:
@@ -111,6 +228,7 @@ def _card(summary: RunSummary, manifest: Mapping[str, Any]) -> RunCard:
     return RunCard(
         run=summary.id,
         dataset=summary.dataset,
+        fingerprint=str(data["fingerprint"]),
         variant=summary.variant,
         seed=int(manifest["seed"]),
         stopped=summary.state == "stopped",
@@ -137,15 +255,40 @@ def interval(metrics: Mapping[str, Any], name: str) -> tuple[float, float] | Non
     return None if found is None or None in found else (float(found[0]), float(found[1]))
 
 
-@st.cache_resource(ttl=3600, max_entries=OPEN_RUNS, show_spinner=False)
-def open_run(folder: Path, run: str, created: str) -> OpenRun:
-    """A run with its indexes; opening it again is free. ``created`` tells a new run of the same id from the old one.
+def open_run(folder: Path, card: RunCard) -> OpenRun:
+    """A run, ready to be looked at; opening it again is free.
 
     Raises:
-        RunError: it is not there, or damaged.
+        RunError: it is not there any more, or damaged.
     """
-    view = RunView(RunStore(folder).find(run))
-    return OpenRun(view, Adjacency(view))
+    return _open(folder, card.run, card.created, card)
+
+
+@st.cache_resource(ttl=KEPT_SECONDS, max_entries=OPEN_RUNS, show_spinner=False)
+def _open(folder: Path, run: str, created: str, _card: RunCard) -> OpenRun:
+    """``created`` tells a new run of the same id from the old one."""
+    return OpenRun(_card, RunStore(folder).find(run))
+
+
+@st.cache_resource(ttl=KEPT_SECONDS, max_entries=OPEN_TABLES, show_spinner=False)
+def _table(_run: Run, path: Path, created: str, name: str) -> pd.DataFrame:
+    """Kept as it is and not pickled, which would cost seconds for a large one."""
+    return _run.table(name)
+
+
+def kept(runs: Sequence[OpenRun], question: tuple[str, ...], compute: Callable[[], T]) -> T:
+    """What ``compute`` makes of some runs, computed once for all sessions; ``question`` tells what is asked of them. Not to be changed.
+
+    Raises:
+        EngineError: whatever ``compute`` raises; that is not kept.
+    """
+    found: T = _kept(tuple((run.run.path, run.card.created) for run in runs), question, compute)
+    return found
+
+
+@st.cache_resource(ttl=KEPT_SECONDS, max_entries=KEPT_RESULTS, show_spinner=False)
+def _kept(runs: tuple[tuple[Path, str], ...], question: tuple[str, ...], _compute: Callable[[], Any]) -> Any:
+    return _compute()
 
 
 @st.cache_data(ttl=600, max_entries=1, show_spinner=False)

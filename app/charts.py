@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from app import text
+from app.palette import BOX_FILLS
 from engine.datasets.knowledge_graph import Side
 from engine.entities import Entity
 from engine.neighbourhood import Direction, Edge, Evidence, Facing
 
-FILLS: Mapping[Side, str] = {"source": "#2b6cb0", "target": "#a85413"}
 PALE_FILL, INK, LINK_INK = "#6f767d", "#ffffff", "#808890"
 EDGE_INK: Mapping[str, str] = {"out": "#3f8f78", "in": "#9a78bd", "both": "#7d848c"}
 EDGE_MARK: Mapping[str, tuple[str, int]] = {"out": ("arrow", 8), "in": ("circle", 9), "both": ("diamond", 12)}
@@ -164,7 +164,7 @@ def _node(box: _Box, place: list[float], shift: float) -> dict[str, Any]:
         "symbol": "roundRect",
         "symbolSize": [WIDTH, CENTRE_HEIGHT if centre else NODE_HEIGHT],
         "symbolOffset": [shift * WIDTH, 0],
-        "itemStyle": {"color": PALE_FILL if box.kind == "alone" else FILLS[box.side]},
+        "itemStyle": {"color": PALE_FILL if box.kind == "alone" else BOX_FILLS[box.side]},
         "label": {"formatter": _literal(text.cell(box.entity.title, 60)), "width": WIDTH - 12, **font},
     }
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
+import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
-from app import state, text
+from app import pages, state, text
+from app.glossary import explain
+from app.palette import MARKS
 from engine.datasets.knowledge_graph import Side
 from engine.entities import Entity, other
 from engine.errors import EngineError, EntityError
@@ -17,9 +21,17 @@ from engine.matching import PairScore, Pool, RunView, Verdict
 
 BadgeColour = Literal["green", "red", "gray", "yellow", "blue", "orange"]
 
-# Shape and colour, so that either is enough. The theme defines the blue and the orange (.streamlit/config.toml).
-MARKS: Mapping[Side, str] = {"source": ":blue[●]", "target": ":orange[◆]"}
-PLAIN_MARKS: Mapping[Side, str] = {"source": "●", "target": "◆"}
+T = TypeVar("T")
+
+LAYOUT: Mapping[str, Any] = {
+    "margin": {"l": 8, "r": 8, "t": 36, "b": 8},
+    "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.0, "xanchor": "left", "x": 0},
+    "hoverlabel": {"namelength": -1},
+    "dragmode": False,  # a finger that scrolls the page over a figure must not zoom it
+    "bargap": 0.25,
+}
+MODE_BAR: Mapping[str, Any] = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d", "pan2d", "zoom2d"]}
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 POOL_WORDS: Mapping[Pool, str] = {"all": "entities", "test": "test entities"}
 
 
@@ -54,12 +66,12 @@ def entity_label(entity: Entity) -> str:
     return f"{MARKS[entity.side]} **{text.plain(entity.title)}**"
 
 
-def entity_link(run: str, entity: Entity, pool: Pool = "all", *, detail: str = "") -> None:
-    """A link to an entity's page: its label, and its id beneath where that says more."""
+def entity_link(runs: Sequence[str], entity: Entity, pool: Pool = "all", *, match: Entity | None = None, detail: str = "") -> None:
+    """A link to an entity's page: its label, and its id beneath where that says more. ``runs``: the main one first, others are carried along."""
     label = entity_label(entity)
     if entity.label:
         label += f" :gray[{text.plain(entity.short_id, 60)}]"
-    st.page_link(state.ENTITY_PAGE, label=f"{label}{detail}", query_params=state.entity_address(run, entity, pool=pool).parameters())
+    pages.link(pages.ENTITY, state.entity_address(runs, entity, match, pool), f"{label}{detail}")
 
 
 def entity_heading(view: RunView, entity: Entity) -> None:
@@ -86,10 +98,11 @@ def verdict_cell(verdict: Verdict) -> str:
     return f"{style.symbol} {style.short}"
 
 
-def pair_header(view: RunView, pair: PairScore, run: str, asked: Side) -> None:
+def pair_header(view: RunView, pair: PairScore, runs: Sequence[str], asked: Side) -> None:
     """The same header wherever a pair appears: both labels, the verdict, the scores, the ranks from both ends, the run.
 
-    ``asked`` is the side that the page is about; a link leads to the other one.
+    ``runs``: the one that the scores are of, then those that are carried along. ``asked`` is the side that the page is about; a link leads to
+    the other one.
     """
     with st.container(border=True, key="pair_header"):
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -98,12 +111,12 @@ def pair_header(view: RunView, pair: PairScore, run: str, asked: Side) -> None:
             if pair.added is not None:
                 st.badge(f"added in round {pair.added}", color="blue", help="A semi-supervised round trained on this pair: the model's own choice.")
         with st.container(horizontal=True, gap="large"):
-            st.metric("CSLS", text.score(pair.csls), help="Decides: twice the cosine, less how near each entity is to everything.")
-            st.metric("Cosine", text.score(pair.cosine), help="Of the two embeddings; 1 is the same direction.")
+            st.metric("CSLS", text.score(pair.csls), help=explain("CSLS"))
+            st.metric("Cosine", text.score(pair.cosine), help=explain("cosine"))
             if pair.names is not None:
                 st.metric("Names", text.score(pair.names), help="How alike the two names are; in this run CSLS counts structure and names.")
             if pair.probability is not None:
-                st.metric("Probability", f"{pair.probability:.0%}", help="That this best match is right, calibrated on the validation links.")
+                st.metric("Probability", f"{pair.probability:.0%}", help=explain("calibrated probability"))
             ranks: tuple[tuple[Side, int, int], ...] = (
                 ("source", pair.rank_from_source, pair.pool_sizes[0]),
                 ("target", pair.rank_from_target, pair.pool_sizes[1]),
@@ -112,10 +125,146 @@ def pair_header(view: RunView, pair: PairScore, run: str, asked: Side) -> None:
                 words = f"Where the pair stands among this entity's pairs with {size:,} {POOL_WORDS[pair.pool]} of the other graph."
                 st.metric(f"Rank from {text.plain(view.graphs[side].name, 30)}", f"{rank:,} of {size:,}", help=words)
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.caption(f"Ranks count {'the test' if pair.pool == 'test' else 'all'} entities of the other graph. Run {text.plain(run)}.")
+            st.caption(f"Ranks count {'the test' if pair.pool == 'test' else 'all'} entities of the other graph. Run {text.plain(runs[0])}.")
             match = pair.target if asked == "source" else pair.source
-            address = state.entity_address(run, match, pair.source if asked == "target" else None)
-            st.page_link(state.ENTITY_PAGE, label="Look from the other side", icon=":material/swap_horiz:", query_params=address.parameters())
+            address = state.entity_address(runs, match, pair.source if asked == "source" else pair.target, pair.pool)
+            pages.link(pages.ENTITY, address, "Look from the other side", icon=":material/swap_horiz:")
+
+
+def choice(label: str, options: Mapping[T, str], *, name: str, value: T, default: T, help: str | None = None, clears: Sequence[str] = ()) -> T:
+    """A row of choices of which one is chosen, kept in the address as the parameter ``name``; returns ``value``, which comes from the address.
+
+    The default is left out of the address, and so are, after another choice, the parameters ``clears``, which made sense with the former one only.
+    Option texts are ours or have passed :func:`app.text.plain`.
+    """
+    key = state.widget_key(state.CHOICE, name, value, tuple(options))
+
+    def follow() -> None:
+        chosen = st.session_state[key]
+        state.set_parameter(name, None if chosen == default else str(chosen))
+        for parameter in clears:
+            state.set_parameter(parameter, None)
+
+    st.segmented_control(label, list(options), format_func=options.__getitem__, default=value, required=True, key=key, on_change=follow, help=help)
+    return value
+
+
+def figure(
+    fig: go.Figure,
+    *,
+    name: str,
+    caption: str,
+    data: pd.DataFrame,
+    height: int = 380,
+    key: str | None = None,
+    on_select: Callable[[], None] | Literal["ignore", "rerun"] = "ignore",
+) -> list[Mapping[str, Any]]:
+    """A figure in the house's style: one line on what it shows for this data, the figure, and its downloads.
+
+    Args:
+        fig: with colours from :mod:`app.palette`; labels in it have passed :func:`app.text.figure_label`.
+        name: of the downloads: "degree-hits".
+        caption: Markdown; labels in it have passed :func:`app.text.plain`.
+        data: what the figure shows, as a table, for the download.
+        height: in pixels.
+        key: needed with ``on_select``; from :func:`app.state.widget_key`, so that a choice belongs to what is shown.
+        on_select: as in ``st.plotly_chart``: only points can be chosen.
+
+    Returns:
+        The chosen points; none without ``on_select``.
+    """
+    st.markdown(caption)
+    fig.update_layout(LAYOUT, height=height)
+    picture = st.session_state.get(state.PICTURE_FORMAT, "png")
+    config = {**MODE_BAR, "toImageButtonOptions": {"format": picture, "filename": text.file_name(name), "scale": 2}}
+    event: Any = st.plotly_chart(
+        fig, key=key, on_select=on_select, selection_mode="points", config=config, alt=f"Figure: {name}; the download holds its data as a table."
+    )
+    _downloads(name, data, picture, key or name)
+    return list(event["selection"]["points"]) if on_select != "ignore" and event else []
+
+
+def follow_point(key: str, parameter: str) -> None:
+    """For ``on_select`` of :func:`figure`: the first value that a chosen point carries (``customdata``) becomes a parameter of the address."""
+    points = st.session_state[key]["selection"]["points"]
+    if points:  # and not where the figure was drawn anew, which chooses nothing
+        state.set_parameter(parameter, str(points[0]["customdata"][0]))
+
+
+def _downloads(name: str, data: pd.DataFrame, picture: str, key: str) -> None:
+    with st.popover("Download", icon=":material/download:", type="tertiary"):
+        download(data, name, key=key)
+        widget = state.widget_key(state.PICTURE_FORMAT, key, picture)
+
+        def keep() -> None:
+            st.session_state[state.PICTURE_FORMAT] = st.session_state[widget]
+
+        st.segmented_control(
+            "Picture", ["png", "svg"], format_func=str.upper, default=picture, required=True, key=widget, on_change=keep, width="content"
+        )
+        st.caption("The camera above the figure saves it; so does a touch on the figure, then on the camera.")
+
+
+def table(
+    data: pd.DataFrame,
+    *,
+    name: str,
+    whole: Callable[[], pd.DataFrame] | None = None,
+    key: str | None = None,
+    on_select: Callable[[], None] | Literal["ignore", "rerun"] = "ignore",
+    chosen: int | None = None,
+    columns: Mapping[str, Any] | None = None,
+    height: int | Literal["auto"] = "auto",
+) -> int | None:
+    """A table with its download.
+
+    Args:
+        data: cells of text have passed :func:`app.text.cell`.
+        name: of the download.
+        whole: makes what is to be downloaded where that is more than is shown.
+        key: needed with ``on_select``; from :func:`app.state.widget_key`.
+        on_select: as in ``st.dataframe``: one row can be chosen.
+        chosen: row that is chosen at first.
+        columns: as ``column_config`` of ``st.dataframe``; ``help`` from :func:`app.glossary.explain`.
+
+    Returns:
+        The chosen row, counted from 0 in ``data``; None without one.
+    """
+    options: dict[str, Any] = {"hide_index": True, "column_config": columns, "height": height, "alt": f"Table: {name}"}
+    if on_select == "ignore":
+        st.dataframe(data, key=key, **options)
+        rows: list[int] = []
+    else:
+        first: Any = {"selection": {"rows": [] if chosen is None else [chosen]}}
+        event: Any = st.dataframe(data, key=key, on_select=on_select, selection_mode="single-row", selection_default=first, **options)
+        rows = event["selection"]["rows"]
+    download(data if whole is None else whole, name, key=key or name)
+    return rows[0] if rows and rows[0] < len(data) else None
+
+
+def download(data: pd.DataFrame | Callable[[], pd.DataFrame], name: str, *, key: str) -> None:
+    """A button for a table as CSV, made when it is pressed: UTF-8 with a mark that spreadsheets look for, and with no cell that they would run."""
+    st.download_button(
+        "CSV",
+        lambda: csv_bytes(data() if callable(data) else data),
+        f"{text.file_name(name)}.csv",
+        "text/csv",
+        key=state.widget_key(state.DOWNLOAD, key, name),
+        on_click="ignore",
+        type="tertiary",
+        icon=":material/download:",
+        help="The whole table, as it stands here.",
+    )
+
+
+def csv_bytes(data: pd.DataFrame) -> bytes:
+    """A table as CSV; texts that a spreadsheet would take for a formula get an apostrophe in front."""
+    safe = data.apply(lambda column: column.map(_no_formula, na_action="ignore") if pd.api.types.is_string_dtype(column) else column)
+    return str(safe.to_csv(index=False)).encode("utf-8-sig")
+
+
+def _no_formula(cell: Any) -> Any:
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA_STARTS) else cell
 
 
 def empty_state(title: str, explanation: str, commands: Sequence[str] = ()) -> None:
@@ -124,7 +273,7 @@ def empty_state(title: str, explanation: str, commands: Sequence[str] = ()) -> N
         st.subheader(title, anchor=False)
         st.markdown(explanation)
         for command in commands:
-            st.code(command, language="bash")
+            st.code(command, language=None, wrap_lines=True)
 
 
 def show_error(error: EngineError) -> None:
@@ -143,5 +292,5 @@ def errors_shown(*, way_on: bool = True) -> Iterator[None]:
         if isinstance(error, EntityError) and error.candidates:
             st.caption("Type one of them into the search box, or a part of it.")
         if way_on:
-            st.page_link(state.HOME_PAGE, label="All runs", icon=":material/arrow_back:")
+            pages.link(pages.HOME, state.Address(), "All runs", icon=":material/arrow_back:")
         st.stop()

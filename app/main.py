@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
+from app import pages
+
 st.set_page_config(page_title="Dual-AMN Explorer", page_icon="🔗", layout="wide")
 st.navigation(
-    [
-        st.Page("views/home.py", title="Home", icon=":material/home:", url_path="home", default=True),
-        st.Page("views/entity.py", title="Entity", icon=":material/travel_explore:", url_path="entity"),
-    ],
-    position="top",
+    [st.Page(page.script, title=page.title, icon=page.icon, url_path=page.name, default=page is pages.HOME) for page in pages.PAGES],
+    position="hidden",
 ).run()

@@ -1,79 +1,214 @@
-"""Every key of the address and of the session, in one place; what an address says is checked here before anything else sees it."""
+"""Every key of the address and of the session, in one place; what an address says is checked here before anything else sees it.
+
+A page's address is a frozen dataclass: a field is a parameter, its annotation says what may stand there, its default is left out of the address.
+Understood are ``str``, ``int``, ``float``, ``bool``, ``Literal`` and ``tuple`` of texts or literals (a repeated parameter), each with or without
+``None``.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+import types
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from hashlib import blake2b
-from typing import Final
+from typing import Any, Final, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 import streamlit as st
 
-from engine.datasets.knowledge_graph import SIDES, Side
+from engine.alignment_table import Known, PairOrder
+from engine.datasets.knowledge_graph import Side
 from engine.entities import Entity
-from engine.errors import EntityError
+from engine.errors import EngineError
 from engine.matching import Pool
 
-HOME_PAGE: Final = "views/home.py"
-ENTITY_PAGE: Final = "views/entity.py"
+Channel = Literal["entity", "relation"]
+Direction = Literal["forward", "inverse"]
+Band = Literal["high", "medium", "low"]
+Rate = Literal["hits@1", "hits@10", "mrr"]
+Flip = Literal["gained", "lost"]
+ProxyUse = Literal["nearest", "attention"]
+Shown = Literal["misses", "hits", "all"]
 
-# Parameters of an address
+# Parameters of an address that are changed one by one
 RUN: Final = "run"
-SIDE: Final = "side"
-ENTITY: Final = "entity"
+BUCKET: Final = "bucket"
+RELATION: Final = "relation"
+SEARCHED: Final = "search"
 MATCH: Final = "match"
 POOL: Final = "pool"
+PROXY: Final = "proxy"
+
+# Which part of a run's metrics is about queries of which graph
+DIRECTION_OF: Final[Mapping[Side, str]] = {"source": "source_to_target", "target": "target_to_source"}
 
 # Keys of the session
+DATA_CHOICE: Final = "data_choice"
 RUN_CHOICE: Final = "run_choice"
+CHOICE: Final = "choice"
 SEARCH: Final = "search"
 SEARCH_SIDE: Final = "search_side"
-POOL_CHOICE: Final = "pool_choice"
 MATCH_TABLE: Final = "match_table"
 FACING_FIGURE: Final = "facing_figure"
+RELATION_SEARCH: Final = "relation_search"
+RELATION_BARS: Final = "relation_bars"
+RELATION_TABLE: Final = "relation_table"
+PROXY_CHOICE: Final = "proxy_choice"
+PAIR_TABLE: Final = "pair_table"
+PAIR_FIGURE: Final = "pair_figure"
+ENTITY_TABLE: Final = "entity_table"
+DOWNLOAD: Final = "download"
+DEGREE_FIGURE: Final = "degree_figure"
+QUERY_LIST: Final = "query_list"
+CLEAR: Final = "clear"
+PICTURE_FORMAT: Final = "picture_format"
 
+MOST_RUNS: Final = 4
 LONGEST_PARAMETER: Final = 20_000
+_NAMES: Final = {"runs": RUN}  # where a parameter is called differently from its field
+
+
+class AddressError(EngineError):
+    """The address asks for something that can never make sense."""
 
 
 @dataclass(frozen=True)
 class Address:
-    """What the address asks for; not yet checked against a run."""
+    """What the address asks for; checked for its form, not yet against a run.
 
-    run: str | None = None
+    Attributes:
+        runs: ``dataset/run_id``, the main one first; pages of one run show the first and carry the others along.
+    """
+
+    runs: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls) -> Self:
+        """The current address.
+
+        Raises:
+            AddressError: a parameter has a value that can never make sense.
+        """
+        hints = get_type_hints(cls)
+        given = {field.name: _parsed(_NAMES.get(field.name, field.name), hints[field.name]) for field in fields(cls)}
+        address = cls(**{name: value for name, value in given.items() if value is not None})
+        if len(address.runs) > MOST_RUNS:
+            raise AddressError(f"the address names {len(address.runs)} runs; at most {MOST_RUNS} can be looked at together.")
+        return address
+
+    def parameters(self) -> dict[str, str | list[str]]:
+        """As query parameters; defaults are left out."""
+        values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
+        return {_NAMES.get(name, name): _written(value) for name, (value, default) in values.items() if value != default and value not in (None, ())}
+
+
+@dataclass(frozen=True)
+class EntityAddress(Address):
+    """An entity, perhaps with a chosen match of the other graph."""
+
     side: Side | None = None
     entity: str | None = None
     match: str | None = None
     pool: Pool = "all"
 
-    def parameters(self) -> dict[str, str]:
-        """As query parameters; defaults are left out."""
-        named = {RUN: self.run, SIDE: self.side, ENTITY: self.entity, MATCH: self.match, POOL: None if self.pool == "all" else self.pool}
-        return {name: value for name, value in named.items() if value}
+
+@dataclass(frozen=True)
+class PairsAddress(Address):
+    """Filters of the table of pairs; ``side`` is whose best matches are listed."""
+
+    side: Side = "source"
+    search: str | None = None
+    known: tuple[Known, ...] = ()
+    relation: str | None = None
+    probability_from: float | None = None
+    probability_to: float | None = None
+    csls_from: float | None = None
+    csls_to: float | None = None
+    degree_from: int | None = None
+    degree_to: int | None = None
+    conflicts: bool = False
+    added: bool = False
+    order: PairOrder = "doubt"
+    reverse: bool = False
+    page: int = 1
 
 
-def read_address() -> Address:
-    """The current address.
+@dataclass(frozen=True)
+class RelationsAddress(Address):
+    """Which of the importances to rank, of which relations, and the relation that is looked at, which is of the graph ``side``.
+
+    Attributes:
+        graph: None for both.
+        least: triples that a relation must have to be listed.
+    """
+
+    layer: int | None = None
+    channel: Channel = "entity"
+    direction: Direction = "forward"
+    side: Side | None = None
+    relation: str | None = None
+    graph: Side | None = None
+    band: Band | None = None
+    least: int = 1
+    search: str | None = None
+
+
+@dataclass(frozen=True)
+class ProxiesAddress(Address):
+    """A channel, how the use of its proxies is measured, and in it a proxy or a pair of entities."""
+
+    channel: Channel = "entity"
+    use: ProxyUse = "nearest"
+    proxy: int | None = None
+    source: str | None = None
+    target: str | None = None
+
+
+@dataclass(frozen=True)
+class DegreeAddress(Address):
+    """What to measure, of which graph's queries, and the bucket that is looked at; ``search`` is in the list of its entities."""
+
+    side: Side = "target"
+    rate: Rate = "hits@1"
+    bucket: str | None = None
+    show: Shown = "misses"
+    search: str | None = None
+
+
+@dataclass(frozen=True)
+class CompareAddress(Address):
+    """Which of the other runs to hold the main one against, decoded by what, and which flips to list."""
+
+    side: Side = "target"
+    decoder: str = "csls"
+    against: str | None = None
+    flip: Flip = "gained"
+    bucket: str | None = None
+    relation: str | None = None
+    search: str | None = None
+
+
+@dataclass(frozen=True)
+class DataSetAddress(Address):
+    """The graph that is looked at closely, and in it a relation."""
+
+    side: Side = "source"
+    relation: str | None = None
+    search: str | None = None
+
+
+def entity_address(runs: Sequence[str], entity: Entity, match: Entity | None = None, pool: Pool = "all") -> EntityAddress:
+    """The address of an entity's page."""
+    return EntityAddress(tuple(runs), entity.side, entity.uri, None if match is None else match.uri, pool)
+
+
+def asked_runs() -> tuple[str, ...]:
+    """The runs that the address names, each once; whether there are such runs is not checked.
 
     Raises:
-        EntityError: a parameter has a value that can never make sense.
+        AddressError: longer than any name.
     """
-    side = _parameter(SIDE)
-    if side is not None and side not in SIDES:
-        raise EntityError(f"the address says side={side[:40]}; expected 'source' or 'target'.")
-    pool = _parameter(POOL)
-    if pool not in (None, "all", "test"):
-        raise EntityError(f"the address says pool={pool[:40]}; expected 'all' or 'test'.")
-    return Address(
-        run=_parameter(RUN),
-        side="source" if side == "source" else "target" if side == "target" else None,
-        entity=_parameter(ENTITY),
-        match=_parameter(MATCH),
-        pool="test" if pool == "test" else "all",
-    )
-
-
-def entity_address(run: str, entity: Entity, match: Entity | None = None, pool: Pool = "all") -> Address:
-    """The address of an entity's page."""
-    return Address(run, entity.side, entity.uri, None if match is None else match.uri, pool)
+    return _texts(RUN)
 
 
 def show_address(address: Address) -> None:
@@ -81,12 +216,17 @@ def show_address(address: Address) -> None:
     st.query_params.from_dict(address.parameters())
 
 
-def set_parameter(name: str, value: str | None) -> None:
+def show_parameters(parameters: Mapping[str, str | Iterable[str]]) -> None:
+    """Replace the whole address, from a widget's callback."""
+    st.query_params.from_dict({name: value if isinstance(value, str) else list(value) for name, value in parameters.items()})
+
+
+def set_parameter(name: str, value: str | Sequence[str] | None) -> None:
     """Change one parameter of the address; None removes it."""
     if value is None:
         st.query_params.pop(name, None)
     else:
-        st.query_params[name] = value
+        st.query_params[name] = value if isinstance(value, str) else list(value)
 
 
 def widget_key(name: str, *parts: object) -> str:
@@ -94,8 +234,49 @@ def widget_key(name: str, *parts: object) -> str:
     return f"{name}:{blake2b(repr(parts).encode(), digest_size=8).hexdigest()}"
 
 
-def _parameter(name: str) -> str | None:
-    value = st.query_params.get(name, "").strip()
-    if len(value) > LONGEST_PARAMETER:
-        raise EntityError(f"the address's '{name}' is {len(value):,} characters long, more than any identifier.")
-    return value or None
+def _written(value: Any) -> str | list[str]:
+    if isinstance(value, tuple):
+        return [str(one) for one in value]
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+
+
+def _texts(name: str) -> tuple[str, ...]:
+    """All values of a repeated parameter, stripped, each once, in their order."""
+    values = [value.strip() for value in st.query_params.get_all(name)]
+    for value in values:
+        if len(value) > LONGEST_PARAMETER:
+            raise AddressError(f"the address's '{name}' is {len(value):,} characters long, more than any identifier.")
+    return tuple(dict.fromkeys(value for value in values if value))
+
+
+def _parsed(name: str, hint: Any) -> Any:
+    """A parameter as its annotation wants it; None where the address does not have it."""
+    texts = _texts(name)
+    if get_origin(hint) in (Union, types.UnionType):
+        hint = next(one for one in get_args(hint) if one is not types.NoneType)
+    if get_origin(hint) is tuple:
+        return tuple(_value(name, get_args(hint)[0], text) for text in texts)
+    return _value(name, hint, texts[-1]) if texts else None
+
+
+def _value(name: str, hint: Any, text: str) -> Any:
+    allowed = get_args(hint) if get_origin(hint) is Literal else ("yes", "no") if hint is bool else ()
+    if allowed:
+        if text not in allowed:
+            raise AddressError(f"the address says {name}={text[:40]}; expected {_listed(allowed)}.")
+        return text == "yes" if hint is bool else text
+    if hint is str:
+        return text
+    try:
+        number = hint(text)
+        sensible = math.isfinite(number)
+    except (ValueError, OverflowError):
+        sensible = False
+    if not sensible:
+        raise AddressError(f"the address says {name}={text[:40]}; expected a {'whole number' if hint is int else 'number'}.")
+    return number
+
+
+def _listed(words: Sequence[str]) -> str:
+    quoted = [f"'{word}'" for word in words]
+    return f"{', '.join(quoted[:-1])} or {quoted[-1]}"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 LONGEST_LABEL = 120
+_FIGURE_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;", "%": "&#37;", "{": "&#123;"})
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 _DIRECTION_MARKS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _FIRST_STRONG_ISOLATE, _POP_ISOLATE = "\u2068", "\u2069"
@@ -33,6 +34,16 @@ def plain(text: str, length: int = LONGEST_LABEL) -> str:
 def cell(text: str, length: int = 200) -> str:
     """For tables and charts, which show plain text."""
     return clip(text, length)
+
+
+def figure_label(text: str, length: int = 60) -> str:
+    """For Plotly, which reads a part of HTML, TeX between dollars, and templates: everything is shown as it is written."""
+    return clip(text, length).translate(_FIGURE_ESCAPES)
+
+
+def file_name(*parts: str) -> str:
+    """A name for a download: letters, digits, dots and hyphens, whatever the parts are."""
+    return "-".join(word for part in parts for word in re.findall(r"[\w.]+", part, re.ASCII))[:120].strip(".-") or "download"
 
 
 def score(value: float) -> str:

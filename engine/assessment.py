@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ import pandas as pd
 import torch
 
 from engine.datasets.knowledge_graph import AlignmentTask, IntArray, Side
-from engine.decoding import DECODERS, GRAPH_DECODERS, Decoding, GraphEvidence, evaluate_decoders, find_candidates, get_decoder
+from engine.decoding import DECODERS, GRAPH_DECODERS, Decoding, DecodingEvaluation, GraphEvidence, evaluate_decoders, find_candidates, get_decoder
 from engine.decoding.calibration import Calibration, Uncalibrated, expected_calibration_error, fit_calibration, pair_features
 from engine.evaluation import Selectable
 
@@ -39,13 +40,26 @@ class Probabilities:
         return {"decoder": CALIBRATED, "fit": self.calibration.to_dict(), "test": self.test}
 
 
-def decoder_metrics(similarity: Selectable, task: AlignmentTask, csls_k: int, index: str) -> dict[str, Any]:
-    """Figures of every registered decoder in the pool of the test entities; empty without test links."""
+def decoder_evaluations(similarity: Selectable, task: AlignmentTask, csls_k: int, index: str) -> Mapping[str, DecodingEvaluation]:
+    """Every registered decoder, by name, in the pool of the test entities; empty without test links."""
     if not len(task.test_links):
         return {}
     evidence = GraphEvidence.of(task.source, task.target, task.train_links)
-    found = evaluate_decoders(similarity, task.test_links, sorted([*DECODERS, *GRAPH_DECODERS]), csls_k, index=index, evidence=evidence)
-    return {name: evaluation.to_dict() for name, evaluation in found.items()}
+    return evaluate_decoders(similarity, task.test_links, sorted([*DECODERS, *GRAPH_DECODERS]), csls_k, index=index, evidence=evidence)
+
+
+def query_rank_table(evaluations: Mapping[str, DecodingEvaluation]) -> pd.DataFrame:
+    """graph, decoder, entity, rank, answer of each test query: where its counterpart stands in a decoder's list, and what the decoder gave."""
+    parts = [
+        pd.DataFrame({"graph": side, "decoder": name, "entity": direction.queries, "rank": direction.ranks, "answer": answers})
+        for name, found in evaluations.items()
+        for side, direction, answers in (
+            ("source", found.source_to_target, found.source_answers),
+            ("target", found.target_to_source, found.target_answers),
+        )
+    ]
+    whole = {"graph": "str", "decoder": "str", "entity": "int64", "rank": "int64", "answer": "int64"}
+    return pd.concat(parts, ignore_index=True).astype(whole) if parts else pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in whole.items()})
 
 
 @torch.no_grad()

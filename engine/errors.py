@@ -43,6 +43,10 @@ class EntityError(EngineError):
         super().__init__(message)
 
 
+class EvidenceError(EngineError):
+    """Evidence for a pair that was to be removed is not there."""
+
+
 class RunError(EngineError):
     """A run cannot be found, opened or written."""
 
@@ -57,6 +61,10 @@ class RunDamagedError(RunError):
 
 class RunVersionError(RunError):
     """A run folder was written by a newer version of the engine."""
+
+
+class ComparisonError(EngineError):
+    """Runs have nothing in common that they could be compared by."""
 
 
 class TrainingError(EngineError):

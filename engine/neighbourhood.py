@@ -1,24 +1,21 @@
-"""What stands around an entity, and which of it is aligned with what stands around a candidate.
-
-Works from the triples alone; a hub of thousands of neighbours costs one slice of an index. Several triples between the same two entities are
-one neighbour with several edges.
-"""
+"""What stands around an entity, and which of it is aligned with what stands around a candidate."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
-import numpy as np
-import pandas as pd
-
-from engine.datasets.knowledge_graph import SIDES, IntArray, Side
+from engine.analysis.entity_attention import MEAN, Part
+from engine.datasets.knowledge_graph import SIDES, Side
 from engine.entities import Entity, other
 from engine.matching import Relation, RunView
+from engine.neighbours import Adjacency, Direction, Edge, Neighbour
 
-Direction = Literal["out", "in"]
 Evidence = Literal["seed link", "known validation link", "known test link", "predicted"]
+
+PER_PAIR = 3
+"""So many pairs are shown at most behind another one."""
 
 EVALUATION_ONLY: frozenset[Evidence] = frozenset({"known validation link", "known test link"})
 _EVIDENCE: Mapping[Relation, Evidence] = {
@@ -30,24 +27,8 @@ _STRENGTH: Mapping[Evidence, int] = {"seed link": 0, "known validation link": 1,
 
 
 @dataclass(frozen=True)
-class Edge:
-    """One triple, seen from the entity in the middle: "out" where it is the head."""
-
-    relation: str
-    direction: Direction
-
-
-@dataclass(frozen=True)
-class Neighbour:
-    """An adjacent entity; a self-loop makes an entity its own neighbour."""
-
-    entity: Entity
-    edges: tuple[Edge, ...]
-
-
-@dataclass(frozen=True)
 class Neighbourhood:
-    """The neighbours of an entity, the best connected first.
+    """The neighbours of an entity, the strongest first: what most attention goes to; without attention the named and best connected.
 
     Attributes:
         total: number of all neighbours; ``hidden`` of them are beyond the cap.
@@ -82,14 +63,28 @@ class NeighbourPair:
 
 
 @dataclass(frozen=True)
+class FarPair:
+    """A pair two hops away: neighbours of two neighbours that are aligned with each other.
+
+    Attributes:
+        through: place of the pair in between in :attr:`Facing.pairs`.
+        pair: its edges are those to the pair in between, seen from there.
+    """
+
+    through: int
+    pair: NeighbourPair
+
+
+@dataclass(frozen=True)
 class Facing:
     """Two neighbourhoods facing each other.
 
     Attributes:
-        pairs: aligned neighbours: seed links, known links, predictions; at most ``cap``.
-        source_only, target_only: the best connected of the rest, so many that each side shows at most ``cap``.
+        pairs: aligned neighbours: seed links, known links, predictions, in each kind the strongest first; at most ``cap``.
+        source_only, target_only: the strongest of the rest, so many that each side shows at most ``cap``.
         total_pairs: all pairs, hidden ones included.
         total_source, total_target: all neighbours of each side.
+        far: with two hops: pairs behind ``pairs``, in their order, none twice; at most ``PER_PAIR`` behind one and ``cap`` together.
     """
 
     source: Entity
@@ -100,6 +95,7 @@ class Facing:
     total_pairs: int
     total_source: int
     total_target: int
+    far: tuple[FarPair, ...] = ()
 
     @property
     def hidden_source(self) -> int:
@@ -114,107 +110,106 @@ class Facing:
         return sum(pair.evidence == evidence for pair in self.pairs)
 
 
-class Adjacency:
-    """Incident triples of both graphs, grouped by entity."""
+@dataclass(frozen=True)
+class Standing:
+    """A neighbour and where it is aligned.
 
-    def __init__(self, view: RunView) -> None:
-        self.view = view
-        triples, relations = view.run.table("triples"), view.run.table("relations")
-        self._graphs = {side: _Incidence(_of(triples, side), _of(relations, side), len(view.graphs[side])) for side in SIDES}
+    Attributes:
+        counterpart, evidence: None where neither a link nor the model aligns it.
+        here: the counterpart is a neighbour of the entity that is faced.
+    """
 
-    def neighbours(self, side: Side, index: int) -> dict[int, tuple[Edge, ...]]:
-        """Every neighbour's index and the edges to it.
-
-        Raises:
-            EntityError: no such entity.
-        """
-        self.view.entity(side, index)
-        return self._graphs[side].around(index)
-
-    def neighbour(self, side: Side, index: int, edges: tuple[Edge, ...]) -> Neighbour:
-        return Neighbour(self.view.entity(side, index), edges)
+    neighbour: Neighbour
+    counterpart: Entity | None
+    evidence: Evidence | None
+    here: bool
 
 
-class _Incidence:
-    """One graph's triples, twice: ordered by head and by tail."""
-
-    def __init__(self, triples: pd.DataFrame, relations: pd.DataFrame, entities: int) -> None:
-        self._names: dict[int, str] = dict(zip(relations["relation"].tolist(), relations["name"].astype(str).tolist(), strict=True))
-        columns = {name: triples[name].to_numpy(dtype=np.int64) for name in ("head", "relation", "tail")}
-        self._out = _Rows(columns["head"], columns["relation"], columns["tail"], entities)
-        self._in = _Rows(columns["tail"], columns["relation"], columns["head"], entities)
-
-    def around(self, index: int) -> dict[int, tuple[Edge, ...]]:
-        found: dict[int, list[Edge]] = {}
-        directions: tuple[tuple[Direction, _Rows], ...] = (("out", self._out), ("in", self._in))
-        for direction, rows in directions:
-            for relation, neighbour in rows.of(index):
-                found.setdefault(neighbour, []).append(Edge(self._names.get(relation, str(relation)), direction))
-        return {neighbour: tuple(edges) for neighbour, edges in found.items()}
-
-
-class _Rows:
-    """(relation, entity) rows grouped by a key entity."""
-
-    def __init__(self, keys: IntArray, relations: IntArray, entities: IntArray, size: int) -> None:
-        order = np.argsort(keys, kind="stable")
-        self._starts = np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=size))])
-        self._relations, self._entities = relations[order], entities[order]
-
-    def of(self, key: int) -> Iterable[tuple[int, int]]:
-        part = slice(self._starts[key], self._starts[key + 1])
-        return zip(self._relations[part].tolist(), self._entities[part].tolist(), strict=True)
-
-
-def _of(table: pd.DataFrame, side: Side) -> pd.DataFrame:
-    return table[table["graph"] == side]
-
-
-def neighbourhood(adjacency: Adjacency, side: Side, index: int, cap: int = 40) -> Neighbourhood:
+def neighbourhood(adjacency: Adjacency, side: Side, index: int, cap: int = 40, part: Part = MEAN) -> Neighbourhood:
     """At most ``cap`` neighbours of an entity.
 
     Raises:
         EntityError: no such entity.
+        RunError: the model has no such part.
     """
-    found = adjacency.neighbours(side, index)
-    return Neighbourhood(adjacency.view.entity(side, index), _shown(adjacency, side, found, cap), len(found))
+    found = adjacency.adjacent(side, index)
+    return Neighbourhood(adjacency.view.entity(side, index), _shown(adjacency, side, index, found, cap, part), len(found))
 
 
-def facing(adjacency: Adjacency, source: int, target: int, cap: int = 40) -> Facing:
+def facing(adjacency: Adjacency, source: int, target: int, cap: int = 40, hops: int = 1, part: Part = MEAN) -> Facing:
     """The neighbours of a pair, aligned where a link or the model's best matches align them; at most ``cap`` a side.
 
     Each neighbour is in at most one pair. Links come before predictions, mutual predictions before one-sided ones.
 
+    Args:
+        hops: 2 looks behind the pairs that are shown, too.
+        part: which attention the edges carry; the order does not depend on it.
+
     Raises:
         EntityError: no such entity.
+        RunError: the model has no such part.
     """
-    view = adjacency.view
-    around: dict[Side, dict[int, tuple[Edge, ...]]] = {
-        "source": adjacency.neighbours("source", source),
-        "target": adjacency.neighbours("target", target),
-    }
-    pairs = _strongest_first(view, _aligned(view, set(around["source"]), set(around["target"])))
-    paired: dict[Side, set[int]] = {"source": {pair[0] for pair in pairs}, "target": {pair[1] for pair in pairs}}
-    shown = pairs[:cap]
-    left = {side: {index: edges for index, edges in around[side].items() if index not in paired[side]} for side in SIDES}
+    around = {"source": adjacency.adjacent("source", source), "target": adjacency.adjacent("target", target)}
+    centres: Mapping[Side, int] = {"source": source, "target": target}
+    offers = _strongest_first(adjacency, centres, _aligned(adjacency.view, around["source"], around["target"]))
+    shown = offers[:cap]
+    left = {side: around[side] - {offer.end(side) for offer in offers} for side in SIDES}
     return Facing(
-        source=view.entity("source", source),
-        target=view.entity("target", target),
-        pairs=tuple(
-            NeighbourPair(
-                adjacency.neighbour("source", one, around["source"][one]), adjacency.neighbour("target", two, around["target"][two]), evidence, mutual
-            )
-            for one, two, evidence, mutual in shown
-        ),
-        source_only=_shown(adjacency, "source", left["source"], cap - len(shown)),
-        target_only=_shown(adjacency, "target", left["target"], cap - len(shown)),
-        total_pairs=len(pairs),
+        source=adjacency.view.entity("source", source),
+        target=adjacency.view.entity("target", target),
+        pairs=_pairs(adjacency, centres, shown, part),
+        source_only=_shown(adjacency, "source", source, left["source"], cap - len(shown), part),
+        target_only=_shown(adjacency, "target", target, left["target"], cap - len(shown), part),
+        total_pairs=len(offers),
         total_source=len(around["source"]),
         total_target=len(around["target"]),
+        far=tuple(_far(adjacency, centres, shown, cap, part)) if hops > 1 else (),
     )
 
 
-_Aligned = tuple[int, int, Evidence, bool]
+def _far(adjacency: Adjacency, centres: Mapping[Side, int], near: Sequence[_Aligned], cap: int, part: Part) -> Iterator[FarPair]:
+    """Pairs behind each pair; what is nearer, or behind an earlier pair, is left out."""
+    seen = {side: {centres[side], *(offer.end(side) for offer in near)} for side in SIDES}
+    left = cap
+    for through, between in enumerate(near):
+        middle = {side: between.end(side) for side in SIDES}
+        around = {side: adjacency.adjacent(side, middle[side]) - seen[side] for side in SIDES}
+        offers = _strongest_first(adjacency, middle, _aligned(adjacency.view, around["source"], around["target"]))[: min(PER_PAIR, left)]
+        yield from (FarPair(through, pair) for pair in _pairs(adjacency, middle, offers, part))
+        for side in SIDES:
+            seen[side].update(offer.end(side) for offer in offers)
+        left -= len(offers)
+
+
+def standings(adjacency: Adjacency, side: Side, index: int, faced: int, part: Part = MEAN) -> list[Standing]:
+    """Every neighbour of an entity, the strongest first, and where each is aligned while the entity faces one of the other graph.
+
+    Raises:
+        EntityError: no such entity.
+        RunError: the model has no such part.
+    """
+    across = other(side)
+    around = {side: adjacency.adjacent(side, index), across: adjacency.adjacent(across, faced)}
+    offers = _aligned(adjacency.view, around["source"], around["target"])
+    here = {offer.end(side): (adjacency.view.entity(across, offer.end(across)), offer.evidence) for offer in offers}
+    found = []
+    for neighbour in _shown(adjacency, side, index, around[side], len(around[side]), part):
+        one = neighbour.entity.index
+        counterpart, evidence = here.get(one) or aligned_elsewhere(adjacency.view, side, one) or (None, None)
+        found.append(Standing(neighbour, counterpart, evidence, one in here))
+    return found
+
+
+class _Aligned(NamedTuple):
+    """The indices of two neighbours that are aligned with each other."""
+
+    source: int
+    target: int
+    evidence: Evidence
+    mutual: bool
+
+    def end(self, side: Side) -> int:
+        return self.source if side == "source" else self.target
 
 
 def _aligned(view: RunView, sources: set[int], targets: set[int]) -> list[_Aligned]:
@@ -223,31 +218,47 @@ def _aligned(view: RunView, sources: set[int], targets: set[int]) -> list[_Align
     links = [(one, two, _EVIDENCE.get(relation)) for one in sources for two, relation in view.counterparts("source", one).items() if two in targets]
     forward = {(one, best["source"][one]) for one in sources if best["source"].get(one) in targets}
     backward = {(best["target"][two], two) for two in targets if best["target"].get(two) in sources}
-    offers: list[_Aligned] = [(one, two, evidence, True) for one, two, evidence in links if evidence]
-    offers += [(one, two, "predicted", True) for one, two in forward & backward]
-    offers += [(one, two, "predicted", False) for one, two in forward ^ backward]
-    offers.sort(key=lambda offer: (_STRENGTH[offer[2]], not offer[3], offer[0], offer[1]))
+    offers = [_Aligned(one, two, evidence, True) for one, two, evidence in links if evidence]
+    offers += [_Aligned(one, two, "predicted", True) for one, two in forward & backward]
+    offers += [_Aligned(one, two, "predicted", False) for one, two in forward ^ backward]
+    offers.sort(key=lambda offer: (*_kind(offer), offer.source, offer.target))
     taken: dict[Side, set[int]] = {"source": set(), "target": set()}
     pairs = []
     for offer in offers:
-        if offer[0] not in taken["source"] and offer[1] not in taken["target"]:
-            taken["source"].add(offer[0])
-            taken["target"].add(offer[1])
+        if offer.source not in taken["source"] and offer.target not in taken["target"]:
+            taken["source"].add(offer.source)
+            taken["target"].add(offer.target)
             pairs.append(offer)
     return pairs
 
 
-def _strongest_first(view: RunView, pairs: list[_Aligned]) -> list[_Aligned]:
-    """Links, then mutual predictions, then the rest; the less connected first: a shared rare neighbour says more than a shared hub."""
-    degrees = {side: view.graphs[side].degrees for side in SIDES}
-    return sorted(pairs, key=lambda pair: (_STRENGTH[pair[2]], not pair[3], int(degrees["source"][pair[0]] + degrees["target"][pair[1]])))
+def _strongest_first(adjacency: Adjacency, centres: Mapping[Side, int], offers: list[_Aligned]) -> list[_Aligned]:
+    """Links, then mutual predictions, then the rest; of each kind what both entities listen to most.
+
+    Without attention the less connected come first: a shared rare neighbour says more than a shared hub.
+    """
+    if adjacency.attention is None:
+        one, two = (adjacency.view.graphs[side].degrees for side in SIDES)
+        return sorted(offers, key=lambda offer: (*_kind(offer), int(one[offer.source] + two[offer.target])))
+    source, target = (adjacency.strongest(side, centres[side]) for side in SIDES)
+    return sorted(offers, key=lambda offer: (*_kind(offer), source[offer.source] + target[offer.target]))
 
 
-def _shown(adjacency: Adjacency, side: Side, found: Mapping[int, tuple[Edge, ...]], count: int) -> tuple[Neighbour, ...]:
-    """The named and best connected: what an analyst recognises."""
-    graph = adjacency.view.graphs[side]
-    order = sorted(found, key=lambda index: (not graph.labels[index], -int(graph.degrees[index]), index))
-    return tuple(adjacency.neighbour(side, index, found[index]) for index in order[: max(count, 0)])
+def _kind(offer: _Aligned) -> tuple[int, bool]:
+    return _STRENGTH[offer.evidence], not offer.mutual
+
+
+def _pairs(adjacency: Adjacency, centres: Mapping[Side, int], offers: Sequence[_Aligned], part: Part) -> tuple[NeighbourPair, ...]:
+    source, target = (adjacency.neighbours(side, centres[side], {offer.end(side) for offer in offers}, part) for side in SIDES)
+    return tuple(NeighbourPair(source[one], target[two], evidence, mutual) for one, two, evidence, mutual in offers)
+
+
+def _shown(adjacency: Adjacency, side: Side, index: int, found: Collection[int], count: int, part: Part) -> tuple[Neighbour, ...]:
+    """The strongest of some neighbours."""
+    places = adjacency.strongest(side, index)
+    kept = sorted(found, key=places.__getitem__)[: max(count, 0)]
+    neighbours = adjacency.neighbours(side, index, set(kept), part)
+    return tuple(neighbours[one] for one in kept)
 
 
 def aligned_elsewhere(view: RunView, side: Side, index: int) -> tuple[Entity, Evidence] | None:
@@ -257,3 +268,23 @@ def aligned_elsewhere(view: RunView, side: Side, index: int) -> tuple[Entity, Ev
             return view.entity(other(side), counterpart), evidence
     best = view.best[side].get(index)
     return None if best is None else (view.entity(other(side), best), "predicted")
+
+
+__all__ = [
+    "MEAN",
+    "Adjacency",
+    "Direction",
+    "Edge",
+    "Evidence",
+    "Facing",
+    "FarPair",
+    "Neighbour",
+    "NeighbourPair",
+    "Neighbourhood",
+    "Part",
+    "Standing",
+    "aligned_elsewhere",
+    "facing",
+    "neighbourhood",
+    "standings",
+]

@@ -27,15 +27,17 @@ from torch import Tensor
 import engine
 from engine.analysis import TENSORS as PROXY_TENSORS
 from engine.analysis import analyse
-from engine.assessment import Probabilities, decoder_metrics, match_probabilities
+from engine.assessment import Probabilities, decoder_evaluations, match_probabilities, query_rank_table
 from engine.bootstrapping import Round, Selection
-from engine.config import RunConfig
+from engine.config import UNUSED_SECTIONS, RunConfig
 from engine.datasets import AlignmentTask, load_task
 from engine.datasets.knowledge_graph import SIDES, Finding, KnowledgeGraph
+from engine.decoding import DecodingEvaluation
 from engine.decoding.calibration import Uncalibrated
 from engine.encoders.dual_amn import DualAMN
 from engine.errors import DivergenceError, TrainingError
 from engine.evaluation import Evaluation, evaluate_links
+from engine.execution import EXECUTION_OPTIONS
 from engine.literal import (
     EncodedNames,
     Names,
@@ -49,12 +51,10 @@ from engine.literal import (
 from engine.run_store import FORMAT_VERSION, Run, RunStore, RunWriter
 from engine.run_tables import hubness_tensors, parameter_tensors, run_tables
 from engine.search import CslsTopK, StructuralSimilarity, StructureAndNames, csls_topk, normalise_rows
-from engine.training import EXECUTION_OPTIONS, Progress, Trained, Trainer, split_embeddings, task_adjacency
+from engine.training import Progress, Trained, Trainer, split_embeddings, task_adjacency
 
 CHECKPOINT = "training"
 NOTE = "note"
-UNUSED_SECTIONS = {"basic": ("semi", "literal"), "semi": ("literal",), "literal": ()}
-"""Settings that a variant does not look at: they make no other run."""
 PACKAGES = ("torch", "numpy", "numba", "pandas", "faiss-cpu", "faiss-gpu", "streamlit")
 
 
@@ -266,6 +266,7 @@ def trained_structure(trainer: Trainer, trained: Trained) -> Structure:
         "seconds": round(trained.seconds, 3),
         "device": device_name(trainer.device),
         "threads": trainer.threads,
+        "precision": trainer.precision,
     }
     return Structure(trainer.model, source, target, trained.selections, training)
 
@@ -296,7 +297,7 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
     making.on_event(Phase("evaluate", f"Evaluating on {len(task.test_links):,} test links"))
     with clock.phase("evaluate"):
         evaluation = evaluate_links(similarity, task.test_links, search.csls_k, index=search.index)
-        decoders = decoder_metrics(similarity, task, search.csls_k, search.index)
+        decoders = decoder_evaluations(similarity, task, search.csls_k, search.index)
         probabilities = match_probabilities(similarity, task, search.csls_k, search.index, config.seed)
     if isinstance(probabilities.calibration, Uncalibrated):
         making.on_event(Phase(NOTE, f"info: {probabilities.calibration.reason}"))
@@ -336,12 +337,13 @@ def write_structure(writer: RunWriter, task: AlignmentTask, structure: Structure
 
 
 def write_assessment(
-    writer: RunWriter, task: AlignmentTask, evaluation: Evaluation, decoders: Mapping[str, Any], probabilities: Probabilities
+    writer: RunWriter, task: AlignmentTask, evaluation: Evaluation, decoders: Mapping[str, DecodingEvaluation], probabilities: Probabilities
 ) -> None:
-    """Metrics of the paper's protocol, of every decoder, and the calibrated probabilities."""
+    """Metrics of the paper's protocol, of every decoder with its ranks, and the calibrated probabilities."""
     if len(task.test_links):
         writer.write_json("metrics", evaluation.to_dict())
-        writer.write_json("decoders", decoders)
+        writer.write_json("decoders", {name: found.to_dict() for name, found in decoders.items()})
+    writer.write_table("query_ranks", query_rank_table(decoders))
     writer.write_json("calibration", probabilities.to_dict())
     writer.write_table("probabilities", probabilities.table)
 

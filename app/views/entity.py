@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from app import cache, charts, components, state, text
-from app.cache import OpenRun, RunCard
-from app.state import Address
+from app import charts, components, frame, pages, state, text
+from app.cache import OpenRun
+from app.glossary import explain
+from app.palette import PLAIN_MARKS
+from app.state import EntityAddress
 from engine.datasets.knowledge_graph import SIDES, Side
 from engine.entities import Entity, other
-from engine.errors import RunNotFoundError
 from engine.matching import Match, Pool
 from engine.neighbourhood import Facing, Neighbour, aligned_elsewhere, facing, neighbourhood
 
@@ -26,63 +27,32 @@ OPTIONAL_COLUMNS = ("names", "probability", "added")
 """Columns that only some runs have something for."""
 
 
-def render() -> None:
+def render(opened: OpenRun, address: EntityAddress) -> None:
     """The page."""
-    st.title("Entity", anchor=False)
-    st.caption("What is this entity, and what does it match in the other graph?")
-    with components.errors_shown():
-        address = state.read_address()
-        card = _choose_run(address)
-        state.show_address(replace(address, run=card.run))
-        with st.spinner("Opening the run…"):
-            opened = cache.open_run(cache.models_folder(), card.run, card.created)
-        _search(opened, card.run, address)
-        entity = None if address.entity is None else opened.view.resolve(address.entity, address.side)
-        if entity is None:
-            _suggestions(opened, card.run)
-        else:
-            _entity_and_match(opened, card.run, entity, address)
+    names = {side: f"{PLAIN_MARKS[side]} {text.cell(opened.view.graphs[side].name, 20)}" for side in SIDES}
+    _search(opened, address, names)
+    entity = None if address.entity is None else opened.view.resolve(address.entity, address.side)
+    if entity is None:
+        _suggestions(opened, address)
+    else:
+        _entity_and_match(opened, entity, address)
 
 
 # Choosing
 
 
-def _choose_run(address: Address) -> RunCard:
-    """The run of the address, else the newest; a list to choose another one."""
-    runs = cache.list_runs(cache.models_folder())
-    if not runs.cards:
-        components.empty_state("No run to look into yet", "Train one first; the home page says how.")
-        st.page_link(state.HOME_PAGE, label="Home", icon=":material/arrow_back:")
-        st.stop()
-    cards = {card.run: card for card in runs.cards}
-    chosen = cards.get(address.run) if address.run else runs.cards[0]
-    if chosen is None:
-        raise RunNotFoundError(f"there is no run '{text.cell(address.run or '', 80)}'; it may be deleted or damaged. See all runs.")
-    key = state.widget_key(state.RUN_CHOICE, chosen.run)
-    st.selectbox(
-        "Run",
-        list(cards),
-        index=list(cards).index(chosen.run),
-        format_func=lambda run: f"{text.cell(run)} · {text.age(cards[run].created)}",
-        key=key,
-        on_change=lambda: state.set_parameter(state.RUN, st.session_state[key]),
-    )
-    return chosen
-
-
 @st.fragment
-def _search(opened: OpenRun, run: str, address: Address) -> None:
-    """A box whose list of results comes from the server; emptied when another entity is opened."""
+def _search(opened: OpenRun, address: EntityAddress, names: Mapping[Side, str]) -> None:
+    """A box whose list of results comes from the server; emptied when another entity is opened. Reads nothing of the run that can be damaged."""
     box, sides = st.columns([3, 1], vertical_alignment="bottom")
     typed = box.text_input(
         "Search by label, id or URI",
-        key=state.widget_key(state.SEARCH, run, address.side, address.entity),
+        key=state.widget_key(state.SEARCH, address.runs[0], address.side, address.entity),
         max_chars=2000,
         placeholder="for example a city, or the last part of a URI",
         icon=":material/search:",
         live="300ms",
     )
-    names = {side: f"{components.PLAIN_MARKS[side]} {text.cell(opened.view.graphs[side].name, 20)}" for side in SIDES}
     side = sides.segmented_control("In", SIDES, format_func=names.__getitem__, key=state.SEARCH_SIDE, help="None chosen: both graphs.")
     if not typed or not typed.strip():
         return
@@ -96,17 +66,17 @@ def _search(opened: OpenRun, run: str, address: Address) -> None:
         all_shown = len(found) < RESULTS
         st.caption(text.count(len(found), "result") if all_shown else f"The first {RESULTS} that fit; type more to narrow them down.")
         for entity in found:
-            components.entity_link(run, entity, detail=f" :gray[· {text.count(entity.degree, 'triple')}]")
+            components.entity_link(address.runs, entity, detail=f" :gray[· {text.count(entity.degree, 'triple')}]")
 
 
-def _suggestions(opened: OpenRun, run: str) -> None:
+def _suggestions(opened: OpenRun, address: EntityAddress) -> None:
     st.markdown("Search above, or start with one of the best connected:")
     for column, side in zip(st.columns(2), SIDES, strict=True):
         with column, st.container(border=True):
             st.caption(components.graph_name(opened.view, side))
             found = opened.view.well_connected(side, SUGGESTIONS)
             for entity in found:
-                components.entity_link(run, entity)
+                components.entity_link(address.runs, entity)
             if not found:
                 st.markdown("No entity of this graph has a label; search by id.")
 
@@ -114,19 +84,19 @@ def _suggestions(opened: OpenRun, run: str) -> None:
 # The entity and its matches
 
 
-def _entity_and_match(opened: OpenRun, run: str, entity: Entity, address: Address) -> None:
+def _entity_and_match(opened: OpenRun, entity: Entity, address: EntityAddress) -> None:
     left, right = st.columns([2, 3], gap="large")
     with right:
         pool = _pool(opened, entity, address)
         matches = opened.view.matches(entity.side, entity.index, TOP, pool)
         match = _chosen_match(opened, entity, address, matches)
-        _match_table(opened, run, entity, matches, match, pool)
+        _match_table(opened, entity, matches, match, pool)
     with left:
         _facts(opened, entity, match)
     if match is None:
         components.empty_state("No candidates", "The other graph has no entities to match with.")
         return
-    _pair(opened, run, entity, match, pool)
+    _pair(opened, entity, match, pool, address.runs)
 
 
 def _facts(opened: OpenRun, entity: Entity, match: Entity | None) -> None:
@@ -168,27 +138,17 @@ def _triple_row(neighbour: Neighbour) -> dict[str, object]:
     }
 
 
-def _pool(opened: OpenRun, entity: Entity, address: Address) -> Pool:
+def _pool(opened: OpenRun, entity: Entity, address: EntityAddress) -> Pool:
     """Which candidates to rank; only a test entity can be looked at in the pool of the published protocol."""
     if not opened.view.in_pool(entity.side, entity.index, "test"):
         if address.pool == "test":
             st.caption("This is no test entity, so its matches among all entities are shown.")
         return "all"
     names: dict[Pool, str] = {"all": "all entities", "test": "test entities (published protocol)"}
-    key = state.widget_key(state.POOL_CHOICE, entity.side, entity.uri, address.pool)
-    st.segmented_control(
-        "Candidates",
-        list(names),
-        format_func=names.__getitem__,
-        default=address.pool,
-        required=True,
-        key=key,
-        on_change=lambda: state.set_parameter(state.POOL, "test" if st.session_state[key] == "test" else None),
-    )
-    return address.pool
+    return components.choice("Candidates", names, name=state.POOL, value=address.pool, default="all", help=explain("pool"))
 
 
-def _chosen_match(opened: OpenRun, entity: Entity, address: Address, matches: list[Match]) -> Entity | None:
+def _chosen_match(opened: OpenRun, entity: Entity, address: EntityAddress, matches: list[Match]) -> Entity | None:
     """The match of the address, else the best one."""
     across = other(entity.side)
     if address.match is not None:
@@ -196,12 +156,12 @@ def _chosen_match(opened: OpenRun, entity: Entity, address: Address, matches: li
     return opened.view.entity(across, matches[0].entity) if matches else None
 
 
-def _match_table(opened: OpenRun, run: str, entity: Entity, matches: list[Match], match: Entity | None, pool: Pool) -> None:
+def _match_table(opened: OpenRun, entity: Entity, matches: list[Match], match: Entity | None, pool: Pool) -> None:
     across = other(entity.side)
     st.subheader(f"Best matches in {components.graph_name(opened.view, across)}", anchor=False)
     size = opened.view.pool_size(across, pool)
     st.caption(f"By CSLS, {components.pool_words(opened.view, entity.side, pool, size)}. Choose a row to compare it below.")
-    key = state.widget_key(state.MATCH_TABLE, run, entity.side, entity.uri, pool)
+    key = state.widget_key(state.MATCH_TABLE, opened.card.run, entity.side, entity.uri, pool)
 
     def follow() -> None:
         rows = st.session_state[key]["selection"]["rows"]
@@ -216,12 +176,12 @@ def _match_table(opened: OpenRun, run: str, entity: Entity, matches: list[Match]
         selection_mode="single-row",
         selection_default={"selection": {"rows": chosen}},
         column_config={
-            "rank": st.column_config.NumberColumn(width=50),
+            "rank": st.column_config.NumberColumn(width=50, help=explain("rank")),
             "verdict": st.column_config.TextColumn(help="What the known links say of the pair."),
-            "CSLS": st.column_config.NumberColumn(format="%.3f", width="small"),
-            "cosine": st.column_config.NumberColumn(format="%.3f", width="small"),
+            "CSLS": st.column_config.NumberColumn(format="%.3f", width="small", help=explain("CSLS")),
+            "cosine": st.column_config.NumberColumn(format="%.3f", width="small", help=explain("cosine")),
             "names": st.column_config.NumberColumn(format="%.3f", width="small", help="How alike the names are."),
-            "probability": st.column_config.NumberColumn(format="percent", width="small", help="That a best match is right; calibrated."),
+            "probability": st.column_config.NumberColumn(format="percent", width="small", help=explain("calibrated probability")),
             "added": st.column_config.TextColumn(help="The semi-supervised round that first trained on the pair."),
         },
     )
@@ -251,14 +211,14 @@ def _match_row(match: Match, candidate: Entity) -> dict[str, object]:
 # The pair
 
 
-def _pair(opened: OpenRun, run: str, entity: Entity, match: Entity, pool: Pool) -> None:
+def _pair(opened: OpenRun, entity: Entity, match: Entity, pool: Pool, runs: Sequence[str]) -> None:
     source, target = (entity, match) if entity.side == "source" else (match, entity)
-    components.pair_header(opened.view, opened.view.pair(source.index, target.index, pool), run, entity.side)
+    components.pair_header(opened.view, opened.view.pair(source.index, target.index, pool), runs, entity.side)
     faced = facing(opened.adjacency, source.index, target.index, CAP)
     st.subheader("Neighbourhoods facing each other", anchor=False)
     st.markdown(_sentence(faced))
     if faced.total_source or faced.total_target:
-        _figure(faced, run)
+        _figure(faced, runs)
         _facing_table(opened, faced)
 
 
@@ -278,12 +238,12 @@ def _sentence(faced: Facing) -> str:
     return f"{start}**{text.count(faced.total_pairs, 'pair')}** are aligned with each other: {told}."
 
 
-def _figure(faced: Facing, run: str) -> None:
+def _figure(faced: Facing, runs: Sequence[str]) -> None:
     figure = charts.facing_figure(faced)
     chosen = st.echarts_chart(
         figure.option,
         height=figure.height,
-        key=state.widget_key(state.FACING_FIGURE, run, faced.source.uri, faced.target.uri),
+        key=state.widget_key(state.FACING_FIGURE, runs[0], faced.source.uri, faced.target.uri),
         on_select="rerun",
         alt=f"Neighbours of {text.cell(faced.source.title)} and {text.cell(faced.target.title)}; the table beneath holds the same.",
     )
@@ -296,7 +256,7 @@ def _figure(faced: Facing, run: str) -> None:
     if hidden:
         st.caption(f"Not drawn: {' and '.join(hidden)}.")
     if (entity := charts.clicked_entity(figure, chosen)) is not None:
-        st.switch_page(state.ENTITY_PAGE, query_params=state.entity_address(run, entity).parameters())
+        pages.go(pages.ENTITY, state.entity_address(runs, entity))
 
 
 def _facing_table(opened: OpenRun, faced: Facing) -> None:
@@ -323,4 +283,4 @@ def _alone_row(opened: OpenRun, side: Side, neighbour: Neighbour) -> dict[str, s
     return row | {side: text.cell(neighbour.entity.title), f"relation ({side})": charts.edge_words(neighbour.edges), "aligned": where}
 
 
-render()
+frame.one_run(pages.ENTITY, render)

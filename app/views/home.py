@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pandas as pd
 import streamlit as st
 
-from app import cache, components, state, text
+from app import cache, components, frame, pages, palette, text
+from app.glossary import TERMS, explain
+from app.state import CompareAddress, DataSetAddress, EntityAddress
 
 CARDS = 12
 COLUMNS = 3
 
 
-def render() -> None:
+def render(runs: cache.RunList) -> None:
     """The page."""
     st.title("Dual-AMN Explorer", anchor=False)
     st.markdown("Two knowledge graphs, aligned: which entities mean the same thing, how sure that is, and what speaks for it.")
-    with components.errors_shown(way_on=False):
-        runs = cache.list_runs(cache.models_folder())
-        if runs.cards:
-            _runs(runs)
-        else:
-            _first_steps()
-        _unusable(runs)
-        _data_sets(runs)
+    if runs.cards:
+        _runs(runs)
+    else:
+        _first_steps()
+    _unusable(runs)
+    _data_sets(runs)
 
 
 def _first_steps() -> None:
@@ -37,21 +38,48 @@ def _first_steps() -> None:
 
 
 def _runs(runs: cache.RunList) -> None:
-    st.header("Runs", anchor=False)
+    """Runs by data set, newest first; beyond the newest ones a table."""
     shown = runs.cards[:CARDS]
-    for start in range(0, len(shown), COLUMNS):
-        for column, card in zip(st.columns(COLUMNS), shown[start : start + COLUMNS], strict=False):
-            with column:
-                _card(card)
+    for group in runs.groups():
+        cards = [card for card in group if card in shown]
+        if not cards:
+            continue
+        _data_heading(group)
+        for start in range(0, len(cards), COLUMNS):
+            for column, card in zip(st.columns(COLUMNS), cards[start : start + COLUMNS], strict=False):
+                with column:
+                    _card(card)
+        _next_steps(runs, group)
     if len(runs.cards) > CARDS:
         _older(runs.cards[CARDS:])
 
 
+def _data_heading(group: Sequence[cache.RunCard]) -> None:
+    first = group[0]
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        st.header(text.plain(first.dataset, 60), anchor=False, width="content")
+        if len(group) > 1:
+            runs = cache.a_run_a_variant(group, group[:1])
+            together = runs if len(runs) > 1 else group[:2]
+            address = CompareAddress(tuple(card.run for card in together))
+            pages.link(pages.COMPARE, address, f"Compare {text.count(len(together), 'run')}", icon=":material/compare_arrows:")
+        pages.link(pages.DATASET, DataSetAddress((first.run,)), "Look at the data", icon=":material/database:")
+    st.caption(_sizes(first))
+
+
+def _next_steps(runs: cache.RunList, group: Sequence[cache.RunCard]) -> None:
+    """The variants that this data has no run of."""
+    missing = [variant for variant in palette.VARIANT if variant not in {card.variant for card in runs.of_same_data(group[0])}]
+    path = {data.name: data.path for data in cache.list_data_sets()}.get(group[0].dataset)
+    if missing and path:
+        st.caption(f"What to do next: {explain(missing[0])} Train the {missing[0]} variant and compare:")
+        st.code(f"python -m engine train {path} --variant {missing[0]}", language=None, wrap_lines=True)
+
+
 def _card(card: cache.RunCard) -> None:
     with st.container(border=True, height="stretch"):
-        st.subheader(text.plain(card.dataset, 60), anchor=False)
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.badge(text.plain(card.variant, 20), color="violet")
+            st.badge(text.plain(card.variant, 20), color=palette.BADGES.get(card.variant, "gray"), help=TERMS.get(card.variant))
             if card.stopped:
                 st.badge("stopped early", icon=":material/warning:", color="yellow")
             st.caption(f"{text.age(card.created)} · seed {card.seed} · trained in {text.duration(card.seconds)}")
@@ -59,8 +87,8 @@ def _card(card: cache.RunCard) -> None:
             _figures(card, card.metrics)
         else:
             st.markdown("No test links, so nothing to measure; its matches can be looked at all the same.")
-        st.caption(f"{_sizes(card)} · {text.plain(card.run.rpartition('/')[2], 60)}")
-        st.page_link(state.ENTITY_PAGE, label="Open", icon=":material/arrow_forward:", query_params=state.Address(run=card.run).parameters())
+        st.caption(f"{card.links.get('train', 0):,} seed links · {text.plain(card.split, 60)} · {text.plain(card.run_id, 60)}")
+        pages.link(pages.ENTITY, EntityAddress((card.run,)), "Open", icon=":material/arrow_forward:")
 
 
 def _figures(card: cache.RunCard, metrics: Mapping[str, Any]) -> None:
@@ -69,7 +97,15 @@ def _figures(card: cache.RunCard, metrics: Mapping[str, Any]) -> None:
     interval = cache.interval(backward, "hits@1")
     spread = f"95 % interval {text.score(interval[0])}–{text.score(interval[1])}" if interval else None
     hits = text.score(backward["hits@1"])
-    st.metric("Hits@1, target to source", hits, delta=spread, delta_color="off", delta_arrow="off", help=text.plain(card.protocol, 600))
+    protocol = f"{explain('Hits@1')}\n\n{text.plain(card.protocol, 600)}"
+    st.metric(
+        "Hits@1, target to source",
+        hits,
+        delta=spread,
+        delta_color="off",
+        delta_arrow="off",
+        help=protocol,
+    )
     pool = f"of {card.links.get('test', 0):,} test entities"
     st.caption(f"{pool} · MRR {text.score(backward['mrr'])} · source to target {text.score(forward['hits@1'])}")
     if card.paper:
@@ -79,16 +115,16 @@ def _figures(card: cache.RunCard, metrics: Mapping[str, Any]) -> None:
 
 def _sizes(card: cache.RunCard) -> str:
     source, target = (
-        f"{components.MARKS[side]} {text.plain(str(card.sizes[side]['name']), 30)} {card.sizes[side]['entities']:,}" for side in ("source", "target")
+        f"{palette.MARKS[side]} {text.plain(str(card.sizes[side]['name']), 30)} {card.sizes[side]['entities']:,}" for side in ("source", "target")
     )
-    return f"{source} ↔ {target} entities · {card.links.get('train', 0):,} seed links · {text.plain(card.split, 60)}"
+    return f"{source} ↔ {target} entities"
 
 
 def _older(cards: tuple[cache.RunCard, ...]) -> None:
     rows = [{"run": card.run, "data": text.cell(card.dataset), "variant": card.variant, "age": text.age(card.created)} for card in cards]
     with st.expander(f"{text.count(len(cards), 'older run')}"):
-        st.dataframe(rows, hide_index=True)
-        st.caption("Open one of them on the entity page, where the list holds all runs.")
+        components.table(pd.DataFrame(rows), name="older-runs")
+        st.caption("Open one of them on any page: the list of runs at the top holds all of them.")
 
 
 def _unusable(runs: cache.RunList) -> None:
@@ -103,21 +139,20 @@ def _unusable(runs: cache.RunList) -> None:
 
 
 def _data_sets(runs: cache.RunList) -> None:
-    found = cache.list_data_sets()
-    if not found:
-        return
-    st.header("Data sets", anchor=False)
+    """What could be trained on as well."""
     trained = {card.dataset for card in runs.cards}
+    found = [data for data in cache.list_data_sets() if data.name not in trained]
+    if found:
+        st.header("More data sets" if trained else "Data sets", anchor=False)
     for data in found:
         with st.container(border=True):
-            note = "" if data.name in trained else " · not trained yet"
-            st.markdown(f"**{text.plain(data.name)}**{note}")
+            st.markdown(f"**{text.plain(data.name)}** · not trained yet")
             if data.entities:
                 st.caption(f"{data.entities[0]:,} and {data.entities[1]:,} entities · {data.links or 0:,} known links")
-            st.code(f"python -m engine train {data.path} --variant basic", language="bash", wrap_lines=True)
+            st.code(f"python -m engine train {data.path} --variant basic", language=None, wrap_lines=True)
     st.markdown(
         "Your own graphs: `python -m engine inspect FOLDER` says what is read from them and what looks wrong; docs/data_formats.md lists the formats."
     )
 
 
-render()
+frame.without_run(pages.HOME, render)

@@ -9,7 +9,8 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from tests.run_fixture import sample_run, write_run
+from app.pages import PAGES
+from tests.run_fixture import MemoryRun, analysed, sample_run, write_run
 
 MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
 TIMEOUT = 60
@@ -33,11 +34,17 @@ def run(models: Path) -> str:
     return write_run(sample_run(), models)
 
 
+@pytest.fixture(scope="session")
+def whole_run() -> MemoryRun:
+    """A run with every table that an engine of today stores; not to be changed."""
+    return analysed(sample_run())
+
+
 @pytest.fixture
 def open_page(models: Path) -> OpenPage:
     """Opens a page of the app at an address."""
 
-    def open_page(page: str, **parameters: str) -> AppTest:
+    def open_page(page: str, /, **parameters: str | list[str]) -> AppTest:
         app = AppTest.from_file(str(MAIN), default_timeout=TIMEOUT).run()
         for name, value in parameters.items():
             app.query_params[name] = value
@@ -50,6 +57,12 @@ def words(app: AppTest) -> str:
     """Everything that a page says outside of tables and charts."""
     kinds = (app.title, app.header, app.subheader, app.markdown, app.caption, app.error, app.info, app.warning, app.code)
     return "\n".join(str(element.value) for kind in kinds for element in kind)
+
+
+def links(app: AppTest) -> list[str]:
+    """The page's links, those of the navigation left out."""
+    found = [f"{link.proto.page}?{link.proto.query_string}" for link in app.get("page_link")]
+    return found[len(PAGES) :]
 
 
 def assert_no_crash(app: AppTest) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -12,15 +13,19 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.run_fixture import sample_run, write_run
+from app.pages import PAGES
+from app.pages import Page as AppPage
+from tests.run_fixture import analysed, sample_run, write_run
 
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+EXPECTED = "/_stcore/"  # Streamlit looks for its own address beneath the page's, and finds nothing there
 PATIENCE = 90_000  # milliseconds, for a machine that is busy
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")]
@@ -30,7 +35,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The app's address, with one run in its models folder."""
     models = tmp_path_factory.mktemp("models")
-    write_run(sample_run(), models, "towns", "basic-s0")
+    write_run(analysed(sample_run()), models, "towns", "basic-s0")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -95,6 +100,24 @@ def test_home_leads_to_the_run(page: Page, app: str) -> None:
     page.get_by_text("start with one of the best connected").wait_for()
     assert asked(page) == {"run": "towns/basic-s0"}
     assert not [url for url in failed if not url.startswith(app)], "nothing is fetched from elsewhere"
+
+
+@pytest.mark.parametrize("asked_page", PAGES, ids=lambda page: page.name)
+def test_every_page_opens_by_the_navigation_keeps_the_run_and_leaves_the_console_clean(page: Page, app: str, asked_page: AppPage[Any]) -> None:
+    problems: list[str] = []
+    page.on("console", lambda message: problems.append(message.text) if message.type == "error" and EXPECTED not in str(message.location) else None)
+    page.goto(app + "/entity?run=towns%2Fbasic-s0")
+    page.get_by_text("start with one of the best connected").wait_for()
+    page.locator(".st-key-navigation a", has_text=asked_page.title).click()
+    title = f"{asked_page.title} · towns/basic-s0 · " if asked_page.least else f"{asked_page.title} · "
+    expect(page).to_have_title(re.compile(re.escape(title)), timeout=PATIENCE)
+    page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
+    assert asked(page) == {"run": "towns/basic-s0"}
+    assert page.locator("[data-testid=stException]").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollWidth <= window.innerWidth", timeout=PATIENCE)  # on a phone
+    assert not problems
 
 
 def test_search_opens_an_entity_the_address_follows_and_back_leads_back(page: Page, app: str) -> None:

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from engine.matching import RunView
 from engine.run_store import RunStore
-from tests.app.conftest import OpenPage, assert_no_crash, words
+from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.run_fixture import HOSTILE_LABELS, sample_run, write_run
 
 CITY_5 = "http://one.example/resource/Entity_5"
@@ -30,14 +30,14 @@ def test_without_runs_it_points_home(open_page: OpenPage) -> None:
     app = open_page("entity")
     assert_no_crash(app)
     assert "No run to look into yet" in words(app)
-    assert app.get("page_link")
+    assert links(app)
 
 
 def test_without_an_entity_it_offers_some(run: str, open_page: OpenPage) -> None:
     app = open_page("entity")
     assert_no_crash(app)
     assert "start with one of the best connected" in words(app)
-    assert len(app.get("page_link")) == 12
+    assert len(links(app)) == 12
 
 
 def test_a_deep_link_shows_the_entity_its_matches_and_the_pair(run: str, view: RunView, open_page: OpenPage) -> None:
@@ -111,7 +111,7 @@ def test_bad_addresses_get_a_sentence_and_a_way_on(run: str, open_page: OpenPage
     assert_no_crash(app)
     assert len(app.error) == 1
     assert told in app.error[0].value.replace("\\", "")
-    assert app.get("page_link")
+    assert links(app)
 
 
 @pytest.mark.parametrize("index", range(10, 15))

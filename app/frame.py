@@ -1,0 +1,238 @@
+"""What every page stands in: navigation, title and question, the choice of data set and runs, and what happens when something is not there.
+
+The choice lives in the address alone, and every link of the navigation carries it, so that any view can be bookmarked, shared and opened in a
+new tab.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from app import cache, components, pages, state, text
+from app.cache import OpenRun, RunCard, RunList
+from app.pages import A, Page
+from app.state import Address, AddressError
+from engine.errors import EngineError
+
+PRODUCT = "Dual-AMN Explorer"
+
+
+def without_run(page: Page[A], render: Callable[[RunList], None]) -> None:
+    """A page that needs no run; the choice of other pages is carried along all the same."""
+    runs = cache.list_runs(cache.models_folder())
+    _navigation(_carried(runs))
+    _name_tab(page)
+    with components.errors_shown(way_on=False):
+        render(runs)
+
+
+def one_run(page: Page[A], render: Callable[[OpenRun, A], None]) -> None:
+    """A page of one run: ``render(run, address)``, where the first of ``address.runs`` is this run."""
+    with _chosen(page) as (cards, address):
+        (opened,) = _open(cards[:1])
+        render(opened, address)
+
+
+def several_runs(page: Page[A], render: Callable[[Sequence[OpenRun], A], None]) -> None:
+    """A page of one to four runs of the same data: ``render(runs, address)``, the main one first, in the order of ``address.runs``."""
+    with _chosen(page) as (cards, address):
+        render(_open(cards), address)
+
+
+@contextmanager
+def _chosen(page: Page[A]) -> Iterator[tuple[Sequence[RunCard], A]]:
+    """Everything around a page's content; the page is over early where there is nothing to show."""
+    runs = cache.list_runs(cache.models_folder())
+    cards, problem = _asked(page, runs)
+    carried = Address(tuple(card.run for card in cards))
+    _navigation(_carried(runs) if problem else carried)
+    _name_tab(page, cards)
+    heading, choosing = st.columns([2, 3], gap="large", vertical_alignment="bottom")
+    with heading:
+        st.title(page.title, anchor=False)
+        st.caption(page.question)
+    if not runs.cards:
+        _nothing_yet(runs)
+    with components.errors_shown():
+        with choosing:
+            _choose(page, runs, cards, failed=problem is not None)
+        if problem is not None:
+            raise problem
+        address = replace(page.address.read(), runs=carried.runs)
+        state.show_address(address)
+        if len(cards) < page.least:
+            _more_needed(page, runs, cards)
+        yield cards, address
+
+
+# Navigation
+
+
+def _navigation(carried: Address) -> None:
+    """Links and not Streamlit's own menu, which forgets the address's parameters."""
+    with st.container(horizontal=True, gap="medium", vertical_alignment="center", key="navigation"):
+        for group in pages.GROUPS:
+            with st.container(horizontal=True, gap="xsmall", width="content"):
+                for page in group:
+                    pages.link(page, carried, page.title)
+
+
+def _carried(runs: RunList) -> Address:
+    """The runs of the address that there are."""
+    known = {card.run for card in runs.cards}
+    try:
+        return Address(tuple(run for run in state.asked_runs() if run in known)[: state.MOST_RUNS])
+    except AddressError:
+        return Address()
+
+
+def _name_tab(page: Page[Any], cards: Sequence[RunCard] = ()) -> None:
+    """The browser's tab and history say page and run."""
+    shown = cards[: page.most]
+    names = [shown[0].run, *(card.run_id for card in shown[1:])] if shown else []
+    parts = [page.title, ", ".join(text.cell(name, 60) for name in names), PRODUCT]
+    st.set_page_config(page_title=" · ".join(part for part in parts if part))
+
+
+# Choosing
+
+
+def _asked(page: Page[Any], runs: RunList) -> tuple[list[RunCard], EngineError | None]:
+    """The runs that the address names, else the newest that fit the page; and what is wrong with the address."""
+    try:
+        asked = state.asked_runs()
+        if len(asked) > state.MOST_RUNS:
+            raise AddressError(f"the address names {len(asked)} runs; at most {state.MOST_RUNS} can be looked at together.")
+        cards = [runs.find(run) for run in asked]
+        for card in cards[1:]:
+            if card.fingerprint != cards[0].fingerprint:
+                raise AddressError(
+                    f"run {card.run} is of other data than {cards[0].run}; only runs of the same data set can be looked at together, "
+                    "so choose others of the same one."
+                )
+    except EngineError as error:
+        return [], error
+    return cards or _default(page, runs.cards), None
+
+
+def _default(page: Page[Any], cards: Sequence[RunCard]) -> list[RunCard]:
+    """The newest run; where several are shown, the newest of each variant of its data. Nothing where there is none."""
+    if page.most == 1:
+        return list(cards[:1])
+    return list(cache.a_run_a_variant([card for card in cards if card.fingerprint == cards[0].fingerprint], cards[:1]))
+
+
+def _choose(page: Page[Any], runs: RunList, cards: Sequence[RunCard], *, failed: bool) -> None:
+    groups = runs.groups()
+    names = _data_names(groups)
+    main = cards[0] if cards else None
+    key = state.widget_key(state.DATA_CHOICE, main and main.fingerprint)
+
+    def other_data() -> None:
+        newest = next(group[0] for group in groups if group[0].fingerprint == st.session_state[key])
+        state.show_parameters(Address((newest.run,)).parameters())
+
+    data, choice = st.columns([2, 3])
+    data.selectbox(
+        "Data set",
+        list(names),
+        index=None if main is None else list(names).index(main.fingerprint),
+        format_func=names.__getitem__,
+        key=key,
+        on_change=other_data,
+        placeholder="choose",
+    )
+    with choice:
+        offered = runs.of_same_data(main) if main else runs.cards
+        if page.most == 1 or failed:
+            _choose_one(offered, cards)
+        else:
+            _choose_several(page, offered, cards)
+
+
+def _choose_one(offered: Sequence[RunCard], cards: Sequence[RunCard]) -> None:
+    """A list of runs. The one that is chosen comes first in the address; the others that were open stay open behind it."""
+    by_id = {card.run: card for card in offered}
+    key = state.widget_key(state.RUN_CHOICE, tuple(card.run for card in cards))
+
+    def follow() -> None:
+        chosen = st.session_state[key]
+        rest = [card.run for card in (cards if chosen in {card.run for card in cards} else cards[1:]) if card.run != chosen]
+        state.set_parameter(state.RUN, [chosen, *rest])
+
+    st.selectbox(
+        "Run",
+        list(by_id),
+        index=list(by_id).index(cards[0].run) if cards else None,
+        format_func=lambda run: _run_words(by_id[run], with_data=not cards),
+        key=key,
+        on_change=follow,
+        placeholder="choose",
+    )
+
+
+def _choose_several(page: Page[Any], offered: Sequence[RunCard], cards: Sequence[RunCard]) -> None:
+    by_id = {card.run: card for card in offered}
+    key = state.widget_key(state.RUN_CHOICE, page.name, tuple(card.run for card in cards))
+    st.multiselect(
+        "Runs, the main one first",
+        list(by_id),
+        default=[card.run for card in cards],
+        format_func=lambda run: text.cell(by_id[run].run_id, 60),
+        wrap=True,
+        key=key,
+        on_change=lambda: state.set_parameter(state.RUN, st.session_state[key] or None),
+        max_selections=page.most,
+        placeholder="choose",
+    )
+
+
+def _run_words(card: RunCard, *, with_data: bool) -> str:
+    return f"{text.cell(card.run if with_data else card.run_id, 60)} · {text.age(card.created)}"
+
+
+def _data_names(groups: Sequence[Sequence[RunCard]]) -> dict[str, str]:
+    """Fingerprint -> name of the data set; different data under one name are told apart by their fingerprints."""
+    names = {group[0].fingerprint: text.cell(group[0].dataset, 40) for group in groups}
+    doubled = {name for name in names.values() if list(names.values()).count(name) > 1}
+    return {fingerprint: f"{name} ({fingerprint[:6]})" if name in doubled else name for fingerprint, name in names.items()}
+
+
+# Where something is missing
+
+
+def _nothing_yet(runs: RunList) -> None:
+    components.empty_state("No run to look into yet", "A run is one training on one data set. Train one first; the home page says how.")
+    if runs.broken:
+        st.caption(f"{text.count(len(runs.broken), 'folder')} cannot be opened; the home page says why.")
+    pages.link(pages.HOME, Address(), "Home", icon=":material/arrow_back:")
+    st.stop()
+
+
+def _more_needed(page: Page[A], runs: RunList, cards: Sequence[RunCard]) -> None:
+    """A page of several runs that has too few: what else there is of the same data."""
+    more = cache.a_run_a_variant(runs.of_same_data(cards[0]), cards)
+    others = [card for card in runs.of_same_data(cards[0]) if card not in cards]
+    if not others:
+        components.empty_state(
+            "Another run is needed",
+            f"There is only one run of {text.plain(cards[0].dataset)}. Train another variant of the same data, for example:",
+            [f"python -m engine train FOLDER --variant {'semi' if cards[0].variant != 'semi' else 'literal'}"],
+        )
+    else:
+        together = more if len(more) > 1 else [*cards, others[0]]
+        components.empty_state("Another run is needed", "Choose a second run above, or start with these:")
+        named = ", ".join(text.plain(card.run_id, 60) for card in together)
+        pages.link(page, replace(page.address(), runs=tuple(card.run for card in together)), named, icon=":material/compare_arrows:")
+    st.stop()
+
+
+def _open(cards: Sequence[RunCard]) -> list[OpenRun]:
+    folder = cache.models_folder()
+    with st.spinner("Opening the run…" if len(cards) == 1 else "Opening the runs…"):
+        return [cache.open_run(folder, card) for card in cards]

@@ -1,0 +1,58 @@
+"""What has which colour and which mark, everywhere: graphs, variants, verdicts, directions.
+
+In Plotly figures a colour is a place in the theme's list (``chartCategoricalColors`` in .streamlit/config.toml): Streamlit puts the colour of
+the reader's own theme, light or dark, where a figure says ``#000001`` to ``#000010``, in the browser and again when the theme is switched. So
+figures know nothing of themes, and the colours themselves stand in one file. Colour is never alone: each has a symbol or a dash beside it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from engine.datasets.knowledge_graph import Side
+
+_PLACES: Final = tuple(f"#{place:06}" for place in range(1, 11))
+
+# For Plotly
+GRAPH: Final[Mapping[Side, str]] = {"source": _PLACES[0], "target": _PLACES[1]}
+VARIANT: Final[Mapping[str, str]] = {"basic": _PLACES[2], "semi": _PLACES[3], "literal": _PLACES[4]}
+RIGHT, WRONG, UNKNOWN = _PLACES[5:8]
+DIRECTION: Final[Mapping[Literal["forward", "inverse"], str]] = {"forward": _PLACES[8], "inverse": _PLACES[9]}
+SEQUENTIAL: Final = [[place / 9, f"#{place + 11:06}"] for place in range(10)]
+"""A colour scale from nothing to much."""
+
+# Marks: for Markdown in the theme's blue and orange, for plain text, and for Plotly's points
+MARKS: Final[Mapping[Side, str]] = {"source": ":blue[●]", "target": ":orange[◆]"}
+PLAIN_MARKS: Final[Mapping[Side, str]] = {"source": "●", "target": "◆"}
+POINTS: Final[Mapping[Side, str]] = {"source": "circle", "target": "diamond"}
+
+VARIANT_POINTS: Final[Mapping[str, str]] = {"basic": "circle", "semi": "diamond", "literal": "square"}
+BADGES: Final[Mapping[str, Literal["gray", "violet", "green"]]] = {"basic": "gray", "semi": "violet", "literal": "green"}
+DASHES: Final = ("solid", "dash", "dot", "dashdot")
+
+# Boxes of the facing neighbourhoods, with white letters on them on light and dark ground alike
+BOX_FILLS: Final[Mapping[Side, str]] = {"source": "#2b6cb0", "target": "#a85413"}
+
+
+@dataclass(frozen=True)
+class LineStyle:
+    """How a run looks in a figure: the variant gives colour and point, and the second run of a variant another dash."""
+
+    colour: str
+    point: str
+    dash: str
+
+
+def run_styles(variants: Sequence[str]) -> list[LineStyle]:
+    """A style for each run of a figure, given their variants in order; no two are equal as long as there are at most four of a variant."""
+    seen: Counter[str] = Counter()
+    styles = []
+    for variant in variants:
+        colour, point = VARIANT.get(variant, UNKNOWN), VARIANT_POINTS.get(variant, "x")
+        open_point = point if not seen[variant] else f"{point}-open"
+        styles.append(LineStyle(colour, open_point, DASHES[seen[variant] % len(DASHES)]))
+        seen[variant] += 1
+    return styles

@@ -1,0 +1,43 @@
+"""Downloads, figure labels, the glossary."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app import text
+from app.components import csv_bytes
+from app.glossary import TERMS, explain
+
+
+def test_a_download_holds_every_script_and_no_formula() -> None:
+    data = pd.DataFrame({"name": ["北京市", "=cmd|' /C calc'!A0", "@x", "a,b\nc", None], "score": [-1.5, 2.0, None, 0.25, 1.0]})
+    content = csv_bytes(data)
+    assert content.startswith(b"\xef\xbb\xbf"), "the mark by which spreadsheets know UTF-8"
+    back = pd.read_csv(io.BytesIO(content))
+    assert back["name"].tolist()[:4] == ["北京市", "'=cmd|' /C calc'!A0", "'@x", "a,b\nc"]
+    assert back["score"].tolist()[:2] == [-1.5, 2.0], "numbers stay numbers"
+
+
+@given(st.text(max_size=80))
+def test_labels_in_figures_are_no_markup(raw: str) -> None:
+    label = text.figure_label(raw)
+    assert not re.search(r"[<>$%{]", label)
+    assert not re.search(r"&(?!amp;|lt;|gt;|#36;|#37;|#123;)", label)
+
+
+@given(st.lists(st.text(max_size=40), max_size=4))
+def test_file_names_are_names(parts: list[str]) -> None:
+    assert re.fullmatch(r"[\w][\w.-]{0,119}", text.file_name(*parts), re.ASCII)
+    assert ".." not in text.file_name("../..", "x")
+
+
+@pytest.mark.parametrize("term", TERMS)
+def test_the_glossary_explains_in_sentences(term: str) -> None:
+    assert explain(term).endswith(".")
+    assert f"**{term}**" in explain(term, "CSLS")
