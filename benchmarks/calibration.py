@@ -11,13 +11,14 @@ from benchmarks.tables import NOTHING, by_group, markdown, seeds, spread
 
 DEFAULTS = ("data.valid_ratio=0.1",)
 HEADER = (
-    *("data", "variant", "seeds", "validation links", "calibration error", "cross-validated", "of test links alone"),
+    *("data", "variant", "seeds", "validation links", "calibration error", "cross-validated", "of test links alone", "unlinked that dangle"),
     *("threshold", "precision promised", "found", "difference", "recall promised", "found"),
 )
 NOTE = (
-    "calibration error: expected calibration error (10 bins) of the predictions for entities of test links and for entities of no link at all, for "
-    "which every prediction is wrong; then what cross-validation on the validation links said, and the error among entities of test links alone. "
-    "threshold: the lowest at which cross-validation promises a precision of .9; what was found is counted on the same predictions as the error."
+    "calibration error: expected calibration error (10 bins) of the predictions for entities of test links, and for entities of no link at all, "
+    "which count as wrong with the weight of the share of them that is estimated to have no counterpart; then what cross-validation on the "
+    "validation links said, and the error among entities of test links alone. threshold: the lowest at which cross-validation promises a precision "
+    "of .9; what was found is counted on the same predictions as the error."
 )
 
 
@@ -50,6 +51,7 @@ def figures(reports: Sequence[dict[str, Any]]) -> list[str]:
         spread([test["calibration_error"] for test in tests]),
         spread([fit["calibration_error"] for fit in fits]),
         spread([test["linked_calibration_error"] for test in tests]),
+        spread([report["unlinked_dangling"] for report in reports]),
     ]
     thresholds = [test["threshold"] for test in tests if test.get("threshold") and test["threshold"]["found"]["precision"] is not None]
     if not thresholds:

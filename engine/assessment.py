@@ -14,6 +14,8 @@ import torch
 from engine.datasets.knowledge_graph import AlignmentTask, IntArray, Side
 from engine.decoding import DECODERS, GRAPH_DECODERS, Decoding, DecodingEvaluation, GraphEvidence, evaluate_decoders, find_candidates, get_decoder
 from engine.decoding.calibration import Calibration, Uncalibrated, expected_calibration_error, fit_calibration, pair_features
+from engine.decoding.candidates import BoolArray
+from engine.decoding.dangling import estimate_dangling
 from engine.evaluation import Selectable
 
 CALIBRATED = "csls"
@@ -30,14 +32,17 @@ class Probabilities:
         table: graph, entity, match, probability; rows for the entities of the pool that have a prediction, none without a fit.
         test: what came of it where test links tell the truth (see :func:`test_report`): expected calibration error, and precision and recall at
             the suggested threshold beside what was promised; None without a fit or test links.
+        unlinked_dangling: estimated share of the entities without any link that have no counterpart; None without a fit.
     """
 
     calibration: Calibration | Uncalibrated
     table: pd.DataFrame
     test: dict[str, Any] | None
+    unlinked_dangling: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        return {"decoder": CALIBRATED, "fit": self.calibration.to_dict(), "test": self.test}
+        found = {"unlinked_dangling": self.unlinked_dangling, "test": self.test}
+        return {"decoder": CALIBRATED, "fit": self.calibration.to_dict(), **found}
 
 
 def decoder_evaluations(similarity: Selectable, task: AlignmentTask, csls_k: int, index: str) -> Mapping[str, DecodingEvaluation]:
@@ -66,9 +71,9 @@ def query_rank_table(evaluations: Mapping[str, DecodingEvaluation]) -> pd.DataFr
 def match_probabilities(similarity: Selectable, task: AlignmentTask, csls_k: int, index: str, seed: int) -> Probabilities:
     """Probabilities for the entities whose counterparts training has not seen.
 
-    The pool leaves out the entities of seed links, which are too well known to compete fairly. Where the data says which entities have a test
-    link, those without any link count as dangling; without test links nothing is known of them, and the probability is that of a pair whose
-    entities do have counterparts.
+    The pool leaves out the entities of seed links, which are too well known to compete fairly. Where there are test links, the others of the pool
+    are linked or not, and how many of those without any link dangle is estimated (:mod:`engine.decoding.dangling`); without test links nothing is
+    known of them, and the probability is that of a pair whose entities do have counterparts.
     """
     pools = [np.setdiff1d(np.arange(size, dtype=np.int64), task.train_links[:, side]) for side, size in enumerate(similarity.shape)]
     valid = task.valid_links[~np.isin(task.valid_links[:, 0], task.train_links[:, 0]) & ~np.isin(task.valid_links[:, 1], task.train_links[:, 1])]
@@ -76,13 +81,18 @@ def match_probabilities(similarity: Selectable, task: AlignmentTask, csls_k: int
         return Probabilities(fit_calibration(get_decoder(CALIBRATED), nothing(similarity), valid), empty_probabilities(), None)
     candidates = find_candidates(similarity.select(*(torch.from_numpy(pool) for pool in pools)), csls_k, index=index)
     degrees = task.source.degrees[pools[0]], task.target.degrees[pools[1]]
-    share = dangling_share(task, pools)
-    calibration = fit_calibration(get_decoder(CALIBRATED), candidates, local(valid, pools), degrees, share, seed)
+    decoder, links = get_decoder(CALIBRATED), local(valid, pools)
+    calibration = fit_calibration(decoder, candidates, links, degrees, 0.0, seed)
     if isinstance(calibration, Uncalibrated):
         return Probabilities(calibration, empty_probabilities(), None)
-    decoding = get_decoder(CALIBRATED).decode(candidates)
-    table = probability_table(decoding, calibration, pools, degrees)
-    return Probabilities(calibration, table, test_report(table, task, calibration) if len(task.test_links) else None)
+    unlinked = unlinked_entities(task, pools)
+    dangling = estimate_dangling(decoder, candidates, links, unlinked, degrees, calibration, seed)
+    if share := dangling * float(np.concatenate(unlinked).mean()):
+        calibration = fit_calibration(decoder, candidates, links, degrees, share, seed)
+    if isinstance(calibration, Uncalibrated):
+        return Probabilities(calibration, empty_probabilities(), None)
+    table = probability_table(decoder.decode(candidates), calibration, pools, degrees)
+    return Probabilities(calibration, table, test_report(table, task, calibration, dangling) if len(task.test_links) else None, dangling)
 
 
 def nothing(similarity: Selectable) -> Any:
@@ -96,13 +106,11 @@ def local(links: IntArray, pools: list[IntArray]) -> IntArray:
     return np.stack([np.searchsorted(pool, links[:, side]) for side, pool in enumerate(pools)], axis=1)
 
 
-def dangling_share(task: AlignmentTask, pools: list[IntArray]) -> float:
-    """Share of the pool's entities that are known to have no counterpart."""
+def unlinked_entities(task: AlignmentTask, pools: list[IntArray]) -> tuple[BoolArray, BoolArray]:
+    """(n,), (m,) which of the pools' entities have no known link, where test links tell those that have one."""
     if not len(task.test_links):
-        return 0.0
-    sides: tuple[Side, Side] = ("source", "target")
-    dangling = sum(int(np.isin(task.dangling(side), pool).sum()) for side, pool in zip(sides, pools, strict=True))
-    return dangling / sum(len(pool) for pool in pools)
+        return np.zeros(len(pools[0]), dtype=np.bool_), np.zeros(len(pools[1]), dtype=np.bool_)
+    return np.isin(pools[0], task.dangling("source")), np.isin(pools[1], task.dangling("target"))
 
 
 def probability_table(decoding: Decoding, calibration: Calibration, pools: list[IntArray], degrees: tuple[IntArray, IntArray]) -> pd.DataFrame:
@@ -123,19 +131,21 @@ def empty_probabilities() -> pd.DataFrame:
     return pd.DataFrame({"graph": pd.Series(dtype="str"), **{name: pd.Series(dtype=kind) for name, kind in whole.items()}})
 
 
-def test_report(table: pd.DataFrame, task: AlignmentTask, calibration: Calibration) -> dict[str, Any]:
-    """Whether the probabilities kept their word where the truth is known; nothing is chosen by it.
+def test_report(table: pd.DataFrame, task: AlignmentTask, calibration: Calibration, dangling: float) -> dict[str, Any]:
+    """Whether the probabilities kept their word on the test links; nothing is chosen by it.
 
-    Judged are the predictions for entities of test links, and for entities that no known link touches: the fit counts these as dangling, so what
-    is predicted for them must count as wrong here too. A pair that is predicted from either end is judged twice, as in the fit.
+    Judged are the predictions for entities of test links, and for entities that no known link touches: of these the share ``dangling`` has no
+    counterpart, so that their predictions count as wrong with that weight, and not at all with the rest, whose truth nobody told. A pair that is
+    predicted from either end is judged twice, as in the fit.
     """
     judged = judged_predictions(table, task)
     right, linked = judged["right"].to_numpy(dtype=np.bool_), judged["linked"].to_numpy(dtype=np.bool_)
     probability: npt.NDArray[np.float64] = judged["probability"].to_numpy(dtype=np.float64)
+    weights = np.where(linked, 1.0, dangling)
     report: dict[str, Any] = {
         "predictions": len(judged),
         "linked": int(linked.sum()),
-        "calibration_error": expected_calibration_error(probability, right),
+        "calibration_error": expected_calibration_error(probability, right, weights),
         "linked_calibration_error": expected_calibration_error(probability[linked], right[linked]),
     }
     threshold = calibration.suggest_threshold(PROMISED_PRECISION)
@@ -145,9 +155,14 @@ def test_report(table: pd.DataFrame, task: AlignmentTask, calibration: Calibrati
         report["threshold"] = {
             "probability": threshold.probability,
             "promised": {"precision": threshold.precision, "recall": threshold.recall},
-            "found": {"precision": float(right[kept].mean()) if kept.any() else None, "recall": len(found) / len(task.test_links)},
+            "found": {"precision": weighted_share(right[kept], weights[kept]), "recall": len(found) / len(task.test_links)},
         }
     return report
+
+
+def weighted_share(right: BoolArray, weights: npt.NDArray[np.float64]) -> float | None:
+    """Of the weights those of what is right; None where there is nothing."""
+    return float(weights[right].sum() / weights.sum()) if weights.sum() > 0 else None
 
 
 def judged_predictions(table: pd.DataFrame, task: AlignmentTask) -> pd.DataFrame:

@@ -59,7 +59,7 @@ def test_errors_and_threshold_are_counted_on_them(task: AlignmentTask) -> None:
     zeros = (0.0,) * len(FEATURES)
     curve = (Threshold(0.8, 0.95, 0.4), Threshold(0.5, 0.92, 0.6), Threshold(0.1, 0.4, 0.9))
     calibration = Calibration("csls", zeros, zeros, zeros, 0.0, 60, 60, 40, 0.2, 0.01, curve)
-    report = judge(ALL, task, calibration)
+    report = judge(ALL, task, calibration, 1.0)
     assert (report["predictions"], report["linked"]) == (6, 4)
     assert report["calibration_error"] == pytest.approx((0.1 * 2 + 0.3 + 0.6 + 0.2 + 0.1) / 6)
     assert report["linked_calibration_error"] == pytest.approx((0.1 * 2 + 0.3 + 0.2) / 4)
@@ -69,7 +69,16 @@ def test_errors_and_threshold_are_counted_on_them(task: AlignmentTask) -> None:
     assert report["threshold"]["found"]["recall"] == pytest.approx(1 / 2)  # (2, 2) once, though predicted from either end
 
 
+@pytest.mark.parametrize("dangling", [0.0, 0.5])
+def test_entities_without_a_link_weigh_as_much_as_they_are_thought_to_dangle(task: AlignmentTask, dangling: float) -> None:
+    zeros = (0.0,) * len(FEATURES)
+    calibration = Calibration("csls", zeros, zeros, zeros, 0.0, 60, 60, 40, 0.2, 0.01, (Threshold(0.5, 0.92, 0.6),))
+    report = judge(ALL, task, calibration, dangling)
+    assert report["calibration_error"] == pytest.approx((0.1 * 2 + 0.3 + 0.2 + dangling * (0.6 + 0.1)) / (4 + 2 * dangling))
+    assert report["threshold"]["found"]["precision"] == pytest.approx(2 / (2 + dangling))
+
+
 def test_without_a_threshold_that_keeps_the_promise_there_is_none(task: AlignmentTask) -> None:
     zeros = (0.0,) * len(FEATURES)
     calibration = Calibration("csls", zeros, zeros, zeros, 0.0, 60, 60, 40, 0.2, 0.01, (Threshold(0.1, 0.4, 0.9),))
-    assert "threshold" not in judge(ALL, task, calibration)
+    assert "threshold" not in judge(ALL, task, calibration, 1.0)

@@ -287,19 +287,25 @@ def first_link(linked: IntArray, count: int) -> IntArray:
 
 
 def dangling_rows(decoder: Decoder, candidates: Candidates, links: IntArray, degrees: tuple[IntArray, IntArray] | None, seed: int) -> Rows:
-    """What is predicted for validation entities whose counterparts are taken out of the pool: of half of the links the targets, else the sources."""
-    lonely_source = np.random.default_rng(seed).permutation(len(links)) % 2 == 0
-    gone = [np.zeros(count, dtype=np.bool_) for count in candidates.shape]
-    gone[1][links[lonely_source, 1]] = True
-    gone[0][links[~lonely_source, 0]] = True
-    decoding = decoder.decode(candidates.kept(~gone[0][candidates.sources] & ~gone[1][candidates.targets]))
+    """What is predicted for validation entities whose counterparts are taken out of the pool."""
+    decoding, lonely = without_counterparts(decoder, candidates, links, seed)
     rows = observed_rows(decoding, links, degrees)
     positions = decoding.pairs()
-    lonely = [first_link(links[mask, side], candidates.shape[side]) != NONE for side, mask in enumerate((lonely_source, ~lonely_source))]
     left, right = decoding.candidates.sources[positions], decoding.candidates.targets[positions]
     touched = np.isin(left, links[:, 0]) | np.isin(right, links[:, 1])
     kept = (lonely[0][left] | lonely[1][right])[touched] & ~rows.right
     return Rows(rows.features[kept], rows.right[kept], rows.weights[kept], rows.link[kept])
+
+
+def without_counterparts(decoder: Decoder, candidates: Candidates, links: IntArray, seed: int) -> tuple[Decoding, tuple[BoolArray, BoolArray]]:
+    """The pool without the targets of half of the links and the sources of the others, decoded; and which entities of either side lost theirs."""
+    lonely_source = np.random.default_rng(seed).permutation(len(links)) % 2 == 0
+    gone, lonely = ([np.zeros(count, dtype=np.bool_) for count in candidates.shape] for _ in range(2))
+    for side, mask in enumerate((lonely_source, ~lonely_source)):
+        lonely[side][links[mask, side]] = True
+        gone[1 - side][links[mask, 1 - side]] = True
+    decoding = decoder.decode(candidates.kept(~gone[0][candidates.sources] & ~gone[1][candidates.targets]))
+    return decoding, (lonely[0], lonely[1])
 
 
 def one_sided(rows: Rows) -> str | None:

@@ -155,9 +155,10 @@ def test_calibration_and_decoders_are_those_that_the_run_stores(models: Path, tm
 def test_the_thresholds_promise_stands_beside_what_was_found() -> None:
     threshold = {"probability": 0.7, "promised": {"precision": 0.91, "recall": 0.5}, "found": {"precision": 0.93, "recall": 0.55}}
     test = {"calibration_error": 0.04, "linked_calibration_error": 0.06, "threshold": threshold}
-    cells = calibration.figures([{"fit": {"links": 450, "calibration_error": 0.03}, "test": test}])
-    assert cells == ["450", "0.040", "0.030", "0.060", "0.700", "0.910", "0.930", "+0.020", "0.500", "0.550"]
-    assert calibration.figures([{"fit": {"links": 450, "calibration_error": 0.03}, "test": {**test, "threshold": None}}])[4:] == ["-"] * 6
+    stored = {"fit": {"links": 450, "calibration_error": 0.03}, "unlinked_dangling": 0.25, "test": test}
+    expected = ["450", "0.040", "0.030", "0.060", "0.250", "0.700", "0.910", "0.930", "+0.020", "0.500", "0.550"]
+    assert calibration.figures([stored]) == expected
+    assert calibration.figures([{**stored, "test": {**test, "threshold": None}}])[5:] == ["-"] * 6
 
 
 def test_runs_without_probabilities_say_why(models: Path, tmp_path: Path, small_world: Path) -> None:
