@@ -129,6 +129,13 @@ def pair_header(view: RunView, pair: PairScore, runs: Sequence[str], asked: Side
             match = pair.target if asked == "source" else pair.source
             address = state.entity_address(runs, match, pair.source if asked == "source" else pair.target, pair.pool)
             pages.link(pages.ENTITY, address, "Look from the other side", icon=":material/swap_horiz:")
+            pair_links(runs, pair)
+
+
+def pair_links(runs: Sequence[str], pair: PairScore) -> None:
+    """Where else this pair can be looked at: the one place for links of a pair's header to other pages."""
+    address = state.ProxiesAddress(tuple(runs), source=pair.source.uri, target=pair.target.uri)
+    pages.link(pages.PROXIES, address, "Seen by the proxies", icon=":material/hub:", help=explain("proxy"))
 
 
 def choice(label: str, options: Mapping[T, str], *, name: str, value: T, default: T, help: str | None = None) -> T:

@@ -28,11 +28,16 @@ Rate = Literal["hits@1", "hits@10", "mrr"]
 Known = Literal["seed", "right", "wrong", "probable", "unknown"]
 PairOrder = Literal["probability", "csls", "cosine", "degree", "label"]
 Flip = Literal["gained", "lost"]
+Hops = Literal["1", "2"]
+Drawn = Literal["10", "20", "40"]
+Listed = Literal["drawn", "source", "target"]
 
 # Parameters of an address that are changed one by one
 RUN: Final = "run"
 MATCH: Final = "match"
 POOL: Final = "pool"
+EXPAND: Final = "expand"
+LISTED: Final = "listed"
 
 # Which part of a run's metrics is about queries of which graph
 DIRECTION_OF: Final[Mapping[Side, str]] = {"source": "source_to_target", "target": "target_to_source"}
@@ -45,6 +50,8 @@ SEARCH: Final = "search"
 SEARCH_SIDE: Final = "search_side"
 MATCH_TABLE: Final = "match_table"
 FACING_FIGURE: Final = "facing_figure"
+EXPAND_BUTTON: Final = "expand_button"
+NEIGHBOUR_TABLE: Final = "neighbour_table"
 DOWNLOAD: Final = "download"
 PICTURE_FORMAT: Final = "picture_format"
 
@@ -89,12 +96,25 @@ class Address:
 
 @dataclass(frozen=True)
 class EntityAddress(Address):
-    """An entity, perhaps with a chosen match of the other graph."""
+    """An entity, perhaps with a chosen match of the other graph.
+
+    Attributes:
+        hops, drawn: how far the figure looks, and at how many neighbours a side.
+        layer, channel: whose attention the figure shows; None: the mean over all.
+        expand: neighbours whose own neighbourhoods are shown beneath, as ``source:URI`` or ``target:URI``.
+        listed: the neighbours that are drawn, or all of one of the two, as a table.
+    """
 
     side: Side | None = None
     entity: str | None = None
     match: str | None = None
     pool: Pool = "all"
+    hops: Hops = "1"
+    drawn: Drawn = "20"
+    layer: int | None = None
+    channel: Channel | None = None
+    expand: tuple[str, ...] = ()
+    listed: Listed = "drawn"
 
 
 @dataclass(frozen=True)
