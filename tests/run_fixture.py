@@ -21,7 +21,7 @@ from engine.datasets.knowledge_graph import AlignmentTask
 from engine.encoders.dual_amn import DualAMN
 from engine.evaluation import evaluate_links
 from engine.run_store import RunStore
-from engine.run_tables import graph_of
+from engine.run_tables import graph_of, parameter_tensors
 from engine.search import StructuralSimilarity
 from engine.training import task_adjacency
 
@@ -177,7 +177,9 @@ def analysed(run: MemoryRun, seed: int = 0) -> MemoryRun:
     found = evaluate_links(StructuralSimilarity(one, two), of_role["test"], bootstrap=0)
     analysis = analyse(task, model, found, run.tables["matches"])
     proxies = {name: tensor.numpy() for name, tensor in analysis.tensors.items()}
-    return replace(run, tables={**run.tables, **analysis.tables}, tensors={**run.tensors, "proxies": proxies}, reads=[])
+    tensors = {"proxies": proxies, "model": {name: tensor.numpy() for name, tensor in parameter_tensors(model).items()}}
+    manifest = {**run.manifest, "config": config.to_dict(), "files": {"model.safetensors": {}}}
+    return replace(run, manifest=manifest, tables={**run.tables, **analysis.tables}, tensors={**run.tensors, **tensors}, reads=[])
 
 
 def default_manifest(tables: Mapping[str, pd.DataFrame], links: int) -> dict[str, Any]:
