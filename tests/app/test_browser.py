@@ -26,6 +26,9 @@ from tests.run_fixture import analysed, sample_run, write_run
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 EXPECTED = "/_stcore/"  # Streamlit looks for its own address beneath the page's, and finds nothing there
+QUIET = "[data-testid=stApp][data-test-script-state=notRunning]"
+TABLE_ROW = 35  # pixels
+FIRST_ROW = 17  # pixels from the figure's upper edge
 PATIENCE = 90_000  # milliseconds, for a machine that is busy
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")]
@@ -33,9 +36,11 @@ pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The app's address, with one run in its models folder."""
+    """The app's address, with two runs of the same data in its models folder; the basic one is the newer."""
     models = tmp_path_factory.mktemp("models")
-    write_run(analysed(sample_run()), models, "towns", "basic-s0")
+    run = analysed(sample_run())
+    write_run(run, models, "towns", "semi-s0", variant="semi", created="2026-10-30T12:00:00+00:00")
+    write_run(run, models, "towns", "basic-s0")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -96,7 +101,7 @@ def test_home_leads_to_the_run(page: Page, app: str) -> None:
     failed: list[str] = []
     page.on("requestfailed", lambda request: failed.append(request.url))
     page.goto(app)
-    page.get_by_text("Open", exact=True).click()
+    page.get_by_text("Open", exact=True).first.click()
     page.get_by_text("start with one of the best connected").wait_for()
     assert asked(page) == {"run": "towns/basic-s0"}
     assert not [url for url in failed if not url.startswith(app)], "nothing is fetched from elsewhere"
@@ -111,7 +116,7 @@ def test_every_page_opens_by_the_navigation_keeps_the_run_and_leaves_the_console
     page.locator("[data-testid=stPageLink-NavLink]", has_text=asked_page.title).first.click()
     title = f"{asked_page.title} · towns/basic-s0 · " if asked_page.least else f"{asked_page.title} · "
     expect(page).to_have_title(re.compile(re.escape(title)), timeout=PATIENCE)
-    page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
+    page.wait_for_selector(QUIET)
     assert asked(page) == {"run": "towns/basic-s0"}
     assert page.locator("[data-testid=stException]").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
@@ -131,16 +136,95 @@ def test_search_opens_an_entity_the_address_follows_and_back_leads_back(page: Pa
     heading(page, "City 5")
 
 
-def test_a_click_on_a_neighbour_opens_it(page: Page, app: str) -> None:
-    page.goto(app + entity_path(0))
-    heading(page, "Germany")
+def click_first_neighbour(page: Page) -> None:
+    """The uppermost aligned neighbour of the source in the facing figure."""
     figure = page.locator("[data-testid^=stECharts]").first
     figure.locator("canvas").first.wait_for()
     page.wait_for_timeout(1500)
+    figure.scroll_into_view_if_needed()
     box = figure.bounding_box()
     assert box is not None
-    page.mouse.click(box["x"] + 0.27 * box["width"], box["y"] + 17)
-    heading(page, "City 4")
+    page.mouse.click(box["x"] + 0.42 * box["width"], box["y"] + FIRST_ROW)
+
+
+def click_match(page: Page, rank: int) -> None:
+    """A row of the table of matches, by the box in front of it."""
+    table = page.locator("[data-testid=stColumn]", has_text="Best matches in").last.locator("[data-testid=stDataFrame]").first
+    table.locator("canvas").first.wait_for()
+    page.wait_for_selector(QUIET)
+    box = table.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + 18, box["y"] + (rank + 0.5) * TABLE_ROW)
+
+
+def main_part(page: Page) -> str:
+    """What the page says beneath the navigation, times of day left out."""
+    page.wait_for_selector(QUIET)
+    told = page.locator("[data-testid=stMain]").inner_text()
+    return re.sub(r"\d+ \w+ ago|just now", "", told)
+
+
+def test_a_click_on_a_neighbour_offers_it_and_nothing_moves(page: Page, app: str) -> None:
+    page.goto(app + entity_path(20))
+    heading(page, "City 20")
+    figure = page.locator("[data-testid^=stECharts]").first
+    click_first_neighbour(page)
+    opens = page.get_by_role("link", name="Open").first
+    opens.wait_for()
+    before = figure.bounding_box()
+    page.get_by_role("button", name="Expand here").click()
+    page.get_by_role("button", name="Close").wait_for()
+    assert asked(page)["expand"].startswith("source:http://one.example/resource/Entity_")
+    assert figure.bounding_box() == before, "the figure stays where it is"
+    wanted = asked(page)["expand"].removeprefix("source:")
+    opens.click()
+    page.wait_for_function("wanted => new URLSearchParams(location.search).get('entity') === wanted", arg=wanted)
+
+
+def test_an_analysts_path(browser: Browser, page: Page, app: str) -> None:
+    """Home, a run, a name in Chinese, a match, a neighbour, two runs beside each other, a flipped entity, the same again in a fresh browser."""
+    problems: list[str] = []
+    page.on("console", lambda message: problems.append(message.text) if message.type == "error" and EXPECTED not in str(message.location) else None)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.goto(app)
+    page.get_by_text("Open", exact=True).first.click()
+    page.get_by_text("start with one of the best connected").wait_for()
+
+    page.get_by_label("Search by label, id or URI").press_sequentially("北京")
+    page.locator("[data-testid=stPageLink-NavLink]", has_text="北京市").first.click()
+    heading(page, "北京市")
+
+    click_match(page, 2)
+    page.wait_for_function("new URLSearchParams(location.search).has('match')")
+    page.get_by_text("wrong: another link is known").first.wait_for()
+    click_first_neighbour(page)
+    page.get_by_role("link", name="Open").first.click()
+    page.wait_for_function("!new URLSearchParams(location.search).get('entity').endsWith('Entity_13')")
+
+    page.locator("[data-testid=stPageLink-NavLink]", has_text="Compare").first.click()
+    together = page.locator("[data-testid=stPageLink-NavLink]", has_text="basic-s0, semi-s0")
+    together.click()
+    page.wait_for_function("new URLSearchParams(location.search).getAll('run').length === 2")
+    page.wait_for_selector(QUIET)
+
+    flipped = page.locator("[data-testid=stMain] a[href*='entity=']")  # these two runs agree everywhere: without flips, any entity will do
+    if flipped.count():
+        flipped.first.click()
+    else:
+        page.goto(f"{app}{entity_path(13)}&run=towns%2Fsemi-s0")
+    page.get_by_text("The same entity in the other open runs").wait_for()
+    assert "rank" in page.locator("[data-testid=stPageLink-NavLink]", has_text="in semi").first.inner_text()
+
+    told = main_part(page)
+    assert "Neighbourhoods facing each other" in told
+    fresh = browser.new_context(viewport={"width": 1280, "height": 1900})
+    again = fresh.new_page()
+    again.set_default_timeout(PATIENCE)
+    again.goto(page.url)
+    again.get_by_text("The same entity in the other open runs").wait_for()
+    assert main_part(again) == told
+    fresh.close()
+    assert not problems
 
 
 def test_a_hostile_label_runs_no_script(page: Page, app: str) -> None:
