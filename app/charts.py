@@ -51,12 +51,12 @@ FAR_COLUMNS: Mapping[tuple[Side, Kind], float] = {
     ("target", "aligned"): 924,
     ("target", "centre"): 1054,
 }
-ROW_HEIGHT, WIDTH, NODE_HEIGHT, CENTRE_HEIGHT, MARGIN = 30, 132, 22, 34, 6
+ROW_HEIGHT, WIDTH, NODE_HEIGHT, FAR_HEIGHT, CENTRE_HEIGHT, MARGIN = 30, 132, 22, 17, 34, 6
 NARROW_BELOW = 1040  # pixels; boxes would overlap
 CENTRES = 2  # the first nodes of a figure
 LEAST_ROWS = 3
 HIGHEST_CENTRE = 6.0  # in rows: of long columns the centre stays in sight
-THINNEST, WIDEST, WITHOUT_ATTENTION = 1.0, 8.0, 1.4  # edges, in pixels
+THINNEST, WIDEST, WITHOUT_ATTENTION = 1.0, 6.0, 1.4  # edges, in pixels
 
 
 @dataclass(frozen=True)
@@ -207,10 +207,10 @@ def _outline(facing: Facing) -> Iterator[_Box]:
 
 
 def _last_row(boxes: Sequence[_Box], facing: Facing, side: Side) -> float:
-    """Beneath the column that "and 4,960 more" belongs to."""
+    """Beneath the column that "and 4,960 more" belongs to; beside the centre where there is no column."""
     kind: Kind = "aligned" if facing.far else "alone"
     column = [box.row for box in boxes if box.side == side and box.kind in (kind, *(("far",) if facing.far else ()))]
-    return max(column) + 1 if column else min(box.row for box in boxes)
+    return max(column) + 1 if column else boxes[0].row
 
 
 def _offset(length: int, rows: int) -> float:
@@ -287,7 +287,8 @@ def _node(box: _Box, place: list[float], shift: float, facing: Facing) -> dict[s
     if box.kind == "centre":
         node["label"] |= {"fontSize": 13, "fontWeight": "bold"}
     elif box.kind == "far":
-        node["itemStyle"] |= {"opacity": 0.85}
+        node |= {"symbolSize": [WIDTH, FAR_HEIGHT]}
+        node["label"] |= {"fontSize": 10}
     elif box.kind == "more":
         words = _more_words(_hidden(facing, box.side))
         node |= {"name": f"{words}: click for a table of all", "itemStyle": {"color": "transparent", "borderColor": LINK_INK, "borderType": "dashed"}}

@@ -17,10 +17,10 @@ from app.state import Drawn, EntityAddress, Hops, Listed
 from engine.datasets.knowledge_graph import SIDES, Side
 from engine.entities import Entity, other
 from engine.errors import EngineError, EntityError
-from engine.neighbourhood import Facing, Neighbour, NeighbourPair, Part, Standing, aligned_elsewhere, facing, standings
+from engine.neighbourhood import Facing, Neighbour, NeighbourPair, Part, Standing, aligned_elsewhere, facing, most_heard, standings
 
 MOST_EXPANDED = 4
-CARD_HEIGHT = 132  # pixels: what a click offers is as high as the hint before it, so that the figure stays where it is
+CARD_HEIGHT = 112  # pixels: what a click offers is as high as the hint before it, so that the figure stays where it is
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,11 @@ class Shown:
     opened: OpenRun
     address: EntityAddress
     faced: Facing
+
+    @property
+    def part(self) -> Part:
+        """The attention that is shown."""
+        return Part(self.address.layer, self.address.channel)
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -49,7 +54,7 @@ def neighbourhoods(opened: OpenRun, address: EntityAddress, source: Entity, targ
         st.markdown("Neither entity has a neighbour: nothing in the structure speaks for the pair or against it.")
         return
     _choices(opened, address)
-    st.markdown(sentence(shown.faced))
+    st.markdown(f"{sentence(shown.faced)} {heard(shown)}")
     _figure(shown)
     _legend(opened, address)
     _table(shown)
@@ -95,21 +100,20 @@ def sentence(faced: Facing) -> str:
     shown = f", of which {len(faced.pairs):,} are drawn" if len(faced.pairs) < faced.total_pairs else ""
     further = f" Behind them, {text.count(len(faced.far), 'more pair')} two hops away." if faced.far else ""
     verb = "is" if faced.total_pairs == 1 else "are"
-    return f"{start}**{text.count(faced.total_pairs, 'pair')}** {verb} aligned with each other{shown}: {told}.{further}{_heard(faced)}"
+    return f"{start}**{text.count(faced.total_pairs, 'pair')}** {verb} aligned with each other{shown}: {told}.{further}"
 
 
-def _heard(faced: Facing) -> str:
-    """The neighbour that gets most of the attention, of those that are drawn."""
+def heard(shown: Shown) -> str:
+    """Which neighbour each of the two listens to most, beside an equal share."""
     parts = []
-    for side in SIDES:
-        drawn = [*(_end(pair, side) for pair in faced.pairs), *(faced.source_only if side == "source" else faced.target_only)]
-        loudest = max(drawn, key=lambda one: one.attention or 0.0, default=None)
-        if loudest is not None and loudest.attention is not None:
-            centre = faced.source if side == "source" else faced.target
+    for entity in (shown.faced.source, shown.faced.target):
+        loudest = most_heard(shown.opened.adjacency, entity.side, entity.index, shown.part)
+        if loudest is not None and loudest.attention is not None and entity.degree > 1:
+            share, equal = charts.percent(loudest.attention), charts.percent(len(loudest.edges) / entity.degree)
             parts.append(
-                f"{components.entity_label(centre)} listens most to {text.plain(loudest.entity.title, 60)} ({charts.percent(loudest.attention)})"
+                f"{components.entity_label(entity)} listens most to {text.plain(loudest.entity.title, 60)} ({share}; equally shared: {equal})"
             )
-    return f" {', '.join(parts)}." if parts else ""
+    return f"{', '.join(parts)}." if parts else ""
 
 
 def _end(pair: NeighbourPair, side: Side) -> Neighbour:
@@ -146,7 +150,9 @@ def _card(shown: Shown, entity: Entity) -> None:
     neighbour, counterpart, words = _standing(shown, entity)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"{components.entity_label(entity)} :gray[{text.plain(entity.short_id, 60)}]", width="content")
-        address = replace(shown.address, side=entity.side, entity=entity.uri, match=counterpart and counterpart.uri, expand=(), listed="drawn")
+        address = replace(
+            shown.address, side=entity.side, entity=entity.uri, match=None if counterpart is None else counterpart.uri, expand=(), listed="drawn"
+        )
         pages.link(pages.ENTITY, address, "Open", icon=":material/open_in_new:")
         reference = f"{entity.side}:{entity.uri}"
         key = state.widget_key(state.EXPAND_BUTTON, *shown.key, reference)
@@ -239,7 +245,9 @@ def _expanded(opened: OpenRun, address: EntityAddress, reference: str) -> None:
                 args=(address.expand, reference),
             )
         if shown is not None:
-            st.markdown(sentence(shown.faced) if shown.faced.total_source + shown.faced.total_target else "Neither has a neighbour.")
+            st.markdown(
+                f"{sentence(shown.faced)} {heard(shown)}" if shown.faced.total_source + shown.faced.total_target else "Neither has a neighbour."
+            )
             _figure(shown)
 
 
@@ -269,7 +277,7 @@ def _table(shown: Shown) -> None:
 def _all_neighbours(shown: Shown, side: Side) -> None:
     centres = (shown.faced.source, shown.faced.target)
     entity, faced = centres if side == "source" else centres[::-1]
-    found = standings(shown.opened.adjacency, side, entity.index, faced.index, Part(shown.address.layer, shown.address.channel))
+    found = standings(shown.opened.adjacency, side, entity.index, faced.index, shown.part)
     if not found:
         st.markdown("No triple touches this entity.")
         return
@@ -302,7 +310,7 @@ def _standing_row(one: Standing) -> dict[str, object]:
 def _drawn_rows(shown: Shown) -> list[dict[str, object]]:
     faced = shown.faced
     rows = [_pair_row(pair, hop) for hop, pairs in ((1, faced.pairs), (2, [far.pair for far in faced.far])) for pair in pairs]
-    for side, alone in (("source", faced.source_only), ("target", faced.target_only)):
+    for side, alone in zip(SIDES, (faced.source_only, faced.target_only), strict=True):
         rows += [_alone_row(shown, side, neighbour) for neighbour in alone if not faced.far]
     return rows
 

@@ -136,6 +136,17 @@ def neighbourhood(adjacency: Adjacency, side: Side, index: int, cap: int = 40, p
     return Neighbourhood(adjacency.view.entity(side, index), _shown(adjacency, side, index, found, cap, part), len(found))
 
 
+def most_heard(adjacency: Adjacency, side: Side, index: int, part: Part = MEAN) -> Neighbour | None:
+    """The neighbour that gets most of an entity's attention; None without neighbours or without attention.
+
+    Raises:
+        EntityError: no such entity.
+        RunError: the model has no such part.
+    """
+    heard = [one for one in adjacency.neighbours(side, index, part=part).values() if one.attention is not None]
+    return max(heard, key=lambda one: one.attention or 0.0, default=None)
+
+
 def facing(adjacency: Adjacency, source: int, target: int, cap: int = 40, hops: int = 1, part: Part = MEAN) -> Facing:
     """The neighbours of a pair, aligned where a link or the model's best matches align them; at most ``cap`` a side.
 
@@ -285,6 +296,7 @@ __all__ = [
     "Standing",
     "aligned_elsewhere",
     "facing",
+    "most_heard",
     "neighbourhood",
     "standings",
 ]

@@ -245,10 +245,11 @@ def _in_run(opened: OpenRun, entity: Entity, match: Entity, pool: Pool) -> str:
     (best,) = view.matches(entity.side, entity.index, 1, pool)
     scored = view.pair(*pair, pool)
     rank = scored.rank_from_source if entity.side == "source" else scored.rank_from_target
-    own = f"in **{text.plain(opened.card.variant, 20)}** :gray[{text.plain(opened.card.run_id, 40)}]: rank {rank:,}, CSLS {text.score(scored.csls)}"
-    if best.entity == match.index:
-        return f"{own}, {components.verdict_cell(best.verdict)}"
-    return f"{own}; its best match is {components.entity_label(view.entity(match.side, best.entity))}, {components.verdict_cell(best.verdict)}"
+    own = f"in **{text.plain(opened.card.variant, 20)}**: rank {rank:,}"
+    told = components.verdict_cell(best.verdict)
+    if best.entity != match.index:
+        told = f"its best match is {components.entity_label(view.entity(match.side, best.entity))}, {told}"
+    return f"{own}, {told}, CSLS {text.score(scored.csls)} :gray[{text.plain(opened.card.run_id, 40)}]"
 
 
 frame.one_run(pages.ENTITY, render)

@@ -228,7 +228,9 @@ def test_the_other_open_runs_say_what_they_make_of_the_pair(learned: str, models
     match = RunView(RunStore(models).find(learned)).matches("source", 5, 1)[0]
     pair = view.pair(5, match.entity)
     (line,) = [link for link in app.get("page_link") if link.proto.label.startswith("in **")]
-    assert f"rank {pair.rank_from_source:,}, CSLS {pair.csls:.3f}" in line.proto.label
+    assert line.proto.label.startswith("in **\u2068semi\u2069**")
+    assert f"rank {pair.rank_from_source:,}, " in line.proto.label
+    assert f"CSLS {pair.csls:.3f}" in line.proto.label
     best = view.matches("source", 5, 1)[0]
     assert best.entity != match.entity
     assert "its best match is" in line.proto.label
