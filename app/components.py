@@ -69,7 +69,7 @@ def entity_label(entity: Entity) -> str:
 def entity_link(runs: Sequence[str], entity: Entity, pool: Pool = "all", *, match: Entity | None = None, detail: str = "") -> None:
     """A link to an entity's page: its label, and its id beneath where that says more. ``runs``: the main one first, others are carried along."""
     label = entity_label(entity)
-    if entity.label:
+    if entity.label and entity.label != entity.short_id.replace("_", " "):
         label += f" :gray[{text.plain(entity.short_id, 60)}]"
     pages.link(pages.ENTITY, state.entity_address(runs, entity, match, pool), f"{label}{detail}")
 

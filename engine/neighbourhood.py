@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -179,17 +180,20 @@ def facing(adjacency: Adjacency, source: int, target: int, cap: int = 40, hops: 
 
 
 def _far(adjacency: Adjacency, centres: Mapping[Side, int], near: Sequence[_Aligned], cap: int, part: Part) -> Iterator[FarPair]:
-    """Pairs behind each pair; what is nearer, or behind an earlier pair, is left out."""
+    """Pairs behind each pair; every pair gets its strongest before any gets a second. What is nearer, or behind an earlier pair, is left out."""
     seen = {side: {centres[side], *(offer.end(side) for offer in near)} for side in SIDES}
-    left = cap
-    for through, between in enumerate(near):
+    behind: list[list[_Aligned]] = []
+    for between in near:
         middle = {side: between.end(side) for side in SIDES}
         around = {side: adjacency.adjacent(side, middle[side]) - seen[side] for side in SIDES}
-        offers = _strongest_first(adjacency, middle, _aligned(adjacency.view, around["source"], around["target"]))[: min(PER_PAIR, left)]
-        yield from (FarPair(through, pair) for pair in _pairs(adjacency, middle, offers, part))
+        behind.append(_strongest_first(adjacency, middle, _aligned(adjacency.view, around["source"], around["target"]))[:PER_PAIR])
         for side in SIDES:
-            seen[side].update(offer.end(side) for offer in offers)
-        left -= len(offers)
+            seen[side].update(offer.end(side) for offer in behind[-1])
+    turns = sorted((turn, through) for through, offers in enumerate(behind) for turn in range(len(offers)))[:cap]
+    kept = Counter(through for _, through in turns)
+    for through, between in enumerate(near):
+        middle = {side: between.end(side) for side in SIDES}
+        yield from (FarPair(through, pair) for pair in _pairs(adjacency, middle, behind[through][: kept[through]], part))
 
 
 def standings(adjacency: Adjacency, side: Side, index: int, faced: int, part: Part = MEAN) -> list[Standing]:

@@ -213,7 +213,7 @@ def test_a_model_that_does_not_fit_its_settings_is_damage(learned: Adjacency) ->
     run = learned.view.run
     assert isinstance(run, MemoryRun)
     with pytest.raises(RunDamagedError, match="does not fit its settings"):
-        facing(Adjacency(RunView(MemoryRun({**run.manifest, "config": {"odd": 1}}, None, run.tables, run.tensors))), 0, 0)
+        facing(Adjacency(RunView(MemoryRun({**run.manifest, "config": {"encoder": {"odd": 1}}}, None, run.tables, run.tensors))), 0, 0)
 
 
 # Two hops, and every neighbour
@@ -257,3 +257,11 @@ def test_every_neighbour_says_where_it_is_aligned(learned: Adjacency) -> None:
             if not one.here:
                 elsewhere = aligned_elsewhere(learned.view, side, one.neighbour.entity.index)  # type: ignore[arg-type]
                 assert elsewhere == (None if one.counterpart is None else (one.counterpart, one.evidence))
+
+
+def test_every_pair_gets_its_strongest_before_any_gets_a_second(learned: Adjacency) -> None:
+    target = next(iter(learned.view.counterparts("source", 0)))
+    found = facing(learned, 0, target, 8, hops=2)
+    behind = [sum(far.through == place for far in found.far) for place in range(len(found.pairs))]
+    assert len(found.far) == 8
+    assert sum(count > 0 for count in behind) > 8 / PER_PAIR, "spread over more pairs than would use it up"
