@@ -97,6 +97,11 @@ def asked(page: Page) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(str(page.evaluate("location.href"))).query).items()}
 
 
+def address_says(page: Page, name: str, value: str) -> None:
+    """Wait until the address bar has this value: it follows the page a moment later."""
+    page.wait_for_function("([name, value]) => new URLSearchParams(location.search).get(name) === value", arg=[name, value])
+
+
 def test_home_leads_to_the_run(page: Page, app: str) -> None:
     failed: list[str] = []
     page.on("requestfailed", lambda request: failed.append(request.url))
@@ -131,7 +136,7 @@ def test_search_opens_an_entity_the_address_follows_and_back_leads_back(page: Pa
     page.get_by_label("Search by label, id or URI").press_sequentially("city 15")
     page.locator("[data-testid=stPageLink-NavLink]", has_text="City 15").first.click()
     heading(page, "City 15")
-    assert asked(page)["entity"] == "http://one.example/resource/Entity_15"
+    address_says(page, "entity", "http://one.example/resource/Entity_15")
     page.go_back()
     heading(page, "City 5")
 
@@ -178,7 +183,7 @@ def test_a_click_on_a_neighbour_offers_it_and_nothing_moves(page: Page, app: str
     assert figure.bounding_box() == before, "the figure stays where it is"
     wanted = asked(page)["expand"].removeprefix("source:")
     opens.click()
-    page.wait_for_function("wanted => new URLSearchParams(location.search).get('entity') === wanted", arg=wanted)
+    address_says(page, "entity", wanted)
 
 
 def test_an_analysts_path(browser: Browser, page: Page, app: str) -> None:
