@@ -5,6 +5,7 @@ PORT ?= 8501
 MODELS ?= $(or $(DUAL_AMN_MODELS),models)
 SAMPLE ?= sample_data/world
 DATA ?= sample_data/europe
+PREPARE ?= yes
 ARGS ?=
 
 # No requirements marker can detect a GPU, and faiss-cpu and faiss-gpu share a folder, so the choice is made here.
@@ -25,11 +26,9 @@ help: ## show this list
 
 install: $(STAMP) ## install the engine and the app into .venv
 
-app: $(STAMP) ## open the app on http://localhost:8501 (PORT=...); the first time, train on the sample data
-	@if [ -z "$$(find "$(MODELS)" -mindepth 3 -maxdepth 3 -name manifest.json ! -path "$(MODELS)/*/.*/manifest.json" 2>/dev/null | head -n 1)" ]; then \
-		echo "No run in $(MODELS)/ yet: training the basic variant on $(SAMPLE) (about two minutes)."; \
-		$(PY) -m engine train "$(SAMPLE)" --variant basic --models "$(MODELS)"; \
-	fi
+app: $(STAMP) ## open the app on http://localhost:8501 (PORT=...); without runs, train on the sample data before (PREPARE=no: do not)
+	@[ "$(PREPARE)" = no ] || $(PY) -m engine prepare "$(SAMPLE)" --models "$(MODELS)" || { \
+		echo "The next make app goes on from here; make app PREPARE=no opens the app as it is." >&2; exit 1; }
 	@DUAL_AMN_MODELS="$(MODELS)" exec $(PY) -m streamlit run app/main.py --server.port "$(PORT)"
 
 test: $(DEV_STAMP) ## run the tests (ARGS="-k name" for some of them)

@@ -4,27 +4,35 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy.typing as npt
 import pandas as pd
 import streamlit as st
 
 from app.state import MOST_RUNS
-from engine.datasets.knowledge_graph import Side
+from engine.alignment_table import Alignment, alignments
+from engine.data_profile import inspect_run, relation_profile
+from engine.datasets.inspection import Inspection
+from engine.datasets.knowledge_graph import SIDES, Side
 from engine.errors import RunError, RunNotFoundError
 from engine.matching import RunView
 from engine.neighbourhood import Adjacency
 from engine.paper import PaperFigure, paper_figure
+from engine.proxies import ProxyView
+from engine.relations import RelationView
 from engine.run_store import Run, RunStore, RunSummary
+
+T = TypeVar("T")
 
 PROJECT = Path(__file__).resolve().parent.parent
 OPEN_RUNS = 6  # their indexes; the embeddings are memory-mapped
 OPEN_TABLES = 48
+KEPT_RESULTS = 64  # what the engine computes of runs: a few arrays over the test entities each
 KEPT_SECONDS = 3600
 LIST_SECONDS = 3.0  # a new run appears after so long
 PARTIAL_WORDS = {True: "being trained right now", False: "interrupted; the same train command goes on from its last checkpoint"}
@@ -115,6 +123,31 @@ class OpenRun:
     @cached_property
     def adjacency(self) -> Adjacency:
         return Adjacency(self.view)
+
+    @cached_property
+    def relations(self) -> RelationView:
+        return RelationView(self.view, self.table)
+
+    @cached_property
+    def proxies(self) -> ProxyView:
+        return ProxyView(self.view, self.table, self.tensor)
+
+    @cached_property
+    def alignments(self) -> Mapping[Side, Alignment]:
+        return alignments(self.view)
+
+    @cached_property
+    def inspection(self) -> Inspection:
+        return inspect_run(self.run)
+
+    @cached_property
+    def relation_profiles(self) -> Mapping[Side, pd.DataFrame]:
+        return {side: relation_profile(self.table("triples"), self.table("relations"), side) for side in SIDES}
+
+    @cached_property
+    def relation_names(self) -> Mapping[Side, Sequence[str]]:
+        """Names by number."""
+        return {side: profile.sort_values("relation")["name"].tolist() for side, profile in self.relation_profiles.items()}
 
     def has(self, table: str) -> bool:
         """Whether the run stores such a table; runs of older versions lack some."""
@@ -251,6 +284,21 @@ def _open(folder: Path, run: str, created: str, _card: RunCard) -> OpenRun:
 def _table(_run: Run, path: Path, created: str, name: str) -> pd.DataFrame:
     """Kept as it is and not pickled, which would cost seconds for a large one."""
     return _run.table(name)
+
+
+def kept(runs: Sequence[OpenRun], question: tuple[str, ...], compute: Callable[[], T]) -> T:
+    """What ``compute`` makes of some runs, computed once for all sessions; ``question`` tells what is asked of them. Not to be changed.
+
+    Raises:
+        EngineError: whatever ``compute`` raises; that is not kept.
+    """
+    found: T = _kept(tuple((run.run.path, run.card.created) for run in runs), question, compute)
+    return found
+
+
+@st.cache_resource(ttl=KEPT_SECONDS, max_entries=KEPT_RESULTS, show_spinner=False)
+def _kept(runs: tuple[tuple[Path, str], ...], question: tuple[str, ...], _compute: Callable[[], Any]) -> Any:
+    return _compute()
 
 
 @st.cache_data(ttl=600, max_entries=1, show_spinner=False)

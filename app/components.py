@@ -138,16 +138,19 @@ def pair_links(runs: Sequence[str], pair: PairScore) -> None:
     pages.link(pages.PROXIES, address, "Seen by the proxies", icon=":material/hub:", help=explain("proxy"))
 
 
-def choice(label: str, options: Mapping[T, str], *, name: str, value: T, default: T, help: str | None = None) -> T:
+def choice(label: str, options: Mapping[T, str], *, name: str, value: T, default: T, help: str | None = None, clears: Sequence[str] = ()) -> T:
     """A row of choices of which one is chosen, kept in the address as the parameter ``name``; returns ``value``, which comes from the address.
 
-    The default is left out of the address. Option texts are ours or have passed :func:`app.text.plain`.
+    The default is left out of the address, and so are, after another choice, the parameters ``clears``, which made sense with the former one only.
+    Option texts are ours or have passed :func:`app.text.plain`.
     """
     key = state.widget_key(state.CHOICE, name, value, tuple(options))
 
     def follow() -> None:
         chosen = st.session_state[key]
         state.set_parameter(name, None if chosen == default else str(chosen))
+        for parameter in clears:
+            state.set_parameter(parameter, None)
 
     st.segmented_control(label, list(options), format_func=options.__getitem__, default=value, required=True, key=key, on_change=follow, help=help)
     return value
@@ -186,6 +189,13 @@ def figure(
     )
     _downloads(name, data, picture, key or name)
     return list(event["selection"]["points"]) if on_select != "ignore" and event else []
+
+
+def follow_point(key: str, parameter: str) -> None:
+    """For ``on_select`` of :func:`figure`: the first value that a chosen point carries (``customdata``) becomes a parameter of the address."""
+    points = st.session_state[key]["selection"]["points"]
+    if points:  # and not where the figure was drawn anew, which chooses nothing
+        state.set_parameter(parameter, str(points[0]["customdata"][0]))
 
 
 def _downloads(name: str, data: pd.DataFrame, picture: str, key: str) -> None:
@@ -232,7 +242,7 @@ def table(
         st.dataframe(data, key=key, **options)
         rows: list[int] = []
     else:
-        first = {"selection": {"rows": [] if chosen is None else [chosen]}}
+        first: Any = {"selection": {"rows": [] if chosen is None else [chosen]}}
         event: Any = st.dataframe(data, key=key, on_select=on_select, selection_mode="single-row", selection_default=first, **options)
         rows = event["selection"]["rows"]
     download(data if whole is None else whole, name, key=key or name)
@@ -257,7 +267,7 @@ def download(data: pd.DataFrame | Callable[[], pd.DataFrame], name: str, *, key:
 def csv_bytes(data: pd.DataFrame) -> bytes:
     """A table as CSV; texts that a spreadsheet would take for a formula get an apostrophe in front."""
     safe = data.apply(lambda column: column.map(_no_formula, na_action="ignore") if pd.api.types.is_string_dtype(column) else column)
-    return safe.to_csv(index=False).encode("utf-8-sig")
+    return str(safe.to_csv(index=False)).encode("utf-8-sig")
 
 
 def _no_formula(cell: Any) -> Any:
@@ -270,7 +280,7 @@ def empty_state(title: str, explanation: str, commands: Sequence[str] = ()) -> N
         st.subheader(title, anchor=False)
         st.markdown(explanation)
         for command in commands:
-            st.code(command, language="bash")
+            st.code(command, language=None, wrap_lines=True)
 
 
 def show_error(error: EngineError) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 TERMS: Final[Mapping[str, str]] = {
     "alignment": "Which entities of the two graphs mean the same thing.",
     "attention": "How much weight a message along a relation gets among all messages that an entity receives.",
+    "band": "Thirds of the ranks by importance, over both graphs and both directions: high, medium, low.",
     "basic": "Learns from the two graphs' structure and the seed links alone.",
     "calibrated probability": "How often best matches that look like this one are right, fitted on the validation links.",
     "channel": "The model starts twice: from an entity's neighbours (entity channel) and from its relations (relation channel); the two are put "
@@ -15,6 +16,8 @@ TERMS: Final[Mapping[str, str]] = {
     "cosine": "How alike two embeddings point: 1 is the same direction, 0 has nothing in common.",
     "CSLS": "Cross-domain similarity local scaling, which decides: twice the cosine, less how near each of the two entities is to its "
     "nearest in the other graph. So hubs, which are near to everything, do not win everywhere.",
+    "conflict": "Several entities of one graph have the same best match in the other; at most one of them can be right.",
+    "dangling": "An entity that no known link touches; it may have no counterpart in the other graph.",
     "degree": "Number of triples that an entity takes part in; a self-loop counts twice.",
     "direction": "Forward: what a head hears from its tails. Inverse: what a tail hears from its heads.",
     "divergence": "Jensen-Shannon divergence of how two entities attend to the proxies, in bits: 0 is the same, 1 is nothing in common.",
@@ -30,6 +33,7 @@ TERMS: Final[Mapping[str, str]] = {
     "interval": "95 % confidence interval: had other test entities been drawn, the figure would mostly lie within it.",
     "layer": "Messages travel one hop a layer: layer 1 brings what neighbours say, layer 2 what their neighbours say.",
     "literal": "Adds how alike the names are to what the structure says.",
+    "margin": "By how much CSLS puts the best match ahead of the runner-up: near 0, the two could as well change places.",
     "McNemar": "A test of whether two runs differ, from the flips alone: were they equally good, as many would be gained as lost.",
     "MRR": "Mean reciprocal rank: 1 where the true counterpart always comes first, one half where it always comes second.",
     "pool": "The candidates that a rank counts: all entities of the other graph, or the test entities only, as the published protocol has it.",

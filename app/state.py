@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, Self, Union, get_args, get_origin, get_t
 
 import streamlit as st
 
+from engine.alignment_table import Known, PairOrder
 from engine.datasets.knowledge_graph import Side
 from engine.entities import Entity
 from engine.errors import EngineError
@@ -25,19 +26,23 @@ Channel = Literal["entity", "relation"]
 Direction = Literal["forward", "inverse"]
 Band = Literal["high", "medium", "low"]
 Rate = Literal["hits@1", "hits@10", "mrr"]
-Known = Literal["seed", "right", "wrong", "probable", "unknown"]
-PairOrder = Literal["probability", "csls", "cosine", "degree", "label"]
 Flip = Literal["gained", "lost"]
 Hops = Literal["1", "2"]
 Drawn = Literal["10", "20", "40"]
 Listed = Literal["drawn", "source", "target"]
+ProxyUse = Literal["nearest", "attention"]
+Shown = Literal["misses", "hits", "all"]
 
 # Parameters of an address that are changed one by one
 RUN: Final = "run"
+BUCKET: Final = "bucket"
+RELATION: Final = "relation"
+SEARCHED: Final = "search"
 MATCH: Final = "match"
 POOL: Final = "pool"
 EXPAND: Final = "expand"
 LISTED: Final = "listed"
+PROXY: Final = "proxy"
 
 # Which part of a run's metrics is about queries of which graph
 DIRECTION_OF: Final[Mapping[Side, str]] = {"source": "source_to_target", "target": "target_to_source"}
@@ -52,7 +57,17 @@ MATCH_TABLE: Final = "match_table"
 FACING_FIGURE: Final = "facing_figure"
 EXPAND_BUTTON: Final = "expand_button"
 NEIGHBOUR_TABLE: Final = "neighbour_table"
+RELATION_SEARCH: Final = "relation_search"
+RELATION_BARS: Final = "relation_bars"
+RELATION_TABLE: Final = "relation_table"
+PROXY_CHOICE: Final = "proxy_choice"
+PAIR_TABLE: Final = "pair_table"
+PAIR_FIGURE: Final = "pair_figure"
+ENTITY_TABLE: Final = "entity_table"
 DOWNLOAD: Final = "download"
+DEGREE_FIGURE: Final = "degree_figure"
+QUERY_LIST: Final = "query_list"
+CLEAR: Final = "clear"
 PICTURE_FORMAT: Final = "picture_format"
 
 MOST_RUNS: Final = 4
@@ -121,37 +136,49 @@ class EntityAddress(Address):
 class PairsAddress(Address):
     """Filters of the table of pairs; ``side`` is whose best matches are listed."""
 
-    side: Side = "target"
+    side: Side = "source"
     search: str | None = None
     known: tuple[Known, ...] = ()
     relation: str | None = None
     probability_from: float | None = None
     probability_to: float | None = None
+    csls_from: float | None = None
+    csls_to: float | None = None
     degree_from: int | None = None
     degree_to: int | None = None
-    order: PairOrder = "probability"
+    conflicts: bool = False
+    added: bool = False
+    order: PairOrder = "doubt"
     reverse: bool = False
     page: int = 1
 
 
 @dataclass(frozen=True)
 class RelationsAddress(Address):
-    """Which of the importances to rank, and the relation that is looked at."""
+    """Which of the importances to rank, of which relations, and the relation that is looked at, which is of the graph ``side``.
+
+    Attributes:
+        graph: None for both.
+        least: triples that a relation must have to be listed.
+    """
 
     layer: int | None = None
     channel: Channel = "entity"
     direction: Direction = "forward"
     side: Side | None = None
     relation: str | None = None
+    graph: Side | None = None
     band: Band | None = None
+    least: int = 1
     search: str | None = None
 
 
 @dataclass(frozen=True)
 class ProxiesAddress(Address):
-    """A channel, and in it a proxy or a pair of entities."""
+    """A channel, how the use of its proxies is measured, and in it a proxy or a pair of entities."""
 
     channel: Channel = "entity"
+    use: ProxyUse = "nearest"
     proxy: int | None = None
     source: str | None = None
     target: str | None = None
@@ -159,30 +186,35 @@ class ProxiesAddress(Address):
 
 @dataclass(frozen=True)
 class DegreeAddress(Address):
-    """What to measure, of which graph's queries, and the bucket that is looked at."""
+    """What to measure, of which graph's queries, and the bucket that is looked at; ``search`` is in the list of its entities."""
 
     side: Side = "target"
     rate: Rate = "hits@1"
     bucket: str | None = None
+    show: Shown = "misses"
+    search: str | None = None
 
 
 @dataclass(frozen=True)
 class CompareAddress(Address):
-    """Which of the other runs to hold the main one against, and which flips to list."""
+    """Which of the other runs to hold the main one against, decoded by what, and which flips to list."""
 
     side: Side = "target"
+    decoder: str = "csls"
     against: str | None = None
     flip: Flip = "gained"
     bucket: str | None = None
     relation: str | None = None
+    search: str | None = None
 
 
 @dataclass(frozen=True)
 class DataSetAddress(Address):
-    """The graph that is looked at closely."""
+    """The graph that is looked at closely, and in it a relation."""
 
     side: Side = "source"
     relation: str | None = None
+    search: str | None = None
 
 
 def entity_address(runs: Sequence[str], entity: Entity, match: Entity | None = None, pool: Pool = "all") -> EntityAddress:
@@ -201,9 +233,7 @@ def asked_runs() -> tuple[str, ...]:
 
 def show_address(address: Address) -> None:
     """Make the browser's address bar say what the page shows; a link to the page that is open already changes the page but not the bar."""
-    wanted = address.parameters()
-    if wanted != _current():
-        st.query_params.from_dict(wanted)
+    st.query_params.from_dict(address.parameters())
 
 
 def show_parameters(parameters: Mapping[str, str | Iterable[str]]) -> None:
@@ -222,11 +252,6 @@ def set_parameter(name: str, value: str | Sequence[str] | None) -> None:
 def widget_key(name: str, *parts: object) -> str:
     """A session key that belongs to some content: other content, another widget with its own state."""
     return f"{name}:{blake2b(repr(parts).encode(), digest_size=8).hexdigest()}"
-
-
-def _current() -> dict[str, str | list[str]]:
-    found = {name: st.query_params.get_all(name) for name in st.query_params}
-    return {name: values[0] if len(values) == 1 and name != RUN else values for name, values in found.items()}
 
 
 def _written(value: Any) -> str | list[str]:

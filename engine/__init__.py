@@ -20,4 +20,4 @@ os.environ.setdefault("OMP_DYNAMIC", "FALSE")
 if not any(os.access(place, os.W_OK) for place in (Path(__file__).parent, Path.home())):
     os.environ.setdefault("NUMBA_CACHE_DIR", tempfile.mkdtemp(prefix="dual-amn-kernels-"))
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

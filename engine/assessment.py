@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ import pandas as pd
 import torch
 
 from engine.datasets.knowledge_graph import AlignmentTask, IntArray, Side
-from engine.decoding import DECODERS, GRAPH_DECODERS, Decoding, GraphEvidence, evaluate_decoders, find_candidates, get_decoder
+from engine.decoding import DECODERS, GRAPH_DECODERS, Decoding, DecodingEvaluation, GraphEvidence, evaluate_decoders, find_candidates, get_decoder
 from engine.decoding.calibration import Calibration, Uncalibrated, expected_calibration_error, fit_calibration, pair_features
 from engine.evaluation import Selectable
 
@@ -27,8 +28,8 @@ class Probabilities:
     Attributes:
         calibration: the fit, or why there is none.
         table: graph, entity, match, probability; rows for the entities of the pool that have a prediction, none without a fit.
-        test: what came of it on the test links: expected calibration error, and precision and recall at the suggested threshold beside what was
-            promised; None without a fit or test links.
+        test: what came of it where test links tell the truth (see :func:`test_report`): expected calibration error, and precision and recall at
+            the suggested threshold beside what was promised; None without a fit or test links.
     """
 
     calibration: Calibration | Uncalibrated
@@ -39,13 +40,26 @@ class Probabilities:
         return {"decoder": CALIBRATED, "fit": self.calibration.to_dict(), "test": self.test}
 
 
-def decoder_metrics(similarity: Selectable, task: AlignmentTask, csls_k: int, index: str) -> dict[str, Any]:
-    """Figures of every registered decoder in the pool of the test entities; empty without test links."""
+def decoder_evaluations(similarity: Selectable, task: AlignmentTask, csls_k: int, index: str) -> Mapping[str, DecodingEvaluation]:
+    """Every registered decoder, by name, in the pool of the test entities; empty without test links."""
     if not len(task.test_links):
         return {}
     evidence = GraphEvidence.of(task.source, task.target, task.train_links)
-    found = evaluate_decoders(similarity, task.test_links, sorted([*DECODERS, *GRAPH_DECODERS]), csls_k, index=index, evidence=evidence)
-    return {name: evaluation.to_dict() for name, evaluation in found.items()}
+    return evaluate_decoders(similarity, task.test_links, sorted([*DECODERS, *GRAPH_DECODERS]), csls_k, index=index, evidence=evidence)
+
+
+def query_rank_table(evaluations: Mapping[str, DecodingEvaluation]) -> pd.DataFrame:
+    """graph, decoder, entity, rank, answer of each test query: where its counterpart stands in a decoder's list, and what the decoder gave."""
+    parts = [
+        pd.DataFrame({"graph": side, "decoder": name, "entity": direction.queries, "rank": direction.ranks, "answer": answers})
+        for name, found in evaluations.items()
+        for side, direction, answers in (
+            ("source", found.source_to_target, found.source_answers),
+            ("target", found.target_to_source, found.target_answers),
+        )
+    ]
+    whole = {"graph": "str", "decoder": "str", "entity": "int64", "rank": "int64", "answer": "int64"}
+    return pd.concat(parts, ignore_index=True).astype(whole) if parts else pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in whole.items()})
 
 
 @torch.no_grad()
@@ -110,20 +124,41 @@ def empty_probabilities() -> pd.DataFrame:
 
 
 def test_report(table: pd.DataFrame, task: AlignmentTask, calibration: Calibration) -> dict[str, Any]:
-    """Whether the probabilities kept their word on the test links; nothing is chosen by it."""
-    truth = set(map(tuple, task.test_links.tolist()))
-    rows = table[table["graph"] == "source"]
-    rows = rows[rows["entity"].isin(task.test_links[:, 0])]
-    right = np.array([pair in truth for pair in zip(rows["entity"].tolist(), rows["match"].tolist(), strict=True)], dtype=bool)
-    probability: npt.NDArray[np.float64] = rows["probability"].to_numpy(dtype=np.float64)
-    report: dict[str, Any] = {"queries": len(rows), "calibration_error": expected_calibration_error(probability, right)}
+    """Whether the probabilities kept their word where the truth is known; nothing is chosen by it.
+
+    Judged are the predictions for entities of test links, and for entities that no known link touches: the fit counts these as dangling, so what
+    is predicted for them must count as wrong here too. A pair that is predicted from either end is judged twice, as in the fit.
+    """
+    judged = judged_predictions(table, task)
+    right, linked = judged["right"].to_numpy(dtype=np.bool_), judged["linked"].to_numpy(dtype=np.bool_)
+    probability: npt.NDArray[np.float64] = judged["probability"].to_numpy(dtype=np.float64)
+    report: dict[str, Any] = {
+        "predictions": len(judged),
+        "linked": int(linked.sum()),
+        "calibration_error": expected_calibration_error(probability, right),
+        "linked_calibration_error": expected_calibration_error(probability[linked], right[linked]),
+    }
     threshold = calibration.suggest_threshold(PROMISED_PRECISION)
     if threshold is not None:
         kept = probability >= threshold.probability
-        precision = float(right[kept].mean()) if kept.any() else None
+        found = judged.loc[kept & right, ["source", "target"]].drop_duplicates()
         report["threshold"] = {
             "probability": threshold.probability,
             "promised": {"precision": threshold.precision, "recall": threshold.recall},
-            "found": {"precision": precision, "recall": float(right[kept].sum() / max(1, len(task.test_links)))},
+            "found": {"precision": float(right[kept].mean()) if kept.any() else None, "recall": len(found) / len(task.test_links)},
         }
     return report
+
+
+def judged_predictions(table: pd.DataFrame, task: AlignmentTask) -> pd.DataFrame:
+    """source, target, probability, linked (the entity it was made for has a test link), right; of the entities whose truth is known."""
+    truth = task.test_links[:, 0] * task.target.num_entities + task.test_links[:, 1]
+    sides: tuple[tuple[Side, str, str], ...] = (("source", "entity", "match"), ("target", "match", "entity"))
+    parts = []
+    for at, (side, source, target) in enumerate(sides):
+        rows = table[table["graph"] == side]
+        linked = rows["entity"].isin(task.test_links[:, at])
+        part = pd.DataFrame({"source": rows[source], "target": rows[target], "probability": rows["probability"], "linked": linked})
+        parts.append(part[linked | rows["entity"].isin(task.dangling(side))])
+    judged = pd.concat(parts, ignore_index=True)
+    return judged.assign(right=np.isin(judged["source"] * task.target.num_entities + judged["target"], truth))

@@ -8,6 +8,7 @@ the selected pairs were right.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,9 +18,11 @@ from torch import Tensor
 
 from engine.config import SemiConfig
 from engine.datasets.knowledge_graph import AlignmentTask, IntArray
-from engine.decoding import find_candidates, get_decoder
-from engine.decoding.base import NONE
+from engine.decoding import GraphEvidence, find_candidates, get_decoder
+from engine.decoding.base import NONE, Decoder
+from engine.decoding.propagation import PropagationDecoder
 from engine.decoding.sinkhorn import SinkhornDecoder
+from engine.errors import ConfigError
 from engine.search import normalise_rows
 from engine.search.similarity import StructuralSimilarity
 
@@ -33,7 +36,7 @@ class Selection:
 
     Attributes:
         pairs: (n, 2) source and target entity.
-        scores: (n,) CSLS ("mutual") or the plan's weight ("sinkhorn") of each.
+        scores: (n,) CSLS ("mutual") or the plan's weight ("sinkhorn", "propagation") of each.
     """
 
     pairs: IntArray  # (n, 2)
@@ -103,7 +106,15 @@ def round_epochs(config: SemiConfig, pairs: int, batch_size: int) -> int:
 
 
 @torch.no_grad()
-def select_pairs(source: Tensor, target: Tensor, pool: Pool, config: SemiConfig, csls_k: int, earlier: Selection) -> Selection:
+def select_pairs(
+    source: Tensor,
+    target: Tensor,
+    pool: Pool,
+    config: SemiConfig,
+    csls_k: int,
+    earlier: Selection,
+    evidence: Callable[[], GraphEvidence] | None = None,
+) -> Selection:
     """The pairs of the next round.
 
     Args:
@@ -112,13 +123,20 @@ def select_pairs(source: Tensor, target: Tensor, pool: Pool, config: SemiConfig,
         config: how to select.
         csls_k: neighbours in CSLS's hubness terms.
         earlier: what the round before trained on.
+        evidence: gives the graphs and seed links; called for "propagation" alone, which needs it.
 
     Returns:
         With "mutual" (paper): the earlier pairs, and those of entities not yet used that are each other's nearest by CSLS. With "sinkhorn":
-        a selection made afresh from the whole pool, of pairs that are each other's best in the Sinkhorn plan and weigh more than the threshold.
+        a selection made afresh from the whole pool, of pairs that are each other's best in the Sinkhorn plan and weigh more than the threshold;
+        "propagation" does the same with the plan of similarity and neighbours' agreement.
     """
     if config.selection == "sinkhorn":
-        return confident_pairs(source, target, pool, config, csls_k)
+        return confident_pairs(source, target, pool, config.threshold, csls_k, SinkhornDecoder(config.temperature))
+    if config.selection == "propagation":
+        if evidence is None:
+            raise ConfigError("semi.selection=propagation looks at the graphs, and none were given; use sinkhorn or mutual.")
+        decoder = PropagationDecoder(evidence().within(pool.sources, pool.targets), temperature=config.temperature)
+        return confident_pairs(source, target, pool, config.threshold, csls_k, decoder)
     rest = Pool(np.setdiff1d(pool.sources, earlier.pairs[:, 0]), np.setdiff1d(pool.targets, earlier.pairs[:, 1]), pool.name)
     found = mutual_pairs(source, target, rest, csls_k)
     return Selection(np.concatenate([earlier.pairs, found.pairs]), np.concatenate([earlier.scores, found.scores]))
@@ -132,15 +150,15 @@ def mutual_pairs(source: Tensor, target: Tensor, pool: Pool, csls_k: int) -> Sel
     return taken(decoding.chosen_by_source, decoding.candidates.targets, decoding.candidates.csls, pool)
 
 
-def confident_pairs(source: Tensor, target: Tensor, pool: Pool, config: SemiConfig, csls_k: int) -> Selection:
-    """Pairs of the pool that are each other's best in the Sinkhorn plan, with a weight above the threshold."""
+def confident_pairs(source: Tensor, target: Tensor, pool: Pool, threshold: float, csls_k: int, decoder: Decoder) -> Selection:
+    """Pairs of the pool that are each other's best in the decoder's plan (its scores are logarithms), with a weight above the threshold."""
     if not len(pool.sources) or not len(pool.targets):
         return no_selection()
     candidates = find_candidates(pool_similarity(source, target, pool), csls_k)
-    decoding = SinkhornDecoder(temperature=config.temperature).decode(candidates)
+    decoding = decoder.decode(candidates)
     agreed = np.intersect1d(decoding.chosen_by_source, decoding.chosen_by_target)
     weights = np.exp(decoding.scores)
-    sure = agreed[(agreed != NONE) & (weights[agreed] > config.threshold)]
+    sure = agreed[(agreed != NONE) & (weights[agreed] > threshold)]
     chosen = np.where(np.isin(decoding.chosen_by_source, sure), decoding.chosen_by_source, NONE)
     return taken(chosen, candidates.targets, weights, pool)
 

@@ -1,4 +1,4 @@
-"""The command line: ``python -m engine train | runs | evaluate | match | inspect | options``.
+"""The command line: ``python -m engine train | prepare | runs | evaluate | match | explain | inspect | options``.
 
 Results go to standard output, progress to standard error. A user's mistake gives one line on standard error and exit code 2.
 """
@@ -27,8 +27,12 @@ from engine.datasets.knowledge_graph import Side
 from engine.decoding import DECODERS, GRAPH_DECODERS, GraphEvidence, evaluate_decoders
 from engine.errors import ConfigError, EngineError, RunError
 from engine.evaluation import METRICS, Pool, evaluate_links
+from engine.explanation import Explainer, Report, compare_with, conflict, context, intervene, lines, named_evidence, resolve_pair, sibling_runs
+from engine.explanation import explain as explain_pair
+from engine.explanation.removal import FORMS
 from engine.matching import Match, RunView
 from engine.pipeline import Outcome, Phase, train_run
+from engine.preparation import missing_steps
 from engine.run_similarity import run_similarity
 from engine.run_store import Run, RunStore, RunSummary
 from engine.run_tables import graph_of
@@ -79,9 +83,11 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=engine.__version__)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     add_train(commands)
+    add_prepare(commands)
     add_runs(commands)
     add_evaluate(commands)
     add_match(commands)
+    add_explain(commands)
     add_inspect(commands)
     add_options(commands)
     return parser
@@ -117,6 +123,18 @@ def add_train(commands: Commands) -> None:
     add_models(parser)
     add_json(parser)
     parser.set_defaults(command=train)
+
+
+def add_prepare(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "prepare",
+        help="train what the app shows at first",
+        description="Train each variant that the sample data has no run of yet, one after the other; nothing where other data has runs. "
+        "'make app' begins with this.",
+    )
+    parser.add_argument("data", metavar="DATA", type=Path, help="the sample data set's folder")
+    add_models(parser)
+    parser.set_defaults(command=prepare)
 
 
 def add_runs(commands: Commands) -> None:
@@ -158,6 +176,32 @@ def add_match(commands: Commands) -> None:
     add_models(parser)
     add_json(parser)
     parser.set_defaults(command=match)
+
+
+def add_explain(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "explain",
+        help="say what a pair's score is made of",
+        description="Take the score of any pair apart: by channel and layer, by neighbours, beside a rival, without some of the evidence. "
+        "docs/explanation.md says what the parts mean.",
+    )
+    add_run(parser)
+    parser.add_argument("source", metavar="SOURCE", help="an entity of the source graph: URI, id or label")
+    parser.add_argument("target", metavar="TARGET", help="an entity of the target graph")
+    parser.add_argument("--against", metavar="OTHER", help="why not this one: an entity to compare with; default: the best match besides the pair's")
+    parser.add_argument(
+        "--remove",
+        action="append",
+        nargs="+",
+        default=[],
+        metavar="WORD",
+        help=f"recompute without some evidence; one of {FORMS}, with source: or target: in front where needed; may be repeated",
+    )
+    parser.add_argument("--top", type=int, default=20, metavar="N", help="how many pairs of neighbours for and against (default 20)")
+    parser.add_argument("--pool", choices=typing.get_args(Pool), default="all", help="candidates: all entities (default), or those of the test links")
+    add_models(parser)
+    add_json(parser)
+    parser.set_defaults(command=explain)
 
 
 def add_inspect(commands: Commands) -> None:
@@ -205,6 +249,18 @@ def train(parsed: argparse.Namespace) -> int:
     return 0
 
 
+def prepare(parsed: argparse.Namespace) -> int:
+    store = RunStore(parsed.models)
+    steps = missing_steps(store, parsed.data)
+    if steps:
+        say(f"The app needs runs to show: {len(steps)} to be trained on {parsed.data}, some minutes in all. Ctrl-C stops; the same command goes on.")
+    for number, step in enumerate(steps, start=1):
+        say(f"[{number}/{len(steps)}] {step.variant}: {step.does} ({step.takes} on two cores).")
+        outcome = train_run(parsed.data, RunConfig(variant=step.variant), store, on_event=report)
+        say(f"[{number}/{len(steps)}] {step.variant}: done, {outcome.run.id}.")
+    return 0
+
+
 def show_outcome(outcome: Outcome, models: Path, *, as_json: bool) -> None:
     run = outcome.run
     where = run.id
@@ -235,11 +291,11 @@ def runs(parsed: argparse.Namespace) -> int:
     if parsed.models.exists() and not parsed.models.is_dir():
         raise RunError(f"{parsed.models} is a file; --models expects the folder that runs are kept in.")
     found = RunStore(parsed.models).list()
+    if not found:
+        where = f"no runs in {parsed.models}/" if parsed.models.exists() else f"there is no folder {parsed.models}, and so there are no runs"
+        (say if parsed.json else print)(printable(f"{where}; train one: python -m engine train sample_data/world"))
     if parsed.json:
         print_json([summary_row(summary) for summary in found])
-        return 0
-    if not found:
-        print(f"no runs in {parsed.models}/; train one: python -m engine train sample_data/world")
         return 0
     for summary in found:
         row = summary_row(summary)
@@ -331,6 +387,29 @@ def match(parsed: argparse.Namespace) -> int:
 def match_row(one: Match) -> dict[str, Any]:
     row = {"rank": one.rank, "uri": one.uri, "label": one.label, "cosine": one.cosine, "csls": one.csls, "verdict": one.verdict}
     return row | given({"names": one.names, "probability": one.probability, "added": one.added})
+
+
+def explain(parsed: argparse.Namespace) -> int:
+    if not 0 <= parsed.top <= 1000:
+        raise ConfigError(f"--top must lie between 0 and 1000; got {parsed.top}.")
+    run = opened(parsed)
+    explainer = Explainer(RunView(run))
+    source, target = resolve_pair(explainer.view, parsed.source, parsed.target)
+    removed = [named_evidence(explainer, source, target, words) for words in parsed.remove]
+    siblings = sibling_runs(RunStore(parsed.models), run.id, run.manifest["data"]["fingerprint"])
+    report = Report(
+        run=run.id,
+        explanation=explain_pair(explainer, source, target, parsed.pool, parsed.top),
+        context=context(explainer, source, target, siblings),
+        conflict=conflict(explainer, target),
+        comparison=compare_with(explainer, source, target, parsed.against, parsed.pool),
+        intervention=intervene(explainer, source, target, frozenset().union(*removed), parsed.pool) if removed else None,
+    )
+    if parsed.json:
+        print_json(report.to_dict())
+    else:
+        print(printable("\n".join(lines(report, parsed.top))))
+    return 0
 
 
 def inspect(parsed: argparse.Namespace) -> int:

@@ -17,6 +17,8 @@ from engine.errors import ConfigError
 
 Variant = Literal["basic", "semi", "literal"]
 VARIANTS: tuple[str, ...] = typing.get_args(Variant)
+UNUSED_SECTIONS: Mapping[str, tuple[str, ...]] = {"basic": ("semi", "literal"), "semi": ("literal",), "literal": ()}
+"""Settings that a variant does not look at: they make no other run."""
 
 
 def option(default: Any, help: str, *, low: float | None = None, high: float | None = None) -> Any:
@@ -105,6 +107,9 @@ class TrainingConfig(Section):
     checkpoint_seconds: float = option(30.0, "least time between two checkpoints; 0 writes one each epoch", low=0.0, high=86400.0)
     device: Literal["auto", "cpu", "cuda"] = option("auto", "where to train")
     threads: int | None = option(None, "CPU threads; default: all cores", low=1, high=1024)
+    precision: Literal["auto", "float32", "bfloat16"] = option(
+        "float32", "of the matrix products of a step on a CPU; auto: bfloat16 where the CPU is faster with it (resuming is not bit for bit then)"
+    )
 
 
 @dataclass(frozen=True)
@@ -114,11 +119,13 @@ class SemiConfig(Section):
     name: ClassVar[str] = "semi"
     rounds: int = option(4, "rounds of selecting pairs and training on", low=0, high=100)
     round_epochs: int | None = option(None, "epochs of a round; default: 5, more where all pairs fit a few batches", low=1, high=100000)
-    selection: Literal["sinkhorn", "mutual"] = option(
-        "sinkhorn", "sinkhorn: confident pairs of a transport plan, afresh each round; mutual: mutual nearest neighbours, kept (paper)"
+    selection: Literal["propagation", "sinkhorn", "mutual"] = option(
+        "propagation",
+        "propagation: confident pairs of a transport plan of similarity and neighbours' matches, afresh each round; "
+        "sinkhorn: of similarity alone; mutual: mutual nearest neighbours, kept (paper)",
     )
-    threshold: float = option(0.5, "sinkhorn: least weight of a pair in the plan", low=0.0, high=1.0)
-    temperature: float = option(0.02, "sinkhorn: what similarities are divided by", low=1e-4, high=10.0)
+    threshold: float = option(0.5, "propagation, sinkhorn: least weight of a pair in the plan", low=0.0, high=1.0)
+    temperature: float = option(0.02, "propagation, sinkhorn: what similarities are divided by", low=1e-4, high=10.0)
     pool: Literal["auto", "test", "all"] = option(
         "auto", "entities that pairs are selected from: those of the test links (paper), or all; auto: test where there are test links"
     )

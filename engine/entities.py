@@ -9,10 +9,13 @@ from functools import cached_property
 from urllib.parse import unquote
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from engine.datasets.knowledge_graph import IntArray, Side
 from engine.errors import EntityError, RunDamagedError
+
+BoolArray = npt.NDArray[np.bool_]
 
 LONGEST_QUERY = 500
 
@@ -53,7 +56,7 @@ def normalise(text: str) -> str:
     if text.isascii():  # most of most graphs, and a hundred times faster
         return " ".join(text.lower().replace("_", " ").split())
     folded = unicodedata.normalize("NFKC", text).casefold().translate(_PLAIN_LETTERS)
-    bare = "".join(char for char in unicodedata.normalize("NFKD", folded) if not _is_accent(char))
+    bare = _ACCENTS.sub("", unicodedata.normalize("NFKD", folded))
     return " ".join(unicodedata.normalize("NFC", bare).split())
 
 
@@ -61,6 +64,10 @@ def _is_accent(char: str) -> bool:
     """Latin, Greek and Cyrillic accents, Hebrew points, Arabic vowel signs; not the vowels and voicing marks of other scripts."""
     place = unicodedata.combining(char)
     return place >= 200 or 10 <= place <= 36
+
+
+# Unicode has no combining marks beyond its second plane.
+_ACCENTS = re.compile(f"[{''.join(filter(_is_accent, map(chr, range(0x20000))))}]")
 
 
 def other(side: Side) -> Side:
@@ -99,6 +106,10 @@ class GraphView:
             raise EntityError(f"the {self.side} graph has no entity {index}; it has {len(self):,}.")
         return Entity(self.side, index, self.uris[index], self.labels[index], int(self.degrees[index]))
 
+    def title(self, index: int) -> str:
+        """The label, else the short id."""
+        return self.labels[index] or short_id(self.uris[index])
+
     @cached_property
     def index(self) -> dict[str, int]:
         """URI -> index."""
@@ -116,6 +127,27 @@ class GraphView:
     @cached_property
     def plain_uris(self) -> list[str]:
         return [normalise(unquote(uri)) for uri in self.uris]
+
+    def fits(self, text: str, entities: IntArray) -> npt.NDArray[np.bool_]:
+        """(n,) which of some entities have a label or an identifier that holds the text; all of them where there is no text.
+
+        Args:
+            text: in any case, with or without accents.
+            entities: (n,) indices.
+        """
+        words = normalise(text[:LONGEST_QUERY])
+        found = (words in self.plain_labels[one] or words in self.plain_ids[one] or words in self.plain_uris[one] for one in entities.tolist())
+        return np.fromiter(found, dtype=bool, count=len(entities))
+
+    def fitting(self, text: str) -> BoolArray:
+        """(E,) whether an entity's label or identifier holds a text; of an empty text, all do."""
+        words = normalise(text[:LONGEST_QUERY])
+        exact = self.index.get(text.strip())
+        plain = zip(self.plain_labels, self.plain_uris, strict=True)
+        fits = np.fromiter((words in label or words in uri for label, uri in plain), dtype=bool, count=len(self))
+        if exact is not None:
+            fits[exact] = True
+        return fits
 
     def find(self, text: str, limit: int) -> list[tuple[tuple[int, int, str], int]]:
         """(sort key, index) of the best ``limit`` entities that fit a text, best first.

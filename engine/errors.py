@@ -43,6 +43,10 @@ class EntityError(EngineError):
         super().__init__(message)
 
 
+class EvidenceError(EngineError):
+    """Evidence for a pair that was to be removed is not there."""
+
+
 class RunError(EngineError):
     """A run cannot be found, opened or written."""
 
@@ -59,5 +63,13 @@ class RunVersionError(RunError):
     """A run folder was written by a newer version of the engine."""
 
 
+class ComparisonError(EngineError):
+    """Runs have nothing in common that they could be compared by."""
+
+
 class TrainingError(EngineError):
     """Training cannot start or go on (no seed links, a value that is not finite, no memory)."""
+
+
+class DivergenceError(TrainingError):
+    """A loss or an embedding is not finite any more. Going on from an earlier step would end the same way."""

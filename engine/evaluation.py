@@ -176,7 +176,8 @@ def protocol_line(k: int, pool: Pool, sources: int, targets: int, links_name: st
     """How figures came about, in one line."""
     kind = f"{links_name} entities" if pool == "test" else "entities (all)"
     sizes = f"{sources:,} {kind} a side" if sources == targets else f"{sources:,} source and {targets:,} target {kind}"
-    method = f"CSLS k={k}" if index == "exact" else f"CSLS k={k} (neighbours by {index})"
+    notes = ["more than the pool has, so all of it"] * (k > min(sources, targets)) + [f"neighbours by {index}"] * (index != "exact")
+    method = f"CSLS k={k} ({'; '.join(notes)})" if notes else f"CSLS k={k}"
     return f"{method}, pool: {sizes}, published direction target to source, ties are no hits"
 
 

@@ -20,9 +20,8 @@ from engine.datasets.knowledge_graph import SIDES, IntArray, Side
 from engine.entities import Entity, GraphView, normalise, other, shortened
 from engine.errors import EntityError
 from engine.run_similarity import run_similarity
-from engine.search import StructuralSimilarity, StructureAndNames
+from engine.search import TIE_TOLERANCE, StructuralSimilarity, StructureAndNames, tie_tolerance
 from engine.search.csls import csls_score
-from engine.search.ranks import TIE_TOLERANCE
 
 FloatArray = npt.NDArray[np.float32]
 Pool = Literal["all", "test"]
@@ -105,12 +104,14 @@ class RowScores:
         candidates: (n,) indices.
         cosine, csls: (n,) float32, a pair's values the same to the last bit from whichever end one asks.
         names: (n,) float32, NaN where either entity has no name; None where the run looks at no names.
+        tolerance: CSLS values closer than this are equal.
     """
 
     candidates: IntArray
     cosine: FloatArray
     csls: FloatArray
     names: FloatArray | None = None
+    tolerance: float = TIE_TOLERANCE
 
     def names_at(self, position: int) -> float | None:
         """Similarity of the names of one candidate and the query, None where there is none."""
@@ -121,8 +122,8 @@ class RowScores:
         return int(np.searchsorted(self.candidates, candidate))
 
     def rank(self, position: int) -> int:
-        """1 + the number of other candidates that score at least as high; as in the evaluation, ``TIE_TOLERANCE`` apart is equal."""
-        return int(np.count_nonzero(self.csls >= self.csls[position] - np.float32(TIE_TOLERANCE)))
+        """1 + the number of other candidates that score at least as high; as in the evaluation, ``tolerance`` apart is equal."""
+        return int(np.count_nonzero(self.csls >= self.csls[position] - np.float32(self.tolerance)))
 
 
 class RunView:
@@ -218,14 +219,14 @@ class RunView:
     # Scores
 
     @cached_property
-    def _similarity(self) -> StructuralSimilarity | StructureAndNames:
+    def similarity(self) -> StructuralSimilarity | StructureAndNames:
         """What the run's scores come from; embeddings are memory-mapped."""
         return run_similarity(self.run)
 
     @cached_property
     def _probabilities(self) -> dict[Side, dict[tuple[int, int], float]]:
         """For each side: (entity, its best match) -> probability; empty for runs that are not calibrated."""
-        if not self._has("probabilities"):
+        if not self.has("probabilities"):
             return {side: {} for side in SIDES}
         table = self.run.table("probabilities")
         parts = {side: table[table["graph"] == side] for side in SIDES}
@@ -237,12 +238,13 @@ class RunView:
     @cached_property
     def _added(self) -> dict[tuple[int, int], int]:
         """(source, target) -> the first semi-supervised round that trained on the pair."""
-        if not self._has("selections"):
+        if not self.has("selections"):
             return {}
         table = self.run.table("selections").sort_values("round", ascending=False, kind="stable")
         return dict(zip(zip(table["source"].tolist(), table["target"].tolist(), strict=True), table["round"].tolist(), strict=True))
 
-    def _has(self, table: str) -> bool:
+    def has(self, table: str) -> bool:
+        """Whether the run has a table of this name: older runs lack some."""
         return f"{table}.parquet" in self.run.manifest.get("files", {})
 
     def probability(self, side: Side, index: int, match: int) -> float | None:
@@ -277,14 +279,23 @@ class RunView:
         candidates = np.flatnonzero(~np.isnan(theirs)).astype(np.int64)
         repeated = np.full(len(candidates), index, dtype=np.int64)
         left, right = (torch.from_numpy(one) for one in ((repeated, candidates) if side == "source" else (candidates, repeated)))
-        similarity = self._similarity.pairs(left, right)
+        similarity = self.similarity.pairs(left, right)
         own = torch.tensor(float(self.hubness(side, pool)[index]))
         scores = csls_score(similarity, own, torch.from_numpy(theirs[candidates])).float().numpy()
-        if isinstance(self._similarity, StructuralSimilarity):
+        if isinstance(self.similarity, StructuralSimilarity):
             return RowScores(candidates, similarity.float().numpy(), scores)
-        cosines, names = self._similarity.parts(left, right)
-        named = self._similarity.named[0][left] & self._similarity.named[1][right]
-        return RowScores(candidates, cosines.float().numpy(), scores, names.masked_fill(~named, torch.nan).float().numpy())
+        cosines, names = self.similarity.parts(left, right)
+        named = self.similarity.named[0][left] & self.similarity.named[1][right]
+        shown = names.masked_fill(~named, torch.nan).float().numpy()
+        return RowScores(candidates, cosines.float().numpy(), scores, shown, tie_tolerance(self.similarity))
+
+    def parts(self, source: IntArray, target: IntArray) -> tuple[FloatArray, FloatArray]:
+        """(P,) cosine of the embeddings and similarity of the names of given pairs; the latter NaN where an entity, or the run, has none."""
+        left, right = torch.from_numpy(source), torch.from_numpy(target)
+        if isinstance(self.similarity, StructuralSimilarity):
+            return self.similarity.pairs(left, right).float().numpy(), np.full(len(source), np.nan, dtype=np.float32)
+        cosines, names = self.similarity.parts(left, right)
+        return cosines.float().numpy(), names.float().numpy()
 
     def matches(self, side: Side, index: int, top: int = 10, pool: Pool = "all") -> list[Match]:
         """The ``top`` candidates with the highest CSLS in the pool, best first; of equals the one with the lower index first.

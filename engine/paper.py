@@ -1,10 +1,11 @@
-"""What the Dual-AMN paper reports (WWW 2021, tables 3 and 4: means of five runs), to stand beside our own figures.
+"""What the Dual-AMN paper reports (WWW 2021: tables 3 and 4, means of five runs, and the ablation), to stand beside our own figures.
 
 A data set is recognised by its size, entities and triples of both graphs, and not by its name: folders are renamed, files are not.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 Size = tuple[int, int]  # entities, relation triples
@@ -49,6 +50,16 @@ RESULTS: dict[str, dict[str, tuple[float, float, float]]] = {
     "DWY100K DBP-YG": {"basic": (0.866, 0.977, 0.907), "semi": (0.907, 0.981, 0.935)},
 }
 
+# Hits@1, MRR of the basic variant with one part of the encoder off, by the option that switches it off.
+ABLATION: dict[str, dict[str, tuple[float, float]]] = {
+    "DBP15K ZH-EN": {
+        "relational_attention": (0.705, 0.781),
+        "relational_projection": (0.702, 0.779),
+        "multi_hop": (0.656, 0.743),
+        "proxy_matching": (0.711, 0.785),
+    },
+}
+
 # Whole runs on the paper's TITAN X.
 SECONDS: dict[str, dict[str, float]] = {
     "DBP15K": {"basic": 35, "semi": 85, "literal": 101},
@@ -76,6 +87,11 @@ def paper_figure(source: Size, target: Size, variant: str) -> PaperFigure | None
     if name is None or result is None:
         return None
     return PaperFigure(name, variant, *result, seconds=SECONDS[name.split()[0]][variant])
+
+
+def paper_ablation(source: Size, target: Size) -> Mapping[str, tuple[float, float]]:
+    """Hits@1 and MRR that the paper reports for the basic variant with a part off, by ``encoder`` option; empty where it reports none."""
+    return ABLATION.get(recognise(source, target) or "", {})
 
 
 def _alike(size: Size, known: Size) -> bool:

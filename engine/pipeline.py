@@ -27,29 +27,40 @@ from torch import Tensor
 import engine
 from engine.analysis import TENSORS as PROXY_TENSORS
 from engine.analysis import analyse
-from engine.assessment import Probabilities, decoder_metrics, match_probabilities
+from engine.assessment import Probabilities, decoder_evaluations, match_probabilities, query_rank_table
 from engine.bootstrapping import Round, Selection
-from engine.config import RunConfig
+from engine.config import UNUSED_SECTIONS, RunConfig
 from engine.datasets import AlignmentTask, load_task
-from engine.datasets.knowledge_graph import SIDES, KnowledgeGraph
+from engine.datasets.knowledge_graph import SIDES, Finding, KnowledgeGraph
+from engine.decoding import DecodingEvaluation
+from engine.decoding.calibration import Uncalibrated
 from engine.encoders.dual_amn import DualAMN
-from engine.errors import TrainingError
+from engine.errors import DivergenceError, TrainingError
 from engine.evaluation import Evaluation, evaluate_links
-from engine.literal import EncodedNames, Names, choose_weight, gather_names, get_name_encoder, leak_warning, name_tensors
+from engine.execution import EXECUTION_OPTIONS
+from engine.literal import (
+    EncodedNames,
+    Names,
+    choose_weight,
+    gather_names,
+    get_name_encoder,
+    leak_warning,
+    name_tensors,
+    require_valid_links,
+)
 from engine.run_store import FORMAT_VERSION, Run, RunStore, RunWriter
 from engine.run_tables import hubness_tensors, parameter_tensors, run_tables
 from engine.search import CslsTopK, StructuralSimilarity, StructureAndNames, csls_topk, normalise_rows
-from engine.training import EXECUTION_OPTIONS, Progress, Trained, Trainer, split_embeddings, task_adjacency
+from engine.training import Progress, Trained, Trainer, split_embeddings, task_adjacency
 
 CHECKPOINT = "training"
-UNUSED_SECTIONS = {"basic": ("semi", "literal"), "semi": ("literal",), "literal": ()}
-"""Settings that a variant does not look at: they make no other run."""
+NOTE = "note"
 PACKAGES = ("torch", "numpy", "numba", "pandas", "faiss-cpu", "faiss-gpu", "streamlit")
 
 
 @dataclass(frozen=True)
 class Phase:
-    """A part of the work begins; ``detail`` is for people."""
+    """A part of the work begins (or, by the name ``NOTE``, something is to be known of it); ``detail`` is for people."""
 
     name: str
     detail: str
@@ -85,6 +96,11 @@ class Clock:
     def seconds(self) -> float:
         return time.monotonic() - self.started
 
+    def since_reading(self) -> Clock:
+        """For another run on the data that has been read: a clock that has seen nothing but that."""
+        read = self.phases.get("read", 0.0)
+        return Clock(time.monotonic() - read, {"read": read})
+
 
 def train_run(
     path: Path | str,
@@ -116,12 +132,19 @@ def train_run(
     with clock.phase("read"):
         task = load_task(path, config.data, config.seed)
     making = Making(Path(path), task, config, store, clock, on_event)
-    run_id = making.free_id() if fresh else making.run_id
-    if not fresh and store.path_of(task.name, run_id).exists():
-        return Outcome(store.find(f"{task.name}/{run_id}"), reused=True)
-    if config.variant == "literal":
-        return literal_run(making, run_id, should_stop)
-    return structural_run(making, run_id, should_stop)
+    return train_anew(making, making.free_id(), should_stop) if fresh else find_or_train(making, should_stop)
+
+
+def find_or_train(making: Making, should_stop: Callable[[], bool]) -> Outcome:
+    """The finished run, or one that is trained now."""
+    if making.store.path_of(making.task.name, making.run_id).exists():
+        return Outcome(making.store.find(f"{making.task.name}/{making.run_id}"), reused=True)
+    return train_anew(making, making.run_id, should_stop)
+
+
+def train_anew(making: Making, run_id: str, should_stop: Callable[[], bool]) -> Outcome:
+    train = literal_run if making.config.variant == "literal" else structural_run
+    return train(making, run_id, should_stop)
 
 
 @dataclass(frozen=True)
@@ -146,7 +169,7 @@ class Making:
 def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool]) -> Outcome:
     """The basic and the semi variant."""
     task, store, clock = making.task, making.store, making.clock
-    with store.create(task.name, run_id) as writer:
+    with store.create(task.name, run_id) as writer, discarded_where_diverged(writer):
         making.on_event(Phase("index", f"{task.name}: {describe_task(task)}"))
         with clock.phase("index"):
             trainer = Trainer(task, making.config)
@@ -158,7 +181,7 @@ def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool])
             return Outcome(finish_run(writer, making, trained_structure(trainer, trained)), reused=False)
     if not trained.epochs and not trained.trace:
         raise TrainingError("stopped before the first epoch was done; the same command goes on from here.")
-    with store.create(task.name, store.free_id(task.name, f"{run_id}-e{trained.epochs}")) as writer:
+    with store.create(task.name, store.free_id(task.name, f"{run_id}-e{trained.epochs}")) as writer, discarded_where_diverged(writer):
         for line in trained.trace:
             writer.append_trace(line)
         return Outcome(finish_run(writer, making, trained_structure(trainer, trained)), reused=False)
@@ -168,18 +191,29 @@ def literal_run(making: Making, run_id: str, should_stop: Callable[[], bool]) ->
     """Names beside the structure of a finished semi run."""
     task, config = making.task, making.config
     with making.clock.phase("names"):  # first, so that a mistake in them costs no training
-        names = gather_names(task, config.literal.names, making.path)
-        encoded = get_name_encoder(config.literal.encoder).encode(names.source, names.target)
+        literal = literal_part(making)
+    for finding in literal.findings:
+        making.on_event(Phase(NOTE, " ".join([f"{finding.severity}:", finding.message, finding.advice]).rstrip()))
     semi = replace(config, variant="semi")
-    below = train_run(making.path, semi, making.store, on_event=making.on_event, should_stop=should_stop)
+    below = find_or_train(replace(making, config=semi, clock=making.clock.since_reading()), should_stop)
     if below.run.manifest["status"] != "finished":
         return below
     with making.store.create(task.name, run_id) as writer:
-        making.on_event(Phase("names", f"Adding names ({names.origin}, {config.literal.encoder}) to {below.run.id}"))
+        making.on_event(Phase("names", f"Adding names ({literal.names.origin}, {config.literal.encoder}) to {below.run.id}"))
         structure = stored_structure(below.run, task, semi)
         for line in below.run.trace():
             writer.append_trace(line)
-        return Outcome(finish_run(writer, making, structure, LiteralPart(names, encoded)), reused=False)
+        return Outcome(finish_run(writer, making, structure, literal), reused=False)
+
+
+@contextmanager
+def discarded_where_diverged(writer: RunWriter) -> Iterator[None]:
+    """Remove the run in the making if its training diverged: every step is a function of seed and position, so going on would end the same way."""
+    try:
+        yield
+    except DivergenceError:
+        writer.discard()
+        raise
 
 
 @dataclass(frozen=True)
@@ -202,10 +236,24 @@ class Structure:
 
 @dataclass(frozen=True)
 class LiteralPart:
-    """The names of a literal run, and made comparable."""
+    """The names of a literal run, made comparable, and what was noticed about them."""
 
     names: Names
     encoded: EncodedNames
+    findings: tuple[Finding, ...]
+
+
+def literal_part(making: Making) -> LiteralPart:
+    """
+    Raises:
+        ConfigError, DataError: names that cannot be had or compared, or no validation links to choose their weight on.
+    """
+    task, config = making.task, making.config.literal
+    if config.weight is None:
+        require_valid_links(task.valid_links)
+    names = gather_names(task, config.names, making.path)
+    encoded = get_name_encoder(config.encoder).encode(names.source, names.target)
+    return LiteralPart(names, encoded, (*names.findings, *encoded.findings, *leak_warning(task, encoded.similarity)))
 
 
 def trained_structure(trainer: Trainer, trained: Trained) -> Structure:
@@ -218,6 +266,7 @@ def trained_structure(trainer: Trainer, trained: Trained) -> Structure:
         "seconds": round(trained.seconds, 3),
         "device": device_name(trainer.device),
         "threads": trainer.threads,
+        "precision": trainer.precision,
     }
     return Structure(trainer.model, source, target, trained.selections, training)
 
@@ -248,8 +297,10 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
     making.on_event(Phase("evaluate", f"Evaluating on {len(task.test_links):,} test links"))
     with clock.phase("evaluate"):
         evaluation = evaluate_links(similarity, task.test_links, search.csls_k, index=search.index)
-        decoders = decoder_metrics(similarity, task, search.csls_k, search.index)
+        decoders = decoder_evaluations(similarity, task, search.csls_k, search.index)
         probabilities = match_probabilities(similarity, task, search.csls_k, search.index, config.seed)
+    if isinstance(probabilities.calibration, Uncalibrated):
+        making.on_event(Phase(NOTE, f"info: {probabilities.calibration.reason}"))
     making.on_event(Phase("write", f"Writing {task.name}/{writer.run_id}"))
     with clock.phase("write"):
         write_structure(writer, task, structure, found, evaluation)
@@ -268,8 +319,7 @@ def with_names(
     if weight is None:
         choice = choose_weight(similarity, names, task.valid_links, k=config.search.csls_k, train_links=task.train_links, seed=config.seed)
         weight, note["choice"] = choice.weight, choice.to_dict()
-    findings = [*literal.names.findings, *literal.encoded.findings, *leak_warning(task, names)]
-    note |= {"weight": weight, "findings": [asdict(finding) for finding in findings]}
+    note |= {"weight": weight, "findings": [asdict(finding) for finding in literal.findings]}
     return StructureAndNames(similarity, names, weight), note
 
 
@@ -287,12 +337,13 @@ def write_structure(writer: RunWriter, task: AlignmentTask, structure: Structure
 
 
 def write_assessment(
-    writer: RunWriter, task: AlignmentTask, evaluation: Evaluation, decoders: Mapping[str, Any], probabilities: Probabilities
+    writer: RunWriter, task: AlignmentTask, evaluation: Evaluation, decoders: Mapping[str, DecodingEvaluation], probabilities: Probabilities
 ) -> None:
-    """Metrics of the paper's protocol, of every decoder, and the calibrated probabilities."""
+    """Metrics of the paper's protocol, of every decoder with its ranks, and the calibrated probabilities."""
     if len(task.test_links):
         writer.write_json("metrics", evaluation.to_dict())
-        writer.write_json("decoders", decoders)
+        writer.write_json("decoders", {name: found.to_dict() for name, found in decoders.items()})
+    writer.write_table("query_ranks", query_rank_table(decoders))
     writer.write_json("calibration", probabilities.to_dict())
     writer.write_table("probabilities", probabilities.table)
 

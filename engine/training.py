@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import numba
 import numpy as np
 import torch
 from torch import Tensor
@@ -21,10 +20,12 @@ from torch import Tensor
 from engine.bootstrapping import Round, Selection, describe_round, no_selection, round_epochs, select_pairs, selection_pool
 from engine.config import RunConfig
 from engine.datasets.knowledge_graph import AlignmentTask
+from engine.decoding import GraphEvidence
 from engine.encoders.adjacency import Adjacency, build_adjacency
 from engine.encoders.dual_amn import DualAMN
-from engine.errors import ConfigError, TrainingError
+from engine.errors import ConfigError, DivergenceError, TrainingError
 from engine.evaluation import evaluate_links
+from engine.execution import EXECUTION_OPTIONS, choose_device, choose_precision, choose_threads
 from engine.losses import Loss, build_loss
 
 LEAST_EPOCHS = 20
@@ -108,33 +109,6 @@ def default_epochs(seed_links: int, batch_size: int) -> int:
     return max(LEAST_EPOCHS, math.ceil(LEAST_STEPS / steps))
 
 
-def choose_device(wanted: str) -> torch.device:
-    """The device to train on.
-
-    Raises:
-        ConfigError: CUDA was asked for and there is none.
-    """
-    available = torch.cuda.is_available()
-    if wanted == "cuda" and not available:
-        raise ConfigError("training.device is cuda, but no CUDA device is available here; use training.device=cpu or auto.")
-    return torch.device("cuda" if available and wanted != "cpu" else "cpu")
-
-
-def choose_threads(wanted: int | None) -> int:
-    """Set the number of CPU threads of torch and of our kernels alike, and return it.
-
-    Raises:
-        ConfigError: more than our kernels can have on this machine.
-    """
-    most = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
-    if wanted is not None and wanted > most:
-        raise ConfigError(f"training.threads is {wanted}, but this machine offers {most}.")
-    threads = wanted or most
-    torch.set_num_threads(threads)
-    numba.set_num_threads(threads)
-    return threads
-
-
 class Trainer:
     """Trains Dual-AMN on one task.
 
@@ -145,14 +119,18 @@ class Trainer:
 
     Raises:
         TrainingError: no seed links.
+        ConfigError: patience without validation links to be patient by; a device or threads that this machine does not have.
     """
 
     def __init__(self, task: AlignmentTask, config: RunConfig, adjacency: Adjacency | None = None) -> None:
         if not len(task.train_links):
             raise TrainingError(f"{task.name} has no seed links to train on; give some known links, or a larger data.train_ratio.")
+        if config.training.patience is not None and not len(task.valid_links):
+            raise ConfigError("training.patience needs validation links, and there are none; hold some out (data.valid_ratio=0.1), or leave it out.")
         self.task, self.config = task, config
         self.threads = choose_threads(config.training.threads)
         self.device = choose_device(config.training.device)
+        self.precision = choose_precision(config.training.precision, self.device)
         self.model = DualAMN(adjacency or task_adjacency(task, config), config.encoder, seed=config.seed, device=self.device)
         self.loss: Loss = build_loss(config.loss, task.source.num_entities, task.target.num_entities)
         self.optimiser = torch.optim.RMSprop(self.model.parameters(), lr=config.training.learning_rate, alpha=RHO, eps=RMSPROP_EPSILON)
@@ -200,7 +178,8 @@ class Trainer:
             should_stop: asked after each step; True ends training there, with a checkpoint.
 
         Raises:
-            TrainingError: the loss is not finite, or a checkpoint does not fit this task and config.
+            DivergenceError: the loss or an embedding is not finite.
+            TrainingError: a checkpoint does not fit this task and config.
         """
         self._resume(checkpoints)
         last_save = started = time.monotonic()
@@ -228,11 +207,14 @@ class Trainer:
         config, pool = self.config.semi, selection_pool(self.task, self.config.semi)
         earlier = self.selections[-1] if self.selections else no_selection()
         source, target = split_embeddings(self.embed(), self.task.source.num_entities)
-        selection = select_pairs(source, target, pool, config, self.config.search.csls_k, earlier)
+        selection = select_pairs(source, target, pool, config, self.config.search.csls_k, earlier, self._graph_evidence)
         self._train_on(selection)
         begun = describe_round(started + 1, self.rounds, selection, earlier, self.task, pool)
         at.trace.append(begun.to_dict())
         on_progress(begun)
+
+    def _graph_evidence(self) -> GraphEvidence:
+        return GraphEvidence.of(self.task.source, self.task.target, self.task.train_links)
 
     def _train_on(self, selection: Selection) -> None:
         """From here on, the seed links and these pairs together."""
@@ -256,11 +238,12 @@ class Trainer:
         at = self.at
         seed = int(np.random.SeedSequence([self.config.seed, 2, at.epoch, at.step]).generate_state(1)[0])
         self.optimiser.zero_grad(set_to_none=True)
-        value = self.loss(self.model(dropout_seed=seed), pairs, seed=seed)
+        rounded = self.precision == "bfloat16"
+        value = self.loss(self.model(dropout_seed=seed, rounded=rounded), pairs, seed=seed, rounded=rounded)
         value.backward()  # type: ignore[no-untyped-call]
         loss = float(value.detach())
         if not math.isfinite(loss):
-            raise TrainingError(
+            raise DivergenceError(
                 f"the loss became {loss} in epoch {at.epoch + 1}, step {at.step + 1}; "
                 f"a smaller training.learning_rate (now {self.config.training.learning_rate:g}) should help."
             )
@@ -318,7 +301,7 @@ class Trainer:
 
     def _state(self) -> dict[str, Any]:
         # What is not finite (a best MRR that does not exist yet is -1) would not survive JSON; all of this is.
-        return {**vars(self.at), "threads": self.threads, "purpose": self._purpose()}
+        return {**vars(self.at), "threads": self.threads, "precision": self.precision, "purpose": self._purpose()}
 
     def _purpose(self) -> str:
         """What a checkpoint is for; one of another task or config must not be continued."""
@@ -334,6 +317,7 @@ class Trainer:
         if state.pop("purpose", None) != self._purpose():
             raise TrainingError("the unfinished run was started with other data or settings; use --fresh to train anew.")
         state.pop("threads")
+        self.precision = state.pop("precision")  # a run is trained with one precision from beginning to end
         self.at = Position(**state)
         self.model.load_state_dict(part(tensors, "model."))
         self.best = {name: tensor.to(self.device) for name, tensor in part(tensors, "best.").items()}
@@ -345,10 +329,6 @@ class Trainer:
             # RMSprop does not look at "step" (it is not centred and has no momentum), but wants to find one.
             fresh["state"] = {int(index): {"step": torch.tensor(0.0), "square_avg": average.to(self.device)} for index, average in averages.items()}
             self.optimiser.load_state_dict(fresh)
-
-
-EXECUTION_OPTIONS = ("checkpoint_seconds", "device", "threads")
-"""Training options that do not change what is learned, only where and how it is computed."""
 
 
 def part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
@@ -379,13 +359,10 @@ def remaining_text(seconds: float) -> str:
 
 
 __all__ = [
-    "EXECUTION_OPTIONS",
     "Checkpoints",
     "Progress",
     "Trained",
     "Trainer",
-    "choose_device",
-    "choose_threads",
     "default_epochs",
     "remaining_text",
     "split_embeddings",

@@ -16,8 +16,10 @@ import pandas as pd
 import torch
 
 from engine.analysis import analyse
+from engine.assessment import query_rank_table
 from engine.config import EncoderConfig, RunConfig
 from engine.datasets.knowledge_graph import AlignmentTask
+from engine.decoding import DECODERS, evaluate_decoders
 from engine.encoders.dual_amn import DualAMN
 from engine.evaluation import evaluate_links
 from engine.run_store import RunStore
@@ -43,6 +45,7 @@ class MemoryRun:
     metrics: Mapping[str, Any] | None
     tables: Mapping[str, pd.DataFrame]
     tensors: Mapping[str, Mapping[str, npt.NDArray[Any]]]
+    documents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     reads: list[str] = field(default_factory=list)
 
     def table(self, name: str) -> pd.DataFrame:
@@ -155,8 +158,16 @@ def sample_run(seed: int = 0, cities: int = 60, manifest: Mapping[str, Any] | No
     )
 
 
+def jolted(run: MemoryRun, amount: float, seed: int) -> MemoryRun:
+    """A run of the same data with embeddings that were disturbed, so that other matches are right; to be analysed anew."""
+    draw = np.random.default_rng(seed)
+    disturbed = {side: rows + amount * draw.standard_normal(rows.shape) for side, rows in run.tensors["embeddings"].items()}
+    units = {side: (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32) for side, rows in disturbed.items()}
+    return replace(run, tensors={**run.tensors, "embeddings": units})
+
+
 def analysed(run: MemoryRun, seed: int = 0) -> MemoryRun:
-    """The run with all tables and tensors of ``engine.analysis``, of a small encoder as it is before training."""
+    """The run with the ranks of decoders that need no graph and all of ``engine.analysis``, of a small encoder as it is before training."""
     links = run.tables["links"]
     of_role = {role: links.loc[links["role"] == role, ["source", "target"]].to_numpy(dtype=np.int64) for role in ("train", "valid", "test", "unsure")}
     task = AlignmentTask(
@@ -174,12 +185,19 @@ def analysed(run: MemoryRun, seed: int = 0) -> MemoryRun:
     config = RunConfig(encoder=EncoderConfig(dim=8, proxies=4))
     model = DualAMN(task_adjacency(task, config), config.encoder, seed=seed).eval()
     one, two = (torch.from_numpy(run.tensors["embeddings"][side]) for side in ("source", "target"))
-    found = evaluate_links(StructuralSimilarity(one, two), of_role["test"], bootstrap=0)
-    analysis = analyse(task, model, found, run.tables["matches"])
+    similarity = StructuralSimilarity(one, two)
+    decoders = evaluate_decoders(similarity, of_role["test"], sorted(DECODERS), bootstrap=50)
+    analysis = analyse(task, model, evaluate_links(similarity, of_role["test"], bootstrap=0), run.tables["matches"])
     proxies = {name: tensor.numpy() for name, tensor in analysis.tensors.items()}
-    tensors = {"proxies": proxies, "model": {name: tensor.numpy() for name, tensor in parameter_tensors(model).items()}}
-    manifest = {**run.manifest, "config": config.to_dict(), "files": {"model.safetensors": {}}}
-    return replace(run, manifest=manifest, tables={**run.tables, **analysis.tables}, tensors={**run.tensors, **tensors}, reads=[])
+    stored = {"proxies": proxies, "model": {name: tensor.numpy() for name, tensor in parameter_tensors(model).items()}}
+    return replace(
+        run,
+        manifest={**run.manifest, "config": config.to_dict(), "files": {"model.safetensors": {}}},
+        tables={**run.tables, **analysis.tables, "query_ranks": query_rank_table(decoders)},
+        tensors={**run.tensors, **stored},
+        documents={"decoders": {name: found.to_dict() for name, found in decoders.items()}},
+        reads=[],
+    )
 
 
 def default_manifest(tables: Mapping[str, pd.DataFrame], links: int) -> dict[str, Any]:
@@ -227,6 +245,8 @@ def write_run(run: MemoryRun, models: Path, dataset: str = "towns", run_id: str 
             writer.write_tensors(name, tensors)
         for name, table in run.tables.items():
             writer.write_table(name, table)
+        for name, document in run.documents.items():
+            writer.write_json(name, document)
         if run.metrics is not None:
             writer.write_json("metrics", run.metrics)
         finished = writer.finish({**run.manifest, **manifest})

@@ -13,6 +13,10 @@ import torch
 from engine.bootstrapping import Pool, Round, confident_pairs, mutual_pairs, no_selection, round_epochs, select_pairs, selection_pool
 from engine.config import RunConfig, SemiConfig
 from engine.datasets import AlignmentTask, load_task
+from engine.decoding import GraphEvidence
+from engine.decoding.graph_evidence import Incidence
+from engine.decoding.sinkhorn import SinkhornDecoder
+from engine.errors import ConfigError
 from engine.evaluation import evaluate_links
 from engine.training import Trainer, split_embeddings
 from tests.test_training import Memory, every_epoch
@@ -29,7 +33,7 @@ SMALL = RunConfig(variant="semi").with_values(
         "semi.round_epochs": 2,
     }
 )
-SELECTIONS = ["sinkhorn", "mutual"]
+SELECTIONS = ["propagation", "sinkhorn", "mutual"]
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +50,12 @@ def noisy_pair(n: int, noise: float, seed: int = 0) -> tuple[torch.Tensor, torch
 
 def everyone(n: int, m: int) -> Pool:
     return Pool(np.arange(n), np.arange(m), "entities")
+
+
+def bare(n: int) -> GraphEvidence:
+    """Two graphs of n entities without a triple."""
+    nothing = Incidence.of(np.empty((0, 3), dtype=np.int64), n)
+    return GraphEvidence(nothing, nothing, np.empty((0, 2), dtype=np.int64), np.arange(n), np.arange(n))
 
 
 def brute_force_mutual(source: torch.Tensor, target: torch.Tensor, k: int) -> set[tuple[int, int]]:
@@ -65,14 +75,14 @@ def test_mutual_pairs_are_each_others_nearest(k: int) -> None:
 
 
 def test_confident_pairs_are_right_where_it_is_easy_and_few_where_it_is_hard() -> None:
-    config = SemiConfig()
-    easy, hard = (confident_pairs(*noisy_pair(80, noise), everyone(80, 80), config, 10) for noise in (0.1, 5.0))
+    decoder, threshold = SinkhornDecoder(), 0.5
+    easy, hard = (confident_pairs(*noisy_pair(80, noise), everyone(80, 80), threshold, 10, decoder) for noise in (0.1, 5.0))
     assert (easy.pairs[:, 0] == easy.pairs[:, 1]).all()
     assert len(easy) == 80
-    assert (easy.scores > config.threshold).all()
+    assert (easy.scores > threshold).all()
     assert len(hard) < len(easy)
-    surer = confident_pairs(*noisy_pair(80, 0.8), everyone(80, 80), dataclasses.replace(config, threshold=0.9), 10)
-    assert len(surer) < len(confident_pairs(*noisy_pair(80, 0.8), everyone(80, 80), config, 10))
+    surer = confident_pairs(*noisy_pair(80, 0.8), everyone(80, 80), 0.9, 10, decoder)
+    assert len(surer) < len(confident_pairs(*noisy_pair(80, 0.8), everyone(80, 80), threshold, 10, decoder))
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
@@ -80,14 +90,20 @@ def test_nobody_is_selected_from_an_empty_pool(selection: str) -> None:
     source, target = noisy_pair(5, 0.1)
     config = SemiConfig(selection=selection)  # type: ignore[arg-type]
     for pool in (everyone(0, 5), everyone(5, 0), everyone(0, 0)):
-        assert len(select_pairs(source, target, pool, config, 10, no_selection())) == 0
+        assert len(select_pairs(source, target, pool, config, 10, no_selection(), lambda: bare(5))) == 0
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
 def test_a_pool_smaller_than_k(selection: str) -> None:
     source, target = noisy_pair(3, 0.01)
-    found = select_pairs(source, target, everyone(3, 3), SemiConfig(selection=selection), 10, no_selection())  # type: ignore[arg-type]
+    config = SemiConfig(selection=selection)  # type: ignore[arg-type]
+    found = select_pairs(source, target, everyone(3, 3), config, 10, no_selection(), lambda: bare(3))
     assert len(found) <= 3
+
+
+def test_propagation_needs_the_graphs() -> None:
+    with pytest.raises(ConfigError, match="looks at the graphs"):
+        select_pairs(*noisy_pair(5, 0.1), everyone(5, 5), SemiConfig(selection="propagation"), 10, no_selection())
 
 
 def test_mutual_keeps_what_was_selected_and_adds(task: AlignmentTask) -> None:

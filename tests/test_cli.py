@@ -354,6 +354,19 @@ def test_runs_of_a_file_are_no_runs(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "is a file" in one_line(capsys.readouterr().err)
 
 
+@pytest.mark.parametrize("name", ["nowhere", "empty"])
+def test_a_models_folder_that_does_not_exist_is_told_from_an_empty_one(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty").mkdir()
+    models = ["--models", str(tmp_path / name)]
+    assert main(["runs", *models]) == 0
+    assert ("there is no folder" in capsys.readouterr().out) == (name == "nowhere")
+    assert main(["runs", *models, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+    assert main(["evaluate", "x", *models]) == 2
+    assert ("there is no folder" in one_line(capsys.readouterr().err)) == (name == "nowhere")
+    assert not (tmp_path / "nowhere").exists()
+
+
 def test_labels_cannot_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "data"
     shutil.copytree(EUROPE, folder)

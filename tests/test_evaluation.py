@@ -92,6 +92,8 @@ def test_protocol_tells_pool_and_sizes() -> None:
     assert "pool: 1 source and 2 target validation entities" in several
     assert "60 source and 70 target entities (all)" in evaluate_links(source, target, diagonal(0, 5), pool="all").protocol
     assert "neighbours by faiss" in evaluate_links(source, target, diagonal(0, 5), index="faiss").protocol
+    assert evaluate_links(source, target, diagonal(0, 5), k=6).protocol.startswith("CSLS k=6 (more than the pool has, so all of it), pool: 5 ")
+    assert evaluate_links(source, target, diagonal(0, 5), k=5).protocol.startswith("CSLS k=5, pool: 5 ")
 
 
 @pytest.mark.parametrize("pool", ["test", "all"])

@@ -223,6 +223,20 @@ def test_ties_never_flatter_and_keep_their_order() -> None:
     assert len(view.matches("source", 1, top=99)) == 4
 
 
+@pytest.mark.parametrize(("weight", "ranks"), [(None, [1, 2]), (1.0, [1, 2]), (4.0, [2, 2])])
+def test_what_counts_as_a_tie_grows_with_the_scores_as_in_the_evaluation(weight: float | None, ranks: list[int]) -> None:
+    """Two candidates that differ by 8e-6: more than the rounding of cosines, less than that of s + 4 l."""
+    rows = np.ones((2, 3), dtype=np.float32)
+    graph = [graph_tables(side, [f"{side}:{i}" for i in range(2)], [""] * 2, [], []) for side in ("source", "target")]
+    literal = {} if weight is None else {"literal": {"encoder": "vectors:x", "weight": weight}}
+    run = assemble(graph[0], graph[1], [(0, 0, "train")], (rows, rows), manifest=literal)
+    terms = {**run.tensors["hubness"], "target_all": np.array([0.0, 8e-6], dtype=np.float32)}
+    unit = np.eye(3, dtype=np.float32)[[0, 0]]
+    view = RunView(MemoryRun(run.manifest, None, run.tables, {**run.tensors, "hubness": terms, "names": {"source": unit, "target": unit}}))
+    assert [(match.entity, match.rank) for match in view.matches("source", 0)] == [(0, ranks[0]), (1, ranks[1])]
+    assert view.pair(0, 0).rank_from_source == ranks[0]
+
+
 def test_a_gap_in_the_entity_table_is_damage() -> None:
     run = sample_run()
     entities = run.tables["entities"]

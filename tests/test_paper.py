@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 
-from engine.config import VARIANTS
-from engine.paper import RESULTS, SECONDS, SIZES, paper_figure, recognise
+from engine.config import VARIANTS, EncoderConfig
+from engine.paper import ABLATION, RESULTS, SECONDS, SIZES, paper_ablation, paper_figure, recognise
 
 
 @pytest.mark.parametrize("name", SIZES)
@@ -35,3 +37,14 @@ def test_the_figure_of_the_first_data_set() -> None:
     figure = paper_figure(*SIZES["DBP15K ZH-EN"], "basic")
     assert figure is not None
     assert (figure.dataset, figure.hits_at_1, figure.hits_at_10, figure.mrr, figure.seconds) == ("DBP15K ZH-EN", 0.731, 0.923, 0.799, 35)
+
+
+def test_the_ablation_names_the_encoders_switches_and_each_part_helps() -> None:
+    switches = {spec.name for spec in fields(EncoderConfig) if spec.type == "bool"}
+    for name, parts in ABLATION.items():
+        assert set(parts) == switches
+        assert paper_ablation(*SIZES[name]) == parts
+        for hits_at_1, mrr in parts.values():
+            assert hits_at_1 < RESULTS[name]["basic"][0]
+            assert hits_at_1 < mrr < RESULTS[name]["basic"][2]
+    assert paper_ablation((1, 1), (1, 1)) == {}

@@ -212,7 +212,7 @@ def test_list_has_every_state_newest_first(store: RunStore) -> None:
 
 def test_a_folder_that_is_not_there_holds_no_runs(store: RunStore) -> None:
     assert store.list() == []
-    with pytest.raises(RunNotFoundError, match="train one first"):
+    with pytest.raises(RunNotFoundError, match="there is no folder"):
         store.find("anything")
     assert not store.root.exists()
 

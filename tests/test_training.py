@@ -16,7 +16,8 @@ from engine.config import RunConfig
 from engine.datasets import AlignmentTask, load_task
 from engine.errors import ConfigError, TrainingError
 from engine.evaluation import evaluate_links
-from engine.training import Progress, Trainer, choose_device, choose_threads, default_epochs, split_embeddings
+from engine.execution import choose_device, choose_precision, choose_threads
+from engine.training import Progress, Trainer, default_epochs, split_embeddings
 
 EUROPE = Path(__file__).resolve().parent.parent / "sample_data" / "europe"
 SMALL = RunConfig().with_values(
@@ -180,3 +181,12 @@ def test_a_device_or_threads_that_are_not_there_are_told() -> None:
     assert choose_device("cpu").type == "cpu"
     with pytest.raises(ConfigError, match="this machine offers"):
         choose_threads(1024)
+
+
+def test_precision_is_tried_out_and_can_be_asked_for() -> None:
+    cpu = torch.device("cpu")
+    assert choose_precision("auto", cpu) == choose_precision("auto", cpu)
+    assert [choose_precision(wanted, cpu) for wanted in ("float32", "bfloat16")] == ["float32", "bfloat16"]
+    assert choose_precision("auto", torch.device("cuda")) == "float32"
+    with pytest.raises(ConfigError, match="only training on a CPU"):
+        choose_precision("bfloat16", torch.device("cuda"))

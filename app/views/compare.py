@@ -1,40 +1,411 @@
-"""Compare: what did one run buy over another?"""
+"""Compare: what did one run buy over another, and at what price?"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
 from app import cache, components, frame, pages, state, text
 from app.cache import OpenRun
 from app.glossary import explain
-from app.state import CompareAddress
+from app.query_list import query_list
+from app.rate_figures import RATES, WHOSE, degree_figure, flip_figure, measured, relation_figure, run_names
+from app.state import AddressError, CompareAddress, Flip, Rate
+from engine.analysis.degree import bucket_names
+from engine.analysis.relation_hits import incidences
+from engine.comparison import CSLS, Comparison, Difference, compare, config_differences
+from engine.datasets.knowledge_graph import SIDES, IntArray, Side
+from engine.entities import short_id
+from engine.errors import ComparisonError
+from engine.run_tables import graph_of
+
+RELATIONS_DRAWN = 12
+CERTAIN = 0.05
+GRAPH_TABLES = ("entities", "relations", "triples")
 
 
 def render(runs: Sequence[OpenRun], address: CompareAddress) -> None:
     """The page."""
+    with st.container(horizontal=True, gap="large"):
+        names: dict[Side, str] = {side: components.graph_name(runs[0].view, side) for side in SIDES}
+        components.choice("Test entities of", names, name="side", value=address.side, default="target", clears=(state.RELATION,), help=WHOSE)
+        decoder = _decoder(runs, address)
     st.subheader("Measured on the test links", anchor=False)
+    _metrics(runs, address.side, decoder)
+    _pair(runs, address, decoder)
+    st.header("Over each other", anchor=False)
+    _curves(runs, address.side)
+    st.header("What was different, and what it cost", anchor=False)
+    _settings(runs)
+    _costs(runs)
+
+
+DECODER = "What makes an alignment of the scores; csls, each entity's best match, is the published protocol."
+
+
+# Figures of all runs
+
+
+def _decoder(runs: Sequence[OpenRun], address: CompareAddress) -> str:
+    """One of the decoders that all runs store figures of."""
+    stored = [{CSLS, *run.json("decoders")} for run in runs]
+    offered = sorted(set.intersection(*stored), key=lambda name: (name != CSLS, name))
+    if address.decoder not in offered:
+        raise AddressError(f"the address says decoder={address.decoder[:40]}; these runs have {', '.join(offered)}.")
+    labels = {name: text.plain(name, 30) for name in offered}
+    return components.choice("Decoder", labels, name="decoder", value=address.decoder, default=CSLS, help=DECODER)
+
+
+def _figures(run: OpenRun, side: Side, decoder: str) -> Mapping[str, Any] | None:
+    """A run's stored figures; None where it has no test links."""
+    direction = state.DIRECTION_OF[side]
+    if decoder == CSLS:
+        return None if run.card.metrics is None else run.card.metrics[direction]
+    found: Mapping[str, Any] = run.json("decoders")[decoder][direction]
+    return found
+
+
+def _metrics(runs: Sequence[OpenRun], side: Side, decoder: str) -> None:
+    """A row a run, and how far the main run is ahead of it."""
+    names = run_names(runs)
+    rows = [_metrics_row(run, name, side, decoder) for run, name in zip(runs, names, strict=True)]
+    rows[0] |= {f"{label}, first run ahead by": "—" for label in RATES.values()}
+    for row, other in zip(rows[1:], runs[1:], strict=True):
+        row |= _lead(runs[0], other, side, decoder)
     components.table(
-        pd.DataFrame([_row(run, address) for run in runs]),
+        pd.DataFrame(rows),
         name="runs",
         columns={
-            "Hits@1": st.column_config.NumberColumn(format="%.3f", help=explain("Hits@1")),
-            "95 % interval": st.column_config.TextColumn(help=explain("interval")),
-            "MRR": st.column_config.NumberColumn(format="%.3f", help=explain("MRR")),
+            **{label: st.column_config.NumberColumn(format="%.3f", width=70, help=explain(label)) for label in RATES.values()},
+            "95 % interval": st.column_config.TextColumn(help=f"Of Hits@1. {explain('interval')}"),
+            **{f"{label}, first run ahead by": st.column_config.TextColumn(help=LEAD) for label in RATES.values()},
+        },
+    )
+    if len({run.card.split for run in runs}) > 1:
+        st.caption(
+            "These runs divide the links differently, so each row is of its own test links. The leads are of the test links that both have and "
+            "neither has learned from, ranked anew among the entities of these."
+        )
+
+
+LEAD = (
+    "The first run less this one, with its 95 % interval, over the same test entities. It says how much another choice of test entities would "
+    "change, not how much another seed would."
+)
+
+
+def _metrics_row(run: OpenRun, name: str, side: Side, decoder: str) -> dict[str, object]:
+    row: dict[str, object] = {"run": name, "variant": text.cell(run.card.variant)}
+    figures = _figures(run, side, decoder)
+    if figures is None:
+        return row | dict.fromkeys(RATES.values()) | {"95 % interval": "no test links"}
+    found = cache.interval(figures, "hits@1")
+    words = f"{text.score(found[0])}–{text.score(found[1])}" if found else ""
+    return row | {"Hits@1": figures["hits@1"], "95 % interval": words, "Hits@10": figures["hits@10"], "MRR": figures["mrr"]}
+
+
+def _lead(main: OpenRun, other: OpenRun, side: Side, decoder: str) -> dict[str, str]:
+    """Nothing where the two cannot be compared; the pair's own section says why."""
+    try:
+        found = _differences(main, other, side, decoder)
+    except ComparisonError:
+        return dict.fromkeys((f"{label}, first run ahead by" for label in RATES.values()), "not comparable")
+    return {f"{label}, first run ahead by": _signed(found[rate]) for rate, label in RATES.items()}
+
+
+def _signed(difference: Difference) -> str:
+    """'+0.032 (+0.025 to +0.039)'."""
+    if difference.interval is None:
+        return f"{difference.value:+.3f}"
+    return f"{difference.value:+.3f} ({difference.interval[0]:+.3f} to {difference.interval[1]:+.3f})"
+
+
+def _compared(main: OpenRun, other: OpenRun, side: Side, decoder: str) -> Comparison:
+    return cache.kept([main, other], ("comparison", side, decoder), lambda: compare(main.run, other.run, side, decoder))
+
+
+def _differences(main: OpenRun, other: OpenRun, side: Side, decoder: str) -> Mapping[Rate, Difference]:
+    found = _compared(main, other, side, decoder)
+    return cache.kept([main, other], ("differences", side, decoder), lambda: {rate: found.difference(rate) for rate in RATES})
+
+
+# Two runs: what flipped
+
+
+def _pair(runs: Sequence[OpenRun], address: CompareAddress, decoder: str) -> None:
+    main, other = runs[0], _other(runs, address)
+    first, second = (run_names(runs)[runs.index(run)] for run in (main, other))
+    st.header(f"{text.plain(first)} against {text.plain(second)}", anchor=False)
+    if len(runs) > 2:
+        offered = {run.card.run: text.plain(name) for run, name in zip(runs[1:], run_names(runs)[1:], strict=True)}
+        components.choice("Hold the first run against", offered, name="against", value=other.card.run, default=runs[1].card.run)
+    try:
+        with st.spinner("Comparing the two runs…"):
+            found = _compared(main, other, address.side, decoder)
+    except ComparisonError as error:
+        components.show_error(error)
+        return
+    _verdict(found, _differences(main, other, address.side, decoder)["hits@1"], first, second)
+    _flips(main, address, found, (first, second))
+
+
+def _other(runs: Sequence[OpenRun], address: CompareAddress) -> OpenRun:
+    """The run of the address, where it is open and not the main one itself."""
+    if address.against is None:
+        return runs[1]
+    for run in runs[1:]:
+        if run.card.run == address.against:
+            return run
+    st.caption(f"The run {text.plain(address.against)} that the address wants to hold the first one against is not among the chosen ones.")
+    return runs[1]
+
+
+def _verdict(found: Comparison, difference: Difference, first: str, second: str) -> None:
+    """The flips in numbers, the test, and what it does and does not say."""
+    test = found.mcnemar()
+    right = int(np.count_nonzero((found.main_ranks == 1) & (found.other_ranks == 1)))
+    with st.container(horizontal=True, gap="large"):
+        st.metric("Gained", f"{test.gained:,}", help=f"Right in {text.plain(first)}, wrong in {text.plain(second)}.")
+        st.metric("Lost", f"{test.lost:,}", help=f"Wrong in {text.plain(first)}, right in {text.plain(second)}.")
+        st.metric("Right in both", f"{right:,}")
+        st.metric("Wrong in both", f"{len(found.queries) - right - test.gained - test.lost:,}")
+        st.metric("McNemar", "no flips" if test.p_value is None else _probability(test.p_value), help=explain("McNemar") + INDEPENDENT)
+    of = f"Of {text.count(len(found.queries), 'test entity', 'test entities')}"
+    if not found.same_split:
+        of += " that are so in both runs, which divide the links differently (both were ranked anew among these)"
+    told = f"{text.plain(first)} gets **{test.gained:,}** right that {text.plain(second)} gets wrong, and **{test.lost:,}** the other way round"
+    st.markdown(f"{of}, {told}: a lead in Hits@1 of **{_signed(difference)}**. {_words(test.p_value)}")
+
+
+INDEPENDENT = "\n\nIt takes the entities for independent of each other, which neighbours are not, so that the probability is rather too small."
+
+
+def _probability(p_value: float) -> str:
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
+
+
+def _words(p_value: float | None) -> str:
+    """The test in words that claim no more than it says."""
+    if p_value is None:
+        return "Nothing tells the two runs apart on these entities; that does not show that they are equally good elsewhere."
+    told = f"Were both equally likely to win an entity that only one gets right, a split at least this uneven would have {_probability(p_value)}."
+    if p_value >= CERTAIN:
+        return f"{told} So these flips do not show that either is better; nor do they show that the two are equally good."
+    return (
+        f"{told} So the choice of test entities alone hardly explains it. That is about these two trained runs on this data: what the seed "
+        "does can only be seen in several runs of each kind."
+    )
+
+
+def _flips(main: OpenRun, address: CompareAddress, found: Comparison, names: tuple[str, str]) -> None:
+    """Where gains and losses lie, and who they are."""
+    if address.bucket is not None and address.bucket not in bucket_names():
+        raise AddressError(f"the address says bucket={address.bucket[:40]}; expected one of {', '.join(bucket_names())}.")
+    graph = main.view.graphs[address.side]
+    relation = _relation(main, address)
+    degrees, relations = st.columns([3, 2], gap="large")
+    with degrees:
+        _by_degree(found.by_degree(graph.degrees), address)
+    with relations:
+        _by_relation(main, address, found)
+    table = found.table(graph.degrees)
+    chosen = table[table[address.flip]]
+    if address.bucket is not None:
+        chosen = chosen[chosen["bucket"] == address.bucket]
+    if relation is not None:
+        members, entities = _members(main, address.side)
+        chosen = chosen[chosen["entity"].isin(entities[members == relation])]
+    _flip_list(main, address, chosen, found, names)
+
+
+def _by_degree(flips: pd.DataFrame, address: CompareAddress) -> None:
+    key = state.widget_key(state.DEGREE_FIGURE, address.runs, address.side, address.decoder, address.against)
+    asked = flips[flips["queries"] > 0].reset_index(drop=True)
+    net = asked["gained"] - asked["lost"]
+    most = asked.iloc[int(net.to_numpy().argmax())]
+    where = f"Most is won at degree {most['bucket']}: {most['gained']:,} gained and {most['lost']:,} lost of {most['queries']:,}."
+    components.figure(
+        flip_figure(asked, address.bucket),
+        name="flips-by-degree",
+        caption=f"**By degree.** {where if net.max() > 0 else 'Nothing is won at any degree.'} Click a bar to list its entities.",
+        data=asked,
+        height=340,
+        key=key,
+        on_select=lambda: components.follow_point(key, state.BUCKET),
+    )
+
+
+def _members(run: OpenRun, side: Side) -> tuple[IntArray, IntArray]:
+    """Distinct (relation, entity that is its head or tail)."""
+    return cache.kept([run], ("members", side), lambda: incidences(graph_of({name: run.table(name) for name in GRAPH_TABLES}, side))["any"])
+
+
+def _relation_names(run: OpenRun, side: Side) -> list[str]:
+    table = run.table("relations")
+    return [str(name) for name in table.loc[table["graph"] == side].sort_values("relation")["name"]]
+
+
+def _relation(run: OpenRun, address: CompareAddress) -> int | None:
+    if address.relation is None:
+        return None
+    names = _relation_names(run, address.side)
+    if address.relation not in names:
+        raise AddressError(f"the {address.side} graph has no relation '{address.relation[:80]}'; choose one in the table of relations.")
+    return names.index(address.relation)
+
+
+def _by_relation(run: OpenRun, address: CompareAddress, found: Comparison) -> None:
+    names = _relation_names(run, address.side)
+    flips = found.by_relation(*_members(run, address.side), len(names))
+    flips = flips[flips["gained"] + flips["lost"] > 0]
+    flips = flips.assign(net=flips["gained"] - flips["lost"], flipped=flips["gained"] + flips["lost"])
+    flips = flips.sort_values(["flipped", "queries"], ascending=False, ignore_index=True).drop(columns="flipped")
+    shown = flips.assign(relation=[text.cell(short_id(names[relation])) for relation in flips["relation"]])
+    st.markdown("**By relation** of the entity, which counts for each of its relations. Choose a row to list only its entities.")
+    key = state.widget_key(state.RELATION_TABLE, address)
+
+    def follow() -> None:
+        rows = st.session_state[key]["selection"]["rows"]
+        state.set_parameter(state.RELATION, names[int(flips["relation"].iloc[rows[0]])] if rows else None)
+
+    chosen = [row for row, relation in enumerate(flips["relation"].tolist()) if names[relation] == address.relation]
+    components.table(
+        shown,
+        name="flips-by-relation",
+        key=key,
+        on_select=follow,
+        chosen=chosen[0] if chosen else None,
+        height=340,
+        columns={
+            "queries": st.column_config.NumberColumn("test entities", width=90),
+            "gained": st.column_config.NumberColumn(width=70),
+            "lost": st.column_config.NumberColumn(width=60),
+            "net": st.column_config.NumberColumn(format="%+d", width=60),
         },
     )
 
 
-def _row(run: OpenRun, address: CompareAddress) -> dict[str, object]:
-    row: dict[str, object] = {"run": text.cell(run.card.run_id), "variant": text.cell(run.card.variant)}
-    if run.card.metrics is None:
-        return row | {"Hits@1": None, "95 % interval": "no test links", "MRR": None}
-    direction = run.card.metrics[state.DIRECTION_OF[address.side]]
-    found = cache.interval(direction, "hits@1")
-    words = f"{text.score(found[0])}–{text.score(found[1])}" if found else ""
-    return row | {"Hits@1": direction["hits@1"], "95 % interval": words, "MRR": direction["mrr"]}
+def _flip_list(main: OpenRun, address: CompareAddress, chosen: pd.DataFrame, found: Comparison, names: tuple[str, str]) -> None:
+    st.subheader("The entities that flipped", anchor=False)
+    flips: dict[Flip, str] = {"gained": f"gained · {int(found.gained.sum()):,}", "lost": f"lost · {int(found.lost.sum()):,}"}
+    with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
+        components.choice("Show", flips, name="flip", value=address.flip, default="gained", help=explain("flip"))
+        if address.bucket is not None:
+            _chip(f"{address.bucket} triples", state.BUCKET)
+        if address.relation is not None:
+            _chip(text.plain(short_id(address.relation), 60), state.RELATION)
+    right, wrong = names if address.flip == "gained" else names[::-1]
+    worst = "other_rank" if address.flip == "gained" else "main_rank"
+    answer = "other_answer" if address.flip == "gained" else "main_answer"
+    rank, said = f"rank in {wrong}", f"{wrong} says"
+    listed = chosen.sort_values([worst, "entity"], ascending=[False, True])[["entity", "degree", worst, answer]]
+    query_list(
+        main,
+        address.runs,
+        address.side,
+        listed.rename(columns={"degree": "triples", worst: rank}),
+        search=address.search,
+        name=f"{address.flip}-{right}-{wrong}",
+        answers={answer: said},
+        columns={
+            "triples": st.column_config.NumberColumn(width=60, help=explain("degree")),
+            rank: st.column_config.NumberColumn(help="Of the true counterpart, which the other run has first. " + explain("rank")),
+            said: st.column_config.TextColumn(help="Whom the run that is wrong takes for the counterpart."),
+        },
+    )
+
+
+def _chip(label: str, parameter: str) -> None:
+    """A filter that is on; a click takes it off."""
+    st.button(label, icon=":material/close:", key=state.widget_key(state.CLEAR, parameter), on_click=state.set_parameter, args=(parameter, None))
+
+
+# All runs over each other
+
+
+def _curves(runs: Sequence[OpenRun], side: Side) -> None:
+    """By degree and by relation, in the published protocol."""
+    rate: Rate = "hits@1"
+    tables = [measured(run, side) for run in runs]
+    if not any(len(table) for table in tables):
+        components.empty_state("Nothing to measure", "This data has no test links, so nobody knows which matches are right.")
+        return
+    least = [f"{text.plain(name)} {text.score(table.iloc[0][rate])}" for name, table in zip(run_names(runs), tables, strict=True) if len(table)]
+    bucket = next(table for table in tables if len(table)).iloc[0]["bucket"]
+    components.figure(
+        degree_figure(runs, tables, rate),
+        name="hits@1-by-degree",
+        caption=f"**By degree**, decoded by csls. Entities with {bucket} {'triple' if bucket == '1' else 'triples'}: {', '.join(least)}.",
+        data=pd.concat([table.assign(run=run.card.run) for run, table in zip(runs, tables, strict=True)]),
+        height=420,
+    )
+    _relation_curves(runs, side, rate)
+
+
+def _relation_curves(runs: Sequence[OpenRun], side: Side, rate: Rate) -> None:
+    """The relations with the most test entities, the one where the first run is furthest ahead on top."""
+    tables = []
+    for run in runs:
+        table = run.table("relation_hits")
+        tables.append(table[(table["graph"] == side) & (table["role"] == "any")].set_index("relation"))
+    shared = set.intersection(*(set(table.index) for table in tables))
+    common = tables[0][tables[0].index.isin(shared)]
+    frequent = common.nlargest(RELATIONS_DRAWN, "queries").index
+    if not len(frequent):
+        return
+    lead = (tables[0].loc[frequent, rate] - tables[1].loc[frequent, rate]).sort_values(ascending=False, kind="stable")
+    names = [short_id(one) for one in _relation_names(runs[0], side)]
+    shown = [table.loc[lead.index] for table in tables]
+    top = f"{text.plain(names[int(lead.index[0])])} ({lead.iloc[0]:+.3f})"
+    first, second = run_names(runs)[:2]
+    components.figure(
+        relation_figure(runs, shown, [names[relation] for relation in lead.index], rate),
+        name="hits@1-by-relation",
+        caption=f"**By relation**, the {len(lead)} with the most test entities. {text.plain(first)} less {text.plain(second)} is largest at {top}.",
+        data=pd.concat([table.assign(run=run.card.run, name=[names[one] for one in lead.index]) for run, table in zip(runs, shown, strict=True)]),
+        height=120 + 34 * len(lead),
+    )
+
+
+# Settings and costs
+
+
+def _settings(runs: Sequence[OpenRun]) -> None:
+    names = run_names(runs)
+    table = config_differences([run.run.manifest for run in runs])
+    st.markdown(f"**Settings that differ:** {len(table)}. Whatever is not listed is the same in all of these runs.")
+    if len(table):
+        readable = table.rename(columns=dict(enumerate(names))).map(lambda cell: text.cell(cell))
+        components.table(readable, name="settings")
+
+
+def _costs(runs: Sequence[OpenRun]) -> None:
+    rows = [_cost_row(run, name) for run, name in zip(runs, run_names(runs), strict=True)]
+    st.markdown("**Time and memory**, as measured when each run was made, on whatever else the machine had to do.")
+    components.table(pd.DataFrame(rows), name="costs", columns={"pairs added": st.column_config.TextColumn(help=explain("semi"))})
+
+
+def _cost_row(run: OpenRun, name: str) -> dict[str, object]:
+    manifest = run.run.manifest
+    training, peak = manifest.get("training", {}), manifest.get("peak_rss_mb")
+    selections = run.table("selections") if run.has("selections") else pd.DataFrame({"round": []})
+    last = selections[selections["round"] == selections["round"].max()]
+    rounds = int(selections["round"].nunique())
+    return {
+        "run": name,
+        "epochs": training.get("epochs"),
+        "rounds": rounds,
+        "pairs added": f"{len(last):,} in the last round" if rounds else "none",
+        "training": text.duration(training["seconds"]) if "seconds" in training else "",
+        "whole run": text.duration(run.card.seconds),
+        "memory": f"{peak:,.0f} MB" if peak else "",
+        "device": text.cell(str(manifest.get("device", ""))),
+        "structure of": text.cell(str(training.get("structure_run", ""))),
+    }
 
 
 frame.several_runs(pages.COMPARE, render)

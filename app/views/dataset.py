@@ -1,25 +1,368 @@
-"""Data set: what is in the two graphs?"""
+"""Data set: what is in the two graphs, and what do they have in common?"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
-from app import components, frame, pages, text
+from app import components, frame, pages, palette, state, text
 from app.cache import OpenRun
+from app.glossary import explain
 from app.state import DataSetAddress
-from engine.datasets.knowledge_graph import SIDES
+from engine.data_profile import PaperData, dangling_entities, degree_survival, isolated_entities, paper_data, relations_holding, sample_triples
+from engine.datasets.inspection import GraphSummary, Inspection
+from engine.datasets.knowledge_graph import SIDES, Finding, IntArray, Severity, Side
+from engine.entities import short_id
+
+SAMPLES = 5
+LISTED = 200
+HEIGHT = 330  # pixels
+
+SEVERITIES: Mapping[Severity, tuple[str, str]] = {
+    "error": (":material/error:", "error"),
+    "warning": (":material/warning:", "warning"),
+    "info": (":material/info:", "note"),
+}
+ROLES: Mapping[str, tuple[str, str]] = {
+    "train": ("seed", explain("seed link")),
+    "valid": ("validation", explain("validation link")),
+    "test": ("test", explain("test link")),
+    "unsure": ("probable", explain("probable pair")),
+}
 
 
 def render(run: OpenRun, address: DataSetAddress) -> None:
     """The page."""
-    for side in SIDES:
-        sizes = run.card.sizes[side]
-        parts = [text.count(int(sizes[what]), noun, plural) for what, noun, plural in COUNTED]
-        st.markdown(f"{components.graph_name(run.view, side)}: {', '.join(parts)}.")
-    links = [f"{number:,} {role}" for role, number in run.card.links.items()]
-    st.markdown(f"Known links: {', '.join(links)}.")
+    found = run.inspection
+    sizes, links = st.columns([3, 2], gap="large")
+    with sizes:
+        _sizes(run, found)
+    with links:
+        _links(found)
+        _paper(found)
+    _findings(found.findings)
+    _degrees(run)
+    _samples(run, address)
+    st.header("One graph closely", anchor=False)
+    side = components.choice("Graph", _names(run), name="side", value=address.side, default="source")
+    _relations(run, address, side)
+    _alone(run, address, side)
 
 
-COUNTED = (("entities", "entity", "entities"), ("relations", "relation", None), ("triples", "triple", None))
+def _names(run: OpenRun) -> dict[Side, str]:
+    """Mark and name of each graph, for widgets and heads: distinct even where the names are equal."""
+    return {side: f"{palette.PLAIN_MARKS[side]} {text.plain(run.view.graphs[side].name, 30)}" for side in SIDES}
+
+
+# Sizes, links, the paper
+
+
+def _sizes(run: OpenRun, found: Inspection) -> None:
+    st.subheader("Sizes", anchor=False)
+    graphs: dict[Side, GraphSummary] = {"source": found.source, "target": found.target}
+    heads = {side: f"{palette.PLAIN_MARKS[side]} {text.cell(graphs[side].name, 30)}" for side in SIDES}
+    rows = [{"what": what, **{heads[side]: value for side, value in zip(SIDES, values, strict=True)}} for what, values in _size_rows(graphs)]
+    st.markdown(_coverage(run, graphs))
+    components.table(pd.DataFrame(rows), name=f"{run.card.dataset}-sizes", columns={"what": st.column_config.TextColumn("", width=150)})
+
+
+def _size_rows(graphs: Mapping[Side, GraphSummary]) -> list[tuple[str, tuple[str, str]]]:
+    source, target = (graphs[side] for side in SIDES)
+    counted = (
+        ("entities", source.entities, target.entities),
+        ("… with a name", source.named, target.named),
+        ("… without a triple", source.isolated, target.isolated),
+        ("… without a known link", source.dangling, target.dangling),
+        ("relations", source.relations, target.relations),
+        ("triples", source.triples, target.triples),
+        ("… from an entity to itself", source.self_loops, target.self_loops),
+        ("attribute triples", source.attributes, target.attributes),
+    )
+    rows = [(what, (f"{left:,}", f"{right:,}")) for what, left, right in counted]
+    for name, words in (("median", "median degree"), ("p90", "9 of 10 have a degree of at most"), ("max", "largest degree"), ("mean", "mean degree")):
+        rows.append((words, (f"{source.degrees[name]:,}", f"{target.degrees[name]:,}")))
+    return rows
+
+
+def _coverage(run: OpenRun, graphs: Mapping[Side, GraphSummary]) -> str:
+    """Names in one line."""
+    parts = [f"{graph.named / graph.entities:.0%} of {components.graph_name(run.view, side)}" for side, graph in graphs.items() if graph.entities]
+    return f"Entities with a name: {', '.join(parts)}." if parts else "Both graphs are empty."
+
+
+def _links(found: Inspection) -> None:
+    st.subheader("Known links", anchor=False)
+    total = sum(number for role, number in found.links.items() if role != "unsure")
+    rows = [
+        {"links": ROLES[role][0], "number": number, "share": number / total if total and role != "unsure" else None, "meaning": ROLES[role][1]}
+        for role, number in found.links.items()
+        if number or role != "unsure"
+    ]
+    smaller = min(found.source.entities, found.target.entities)
+    share = f" They cover {min(total / smaller, 1):.0%} of the smaller graph." if smaller else ""
+    st.markdown(f"{text.count(total, 'known link')}, split: {text.plain(found.split) or 'not said'}.{share}")
+    components.table(
+        pd.DataFrame(rows),
+        name="links",
+        columns={
+            "number": st.column_config.NumberColumn(format="localized", width=70),
+            "share": st.column_config.NumberColumn(format="percent", width=60),
+        },
+    )
+
+
+def _paper(found: Inspection) -> None:
+    """Whether the paper has figures of this data."""
+    known = paper_data(*((graph.entities, graph.triples) for graph in (found.source, found.target)))
+    if known is None:
+        st.caption("No data set of the paper has graphs of these sizes, so there are no figures to compare with.")
+        return
+    st.markdown(f"These are the graphs of **{known.name}** in the paper: {_difference(known, found)}. It reports, with 30 % of the links as seeds:")
+    rows = [{"variant": variant, "Hits@1": hits, "Hits@10": ten, "MRR": mrr} for variant, (hits, ten, mrr) in known.results.items()]
+    number = st.column_config.NumberColumn(format="%.3f")
+    components.table(pd.DataFrame(rows), name="paper", columns=dict.fromkeys(("Hits@1", "Hits@10", "MRR"), number))
+
+
+def _difference(known: PaperData, found: Inspection) -> str:
+    """How the triples differ; entities are as many, or the data would not have been recognised."""
+    differences = [graph.triples - triples for graph, triples in zip((found.source, found.target), known.triples, strict=True)]
+    if not any(differences):
+        return "as many entities and triples"
+    return f"as many entities, and {differences[0]:+,} and {differences[1]:+,} triples, as copies differ"
+
+
+# Findings
+
+
+def _findings(findings: Sequence[Finding]) -> None:
+    st.subheader("What inspect found", anchor=False)
+    if not findings:
+        st.markdown("Nothing suspicious.")
+        return
+    kinds = [(severity, sum(finding.severity == severity for finding in findings)) for severity in SEVERITIES]
+    st.markdown(", ".join(text.count(number, SEVERITIES[severity][1]) for severity, number in kinds if number) + "; open one for examples.")
+    for finding in findings:
+        icon, _ = SEVERITIES[finding.severity]
+        with st.expander(text.plain(finding.message, 400), icon=icon):
+            if finding.advice:
+                st.markdown(text.plain(finding.advice, 400))
+            for example in finding.examples:
+                st.code(text.cell(example, 300), language=None, wrap_lines=True)
+            st.caption(f"Code: {text.plain(finding.code)}")
+
+
+# Degrees
+
+
+def _degrees(run: OpenRun) -> None:
+    st.subheader("Degrees", anchor=False, help=explain("degree"))
+    tables = {side: degree_survival(run.view.graphs[side].degrees) for side in SIDES}
+    if all(table.empty for table in tables.values()):
+        components.empty_state("No triples", "Neither graph has a triple, so structure says nothing; only names can align them.")
+        return
+    components.figure(
+        _degree_figure(run, tables),
+        name="degrees",
+        caption=_degree_sentence(run),
+        data=pd.concat([table.assign(graph=side) for side, table in tables.items()], ignore_index=True),
+        height=340,
+    )
+
+
+def _degree_sentence(run: OpenRun) -> str:
+    found = run.inspection
+    parts = []
+    for side, graph in zip(SIDES, (found.source, found.target), strict=True):
+        degrees = graph.degrees
+        parts.append(
+            f"half of {components.graph_name(run.view, side)} have at most {text.count(int(degrees['median']), 'triple')}, one has {degrees['max']:,}"
+        )
+    return f"How many entities have at least so many triples: {'; '.join(parts)}."
+
+
+def _degree_figure(run: OpenRun, tables: Mapping[Side, pd.DataFrame]) -> go.Figure:
+    """Both axes logarithmic; entities without triples are not on them."""
+    fig = go.Figure()
+    for side, table in tables.items():
+        fig.add_scatter(
+            x=table["degree"],
+            y=table["at_least"],
+            name=f"{palette.PLAIN_MARKS[side]} {text.figure_label(run.view.graphs[side].name, 30)}",
+            mode="lines+markers",
+            line={"color": palette.GRAPH[side], "dash": palette.DASHES[SIDES.index(side)], "width": 1.5},
+            marker={"symbol": palette.POINTS[side], "size": 5},
+            hovertemplate="%{y:,} entities with at least %{x:,} triples",
+        )
+    fig.update_xaxes(type="log", title="triples of an entity", dtick=1)
+    fig.update_yaxes(type="log", title="entities with as many or more", dtick=1)
+    return fig
+
+
+# Triples
+
+
+def _samples(run: OpenRun, address: DataSetAddress) -> None:
+    st.subheader("Some triples", anchor=False)
+    for column, side in zip(st.columns(2, gap="large"), SIDES, strict=True):
+        with column:
+            st.caption(components.graph_name(run.view, side))
+            _triples(run, address.runs, side, sample_triples(run.table("triples"), side, SAMPLES))
+
+
+def _triples(run: OpenRun, runs: Sequence[str], side: Side, triples: pd.DataFrame) -> None:
+    """Triples with links to their entities."""
+    if triples.empty:
+        st.markdown("No triples.")
+    names = run.relation_names[side]
+    with st.container(border=True, gap="xsmall"):
+        for head, relation, tail in triples.itertuples(index=False):
+            with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
+                _entity(run, runs, side, head)
+                st.markdown(f":gray[→ {text.plain(short_id(names[relation]), 60)} →]", width="content")
+                _entity(run, runs, side, tail)
+
+
+def _entity(run: OpenRun, runs: Sequence[str], side: Side, index: int) -> None:
+    entity = run.view.entity(side, int(index))
+    pages.link(pages.ENTITY, state.entity_address(runs, entity), text.plain(entity.title, 60))
+
+
+# One graph
+
+
+def _relations(run: OpenRun, address: DataSetAddress, side: Side) -> None:
+    st.subheader("Relations", anchor=False)
+    profile = run.relation_profiles[side]
+    if profile.empty:
+        st.markdown("This graph has no relations.")
+        return
+    st.markdown(_relation_sentence(profile))
+    shown = _searched(address, profile)
+    listing, detail = st.columns([3, 2], gap="large")
+    with listing:
+        _relation_table(run, address, side, shown)
+    with detail:
+        _relation(run, address, side, profile)
+
+
+def _relation_sentence(profile: pd.DataFrame) -> str:
+    first = profile.iloc[0]
+    rare = int((profile["triples"] <= 1).sum())
+    most = f"The most frequent, {text.plain(short_id(first['name']), 60)}, holds {first['share']:.0%} of the triples"
+    return f"{text.count(len(profile), 'relation')}. {most}; {rare:,} have at most one triple."
+
+
+def _searched(address: DataSetAddress, profile: pd.DataFrame) -> pd.DataFrame:
+    """The relations that hold what is searched for."""
+    key = state.widget_key(state.CHOICE, "relation_search", address.search)
+    st.text_input(
+        "Name holds",
+        value=address.search or "",
+        key=key,
+        max_chars=500,
+        icon=":material/search:",
+        placeholder="a part of a relation's name",
+        width=320,
+        on_change=lambda: state.set_parameter("search", st.session_state[key].strip() or None),
+    )
+    return relations_holding(profile, address.search or "")
+
+
+def _relation_table(run: OpenRun, address: DataSetAddress, side: Side, shown: pd.DataFrame) -> None:
+    if shown.empty:
+        components.empty_state("No such relation", "Try a part of the name, or the other graph.")
+        return
+    key = state.widget_key(state.RELATION_TABLE, run.card.run, side, address.search, address.relation)
+    names = shown["name"].tolist()
+
+    def follow() -> None:
+        rows = st.session_state[key]["selection"]["rows"]
+        state.set_parameter("relation", names[rows[0]] if rows else None)
+
+    number = st.column_config.NumberColumn
+    components.table(
+        shown.assign(name=[text.cell(short_id(name)) for name in names])[
+            ["name", "triples", "share", "heads", "tails", "functionality", "inverse_functionality"]
+        ],
+        name=f"{run.card.dataset}-{side}-relations",
+        whole=lambda: shown,
+        key=key,
+        on_select=follow,
+        chosen=names.index(address.relation) if address.relation in names else None,
+        height=HEIGHT if len(shown) > 8 else "auto",
+        columns={
+            "name": st.column_config.TextColumn("relation", width=160),
+            "triples": number(format="localized", width=70, help=explain("frequency")),
+            "share": number(format="percent", width=65),
+            "heads": number(format="localized", width=65, help="Different heads."),
+            "tails": number(format="localized", width=65, help="Different tails."),
+            "functionality": number(format="%.2f", width=95, help=explain("functionality")),
+            "inverse_functionality": number("inverse", format="%.2f", width=70, help=explain("inverse functionality")),
+        },
+    )
+
+
+def _relation(run: OpenRun, address: DataSetAddress, side: Side, profile: pd.DataFrame) -> None:
+    """Some triples of the chosen relation."""
+    chosen = profile[profile["name"] == address.relation] if address.relation is not None else profile.iloc[:1]
+    if chosen.empty:
+        st.info(f"This graph has no relation “{text.plain(str(address.relation), 60)}”; choose one from the table.", icon=":material/search_off:")
+        return
+    row = chosen.iloc[0]
+    name = text.plain(short_id(row["name"]), 80)
+    st.markdown(f"**{name}**: {text.count(int(row['triples']), 'triple')}, {row['heads']:,} heads, {row['tails']:,} tails. For example:")
+    _triples(run, address.runs, side, sample_triples(run.table("triples"), side, SAMPLES, int(row["relation"])))
+    pages.link(
+        pages.PAIRS,
+        state.PairsAddress(address.runs, side=side, relation=row["name"]),
+        "Pairs whose entity has this relation",
+        icon=":material/table_rows:",
+    )
+
+
+def _alone(run: OpenRun, address: DataSetAddress, side: Side) -> None:
+    """Entities without a known link, and without a triple."""
+    st.subheader("Entities on their own", anchor=False)
+    dangling = dangling_entities(run.view, run.table("links"), side)
+    isolated = isolated_entities(run.view, side)
+    without_link, without_triple = st.tabs([f"without a known link ({len(dangling):,})", f"without a triple ({len(isolated):,})"])
+    with without_link:
+        st.markdown("No known link touches them: they may have no counterpart, or one that nobody has told yet. Those with the most triples first.")
+        _entities(run, address, side, dangling, "without-link")
+    with without_triple:
+        st.markdown("No triple touches them: structure says nothing about them, only names can align them.")
+        _entities(run, address, side, isolated, "without-triple")
+
+
+def _entities(run: OpenRun, address: DataSetAddress, side: Side, entities: IntArray, name: str) -> None:
+    if not len(entities):
+        st.caption("There are none.")
+        return
+    graph = run.view.graphs[side]
+
+    def listed(indices: IntArray) -> pd.DataFrame:
+        return pd.DataFrame(
+            {"entity": [graph.title(index) for index in indices], "uri": [graph.uris[index] for index in indices], "triples": graph.degrees[indices]}
+        )
+
+    shown = entities[:LISTED]
+    rows = listed(shown)
+    row = components.table(
+        rows.assign(entity=rows["entity"].map(text.cell), uri=rows["uri"].map(text.cell)),
+        name=f"{run.card.dataset}-{side}-{name}",
+        whole=lambda: listed(entities),
+        key=state.widget_key(state.ENTITY_TABLE, run.card.run, side, name),
+        on_select="rerun",
+        height=HEIGHT if len(shown) > 8 else "auto",
+        columns={"triples": st.column_config.NumberColumn(format="localized", width=80)},
+    )
+    if len(shown) < len(entities):
+        st.caption(f"The first {len(shown):,}; the download holds all {len(entities):,}.")
+    if row is not None:
+        pages.go(pages.ENTITY, state.entity_address(address.runs, run.view.entity(side, int(shown[row]))))
+
 
 frame.one_run(pages.DATASET, render)

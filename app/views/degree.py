@@ -5,61 +5,110 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pandas as pd
-import plotly.graph_objects as go
+import streamlit as st
 
-from app import components, frame, pages, text
+from app import cache, components, frame, pages, state, text
 from app.cache import OpenRun
 from app.glossary import explain
-from app.palette import run_styles
-from app.state import DegreeAddress, Rate
+from app.query_list import query_list
+from app.rate_figures import RATES, WHOSE, degree_figure, measured, run_names
+from app.state import AddressError, DegreeAddress, Rate, Shown
+from engine.analysis.degree import bucket_names
+from engine.comparison import Outcomes, bucket_ranks, outcomes
+from engine.datasets.knowledge_graph import SIDES, Side
 
-RATES: dict[Rate, str] = {"hits@1": "Hits@1", "hits@10": "Hits@10", "mrr": "MRR"}
+SHOWN: dict[Shown, str] = {"misses": "misses", "hits": "hits", "all": "all"}
 
 
 def render(runs: Sequence[OpenRun], address: DegreeAddress) -> None:
     """The page."""
-    rate = components.choice("Measure", RATES, name="rate", value=address.rate, default="hits@1", help=explain("Hits@1", "MRR", "degree"))
-    tables = [_measured(run, address) for run in runs]
+    tables = [measured(run, address.side) for run in runs]
     if not any(len(table) for table in tables):
         components.empty_state("Nothing to measure", "This data has no test links, so nobody knows which matches are right.")
         return
+    if address.bucket is not None and address.bucket not in bucket_names():
+        raise AddressError(f"the address says bucket={address.bucket[:40]}; expected one of {', '.join(bucket_names())}.")
+    with st.container(horizontal=True, gap="large"):
+        rate = components.choice("Measure", RATES, name="rate", value=address.rate, default="hits@1", help=explain("Hits@1", "Hits@10", "MRR"))
+        names: dict[Side, str] = {side: components.graph_name(runs[0].view, side) for side in SIDES}
+        components.choice("Test entities of", names, name="side", value=address.side, default="target", help=WHOSE)
+    filled = next(table for table in tables if len(table))
+    bucket = address.bucket or str(filled["bucket"].iloc[0])
+    _figure(runs, tables, rate, bucket, address)
+    _bucket(runs, address, bucket, filled)
+
+
+def _figure(runs: Sequence[OpenRun], tables: Sequence[pd.DataFrame], rate: Rate, bucket: str, address: DegreeAddress) -> None:
+    key = state.widget_key(state.DEGREE_FIGURE, address.runs, address.side, rate)
     components.figure(
-        _figure(runs, tables, rate),
+        degree_figure(runs, tables, rate, bucket),
         name=f"{rate}-by-degree",
-        caption=_sentence(tables[0], rate),
+        caption=_sentence(runs, tables, rate),
         data=pd.concat([table.assign(run=run.card.run) for run, table in zip(runs, tables, strict=True)]),
+        height=460,
+        key=key,
+        on_select=lambda: components.follow_point(key, state.BUCKET),
+    )
+    st.caption(
+        f"Lines: {RATES[rate]} with 95 % intervals. Bars: test entities. Click a point or a bar to list its entities. {_pool(runs)}",
+        help=explain(RATES[rate], "degree", "interval"),
     )
 
 
-def _measured(run: OpenRun, address: DegreeAddress) -> pd.DataFrame:
-    """The buckets that have queries, smallest degree first."""
-    table = run.table("degree")
-    return table[(table["graph"] == address.side) & (table["queries"] > 0)].sort_values("least_degree")
+def _pool(runs: Sequence[OpenRun]) -> str:
+    splits = {run.card.split for run in runs}
+    if len(splits) > 1:
+        return "These runs divide the links differently, so each is measured on test entities of its own, and the bars are those of the first."
+    return f"Measured by {text.plain(runs[0].card.protocol, 300)}."
 
 
-def _sentence(table: pd.DataFrame, rate: Rate) -> str:
-    if table.empty:
-        return "The first run has nothing to measure."
-    least = table.iloc[0]
-    share = f"{RATES[rate]} {text.score(least[rate])}, of {text.count(int(least['queries']), 'test entity', 'test entities')}"
-    return f"Entities with {text.count(int(least['least_degree']), 'triple')}: {share}."
+def _sentence(runs: Sequence[OpenRun], tables: Sequence[pd.DataFrame], rate: Rate) -> str:
+    """What the poorest and the richest entities get, in each run."""
+    parts = []
+    for name, table in zip(run_names(runs), tables, strict=True):
+        if len(table) > 1:
+            least, most = table.iloc[0], table.iloc[-1]
+            parts.append(f"{text.plain(name)} **{text.score(least[rate])}** → **{text.score(most[rate])}**")
+    filled = next(table for table in tables if len(table))
+    if not parts:
+        return f"{RATES[rate]} by degree; all test entities have {filled['bucket'].iloc[0]} triples."
+    ends = f"{filled['bucket'].iloc[0]} to {filled['bucket'].iloc[-1]} triples"
+    return f"{RATES[rate]} from entities with {ends}: {', '.join(parts)}."
 
 
-def _figure(runs: Sequence[OpenRun], tables: Sequence[pd.DataFrame], rate: Rate) -> go.Figure:
-    """A line a run, with 95 % intervals."""
-    fig = go.Figure()
-    for run, table, style in zip(runs, tables, run_styles([run.card.variant for run in runs]), strict=True):
-        fig.add_scatter(
-            x=table["bucket"],
-            y=table[rate],
-            name=text.figure_label(run.card.run_id),
-            error_y={"array": table[f"{rate}_high"] - table[rate], "arrayminus": table[rate] - table[f"{rate}_low"], "thickness": 1},
-            line={"color": style.colour, "dash": style.dash},
-            marker={"symbol": style.point, "size": 8},
-        )
-    fig.update_xaxes(type="category", title="triples of the entity", categoryorder="array", categoryarray=list(tables[0]["bucket"]))
-    fig.update_yaxes(range=[0, 1.02], title=RATES[rate])
-    return fig
+def _bucket(runs: Sequence[OpenRun], address: DegreeAddress, bucket: str, table: pd.DataFrame) -> None:
+    """The entities of a bucket, those that the main run fails first."""
+    st.subheader("Who is in it?", anchor=False)
+    counts = dict(zip(table["bucket"], table["queries"], strict=True))
+    labels = {name: f"{name} :gray[· {counts.get(name, 0):,}]" for name in bucket_names() if name in counts or name == bucket}
+    with st.container(horizontal=True, gap="large"):
+        components.choice("Triples · test entities", labels, name=state.BUCKET, value=bucket, default=next(iter(counts)), help=explain("degree"))
+        main = run_names(runs)[0]
+        components.choice("Show", SHOWN, name="show", value=address.show, default="misses", help=f"Right or wrong in {text.plain(main)}.")
+    with components.errors_shown(), st.spinner("Ranking the test entities…"):
+        found = [_outcomes(run, address.side) for run in runs]
+    ranks = bucket_ranks(found, runs[0].view.graphs[address.side].degrees, bucket, address.show)
+    names: dict[str | int, str] = {"degree": "triples"}
+    names.update({number: f"rank in {name}" for number, name in enumerate(run_names(runs))})
+    said = f"{main} says"
+    query_list(
+        runs[0],
+        address.runs,
+        address.side,
+        ranks.rename(columns=names),
+        search=address.search,
+        name=f"degree-{bucket}-{address.show}",
+        answers={"answer": said},
+        columns={
+            **{name: st.column_config.NumberColumn(help="Of the true counterpart; 1 is right. " + explain("rank")) for name in names.values()},
+            "triples": st.column_config.NumberColumn(width=60, help=explain("degree")),
+            said: st.column_config.TextColumn(help="Whom the first run takes for the counterpart, among the test entities."),
+        },
+    )
+
+
+def _outcomes(run: OpenRun, side: Side) -> Outcomes:
+    return cache.kept([run], ("outcomes", side), lambda: outcomes(run.run, side))
 
 
 frame.several_runs(pages.DEGREE, render)

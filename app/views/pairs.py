@@ -1,19 +1,427 @@
-"""Pairs: the whole alignment as a table."""
+"""Pairs: the whole alignment as a table; every filter stands in the address."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
-from app import frame, pages, text
+from app import components, frame, pages, palette, state, text
 from app.cache import OpenRun
-from app.state import PairsAddress
+from app.glossary import explain
+from app.state import AddressError, PairsAddress
+from engine.alignment_table import KNOWN, VERDICTS, Alignment, Known, PairFilter, PairOrder, Precision, Score, incident_entities
+from engine.datasets.knowledge_graph import SIDES, IntArray, Side
+from engine.entities import other, short_id
+
+ROWS = 100  # of a page
+HEIGHT = 560  # pixels
+RELATIONS = 300  # offered, the most frequent ones; others can be typed
+STEP = 0.01
+
+ORDERS: Mapping[PairOrder, str] = {
+    "doubt": "worst decided first",
+    "probability": "probability",
+    "margin": "margin to the runner-up",
+    "csls": "CSLS",
+    "cosine": "cosine",
+    "degree": "degree",
+    "claims": "most claimed match",
+    "label": "label, A to Z",
+}
+KNOWN_WORDS: Mapping[Known, str] = {"seed": "⚓ seed", "right": "✓ right", "wrong": "× wrong", "probable": "≈ probable", "unknown": "? unknown"}
+SCORES: Mapping[Score, str] = {"probability": "probability", "csls": "CSLS"}
+BARS: Mapping[Known, tuple[str, str]] = {
+    "seed": (palette.UNKNOWN, "x"),
+    "right": (palette.RIGHT, ""),
+    "wrong": (palette.WRONG, "/"),
+    "probable": (palette.UNKNOWN, "+"),
+    "unknown": (palette.UNKNOWN, "."),
+}
+"""Colour and pattern; kinds that share a colour differ in pattern."""
+
+Parameters = Mapping[str, str | Sequence[str] | None]
 
 
 def render(run: OpenRun, address: PairsAddress) -> None:
     """The page."""
-    matches = run.table("matches")
-    best = matches[(matches["graph"] == address.side) & (matches["rank"] == 1)]
-    st.markdown(f"The run has a best match for {text.count(len(best), 'entity', 'entities')} of the {address.side} graph.")
+    alignment = run.alignments[address.side]
+    if not len(alignment):
+        components.empty_state("No pairs", "One of the graphs is empty, so no entity has a match. Choose another run.")
+        return
+    _arrange(run, address)
+    _filters(run, address, alignment)
+    _chips(run, address)
+    chosen = alignment.select(_wanted(run, address))
+    st.markdown(_sentence(address, alignment, chosen))
+    if not len(chosen):
+        components.empty_state("No pair fits", "Take one of the filters away, or all of them; each is a button above.")
+        return
+    _histogram(address, alignment, chosen)
+    _table(run, address, alignment, alignment.ordered(chosen, address.order, reverse=address.reverse))
+
+
+def _change(parameters: Parameters) -> None:
+    """A widget's callback: change the address and start again at the first page."""
+    for name, value in {"page": None, **parameters}.items():
+        state.set_parameter(name, value)
+
+
+def _follow(key: str, parameters: Callable[[Any], Parameters]) -> Callable[[], None]:
+    """A callback that makes parameters of the address from the widget's value."""
+    return lambda: _change(parameters(st.session_state[key]))
+
+
+def _single(name: str) -> Callable[[Any], Parameters]:
+    """A number or a switch as the parameter of this name; nothing and "off" leave it out."""
+    return lambda value: {name: "yes" if value is True else None if value is None or value is False else str(value)}
+
+
+# What is asked for
+
+
+def _arrange(run: OpenRun, address: PairsAddress) -> None:
+    """From which graph, in which order."""
+    names = {side: f"{palette.PLAIN_MARKS[side]} {text.plain(run.view.graphs[side].name, 24)}" for side in SIDES}
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        key = state.widget_key(state.CHOICE, "side", address.side)
+        st.segmented_control(
+            "Best match of each entity of",
+            SIDES,
+            format_func=names.__getitem__,
+            default=address.side,
+            required=True,
+            key=key,
+            on_change=_follow(key, lambda side: {"side": None if side == "source" else side, "relation": None}),
+        )
+        key = state.widget_key(state.CHOICE, "order", address.order)
+        st.selectbox(
+            "Order",
+            list(ORDERS),
+            index=list(ORDERS).index(address.order),
+            format_func=ORDERS.__getitem__,
+            key=key,
+            on_change=_follow(key, lambda order: {"order": None if order == "doubt" else order}),
+            width=230,
+            help="Of all pairs, not only of this page. Worst decided: the least probable, then those with the smallest margin to the "
+            f"runner-up; seed links at the end.\n\n{explain('calibrated probability', 'margin')}",
+        )
+        key = state.widget_key(state.CHOICE, "reverse", address.reverse)
+        st.toggle("Turn round", value=address.reverse, key=key, on_change=_follow(key, _single("reverse")))
+
+
+def _filters(run: OpenRun, address: PairsAddress, alignment: Alignment) -> None:
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        key = state.widget_key(state.CHOICE, "search", address.search)
+        st.text_input(
+            "Label, id or URI of either entity holds",
+            value=address.search or "",
+            key=key,
+            max_chars=500,
+            placeholder="in any script",
+            icon=":material/search:",
+            on_change=_follow(key, lambda typed: {"search": typed.strip() or None}),
+            width=300,
+        )
+        counts = alignment.all_counts
+        offered = [known for known in KNOWN if counts[known] or known in address.known]
+        key = state.widget_key(state.CHOICE, "known", address.known)
+        st.pills(
+            "Verdict",
+            offered,
+            selection_mode="multi",
+            default=[known for known in offered if known in address.known],
+            format_func=lambda known: f"{KNOWN_WORDS[known]} {counts[known]:,}",
+            key=key,
+            on_change=_follow(key, lambda chosen: {"known": list(chosen) or None}),
+            help="What the known links say of the pair. None chosen: all.",
+        )
+        with st.popover("More filters", icon=":material/tune:"):
+            _score_filters(address, alignment)
+            _degree_filter(address, alignment)
+            _relation_filter(run, address)
+            _switches(address, alignment)
+
+
+def _score_filters(address: PairsAddress, alignment: Alignment) -> None:
+    if alignment.calibrated:
+        _range("probability", (0.0, 1.0), (address.probability_from, address.probability_to), "calibrated probability")
+    else:
+        st.caption("This run has no probabilities: there were too few validation links to fit them on.")
+    low, high = alignment.csls_ends
+    _range("csls", (low - low % STEP, high - high % STEP + STEP), (address.csls_from, address.csls_to), "CSLS")
+
+
+def _range(name: Score, ends: tuple[float, float], asked: tuple[float | None, float | None], term: str) -> None:
+    low, high = sorted(min(max(end if value is None else value, ends[0]), ends[1]) for end, value in zip(ends, asked, strict=True))
+    key = state.widget_key(state.CHOICE, name, asked)
+
+    def parameters(chosen: tuple[float, float]) -> Parameters:
+        return {
+            f"{name}_from": None if chosen[0] <= ends[0] else f"{chosen[0]:.2f}",
+            f"{name}_to": None if chosen[1] >= ends[1] else f"{chosen[1]:.2f}",
+        }
+
+    words = SCORES[name]
+    label = words[0].upper() + words[1:]
+    st.slider(label, *ends, value=(low, high), step=STEP, key=key, on_change=_follow(key, parameters), help=explain(term))
+
+
+def _degree_filter(address: PairsAddress, alignment: Alignment) -> None:
+    most = int(alignment.rows["degree"].max())
+    asked = (("degree_from", "Degree from", address.degree_from), ("degree_to", "to", address.degree_to))
+    for column, (name, label, value) in zip(st.columns(2), asked, strict=True):
+        key = state.widget_key(state.CHOICE, name, value)
+        column.number_input(
+            label,
+            min_value=0,
+            max_value=most,
+            value=None if value is None else min(max(value, 0), most),
+            step=1,
+            key=key,
+            placeholder="any",
+            on_change=_follow(key, _single(name)),
+            help=explain("degree"),
+        )
+
+
+def _relation_filter(run: OpenRun, address: PairsAddress) -> None:
+    profile = run.relation_profiles[address.side]
+    frequency = dict(zip(profile["name"], profile["triples"], strict=True))
+    options = list(frequency)[:RELATIONS]
+    if address.relation is not None and address.relation not in options:
+        options.append(address.relation)
+    key = state.widget_key(state.CHOICE, "relation", address.side, address.relation)
+    st.selectbox(
+        "Entity has the relation",
+        options,
+        index=None if address.relation is None else options.index(address.relation),
+        format_func=lambda name: f"{text.cell(short_id(name), 60)} ({frequency.get(name, 0):,})",
+        key=key,
+        placeholder="any",
+        accept_new_options=len(frequency) > RELATIONS,
+        on_change=_follow(key, lambda name: {"relation": name and str(name).strip()}),
+        help="As head or as tail of a triple. Of very many relations the most frequent are listed; any other can be typed.",
+    )
+
+
+def _switches(address: PairsAddress, alignment: Alignment) -> None:
+    switches = [("conflicts", "Only conflicts", address.conflicts, explain("conflict"))]
+    if alignment.has_rounds or address.added:
+        switches.append(("added", "Only pairs added in a round", address.added, explain("semi")))
+    for name, label, value, help in switches:
+        key = state.widget_key(state.CHOICE, name, value)
+        st.toggle(label, value=value, key=key, help=help, on_change=_follow(key, _single(name)))
+
+
+def _chips(run: OpenRun, address: PairsAddress) -> None:
+    """The filters that are set, each as a button that takes it away."""
+    chips = list(_active(run, address))
+    if not chips:
+        return
+    with st.container(horizontal=True, gap="small"):
+        for label, names in chips:
+            key = state.widget_key(state.CHOICE, "chip", label)
+            st.button(label, key=key, icon=":material/close:", on_click=_change, args=(dict.fromkeys(names),), help="Take this filter away")
+        if len(chips) > 1:
+            everything = dict.fromkeys(name for _, names in chips for name in names)
+            key = state.widget_key(state.CHOICE, "chip", "all")
+            st.button("Take all away", key=key, on_click=_change, args=(everything,), type="tertiary")
+
+
+def _active(run: OpenRun, address: PairsAddress) -> list[tuple[str, tuple[str, ...]]]:
+    """What each set filter says, as Markdown, and the parameters that it stands in."""
+    found: list[tuple[str, tuple[str, ...]]] = []
+    if address.search:
+        found.append((f"holds “{text.plain(address.search, 40)}”", ("search",)))
+    if address.known:
+        found.append((" or ".join(KNOWN_WORDS[known] for known in address.known), ("known",)))
+    ranges = (
+        ("probability", address.probability_from, address.probability_to),
+        ("CSLS", address.csls_from, address.csls_to),
+        ("degree", address.degree_from, address.degree_to),
+    )
+    for words, low, high in ranges:
+        if low is not None or high is not None:
+            found.append((_range_words(words, low, high), (f"{words.lower()}_from", f"{words.lower()}_to")))
+    if address.relation is not None:
+        found.append((f"has {text.plain(short_id(address.relation), 40)}", ("relation",)))
+    if address.conflicts:
+        found.append(("conflicts", ("conflicts",)))
+    if address.added:
+        found.append(("added in a round", ("added",)))
+    return found
+
+
+def _range_words(words: str, low: float | None, high: float | None) -> str:
+    if low is None:
+        return f"{words} at most {high:g}"
+    return f"{words} at least {low:g}" if high is None else f"{words} {low:g} to {high:g}"
+
+
+def _wanted(run: OpenRun, address: PairsAddress) -> PairFilter:
+    """
+    Raises:
+        AddressError: the graph has no such relation.
+    """
+    incident = None
+    if address.relation is not None:
+        profile = run.relation_profiles[address.side]
+        numbers = profile.loc[profile["name"] == address.relation, "relation"]
+        if numbers.empty:
+            name = run.view.graphs[address.side].name
+            raise AddressError(f"{name} has no relation '{address.relation[:80]}'; take the filter away, or choose one from the list.")
+        incident = incident_entities(run.table("triples"), address.side, int(numbers.iloc[0]), len(run.view.graphs[address.side]))
+    return PairFilter(
+        known=frozenset(address.known),
+        probability=(address.probability_from, address.probability_to),
+        csls=(address.csls_from, address.csls_to),
+        degree=(address.degree_from, address.degree_to),
+        text=address.search or "",
+        incident=incident,
+        conflicts=address.conflicts,
+        added=address.added,
+    )
+
+
+# What is found
+
+
+def _sentence(address: PairsAddress, alignment: Alignment, chosen: IntArray) -> str:
+    """How many, and how many of them are right where that is known."""
+    shown = f"**{len(chosen):,}** of {text.count(len(alignment), 'pair')}" if len(chosen) < len(alignment) else f"**All {len(alignment):,}** pairs"
+    counts = alignment.counts(chosen)
+    seeds = f" {text.count(counts['seed'], 'seed pair')} not counted." if counts["seed"] else ""
+    if address.known:
+        return f"{shown}, chosen by their verdict: a share of right ones would mean nothing."
+    precision = alignment.precision(chosen)
+    if not precision.judged:
+        return f"{shown}; of none of them is it known whether it is right.{seeds}"
+    return f"{shown}. {_precision_words(precision)}{seeds}"
+
+
+def _precision_words(precision: Precision) -> str:
+    low, high = precision.interval
+    counted = f"{precision.right:,} of {precision.judged:,}; 95 % interval {low:.1%} to {high:.1%}"
+    return f"Where the links tell, **{precision.share:.1%}** are right ({counted})."
+
+
+def _histogram(address: PairsAddress, alignment: Alignment, chosen: IntArray) -> None:
+    """How the scores are spread, and a click to look into a bar."""
+    score: Score = "probability" if alignment.calibrated else "csls"
+    middle = alignment.median(chosen, score)
+    if middle is None:
+        st.caption("Pairs of seed links have no probability, so there is nothing to draw.")
+        return
+    data = alignment.histogram(chosen, score)
+    points = components.figure(
+        _bars(data, score),
+        name=f"pairs-by-{score}",
+        caption=f"Half of them have a {SCORES[score]} above {middle:.2f}. Choose a bar to see its pairs.",
+        data=data,
+        height=230,
+        key=state.widget_key(state.PAIR_FIGURE, address),
+        on_select="rerun",
+    )
+    if points:
+        bar = data.iloc[int(points[0]["point_index"])]
+        _change({f"{score}_from": f"{bar['low']:.4f}", f"{score}_to": f"{bar['high']:.4f}"})
+        st.rerun()
+
+
+def _bars(data: pd.DataFrame, score: Score) -> go.Figure:
+    fig = go.Figure()
+    width = data["high"] - data["low"]
+    for known, (colour, pattern) in BARS.items():
+        if data[known].any():
+            fig.add_bar(
+                x=data["low"] + width / 2,
+                y=data[known],
+                width=width * 0.92,
+                name=KNOWN_WORDS[known],
+                marker={"color": colour, "pattern": {"shape": pattern, "size": 5, "solidity": 0.3}},
+                customdata=data[["low", "high"]],
+                hovertemplate="%{y:,} from %{customdata[0]:.2f} to %{customdata[1]:.2f}",
+            )
+    fig.update_layout(barmode="stack", showlegend=True)
+    fig.update_xaxes(title=SCORES[score])
+    fig.update_yaxes(title="pairs")
+    return fig
+
+
+def _table(run: OpenRun, address: PairsAddress, alignment: Alignment, ordered: IntArray) -> None:
+    last = -(-len(ordered) // ROWS)
+    page = min(max(address.page, 1), last)
+    start = (page - 1) * ROWS
+    positions = ordered[start : start + ROWS]
+    row = components.table(
+        _rows(run, alignment, positions),
+        name=f"pairs-{run.card.run_id}",
+        whole=lambda: alignment.described(ordered),
+        key=state.widget_key(state.PAIR_TABLE, address, page),
+        on_select="rerun",
+        columns=_columns(run, address.side),
+        height=HEIGHT if len(positions) > 14 else "auto",
+    )
+    st.caption(
+        f"Rows {start + 1:,} to {start + len(positions):,} of {len(ordered):,}; choose one to open the pair. A click on a head "
+        "sorts these rows alone, the list “Order” above sorts all. The download holds all of them, with URIs."
+    )
+    if last > 1:
+        key = state.widget_key(state.CHOICE, "page", page, last)
+        st.pagination(last, default=page, key=key, on_change=_follow(key, lambda chosen: {"page": str(chosen) if chosen > 1 else None}))
+    if row is not None:
+        entity, match = alignment.rows.iloc[positions[row]][["entity", "match"]]
+        view = run.view
+        pages.go(
+            pages.ENTITY,
+            state.entity_address(address.runs, view.entity(address.side, int(entity)), view.entity(other(address.side), int(match))),
+        )
+
+
+def _rows(run: OpenRun, alignment: Alignment, positions: IntArray) -> pd.DataFrame:
+    """A page of the table; what this run knows of no pair has no column."""
+    part = alignment.rows.iloc[positions]
+    own, theirs = run.view.graphs[alignment.side], run.view.graphs[other(alignment.side)]
+    verdicts = {verdict: components.verdict_cell(verdict) for verdict in VERDICTS}
+    columns = {
+        "entity": [text.cell(own.title(entity)) for entity in part["entity"]],
+        "match": [text.cell(theirs.title(entity)) for entity in part["match"]],
+        "verdict": part["verdict"].astype(str).map(verdicts).to_numpy(),
+        "added": [f"round {number}" if number else "" for number in part["added"]] if alignment.has_rounds else None,
+        "probability": part["probability"].to_numpy() if alignment.calibrated else None,
+        "margin": part["margin"].to_numpy(),
+        "CSLS": part["csls"].to_numpy(),
+        "cosine": part["cosine"].to_numpy(),
+        "names": part["names"].to_numpy() if alignment.named else None,
+        "degree": part["degree"].to_numpy(),
+        "its degree": part["match_degree"].to_numpy(),
+        "claims": part["claims"].to_numpy(),
+    }
+    return pd.DataFrame({name: column for name, column in columns.items() if column is not None})
+
+
+def _columns(run: OpenRun, side: Side) -> dict[str, Any]:
+    """Heads name the graphs; widths leave room for both labels at 1,280 pixels."""
+    config = st.column_config
+    heads = {one: f"{palette.PLAIN_MARKS[one]} {text.cell(run.view.graphs[one].name, 30)}" for one in SIDES}
+    return {
+        "entity": config.TextColumn(heads[side], width=200),
+        "match": config.TextColumn(heads[other(side)], width=200),
+        "verdict": config.TextColumn(width=120, help="What the known links say of the pair."),
+        "added": config.TextColumn(width=70, help=explain("semi")),
+        "probability": config.NumberColumn(format="percent", width=85, help=explain("calibrated probability")),
+        "margin": config.NumberColumn(format="%.3f", width=70, help=explain("margin")),
+        "CSLS": config.NumberColumn(format="%.3f", width=65, help=explain("CSLS")),
+        "cosine": config.NumberColumn(format="%.3f", width=65, help=explain("cosine")),
+        "names": config.NumberColumn(format="%.3f", width=65, help="How alike the names are."),
+        "degree": config.NumberColumn(format="localized", width=65, help=explain("degree")),
+        "its degree": config.NumberColumn(format="localized", width=80, help="Degree of the match."),
+        "claims": config.NumberColumn(format="localized", width=65, help=explain("conflict")),
+    }
 
 
 frame.one_run(pages.PAIRS, render)

@@ -2,26 +2,358 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
-from app import components, frame, pages, text
+from app import components, frame, pages, state, text
 from app.cache import OpenRun
-from app.state import ProxiesAddress
+from app.glossary import explain
+from app.palette import GRAPH, MARKS, PLAIN_MARKS, POINTS, RIGHT, SEQUENTIAL, UNKNOWN, WRONG
+from app.state import Channel, ProxiesAddress, ProxyUse
+from engine.datasets.knowledge_graph import SIDES, Side
+from engine.entities import Entity, other
+from engine.errors import EntityError
+from engine.proxies import Agreement, Near, PairAttention, ProxyView, log_histogram
+
+USES: dict[ProxyUse, str] = {"nearest": "nearest to", "attention": "attention"}
+STARTS = 4
+MILLION = 1e6  # divergences are so small
+KNOWN, DRAWN = "known links", "pairs drawn at random"
+FILL = 0.35
 
 
 def render(run: OpenRun, address: ProxiesAddress) -> None:
     """The page."""
-    table = run.table("proxy_top")
-    shown = table[table["channel"] == address.channel]
-    if shown.empty:
-        components.empty_state("No proxies", "This model was trained without proxy matching, or without this channel.")
+    view = run.proxies
+    if not view.channels:
+        components.empty_state(
+            "No proxies", "This model was trained without proxy matching: its entities keep what their neighbourhoods gave them. Choose another run."
+        )
         return
-    nearest = shown.loc[shown["similarity"].idxmax()]
-    entity = run.view.entity(nearest["graph"], int(nearest["entity"]))
-    st.markdown(
-        f"{text.count(shown['proxy'].nunique(), 'proxy', 'proxies')} in the {address.channel} channel; nearest to one of them is "
-        f"{components.entity_label(entity)} with a cosine of {text.score(nearest['similarity'])}."
+    channel = _channel(view, address)
+    pair = _pair_asked(run, address)
+    if pair is not None:
+        _pair(run, address, channel, *pair)
+    left, right = st.columns(2, gap="large")
+    with left:
+        _distribution(run, channel)
+    with right:
+        _meetings(run, channel)
+    _use(run, address, channel)
+    _proxy(run, address, channel)
+    if pair is None:
+        _pairs(run, address, channel)
+
+
+def _channel(view: ProxyView, address: ProxiesAddress) -> Channel:
+    """The channel of the address, else the first that the model has."""
+    channel = address.channel if address.channel in view.channels else view.channels[0]
+    if len(view.channels) > 1:
+        names = {name: name for name in view.channels}
+        components.choice("Channel", names, name="channel", value=channel, default="entity", help=explain("channel", "proxy"))
+    elif channel != address.channel:
+        st.caption(f"This model has the {channel} channel only.")
+    return channel
+
+
+# All entities
+
+
+def _distribution(run: OpenRun, channel: Channel) -> None:
+    table = run.proxies.distribution(channel)
+    middle = table["low"] + (table["high"] - table["low"]) / 2
+    means = {side: float(np.average(middle[table["graph"] == side], weights=table.loc[table["graph"] == side, "share"])) for side in SIDES}
+    st.subheader("How alike entities and proxies are", anchor=False, help=explain("proxy", "cosine"))
+    components.figure(
+        _distribution_figure(run, table),
+        name=f"proxy-similarity-{channel}",
+        caption=f"Cosines of all entities with all proxies of the {channel} channel, from {table['low'].min():.2f} to {table['high'].max():.2f}; on "
+        f"average {means['source']:.3f} in the source and {means['target']:.3f} in the target: the more the two curves cover each other, the better.",
+        data=table,
     )
+
+
+def _distribution_figure(run: OpenRun, table: pd.DataFrame) -> go.Figure:
+    fig = go.Figure()
+    for side in SIDES:
+        part = table[table["graph"] == side]
+        fig.add_scatter(
+            x=(part["low"] + part["high"]) / 2,
+            y=part["share"],
+            name=_legend(run, side),
+            line={"color": GRAPH[side], "shape": "hvh", "dash": "solid" if side == "source" else "dash"},
+            hovertemplate="%{x:.2f}: %{y:.2%}",
+        )
+    fig.update_xaxes(title="cosine with a proxy")
+    fig.update_yaxes(title="share", tickformat=".0%", rangemode="tozero")
+    return fig
+
+
+def _legend(run: OpenRun, side: Side) -> str:
+    return f"{PLAIN_MARKS[side]} {text.figure_label(run.view.graphs[side].name, 30)}"
+
+
+def _meetings(run: OpenRun, channel: Channel) -> None:
+    st.subheader("Do counterparts meet at the same proxy?", anchor=False)
+    agreement = run.proxies.agreement(channel)
+    if agreement.same is None:
+        st.markdown("The data has no known links, so there are no counterparts to ask.")
+        return
+    order = _order(run, channel, "nearest")
+    caption = (
+        f"**{agreement.same:.0%}** of the {agreement.links:,} known links have the same nearest proxy at both ends (the diagonal); "
+        f"of unrelated entities {agreement.chance:.1%} would."
+    )
+    components.figure(_meetings_figure(agreement, order), name=f"proxy-meetings-{channel}", caption=caption, data=agreement.table)
+
+
+def _meetings_figure(agreement: Agreement, order: list[int]) -> go.Figure:
+    """Proxies by proxies, the most used first; a mark tells the diagonal."""
+    place = {proxy: number for number, proxy in enumerate(order)}
+    counts = np.zeros((len(order), len(order)), dtype=np.int64)
+    for source, target, links in agreement.table.itertuples(index=False):
+        counts[place[source], place[target]] = links
+    names = [str(proxy) for proxy in order]
+    fig = go.Figure(
+        go.Heatmap(
+            z=counts,
+            x=names,
+            y=names,
+            colorscale=SEQUENTIAL,
+            colorbar={"title": "links", "thickness": 12},
+            hovertemplate="nearest to the source: proxy %{y}<br>nearest to the target: proxy %{x}<br>%{z} links<extra></extra>",
+        )
+    )
+    fig.update_xaxes(title="proxy nearest to the target", type="category", showticklabels=len(order) <= 20)
+    fig.update_yaxes(title="proxy nearest to the source", type="category", showticklabels=len(order) <= 20, autorange="reversed")
+    return fig
+
+
+def _order(run: OpenRun, channel: Channel, use: ProxyUse) -> list[int]:
+    """Proxies, the most used by both graphs together first."""
+    found: list[int] = run.proxies.use(channel).groupby("proxy")[use].sum().sort_values(ascending=False, kind="stable").index.tolist()
+    return found
+
+
+def _use(run: OpenRun, address: ProxiesAddress, channel: Channel) -> None:
+    st.subheader("Who uses which proxy", anchor=False)
+    help = "Nearest to: share of a graph's entities that are nearest to the proxy. Attention: the mean over its entities, where 1 is an equal share."
+    use = components.choice("Measure", USES, name="use", value=address.use, default="nearest", help=help)
+    table = run.proxies.use(channel)
+    order = _order(run, channel, use)
+    components.figure(
+        _use_figure(run, table, order, use), name=f"proxy-use-{channel}-{use}", caption=_use_sentence(table, order, use), data=table, height=230
+    )
+
+
+def _use_sentence(table: pd.DataFrame, order: list[int], use: ProxyUse) -> str:
+    first, last = (table[table["proxy"] == proxy].set_index("graph")[use] for proxy in (order[0], order[-1]))
+    if use == "nearest":
+        equal = f"with equal use each would have {1 / len(order):.1%}"
+        most, least = (f"{one['source']:.1%} of the source's and {one['target']:.1%} of the target's entities" for one in (first, last))
+        return f"Proxy {order[0]} is the nearest to {most}, proxy {order[-1]} to {least}; {equal}."
+    most, least = (f"{one['source']:.3f} (source) and {one['target']:.3f} (target)" for one in (first, last))
+    return f"Proxy {order[0]} gets the most attention, {most} times an equal share; proxy {order[-1]} the least, {least}."
+
+
+def _use_figure(run: OpenRun, table: pd.DataFrame, order: list[int], use: ProxyUse) -> go.Figure:
+    values = table.pivot(index="graph", columns="proxy", values=use)
+    form = ".1%" if use == "nearest" else ".3f"
+    fig = go.Figure(
+        go.Heatmap(
+            z=[values.loc[side, order].to_numpy() for side in SIDES],
+            x=[str(proxy) for proxy in order],
+            y=[_legend(run, side) for side in SIDES],
+            colorscale=SEQUENTIAL,
+            colorbar={"tickformat": form, "thickness": 12},
+            hovertemplate=f"proxy %{{x}}<br>%{{y}}: %{{z:{form}}}<extra></extra>",
+        )
+    )
+    fig.update_xaxes(type="category", title="proxy, the most used first")
+    fig.update_yaxes(autorange="reversed")
+    return fig
+
+
+# One proxy
+
+
+def _proxy(run: OpenRun, address: ProxiesAddress, channel: Channel) -> None:
+    order = _order(run, channel, "nearest")
+    if address.proxy is not None and address.proxy not in order:
+        st.error(f"There is no proxy {address.proxy}; the {channel} channel has proxies 0 to {len(order) - 1}.", icon=":material/error:")
+    proxy = address.proxy if address.proxy in order else order[0]
+    st.subheader("What is near a proxy", anchor=False)
+    _choose_proxy(order, proxy)
+    near = run.proxies.nearest(channel, proxy)
+    together = sum(one.counterpart is not None for one in near["source"])
+    st.markdown(
+        f"The entities most alike to proxy {proxy}, of both graphs. "
+        f"{together} of the {len(near['source'])} of the source have their counterpart among those of the target (marked ⇄)."
+    )
+    for column, side in zip(st.columns(2, gap="large"), SIDES, strict=True):
+        with column, st.container(border=True, gap="xsmall"):
+            st.caption(components.graph_name(run.view, side))
+            for one in near[side]:
+                _near(address, one)
+    components.download(_near_rows(near), f"proxy-{channel}-{proxy}", key=state.widget_key(state.PROXY_CHOICE, channel, proxy))
+
+
+def _choose_proxy(order: list[int], proxy: int) -> None:
+    key = state.widget_key(state.PROXY_CHOICE, proxy, len(order))
+
+    def follow() -> None:
+        state.set_parameter(state.PROXY, str(st.session_state[key]))
+
+    st.selectbox("Proxy, the most used first", order, index=order.index(proxy), key=key, on_change=follow, width=220)
+
+
+def _near(address: ProxiesAddress, one: Near) -> None:
+    detail = f" :gray[· {text.score(one.similarity)}]"
+    if one.counterpart is not None:
+        detail += f" :gray[⇄ {text.plain(one.counterpart.title, 40)}]"
+    components.entity_link(address.runs, one.entity, match=one.counterpart, detail=detail)
+
+
+def _near_rows(near: Mapping[Side, list[Near]]) -> pd.DataFrame:
+    rows = [
+        {"graph": side, "rank": one.rank, "entity": one.entity.title, "id": one.entity.uri, "similarity": one.similarity}
+        for side, found in near.items()
+        for one in found
+    ]
+    return pd.DataFrame(rows)
+
+
+# Pairs
+
+
+def _pair_asked(run: OpenRun, address: ProxiesAddress) -> tuple[Entity, Entity] | None:
+    """The pair of the address; of one entity alone, with its best match."""
+    asked = {"source": address.source, "target": address.target}
+    found: dict[Side, Entity] = {}
+    try:
+        for side in SIDES:
+            if (words := asked[side]) is not None:
+                found[side] = run.view.resolve(words, side)
+    except EntityError as error:
+        components.show_error(error)
+        return None
+    for side, entity in list(found.items()):
+        if (best := run.view.best[side].get(entity.index)) is not None:
+            found.setdefault(other(side), run.view.entity(other(side), best))
+    return (found["source"], found["target"]) if len(found) == len(SIDES) else None
+
+
+def _pair(run: OpenRun, address: ProxiesAddress, channel: Channel, source: Entity, target: Entity) -> None:
+    components.pair_header(run.view, run.view.pair(source.index, target.index), address.runs, "source")
+    found = run.proxies.pair(channel, source.index, target.index)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        pages.link(pages.ENTITY, state.entity_address(address.runs, source, target), "Open the pair", icon=":material/arrow_forward:")
+        pages.link(pages.PROXIES, replace(address, source=None, target=None), "All entities", icon=":material/arrow_back:")
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.subheader("What both attend to", anchor=False, help=explain("proxy", "relative attention"))
+        components.figure(
+            _attention_figure(source, target, found), name=f"proxy-attention-{channel}", caption=_attention_sentence(found, channel), data=found.table
+        )
+    with right:
+        st.subheader("Is that alike?", anchor=False, help=explain("divergence"))
+        _divergences(run, channel, _pair_sentence(run, channel, found), found.divergence)
+
+
+def _attention_sentence(found: PairAttention, channel: Channel) -> str:
+    first = found.table.iloc[0]
+    return (
+        f"Both together attend most to proxy {int(first['proxy'])} of the {channel} channel: {first['source']:.2f} (source) and "
+        f"{first['target']:.2f} (target) times an equal share. Attention is never far from equal; the shape counts."
+    )
+
+
+def _attention_figure(source: Entity, target: Entity, found: PairAttention) -> go.Figure:
+    fig = go.Figure()
+    entities: dict[Side, Entity] = {"source": source, "target": target}
+    for side, entity in entities.items():
+        fig.add_scatter(
+            x=[str(proxy) for proxy in found.table["proxy"]],
+            y=found.table[side],
+            name=f"{PLAIN_MARKS[side]} {text.figure_label(entity.title, 40)}",
+            mode="lines+markers",
+            line={"color": GRAPH[side], "width": 1.5, "dash": "solid" if side == "source" else "dash"},
+            marker={"symbol": POINTS[side], "size": 6},
+            hovertemplate="proxy %{x}: %{y:.3f}",
+        )
+    fig.add_hline(y=1, line={"width": 1, "dash": "dot", "color": UNKNOWN})
+    fig.update_xaxes(type="category", title="proxy, the most attended first")
+    fig.update_yaxes(title="times an equal share")
+    return fig
+
+
+def _pair_sentence(run: OpenRun, channel: Channel, found: PairAttention) -> str:
+    start = f"Their divergence is {found.divergence * MILLION:.1f} millionths of a bit, smaller than of "
+    drawn = f"{1 - found.above_drawn:.0%} of pairs drawn at random"
+    if found.above_links is None:
+        return f"{start}{drawn}."
+    return f"{start}**{drawn}** and than of **{1 - found.above_links:.0%}** of the {len(run.proxies.known_divergence(channel)):,} known links."
+
+
+def _divergences(run: OpenRun, channel: Channel, caption: str, marked: float | None = None) -> None:
+    """How far apart pairs are, and where one of them stands; a figure alone would say nothing, all of them being so small."""
+    groups = {KNOWN: run.proxies.known_divergence(channel)["divergence"].to_numpy(), DRAWN: run.proxies.drawn_divergence(channel)}
+    table = log_histogram({name: values for name, values in groups.items() if len(values)})
+    if table.empty:
+        st.markdown(caption)
+        return
+    components.figure(_divergence_figure(table, marked), name=f"proxy-divergence-{channel}", caption=caption, data=table)
+
+
+def _divergence_figure(table: pd.DataFrame, marked: float | None) -> go.Figure:
+    fig = go.Figure()
+    for group, colour, dash in ((KNOWN, RIGHT, "solid"), (DRAWN, UNKNOWN, "dash")):
+        part = table[table["group"] == group]
+        fig.add_scatter(
+            x=np.sqrt(part["low"] * part["high"]) * MILLION,
+            y=part["share"],
+            name=group,
+            line={"color": colour, "dash": dash, "shape": "hvh"},
+            hovertemplate="%{x:.1f}: %{y:.1%}",
+        )
+    if marked is not None:
+        place = float(np.log10(max(marked, table["low"].min()) * MILLION))
+        fig.add_vline(x=10**place, line={"width": 2, "color": WRONG})
+        fig.add_annotation(x=place, y=1, yref="paper", text="this pair", showarrow=False, xanchor="left", xshift=4)
+    fig.update_xaxes(type="log", title="divergence, millionths of a bit")
+    fig.update_yaxes(title="share", tickformat=".0%", rangemode="tozero")
+    return fig
+
+
+def _pairs(run: OpenRun, address: ProxiesAddress, channel: Channel) -> None:
+    """Without a pair: how pairs differ on the whole, and some to start with."""
+    st.subheader("Do pairs see the proxies alike?", anchor=False, help=explain("divergence"))
+    known, drawn = run.proxies.known_divergence(channel)["divergence"], run.proxies.drawn_divergence(channel)
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        _divergences(run, channel, _pairs_sentence(known, drawn))
+    with right:
+        alike, unlike = run.proxies.telling_pairs(channel, STARTS)
+        st.caption("Open a pair here, or by the link on its page.")
+        for title, pairs in (("Known links that are seen most alike", alike), ("Known links that are seen most differently", unlike)):
+            if pairs:
+                st.markdown(f"##### {title}")
+            for source, target in pairs:
+                there = replace(address, source=source.uri, target=target.uri)
+                label = f"{MARKS['source']} {text.plain(source.title, 40)} ↔ {MARKS['target']} {text.plain(target.title, 40)}"
+                pages.link(pages.PROXIES, there, label)
+
+
+def _pairs_sentence(known: pd.Series, drawn: np.ndarray) -> str:
+    start = f"Half of the pairs drawn at random are more than {float(np.median(drawn)) * MILLION:.0f} millionths of a bit apart" if len(drawn) else ""
+    if not len(known):
+        return f"{start}; there are no known links to hold against them."
+    return f"{start}, half of the {len(known):,} known links less than {known.median() * MILLION:.0f}."
 
 
 frame.one_run(pages.PROXIES, render)

@@ -2,26 +2,424 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
-from app import components, frame, pages, text
+from app import components, frame, pages, state, text
 from app.cache import OpenRun
-from app.state import RelationsAddress
+from app.glossary import explain
+from app.palette import DIRECTION, GRAPH, MARKS, PLAIN_MARKS, UNKNOWN
+from app.state import AddressError, Direction, RelationsAddress
+from engine.datasets.knowledge_graph import SIDES, Side
+from engine.relations import BANDS, Relation, RelationView, Setting, Twin, of_each_band
+
+HEARD: Mapping[str, str] = {"forward": "what a head hears from its tails", "inverse": "what a tail hears from its heads"}
+DIRECTION_POINTS: Mapping[Direction, str] = {"forward": "triangle-right", "inverse": "triangle-left"}
+DIRECTION_WORDS: Mapping[Direction, str] = {"forward": "forward ▸", "inverse": "inverse ◂"}
+LEAST = (1, 10, 100)
+LEAST_HELP = "Relations of a triple or two may rank high by chance: what the model learned of them concerns hardly anybody."
+OF_EACH_BAND = 10
+EXAMPLES = 8
+BAR_HEIGHT, BARS_MARGIN = 21, 110  # pixels
+LABEL_LENGTH = 26
 
 
 def render(run: OpenRun, address: RelationsAddress) -> None:
     """The page."""
-    table = run.table("relation_importance")
-    shown = table[(table["channel"] == address.channel) & (table["direction"] == address.direction)]
-    if shown.empty:
-        components.empty_state("No attention to show", "This model weighs all relations alike, or knows no triples.")
+    view = run.relations
+    if not view.layers:
+        components.empty_state(
+            "No attention to show",
+            "This model weighs all relations alike, or knows no triples. Choose a run with relational attention to see what it listens to.",
+        )
         return
-    first = shown.sort_values("rank").iloc[0]
-    names = run.table("relations").set_index(["graph", "relation"])["name"]
-    st.markdown(
-        f"In layer {first['layer']} of the {address.channel} channel, {address.direction}, it listens most to "
-        f"**{text.plain(str(names[first['graph'], first['relation']]))}** of the {first['graph']} graph (importance {first['importance']:.2f})."
+    setting = _setting(view, address)
+    found = _filtered(run, address, setting)
+    if found.empty:
+        components.empty_state("No relation fits", "Try a part of the name, or take back the choice of graph or band above.")
+    relation = _relation(view, address, found)
+    left, right = st.columns(2, gap="large")
+    with left:
+        if len(found):
+            _bars(run, address, setting, found, relation)
+    with right:
+        if relation is not None:
+            _one_relation(run, address, relation)
+    if len(found):
+        _table(run, setting, found, relation)
+
+
+# Which importances, and which relations
+
+
+def _setting(view: RelationView, address: RelationsAddress) -> Setting:
+    """What the address asks for, else what the run has; choices only where there is one."""
+    layer = address.layer if address.layer in view.layers else view.layers[0]
+    channel = address.channel if address.channel in view.channels else view.channels[0]
+    with st.container(horizontal=True, gap="large"):
+        if len(view.layers) > 1:
+            layers = {number: str(number) for number in view.layers}
+            components.choice("Layer", layers, name="layer", value=layer, default=view.layers[0], help=explain("layer"))
+        if len(view.channels) > 1:
+            channels: dict[str, str] = {name: name for name in view.channels}
+            components.choice("Channel", channels, name="channel", value=channel, default="entity", help=explain("channel"))
+        components.choice(
+            "Direction", DIRECTION_WORDS, name="direction", value=address.direction, default="forward", help=explain("direction", "importance")
+        )
+    if address.layer not in (None, layer):
+        st.caption(f"This run has no layer {address.layer}; layer {layer} is shown.")
+    return Setting(layer, channel, address.direction)
+
+
+def _filtered(run: OpenRun, address: RelationsAddress, setting: Setting) -> pd.DataFrame:
+    with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
+        _search_box(address)
+        graphs = {"both": "both"} | {str(side): f"{PLAIN_MARKS[side]} {text.plain(run.view.graphs[side].name, 20)}" for side in SIDES}
+        components.choice("Graph", graphs, name="graph", value=address.graph or "both", default="both")
+        bands = {"all": "all"} | {str(band): str(band) for band in BANDS}
+        components.choice("Band", bands, name="band", value=address.band or "all", default="all", help=explain("band"))
+        numbers = {number: f"{number:,}" for number in sorted({*LEAST, address.least})}
+        components.choice("Least triples", numbers, name="least", value=address.least, default=1, help=LEAST_HELP)
+    return run.relations.search(setting, address.search or "", side=address.graph, band=address.band, least=address.least)
+
+
+def _search_box(address: RelationsAddress) -> None:
+    """Follows the address, too, as when one goes back."""
+    key = state.widget_key(state.RELATION_SEARCH, address.runs[0])
+    if st.session_state.get(key) != (address.search or ""):
+        st.session_state[key] = address.search or ""
+    st.text_input(
+        "Search by name",
+        key=key,
+        max_chars=500,
+        placeholder="a part of the name",
+        icon=":material/search:",
+        live="300ms",
+        width=260,
+        on_change=lambda: state.set_parameter("search", st.session_state[key].strip() or None),
     )
+
+
+def _relation(view: RelationView, address: RelationsAddress, found: pd.DataFrame) -> Relation | None:
+    """The relation of the address, else the first of the list."""
+    if address.relation is None:
+        return None if found.empty else view.relations[found["graph"].iloc[0]][int(found["relation"].iloc[0])]
+    relation = view.find(address.relation, address.side)
+    if relation is None:
+        where = "neither graph has" if address.side is None else f"the {address.side} graph does not have"
+        components.show_error(AddressError(f"{where} a relation '{text.cell(address.relation, 80)}'; search for it, or choose one of the list."))
+    return relation
+
+
+def _open(rows: pd.DataFrame, row: int, view: RelationView) -> None:
+    """From a callback: look at the relation of a row."""
+    side: Side = rows["graph"].iloc[row]
+    state.set_parameter("side", side)
+    state.set_parameter("relation", view.relations[side][int(rows["relation"].iloc[row])].name)
+
+
+# All of them
+
+
+def _bars(run: OpenRun, address: RelationsAddress, setting: Setting, found: pd.DataFrame, relation: Relation | None) -> None:
+    shown = of_each_band(found, OF_EACH_BAND)
+    st.subheader("Who is listened to", anchor=False, help=explain("importance", "band"))
+    key = state.widget_key(state.RELATION_BARS, run.card.run, setting, address.graph, address.band, address.least, address.search, relation)
+
+    def follow() -> None:
+        points = st.session_state[key]["selection"]["points"]
+        if points:
+            _open(shown, int(points[0]["customdata"][0]), run.relations)
+
+    components.figure(
+        _bars_figure(run, shown, relation),
+        name=f"relation-importance-layer-{setting.layer}-{setting.channel}-{setting.direction}",
+        caption=_sentence(setting, found, shown),
+        data=found,
+        height=BARS_MARGIN + BAR_HEIGHT * (len(shown) + shown["band"].nunique()),
+        key=key,
+        on_select=follow,
+    )
+    st.caption(_drawn(found, shown))
+
+
+def _sentence(setting: Setting, found: pd.DataFrame, shown: pd.DataFrame) -> str:
+    """Which of the importances these are, and who comes first and last."""
+    first, last = found.iloc[0], found.iloc[-1]
+    start = f"Layer {setting.layer}, {setting.channel} channel, {setting.direction} ({HEARD[setting.direction]}): "
+    most = f"most to {_named(first)} ({first['importance']:.2f}, rank {first['rank']:,} of {first['of']:,})"
+    least = f" and least to {_named(last)} ({last['importance']:.2f}, rank {last['rank']:,})" if len(found) > 1 else ""
+    return f"{start}of these it listens {most}{least}."
+
+
+def _drawn(found: pd.DataFrame, shown: pd.DataFrame) -> str:
+    """What of the list the figure shows."""
+    if len(shown) == len(found):
+        return "Ranks and bands count both graphs and directions. Click a bar to look at it."
+    which = "the first, middle and last of the bands" if shown["band"].nunique() > 1 else "the first"
+    return f"{len(shown)} of {len(found):,} are drawn, {which}; the table holds all. Ranks and bands count both graphs and directions. Click a bar."
+
+
+def _named(row: pd.Series) -> str:
+    return f"{MARKS[row['graph']]} **{text.plain(row['title'], 40)}**"
+
+
+def _bars_figure(run: OpenRun, shown: pd.DataFrame, relation: Relation | None) -> go.Figure:
+    """A bar a relation, beneath the name of its band; rows have numbers, for names may be equal."""
+    places, ticks = _places(shown, relation)
+    rows = shown.assign(place=places, number=range(len(shown)), hint=[_hint(row) for row in shown.to_dict("records")])
+    fig = go.Figure()
+    for side in SIDES:
+        part = rows[rows["graph"] == side]
+        fig.add_bar(
+            x=part["importance"],
+            y=part["place"],
+            orientation="h",
+            name=f"{PLAIN_MARKS[side]} {text.figure_label(run.view.graphs[side].name, 30)}",
+            marker={"color": GRAPH[side]},
+            customdata=part[["number"]],
+            text=[f"{value:.2f}" for value in part["importance"]],
+            textposition="outside",
+            hovertext=part["hint"],
+            hoverinfo="text",
+            showlegend=True,
+        )
+    fig.update_layout(barmode="overlay")
+    fig.update_yaxes(tickmode="array", tickvals=list(ticks), ticktext=list(ticks.values()), range=[max(ticks) + 0.6, -0.6], showgrid=False)
+    fig.update_xaxes(title="importance v · r", range=_with_room(shown["importance"]))
+    return fig
+
+
+def _places(shown: pd.DataFrame, relation: Relation | None) -> tuple[list[int], dict[int, str]]:
+    """The row of each bar from the top, and what stands before each row."""
+    places: list[int] = []
+    ticks: dict[int, str] = {}
+    band = None
+    for row in shown.to_dict("records"):
+        if row["band"] != band:
+            band = row["band"]
+            ticks[len(ticks)] = f"<b>{band}</b>"
+        chosen = relation is not None and (relation.side, relation.index) == (row["graph"], row["relation"])
+        label = text.figure_label(row["title"], LABEL_LENGTH)
+        places.append(len(ticks))
+        ticks[len(ticks)] = f"<b>▸ {label}</b>" if chosen else label
+    return places, ticks
+
+
+def _with_room(values: pd.Series) -> list[float]:
+    """A range in which the numbers beside the bars fit."""
+    low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
+    room = 0.14 * ((high - low) or 1.0)
+    return [low - (room if low < 0 else 0), high + room]
+
+
+def _hint(row: Mapping[Any, Any]) -> str:
+    parts = [
+        f"<b>{text.figure_label(row['title'])}</b>",
+        text.figure_label(row["name"], 80),
+        f"importance {row['importance']:.3f}, rank {row['rank']:,} of {row['of']:,} ({row['band']})",
+        f"{text.count(int(row['frequency']), 'triple')}, relative attention {row['relative_attention']:.2f}",
+    ]
+    return "<br>".join(parts)
+
+
+def _table(run: OpenRun, setting: Setting, found: pd.DataFrame, relation: Relation | None) -> None:
+    measured = bool(found["queries"].notna().any())
+    key = state.widget_key(state.RELATION_TABLE, run.card.run, setting, len(found), found["name"].iloc[0], found["name"].iloc[-1])
+    chosen = _row_of(found, relation)
+    if key not in st.session_state or st.session_state[key]["selection"]["rows"] != chosen:
+        st.session_state[key] = {"selection": {"rows": chosen, "columns": [], "cells": []}}
+
+    def follow() -> None:
+        rows = st.session_state[key]["selection"]["rows"]
+        if rows:
+            _open(found, rows[0], run.relations)
+        else:
+            state.set_parameter("side", None)
+            state.set_parameter("relation", None)
+
+    st.subheader(text.count(len(found), "relation"), anchor=False)
+    unmeasured = "" if measured else " The data has no test links, so there is no Hits@1."
+    st.caption(f"Layer {setting.layer}, {setting.channel} channel, {setting.direction}. Click a row to look at it above.{unmeasured}")
+    components.table(_rows(found, measured), name="relations", whole=lambda: found, key=key, on_select=follow, columns=COLUMNS)
+
+
+def _row_of(found: pd.DataFrame, relation: Relation | None) -> list[int]:
+    if relation is None:
+        return []
+    rows: list[int] = found.index[(found["graph"] == relation.side) & (found["relation"] == relation.index)].tolist()
+    return rows
+
+
+def _rows(found: pd.DataFrame, measured: bool) -> pd.DataFrame:
+    rows = pd.DataFrame(
+        {
+            "rank": found["rank"],
+            "relation": [f"{PLAIN_MARKS[side]} {text.cell(title, 80)}" for side, title in zip(found["graph"], found["title"], strict=True)],
+            "importance": found["importance"],
+            "band": found["band"],
+            "triples": found["frequency"],
+            "functionality": found["functionality"],
+            "inverse functionality": found["inverse_functionality"],
+            "attention": found["attention"],
+            "relative attention": found["relative_attention"],
+        }
+    )
+    if measured:
+        rows = rows.assign(**{"Hits@1": found["hits@1"], "test entities": found["queries"].astype("Int64")})
+    return rows.assign(id=[text.cell(name, 120) for name in found["name"]])
+
+
+def _number(help: str, digits: str = "%.3f") -> Any:
+    return st.column_config.NumberColumn(format=digits, width="small", help=help)
+
+
+COLUMNS = {
+    "rank": st.column_config.NumberColumn(width=60, help="By importance, within the layer and channel, over both graphs and directions."),
+    "importance": _number(explain("importance")),
+    "band": st.column_config.TextColumn(width="small", help=explain("band")),
+    "triples": st.column_config.NumberColumn(width="small", help=explain("frequency")),
+    "functionality": _number(explain("functionality")),
+    "inverse functionality": _number(explain("inverse functionality")),
+    "attention": _number(f"Mean over its messages. {explain('attention')}"),
+    "relative attention": _number(f"Mean over its messages. {explain('relative attention')}", "%.2f"),
+    "Hits@1": _number("Of the test entities of this graph that have the relation, as head or as tail."),
+    "test entities": st.column_config.NumberColumn(width="small", help="How many test entities have the relation: few of them say little."),
+}
+
+
+# One of them
+
+
+def _one_relation(run: OpenRun, address: RelationsAddress, relation: Relation) -> None:
+    st.subheader(f"{MARKS[relation.side]} {text.plain(relation.title)}", anchor=False)
+    first = "" if address.relation else " · the first of the list; choose another one there"
+    st.caption(f"A relation of {components.graph_name(run.view, relation.side)}{first}")
+    if relation.title != relation.name:
+        st.code(text.cell(relation.name, 400), language=None, wrap_lines=True)
+    rows = run.relations.everywhere(relation)
+    if rows.empty:
+        st.markdown("No triple has this relation, so the model knows nothing of it.")
+        return
+    _metrics(run.relations, relation, rows.iloc[0])
+    _everywhere(rows, relation)
+    _twins(run, address, relation)
+    _examples(run, address, relation)
+
+
+def _metrics(view: RelationView, relation: Relation, row: pd.Series) -> None:
+    with st.container(horizontal=True, gap="large"):
+        st.metric("Triples", f"{row['frequency']:,}", help=explain("frequency"))
+        st.metric("Functionality", text.score(row["functionality"]), help=explain("functionality"))
+        st.metric("Inverse", text.score(row["inverse_functionality"]), help=explain("inverse functionality"))
+    hits = view.hits_of(relation)
+    if hits.empty:
+        st.caption("No test entity has it, so there is no Hits@1.")
+        return
+    told = [_hits_words(row) for row in hits.sort_values("role").to_dict("records")]
+    st.caption(f"Hits@1: {'; '.join(told)}.", help=explain("Hits@1", "interval"))
+
+
+def _hits_words(row: Mapping[Any, Any]) -> str:
+    """'0.643 (0.624-0.662) of 30 test entities', first of all that have the relation."""
+    share = text.share_with_interval(row["hits@1"], (row["hits@1_low"], row["hits@1_high"]))
+    if row["role"] == "any":
+        return f"{share} of {text.count(int(row['queries']), 'test entity', 'test entities')} that have it"
+    return f"as {row['role']} {share} of {int(row['queries']):,}"
+
+
+def _everywhere(rows: pd.DataFrame, relation: Relation) -> None:
+    """Its place among all relations in each layer, channel and direction."""
+    most, least = rows.iloc[int(rows["lower"].argmax())], rows.iloc[int(rows["lower"].argmin())]
+    components.figure(
+        _everywhere_figure(rows),
+        name=f"relation-{relation.title}",
+        caption=f"Ahead of {most['lower']:.0%} of all in {_setting_words(most)}; of {least['lower']:.0%} in {_setting_words(least)}.",
+        data=rows,
+        height=150 + 40 * len(rows[["layer", "channel"]].drop_duplicates()),
+    )
+    with st.expander("The same as a table"):
+        columns = ["layer", "channel", "direction", "importance", "rank", "of", "band", "attention", "relative_attention"]
+        shown = rows[columns].rename(columns={"relative_attention": "relative attention"})
+        components.table(shown, name=f"relation-{relation.title}-everywhere", columns=COLUMNS)
+
+
+def _setting_words(row: pd.Series) -> str:
+    return f"layer {row['layer']}, {row['channel']} channel, {row['direction']}"
+
+
+def _everywhere_figure(rows: pd.DataFrame) -> go.Figure:
+    fig = go.Figure()
+    for direction, colour in DIRECTION.items():
+        part = rows[rows["direction"] == direction]
+        fig.add_scatter(
+            x=part["lower"],
+            y=[f"layer {layer}, {channel}" for layer, channel in zip(part["layer"], part["channel"], strict=True)],
+            mode="markers",
+            name=direction,
+            marker={"color": colour, "symbol": DIRECTION_POINTS[direction], "size": 14},
+            hovertext=[
+                f"importance {row['importance']:.3f}, rank {row['rank']:,} of {row['of']:,} ({row['band']})<br>"
+                f"attention {row['attention']:.3f}, {row['relative_attention']:.2f} of an equal share"
+                for row in part.to_dict("records")
+            ],
+            hoverinfo="text+name",
+        )
+    for place in (1 / 3, 2 / 3):
+        fig.add_vline(x=place, line={"width": 1, "dash": "dot", "color": UNKNOWN})
+    fig.update_xaxes(
+        range=[-0.04, 1.04], tickvals=[1 / 6, 0.5, 5 / 6], ticktext=list(reversed(BANDS)), title="place among all relations", showgrid=False
+    )
+    fig.update_yaxes(autorange="reversed", type="category")
+    return fig
+
+
+def _twins(run: OpenRun, address: RelationsAddress, relation: Relation) -> None:
+    st.markdown("##### Most similar in the other graph", help=explain("twin"))
+    twins = run.relations.twins(relation)
+    if not twins:
+        st.markdown("None: relations play no part in this model's embeddings, or the other graph has no triples.")
+        return
+    st.caption(_twin_sentence(twins[0]))
+    with st.container(gap="xsmall"):
+        for twin in twins:
+            there = replace(address, side=twin.relation.side, relation=twin.relation.name)
+            label = f"{MARKS[twin.relation.side]} **{text.plain(twin.relation.title)}** :gray[{_twin_words(twin)}]"
+            pages.link(pages.RELATIONS, there, label)
+
+
+def _twin_sentence(twin: Twin) -> str:
+    how = ", with head and tail exchanged" if twin.turned else ""
+    start = f"Its twin is {text.plain(twin.relation.title, 60)}{how}"
+    if twin.agreement is None:
+        return f"{start}; no triple has seed links at both ends, so this is learned from the structure alone."
+    triples = text.count(twin.seed_triples, "triple")
+    return f"{start}: of {triples} with seed links at both ends, it connects the counterparts in {twin.agreement:.0%}."
+
+
+def _twin_words(twin: Twin) -> str:
+    parts = [f"cosine {text.score(twin.cosine)}"]
+    if twin.turned:
+        parts.append("exchanged")
+    if twin.agreement is not None:
+        parts.append(f"{twin.agreement:.0%} of {text.count(twin.seed_triples, 'seed triple')} agree")
+    return " · ".join(parts)
+
+
+def _examples(run: OpenRun, address: RelationsAddress, relation: Relation) -> None:
+    st.markdown("##### Examples")
+    examples = run.relations.examples(relation, EXAMPLES)
+    name = text.plain(relation.title, 40)
+    for example in examples:
+        with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
+            pages.link(pages.ENTITY, state.entity_address(address.runs, example.head), components.entity_label(example.head))
+            st.markdown(f":gray[{name} →]", width="content")
+            pages.link(pages.ENTITY, state.entity_address(address.runs, example.tail), components.entity_label(example.tail))
 
 
 frame.one_run(pages.RELATIONS, render)

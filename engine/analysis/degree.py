@@ -7,7 +7,7 @@ import pandas as pd
 
 from engine.analysis.rates import direction_from, grouped_rates, rank_by_entity
 from engine.analysis.schema import frame, joined
-from engine.datasets.knowledge_graph import SIDES, AlignmentTask, Side
+from engine.datasets.knowledge_graph import SIDES, AlignmentTask, IntArray, Side
 from engine.evaluation import Evaluation
 
 LEAST_DEGREES = (0, 1, 2, 3, 4, 5, 7, 10, 15, 25)
@@ -20,6 +20,11 @@ def bucket_names() -> list[str]:
     return [*closed, f"{LEAST_DEGREES[-1]}+"]
 
 
+def degree_buckets(degrees: IntArray) -> IntArray:
+    """Position of each degree's bucket in ``bucket_names()``."""
+    return np.searchsorted(LEAST_DEGREES, degrees, side="right") - 1
+
+
 def degree_table(task: AlignmentTask, evaluation: Evaluation) -> pd.DataFrame:
     """Rates by the query's degree in its own graph; every bucket of both graphs has a row."""
     return joined("degree", [side_table(task, evaluation, side) for side in SIDES])
@@ -27,7 +32,7 @@ def degree_table(task: AlignmentTask, evaluation: Evaluation) -> pd.DataFrame:
 
 def side_table(task: AlignmentTask, evaluation: Evaluation, side: Side) -> pd.DataFrame:
     degrees = task.graph(side).degrees
-    buckets = np.searchsorted(LEAST_DEGREES, degrees, side="right") - 1  # (E,)
+    buckets = degree_buckets(degrees)  # (E,)
     ranks = rank_by_entity(direction_from(evaluation, side), len(degrees))
     asked = ranks > 0
     return frame(

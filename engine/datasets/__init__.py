@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from engine.config import DataConfig
-from engine.datasets.assembly import build_task
+from engine.datasets.assembly import build_task, safe_name
 from engine.datasets.inspection import GraphSummary, Inspection, inspect_task, inspection_to_dict
 from engine.datasets.knowledge_graph import AlignmentTask, Finding, KnowledgeGraph
 from engine.datasets.readers import READERS, Reader
@@ -25,6 +25,7 @@ __all__ = [
     "inspection_to_dict",
     "load_task",
     "render_inspection",
+    "safe_name",
 ]
 
 

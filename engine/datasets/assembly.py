@@ -18,8 +18,9 @@ import pandas as pd
 from engine.config import DataConfig
 from engine.datasets.files import shorten
 from engine.datasets.fingerprint import fingerprint
+from engine.datasets.graph_names import graph_names
 from engine.datasets.knowledge_graph import AlignmentTask, Finding, IntArray, KnowledgeGraph, empty_attributes
-from engine.datasets.labels import find_name_attributes, graph_name, label_entities
+from engine.datasets.labels import find_name_attributes, label_entities
 from engine.datasets.readers.base import Part, RawDataset, RawGraph, RawLinks
 from engine.datasets.splits import divide
 from engine.errors import DataError
@@ -45,11 +46,9 @@ def build_task(folder: Path, format: str, raw: RawDataset, config: DataConfig, s
         if not len(graph.heads):
             raise DataError("this graph has no relation triples; Dual-AMN learns from them, so each graph needs some.", path=graph.path)
     _check_ends(raw)
-    sides = [
-        _build_graph(graph, [_ends(links, side) for links in raw.links.values()], f"KG{side + 1}")
-        for side, graph in enumerate((raw.source, raw.target))
-    ]
-    source, target = (_with_labels(side.graph, config.name_attribute) for side in sides)
+    sides = [_build_graph(graph, [_ends(links, side) for links in raw.links.values()]) for side, graph in enumerate((raw.source, raw.target))]
+    names = graph_names(*(side.graph.entities for side in sides))
+    source, target = (_named(side.graph, name, config.name_attribute) for side, name in zip(sides, names, strict=True))
     _check_name_attribute(source, target, config.name_attribute, folder)
     width = target.num_entities
     keys, duplicates = _encode_links(raw.links, source, target)
@@ -109,7 +108,8 @@ def _count(tables: Sequence[RawLinks], side: int, graph: Collection[str]) -> int
     return sum(entity in graph for links in tables for entity in _ends(links, side))
 
 
-def _build_graph(raw: RawGraph, link_ends: Sequence[Sequence[str]], otherwise: str) -> _BuiltGraph:
+def _build_graph(raw: RawGraph, link_ends: Sequence[Sequence[str]]) -> _BuiltGraph:
+    """The graph, still without names for itself and its entities."""
     in_triples, linked, described = {*raw.heads, *raw.tails}, set().union(*link_ends), set(raw.attributes[0])
     known = in_triples.union(raw.entities, described)
     entities = sorted(known | linked)
@@ -117,8 +117,7 @@ def _build_graph(raw: RawGraph, link_ends: Sequence[Sequence[str]], otherwise: s
     index, relation_index = _index(entities), _index(relations)
     rows = np.stack([_positions(raw.heads, index), _positions(raw.relations, relation_index), _positions(raw.tails, index)], axis=1)  # (n, 3)
     triples = _distinct_rows(rows)
-    name = graph_name(entities, otherwise)
-    graph = KnowledgeGraph(name, tuple(entities), ("",) * len(entities), tuple(relations), triples, _attribute_table(raw, index))
+    graph = KnowledgeGraph("", tuple(entities), ("",) * len(entities), tuple(relations), triples, _attribute_table(raw, index))
     findings = (
         *_duplicate_triples(raw.path, rows, triples, graph),
         *_unknown_ends(raw.path, sorted(linked - known)),
@@ -127,9 +126,9 @@ def _build_graph(raw: RawGraph, link_ends: Sequence[Sequence[str]], otherwise: s
     return _BuiltGraph(graph, findings)
 
 
-def _with_labels(graph: KnowledgeGraph, wanted: str | None) -> KnowledgeGraph:
+def _named(graph: KnowledgeGraph, name: str, wanted: str | None) -> KnowledgeGraph:
     labels = label_entities(graph.entities, graph.attributes, wanted)
-    return KnowledgeGraph(graph.name, graph.entities, labels, graph.relations, graph.triples, graph.attributes)
+    return KnowledgeGraph(name, graph.entities, labels, graph.relations, graph.triples, graph.attributes)
 
 
 def _check_name_attribute(source: KnowledgeGraph, target: KnowledgeGraph, wanted: str | None, folder: Path) -> None:

@@ -1,6 +1,7 @@
 """Reading files strictly: every complaint names the file and the line.
 
-Text is UTF-8 (a byte order mark is allowed), lines end in LF or CRLF, a missing final newline is no matter, and any file may be gzipped.
+Text is UTF-8 (a byte order mark is allowed), lines end in LF or CRLF (or all of them in CR, as old Mac programs write them), a missing final newline
+is no matter, and any file may be gzipped.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from engine.errors import DataError
 MAX_BYTES = 2**31  # files are read into memory whole; this also stops a gzip bomb
 MAX_IDENTIFIER = 4096
 GZIP_MAGIC = b"\x1f\x8b"
+CR = "\r"
+MAC_LINES = "it holds line ends of old Mac programs (CR), so write all line ends as LF"
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -84,7 +87,7 @@ def read_bytes(path: Path) -> bytes:
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise DataError("this gzip file is damaged or incomplete; copy or pack it again.", path=path) from None
     except OSError as error:
-        raise DataError(f"this file cannot be read ({reason(error)}).", path=path) from None
+        raise DataError(f"this file cannot be read ({reason(error)}); check its path and permissions.", path=path) from None
     except MemoryError:
         raise DataError("this file does not fit into memory; split or thin out the graph.", path=path) from None
     if len(data) > MAX_BYTES:
@@ -93,7 +96,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """The file as text, without a byte order mark.
+    """The file as text, without a byte order mark; where all lines end in CR alone, they end in LF.
 
     Raises:
         DataError: as :func:`read_bytes`; bytes that are not UTF-8, or a NUL byte, with their line.
@@ -110,7 +113,7 @@ def read_text(path: Path) -> str:
         raise DataError(
             "there is a NUL byte, so this is no text file; give the file in its text form.", path=path, line=line_at(text, text.index("\0"))
         )
-    return text
+    return text if "\n" in text else text.replace(CR, "\n")
 
 
 def read_tabbed(path: Path, names: Sequence[str], *, required: bool = True) -> Rows:
@@ -127,11 +130,8 @@ def read_tabbed(path: Path, names: Sequence[str], *, required: bool = True) -> R
     rows, lines = _split_lines(path, -1)
     for row, line in zip(rows, lines, strict=True):
         if len(row) != len(names):
-            raise DataError(
-                f"expected {len(names)} columns separated by tabs ({', '.join(names)}), found {len(row)}; correct or remove this line.",
-                path=path,
-                line=line,
-            )
+            cure = MAC_LINES if any(CR in cell for cell in row) else "correct or remove this line"
+            raise DataError(f"expected {len(names)} columns separated by tabs ({', '.join(names)}), found {len(row)}; {cure}.", path=path, line=line)
     if required and not rows:
         raise DataError(f"this file is empty; expected lines of {', '.join(names)}, separated by tabs.", path=path)
     columns = tuple([row[column] for row in rows] for column in range(len(names)))

@@ -41,7 +41,7 @@ class KnowledgeGraph:
     """One knowledge graph with E entities, R relations and T distinct relation triples.
 
     Attributes:
-        name: what to call the graph in tables and pages (for example "zh", "KG1", "GeoNames").
+        name: what to call the graph in tables and pages (for example "DBpedia (zh)", "GeoNames", "KG1").
         entities: E identifiers (URIs where the source has them), unique.
         labels: E names for people; "" where the data gives none.
         relations: R identifiers, unique.

@@ -7,7 +7,6 @@ that compares names.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from urllib.parse import unquote
@@ -23,7 +22,6 @@ _RDF_LITERAL = re.compile(r'"(?P<text>.*)"(?:@[A-Za-z0-9-]+|\^\^\S+)?', re.DOTAL
 _OPAQUE = re.compile(r"[A-Za-z]{0,2}[-_.]?\d+|[mg]\.[0-9a-z_]+|[0-9a-fA-F-]{16,}")
 _OPAQUE_TITLE = re.compile(r"[EQ]\d{4,}")  # DBpedia's titles may be numbers ('1984', 'U2'), but OpenEA's masked ones look like E399772
 _OPAQUE_BARE = re.compile(r"[A-Za-z]?[-_.]?\d{3,}|\d+|[0-9a-fA-F-]{32,}")
-_AUTHORITY = re.compile(r"[a-z][a-z0-9+.-]*://(?P<host>[A-Za-z0-9.-]{1,60})|(?P<prefix>[a-z][a-z0-9.-]{0,30}):(?![_\s/])")
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")
 
 
@@ -103,11 +101,3 @@ def _tail(identifier: str) -> tuple[str, bool, bool]:
     path = identifier.rstrip("/#")
     tail = re.split(r"[/#]", path)[-1]
     return (tail if "/" in path or "#" in path else tail.rpartition(":")[2]), False, False
-
-
-def graph_name(entities: Sequence[str], otherwise: str) -> str:
-    """What most identifiers begin with (host or prefix: "zh.dbpedia.org", "wd"), where that is more than half of them."""
-    found = (_AUTHORITY.match(entity) for entity in entities)
-    counts = Counter(match["host"] or match["prefix"] for match in found if match is not None)
-    name, count = counts.most_common(1)[0] if counts else ("", 0)
-    return name.removeprefix("www.") if count > ENOUGH * len(entities) else otherwise

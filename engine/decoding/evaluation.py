@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from engine.datasets.knowledge_graph import IntArray, Side
-from engine.decoding.base import NONE, Decoder, Decoding, get_decoder
+from engine.decoding.base import NONE, Decoder, Decoding, get_decoder, where_chosen
 from engine.decoding.candidates import TOP, BoolArray, Candidates, find_candidates
 from engine.decoding.graph_evidence import GraphEvidence
 from engine.errors import DataError
@@ -63,6 +63,7 @@ class DecodingEvaluation:
     Attributes:
         source_to_target, target_to_source: as in :class:`engine.evaluation.Evaluation`.
         source_pairs, target_pairs: of the predictions for source and for target entities.
+        source_answers, target_answers: (q,) predicted counterpart of each query of the two directions, -1 for none.
         pool: "test" or "all".
         protocol: one line to print beside every figure.
     """
@@ -72,6 +73,8 @@ class DecodingEvaluation:
     target_to_source: DirectionMetrics
     source_pairs: PairMetrics
     target_pairs: PairMetrics
+    source_answers: IntArray  # (q,)
+    target_answers: IntArray  # (q,)
     pool: Pool
     protocol: str
 
@@ -121,6 +124,7 @@ def evaluate_decoding(
     ranks = csls_ranks and {"source": csls_ranks.source_to_target, "target": csls_ranks.target_to_source}
     directions: dict[Side, DirectionMetrics] = {}
     pairs: dict[Side, PairMetrics] = {}
+    answers: dict[Side, IntArray] = {}
     sides: tuple[tuple[Side, int, IntArray], ...] = (("source", 0, source_pool), ("target", 1, target_pool))
     for side, column, entities in sides:
         queries = np.unique(local[:, column])
@@ -128,8 +132,20 @@ def evaluate_decoding(
         query_ranks = QueryRanks(torch.from_numpy(queries), torch.from_numpy(found))
         directions[side] = direction_metrics(query_ranks, entities, bootstrap, seed)
         pairs[side] = pair_metrics(decoding, side, queries, found, complete)
+        chosen = decoding.predicted(side)[queries]
+        answers[side] = where_chosen(chosen, target_pool if side == "source" else source_pool, NONE)
     protocol = decoder_protocol(decoding, pool, links_name)
-    return DecodingEvaluation(decoding.decoder, directions["source"], directions["target"], pairs["source"], pairs["target"], pool, protocol)
+    return DecodingEvaluation(
+        decoding.decoder,
+        directions["source"],
+        directions["target"],
+        pairs["source"],
+        pairs["target"],
+        answers["source"],
+        answers["target"],
+        pool,
+        protocol,
+    )
 
 
 def local_links(candidates: Candidates, links: IntArray, source_pool: IntArray, target_pool: IntArray) -> IntArray:

@@ -74,16 +74,16 @@ class DualAMN(nn.Module):
         self.gate_weight = uniform(count, width, width, limit=glorot(width, width))
         self.gate_bias = nn.Parameter(torch.zeros(count, width))
 
-    def forward(self, *, dropout_seed: int | None = None) -> Tensor:
+    def forward(self, *, dropout_seed: int | None = None, rounded: bool = False) -> Tensor:
         """(E, C D) final embeddings: the entity channel's blocks, then the relation channel's; each by layer.
 
-        ``dropout_seed`` draws the dropout of a training step; None leaves it out.
+        ``dropout_seed`` draws the dropout of a training step; None leaves it out. ``rounded`` lets proxy matching multiply bfloat16 values.
         """
         share = 0.0 if dropout_seed is None else self.config.dropout
         hidden = self.multi_hop()  # (E, C, D)
         if not self.config.proxy_matching:
             return dropout(hidden.flatten(1), share, dropout_seed or 0)
-        return match_proxies(hidden, self.proxies, self.gate_weight, self.gate_bias, share, dropout_seed or 0)
+        return match_proxies(hidden, self.proxies, self.gate_weight, self.gate_bias, share, dropout_seed or 0, rounded=rounded)
 
     def multi_hop(self) -> Tensor:
         """(E, C, D) multi-hop embeddings, before proxies and gate (paper eq. 4)."""

@@ -4,7 +4,7 @@ from engine.literal.encoders import NAME_ENCODERS, EncodedNames, NameEncoder, ge
 from engine.literal.leaks import leak_warning
 from engine.literal.names import NAME_ORIGINS, Names, gather_names
 from engine.literal.storage import name_similarity, name_tensors
-from engine.literal.weight import PAPER_WEIGHT, WEIGHTS, WeightChoice, choose_weight
+from engine.literal.weight import PAPER_WEIGHT, WEIGHTS, WeightChoice, choose_weight, require_valid_links
 
 __all__ = [
     "NAME_ENCODERS",
@@ -22,4 +22,5 @@ __all__ = [
     "name_similarity",
     "name_tensors",
     "register_encoder",
+    "require_valid_links",
 ]

@@ -18,7 +18,9 @@ from engine.datasets.readers import dbp15k
 from engine.errors import ConfigError, DataError
 
 EXAMPLES = 3
-OTHER_NAMES = "give names in a file (file:PATH), from an attribute (attribute:NAME) or from the identifiers (uri)"
+OTHER_NAMES = (
+    "give names in a file (--names FILE), from an attribute (--set literal.names=attribute:NAME) or from the identifiers (--set literal.names=uri)"
+)
 
 
 @dataclass(frozen=True)

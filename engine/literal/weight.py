@@ -66,11 +66,7 @@ def choose_weight(
     Raises:
         ConfigError: no validation links, or no weights.
     """
-    if not len(valid_links):
-        raise ConfigError(
-            "there are no validation links, so no weight of the names can be chosen; hold some out (data.valid_ratio=0.1), or set a weight "
-            f"yourself (the paper's is {PAPER_WEIGHT:g})."
-        )
+    require_valid_links(valid_links)
     if not len(weights):
         raise ConfigError("there are no weights to choose from; give some, for example 0.5, 1 and 2.")
     pools = [
@@ -82,6 +78,18 @@ def choose_weight(
     mrr = {float(weight): mean_mrr(pooled.with_weight(weight), links, k) for weight in weights}
     best = max(mrr, key=lambda weight: (mrr[weight], -abs(weight - PAPER_WEIGHT)))
     return WeightChoice(best, mrr, len(valid_links))
+
+
+def require_valid_links(valid_links: IntArray) -> None:
+    """
+    Raises:
+        ConfigError: there are none to choose a weight on.
+    """
+    if not len(valid_links):
+        raise ConfigError(
+            "there are no validation links, so no weight of the names can be chosen; hold some out (data.valid_ratio=0.1), or set a weight "
+            f"yourself (literal.weight; the paper's is {PAPER_WEIGHT:g})."
+        )
 
 
 def pool_with_rivals(linked: IntArray, trained: IntArray, size: int, seed: int) -> IntArray:

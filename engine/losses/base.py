@@ -30,12 +30,13 @@ class Candidates:
 class Loss(Protocol):
     """A loss over a batch of seed pairs."""
 
-    def __call__(self, embeddings: Tensor, pairs: Tensor, *, seed: int) -> Tensor:
+    def __call__(self, embeddings: Tensor, pairs: Tensor, *, seed: int, rounded: bool = False) -> Tensor:
         """The mean loss of B pairs.
 
         Args:
             embeddings: (E, D) final embeddings of the stacked graph, after dropout, not normalised.
             pairs: (B, 2) int64 stacked indices of source and target.
             seed: for losses that draw; the same seed draws the same negatives.
+            rounded: candidates may be compared by products of bfloat16 vectors where that only saves time.
         """
         ...

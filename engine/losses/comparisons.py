@@ -30,7 +30,7 @@ class Triplet:
     margin: float = 1.0
     negatives: int = 5
 
-    def __call__(self, embeddings: Tensor, pairs: Tensor, *, seed: int = 0) -> Tensor:
+    def __call__(self, embeddings: Tensor, pairs: Tensor, *, seed: int = 0, rounded: bool = False) -> Tensor:
         generator = torch.Generator().manual_seed(seed)
         parts = []
         for side in sides(pairs, self.candidates):
@@ -47,7 +47,7 @@ class Truncated:
     margin: float = 1.0
     hardest: int = 10
 
-    def __call__(self, embeddings: Tensor, pairs: Tensor, *, seed: int = 0) -> Tensor:
+    def __call__(self, embeddings: Tensor, pairs: Tensor, *, seed: int = 0, rounded: bool = False) -> Tensor:
         parts = [hinge(embeddings, side, nearest(embeddings.detach(), side, self.hardest), self.margin) for side in sides(pairs, self.candidates)]
         return torch.stack(parts).sum()
 

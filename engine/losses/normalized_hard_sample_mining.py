@@ -48,8 +48,9 @@ class NormalizedHardSampleMining:
     normalise: bool = True
     tail_mass: float = 0.01
 
-    def __call__(self, embeddings: Tensor, pairs: Tensor, *, seed: int = 0) -> Tensor:
-        out: Tensor = _Loss.apply(embeddings, pairs, self)  # type: ignore[no-untyped-call]
+    def __call__(self, embeddings: Tensor, pairs: Tensor, *, seed: int = 0, rounded: bool = False) -> Tensor:
+        """The loss; ``rounded``: a CPU screens the candidates by products of bfloat16 vectors, and scores those that matter in full."""
+        out: Tensor = _Loss.apply(embeddings, pairs, self, rounded)  # type: ignore[no-untyped-call]
         return out
 
 
@@ -79,15 +80,19 @@ class _Loss(torch.autograd.Function):
     """Value and gradient in one pass: the gradient is a by-product of the softmax and is kept until asked for."""
 
     @staticmethod
-    def forward(ctx: Any, embeddings: Tensor, pairs: Tensor, loss: NormalizedHardSampleMining) -> Tensor:
+    def forward(ctx: Any, embeddings: Tensor, pairs: Tensor, loss: NormalizedHardSampleMining, rounded: bool) -> Tensor:
         embeddings = embeddings.detach().contiguous()
         grad = torch.zeros_like(embeddings)
         value = embeddings.new_zeros(())
         positive = (embeddings[pairs[:, 0]] - embeddings[pairs[:, 1]]).square().sum(-1)
         norms = embeddings.square().sum(-1)
         sparse = embeddings.device.type == "cpu" and loss.tail_mass > 0
+        screened = embeddings.to(torch.bfloat16) if sparse and rounded and embeddings.dtype == torch.float32 else embeddings
         for side in sides(pairs, loss.candidates):
-            value += (_sparse_side if sparse else _dense_side)(embeddings, norms, positive, side, loss, grad)
+            if sparse:
+                value += _sparse_side(embeddings, norms, positive, side, loss, grad, screened)
+            else:
+                value += _dense_side(embeddings, norms, positive, side, loss, grad)
         ctx.save_for_backward(grad)
         return value
 
@@ -95,7 +100,7 @@ class _Loss(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
         (grad,) = ctx.saved_tensors
-        return (grad if grad_output == 1 else grad * grad_output), None, None
+        return (grad if grad_output == 1 else grad * grad_output), None, None, None
 
 
 def block_rows(columns: int, element_size: int) -> int:
@@ -130,57 +135,72 @@ def _dense_side(embeddings: Tensor, norms: Tensor, positive: Tensor, side: Side,
     return value
 
 
-def _sparse_side(embeddings: Tensor, norms: Tensor, positive: Tensor, side: Side, loss: NormalizedHardSampleMining, grad: Tensor) -> Tensor:
+def _sparse_side(
+    embeddings: Tensor, norms: Tensor, positive: Tensor, side: Side, loss: NormalizedHardSampleMining, grad: Tensor, screened: Tensor
+) -> Tensor:
     """Value and gradient from each row's candidates that matter; CPU. Adds to ``grad``."""
-    batch, columns = len(side.anchors), side.high - side.low
-    anchors, others = embeddings[side.anchors], embeddings[side.others]
-    pool = embeddings[side.low : side.high]
     first, second = (column.numpy() for column in side.pair_columns())
-    anchor_norms, pool_norms = norms[side.anchors].numpy(), norms[side.low : side.high].numpy()
-    statistics = np.empty((batch, 5), dtype=np.float64)
-    kept: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-    step = min(batch, block_rows(columns, embeddings.element_size()))
-    products = torch.empty((step, columns), dtype=embeddings.dtype)
-    for start in range(0, batch, step):
-        rows = slice(start, min(start + step, batch))
-        block = products[: rows.stop - start]
-        torch.mm(anchors[rows], pool.T, out=block)
-        counts = np.empty(len(block), dtype=np.int64)
-        kernels.mine_rows(
-            block.numpy(),
-            anchor_norms[rows],
-            pool_norms,
-            positive.numpy()[rows],
-            loss.margin,
-            first[rows],
-            second[rows],
-            loss.normalise,
-            loss.scale,
-            loss.shift,
-            loss.tail_mass,
-            statistics[rows],
-            counts,
-        )
-        offsets = cumulative(counts)
-        candidates, weights = np.empty(offsets[-1], dtype=np.int32), np.empty(offsets[-1], dtype=embeddings.numpy().dtype)
-        kernels.collect_rows(block.numpy(), first[rows], second[rows], statistics[rows], offsets, side.low, candidates, weights)
-        kept.append((counts, candidates, weights))
-    counts, candidates, weights = (np.concatenate(parts) for parts in zip(*kept, strict=True))
-    weights /= batch
-    _add_gradient(embeddings, anchors, others, side, cumulative(counts), candidates, weights, grad)
-    return embeddings.new_tensor(statistics[:, 3].sum() / batch)
+    rows = Rows(norms[side.anchors].numpy(), norms[side.low : side.high].numpy(), positive.numpy(), first, second)
+    kept = _mine(screened, side, rows, loss)
+    return _add_gradient(embeddings, side, rows, kept, loss, grad)
 
 
-def _add_gradient(
-    embeddings: Tensor, anchors: Tensor, others: Tensor, side: Side, offsets: np.ndarray, candidates: np.ndarray, weights: np.ndarray, grad: Tensor
-) -> None:
-    """Spread dL/dx over anchors, counterparts and candidates.
+@dataclass(frozen=True)
+class Rows:
+    """What the kernels need to turn B anchors' products with m candidates into losses x."""
+
+    anchor_norms: np.ndarray  # (B,) squared lengths
+    norms: np.ndarray  # (m,)
+    positive: np.ndarray  # (B,) |h_u - h_v|^2
+    first: np.ndarray  # (B,) columns of the pair itself
+    second: np.ndarray
+
+    def __getitem__(self, block: slice) -> Rows:
+        return Rows(self.anchor_norms[block], self.norms, self.positive[block], self.first[block], self.second[block])
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Each row's candidates that matter: CSR offsets and columns, and the rows' statistics (:func:`engine.losses.kernels.mine_rows`)."""
+
+    statistics: np.ndarray
+    offsets: np.ndarray
+    columns: np.ndarray
+
+
+def _mine(screened: Tensor, side: Side, rows: Rows, loss: NormalizedHardSampleMining) -> Kept:
+    """Screen all candidates by the products of the given vectors, in blocks of rows."""
+    anchors, pool = screened[side.anchors], screened[side.low : side.high]
+    step = min(len(anchors), block_rows(len(pool), screened.element_size()))
+    products = torch.empty((step, len(pool)), dtype=screened.dtype)
+    statistics, counts, columns = np.empty((len(anchors), 5)), np.empty(len(anchors), dtype=np.int64), []
+    for start in range(0, len(anchors), step):
+        at = slice(start, min(start + step, len(anchors)))
+        block = products[: at.stop - start]
+        torch.mm(anchors[at], pool.T, out=block)
+        part, bits = rows[at], block.view(torch.uint16).numpy() if block.dtype == torch.bfloat16 else block.numpy()
+        x = (bits, part.anchor_norms, part.norms, part.positive, loss.margin, part.first, part.second)
+        kernels.mine_rows(*x, loss.normalise, loss.scale, loss.tail_mass, statistics[at], counts[at])
+        offsets = cumulative(counts[at])
+        columns.append(np.empty(offsets[-1], dtype=np.int32))
+        kernels.collect_rows(*x, statistics[at], offsets, columns[-1])
+    return Kept(statistics, cumulative(counts), np.concatenate(columns))
+
+
+def _add_gradient(embeddings: Tensor, side: Side, rows: Rows, kept: Kept, loss: NormalizedHardSampleMining, grad: Tensor) -> Tensor:
+    """Spread dL/dx over anchors, counterparts and candidates; the value.
 
     x(e) = const + |a - b|^2 - |a - h_e|^2:  dx/da = 2 (h_e - b),  dx/db = -2 (a - b),  dx/dh_e = 2 (a - h_e).
     """
-    total, pulled = torch.empty(len(anchors), dtype=embeddings.dtype), torch.empty_like(anchors)
-    kernels.pull_rows(stretches(offsets), offsets, candidates, weights, embeddings.numpy(), total.numpy(), pulled.numpy())
-    starts, rows, turned = kernels.transpose_entries(offsets, candidates, weights, len(embeddings))
-    kernels.push_rows(stretches(starts), starts, rows, turned, anchors.numpy(), embeddings.numpy(), grad.numpy())
-    grad.index_add_(0, side.anchors, 2 * (pulled - total.unsqueeze(1) * others))
-    grad.index_add_(0, side.others, -2 * total.unsqueeze(1) * (anchors - others))
+    batch = len(side.anchors)
+    anchors, others, pool = embeddings[side.anchors], embeddings[side.others], embeddings[side.low : side.high].numpy()
+    total, pulled, values = torch.empty(batch, dtype=embeddings.dtype), torch.empty_like(anchors), np.empty(batch)
+    weights = np.empty(len(kept.columns), dtype=pool.dtype)
+    x = (pool, rows.norms, anchors.numpy(), rows.anchor_norms, rows.positive, loss.margin, rows.first, rows.second, loss.shift)
+    kernels.weigh_rows(stretches(kept.offsets), kept.offsets, kept.columns, *x, kept.statistics, weights, total.numpy(), values, pulled.numpy())
+    weights /= batch
+    starts, entries, turned = kernels.transpose_entries(kept.offsets, kept.columns, weights, len(pool))
+    kernels.push_rows(stretches(starts), starts, entries, turned, anchors.numpy(), pool, grad[side.low : side.high].numpy())
+    grad.index_add_(0, side.anchors, (pulled - total.unsqueeze(1) * others).mul_(2 / batch))
+    grad.index_add_(0, side.others, total.unsqueeze(1) * (anchors - others).mul_(-2 / batch))
+    return embeddings.new_tensor(values.sum() / batch)

@@ -173,7 +173,10 @@ class RunStore:
             return RunNotFoundError(f"run {wanted} is not finished yet; wait for it, or train it to its end with the same command.")
         ids = [one.id for one in summaries if one.state in ("finished", "stopped")]
         near = sorted(ids, key=lambda one: (-likeness(wanted, one if dataset else one.rpartition("/")[2]), one))
-        hint = f"near ones are {', '.join(near[:3])}" if near else f"there are no runs in {self.root} yet, so train one first"
+        none = (
+            f"there are no runs in {self.root} yet, so train one first" if self.root.exists() else f"there is no folder {self.root}, look at --models"
+        )
+        hint = f"near ones are {', '.join(near[:3])}" if near else none
         return RunNotFoundError(f"there is no run {wanted}; {hint}.")
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from engine.errors import TrainingError
+from engine.errors import DivergenceError
 
 
 def normalise_rows(embeddings: Tensor) -> Tensor:
     """(n, D) float32 rows of unit length; a zero row stays zero (its cosine with everything is 0).
 
     Raises:
-        TrainingError: a value is not finite; the message names the first such row.
+        DivergenceError: a value is not finite; the message names the first such row.
     """
     check_matrix(embeddings, "embeddings")
     norms = torch.linalg.vector_norm(embeddings, dim=1, keepdim=True, dtype=torch.float64)
@@ -29,7 +29,7 @@ def check_matrix(matrix: Tensor, name: str) -> None:
 
 
 def check_finite(matrix: Tensor, name: str) -> None:
-    """Raise TrainingError if a value is NaN or infinite.
+    """Raise DivergenceError if a value is NaN or infinite.
 
     A finite sum proves finite values at the speed of reading them once; only a suspicious sum is looked into.
     """
@@ -37,10 +37,10 @@ def check_finite(matrix: Tensor, name: str) -> None:
         raise not_finite(matrix, name)
 
 
-def not_finite(matrix: Tensor, name: str) -> TrainingError:
+def not_finite(matrix: Tensor, name: str) -> DivergenceError:
     """The error for a matrix with NaN or infinite values."""
     row = int((~torch.isfinite(matrix).all(dim=1)).nonzero()[0])
-    return TrainingError(
+    return DivergenceError(
         f"the {name} hold a value that is not finite (first in row {row}), so no distances can be computed; "
         "train again with a smaller training.learning_rate, or another seed."
     )

@@ -12,7 +12,7 @@ import torch
 
 from engine.analysis import TABLES, TENSORS, Analysis, analyse
 from engine.analysis.schema import OPTIONAL, frame
-from engine.assessment import empty_probabilities
+from engine.assessment import empty_probabilities, query_rank_table
 from engine.config import RunConfig
 from engine.datasets import load_task
 from engine.datasets.knowledge_graph import AlignmentTask
@@ -155,7 +155,7 @@ def documented(heading: str) -> list[str]:
 
 def test_the_document_names_every_column(europe: tuple[AlignmentTask, Trainer, CslsTopK, Analysis]) -> None:
     task, _, found, analysis = europe
-    tables = run_tables(task, found) | {"probabilities": empty_probabilities()} | dict(analysis.tables)
+    tables = run_tables(task, found) | {"query_ranks": query_rank_table({}), "probabilities": empty_probabilities()} | dict(analysis.tables)
     columns = {name: table.columns.tolist() for name, table in tables.items()}
     text = (ROOT / "docs" / "run_tables.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^### `(\w+)`$", text, re.M)) == set(columns)

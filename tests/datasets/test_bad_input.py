@@ -203,6 +203,19 @@ class TestEncoding:
         assert again.train_links.tolist() == plain.train_links.tolist()
 
     @pytest.mark.parametrize(("form", "name"), EVERY_TEXT_FILE)
+    @pytest.mark.parametrize("last", [b"", b"\r"])
+    def test_line_ends_of_old_mac_programs_change_nothing(self, form: str, name: str, last: bytes, tmp_path: Path) -> None:
+        WRITERS[form][1](tmp_path, small_sample())
+        plain = load_task(tmp_path).fingerprint
+        path = tmp_path / name
+        path.write_bytes(re.sub(rb"\r?\n", b"\r", path.read_bytes().rstrip(b"\r\n")) + last)
+        assert load_task(tmp_path).fingerprint == plain
+
+    def test_a_file_with_line_ends_of_both_kinds(self, openea: Path) -> None:
+        put(openea / "ent_links", "http://left.org/Rome\thttp://right.org/Rome\rhttp://left.org/Bern\thttp://right.org/Bern\n")
+        refuse(openea, "ent_links:1", "line ends of old Mac programs")
+
+    @pytest.mark.parametrize(("form", "name"), EVERY_TEXT_FILE)
     def test_missing_final_newline_changes_nothing(self, form: str, name: str, tmp_path: Path) -> None:
         WRITERS[form][1](tmp_path, small_sample())
         plain = load_task(tmp_path)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.datasets.labels import clean_label, find_name_attributes, graph_name, identifier_tail, label_entities, label_from_identifier
+from engine.datasets.labels import clean_label, find_name_attributes, identifier_tail, label_entities, label_from_identifier
 
 
 @pytest.mark.parametrize(
@@ -102,18 +102,3 @@ def test_of_equals_labels_go_before_names() -> None:
 def test_a_wanted_attribute(wanted: str) -> None:
     rows = table((0, LABEL, "Eins"), (0, "http://xmlns.com/foaf/0.1/nick", "1"), (1, "http://xmlns.com/foaf/0.1/nick", "2"))
     assert label_entities(ENTITIES, rows, wanted) == ("1", "2", "")
-
-
-@pytest.mark.parametrize(
-    ("entities", "name"),
-    [
-        (["http://zh.dbpedia.org/resource/A", "http://zh.dbpedia.org/resource/B", "x"], "zh.dbpedia.org"),
-        (["http://www.wikidata.org/entity/Q1"], "wikidata.org"),
-        (["ne:a/1", "ne:a/2", "cldr:x"], "ne"),
-        (["A", "B"], "KG1"),
-        (["http://a.org/1", "http://b.org/1"], "KG1"),
-        ([], "KG1"),
-    ],
-)
-def test_graph_name(entities: list[str], name: str) -> None:
-    assert graph_name(entities, "KG1") == name

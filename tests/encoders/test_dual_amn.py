@@ -70,6 +70,18 @@ def test_agrees_with_the_formulas(changes: dict[str, object], dtype: torch.dtype
     compare(triples, 13, 4, dataclasses.replace(SMALL, **changes), dtype, tolerance)  # entities 11 and 12 hear nobody
 
 
+def test_rounded_products_hardly_move_values_and_gradients() -> None:
+    """What is rounded only corrects the multi-hop embeddings, and they keep full precision themselves."""
+    config = dataclasses.replace(SMALL, dim=24, proxies=8)
+    model = build(random_triples(np.random.default_rng(5), 80, 6, 300), 80, 6, config, torch.float32)
+    exact, rounded = model(), model(rounded=True)
+    expected, found = gradients(model, exact), gradients(model, rounded)
+    assert not torch.equal(exact, rounded)
+    assert (exact - rounded).norm() < 0.01 * exact.norm()
+    for name, grad in expected.items():
+        assert (found[name] - grad).norm() < 0.03 * grad.norm(), name
+
+
 @settings(max_examples=25, deadline=None)
 @given(
     entities=st.integers(1, 9),

@@ -109,6 +109,8 @@ def test_a_comma_may_be_part_of_a_name(tmp_path: Path) -> None:
         (gzip.compress(PLAIN.encode())[:20], r": this gzip file is damaged"),
         (b"", r": this file holds no vectors"),
         (b"other 1 0\n", r": no word of the names has a vector here"),
+        (b"new 1 0\ryork 0 1\r", r":1: .*line ends of old Mac programs"),
+        (b"new 1 0\r" * 200_000, r":1: .*line ends of old Mac programs"),
         (b"x" * (2**20 + 10), r":1: this line is longer than 1 MiB"),
     ],
 )

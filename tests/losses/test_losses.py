@@ -84,6 +84,19 @@ def test_blocks_do_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> Non
     torch.testing.assert_close(value_and_gradient(loss, embeddings, pairs), whole)
 
 
+@pytest.mark.parametrize("scope", ["both", "other"])
+def test_screening_by_rounded_products_hardly_moves_the_result(scope: str) -> None:
+    """What matters is scored in full: rounding only decides what counts as negligible, and moves mean and deviation a little."""
+    embeddings, pairs = batch(3000, 1400, 64, width=60, seed=4, dtype=torch.float32)
+    loss = NormalizedHardSampleMining(Candidates(1400, 1600, scope), tail_mass=0.001)
+    value, gradient = value_and_gradient(loss, embeddings, pairs)
+    rounded = loss(embeddings, pairs, rounded=True)
+    (found,) = torch.autograd.grad(rounded, embeddings)
+    assert not torch.equal(found, gradient)
+    torch.testing.assert_close(rounded.detach(), value, rtol=1e-4, atol=0)
+    assert (found - gradient).norm() < 0.01 * gradient.norm()
+
+
 def test_identical_embeddings_give_finite_values() -> None:
     embeddings = torch.ones(20, 4, requires_grad=True)
     pairs = torch.tensor([[0, 10], [1, 11]])

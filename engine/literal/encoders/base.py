@@ -87,10 +87,19 @@ def get_name_encoder(spec: str) -> NameEncoder:
         ConfigError: no encoder of this name; an argument missing or too much; a package that it needs is not installed.
     """
     name, _, argument = spec.partition(":")
-    if name not in NAME_ENCODERS or bool(argument) != bool(NAME_ENCODERS[name].argument):
-        known = ", ".join(f"{name}:{kind.argument}" if kind.argument else name for name, kind in NAME_ENCODERS.items())
+    if name in NAME_ENCODERS and bool(argument) != bool(NAME_ENCODERS[name].argument):
+        what = "takes nothing behind a colon" if argument else "needs something behind a colon"
+        raise ConfigError(f"the name encoder '{name}' {what}; write --set literal.encoder={spelled(name)}.")
+    if name not in NAME_ENCODERS:
+        known = ", ".join(map(spelled, NAME_ENCODERS))
         raise ConfigError(f"unknown name encoder '{shorten(spec)}'; known are {known}.")
     return NAME_ENCODERS[name].make(argument)
+
+
+def spelled(name: str) -> str:
+    """'vectors' -> 'vectors:FILE[,FILE]'."""
+    argument = NAME_ENCODERS[name].argument
+    return f"{name}:{argument}" if argument else name
 
 
 def optional_module(module: str, package: str, encoder: str) -> Any:

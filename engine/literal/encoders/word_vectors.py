@@ -18,7 +18,7 @@ from typing import IO
 import numpy as np
 import numpy.typing as npt
 
-from engine.datasets.files import GZIP_MAGIC, reason, shorten
+from engine.datasets.files import GZIP_MAGIC, MAC_LINES, reason, shorten
 from engine.datasets.knowledge_graph import Finding
 from engine.errors import DataError
 from engine.literal.encoders.base import EncodedNames, dense_rows, register_encoder
@@ -78,7 +78,8 @@ def vector_files(argument: str) -> tuple[Path, ...]:
     paths = tuple(Path(part) for part in parts)
     for path in paths:
         if not os.path.isfile(path):
-            raise DataError("there is no such file; give a text file of word vectors (a word and its values on each line).", path=path)
+            what = "this is a folder" if os.path.isdir(path) else "there is no such file"
+            raise DataError(f"{what}; give a text file of word vectors (a word and its values on each line).", path=path)
     return paths
 
 
@@ -180,7 +181,7 @@ def read_vectors(path: Path, wanted: set[str]) -> WordTable:
             rows[word] = len(vectors)
             vectors.append(parse_values(path, line, values))
     if not vectors:
-        what = "no word of the names has a vector here; take vectors of the names' language" if width else "this file holds no vectors"
+        what = "no word of the names has a vector here; take vectors of the names' language" if width else "this file holds no vectors; give another"
         raise DataError(f"{what}, or use the encoder ngrams.", path=path)
     table = np.stack(vectors)
     lengths = np.linalg.norm(table.astype(np.float64), axis=1, keepdims=True)
@@ -191,13 +192,15 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Line numbers and lines without their ends and without a byte order mark; blank ones are passed over.
 
     Raises:
-        DataError: unreadable, a damaged gzip file, UTF-16, a line of more than a mebibyte.
+        DataError: unreadable, a damaged gzip file, UTF-16, line ends of old Mac programs, a line of more than a mebibyte.
     """
     try:
         with open_plain(path) as file:
             for line, raw in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), start=1):
                 if line == 1 and raw.startswith(UTF16_MARKS):
                     raise DataError("this file is UTF-16, expected UTF-8; save it again as UTF-8.", path=path, line=1)
+                if b"\r" in raw.rstrip():
+                    raise DataError(f"expected a word and its values on this line; {MAC_LINES}.", path=path, line=line)
                 if len(raw) > MAX_LINE:
                     raise DataError(f"this line is longer than {MAX_LINE >> 20} MiB; expected a word and its values.", path=path, line=line)
                 text = (raw.removeprefix(UTF8_MARK) if line == 1 else raw).rstrip()

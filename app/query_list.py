@@ -1,0 +1,87 @@
+"""A list of test entities to look through: searched on the server, cut to what one reads, each row a way to the entity's page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app import components, pages, state, text
+from app.cache import OpenRun
+from engine.datasets.knowledge_graph import Side
+from engine.entities import other
+
+ROWS = 300
+NOTHING = -1
+
+
+def search_box(found: str | None, *, name: str) -> None:
+    """What to look for in a list, kept in the address."""
+    key = state.widget_key(state.QUERY_LIST, name, "search", found)
+
+    def follow() -> None:
+        state.set_parameter(state.SEARCHED, st.session_state[key].strip() or None)
+
+    st.text_input(
+        "Search in this list", value=found or "", key=key, on_change=follow, max_chars=500, placeholder="label, id or URI", icon=":material/search:"
+    )
+
+
+def query_list(
+    run: OpenRun,
+    runs: Sequence[str],
+    side: Side,
+    table: pd.DataFrame,
+    *,
+    search: str | None,
+    name: str,
+    answers: Mapping[str, str],
+    columns: Mapping[str, Any] | None = None,
+) -> None:
+    """The list with its search. A row that is chosen opens the entity's page with all the runs.
+
+    Args:
+        run: the main run, which knows the entities.
+        runs: the open runs, the main one first.
+        side: graph of the entities.
+        table: entity, then columns that are shown as they are, their names without markup; in the order to list them.
+        search: text that an entity's label or identifier must hold.
+        name: of the download.
+        answers: column of ``table`` with entities of the other graph -> its heading.
+        columns: as in :func:`app.components.table`.
+    """
+    search_box(search, name=name)
+    fitting = table[run.view.graphs[side].fits(search, table["entity"].to_numpy())] if search else table
+    if fitting.empty:
+        st.info("Nothing in this list fits." if len(table) else "Nobody is in this list.", icon=":material/search_off:")
+        return
+    shown = fitting.head(ROWS)
+    more = f"; the first {ROWS} are shown, the download holds all" if len(fitting) > ROWS else ""
+    st.caption(f"{text.count(len(fitting), 'entity', 'entities')}{more}. Choose a row to open the entity.")
+    row = components.table(
+        readable(run, side, shown, answers),
+        name=name,
+        whole=lambda: readable(run, side, fitting, answers),
+        key=state.widget_key(state.QUERY_LIST, name, tuple(runs), side, tuple(shown["entity"])),
+        on_select="rerun",
+        columns=columns,
+        height=420 if len(shown) > 10 else "auto",
+    )
+    if row is not None:
+        pages.go(pages.ENTITY, state.entity_address(runs, run.view.entity(side, int(shown["entity"].iloc[row])), pool="test"))
+
+
+def readable(run: OpenRun, side: Side, table: pd.DataFrame, answers: Mapping[str, str]) -> pd.DataFrame:
+    """The rows with names in place of numbers of entities."""
+    entities = [run.view.entity(side, entity) for entity in table["entity"].tolist()]
+    named = pd.DataFrame({"entity": [text.cell(one.title) for one in entities], "id": [text.cell(one.short_id) for one in entities]})
+    for column in table.columns.drop("entity"):
+        values = table[column]
+        named[answers.get(column, column)] = [_name(run, other(side), one) for one in values.tolist()] if column in answers else values.to_numpy()
+    return named
+
+
+def _name(run: OpenRun, side: Side, entity: int) -> str:
+    return "—" if entity == NOTHING else text.cell(run.view.entity(side, entity).title)

@@ -1,0 +1,136 @@
+"""Rates of several runs over each other: by degree and by relation, with intervals; and what was gained and lost by degree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from app import text
+from app.cache import OpenRun
+from app.palette import RIGHT, UNKNOWN, WRONG, run_styles
+from app.state import Rate
+
+RATES: dict[Rate, str] = {"hits@1": "Hits@1", "hits@10": "Hits@10", "mrr": "MRR"}
+WHOSE = "Each test entity of this graph looks for its counterpart among the test entities of the other one. The paper publishes target to source."
+SPREAD = 0.09  # between the runs' points of one bucket, so that their intervals do not cover each other
+PALE = "rgba(128, 136, 144, 0.18)"  # behind what is chosen, on light and dark ground
+
+
+def run_names(runs: Sequence[OpenRun]) -> list[str]:
+    """Names of runs for tables and figures: the run id, with its folder where two are equal."""
+    ids = [run.card.run_id for run in runs]
+    return [text.cell(run.card.run if ids.count(run.card.run_id) > 1 else run.card.run_id, 60) for run in runs]
+
+
+def measured(run: OpenRun, side: str) -> pd.DataFrame:
+    """A run's buckets of degrees that have queries, smallest degree first.
+
+    Raises:
+        RunError: an older version made the run.
+    """
+    table = run.table("degree")
+    return table[(table["graph"] == side) & (table["queries"] > 0)].sort_values("least_degree")
+
+
+def degree_figure(runs: Sequence[OpenRun], tables: Sequence[pd.DataFrame], rate: Rate, chosen: str | None = None) -> go.Figure:
+    """A line a run with 95 % intervals, and beneath how many queries of the first run there are. Points and bars carry their bucket."""
+    ordered = pd.concat(tables).sort_values("least_degree")["bucket"].drop_duplicates()
+    places = {bucket: place for place, bucket in enumerate(ordered)}
+    fig = make_subplots(rows=2, shared_xaxes=True, row_heights=[0.76, 0.24], vertical_spacing=0.05)
+    middle = (len(runs) - 1) / 2
+    styles = run_styles([run.card.variant for run in runs])
+    for number, (name, table, style) in enumerate(zip(run_names(runs), tables, styles, strict=True)):
+        fig.add_scatter(
+            x=table["bucket"].map(places) + (number - middle) * SPREAD,
+            y=table[rate],
+            name=text.figure_label(name),
+            mode="lines+markers",
+            customdata=table[["bucket", "queries", f"{rate}_low", f"{rate}_high"]],
+            hovertemplate="%{y:.3f} (%{customdata[2]:.3f}–%{customdata[3]:.3f}) of %{customdata[1]:,}",
+            error_y={"array": table[f"{rate}_high"] - table[rate], "arrayminus": table[rate] - table[f"{rate}_low"], "thickness": 1.2, "width": 2},
+            line={"color": style.colour, "dash": style.dash, "width": 2},
+            marker={"symbol": style.point, "size": 9, "color": style.colour},
+        )
+    _counts(fig, tables[0], places)
+    if chosen in places:
+        fig.add_vrect(x0=places[chosen] - 0.45, x1=places[chosen] + 0.45, fillcolor=PALE, line_width=0, layer="below", row="all", col=1)
+    fig.update_xaxes(tickvals=list(places.values()), ticktext=list(places), range=[-0.5, len(places) - 0.5], showgrid=False, zeroline=False)
+    fig.update_xaxes(title="triples of the entity", row=2)
+    fig.update_yaxes(range=[0, 1.02], title=RATES[rate], row=1)
+    fig.update_layout(hovermode="x unified")
+    return fig
+
+
+def _counts(fig: go.Figure, table: pd.DataFrame, places: dict[str, int]) -> None:
+    fig.add_bar(
+        x=table["bucket"].map(places),
+        y=table["queries"],
+        customdata=table[["bucket"]],
+        text=[f"{count:,}" for count in table["queries"]],
+        textposition="outside",
+        textfont={"size": 10},
+        textangle=0,
+        cliponaxis=False,
+        hovertemplate="%{y:,} test entities<extra></extra>",
+        marker={"color": UNKNOWN, "opacity": 0.55},
+        showlegend=False,
+        row=2,
+        col=1,
+    )
+    fig.update_yaxes(title="entities", showticklabels=False, showgrid=False, range=[0, 1.5 * max(table["queries"].max(), 1)], row=2)
+
+
+def relation_figure(runs: Sequence[OpenRun], tables: Sequence[pd.DataFrame], names: Sequence[str], rate: Rate) -> go.Figure:
+    """A row a relation, a point a run, with 95 % intervals; ``tables`` are indexed by relation and hold the ones to show, from the top."""
+    fig = go.Figure()
+    labels = [text.figure_label(name, 26) for name in names]
+    middle = (len(runs) - 1) / 2
+    styles = run_styles([run.card.variant for run in runs])
+    for number, (name, table, style) in enumerate(zip(run_names(runs), tables, styles, strict=True)):
+        fig.add_scatter(
+            x=table[rate],
+            y=[place + (number - middle) * 2 * SPREAD for place in range(len(labels))],
+            name=text.figure_label(name),
+            mode="markers",
+            customdata=table[["queries", f"{rate}_low", f"{rate}_high"]].assign(name=[text.figure_label(one) for one in names]),
+            hovertemplate="%{customdata[3]}<br>%{x:.3f} (%{customdata[1]:.3f}–%{customdata[2]:.3f}) of %{customdata[0]:,}",
+            error_x={"array": table[f"{rate}_high"] - table[rate], "arrayminus": table[rate] - table[f"{rate}_low"], "thickness": 1.2, "width": 2},
+            marker={"symbol": style.point, "size": 9, "color": style.colour},
+        )
+    fig.update_yaxes(tickvals=list(range(len(labels))), ticktext=labels, range=[len(labels) - 0.5, -0.5], showgrid=False, zeroline=False)
+    fig.update_xaxes(range=[0, 1.02], title=RATES[rate])
+    return fig
+
+
+def flip_figure(flips: pd.DataFrame, chosen: str | None = None) -> go.Figure:
+    """Gained upwards and lost downwards, by degree. Bars carry their bucket."""
+    fig = go.Figure()
+    places = list(range(len(flips)))
+    for name, sign, colour, pattern in (("gained", 1, RIGHT, ""), ("lost", -1, WRONG, "/")):
+        fig.add_bar(
+            x=places,
+            y=sign * flips[name],
+            name=name,
+            customdata=flips[["bucket", name, "queries"]],
+            text=[f"{'+' if sign > 0 else '−'}{count:,}" if count else "" for count in flips[name]],
+            textposition="outside",
+            textfont={"size": 11},
+            textangle=0,
+            cliponaxis=False,
+            hovertemplate=f"%{{customdata[1]:,}} {name} of %{{customdata[2]:,}}<extra></extra>",
+            marker={"color": colour, "pattern": {"shape": pattern, "fgcolor": colour, "fillmode": "replace"}},
+        )
+    if chosen is not None and chosen in set(flips["bucket"]):
+        place = flips["bucket"].tolist().index(chosen)
+        fig.add_vrect(x0=place - 0.48, x1=place + 0.48, fillcolor=PALE, line_width=0, layer="below")
+    gained, lost = int(flips["gained"].max()), int(flips["lost"].max())
+    room = 0.25 * max(gained, lost, 1)  # for the numbers
+    fig.update_xaxes(
+        title="triples of the entity", tickvals=places, ticktext=flips["bucket"].tolist(), range=[-0.5, len(flips) - 0.5], zeroline=False
+    )
+    fig.update_yaxes(title="test entities", range=[-lost - room, gained + room], showticklabels=False)
+    fig.update_layout(barmode="relative")
+    return fig

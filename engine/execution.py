@@ -1,0 +1,85 @@
+"""Where and how a run is computed: device, threads, precision. None of it is part of what a run is."""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+from typing import Literal
+
+import numba
+import torch
+from torch import Tensor
+
+from engine.errors import ConfigError
+
+EXECUTION_OPTIONS = ("checkpoint_seconds", "device", "threads", "precision")
+"""Training options that do not change what is learned, only where and how it is computed."""
+
+Precision = Literal["float32", "bfloat16"]
+
+LEAST_GAIN = 1.3  # of bfloat16 products over float32 ones
+TRIALS = 5
+
+
+def choose_device(wanted: str) -> torch.device:
+    """The device to train on.
+
+    Raises:
+        ConfigError: CUDA was asked for and there is none.
+    """
+    available = torch.cuda.is_available()
+    if wanted == "cuda" and not available:
+        raise ConfigError("training.device is cuda, but no CUDA device is available here; use training.device=cpu or auto.")
+    return torch.device("cuda" if available and wanted != "cpu" else "cpu")
+
+
+def choose_threads(wanted: int | None) -> int:
+    """Set the number of CPU threads of torch and of our kernels alike, and return it.
+
+    Raises:
+        ConfigError: more than our kernels can have on this machine.
+    """
+    most = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+    if wanted is not None and wanted > most:
+        raise ConfigError(f"training.threads is {wanted}, but this machine offers {most}.")
+    threads = wanted or most
+    torch.set_num_threads(threads)
+    numba.set_num_threads(threads)
+    return threads
+
+
+def choose_precision(wanted: Literal["auto", "float32", "bfloat16"], device: torch.device) -> Precision:
+    """What the matrix products of a training step on a CPU are taken of; parameters, sums and finished embeddings are float32 in any case.
+
+    "auto" is bfloat16 where the CPU multiplies it right and clearly faster, which is tried out once per process. On other devices float32.
+
+    Raises:
+        ConfigError: bfloat16 was asked for on a device that is no CPU.
+    """
+    if device.type != "cpu":
+        if wanted == "bfloat16":
+            raise ConfigError("training.precision is bfloat16, which only training on a CPU knows; use float32 or auto.")
+        return "float32"
+    if wanted == "auto":
+        return "bfloat16" if bfloat16_pays() else "float32"
+    return wanted
+
+
+@cache
+def bfloat16_pays() -> bool:
+    """Whether this CPU's bfloat16 products are right, and faster than its float32 ones by at least ``LEAST_GAIN``."""
+    generator = torch.Generator().manual_seed(0)
+    exact = torch.randn(1024, 384, generator=generator), torch.randn(384, 384, generator=generator)
+    rounded = exact[0].to(torch.bfloat16), exact[1].to(torch.bfloat16)
+    expected, found = exact[0] @ exact[1], (rounded[0] @ rounded[1]).float()
+    if (found - expected).norm() > 0.01 * expected.norm():
+        return False
+    trials = [(_seconds(*exact), _seconds(*rounded)) for _ in range(TRIALS)]
+    slow, fast = (min(column) for column in zip(*trials, strict=True))  # the best of each: other work on the machine only adds
+    return bool(slow > LEAST_GAIN * fast)
+
+
+def _seconds(left: Tensor, right: Tensor) -> float:
+    started = time.perf_counter()
+    left @ right
+    return time.perf_counter() - started

@@ -1,0 +1,67 @@
+"""Why a pair scored what it scored: exact parts, and what would be without some of the evidence. docs/explanation.md has the formulas."""
+
+from __future__ import annotations
+
+from engine.explanation.asking import resolve_pair, resolve_rival
+from engine.explanation.context import Context, OtherRun, Round, context, sibling_runs
+from engine.explanation.decomposition import Decomposition, Part
+from engine.explanation.evidence import Aligned, Neighbour, NeighbourEvidence, NeighbourPair, RelationEvidence, RelationPair
+from engine.explanation.explainer import Explainer, NamedTriple
+from engine.explanation.explanation import Explanation, explain
+from engine.explanation.faithfulness import Agreement, Faithfulness, FlippingSet, Trial, faithfulness, flipping_set
+from engine.explanation.graph import Triple
+from engine.explanation.intervention import Experiment, Intervention, Rival, Standing, intervene
+from engine.explanation.removal import Item, evidence_items, named_evidence, triples_of
+from engine.explanation.report import Report, lines
+from engine.explanation.rivals import Claim, Comparison, Conflict, NeighbourDifference, compare, compare_with, conflict, runner_up
+from engine.explanation.words import removal_sentence, sentence
+
+__all__ = [
+    "Agreement",
+    "Aligned",
+    "Claim",
+    "Comparison",
+    "Conflict",
+    "Context",
+    "Decomposition",
+    "Experiment",
+    "Explainer",
+    "Explanation",
+    "Faithfulness",
+    "FlippingSet",
+    "Intervention",
+    "Item",
+    "NamedTriple",
+    "Neighbour",
+    "NeighbourDifference",
+    "NeighbourEvidence",
+    "NeighbourPair",
+    "OtherRun",
+    "Part",
+    "RelationEvidence",
+    "RelationPair",
+    "Report",
+    "Rival",
+    "Round",
+    "Standing",
+    "Trial",
+    "Triple",
+    "compare",
+    "compare_with",
+    "conflict",
+    "context",
+    "evidence_items",
+    "explain",
+    "faithfulness",
+    "flipping_set",
+    "intervene",
+    "lines",
+    "named_evidence",
+    "removal_sentence",
+    "resolve_pair",
+    "resolve_rival",
+    "runner_up",
+    "sentence",
+    "sibling_runs",
+    "triples_of",
+]

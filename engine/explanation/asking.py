@@ -1,0 +1,62 @@
+"""Which pair a user's words mean."""
+
+from __future__ import annotations
+
+from engine.datasets.knowledge_graph import Side
+from engine.entities import Entity, other, shortened
+from engine.errors import EntityError
+from engine.matching import RunView
+
+
+def resolve_pair(view: RunView, source: str, target: str) -> tuple[int, int]:
+    """The indices of a pair of entities from what was typed for them: URIs, ids or labels, in either order.
+
+    Raises:
+        EntityError: one of them is unknown or ambiguous (with candidates), or both are of one graph.
+    """
+    first, second = _attempt(view, source, "source"), _attempt(view, target, "target")
+    if isinstance(first, Entity) and isinstance(second, Entity):
+        return first.index, second.index
+    swapped = _attempt(view, source, "target"), _attempt(view, target, "source")
+    if isinstance(swapped[0], Entity) and isinstance(swapped[1], Entity):
+        return swapped[1].index, swapped[0].index
+    failed, elsewhere, text = (first, swapped[0], source) if isinstance(first, EntityError) else (second, swapped[1], target)
+    if isinstance(elsewhere, Entity):
+        raise _one_graph(view, text, elsewhere.side)
+    assert isinstance(failed, EntityError)
+    raise failed
+
+
+def _attempt(view: RunView, text: str, side: Side) -> Entity | EntityError:
+    """The entity of one graph that a text names, or why there is none; ``source:`` or ``target:`` in front must be this graph."""
+    prefix, _, rest = text.strip().partition(":")
+    if prefix in ("source", "target") and rest and not any(text.strip() in graph.index for graph in view.graphs.values()):
+        if prefix != side:
+            return EntityError(f"'{shortened(text)}' is not of the {side} graph.")
+        text = rest
+    try:
+        return view.resolve(text, side)
+    except EntityError as error:
+        return error
+
+
+def _one_graph(view: RunView, text: str, side: Side) -> EntityError:
+    missing = view.graphs[other(side)].name
+    return EntityError(
+        f"'{shortened(text)}' is an entity of the {side} graph, as is the other one; a pair needs one entity of each graph, and none is of {missing}."
+    )
+
+
+def resolve_rival(view: RunView, text: str) -> Entity:
+    """The entity that a pair is to be compared with: of the target graph if it has one of this name, else of the source graph.
+
+    Raises:
+        EntityError: unknown or ambiguous.
+    """
+    found = _attempt(view, text, "target")
+    if isinstance(found, Entity):
+        return found
+    elsewhere = _attempt(view, text, "source")
+    if isinstance(elsewhere, Entity):
+        return elsewhere
+    return view.resolve(text)  # raises, with candidates of both graphs

@@ -1,0 +1,202 @@
+"""Which neighbours and which relations carry a pair's score, and whether these neighbours are aligned with each other.
+
+All values are shares of the CSLS score. What neighbours carry adds up to the multi-hop parts of the score: the listed pairs, the ``rest`` and what
+has no neighbour (an entity's own relations, layer 0 of the relation channel). For relations, what has no relation is layer 0 of the entity channel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from engine.entities import Entity
+from engine.explanation.blocks import cosine_blocks
+from engine.explanation.contributions import Products, Sent, by_neighbour, by_relation, left_out
+from engine.explanation.explainer import Explainer
+from engine.explanation.frozen import Snapshot
+from engine.explanation.kernels import Float64Array
+from engine.matching import RunView
+from engine.neighbourhood import Edge
+
+Edges = Mapping[int, tuple[Edge, ...]]
+Aligned = Literal["this pair", "seed", "added", "predicted", "elsewhere"]
+CSLS_SHARE = 2.0
+"""CSLS counts the cosine twice."""
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A neighbour of one of the two entities and all that it carries.
+
+    Attributes:
+        edges: the triples between the two; empty for the entity itself.
+        value: the sum of its pairs with everything that the other entity hears.
+        attention: the share of attention that it gets, averaged over channels and layers (0 .. 1).
+        itself: it is the entity itself: what its own features, and triples with itself, carry.
+    """
+
+    entity: Entity
+    edges: tuple[Edge, ...]
+    value: float
+    attention: float
+    itself: bool
+
+
+@dataclass(frozen=True)
+class NeighbourPair:
+    """Two neighbours, one of each entity, and what their messages' products add to the score.
+
+    Attributes:
+        aligned: with each other as a seed link, as a pair that a semi-supervised round added, or because one is the other's best match in this run;
+            else at least one of them is matched elsewhere. "this pair" stands for the two entities themselves.
+    """
+
+    source: Entity
+    target: Entity
+    source_edges: tuple[Edge, ...]
+    target_edges: tuple[Edge, ...]
+    value: float
+    aligned: Aligned
+
+
+@dataclass(frozen=True)
+class NeighbourEvidence:
+    """The neighbours that carry a score.
+
+    Attributes:
+        supporting: pairs with the largest positive values, best first.
+        opposing: pairs with the smallest negative values, worst first.
+        rest: the sum of all other pairs.
+        own_relations: what the two entities' relations carry without any neighbour.
+        positive, negative: the sums of all positive and of all negative pairs.
+        source, target: the neighbours by the size of their value, the largest first; the entity itself among them.
+        hidden_source, hidden_target: how many neighbours are beyond the cap.
+    """
+
+    supporting: tuple[NeighbourPair, ...]
+    opposing: tuple[NeighbourPair, ...]
+    rest: float
+    own_relations: float
+    positive: float
+    negative: float
+    source: tuple[Neighbour, ...]
+    target: tuple[Neighbour, ...]
+    hidden_source: int
+    hidden_target: int
+
+    @property
+    def total(self) -> float:
+        """The multi-hop parts of the score."""
+        return sum(pair.value for pair in (*self.supporting, *self.opposing)) + self.rest + self.own_relations
+
+
+@dataclass(frozen=True)
+class RelationPair:
+    """Two relations and what their products add to the score; several edges where parallel triples are averaged into one."""
+
+    source: tuple[Edge, ...]
+    target: tuple[Edge, ...]
+    value: float
+
+
+@dataclass(frozen=True)
+class RelationEvidence:
+    """The relations that carry a score; ``own_neighbours`` is what comes without a relation (layer 0 of the entity channel)."""
+
+    supporting: tuple[RelationPair, ...]
+    opposing: tuple[RelationPair, ...]
+    rest: float
+    own_neighbours: float
+
+    @property
+    def total(self) -> float:
+        """The multi-hop parts of the score."""
+        return sum(pair.value for pair in (*self.supporting, *self.opposing)) + self.rest + self.own_neighbours
+
+
+def neighbour_products(snapshot: Snapshot) -> Products[int]:
+    """What the neighbours of a snapshot's two entities carry, as shares of the CSLS score."""
+    source, target = snapshot.entities[:2]
+    return Products(by_neighbour(snapshot, source), by_neighbour(snapshot, target), CSLS_SHARE * cosine_blocks(snapshot).scale)
+
+
+def neighbour_evidence(explainer: Explainer, snapshot: Snapshot, top: int) -> NeighbourEvidence:
+    """At most ``top`` supporting and ``top`` opposing pairs, and the neighbours of both entities, the entities themselves included."""
+    products, ends = neighbour_products(snapshot), snapshot.entities[:2]
+    around = [explainer.edges(entity) for entity in ends]
+    supporting, opposing = (tuple(_pairs(explainer, products, around, ends, top, sign)) for sign in (1, -1))
+    listed = sum(pair.value for pair in (*supporting, *opposing))
+    positive, negative = products.positive_and_negative()
+    source = _neighbours(explainer, ends[0], around[0], products.source, products.source_totals(), 2 * top)
+    target = _neighbours(explainer, ends[1], around[1], products.target, products.target_totals(), 2 * top)
+    return NeighbourEvidence(
+        supporting=supporting,
+        opposing=opposing,
+        rest=products.total - listed,
+        own_relations=_own(snapshot, "relation", products.scale),
+        positive=positive,
+        negative=negative,
+        source=source,
+        target=target,
+        hidden_source=len(products.source.keys) - len(source),
+        hidden_target=len(products.target.keys) - len(target),
+    )
+
+
+def relation_evidence(explainer: Explainer, snapshot: Snapshot, top: int) -> RelationEvidence:
+    """At most ``top`` supporting and ``top`` opposing pairs of relations."""
+    source, target = snapshot.entities[:2]
+    products = Products(by_relation(snapshot, source), by_relation(snapshot, target), CSLS_SHARE * cosine_blocks(snapshot).scale)
+    supporting, opposing = (
+        tuple(
+            RelationPair(_edges_of(explainer, products.source.keys[row]), _edges_of(explainer, products.target.keys[column]), value)
+            for row, column, value in products.strongest(top, sign)
+        )
+        for sign in (1, -1)
+    )
+    listed = sum(pair.value for pair in (*supporting, *opposing))
+    return RelationEvidence(supporting, opposing, products.total - listed, _own(snapshot, "entity", products.scale))
+
+
+def _own(snapshot: Snapshot, channel: str, scale: float) -> float:
+    """What layer 0 of a channel carries."""
+    source, target = (left_out(snapshot, entity, 0, channel) for entity in snapshot.entities[:2])
+    return float(source @ target) * scale
+
+
+def _edges_of(explainer: Explainer, directions: Sequence[int]) -> tuple[Edge, ...]:
+    return tuple(explainer.edge(direction) for direction in directions)
+
+
+def _pairs(explainer: Explainer, products: Products[int], around: Sequence[Edges], ends: Sequence[int], top: int, sign: int) -> list[NeighbourPair]:
+    found = []
+    for row, column, value in products.strongest(top, sign):
+        one, two = products.source.keys[row], products.target.keys[column]
+        same = [one, two] == list(ends)
+        aligned = "this pair" if same else aligned_with(explainer.view, explainer.place(one)[1], explainer.place(two)[1])
+        edges = around[0].get(one, ()), around[1].get(two, ())
+        found.append(NeighbourPair(explainer.entity(one), explainer.entity(two), *edges, value, aligned))
+    return found
+
+
+def _neighbours(explainer: Explainer, entity: int, around: Edges, sent: Sent[int], totals: Float64Array, cap: int) -> tuple[Neighbour, ...]:
+    order = np.argsort(-np.abs(totals), kind="stable")[:cap].tolist()
+    keys = [sent.keys[at] for at in order]
+    return tuple(
+        Neighbour(explainer.entity(key), around.get(key, ()), float(totals[at]), float(sent.weights[at]), key == entity)
+        for at, key in zip(order, keys, strict=True)
+    )
+
+
+def aligned_with(view: RunView, source: int, target: int) -> Aligned:
+    """What ties two entities together in this run. Validation and test links do not count: the model has not seen them."""
+    if view.counterparts("source", source).get(target) == "seed link":
+        return "seed"
+    if view.added(source, target) is not None:
+        return "added"
+    if view.best["source"].get(source) == target or view.best["target"].get(target) == source:
+        return "predicted"
+    return "elsewhere"

@@ -1,0 +1,227 @@
+"""Evidence that can be taken away: triples, chosen one by one, by neighbour, by relation, or as the strongest there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.datasets.knowledge_graph import SIDES, Side
+from engine.entities import Entity, normalise, shortened
+from engine.errors import ConfigError, EntityError, EvidenceError
+from engine.explanation.contributions import Sent
+from engine.explanation.estimate import estimated_costs
+from engine.explanation.evidence import neighbour_products
+from engine.explanation.explainer import Explainer, short_relation
+from engine.explanation.graph import Triple
+from engine.explanation.kernels import Float64Array
+from engine.explanation.rivals import runner_up
+
+PAIRS_EACH = 4
+"""Pairs of neighbours that are looked at for each neighbour."""
+INVERSE = "^"
+FORMS = "NEIGHBOUR, NEIGHBOUR RELATION, HEAD RELATION TAIL, relation:NAME or top:N"
+
+
+@dataclass(frozen=True)
+class Item:
+    """A neighbour of one of the two entities as evidence: all triples between the two.
+
+    Attributes:
+        side: whose neighbour it is.
+        value: what it carries, as a share of the CSLS score.
+        cost: what its removal would cost the score, or its lead over the rival: an estimate (:mod:`engine.explanation.estimate`).
+        attention: the share of attention that it gets.
+    """
+
+    side: Side
+    neighbour: Entity
+    triples: tuple[Triple, ...]
+    value: float
+    cost: float
+    attention: float
+
+
+def evidence_items(explainer: Explainer, source: int, target: int, rival: int | None = None) -> list[Item]:
+    """The neighbours of both entities, those first whose removal would cost the most. What the entities carry themselves cannot be taken away.
+
+    Args:
+        explainer: of the run.
+        source, target: indices in their graphs.
+        rival: another target, whose lead over the pair counts; None: the pair's own score counts.
+
+    Raises:
+        EntityError, RunError: as :func:`engine.explanation.explain`.
+    """
+    stacked = [explainer.stacked("source", source), *(explainer.stacked("target", one) for one in (target, rival) if one is not None)]
+    snapshot = explainer.encoder.snapshot(stacked)
+    final = snapshot.final.reshape(len(stacked), -1)
+    products = neighbour_products(snapshot)
+    sides: tuple[tuple[Side, Sent[int], Float64Array, Float64Array], ...] = (
+        ("source", products.source, products.source_totals(), final[1:]),
+        ("target", products.target, products.target_totals(), final[:1]),
+    )
+    items = []
+    for entity, (side, sent, totals, others) in zip(snapshot.entities, sides, strict=False):
+        between: dict[int, list[Triple]] = {}
+        for triple in explainer.encoder.graph.triples(entity):
+            between.setdefault(triple.tail if triple.head == entity else triple.head, []).append(triple)
+        places = {key: at for at, key in enumerate(sent.keys)}
+        costs = estimated_costs(snapshot, entity, others)
+        for key, cost in zip(costs.neighbours, costs.costs.tolist(), strict=True):
+            at = places.get(key)
+            value, weight = (float(totals[at]), float(sent.weights[at])) if at is not None else (0.0, 0.0)
+            items.append(Item(side, explainer.entity(key), tuple(between[key]), value, cost, weight))
+    return sorted(items, key=lambda item: (-item.cost, item.side, item.neighbour.index))
+
+
+def by_pairs(explainer: Explainer, source: int, target: int, items: Sequence[Item]) -> list[Item]:
+    """The same items, in the order of the strongest pairs of neighbours, each neighbour in one pair only: what a match could stand on alone.
+
+    A neighbour counts little without what it faces, so the two of a pair come together. Those that find no partner among the strongest
+    ``PAIRS_EACH (n + m)`` pairs follow by what they carry.
+    """
+    products = neighbour_products(explainer.snapshot(source, target))
+    place = {(item.side, explainer.stacked(item.side, item.neighbour.index)): item for item in items}
+    ordered: dict[Item, None] = {}
+    for row, column, _ in products.strongest(PAIRS_EACH * (len(products.source.keys) + len(products.target.keys)), 1):
+        both = place.get(("source", products.source.keys[row])), place.get(("target", products.target.keys[column]))
+        if both[0] is not None and both[1] is not None and both[0] not in ordered and both[1] not in ordered:
+            ordered |= {both[0]: None, both[1]: None}
+    ordered |= dict.fromkeys(sorted(items, key=lambda item: -item.value))
+    return list(ordered)
+
+
+def triples_of(items: Sequence[Item]) -> frozenset[Triple]:
+    """All triples of some evidence."""
+    return frozenset(triple for item in items for triple in item.triples)
+
+
+def edge(explainer: Explainer, side: Side, head: int, relation: str, tail: int) -> frozenset[Triple]:
+    """One triple of a graph, by the indices of its ends and the name (or the end of the name) of its relation.
+
+    Raises:
+        EvidenceError: there is no such triple.
+    """
+    ends = explainer.stacked(side, head), explainer.stacked(side, tail)
+    found = [
+        triple
+        for triple in explainer.encoder.graph.triples(ends[0])
+        if (triple.head, triple.tail) == ends and names_relation(relation, explainer.relation(triple.relation))
+    ]
+    if not found:
+        one, two = (explainer.view.entity(side, index) for index in (head, tail))
+        raise EvidenceError(f"the {side} graph has no triple {quoted(one.title)} {quoted(relation)} {quoted(two.title)}, so it cannot be removed.")
+    return frozenset(found)
+
+
+def neighbour(explainer: Explainer, side: Side, index: int, other: int, relation: str | None = None) -> frozenset[Triple]:
+    """All triples between an entity and one of its neighbours, or those of one relation (``^name``: only where the entity is the tail).
+
+    Raises:
+        EvidenceError: there are none.
+    """
+    ends = {explainer.stacked(side, index), explainer.stacked(side, other)}
+    found = [triple for triple in explainer.encoder.graph.triples(min(ends)) if {triple.head, triple.tail} == ends]
+    if relation is not None:
+        found = [triple for triple in found if runs_along(explainer, triple, relation, explainer.stacked(side, index))]
+    if not found:
+        one, two = (explainer.view.entity(side, at) for at in (index, other))
+        kind = "no triple" if relation is None else f"no triple with the relation {quoted(relation)}"
+        raise EvidenceError(f"there is {kind} between {quoted(one.title)} and {quoted(two.title)} in the {side} graph, so it cannot be removed.")
+    return frozenset(found)
+
+
+def relation_type(explainer: Explainer, entities: Sequence[int], relation: str) -> frozenset[Triple]:
+    """All triples of a relation at some (stacked) entities (``^name``: only where the entity is the tail).
+
+    Raises:
+        EvidenceError: there are none.
+    """
+    at_entities = [(entity, triple) for entity in entities for triple in explainer.encoder.graph.triples(entity)]
+    found = frozenset(triple for entity, triple in at_entities if runs_along(explainer, triple, relation, entity))
+    if not found:
+        known = sorted({short_relation(explainer.relation(triple.relation)) for _, triple in at_entities})
+        hint = f"; they have {', '.join(map(quoted, known[:8]))}" if known else ""
+        raise EvidenceError(f"neither entity has a triple with the relation {quoted(relation)}{hint}.")
+    return found
+
+
+def strongest(explainer: Explainer, source: int, target: int, count: int) -> frozenset[Triple]:
+    """The triples of the ``count`` neighbours whose removal would cost the most of a pair's lead, by the estimate.
+
+    Raises:
+        EvidenceError: neither entity has a neighbour.
+    """
+    rival = runner_up(explainer, source, target)
+    items = evidence_items(explainer, source, target, rival.entity if rival else None)
+    if not items:
+        raise EvidenceError("neither entity has a neighbour, so there is no evidence to remove.")
+    return triples_of(items[:count])
+
+
+def named_evidence(explainer: Explainer, source: int, target: int, words: Sequence[str]) -> frozenset[Triple]:
+    """The triples that a user's words mean.
+
+    Args:
+        words: one of ``FORMS``. A neighbour, a head and a relation may have ``source:`` or ``target:`` in front; without it both sides are looked at.
+
+    Raises:
+        EvidenceError: there is no such evidence.
+        EntityError: words that name no entity, or several.
+        ConfigError: another number of words, or a count that is none.
+    """
+    if len(words) == 3:
+        head = explainer.view.resolve(words[0])
+        return edge(explainer, head.side, head.index, words[1], explainer.view.resolve(words[2], head.side).index)
+    if len(words) not in (1, 2) or not all(word.strip() for word in words):
+        raise ConfigError(f"--remove expects {FORMS}; got {len(words)} words.")
+    kind, _, argument = words[0].partition(":")
+    if len(words) == 1 and kind == "top":
+        if not argument.isdecimal() or int(argument[:9]) < 1:
+            raise ConfigError(f"--remove top:N expects a whole number of neighbours from 1 on; got {quoted(argument)}.")
+        return strongest(explainer, source, target, int(argument[:9]))
+    if len(words) == 1 and kind == "relation":
+        return relation_type(explainer, [explainer.stacked("source", source), explainer.stacked("target", target)], argument)
+    return _neighbour_in_words(explainer, source, target, words[0], words[1] if len(words) == 2 else None)
+
+
+def _neighbour_in_words(explainer: Explainer, source: int, target: int, text: str, relation: str | None) -> frozenset[Triple]:
+    """The triples between one of the two entities and the neighbour that a text names."""
+    prefix, _, rest = text.partition(":")
+    sides = [side for side in SIDES if prefix == side and rest] or list(SIDES)
+    wanted = rest.strip() if len(sides) == 1 else text.strip()
+    centres: dict[Side, int] = {"source": source, "target": target}
+    fitting = [
+        (side, one) for side in sides for one in explainer.adjacency.neighbours(side, centres[side]) if _is_named(explainer, side, one, wanted)
+    ]
+    exact = [(side, one) for side, one in fitting if explainer.view.entity(side, one).uri == wanted]
+    fitting = exact or fitting
+    if len(fitting) > 1:
+        uris = tuple(f"{side}:{explainer.view.entity(side, one).uri}" for side, one in fitting)
+        raise EntityError(f"{quoted(wanted)} names {len(fitting)} neighbours; use one of {', '.join(map(shortened, uris[:5]))}.", candidates=uris)
+    if not fitting:
+        who = " and ".join(quoted(explainer.view.entity(side, centres[side]).title) for side in sides)
+        raise EvidenceError(f"{quoted(wanted)} is no neighbour of {who}, so there is no edge to remove; --json lists the neighbours.")
+    side, one = fitting[0]
+    return neighbour(explainer, side, centres[side], one, relation)
+
+
+def _is_named(explainer: Explainer, side: Side, index: int, text: str) -> bool:
+    entity, words = explainer.view.entity(side, index), normalise(text)
+    return entity.uri == text or (bool(words) and words in (normalise(entity.label), normalise(entity.short_id)))
+
+
+def runs_along(explainer: Explainer, triple: Triple, relation: str, entity: int) -> bool:
+    """Whether a triple has the relation; written ^name, only where the (stacked) entity is its tail."""
+    if relation.startswith(INVERSE) and triple.tail != entity:
+        return False
+    return names_relation(relation.removeprefix(INVERSE), explainer.relation(triple.relation))
+
+
+def names_relation(text: str, name: str) -> bool:
+    """Whether a text is a relation's name, or the end of it behind the last ``/`` or ``#``."""
+    return text == name or normalise(text) == normalise(short_relation(name))
+
+
+def quoted(text: str) -> str:
+    return f"'{shortened(text)}'"

@@ -1,0 +1,197 @@
+"""Explanations as plain values for JSON, and as lines for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from engine.entities import Entity
+from engine.explanation.context import Context
+from engine.explanation.evidence import NeighbourPair, RelationPair
+from engine.explanation.explanation import Explanation
+from engine.explanation.intervention import Intervention, Rival, Standing
+from engine.explanation.rivals import Comparison, Conflict
+from engine.explanation.words import edge_words, removal_sentence, sentence, signed, standing_words, title
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that was asked about a pair."""
+
+    run: str
+    explanation: Explanation
+    context: Context
+    conflict: Conflict
+    comparison: Comparison | None = None
+    intervention: Intervention | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values. ``parts`` add up to ``csls``; the listed ``neighbours``, ``neighbours_rest`` and ``own_relations`` to its multi-hop parts."""
+        found, pair = self.explanation, self.explanation.pair
+        values = {
+            "run": self.run,
+            "pool": pair.pool,
+            "source": entity_dict(pair.source),
+            "target": entity_dict(pair.target),
+            "cosine": pair.cosine,
+            "csls": pair.csls,
+            "names": pair.names,
+            "rank_from_source": pair.rank_from_source,
+            "rank_from_target": pair.rank_from_target,
+            "pool_sizes": list(pair.pool_sizes),
+            "verdict": pair.verdict,
+            "probability": pair.probability,
+            "parts": [{"name": part.name, "value": part.value} for part in found.decomposition.parts],
+            "rounding": found.decomposition.rounding,
+            "neighbours": [neighbour_dict(one) for one in (*found.neighbours.supporting, *found.neighbours.opposing)],
+            "neighbours_rest": found.neighbours.rest,
+            "own_relations": found.neighbours.own_relations,
+            "relations": [relation_dict(one) for one in (*found.relations.supporting, *found.relations.opposing)],
+            "relations_rest": found.relations.rest,
+            "own_neighbours": found.relations.own_neighbours,
+            "context": context_dict(self.context),
+            "conflict": conflict_dict(self.conflict),
+            "notes": list(found.notes),
+            "sentence": sentence(found),
+        }
+        if self.comparison is not None:
+            values["against"] = comparison_dict(self.comparison)
+        return values | (intervention_dict(self.intervention) if self.intervention is not None else {})
+
+
+def entity_dict(entity: Entity) -> dict[str, Any]:
+    return {"uri": entity.uri, "label": entity.label, "degree": entity.degree}
+
+
+def neighbour_dict(pair: NeighbourPair) -> dict[str, Any]:
+    return {
+        "source": pair.source.uri,
+        "target": pair.target.uri,
+        "source_label": pair.source.label,
+        "target_label": pair.target.label,
+        "source_relation": edge_words(pair.source_edges),
+        "target_relation": edge_words(pair.target_edges),
+        "value": pair.value,
+        "aligned": pair.aligned,
+    }
+
+
+def relation_dict(pair: RelationPair) -> dict[str, Any]:
+    return {"source": edge_words(pair.source), "target": edge_words(pair.target), "value": pair.value}
+
+
+def context_dict(context: Context) -> dict[str, Any]:
+    runs = [
+        {"run": one.run, "variant": one.variant, "seed": one.seed}
+        | ({"reason": one.reason} if one.pair is None else {name: getattr(one.pair, name) for name in PAIR_FIGURES})
+        for one in context.runs
+    ]
+    return {"verdict": context.verdict, "rounds": [{"round": one.number, "score": one.score} for one in context.rounds], "runs": runs}
+
+
+PAIR_FIGURES = ("cosine", "csls", "rank_from_source", "rank_from_target", "verdict")
+
+
+def conflict_dict(conflict: Conflict) -> dict[str, Any]:
+    claims = [{"source": one.source.uri, "csls": one.csls, "decided": one.decided.uri if one.decided else None} for one in conflict.claims]
+    return {"claims": claims, "decoder": conflict.decoder, "winner": conflict.winner.uri if conflict.winner else None}
+
+
+def comparison_dict(comparison: Comparison) -> dict[str, Any]:
+    shared = comparison.shared
+    rival = comparison.rival.target if shared == "source" else comparison.rival.source
+    neighbours = [
+        {"entity": one.entity.uri, "relation": edge_words(one.edges), "pair": one.pair, "rival": one.rival, "value": one.value}
+        for one in comparison.neighbours
+    ]
+    return {
+        "entity": entity_dict(rival),
+        "cosine": comparison.rival.cosine,
+        "csls": comparison.rival.csls,
+        "difference": comparison.total,
+        "parts": [{"name": part.name, "value": part.value} for part in comparison.differences],
+        "neighbours": neighbours,
+    }
+
+
+def intervention_dict(found: Intervention) -> dict[str, Any]:
+    removed = [{"graph": one.side, "head": one.head.uri, "relation": one.relation, "tail": one.tail.uri} for one in found.removed]
+    return {
+        "removed": removed,
+        "before": standing_dict(found.before),
+        "after": standing_dict(found.after),
+        "flips": {"source": found.flips("source"), "target": found.flips("target")},
+        "removal": removal_sentence(found),
+    }
+
+
+def standing_dict(standing: Standing) -> dict[str, Any]:
+    return {
+        "cosine": standing.cosine,
+        "csls": standing.csls,
+        "rank_from_source": standing.rank_from_source,
+        "rank_from_target": standing.rank_from_target,
+        "rival_of_target": rival_dict(standing.rival_of_target),
+        "rival_of_source": rival_dict(standing.rival_of_source),
+    }
+
+
+def rival_dict(rival: Rival | None) -> dict[str, Any] | None:
+    return None if rival is None else {"entity": rival.entity.uri, "csls": rival.csls}
+
+
+def lines(report: Report, top: int = 10) -> Iterator[str]:
+    """The report for a terminal, at most ``top`` lines of each kind of evidence."""
+    found = report.explanation
+    yield sentence(found)
+    yield from (f"note: {note}" for note in found.notes)
+    yield ""
+    yield from (f"{signed(part.value):>8}  {part.name}" for part in found.decomposition.parts)
+    yield f"{found.pair.csls:>8.3f}  CSLS (cosine {found.pair.cosine:.3f}); {standing_words(found.pair)}; {found.pair.verdict}"
+    for heading, pairs in (("neighbours that speak for it", found.neighbours.supporting), ("against it", found.neighbours.opposing)):
+        if pairs:
+            yield f"\n{heading}:"
+        yield from (neighbour_line(pair) for pair in pairs[:top])
+    yield from context_lines(report)
+    if report.comparison is not None:
+        yield from comparison_lines(report.comparison, top)
+    if report.intervention is not None:
+        yield "\nremoved:"
+        yield from (f"  {title(one.head)} {one.relation} {title(one.tail)}" for one in report.intervention.removed[:top])
+        if len(report.intervention.removed) > top:
+            yield f"  and {len(report.intervention.removed) - top:,} more"
+        yield removal_sentence(report.intervention)
+
+
+def neighbour_line(pair: NeighbourPair) -> str:
+    ends = (pair.source, pair.source_edges), (pair.target, pair.target_edges)
+    one, two = (f"{title(entity)} ({edge_words(edges) or 'itself'})" for entity, edges in ends)
+    return f"{signed(pair.value):>8}  {one} with {two}: {pair.aligned}"
+
+
+def context_lines(report: Report) -> Iterator[str]:
+    """Rounds, other runs and conflicts, where there are any."""
+    if report.context.rounds:
+        yield "\ntrained on in " + ", ".join(f"round {one.number} (chosen with {one.score:.3f})" for one in report.context.rounds)
+    if report.context.runs:
+        yield "\nin other runs of the same data:"
+    for run in report.context.runs:
+        pair = run.pair
+        figures = f"CSLS {pair.csls:.3f}, ranks {pair.rank_from_source:,} and {pair.rank_from_target:,}" if pair else run.reason
+        yield f"  {run.run}: {figures}"
+    conflict = report.conflict
+    if len(conflict.claims) > 1:
+        yield f"\n{len(conflict.claims)} sources have {title(conflict.target)} as their best match:"
+        yield from (f"  {one.csls:.3f}  {title(one.source)}" for one in conflict.claims[:5])
+        winner = title(conflict.winner) if conflict.winner else "nobody"
+        yield f"one to one, {winner} gets it (decoder '{conflict.decoder}' over {conflict.listed} stored matches of each entity)"
+
+
+def comparison_lines(comparison: Comparison, top: int) -> Iterator[str]:
+    rival = comparison.rival.target if comparison.shared == "source" else comparison.rival.source
+    yield f"\nbeside {title(rival)}, which scores {comparison.rival.csls:.3f}:"
+    yield from (f"{signed(part.value):>8}  {part.name}" for part in comparison.differences)
+    yield f"{signed(comparison.total):>8}  difference of the two scores"
+    for one in comparison.neighbours[:top]:
+        yield f"{signed(one.value):>8}  {title(one.entity)}: {signed(one.pair)} here, {signed(one.rival)} there"

@@ -1,0 +1,190 @@
+"""Why not that one: a pair beside another that shares an entity with it, part by part; and who else claims the target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from engine.datasets.knowledge_graph import SIDES, Side
+from engine.decoding import NONE, Candidates, Decoding, get_decoder
+from engine.entities import Entity, other, shortened
+from engine.errors import EntityError
+from engine.explanation.asking import resolve_rival
+from engine.explanation.contributions import Products
+from engine.explanation.decomposition import Decomposition, Part, decompose
+from engine.explanation.evidence import Edges, neighbour_products
+from engine.explanation.explainer import Explainer
+from engine.matching import Match, PairScore, Pool
+from engine.neighbourhood import Edge
+
+ONE_TO_ONE = "stable"
+"""The decoder that conflicts are shown with: quick on any size, and its choice is easy to follow (the best free pair, again and again)."""
+
+
+@dataclass(frozen=True)
+class NeighbourDifference:
+    """A neighbour of the shared entity, and what it carries for the pair and for its rival, as shares of their CSLS scores."""
+
+    entity: Entity
+    edges: tuple[Edge, ...]
+    pair: float
+    rival: float
+
+    @property
+    def value(self) -> float:
+        return self.pair - self.rival
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A pair and a rival pair that shares its source or its target.
+
+    Attributes:
+        shared: the graph of the entity that they share.
+        differences: the pair's parts minus the rival's, adding up to ``total`` but for rounding.
+        neighbours: of the shared entity, by the size of the difference, the largest first.
+    """
+
+    pair: PairScore
+    rival: PairScore
+    shared: Side
+    parts: tuple[Decomposition, Decomposition]
+    differences: tuple[Part, ...]
+    neighbours: tuple[NeighbourDifference, ...]
+
+    @property
+    def total(self) -> float:
+        """By how much the pair's CSLS score is above the rival's."""
+        return self.pair.csls - self.rival.csls
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A source entity whose best match is the target in question."""
+
+    source: Entity
+    csls: float
+    decided: Entity | None
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Several sources that claim one target, and what a one-to-one decoder makes of it.
+
+    Attributes:
+        claims: by CSLS, the best first. ``decided`` is what the decoder gives each source; None for nobody.
+        winner: the source that the decoder gives the target to.
+        decoder: its name. It looks at the stored best matches of all entities, ``listed`` for each.
+    """
+
+    target: Entity
+    claims: tuple[Claim, ...]
+    winner: Entity | None
+    decoder: str
+    listed: int
+
+
+def runner_up(explainer: Explainer, source: int, target: int, pool: Pool = "all") -> Match | None:
+    """The best target for the source besides the pair's; where the pair is not the best match, that is the best match. None in a pool of one."""
+    found = explainer.view.matches("source", source, 2, pool)
+    return next((one for one in found if one.entity != target), None)
+
+
+def compare_with(explainer: Explainer, source: int, target: int, text: str | None = None, pool: Pool = "all", top: int = 10) -> Comparison | None:
+    """A pair beside what a user names, or where nothing is named beside the runner-up; None where there is no other candidate.
+
+    Raises:
+        EntityError: unknown, ambiguous, the pair's own entity, or not in the pool.
+    """
+    if text is not None:
+        return compare(explainer, source, target, resolve_rival(explainer.view, text), pool, top)
+    best = runner_up(explainer, source, target, pool)
+    return None if best is None else compare(explainer, source, target, explainer.view.entity("target", best.entity), pool, top)
+
+
+def compare(explainer: Explainer, source: int, target: int, rival: Entity, pool: Pool = "all", top: int = 10) -> Comparison:
+    """A pair beside the same with one entity exchanged for another of its graph.
+
+    Raises:
+        EntityError: the rival is the pair's own entity, or not in the pool.
+    """
+    own = target if rival.side == "target" else source
+    if rival.index == own:
+        raise EntityError(f"'{shortened(rival.title)}' is the pair's own entity; name another one of the {rival.side} graph to compare with.")
+    pairs = (source, target), (source, rival.index) if rival.side == "target" else (rival.index, target)
+    scores = [explainer.view.pair(*pair, pool) for pair in pairs]
+    snapshots = [explainer.snapshot(*pair) for pair in pairs]
+    first, second = (decompose(explainer, snapshot, score) for snapshot, score in zip(snapshots, scores, strict=True))
+    shared = other(rival.side)
+    carried = [_carried(neighbour_products(snapshot), shared) for snapshot in snapshots]
+    centre = snapshots[0].entities[0 if shared == "source" else 1]
+    around = explainer.edges(centre)
+    neighbours = [_difference(explainer, entity, around, carried) for entity in carried[0]]
+    neighbours.sort(key=lambda one: -abs(one.value))
+    return Comparison(scores[0], scores[1], shared, (first, second), differences(first, second), tuple(neighbours[:top]))
+
+
+def _carried(products: Products[int], side: Side) -> dict[int, float]:
+    """What each neighbour of one of the two entities carries."""
+    keys, totals = (products.source.keys, products.source_totals()) if side == "source" else (products.target.keys, products.target_totals())
+    return dict(zip(keys, totals.tolist(), strict=True))
+
+
+def _difference(explainer: Explainer, entity: int, around: Edges, carried: Sequence[Mapping[int, float]]) -> NeighbourDifference:
+    return NeighbourDifference(explainer.entity(entity), around.get(entity, ()), carried[0][entity], carried[1][entity])
+
+
+def differences(first: Decomposition, second: Decomposition) -> tuple[Part, ...]:
+    """Part by part; what only one of the two has counts as 0 in the other."""
+    theirs = {part.name: part for part in second.parts}
+    own = {part.name for part in first.parts}
+    both = [replace(one, value=one.value - (theirs[one.name].value if one.name in theirs else 0.0)) for one in first.parts]
+    return (*both, *(replace(one, value=-one.value) for one in second.parts if one.name not in own))
+
+
+def conflict(explainer: Explainer, target: int, decoder: str = ONE_TO_ONE) -> Conflict:
+    """Who claims a target as its best match, among all entities, and what a one-to-one decoder does about it.
+
+    Raises:
+        EntityError: no such entity.
+        ConfigError: no such decoder.
+    """
+    view = explainer.view
+    entity, decoding = view.entity("target", target), decoded(explainer, decoder)
+    by_source, by_target = decoding.predicted("source"), decoding.predicted("target")
+    sources = [source for source, best in view.best["source"].items() if best == target]
+    row = view.scores("target", target)
+    claims = [
+        Claim(view.entity("source", source), float(row.csls[row.position(source)]), _decided(explainer, "target", int(by_source[source])))
+        for source in sources
+    ]
+    claims.sort(key=lambda claim: (-claim.csls, claim.source.index))
+    return Conflict(entity, tuple(claims), _decided(explainer, "source", int(by_target[target])), decoder, decoding.candidates.top)
+
+
+def _decided(explainer: Explainer, side: Side, index: int) -> Entity | None:
+    return None if index == NONE else explainer.view.entity(side, index)
+
+
+def decoded(explainer: Explainer, decoder: str = ONE_TO_ONE) -> Decoding:
+    """What a decoder makes of all entities' stored best matches; kept with the explainer.
+
+    Raises:
+        ConfigError: no such decoder, or one that needs more than scores.
+    """
+    if decoder not in explainer.decodings:
+        explainer.decodings[decoder] = get_decoder(decoder).decode(stored_candidates(explainer))
+    return explainer.decodings[decoder]
+
+
+def stored_candidates(explainer: Explainer) -> Candidates:
+    """The stored best matches of both directions as a decoder's candidates."""
+    table, (n, m) = explainer.view.run.table("matches"), (len(explainer.view.graphs[side]) for side in SIDES)
+    forward = (table["graph"] == "source").to_numpy()
+    ends = table["entity"].to_numpy(dtype=np.int64), table["match"].to_numpy(dtype=np.int64)
+    sources, targets = np.where(forward, *ends), np.where(forward, *ends[::-1])
+    _, first = np.unique(sources * m + targets, return_index=True)
+    similarity, csls = (table[name].to_numpy(dtype=np.float32)[first] for name in ("cosine", "csls"))
+    return Candidates((n, m), sources[first], targets[first], similarity, csls, int(table["rank"].max()) if len(table) else 0)

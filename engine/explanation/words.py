@@ -1,0 +1,82 @@
+"""One sentence about a pair, made of its numbers. It says what adds up to the score, never why training came to these weights."""
+
+from __future__ import annotations
+
+from engine.entities import Entity, shortened
+from engine.explanation.evidence import Aligned, NeighbourPair
+from engine.explanation.explanation import Explanation
+from engine.explanation.intervention import Intervention
+from engine.matching import PairScore
+from engine.neighbourhood import Edge
+
+LABEL_LENGTH = 60
+ALIGNED_WORDS: dict[Aligned, str] = {
+    "this pair": "the two entities themselves",
+    "seed": "a seed link",
+    "added": "a pair that the run trained on",
+    "predicted": "matched with each other by this run from at least one side",
+    "elsewhere": "not matched with each other in this run",
+}
+
+
+def sentence(found: Explanation) -> str:
+    """What the score is, what it adds up from, and which two neighbours carry the most."""
+    strongest = found.neighbours.supporting[0] if found.neighbours.supporting else None
+    carried = f"; of all pairs of neighbours {pair_words(strongest)} carries the most ({signed(strongest.value)})" if strongest else ""
+    against = found.neighbours.negative
+    counter = f", and pairs that speak against it add up to {signed(against)}" if strongest and round(against, 3) else ""
+    who = f"{title(found.pair.source)} and {title(found.pair.target)}"
+    return f"{who} score {found.pair.csls:.3f}, {standing_words(found.pair)}: {sums(found)}{carried}{counter}."
+
+
+def standing_words(pair: PairScore) -> str:
+    """The ranks from both ends, with the pools that they are of."""
+    kind = "" if pair.pool == "all" else "test "
+    sizes = f"{pair.pool_sizes[0]:,} {kind}targets", f"{pair.pool_sizes[1]:,} {kind}sources"
+    if pair.rank_from_source == pair.rank_from_target == 1:
+        return f"each the other's best match among {sizes[0]} and {sizes[1]}"
+    return f"rank {pair.rank_from_source:,} of {sizes[0]} and rank {pair.rank_from_target:,} of {sizes[1]}"
+
+
+def sums(found: Explanation) -> str:
+    """The parts of the score in a few groups; they add up to it."""
+    parts, neighbours = found.decomposition, found.neighbours
+    groups = [
+        ("what is heard from neighbours and of itself", parts.total("multi-hop") - neighbours.own_relations),
+        ("their own kinds of relations", neighbours.own_relations),
+        ("proxies and gate", parts.total("proxies")),
+        ("names", parts.total("names")),
+        ("structure in place of a missing name", parts.total("no name")),
+        ("hubness", parts.total("hubness")),
+    ]
+    return ", ".join(f"{name} {signed(value)}" for name, value in groups if round(value, 3))
+
+
+def pair_words(pair: NeighbourPair) -> str:
+    return f"{title(pair.source)} with {title(pair.target)}, {ALIGNED_WORDS[pair.aligned]},"
+
+
+def removal_sentence(found: Intervention) -> str:
+    """What became of the pair without some triples."""
+    count = len(found.removed)
+    what = "Without one triple" if count == 1 else f"Without {count:,} triples"
+    ranks = f"rank {found.before.rank_from_source:,} to {found.after.rank_from_source:,} from the source"
+    flip = "the source's decision changes" if found.flips("source") else "the source's decision stays"
+    return (
+        f"{what} the score goes from {found.before.csls:.3f} to {found.after.csls:.3f} and {ranks}: {flip} "
+        "(weights frozen, all other entities and their hubness held fixed)."
+    )
+
+
+def edge_words(edges: tuple[Edge, ...]) -> str:
+    """Relations as they stand in JSON and on the command line: ^name where the entity is the tail."""
+    return ", ".join(edge.relation if edge.direction == "out" else f"^{edge.relation}" for edge in edges)
+
+
+def title(entity: Entity) -> str:
+    return f"'{shortened(entity.title, LABEL_LENGTH)}'"
+
+
+def signed(value: float) -> str:
+    """A value with its sign; never a signed zero."""
+    return f"{value:+.3f}" if round(value, 3) else "0.000"

@@ -1,0 +1,128 @@
+"""Beside a rival, in conflict, in context, in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.errors import ConfigError, EntityError, RunError
+from engine.explanation import (
+    compare,
+    compare_with,
+    conflict,
+    context,
+    explain,
+    intervene,
+    removal_sentence,
+    resolve_pair,
+    resolve_rival,
+    runner_up,
+    sentence,
+    sibling_runs,
+)
+from engine.matching import RunView
+from engine.run_store import RunStore
+from tests.explanation.runs import drawn_run, explainer_of
+from tests.run_fixture import write_run
+
+
+@pytest.mark.parametrize("variant", ["basic", "literal"])
+@pytest.mark.parametrize("side", ["target", "source"])
+def test_differences_add_up_to_the_difference_of_the_scores(variant: str, side: str) -> None:
+    explainer = explainer_of(drawn_run(3, variant=variant))
+    for rival in (0, 4, 8):  # named and nameless ones
+        found = compare(explainer, 2, 5, explainer.view.entity(side, rival))
+        other = explainer.view.pair(2, rival) if side == "target" else explainer.view.pair(rival, 5)
+        assert found.rival == other
+        assert sum(part.value for part in found.differences) == pytest.approx(found.pair.csls - other.csls, abs=1e-5)
+        assert len({part.name for part in found.differences}) == len(found.differences)
+        assert [abs(one.value) for one in found.neighbours] == sorted((abs(one.value) for one in found.neighbours), reverse=True)
+        own = explain(explainer, 2, 5).neighbours
+        carried = {one.entity: one.value for one in (own.source if found.shared == "source" else own.target)}
+        assert all(one.pair == pytest.approx(carried[one.entity], abs=1e-9) for one in found.neighbours)
+
+
+def test_the_runner_up_is_the_best_other_target() -> None:
+    explainer = explainer_of(drawn_run(1))
+    first, second = explainer.view.matches("source", 3, 2)
+    assert runner_up(explainer, 3, first.entity) == second
+    assert runner_up(explainer, 3, second.entity) == first
+    found = compare_with(explainer, 3, first.entity)
+    assert found is not None
+    assert found.rival.target.index == second.entity
+    assert found.total >= 0
+    with pytest.raises(EntityError, match="own entity"):
+        compare(explainer, 3, first.entity, explainer.view.entity("target", first.entity))
+
+
+def test_conflicts_name_all_claimants_and_give_the_target_to_one_at_most() -> None:
+    explainer = explainer_of(drawn_run(2))
+    best = explainer.view.best["source"]
+    given = []
+    for target in range(17):
+        found = conflict(explainer, target)
+        assert {claim.source.index for claim in found.claims} == {source for source, match in best.items() if match == target}
+        assert [claim.csls for claim in found.claims] == sorted((claim.csls for claim in found.claims), reverse=True)
+        for claim in found.claims:
+            assert claim.csls == pytest.approx(explainer.view.pair(claim.source.index, target).csls)
+            if found.winner == claim.source:
+                assert claim.decided == found.target
+        if found.winner is not None:
+            given.append(found.winner.index)
+    assert len(given) == len(set(given)) > 5
+    with pytest.raises(ConfigError, match="unknown decoder"):
+        conflict(explainer, 0, "no such decoder")
+
+
+def test_context_has_rounds_and_the_same_pair_in_other_runs(tmp_path: Path) -> None:
+    runs = {variant: write_run(drawn_run(3, variant=variant), tmp_path, run_id=f"{variant}-s0-01234567") for variant in ("semi", "literal")}
+    write_run(drawn_run(3), tmp_path, run_id="basic-s0-foreign0", data={"fingerprint": "another"})
+    store = RunStore(tmp_path)
+    explainer = explainer_of(store.find(runs["semi"]))  # type: ignore[arg-type]
+    others = sibling_runs(store, runs["semi"], "0" * 64)
+    assert [run for run, _ in others] == [runs["literal"]]
+    found = context(explainer, 1, 2, others)
+    assert [(one.number, one.score) for one in found.rounds] == [(1, pytest.approx(0.9))]
+    assert found.runs[0].pair == RunView(store.find(runs["literal"])).pair(1, 2)
+    assert context(explainer, 0, 0).rounds == ()
+
+
+def test_a_run_without_weights_says_so(tmp_path: Path) -> None:
+    run = drawn_run(0)
+    del run.tensors["model"]  # type: ignore[attr-defined]
+    store, name = RunStore(tmp_path), write_run(run, tmp_path)
+    with pytest.raises(RunError, match="no stored weights"):
+        explain(explainer_of(store.find(name)), 0, 0)  # type: ignore[arg-type]
+
+
+def test_the_sentence_says_the_numbers_and_adds_up() -> None:
+    explainer = explainer_of(drawn_run(3, variant="literal"))
+    found = explain(explainer, 1, 2)
+    text = sentence(found)
+    assert f"score {found.pair.csls:.3f}" in text
+    assert f"{found.pair.rank_from_source} of 17" in text or "best match" in text
+    sums = text.split(": ", 1)[1].split(";")[0]
+    assert sum(float(part.rsplit(" ", 1)[1]) for part in sums.split(", ")) == pytest.approx(found.pair.csls, abs=0.004)
+    assert "because" not in text
+    removed = removal_sentence(intervene(explainer, 1, 2, explainer.encoder.graph.triples(1)[:1]))
+    assert removed.startswith("Without one triple")
+    assert "frozen" in removed
+
+
+def test_pairs_by_what_was_typed() -> None:
+    view = RunView(drawn_run(0))
+    assert resolve_pair(view, "a 3", "b 4") == (3, 4)
+    assert resolve_pair(view, "b 4", "a 3") == (3, 4)
+    assert resolve_pair(view, "source:a 3", "target:b 4") == (3, 4)
+    for pair in (("a 3", "a 4"), ("b 3", "b 4")):
+        with pytest.raises(EntityError, match="one entity of each graph"):
+            resolve_pair(view, *pair)
+    with pytest.raises(EntityError, match="does not have an entity 'nobody'"):
+        resolve_pair(view, "nobody", "b 4")
+    with pytest.raises(EntityError, match="does not have an entity 'nobody'"):
+        resolve_pair(view, "a 3", "nobody")
+    assert resolve_rival(view, "b 4").side == "target"
+    assert resolve_rival(view, "a 4").side == "source"
+    with pytest.raises(EntityError, match="neither graph has"):
+        resolve_rival(view, "nobody")

@@ -1,0 +1,93 @@
+"""From a data set to a run: what is read, what is kept, what is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from engine.config import RunConfig
+from engine.errors import DivergenceError
+from engine.pipeline import Phase, train_run
+from engine.run_store import RunStore
+from engine.training import Progress
+from tests.datasets.writers import small_sample, write_openea
+
+SMALL = RunConfig().with_values(
+    {
+        "encoder.dim": 8,
+        "encoder.proxies": 4,
+        "semi.rounds": 1,
+        "semi.round_epochs": 2,
+        "training.epochs": 6,
+        "training.checkpoint_seconds": 0.0,
+        "training.threads": 1,
+    }
+)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    write_openea(tmp_path / "rings", small_sample())
+    return tmp_path / "rings"
+
+
+def variant(name: str) -> RunConfig:
+    return RunConfig.from_dict({**SMALL.to_dict(), "variant": name})
+
+
+def test_a_literal_run_reads_the_data_once_also_for_its_semi_run(data: Path, tmp_path: Path) -> None:
+    events: list[Any] = []
+    run = train_run(data, variant("literal"), RunStore(tmp_path / "models"), on_event=events.append).run
+    assert [event.name for event in events if isinstance(event, Phase)].count("read") == 1
+    semi = RunStore(tmp_path / "models").find(run.manifest["training"]["structure_run"])
+    assert "names" in run.manifest["phases"]
+    assert "names" not in semi.manifest["phases"]
+    assert semi.manifest["phases"]["read"] == run.manifest["phases"]["read"]
+    assert semi.manifest["seconds"] <= run.manifest["seconds"]
+    assert train_run(data, variant("semi"), RunStore(tmp_path / "models")).reused
+
+
+def diverging(monkeypatch: pytest.MonkeyPatch, last: int) -> None:
+    """From now on the loss of every step after the ``last`` one is not a number."""
+    from engine import training
+
+    build, steps = training.build_loss, iter(range(10**6))
+
+    def broken(*arguments: Any) -> Any:
+        loss = build(*arguments)
+        return lambda *inputs, **options: loss(*inputs, **options) * (torch.nan if next(steps) >= last else 1.0)
+
+    monkeypatch.setattr(training, "build_loss", broken)
+
+
+def test_a_run_that_diverged_leaves_nothing_to_go_on_with(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = RunStore(tmp_path / "models")
+    with monkeypatch.context() as patched:
+        diverging(patched, last=3)
+        with pytest.raises(DivergenceError, match=r"nan in epoch 4, step 1.*learning_rate"):
+            train_run(data, SMALL, store)
+        assert store.list() == []
+        assert list((tmp_path / "models" / "rings").iterdir()) == []
+    events: list[Any] = []
+    assert train_run(data, SMALL, store, on_event=events.append).run.manifest["status"] == "finished"
+    assert [event.epoch for event in events if isinstance(event, Progress)] == [1, 2, 3, 4, 5, 6]
+
+
+def test_other_failures_keep_what_was_learned(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = RunStore(tmp_path / "models")
+
+    def no_memory(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr("engine.pipeline.csls_topk", no_memory)
+        with pytest.raises(MemoryError):
+            train_run(data, SMALL, store)
+    (partial,) = store.list()
+    assert partial.state == "partial"
+    events: list[Any] = []
+    train_run(data, SMALL, store, on_event=events.append)
+    assert [event.epoch for event in events if isinstance(event, Progress)] == [6], "the last epoch alone is not in a checkpoint"
