@@ -19,16 +19,15 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from app.pages import PAGES
+from app.pages import ENTITY, PAGES
 from app.pages import Page as AppPage
-from tests.run_fixture import analysed, sample_run, write_run
+from tests.run_fixture import analysed, jolted, sample_run, write_run
 
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 EXPECTED = "/_stcore/"  # Streamlit looks for its own address beneath the page's, and finds nothing there
 QUIET = "[data-testid=stApp][data-test-script-state=notRunning]"
 TABLE_ROW = 35  # pixels
-FIRST_ROW = 17  # pixels from the figure's upper edge
 PATIENCE = 90_000  # milliseconds, for a machine that is busy
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")]
@@ -38,9 +37,9 @@ pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The app's address, with two runs of the same data in its models folder; the basic one is the newer."""
     models = tmp_path_factory.mktemp("models")
-    run = analysed(sample_run())
-    write_run(run, models, "towns", "semi-s0", variant="semi", created="2026-10-30T12:00:00+00:00")
-    write_run(run, models, "towns", "basic-s0")
+    better, worse = (analysed(jolted(sample_run(), amount, seed)) for amount, seed in ((0.15, 3), (0.3, 4)))
+    write_run(better, models, "towns", "semi-s0", variant="semi", created="2026-10-30T12:00:00+00:00")
+    write_run(worse, models, "towns", "basic-s0")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -141,39 +140,52 @@ def test_search_opens_an_entity_the_address_follows_and_back_leads_back(page: Pa
     heading(page, "City 5")
 
 
-def click_first_neighbour(page: Page) -> None:
-    """The uppermost aligned neighbour of the source in the facing figure."""
+def click_a_neighbour(page: Page) -> None:
+    """Some neighbour in the facing figure, whose boxes are drawn and are no elements: column by column until one answers."""
     figure = page.locator("[data-testid^=stECharts]").first
     figure.locator("canvas").first.wait_for()
+    page.wait_for_selector(QUIET)
     page.wait_for_timeout(1500)
     figure.scroll_into_view_if_needed()
     box = figure.bounding_box()
     assert box is not None
-    page.mouse.click(box["x"] + 0.42 * box["width"], box["y"] + FIRST_ROW)
+    offer = page.get_by_role("button", name="Expand here")
+    for across in (0.365, 0.06, 0.94):
+        for down in range(17, int(box["height"]), 15):
+            page.mouse.click(box["x"] + across * box["width"], box["y"] + down)
+            page.wait_for_timeout(400)
+            page.wait_for_selector(QUIET)
+            if offer.count():
+                return
+    raise AssertionError("no neighbour answers a click")
 
 
-def click_match(page: Page, rank: int) -> None:
-    """A row of the table of matches, by the box in front of it."""
-    table = page.locator("[data-testid=stColumn]", has_text="Best matches in").last.locator("[data-testid=stDataFrame]").first
+def choose_row(page: Page, heading: str, row: int) -> None:
+    """A row of the first table beneath a heading, by the box in front of it; the first row is 0."""
+    table = page.locator(f"xpath=//h3[contains(., '{heading}')]/following::*[@data-testid='stDataFrame'][1]")
     table.locator("canvas").first.wait_for()
     page.wait_for_selector(QUIET)
+    page.wait_for_timeout(1500)  # figures above it grow
+    table.scroll_into_view_if_needed()
     box = table.bounding_box()
     assert box is not None
-    page.mouse.click(box["x"] + 18, box["y"] + (rank + 0.5) * TABLE_ROW)
+    page.mouse.click(box["x"] + 18, box["y"] + (row + 1.5) * TABLE_ROW)
 
 
 def main_part(page: Page) -> str:
-    """What the page says beneath the navigation, times of day left out."""
+    """What the page says beneath the navigation and the choice of runs, once it has said all, times of day left out."""
     page.wait_for_selector(QUIET)
+    page.get_by_text("The same as a table, and all neighbours").wait_for()
+    page.wait_for_timeout(1500)
     told = page.locator("[data-testid=stMain]").inner_text()
-    return re.sub(r"\d+ \w+ ago|just now", "", told)
+    return re.sub(r"\d+ \w+ ago|just now", "", told.partition(ENTITY.question)[2])
 
 
 def test_a_click_on_a_neighbour_offers_it_and_nothing_moves(page: Page, app: str) -> None:
     page.goto(app + entity_path(20))
     heading(page, "City 20")
     figure = page.locator("[data-testid^=stECharts]").first
-    click_first_neighbour(page)
+    click_a_neighbour(page)
     opens = page.get_by_role("link", name="Open").first
     opens.wait_for()
     before = figure.bounding_box()
@@ -199,26 +211,25 @@ def test_an_analysts_path(browser: Browser, page: Page, app: str) -> None:
     page.locator("[data-testid=stPageLink-NavLink]", has_text="北京市").first.click()
     heading(page, "北京市")
 
-    click_match(page, 2)
+    choose_row(page, "Best matches in", 1)
     page.wait_for_function("new URLSearchParams(location.search).has('match')")
     page.get_by_text("wrong: another link is known").first.wait_for()
-    click_first_neighbour(page)
+    click_a_neighbour(page)
     page.get_by_role("link", name="Open").first.click()
     page.wait_for_function("!new URLSearchParams(location.search).get('entity').endsWith('Entity_13')")
 
     page.locator("[data-testid=stPageLink-NavLink]", has_text="Compare").first.click()
-    together = page.locator("[data-testid=stPageLink-NavLink]", has_text="basic-s0, semi-s0")
+    together = page.locator("[data-testid=stPageLink-NavLink]", has_text="semi-s0")
     together.click()
     page.wait_for_function("new URLSearchParams(location.search).getAll('run').length === 2")
     page.wait_for_selector(QUIET)
 
-    flipped = page.locator("[data-testid=stMain] a[href*='entity=']")  # these two runs agree everywhere: without flips, any entity will do
-    if flipped.count():
-        flipped.first.click()
-    else:
-        page.goto(f"{app}{entity_path(13)}&run=towns%2Fsemi-s0")
+    page.get_by_text(re.compile(r"^lost · \d")).click()
+    address_says(page, "flip", "lost")
+    choose_row(page, "The entities that flipped", 0)
+    page.wait_for_url("**/entity?*")
     page.get_by_text("The same entity in the other open runs").wait_for()
-    assert "rank" in page.locator("[data-testid=stPageLink-NavLink]", has_text="in semi").first.inner_text()
+    assert "rank" in page.locator("[data-testid=stPageLink-NavLink]", has_text="CSLS").first.inner_text()
 
     told = main_part(page)
     assert "Neighbourhoods facing each other" in told
