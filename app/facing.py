@@ -42,13 +42,20 @@ class Shown:
         return self.address.runs[0], self.faced.source.uri, self.faced.target.uri, self.address.hops, self.address.drawn
 
 
-def neighbourhoods(opened: OpenRun, address: EntityAddress, source: Entity, target: Entity) -> None:
+@st.fragment
+def neighbourhoods(opened: OpenRun, page: EntityAddress, source: Entity, target: Entity) -> None:
     """Everything about a pair's neighbourhoods, and about those that the address wants expanded.
 
-    Raises:
-        EngineError: the address asks for a layer or a channel that the model does not have.
+    A fragment: what is chosen here changes nothing above it. It reads the choices from the address anew, and shows what is wrong with them.
     """
     st.subheader("Neighbourhoods facing each other", anchor=False)
+    with components.errors_shown():
+        asked = EntityAddress.read()
+        chosen = {name: getattr(asked, name) for name in ("hops", "drawn", "layer", "channel", "expand", "listed")}
+        _content(opened, replace(page, **chosen), source, target)
+
+
+def _content(opened: OpenRun, address: EntityAddress, source: Entity, target: Entity) -> None:
     shown = _shown(opened, address, source, target)
     if not shown.faced.total_source and not shown.faced.total_target:
         st.markdown("Neither entity has a neighbour: nothing in the structure speaks for the pair or against it.")
