@@ -265,6 +265,16 @@ def open_run(folder: Path, card: RunCard) -> OpenRun:
     return _open(folder, card.run, card.created, card)
 
 
+def open_listed(run: str) -> OpenRun:
+    """A run of the app's models folder by its id.
+
+    Raises:
+        RunError: it is not there, or damaged.
+    """
+    folder = models_folder()
+    return open_run(folder, list_runs(folder).find(run))
+
+
 @st.cache_resource(ttl=KEPT_SECONDS, max_entries=OPEN_RUNS, show_spinner=False)
 def _open(folder: Path, run: str, created: str, _card: RunCard) -> OpenRun:
     """``created`` tells a new run of the same id from the old one."""

@@ -69,7 +69,7 @@ def entity_label(entity: Entity) -> str:
 def entity_link(runs: Sequence[str], entity: Entity, pool: Pool = "all", *, match: Entity | None = None, detail: str = "") -> None:
     """A link to an entity's page: its label, and its id beneath where that says more. ``runs``: the main one first, others are carried along."""
     label = entity_label(entity)
-    if entity.label:
+    if entity.label and entity.label != entity.short_id.replace("_", " "):
         label += f" :gray[{text.plain(entity.short_id, 60)}]"
     pages.link(pages.ENTITY, state.entity_address(runs, entity, match, pool), f"{label}{detail}")
 
@@ -129,6 +129,13 @@ def pair_header(view: RunView, pair: PairScore, runs: Sequence[str], asked: Side
             match = pair.target if asked == "source" else pair.source
             address = state.entity_address(runs, match, pair.source if asked == "source" else pair.target, pair.pool)
             pages.link(pages.ENTITY, address, "Look from the other side", icon=":material/swap_horiz:")
+            pair_links(runs, pair)
+
+
+def pair_links(runs: Sequence[str], pair: PairScore) -> None:
+    """Where else this pair can be looked at: the one place for links of a pair's header to other pages."""
+    address = state.ProxiesAddress(tuple(runs), source=pair.source.uri, target=pair.target.uri)
+    pages.link(pages.PROXIES, address, "Seen by the proxies", icon=":material/hub:", help=explain("proxy"))
 
 
 def choice(label: str, options: Mapping[T, str], *, name: str, value: T, default: T, help: str | None = None, clears: Sequence[str] = ()) -> T:

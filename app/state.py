@@ -27,6 +27,9 @@ from engine.proxies import Channel
 Direction = Literal["forward", "inverse"]
 Rate = Literal["hits@1", "hits@10", "mrr"]
 Flip = Literal["gained", "lost"]
+Hops = Literal["1", "2"]
+Drawn = Literal["10", "20", "40"]
+Listed = Literal["drawn", "source", "target"]
 ProxyUse = Literal["nearest", "attention"]
 Shown = Literal["misses", "hits", "all"]
 
@@ -37,6 +40,8 @@ RELATION: Final = "relation"
 SEARCHED: Final = "search"
 MATCH: Final = "match"
 POOL: Final = "pool"
+EXPAND: Final = "expand"
+LISTED: Final = "listed"
 PROXY: Final = "proxy"
 
 # Which part of a run's metrics is about queries of which graph
@@ -50,6 +55,8 @@ SEARCH: Final = "search"
 SEARCH_SIDE: Final = "search_side"
 MATCH_TABLE: Final = "match_table"
 FACING_FIGURE: Final = "facing_figure"
+EXPAND_BUTTON: Final = "expand_button"
+NEIGHBOUR_TABLE: Final = "neighbour_table"
 RELATION_SEARCH: Final = "relation_search"
 RELATION_BARS: Final = "relation_bars"
 RELATION_TABLE: Final = "relation_table"
@@ -104,12 +111,25 @@ class Address:
 
 @dataclass(frozen=True)
 class EntityAddress(Address):
-    """An entity, perhaps with a chosen match of the other graph."""
+    """An entity, perhaps with a chosen match of the other graph.
+
+    Attributes:
+        hops, drawn: how far the figure looks, and at how many neighbours a side.
+        layer, channel: whose attention the figure shows; None: the mean over all.
+        expand: neighbours whose own neighbourhoods are shown beneath, as ``source:URI`` or ``target:URI``.
+        listed: the neighbours that are drawn, or all of one of the two, as a table.
+    """
 
     side: Side | None = None
     entity: str | None = None
     match: str | None = None
     pool: Pool = "all"
+    hops: Hops = "1"
+    drawn: Drawn = "20"
+    layer: int | None = None
+    channel: Channel | None = None
+    expand: tuple[str, ...] = ()
+    listed: Listed = "drawn"
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Takes the pictures of every page: ``python docs/screenshots.py``, from the project's folder, with at least one run in the models folder.
 
-Starts the app by itself on a free port, opens each page in Chromium at two widths, light and dark, and writes ``docs/screenshots/*.png``. Fails
-when a page shows an error or the browser's console does: it is a check as well.
+Starts the app by itself on a free port, opens each page in Chromium at two widths, light and dark, and writes ``docs/screenshots/*.png``. Pages of
+several runs show one run of each variant of the same data. Fails when a page shows an error or the browser's console does: it is a check as well.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
 
-from engine.errors import EntityError  # noqa: E402  (the folder has to be on the path first)
+from app.pages import ENTITY, HOME, PAGES  # noqa: E402  (the folder has to be on the path first)
+from app.state import MOST_RUNS, Address, EntityAddress  # noqa: E402
+from engine.errors import EntityError  # noqa: E402
 from engine.matching import RunView  # noqa: E402
-from engine.run_store import RunStore  # noqa: E402
+from engine.run_store import Run, RunStore  # noqa: E402
 
 SIZES: tuple[tuple[int, Literal["light", "dark"]], ...] = ((1280, "light"), (1280, "dark"), (390, "light"))
 BROWSER_OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
@@ -43,11 +45,9 @@ def main() -> int:
     """Take the pictures; returns the exit code."""
     parsed = arguments().parse_args()
     parsed.out.mkdir(parents=True, exist_ok=True)
-    pages = addresses(parsed.models, parsed.run, parsed.entity)
+    pages = {name: address for name, address in addresses(parsed.models, parsed.run, parsed.entity).items() if name in (parsed.pages or [name])}
     with served(parsed.models) as base, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=parsed.browser, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        )
+        browser = playwright.chromium.launch(executable_path=parsed.browser, args=list(BROWSER_OPTIONS))
         problems = [problem for name, address in pages.items() for problem in pictures(browser, base + address, parsed.out, name)]
         browser.close()
     for problem in problems:
@@ -60,6 +60,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--models", type=Path, default=PROJECT / "models", help="folder with runs")
     parser.add_argument("--run", help="run to show; default: the newest")
     parser.add_argument("--entity", default="Bavaria", help="entity to show, by label, id or URI; default: %(default)s, or else the best connected")
+    parser.add_argument("--pages", nargs="+", metavar="PAGE", help="only these; default: all")
     parser.add_argument("--out", type=Path, default=PROJECT / "docs" / "screenshots", help="where the pictures go")
     parser.add_argument("--browser", default=shutil.which("chromium") or shutil.which("google-chrome"), help="Chromium's program file")
     return parser
@@ -69,13 +70,28 @@ def addresses(models: Path, run: str | None, entity: str) -> dict[str, str]:
     """Name of each picture -> path and query of its page."""
     store = RunStore(models)
     opened = store.find(run or next(summary.id for summary in store.list() if summary.manifest))
+    several = a_run_a_variant(store, opened)
     view = RunView(opened)
     try:
         shown = view.resolve(entity)
     except EntityError:
         shown = view.well_connected("source", 1)[0]
-    deep_link = {"run": opened.id, "side": shown.side, "entity": shown.uri}
-    return {"home": "/", "start": f"/entity?{urlencode({'run': opened.id})}", "entity": f"/entity?{urlencode(deep_link)}"}
+    found = {page.name: path(page.name, Address(several[: page.most])) for page in PAGES if page is not HOME}
+    start = found.pop(ENTITY.name)
+    return {"home": "/", "start": start, "entity": path(ENTITY.name, EntityAddress(several, shown.side, shown.uri)), **found}
+
+
+def path(page: str, address: Address) -> str:
+    return f"/{page}?{urlencode(address.parameters(), doseq=True)}"
+
+
+def a_run_a_variant(store: RunStore, first: Run) -> tuple[str, ...]:
+    """A run, and of each other variant of its data the newest."""
+    found = {str(first.manifest["variant"]): first.id}
+    for summary in store.list():
+        if summary.manifest and summary.manifest["data"]["fingerprint"] == first.manifest["data"]["fingerprint"]:
+            found.setdefault(summary.variant, summary.id)
+    return tuple(found.values())[:MOST_RUNS]
 
 
 @contextmanager

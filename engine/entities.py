@@ -148,10 +148,11 @@ class GraphView:
         words = normalise(text[:LONGEST_QUERY])
         if not words:
             return []
+        begins = re.compile(rf"(?<!\w){re.escape(words)}")  # after a space, a bracket, a hyphen
         kinds = {} if exact is None else {exact: 0}
         for position, label in enumerate(self.plain_labels):
             if words in label and position != exact:
-                kinds[position] = 1 if label == words else 2 if label.startswith(words) else 3 if f" {words}" in label else 4
+                kinds[position] = 1 if label == words else 2 if label.startswith(words) else 3 if begins.search(label) else 4
         for plain in (self.plain_ids, self.plain_uris):
             for position, identifier in enumerate(plain):
                 if words in identifier and position not in kinds:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -136,6 +137,17 @@ def neighbourhood(adjacency: Adjacency, side: Side, index: int, cap: int = 40, p
     return Neighbourhood(adjacency.view.entity(side, index), _shown(adjacency, side, index, found, cap, part), len(found))
 
 
+def most_heard(adjacency: Adjacency, side: Side, index: int, part: Part = MEAN) -> Neighbour | None:
+    """The neighbour that gets most of an entity's attention; None without neighbours or without attention.
+
+    Raises:
+        EntityError: no such entity.
+        RunError: the model has no such part.
+    """
+    heard = [one for one in adjacency.neighbours(side, index, part=part).values() if one.attention is not None]
+    return max(heard, key=lambda one: one.attention or 0.0, default=None)
+
+
 def facing(adjacency: Adjacency, source: int, target: int, cap: int = 40, hops: int = 1, part: Part = MEAN) -> Facing:
     """The neighbours of a pair, aligned where a link or the model's best matches align them; at most ``cap`` a side.
 
@@ -168,17 +180,20 @@ def facing(adjacency: Adjacency, source: int, target: int, cap: int = 40, hops: 
 
 
 def _far(adjacency: Adjacency, centres: Mapping[Side, int], near: Sequence[_Aligned], cap: int, part: Part) -> Iterator[FarPair]:
-    """Pairs behind each pair; what is nearer, or behind an earlier pair, is left out."""
+    """Pairs behind each pair; every pair gets its strongest before any gets a second. What is nearer, or behind an earlier pair, is left out."""
     seen = {side: {centres[side], *(offer.end(side) for offer in near)} for side in SIDES}
-    left = cap
-    for through, between in enumerate(near):
+    behind: list[list[_Aligned]] = []
+    for between in near:
         middle = {side: between.end(side) for side in SIDES}
         around = {side: adjacency.adjacent(side, middle[side]) - seen[side] for side in SIDES}
-        offers = _strongest_first(adjacency, middle, _aligned(adjacency.view, around["source"], around["target"]))[: min(PER_PAIR, left)]
-        yield from (FarPair(through, pair) for pair in _pairs(adjacency, middle, offers, part))
+        behind.append(_strongest_first(adjacency, middle, _aligned(adjacency.view, around["source"], around["target"]))[:PER_PAIR])
         for side in SIDES:
-            seen[side].update(offer.end(side) for offer in offers)
-        left -= len(offers)
+            seen[side].update(offer.end(side) for offer in behind[-1])
+    turns = sorted((turn, through) for through, offers in enumerate(behind) for turn in range(len(offers)))[:cap]
+    kept = Counter(through for _, through in turns)
+    for through, between in enumerate(near):
+        middle = {side: between.end(side) for side in SIDES}
+        yield from (FarPair(through, pair) for pair in _pairs(adjacency, middle, behind[through][: kept[through]], part))
 
 
 def standings(adjacency: Adjacency, side: Side, index: int, faced: int, part: Part = MEAN) -> list[Standing]:
@@ -285,6 +300,7 @@ __all__ = [
     "Standing",
     "aligned_elsewhere",
     "facing",
+    "most_heard",
     "neighbourhood",
     "standings",
 ]

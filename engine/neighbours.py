@@ -179,7 +179,7 @@ def _stored_attention(run: RunLike) -> EntityAttention | None:
     if MODEL not in run.manifest.get("files", {}):
         return None
     try:
-        config = RunConfig.from_dict(run.manifest["config"]).encoder
+        config = RunConfig.from_dict({"encoder": run.manifest["config"].get("encoder", {})}).encoder  # its other settings do not matter here
         if not config.layers:
             return None
         return EntityAttention(config, run.tensor("model", "relation_features"), run.tensor("model", "attention"))

@@ -23,7 +23,7 @@ from engine.decoding import DECODERS, evaluate_decoders
 from engine.encoders.dual_amn import DualAMN
 from engine.evaluation import evaluate_links
 from engine.run_store import RunStore
-from engine.run_tables import graph_of
+from engine.run_tables import graph_of, parameter_tensors
 from engine.search import StructuralSimilarity
 from engine.training import task_adjacency
 
@@ -189,10 +189,12 @@ def analysed(run: MemoryRun, seed: int = 0) -> MemoryRun:
     decoders = evaluate_decoders(similarity, of_role["test"], sorted(DECODERS), bootstrap=50)
     analysis = analyse(task, model, evaluate_links(similarity, of_role["test"], bootstrap=0), run.tables["matches"])
     proxies = {name: tensor.numpy() for name, tensor in analysis.tensors.items()}
+    stored = {"proxies": proxies, "model": {name: tensor.numpy() for name, tensor in parameter_tensors(model).items()}}
     return replace(
         run,
+        manifest={**run.manifest, "config": config.to_dict(), "files": {"model.safetensors": {}}},
         tables={**run.tables, **analysis.tables, "query_ranks": query_rank_table(decoders)},
-        tensors={**run.tensors, "proxies": proxies},
+        tensors={**run.tensors, **stored},
         documents={"decoders": {name: found.to_dict() for name, found in decoders.items()}},
         reads=[],
     )

@@ -67,13 +67,13 @@ def test_normalise_is_idempotent_and_ignores_space(text: str) -> None:
 
 
 def test_search_puts_exact_then_prefix_then_inner_hits_first() -> None:
-    labels = ["Upper Bern", "Bern", "Bernau", "Hibernia", ""]
-    uris = ["u:0", "u:1", "u:2", "u:3", "http://x/resource/Bern_station"]
+    labels = ["Upper Bern", "Bern", "Bernau", "Hibernia", "", "(Bern)"]
+    uris = ["u:0", "u:1", "u:2", "u:3", "http://x/resource/Bern_station", "u:5"]
     triples = [(3, 0, 3)] * 9
     graph = graph_tables("source", uris, labels, triples, ["r"])
-    vectors = np.eye(5, dtype=np.float32)
+    vectors = np.eye(6, dtype=np.float32)
     found = RunView(assemble(graph, graph_tables("target", ["t:0"] * 1, ["Bern"], [], []), [], (vectors, vectors[:1]))).search("bern", "source")
-    assert [entity.uri for entity in found] == ["u:1", "u:2", "u:0", "u:3", "http://x/resource/Bern_station"]
+    assert [entity.uri for entity in found] == ["u:1", "u:2", "u:5", "u:0", "u:3", "http://x/resource/Bern_station"]
 
 
 def test_search_looks_into_both_graphs_and_keeps_the_limit(view: RunView) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.errors import EntityError
+from engine.errors import EntityError, RunDamagedError, RunError
 from engine.matching import RunView
-from engine.neighbourhood import Adjacency, Edge, aligned_elsewhere, facing, neighbourhood
-from tests.run_fixture import assemble, graph_tables, sample_run
+from engine.neighbourhood import PER_PAIR, Adjacency, Edge, Part, aligned_elsewhere, facing, most_heard, neighbourhood, standings
+from tests.run_fixture import MemoryRun, analysed, assemble, graph_tables, sample_run
 
 
 def star(leaves: int, links: list[tuple[int, int, str]], agree: bool = True) -> Adjacency:
@@ -132,3 +132,136 @@ def test_unknown_entities_are_told(towns: Adjacency, index: int) -> None:
         neighbourhood(towns, "source", index)
     with pytest.raises(EntityError, match="has no entity"):
         facing(towns, 0, index)
+
+
+# Attention
+
+
+@pytest.fixture(scope="module")
+def learned() -> Adjacency:
+    """The towns with the parameters of an encoder."""
+    return Adjacency(RunView(analysed(sample_run())))
+
+
+def stored(adjacency: Adjacency, entity: int) -> dict[tuple[str, str], list[float]]:
+    """Scores v . r of a source entity's triples by relation and direction, worked out by hand: layer 1, entity channel."""
+    run = adjacency.view.run
+    vector, features = run.tensor("model", "attention")[0, 0], run.tensor("model", "relation_features").astype(np.float64)
+    triples, names = run.table("triples"), run.table("relations")
+    own = triples[triples["graph"] == "source"]
+    found: dict[tuple[str, str], list[float]] = {}
+    for end, direction, shift in (("head", "out", 0), ("tail", "in", len(features) // 2)):
+        for relation in own.loc[own[end] == entity, "relation"].tolist():
+            row = features[relation + shift]
+            found.setdefault((names["name"].iloc[relation], direction), []).append(float(np.exp(vector @ row / np.linalg.norm(row))))
+    return found
+
+
+@pytest.mark.parametrize("entity", [1, 4, 20])
+def test_edges_carry_the_attention_of_the_entity_in_the_middle(learned: Adjacency, entity: int) -> None:
+    scores = stored(learned, entity)
+    total = sum(sum(values) for values in scores.values())
+    edges = [edge for one in learned.neighbours("source", entity, part=Part(1, "entity")).values() for edge in one.edges]
+    assert len(edges) == sum(len(values) for values in scores.values())
+    for edge in edges:
+        assert edge.attention == pytest.approx(scores[edge.relation, edge.direction][0] / total, rel=1e-5)
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_what_an_entity_listens_to_sums_to_one_and_comes_in_order(learned: Adjacency, side: str) -> None:
+    found = neighbourhood(learned, side, 3, cap=1000).neighbours  # type: ignore[arg-type]
+    shares = [one.attention or 0.0 for one in found]
+    assert sum(shares) == pytest.approx(1)
+    assert shares == sorted(shares, reverse=True) or max(a - b for a, b in zip(shares[1:], shares, strict=False)) < 1e-8
+
+
+def test_nothing_moves_when_another_part_of_the_attention_is_shown(learned: Adjacency) -> None:
+    mean, part = (facing(learned, 0, 0, 10, 2, part) for part in (Part(), Part(2, "relation")))
+    for one, two in ((mean.pairs, part.pairs), (tuple(far.pair for far in mean.far), tuple(far.pair for far in part.far))):
+        assert [(pair.source.entity, pair.target.entity) for pair in one] == [(pair.source.entity, pair.target.entity) for pair in two]
+    assert [one.entity for one in mean.source_only] == [one.entity for one in part.source_only]
+    assert mean != part
+
+
+def test_the_neighbour_that_is_heard_most(learned: Adjacency, towns: Adjacency) -> None:
+    for part in (Part(), Part(1, "entity")):
+        found = most_heard(learned, "source", 3, part)
+        assert found is not None
+        assert found.attention == max(one.attention or 0.0 for one in learned.neighbours("source", 3, part=part).values())
+    assert most_heard(towns, "source", 3) is None
+
+
+def test_a_layer_that_the_model_lacks_is_told(learned: Adjacency) -> None:
+    with pytest.raises(RunError, match="there is no layer 9"):
+        facing(learned, 0, 0, part=Part(9))
+
+
+def test_runs_without_a_model_have_no_attention(towns: Adjacency) -> None:
+    assert towns.attention is None
+    assert all(one.attention is None for one in neighbourhood(towns, "source", 0).neighbours)
+
+
+def test_a_model_of_other_relations_is_damage(learned: Adjacency) -> None:
+    run = learned.view.run
+    assert isinstance(run, MemoryRun)
+    tables = {**run.tables, "relations": run.tables["relations"].iloc[:-1]}
+    with pytest.raises(RunDamagedError, match="other relations"):
+        facing(Adjacency(RunView(MemoryRun(run.manifest, None, tables, run.tensors))), 0, 0)
+
+
+def test_a_model_that_does_not_fit_its_settings_is_damage(learned: Adjacency) -> None:
+    run = learned.view.run
+    assert isinstance(run, MemoryRun)
+    with pytest.raises(RunDamagedError, match="does not fit its settings"):
+        facing(Adjacency(RunView(MemoryRun({**run.manifest, "config": {"encoder": {"odd": 1}}}, None, run.tables, run.tensors))), 0, 0)
+
+
+# Two hops, and every neighbour
+
+
+def test_two_hops_show_what_is_aligned_behind_the_aligned_neighbours(learned: Adjacency) -> None:
+    target = next(iter(learned.view.counterparts("source", 20)))
+    found = facing(learned, 20, target, 10, hops=2)
+    assert found.far
+    near = {pair.source.entity.index for pair in found.pairs}
+    sources = [far.pair.source.entity.index for far in found.far]
+    assert len(set(sources)) == len(sources)
+    assert not set(sources) & (near | {20})
+    for place in {far.through for far in found.far}:
+        assert sum(far.through == place for far in found.far) <= PER_PAIR
+    for far in found.far:
+        between = found.pairs[far.through]
+        for side, one, middle in (("source", far.pair.source, between.source), ("target", far.pair.target, between.target)):
+            assert one == learned.neighbours(side, middle.entity.index)[one.entity.index]  # type: ignore[index]
+    assert facing(learned, 20, target, 10).far == ()
+    assert facing(learned, 20, target, 10).pairs == found.pairs
+
+
+@pytest.mark.parametrize("cap", [1, 2, 5])
+def test_two_hops_keep_the_cap(learned: Adjacency, cap: int) -> None:
+    target = next(iter(learned.view.counterparts("source", 0)))
+    found = facing(learned, 0, target, cap, hops=2)
+    assert len(found.pairs) <= cap
+    assert len(found.far) <= cap
+
+
+def test_every_neighbour_says_where_it_is_aligned(learned: Adjacency) -> None:
+    target = next(iter(learned.view.counterparts("source", 0)))
+    whole = facing(learned, 0, target, 10_000)
+    for side, index, across in (("source", 0, target), ("target", target, 0)):
+        found = standings(learned, side, index, across)  # type: ignore[arg-type]
+        here = {one.neighbour.entity.index for one in found if one.here}
+        assert here == {(pair.source if side == "source" else pair.target).entity.index for pair in whole.pairs}
+        assert [one.neighbour for one in found] == list(neighbourhood(learned, side, index, 10_000).neighbours)  # type: ignore[arg-type]
+        for one in found:
+            if not one.here:
+                elsewhere = aligned_elsewhere(learned.view, side, one.neighbour.entity.index)  # type: ignore[arg-type]
+                assert elsewhere == (None if one.counterpart is None else (one.counterpart, one.evidence))
+
+
+def test_every_pair_gets_its_strongest_before_any_gets_a_second(learned: Adjacency) -> None:
+    target = next(iter(learned.view.counterparts("source", 0)))
+    found = facing(learned, 0, target, 8, hops=2)
+    behind = [sum(far.through == place for far in found.far) for place in range(len(found.pairs))]
+    assert len(found.far) == 8
+    assert sum(count > 0 for count in behind) > 8 / PER_PAIR, "spread over more pairs than would use it up"

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 
+import pandas as pd
 import streamlit as st
 
-from app import charts, components, frame, pages, state, text
+from app import cache, charts, components, frame, pages, state, text
 from app.cache import OpenRun
+from app.facing import neighbourhoods
 from app.glossary import explain
 from app.palette import PLAIN_MARKS
 from app.state import EntityAddress
 from engine.datasets.knowledge_graph import SIDES, Side
 from engine.entities import Entity, other
+from engine.errors import EngineError
 from engine.matching import Match, Pool
-from engine.neighbourhood import Facing, Neighbour, aligned_elsewhere, facing, neighbourhood
+from engine.neighbourhood import Neighbour, neighbourhood
 
 RESULTS = 50
 TOP = 10
-CAP = 40
-FACTS = 200
+FACTS = 100
 SUGGESTIONS = 6
 ROWS_SHOWN = 320  # pixels
 
@@ -92,14 +95,14 @@ def _entity_and_match(opened: OpenRun, entity: Entity, address: EntityAddress) -
         match = _chosen_match(opened, entity, address, matches)
         _match_table(opened, entity, matches, match, pool)
     with left:
-        _facts(opened, entity, match)
+        _facts(opened, entity, match, address)
     if match is None:
         components.empty_state("No candidates", "The other graph has no entities to match with.")
         return
-    _pair(opened, entity, match, pool, address.runs)
+    _pair(opened, entity, match, pool, address)
 
 
-def _facts(opened: OpenRun, entity: Entity, match: Entity | None) -> None:
+def _facts(opened: OpenRun, entity: Entity, match: Entity | None, address: EntityAddress) -> None:
     """What the data says of the entity, and beside it of its match, so that both can be read in one place."""
     components.entity_heading(opened.view, entity)
     around = neighbourhood(opened.adjacency, entity.side, entity.index, FACTS)
@@ -107,13 +110,14 @@ def _facts(opened: OpenRun, entity: Entity, match: Entity | None) -> None:
     triples, facts = st.tabs([text.count(around.total, "neighbour"), text.count(attributes, "attribute")])
     with triples:
         if around.total:
-            st.dataframe(
-                [_triple_row(neighbour) for neighbour in around.neighbours], hide_index=True, height=ROWS_SHOWN if around.total > 8 else "auto"
-            )
+            data = pd.DataFrame([_triple_row(neighbour) for neighbour in around.neighbours]).dropna(axis=1, how="all")
+            columns = {"attention": st.column_config.NumberColumn(format="percent", width="small", help=explain("attention"))}
+            components.table(data, name="neighbours", columns=columns, height=ROWS_SHOWN if around.total > 8 else "auto")
         else:
             st.markdown("No triple touches this entity: the structure says nothing about it, so its matches are guesses.")
         if around.hidden:
-            st.caption(f"and {around.hidden:,} more")
+            whole = replace(address, side=entity.side, entity=entity.uri, listed=entity.side)
+            pages.link(pages.ENTITY, whole, f"and {around.hidden:,} more: all of them in the table below")
     with facts:
         for one in (entity, match):
             if one is not None:
@@ -124,7 +128,8 @@ def _attributes(opened: OpenRun, entity: Entity) -> None:
     st.caption(components.entity_label(entity))
     attributes = opened.view.attributes(entity.side, entity.index)
     if attributes:
-        st.dataframe([{"attribute": text.cell(name), "value": text.cell(value)} for name, value in attributes], hide_index=True)
+        data = pd.DataFrame([{"attribute": text.cell(name), "value": text.cell(value)} for name, value in attributes])
+        components.table(data, name=f"attributes-{entity.side}", key=f"attributes-{entity.side}")
     else:
         st.markdown("The data has no attributes of this entity.")
 
@@ -133,6 +138,7 @@ def _triple_row(neighbour: Neighbour) -> dict[str, object]:
     return {
         "relation": charts.edge_words(neighbour.edges),
         "neighbour": text.cell(neighbour.entity.title),
+        "attention": neighbour.attention,
         "id": text.cell(neighbour.entity.short_id),
         "triples": neighbour.entity.degree,
     }
@@ -167,15 +173,13 @@ def _match_table(opened: OpenRun, entity: Entity, matches: list[Match], match: E
         rows = st.session_state[key]["selection"]["rows"]
         state.set_parameter(state.MATCH, matches[rows[0]].uri if rows else None)
 
-    chosen = [row for row, candidate in enumerate(matches) if match is not None and candidate.entity == match.index]
-    st.dataframe(
-        _match_rows(opened, across, matches),
-        hide_index=True,
+    components.table(
+        pd.DataFrame(_match_rows(opened, across, matches)),
+        name="matches",
         key=key,
         on_select=follow,
-        selection_mode="single-row",
-        selection_default={"selection": {"rows": chosen}},
-        column_config={
+        chosen=next((row for row, candidate in enumerate(matches) if match is not None and candidate.entity == match.index), None),
+        columns={
             "rank": st.column_config.NumberColumn(width=50, help=explain("rank")),
             "verdict": st.column_config.TextColumn(help="What the known links say of the pair."),
             "CSLS": st.column_config.NumberColumn(format="%.3f", width="small", help=explain("CSLS")),
@@ -211,76 +215,41 @@ def _match_row(match: Match, candidate: Entity) -> dict[str, object]:
 # The pair
 
 
-def _pair(opened: OpenRun, entity: Entity, match: Entity, pool: Pool, runs: Sequence[str]) -> None:
+def _pair(opened: OpenRun, entity: Entity, match: Entity, pool: Pool, address: EntityAddress) -> None:
     source, target = (entity, match) if entity.side == "source" else (match, entity)
-    components.pair_header(opened.view, opened.view.pair(source.index, target.index, pool), runs, entity.side)
-    faced = facing(opened.adjacency, source.index, target.index, CAP)
-    st.subheader("Neighbourhoods facing each other", anchor=False)
-    st.markdown(_sentence(faced))
-    if faced.total_source or faced.total_target:
-        _figure(faced, runs)
-        _facing_table(opened, faced)
+    components.pair_header(opened.view, opened.view.pair(source.index, target.index, pool), address.runs, entity.side)
+    _other_runs(entity, match, pool, address)
+    neighbourhoods(opened, address, source, target)
 
 
-def _sentence(faced: Facing) -> str:
-    """What the figure shows for this pair."""
-    if not faced.total_source and not faced.total_target:
-        return "Neither entity has a neighbour: nothing in the structure speaks for the pair or against it."
-    kinds = (
-        (faced.count("seed link"), "by a seed link"),
-        (faced.count("known validation link") + faced.count("known test link"), "by a link kept for evaluation, which the model has not seen"),
-        (faced.count("predicted"), "by the model's own best matches"),
-    )
-    told = "; ".join(f"{number:,} {how}" for number, how in kinds if number)
-    start = f"Of {text.count(faced.total_source, 'neighbour')} of the source and {faced.total_target:,} of the target, "
-    if not faced.total_pairs:
-        return f"{start}none are aligned with each other."
-    return f"{start}**{text.count(faced.total_pairs, 'pair')}** are aligned with each other: {told}."
+def _other_runs(entity: Entity, match: Entity, pool: Pool, address: EntityAddress) -> None:
+    """What the other open runs make of the same entity; each line opens it there."""
+    if len(address.runs) < 2:
+        return
+    with st.container(border=True, gap="xsmall"):
+        st.caption("The same entity in the other open runs:")
+        for run in address.runs[1:]:
+            try:
+                words = _in_run(cache.open_listed(run), entity, match, pool)
+            except EngineError as error:
+                components.show_error(error)
+                continue
+            order = (run, *(one for one in address.runs if one != run))
+            pages.link(pages.ENTITY, state.entity_address(order, entity, match, pool), words)
 
 
-def _figure(faced: Facing, runs: Sequence[str]) -> None:
-    figure = charts.facing_figure(faced)
-    chosen = st.echarts_chart(
-        figure.option,
-        height=figure.height,
-        key=state.widget_key(state.FACING_FIGURE, runs[0], faced.source.uri, faced.target.uri),
-        on_select="rerun",
-        alt=f"Neighbours of {text.cell(faced.source.title)} and {text.cell(faced.target.title)}; the table beneath holds the same.",
-    )
-    st.caption(
-        "Across: a solid line for a seed link, dotted for a link kept for evaluation, dashed for a prediction. Grey boxes are aligned "
-        "elsewhere or not at all. Green with an arrow: the entity is the triple's head; violet with a dot: its tail; diamond: both. "
-        "Point at a box or a line for its relations; click a neighbour to open it."
-    )
-    hidden = [f"{number:,} more of the {side}" for number, side in ((faced.hidden_source, "source"), (faced.hidden_target, "target")) if number]
-    if hidden:
-        st.caption(f"Not drawn: {' and '.join(hidden)}.")
-    if (entity := charts.clicked_entity(figure, chosen)) is not None:
-        pages.go(pages.ENTITY, state.entity_address(runs, entity))
-
-
-def _facing_table(opened: OpenRun, faced: Facing) -> None:
-    rows = [
-        {
-            "source": text.cell(pair.source.entity.title),
-            "relation (source)": charts.edge_words(pair.source.edges),
-            "aligned": pair.evidence + (" (evaluation only)" if pair.evaluation_only else "" if pair.mutual else ", one way"),
-            "relation (target)": charts.edge_words(pair.target.edges),
-            "target": text.cell(pair.target.entity.title),
-        }
-        for pair in faced.pairs
-    ]
-    rows += [_alone_row(opened, "source", neighbour) for neighbour in faced.source_only]
-    rows += [_alone_row(opened, "target", neighbour) for neighbour in faced.target_only]
-    with st.expander("The same as a table"):
-        st.dataframe(rows, hide_index=True)
-
-
-def _alone_row(opened: OpenRun, side: Side, neighbour: Neighbour) -> dict[str, str]:
-    elsewhere = aligned_elsewhere(opened.view, side, neighbour.entity.index)
-    where = "not aligned" if elsewhere is None else f"elsewhere: {text.cell(elsewhere[0].title, 60)} ({elsewhere[1]})"
-    row = dict.fromkeys(("source", "relation (source)", "aligned", "relation (target)", "target"), "")
-    return row | {side: text.cell(neighbour.entity.title), f"relation ({side})": charts.edge_words(neighbour.edges), "aligned": where}
+def _in_run(opened: OpenRun, entity: Entity, match: Entity, pool: Pool) -> str:
+    """'in semi: rank 1, right; best match ..'."""
+    view = opened.view
+    pair = (entity.index, match.index) if entity.side == "source" else (match.index, entity.index)
+    (best,) = view.matches(entity.side, entity.index, 1, pool)
+    scored = view.pair(*pair, pool)
+    rank = scored.rank_from_source if entity.side == "source" else scored.rank_from_target
+    own = f"in **{text.plain(opened.card.variant, 20)}**: rank {rank:,}"
+    told = components.verdict_cell(best.verdict)
+    if best.entity != match.index:
+        told = f"its best match is {components.entity_label(view.entity(match.side, best.entity))}, {told}"
+    return f"{own}, {told}, CSLS {text.score(scored.csls)} :gray[{text.plain(opened.card.run_id, 40)}]"
 
 
 frame.one_run(pages.ENTITY, render)

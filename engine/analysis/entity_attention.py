@@ -47,9 +47,16 @@ class EntityAttention:
             config: of the encoder that the parameters are of.
             relation_features: (2R, d), forward directions first.
             attention: (L, C, d).
+
+        Raises:
+            ValueError: the shapes do not fit each other.
         """
         self.channels: Sequence[str] = CHANNELS if config.channels == "both" else (config.channels,)
         self.layers = config.layers
+        if attention.shape != (self.layers, len(self.channels), relation_features.shape[-1]):
+            raise ValueError(
+                f"attention vectors {attention.shape} for {self.layers} layers, {len(self.channels)} channels, relations {relation_features.shape}"
+            )
         self._averaged = config.message_unit == "edge"
         self._features = torch.from_numpy(np.array(relation_features)).double()
         self._vectors = torch.from_numpy(np.array(attention)).double() * float(config.relational_attention)

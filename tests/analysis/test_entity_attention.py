@@ -79,3 +79,9 @@ def test_parts_that_the_model_does_not_have(part: Part, told: str) -> None:
 def test_relations_are_counted_over_both_graphs() -> None:
     task = random_task(np.random.default_rng(0))
     assert asked(random_world(0).model).num_relations == task.num_relations
+
+
+def test_parameters_of_another_shape_are_refused() -> None:
+    model = random_world(0).model
+    with pytest.raises(ValueError, match="3 layers"):
+        asked(model, layers=3)

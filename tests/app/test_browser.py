@@ -19,13 +19,15 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from app.pages import PAGES
+from app.pages import ENTITY, PAGES
 from app.pages import Page as AppPage
-from tests.run_fixture import analysed, sample_run, write_run
+from tests.run_fixture import analysed, jolted, sample_run, write_run
 
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 EXPECTED = "/_stcore/"  # Streamlit looks for its own address beneath the page's, and finds nothing there
+QUIET = "[data-testid=stApp][data-test-script-state=notRunning]"
+TABLE_ROW = 35  # pixels
 PATIENCE = 90_000  # milliseconds, for a machine that is busy
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")]
@@ -33,9 +35,11 @@ pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The app's address, with one run in its models folder."""
+    """The app's address, with two runs of the same data in its models folder; the basic one is the newer."""
     models = tmp_path_factory.mktemp("models")
-    write_run(analysed(sample_run()), models, "towns", "basic-s0")
+    better, worse = (analysed(jolted(sample_run(), amount, seed)) for amount, seed in ((0.15, 3), (0.3, 4)))
+    write_run(better, models, "towns", "semi-s0", variant="semi", created="2026-10-30T12:00:00+00:00")
+    write_run(worse, models, "towns", "basic-s0")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -92,11 +96,16 @@ def asked(page: Page) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(str(page.evaluate("location.href"))).query).items()}
 
 
+def address_says(page: Page, name: str, value: str) -> None:
+    """Wait until the address bar has this value: it follows the page a moment later."""
+    page.wait_for_function("([name, value]) => new URLSearchParams(location.search).get(name) === value", arg=[name, value])
+
+
 def test_home_leads_to_the_run(page: Page, app: str) -> None:
     failed: list[str] = []
     page.on("requestfailed", lambda request: failed.append(request.url))
     page.goto(app)
-    page.get_by_text("Open", exact=True).click()
+    page.get_by_text("Open", exact=True).first.click()
     page.get_by_text("start with one of the best connected").wait_for()
     assert asked(page) == {"run": "towns/basic-s0"}
     assert not [url for url in failed if not url.startswith(app)], "nothing is fetched from elsewhere"
@@ -111,7 +120,7 @@ def test_every_page_opens_by_the_navigation_keeps_the_run_and_leaves_the_console
     page.locator(".st-key-navigation a", has_text=asked_page.title).click()
     title = f"{asked_page.title} · towns/basic-s0 · " if asked_page.least else f"{asked_page.title} · "
     expect(page).to_have_title(re.compile(re.escape(title)), timeout=PATIENCE)
-    page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
+    page.wait_for_selector(QUIET)
     assert asked(page) == {"run": "towns/basic-s0"}
     assert page.locator("[data-testid=stException]").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
@@ -126,21 +135,112 @@ def test_search_opens_an_entity_the_address_follows_and_back_leads_back(page: Pa
     page.get_by_label("Search by label, id or URI").press_sequentially("city 15")
     page.locator("[data-testid=stPageLink-NavLink]", has_text="City 15").first.click()
     heading(page, "City 15")
-    assert asked(page)["entity"] == "http://one.example/resource/Entity_15"
+    address_says(page, "entity", "http://one.example/resource/Entity_15")
     page.go_back()
     heading(page, "City 5")
 
 
-def test_a_click_on_a_neighbour_opens_it(page: Page, app: str) -> None:
-    page.goto(app + entity_path(0))
-    heading(page, "Germany")
+def click_a_neighbour(page: Page) -> None:
+    """Some neighbour in the facing figure, whose boxes are drawn and are no elements: column by column until one answers."""
     figure = page.locator("[data-testid^=stECharts]").first
     figure.locator("canvas").first.wait_for()
+    page.wait_for_selector(QUIET)
     page.wait_for_timeout(1500)
+    figure.scroll_into_view_if_needed()
     box = figure.bounding_box()
     assert box is not None
-    page.mouse.click(box["x"] + 0.27 * box["width"], box["y"] + 17)
-    heading(page, "City 4")
+    offer = page.get_by_role("button", name="Expand here")
+    for across in (0.365, 0.06, 0.94):
+        for down in range(17, int(box["height"]), 15):
+            page.mouse.click(box["x"] + across * box["width"], box["y"] + down)
+            page.wait_for_timeout(400)
+            page.wait_for_selector(QUIET)
+            if offer.count():
+                return
+    raise AssertionError("no neighbour answers a click")
+
+
+def choose_row(page: Page, heading: str, row: int) -> None:
+    """A row of the first table beneath a heading, by the box in front of it; the first row is 0."""
+    table = page.locator(f"xpath=//h3[contains(., '{heading}')]/following::*[@data-testid='stDataFrame'][1]")
+    table.locator("canvas").first.wait_for()
+    page.wait_for_selector(QUIET)
+    page.wait_for_timeout(1500)  # figures above it grow
+    table.scroll_into_view_if_needed()
+    box = table.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + 18, box["y"] + (row + 1.5) * TABLE_ROW)
+
+
+def main_part(page: Page) -> str:
+    """What the page says beneath the navigation and the choice of runs, once it has said all, times of day left out."""
+    page.wait_for_selector(QUIET)
+    page.get_by_text("The same as a table, and all neighbours").wait_for()
+    page.wait_for_timeout(1500)
+    told = page.locator("[data-testid=stMain]").inner_text()
+    return re.sub(r"\d+ \w+ ago|just now", "", told.partition(ENTITY.question)[2])
+
+
+def test_a_click_on_a_neighbour_offers_it_and_nothing_moves(page: Page, app: str) -> None:
+    page.goto(app + entity_path(20))
+    heading(page, "City 20")
+    figure = page.locator("[data-testid^=stECharts]").first
+    click_a_neighbour(page)
+    opens = page.get_by_role("link", name="Open").first
+    opens.wait_for()
+    before = figure.bounding_box()
+    page.get_by_role("button", name="Expand here").click()
+    page.get_by_role("button", name="Close").wait_for()
+    assert asked(page)["expand"].startswith("source:http://one.example/resource/Entity_")
+    assert figure.bounding_box() == before, "the figure stays where it is"
+    wanted = asked(page)["expand"].removeprefix("source:")
+    opens.click()
+    address_says(page, "entity", wanted)
+
+
+def test_an_analysts_path(browser: Browser, page: Page, app: str) -> None:
+    """Home, a run, a name in Chinese, a match, a neighbour, two runs beside each other, a flipped entity, the same again in a fresh browser."""
+    problems: list[str] = []
+    page.on("console", lambda message: problems.append(message.text) if message.type == "error" and EXPECTED not in str(message.location) else None)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.goto(app)
+    page.get_by_text("Open", exact=True).first.click()
+    page.get_by_text("start with one of the best connected").wait_for()
+
+    page.get_by_label("Search by label, id or URI").press_sequentially("北京")
+    page.locator("[data-testid=stPageLink-NavLink]", has_text="北京市").first.click()
+    heading(page, "北京市")
+
+    choose_row(page, "Best matches in", 1)
+    page.wait_for_function("new URLSearchParams(location.search).has('match')")
+    page.get_by_text("wrong: another link is known").first.wait_for()
+    click_a_neighbour(page)
+    page.get_by_role("link", name="Open").first.click()
+    page.wait_for_function("!new URLSearchParams(location.search).get('entity').endsWith('Entity_13')")
+
+    page.locator("[data-testid=stPageLink-NavLink]", has_text="Compare").first.click()
+    together = page.locator("[data-testid=stPageLink-NavLink]", has_text="semi-s0")
+    together.click()
+    page.wait_for_function("new URLSearchParams(location.search).getAll('run').length === 2")
+    page.wait_for_selector(QUIET)
+
+    page.get_by_text(re.compile(r"^lost · \d")).click()
+    address_says(page, "flip", "lost")
+    choose_row(page, "The entities that flipped", 0)
+    page.wait_for_url("**/entity?*")
+    page.get_by_text("The same entity in the other open runs").wait_for()
+    assert "rank" in page.locator("[data-testid=stPageLink-NavLink]", has_text="CSLS").first.inner_text()
+
+    told = main_part(page)
+    assert "Neighbourhoods facing each other" in told
+    fresh = browser.new_context(viewport={"width": 1280, "height": 1900})
+    again = fresh.new_page()
+    again.set_default_timeout(PATIENCE)
+    again.goto(page.url)
+    again.get_by_text("The same entity in the other open runs").wait_for()
+    assert main_part(again) == told
+    fresh.close()
+    assert not problems
 
 
 def test_a_hostile_label_runs_no_script(page: Page, app: str) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from app.charts import CENTRES, Figure, clicked_entity, edge_words, facing_figure
+from app.charts import CENTRES, THINNEST, WIDEST, Figure, clicked_entity, clicked_more, edge_width, edge_words, facing_figure, percent
 from engine.matching import RunView
 from engine.neighbourhood import Adjacency, Edge, facing
-from tests.run_fixture import sample_run
+from tests.run_fixture import analysed, sample_run
 
 
 @pytest.fixture(scope="module")
@@ -42,10 +42,13 @@ def test_aligned_neighbours_stand_at_the_same_height_and_are_joined(adjacency: A
         assert left < right
 
 
-def test_no_two_boxes_share_a_place(adjacency: Adjacency) -> None:
+@pytest.mark.parametrize("hops", [1, 2])
+@pytest.mark.parametrize("cap", [1, 3, 40])
+def test_no_two_boxes_share_a_place(adjacency: Adjacency, hops: int, cap: int) -> None:
     for index in (0, 1, 2, 30):
-        places = [tuple(node["value"]) for node in nodes(facing_figure(facing(adjacency, index, counterpart(adjacency, index))))]
-        boxes = places[: len(places) // 2]  # the rest are their ports
+        figure = facing_figure(facing(adjacency, index, counterpart(adjacency, index), hops=hops, cap=cap))
+        places = [tuple(node["value"]) for node in nodes(figure)]
+        boxes = places[: len(figure.entities) + len(figure.more)]  # the rest are their ports
         assert len(set(boxes)) == len(boxes)
 
 
@@ -57,7 +60,8 @@ def test_figures_of_the_same_pair_are_equal_and_json(adjacency: Adjacency) -> No
 def test_the_narrow_figure_has_the_same_nodes_in_the_same_order(adjacency: Adjacency) -> None:
     figure = facing_figure(facing(adjacency, 0, counterpart(adjacency, 0)))
     narrow = figure.option["media"][0]["option"]["series"][0]["data"]
-    assert [node["id"] for node in narrow] == [node["id"] for node in nodes(figure)][: len(figure.entities)]
+    shown = len(figure.entities) + len(figure.more)
+    assert [node["id"] for node in narrow] == [node["id"] for node in nodes(figure)][:shown]
 
 
 def test_labels_cannot_be_templates(adjacency: Adjacency) -> None:
@@ -85,4 +89,56 @@ def test_a_click_leads_to_the_neighbour_it_was_on(adjacency: Adjacency) -> None:
 
 
 def test_edge_words() -> None:
-    assert edge_words((Edge("in", "out"), Edge("capital", "in"))) == "→ in, ← capital"
+    edges = (Edge("in", "out", 0.337), Edge("capital", "in"))
+    assert edge_words(edges) == "→ in, ← capital"
+    assert edge_words(edges, shares=True) == "→ in (34 %), ← capital"
+
+
+@pytest.mark.parametrize(("share", "words"), [(1.0, "100 %"), (0.337, "34 %"), (0.05, "5 %"), (0.0123, "1.2 %"), (0.0004, "< 0.1 %"), (0.0, "0 %")])
+def test_shares_in_words(share: float, words: str) -> None:
+    assert percent(share) == words
+
+
+def test_every_edge_starts_and_ends_at_a_node_of_the_figure(adjacency: Adjacency) -> None:
+    for hops in (1, 2):
+        figure = facing_figure(facing(adjacency, 20, counterpart(adjacency, 20), 6, hops))
+        known = {node["id"] for node in nodes(figure)}
+        assert len(known) == len(nodes(figure)), "ids are unique"
+        for option in (figure.option, figure.option["media"][0]["option"]):
+            known = {node["id"] for node in option["series"][0]["data"]}
+            assert {link[end] for link in option["series"][0]["links"] for end in ("source", "target")} <= known
+
+
+def test_widths_follow_the_attention() -> None:
+    adjacency = Adjacency(RunView(analysed(sample_run())))
+    faced = facing(adjacency, 4, counterpart(adjacency, 4))
+    figure = facing_figure(faced)
+    shares = {f"port:source:{one.entity.index}:neighbour": one.attention for one in (*(pair.source for pair in faced.pairs), *faced.source_only)}
+    drawn = {link["target"]: link["lineStyle"]["width"] for link in figure.option["series"][0]["links"] if str(link["target"]) in shares}
+    assert drawn.keys() == shares.keys() != set()
+    assert all(drawn[port] == edge_width(share, figure.widest) for port, share in shares.items())
+    assert figure.widest is not None
+    assert THINNEST < edge_width(figure.widest / 2, figure.widest) < edge_width(figure.widest, figure.widest) == WIDEST
+
+
+def test_what_is_not_drawn_is_counted_and_can_be_clicked(adjacency: Adjacency) -> None:
+    faced = facing(adjacency, 0, counterpart(adjacency, 0), cap=3)
+    figure = facing_figure(faced)
+    assert figure.more == ("source", "target")
+    first = len(figure.entities)
+    assert nodes(figure)[first]["label"]["formatter"] == f"and {faced.hidden_source:,} more"
+    assert clicked_more(figure, selected("node", first)) == "source"
+    assert clicked_more(figure, selected("node", first + 1)) == "target"
+    for event in (None, selected("node", 2), selected("node", first + 2), selected("edge", first)):
+        assert clicked_more(figure, event) is None
+    assert clicked_entity(figure, selected("node", first)) is None
+
+
+def test_two_hops_stand_beneath_the_pair_in_between(adjacency: Adjacency) -> None:
+    faced = facing(adjacency, 20, counterpart(adjacency, 20), 10, hops=2)
+    place = {node["id"]: node["value"] for node in nodes(facing_figure(faced))}
+    assert faced.far
+    for far in faced.far:
+        for one, between in ((far.pair.source, faced.pairs[far.through].source), (far.pair.target, faced.pairs[far.through].target)):
+            own, above = (place[f"{entity.side}:{entity.index}:neighbour"] for entity in (one.entity, between.entity))
+            assert 1 <= own[1] - above[1] <= 3

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from engine.matching import RunView
+from engine.neighbourhood import Adjacency, Part, facing, standings
 from engine.run_store import RunStore
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
-from tests.run_fixture import HOSTILE_LABELS, sample_run, write_run
+from tests.run_fixture import HOSTILE_LABELS, MemoryRun, assemble, graph_tables, sample_run, write_run
 
 CITY_5 = "http://one.example/resource/Entity_5"
 
@@ -148,6 +151,155 @@ def test_a_run_that_breaks_while_the_app_is_open_is_told(run: str, models: Path,
     app = open_page("entity", run=run)
     assert_no_crash(app)
     assert "checksum differs" in app.error[0].value
+
+
+@pytest.fixture
+def learned(whole_run: MemoryRun, models: Path) -> str:
+    """A run with a model, so with attention."""
+    return write_run(whole_run, models)
+
+
+def test_the_table_of_all_neighbours_is_that_of_the_engine(learned: str, models: Path, open_page: OpenPage) -> None:
+    adjacency = Adjacency(RunView(RunStore(models).find(learned)))
+    germany = "http://one.example/resource/Entity_0"
+    target = next(iter(adjacency.view.counterparts("source", 0)))
+    for options, part in (({}, Part()), ({"layer": "2", "channel": "relation"}, Part(2, "relation"))):
+        app = open_page("entity", run=learned, side="source", entity=germany, listed="source", **options)
+        assert_no_crash(app)
+        assert not app.error
+        expected = standings(adjacency, "source", 0, target, part)
+        shown = next(frame.value for frame in app.dataframe if "with" in frame.value.columns)
+        assert shown["attention"].tolist() == [one.neighbour.attention for one in expected]
+        assert shown["neighbour"].str[:20].tolist() == [one.neighbour.entity.title[:20] for one in expected]
+        told = "layer 2, the relation channel" if options else "the mean of 2 layers, the mean of 2 channels"
+        assert told in words(app), "the legend says whose attention it is"
+
+
+def test_hops_and_caps_stand_in_the_address(learned: str, models: Path, open_page: OpenPage) -> None:
+    adjacency = Adjacency(RunView(RunStore(models).find(learned)))
+    target = next(iter(adjacency.view.counterparts("source", 20)))
+    app = open_page("entity", run=learned, side="source", entity="http://one.example/resource/Entity_20", hops="2", drawn="10")
+    assert_no_crash(app)
+    expected = facing(adjacency, 20, target, 10, 2)
+    assert f"Behind them, {len(expected.far)} more pair" in words(app)
+    assert app.query_params["hops"] == "2"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "told"),
+    [
+        ({"layer": "9"}, "there is no layer 9"),
+        ({"layer": "-1"}, "there is no layer -1"),
+        ({"hops": "3"}, "expected '1' or '2'"),
+        ({"drawn": "5000"}, "expected '10', '20' or '40'"),
+        ({"listed": "all"}, "expected 'drawn', 'source' or 'target'"),
+        ({"expand": "nobody"}, "neither graph has an entity"),
+        ({"expand": "left:x" * 50}, "neither graph has an entity"),
+    ],
+)
+def test_figures_that_cannot_be_are_explained(learned: str, open_page: OpenPage, parameters: dict[str, str], told: str) -> None:
+    app = open_page("entity", run=learned, side="source", entity=CITY_5, **parameters)
+    assert_no_crash(app)
+    assert told in app.error[0].value.replace("\\", "")
+    assert links(app)
+
+
+def test_expanded_neighbours_have_figures_of_their_own_and_can_be_closed(learned: str, open_page: OpenPage) -> None:
+    wanted = [f"source:http://one.example/resource/Entity_{number}" for number in (1, 6)]
+    app = open_page("entity", run=learned, side="source", entity=CITY_5, expand=wanted)
+    assert_no_crash(app)
+    assert not app.error
+    close = [button for button in app.button if button.label == "Close"]
+    assert len(close) == 2
+    close[0].click().run()
+    assert_no_crash(app)
+    assert app.query_params["expand"] == wanted[1]
+
+
+def test_the_other_open_runs_say_what_they_make_of_the_pair(learned: str, models: Path, open_page: OpenPage) -> None:
+    other = sample_run(seed=0)
+    vectors = np.random.default_rng(9).standard_normal(other.tensors["embeddings"]["source"].shape).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    other.tensors = {**other.tensors, "embeddings": {**other.tensors["embeddings"], "source": vectors}}
+    second = write_run(other, models, run_id="semi-s0", variant="semi")
+    app = open_page("entity", run=[learned, second], side="source", entity=CITY_5)
+    assert_no_crash(app)
+    view = RunView(RunStore(models).find(second))
+    match = RunView(RunStore(models).find(learned)).matches("source", 5, 1)[0]
+    pair = view.pair(5, match.entity)
+    (line,) = [link for link in app.get("page_link") if link.proto.label.startswith("in **")]
+    assert line.proto.label.startswith("in **\u2068semi\u2069**")
+    assert f"rank {pair.rank_from_source:,}, " in line.proto.label
+    assert f"CSLS {pair.csls:.3f}" in line.proto.label
+    best = view.matches("source", 5, 1)[0]
+    assert best.entity != match.entity
+    assert "its best match is" in line.proto.label
+    assert line.proto.query_string.startswith("run=towns%2Fsemi-s0&run=towns%2Fbasic"), "the other run comes first, the first stays open"
+    assert "match=" in line.proto.query_string
+    alone = open_page("entity", run=learned, side="source", entity=CITY_5)
+    assert "other open runs" not in words(alone)
+
+
+def test_links_within_the_page_keep_all_runs(learned: str, whole_run: MemoryRun, models: Path, open_page: OpenPage) -> None:
+    second = write_run(whole_run, models, run_id="semi-s0", variant="semi")
+    app = open_page("entity", run=[learned, second], side="source", entity=CITY_5)
+    found = links(app)
+    assert found
+    assert all("run=towns%2Fbasic" in link and "run=towns%2Fsemi-s0" in link for link in found)
+    assert any(link.startswith("proxies?") and "source=" in link and "target=" in link for link in found)
+
+
+def hub(leaves: int = 5000) -> MemoryRun:
+    """Two hubs (entity 0) with thousands of leaves, each with its counterpart."""
+    size = leaves + 1
+    vectors = np.random.default_rng(0).standard_normal((size, 8)).astype(np.float32)
+    tables = [
+        graph_tables(
+            side, [f"http://{side}.example/{i}" for i in range(size)], [f"n{i}" for i in range(size)], [(i, 0, 0) for i in range(1, size)], ["in"]
+        )
+        for side in ("source", "target")
+    ]
+    near = assemble(*(graph_tables(side, ["a"], [""], [], []) for side in ("source", "target")), [], (vectors[:1], vectors[:1]))
+    entities = np.arange(size)
+    best = [
+        pd.DataFrame({"graph": side, "entity": entities, "rank": 1, "match": entities, "cosine": 1.0, "csls": 0.0}) for side in ("source", "target")
+    ]
+    links = pd.DataFrame({"source": entities[:9], "target": entities[:9], "role": "train"})
+    joined = {name: pd.concat([tables[0][name], tables[1][name]], ignore_index=True) for name in tables[0]}
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    terms = {
+        f"{side}_{pool}": np.full(size, 0.5 if pool == "all" else np.nan, dtype=np.float32)
+        for side in ("source", "target")
+        for pool in ("all", "test")
+    }
+    whole = {**near.tables, **joined, "links": links, "matches": pd.concat(best, ignore_index=True)}
+    return MemoryRun(near.manifest, near.metrics, whole, {"embeddings": {"source": unit, "target": unit}, "hubness": terms})
+
+
+@pytest.mark.parametrize("options", [{}, {"hops": "2"}, {"listed": "source"}], ids=str)
+def test_a_hub_of_five_thousand_is_quick_and_complete(models: Path, open_page: OpenPage, options: dict[str, str]) -> None:
+    run = write_run(hub(), models)
+    address = {"run": run, "side": "source", "entity": "http://source.example/0", **options}
+    open_page("entity", **address)
+    start = time.process_time()
+    app = open_page("entity", **address)
+    spent = time.process_time() - start
+    assert_no_crash(app)
+    assert not app.error
+    assert "Of 5,000 neighbours of the source and 5,000 of the target, **5,000 pairs**" in words(app)
+    assert spent < 2, "seconds of computing, the frame's first page included"
+    if options.get("listed"):
+        assert 5000 in [len(frame.value) for frame in app.dataframe]
+    else:
+        assert any("and 4,900 more" in link.proto.label for link in app.get("page_link"))
+
+
+def test_an_entity_of_one_neighbour(models: Path, open_page: OpenPage) -> None:
+    run = write_run(hub(3), models)
+    app = open_page("entity", run=run, side="source", entity="http://source.example/2", hops="2")
+    assert_no_crash(app)
+    assert not app.error
+    assert "Of 1 neighbour of the source and 1 of the target, **1 pair** is aligned" in words(app)
 
 
 def test_an_entity_without_neighbours_says_what_that_means(models: Path, open_page: OpenPage) -> None:
