@@ -144,11 +144,11 @@ class RelationView:
         table = self.ranked(setting)
         keep = (table["frequency"] >= least).to_numpy()
         if wanted := normalise(words[:LONGEST_QUERY]):
-            keep &= self._named(table, wanted)
+            keep = keep & self._named(table, wanted)
         if side is not None:
-            keep &= (table["graph"] == side).to_numpy()
+            keep = keep & (table["graph"] == side).to_numpy()
         if band is not None:
-            keep &= (table["band"] == band).to_numpy()
+            keep = keep & (table["band"] == band).to_numpy()
         return table[keep].reset_index(drop=True)
 
     def _named(self, table: pd.DataFrame, wanted: str) -> npt.NDArray[np.bool_]:

@@ -79,9 +79,12 @@ def _setting(view: RelationView, address: RelationsAddress) -> Setting:
 def _filtered(run: OpenRun, address: RelationsAddress, setting: Setting) -> pd.DataFrame:
     with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
         _search_box(address)
-        graphs = {"both": "both"} | {str(side): f"{PLAIN_MARKS[side]} {text.plain(run.view.graphs[side].name, 20)}" for side in SIDES}
+        graphs: dict[str, str] = {
+            "both": "both",
+            **{str(side): f"{PLAIN_MARKS[side]} {text.plain(run.view.graphs[side].name, 20)}" for side in SIDES},
+        }
         components.choice("Graph", graphs, name="graph", value=address.graph or "both", default="both")
-        bands = {"all": "all", **{band: band for band in BANDS}}
+        bands: dict[str, str] = {"all": "all", **{str(band): band for band in BANDS}}
         components.choice("Band", bands, name="band", value=address.band or "all", default="all", help=explain("band"))
         numbers = {number: f"{number:,}" for number in sorted({*LEAST, address.least})}
         components.choice("Least triples", numbers, name="least", value=address.least, default=1, help=LEAST_HELP)
