@@ -73,7 +73,8 @@ def _distribution(run: OpenRun, channel: Channel) -> None:
         _distribution_figure(run, table),
         name=f"proxy-similarity-{channel}",
         caption=f"Cosines of all entities with all proxies of the {channel} channel, from {table['low'].min():.2f} to {table['high'].max():.2f}; on "
-        f"average {means['source']:.3f} in the source and {means['target']:.3f} in the target: the more the two curves cover each other, the better.",
+        f"average {means['source']:.3f} in the source and {means['target']:.3f} in the target. Where the curves cover each other, the graphs lie "
+        "around the proxies alike.",
         data=table,
     )
 
@@ -325,7 +326,7 @@ def _divergence_figure(table: pd.DataFrame, marked: float | None) -> go.Figure:
         place = float(np.log10(max(marked, table["low"].min()) * MILLION))
         fig.add_vline(x=10**place, line={"width": 2, "color": WRONG})
         fig.add_annotation(x=place, y=1, yref="paper", text="this pair", showarrow=False, xanchor="left", xshift=4)
-    fig.update_xaxes(type="log", title="divergence, millionths of a bit")
+    fig.update_xaxes(type="log", dtick=1, title="divergence, millionths of a bit")
     fig.update_yaxes(title="share", tickformat=".0%", rangemode="tozero")
     return fig
 
