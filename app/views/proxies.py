@@ -107,7 +107,7 @@ def _meetings(run: OpenRun, channel: Channel) -> None:
         return
     order = _order(run, channel, "nearest")
     caption = (
-        f"**{agreement.same:.0%}** of the {agreement.links:,} known links have the same nearest proxy at both ends (the diagonal); "
+        f"**{text.percent(agreement.same)}** of the {agreement.links:,} known links have the same nearest proxy at both ends (the diagonal); "
         f"of unrelated entities {agreement.chance:.1%} would."
     )
     components.figure(_meetings_figure(agreement, order), name=f"proxy-meetings-{channel}", caption=caption, data=agreement.table)
@@ -294,11 +294,11 @@ def _attention_figure(source: Entity, target: Entity, found: PairAttention) -> g
 
 
 def _pair_sentence(run: OpenRun, channel: Channel, found: PairAttention) -> str:
-    start = f"Their divergence is {found.divergence * MILLION:.1f} millionths of a bit, smaller than of "
-    drawn = f"{1 - found.above_drawn:.0%} of pairs drawn at random"
+    start = f"Their divergence is {found.divergence * MILLION:.1f} millionths of a bit. Closer to each other are"
+    drawn = f"**{text.percent(found.above_drawn)}** of the pairs drawn at random"
     if found.above_links is None:
-        return f"{start}{drawn}."
-    return f"{start}**{drawn}** and than of **{1 - found.above_links:.0%}** of the {len(run.proxies.known_divergence(channel)):,} known links."
+        return f"{start} {drawn}."
+    return f"{start} **{text.percent(found.above_links)}** of the {len(run.proxies.known_divergence(channel)):,} known links, and {drawn}."
 
 
 def _divergences(run: OpenRun, channel: Channel, caption: str, marked: float | None = None) -> None:

@@ -46,7 +46,7 @@ def test_it_says_which_importance_it_ranks(whole: str, whole_run: MemoryRun, ope
     assert ranking(app)["importance"].tolist() == expected["importance"].tolist()
     assert ranking(app)["rank"].tolist() == expected["rank"].tolist()
     assert ranking(app)["band"].tolist() == expected["band"].tolist()
-    assert sum(len(trace["customdata"]) for trace in bars(app)) == len(expected)
+    assert sum(len(trace["text"]) for trace in bars(app)) == len(expected)
 
 
 def test_the_address_chooses_another_one(whole: str, whole_run: MemoryRun, open_page: OpenPage) -> None:
@@ -59,7 +59,7 @@ def test_the_address_chooses_another_one(whole: str, whole_run: MemoryRun, open_
 def test_choices_go_into_the_address(whole: str, open_page: OpenPage) -> None:
     app = open_page("relations", run=whole)
     for label, value in (("Layer", 2), ("Channel", "relation"), ("Direction", "inverse"), ("Graph", "target"), ("Least triples", 10)):
-        next(group for group in app.button_group if group.label == label).set_value([value]).run()
+        next(group for group in app.button_group if group.label == label).set_value(value).run()
         assert_no_crash(app)
     asked = {name: app.query_params[name] for name in ("layer", "channel", "direction", "graph", "least")}
     assert asked == {"layer": "2", "channel": "relation", "direction": "inverse", "graph": "target", "least": "10"}
@@ -136,8 +136,9 @@ def test_hostile_names_are_text(whole_run: MemoryRun, models: Path, open_page: O
         app = open_page("relations", run=run, relation=name)
         assert_no_crash(app)
         assert not app.error
-        assert "<b>" not in words(app)
-        assert "](javascript" not in words(app)
+        markdown = words(app).replace(app.code[0].value, "") if app.code else words(app)  # code is shown as it is
+        assert "<b>" not in markdown
+        assert "](javascript" not in markdown
         for chart in app.get("plotly_chart"):
             assert "<b>{x}" not in chart.proto.spec
             assert "%{z}" not in chart.proto.spec
@@ -152,13 +153,11 @@ def test_without_test_links_there_is_no_accuracy(whole_run: MemoryRun, models: P
     assert "Hits@1" not in ranking(app)
 
 
-def test_without_attention_or_twins(whole_run: MemoryRun, models: Path, open_page: OpenPage) -> None:
-    app = open_page("relations", run=write_run(without(whole_run, "relation_importance"), models))
+@pytest.mark.parametrize(("table", "told"), [("relation_importance", "No attention to show"), ("relation_twins", "None: relations play no part")])
+def test_without_attention_or_twins(table: str, told: str, whole_run: MemoryRun, models: Path, open_page: OpenPage) -> None:
+    app = open_page("relations", run=write_run(without(whole_run, table), models))
     assert_no_crash(app)
-    assert "No attention to show" in words(app)
-    app = open_page("relations", run=write_run(without(whole_run, "relation_twins"), models, run_id="no-twins"))
-    assert_no_crash(app)
-    assert "None: relations play no part" in words(app)
+    assert told in words(app)
 
 
 def test_a_relation_without_triples(whole_run: MemoryRun, models: Path, open_page: OpenPage) -> None:
