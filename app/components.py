@@ -225,7 +225,7 @@ def table(
         st.dataframe(data, key=key, **options)
         rows: list[int] = []
     else:
-        first = {"selection": {"rows": [] if chosen is None else [chosen]}}
+        first: Any = {"selection": {"rows": [] if chosen is None else [chosen]}}
         event: Any = st.dataframe(data, key=key, on_select=on_select, selection_mode="single-row", selection_default=first, **options)
         rows = event["selection"]["rows"]
     download(data if whole is None else whole, name, key=key or name)
@@ -250,7 +250,7 @@ def download(data: pd.DataFrame | Callable[[], pd.DataFrame], name: str, *, key:
 def csv_bytes(data: pd.DataFrame) -> bytes:
     """A table as CSV; texts that a spreadsheet would take for a formula get an apostrophe in front."""
     safe = data.apply(lambda column: column.map(_no_formula, na_action="ignore") if pd.api.types.is_string_dtype(column) else column)
-    return safe.to_csv(index=False).encode("utf-8-sig")
+    return str(safe.to_csv(index=False)).encode("utf-8-sig")
 
 
 def _no_formula(cell: Any) -> Any:
@@ -263,7 +263,7 @@ def empty_state(title: str, explanation: str, commands: Sequence[str] = ()) -> N
         st.subheader(title, anchor=False)
         st.markdown(explanation)
         for command in commands:
-            st.code(command, language="bash")
+            st.code(command, language=None, wrap_lines=True)
 
 
 def show_error(error: EngineError) -> None:

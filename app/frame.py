@@ -75,12 +75,11 @@ def _chosen(page: Page[A]) -> Iterator[tuple[Sequence[RunCard], A]]:
 
 def _navigation(carried: Address) -> None:
     """Links and not Streamlit's own menu, which forgets the address's parameters."""
-    with st.container(horizontal=True, gap="xsmall", vertical_alignment="center", key="navigation"):
-        for number, group in enumerate(pages.GROUPS):
-            if number:
-                st.markdown(":gray[|]", width="content")
-            for page in group:
-                pages.link(page, carried, page.title)
+    with st.container(horizontal=True, gap="medium", vertical_alignment="center", key="navigation"):
+        for group in pages.GROUPS:
+            with st.container(horizontal=True, gap="xsmall", width="content"):
+                for page in group:
+                    pages.link(page, carried, page.title)
 
 
 def _carried(runs: RunList) -> Address:

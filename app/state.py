@@ -195,9 +195,7 @@ def asked_runs() -> tuple[str, ...]:
 
 def show_address(address: Address) -> None:
     """Make the browser's address bar say what the page shows; a link to the page that is open already changes the page but not the bar."""
-    wanted = address.parameters()
-    if wanted != _current():
-        st.query_params.from_dict(wanted)
+    st.query_params.from_dict(address.parameters())
 
 
 def show_parameters(parameters: Mapping[str, str | Iterable[str]]) -> None:
@@ -216,11 +214,6 @@ def set_parameter(name: str, value: str | Sequence[str] | None) -> None:
 def widget_key(name: str, *parts: object) -> str:
     """A session key that belongs to some content: other content, another widget with its own state."""
     return f"{name}:{blake2b(repr(parts).encode(), digest_size=8).hexdigest()}"
-
-
-def _current() -> dict[str, str | list[str]]:
-    found = {name: st.query_params.get_all(name) for name in st.query_params}
-    return {name: values[0] if len(values) == 1 and name != RUN else values for name, values in found.items()}
 
 
 def _written(value: Any) -> str | list[str]:

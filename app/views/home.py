@@ -73,7 +73,7 @@ def _next_steps(runs: cache.RunList, group: Sequence[cache.RunCard]) -> None:
     path = {data.name: data.path for data in cache.list_data_sets()}.get(group[0].dataset)
     if missing and path:
         st.caption(f"What to do next: {explain(missing[0])} Train the {missing[0]} variant and compare:")
-        st.code(f"python -m engine train {path} --variant {missing[0]}", language="bash", wrap_lines=True)
+        st.code(f"python -m engine train {path} --variant {missing[0]}", language=None, wrap_lines=True)
 
 
 def _card(card: cache.RunCard) -> None:
@@ -139,18 +139,17 @@ def _unusable(runs: cache.RunList) -> None:
 
 
 def _data_sets(runs: cache.RunList) -> None:
-    found = cache.list_data_sets()
-    if not found:
-        return
-    st.header("Data sets", anchor=False)
+    """What could be trained on as well."""
     trained = {card.dataset for card in runs.cards}
+    found = [data for data in cache.list_data_sets() if data.name not in trained]
+    if found:
+        st.header("More data sets" if trained else "Data sets", anchor=False)
     for data in found:
         with st.container(border=True):
-            note = "" if data.name in trained else " · not trained yet"
-            st.markdown(f"**{text.plain(data.name)}**{note}")
+            st.markdown(f"**{text.plain(data.name)}** · not trained yet")
             if data.entities:
                 st.caption(f"{data.entities[0]:,} and {data.entities[1]:,} entities · {data.links or 0:,} known links")
-            st.code(f"python -m engine train {data.path} --variant basic", language="bash", wrap_lines=True)
+            st.code(f"python -m engine train {data.path} --variant basic", language=None, wrap_lines=True)
     st.markdown(
         "Your own graphs: `python -m engine inspect FOLDER` says what is read from them and what looks wrong; docs/data_formats.md lists the formats."
     )

@@ -108,7 +108,7 @@ def test_every_page_opens_by_the_navigation_keeps_the_run_and_leaves_the_console
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" and EXPECTED not in str(message.location) else None)
     page.goto(app + "/entity?run=towns%2Fbasic-s0")
     page.get_by_text("start with one of the best connected").wait_for()
-    page.locator("[data-testid=stPageLink-NavLink]", has_text=asked_page.title).first.click()
+    page.locator(".st-key-navigation a", has_text=asked_page.title).click()
     title = f"{asked_page.title} · towns/basic-s0 · " if asked_page.least else f"{asked_page.title} · "
     expect(page).to_have_title(re.compile(re.escape(title)), timeout=PATIENCE)
     page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
