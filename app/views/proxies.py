@@ -194,7 +194,8 @@ def _proxy(run: OpenRun, address: ProxiesAddress, channel: Channel) -> None:
     together = sum(one.counterpart is not None for one in near["source"])
     st.markdown(
         f"The entities most alike to proxy {proxy}, of both graphs. "
-        f"{together} of the {len(near['source'])} of the source have their counterpart among those of the target (marked ⇄)."
+        f"{together} of the {len(near['source'])} of the source have their counterpart, "
+        "known or else the best match, among those of the target (marked ⇄)."
     )
     for column, side in zip(st.columns(2, gap="large"), SIDES, strict=True):
         with column, st.container(border=True, gap="xsmall"):

@@ -23,6 +23,7 @@ DIRECTION_POINTS: Mapping[Direction, str] = {"forward": "triangle-right", "inver
 DIRECTION_WORDS: Mapping[Direction, str] = {"forward": "forward ▸", "inverse": "inverse ◂"}
 LEAST = (1, 10, 100)
 LEAST_HELP = "Relations of a triple or two may rank high by chance: what the model learned of them concerns hardly anybody."
+TWIN_HELP = "Exchanged: compared with head and tail exchanged. Seeds: of the triples with seed links at both ends, how many counterparts it connects."
 OF_EACH_BAND = 12
 EXAMPLES = 8
 BAR_HEIGHT, BARS_MARGIN = 21, 110  # pixels
@@ -380,7 +381,7 @@ def _everywhere_figure(rows: pd.DataFrame) -> go.Figure:
 
 
 def _twins(run: OpenRun, address: RelationsAddress, relation: Relation) -> None:
-    st.markdown("##### Most similar in the other graph", help=f"{explain('twin')} Exchanged: compared with head and tail exchanged.")
+    st.markdown("##### Most similar in the other graph", help=f"{explain('twin')} {TWIN_HELP}")
     twins = run.relations.twins(relation)
     if not twins:
         st.markdown("None: relations play no part in this model's embeddings, or the other graph has no triples.")
@@ -407,7 +408,7 @@ def _twin_words(twin: Twin) -> str:
     if twin.turned:
         parts.append("exchanged")
     if twin.agreement is not None:
-        parts.append(f"{twin.agreement:.0%} of {text.count(twin.seed_triples, 'seed triple')} agree")
+        parts.append(f"seeds {round(twin.agreement * twin.seed_triples):,} of {twin.seed_triples:,}")
     return " · ".join(parts)
 
 
