@@ -175,13 +175,13 @@ class RelationsAddress(Address):
 
 @dataclass(frozen=True)
 class ProxiesAddress(Address):
-    """A channel, how the use of its proxies is measured, and in it a proxy or a pair of entities."""
+    """A channel, in it a proxy or a pair of entities, and how the use of proxies is measured."""
 
     channel: Channel = "entity"
-    use: ProxyUse = "nearest"
     proxy: int | None = None
     source: str | None = None
     target: str | None = None
+    use: ProxyUse = "nearest"
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,13 @@ def share_with_interval(value: float, interval: Sequence[float] | None) -> str:
     return score(value) if interval is None else f"{score(value)} ({score(interval[0])}–{score(interval[1])})"
 
 
+def percent(share: float) -> str:
+    """'34%'; what is not quite nothing or everything says so."""
+    if 0 < share < 0.01:
+        return "under 1%"
+    return "over 99%" if 0.99 < share < 1 else f"{share:.0%}"
+
+
 def count(number: int, noun: str, plural: str | None = None) -> str:
     """'1 run', '1,200 runs'."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

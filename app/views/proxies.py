@@ -73,7 +73,8 @@ def _distribution(run: OpenRun, channel: Channel) -> None:
         _distribution_figure(run, table),
         name=f"proxy-similarity-{channel}",
         caption=f"Cosines of all entities with all proxies of the {channel} channel, from {table['low'].min():.2f} to {table['high'].max():.2f}; on "
-        f"average {means['source']:.3f} in the source and {means['target']:.3f} in the target: the more the two curves cover each other, the better.",
+        f"average {means['source']:.3f} in the source and {means['target']:.3f} in the target. Where the curves cover each other, the graphs lie "
+        "around the proxies alike.",
         data=table,
     )
 
@@ -106,7 +107,7 @@ def _meetings(run: OpenRun, channel: Channel) -> None:
         return
     order = _order(run, channel, "nearest")
     caption = (
-        f"**{agreement.same:.0%}** of the {agreement.links:,} known links have the same nearest proxy at both ends (the diagonal); "
+        f"**{text.percent(agreement.same)}** of the {agreement.links:,} known links have the same nearest proxy at both ends (the diagonal); "
         f"of unrelated entities {agreement.chance:.1%} would."
     )
     components.figure(_meetings_figure(agreement, order), name=f"proxy-meetings-{channel}", caption=caption, data=agreement.table)
@@ -193,7 +194,8 @@ def _proxy(run: OpenRun, address: ProxiesAddress, channel: Channel) -> None:
     together = sum(one.counterpart is not None for one in near["source"])
     st.markdown(
         f"The entities most alike to proxy {proxy}, of both graphs. "
-        f"{together} of the {len(near['source'])} of the source have their counterpart among those of the target (marked ⇄)."
+        f"{together} of the {len(near['source'])} of the source have their counterpart, "
+        "known or else the best match, among those of the target (marked ⇄)."
     )
     for column, side in zip(st.columns(2, gap="large"), SIDES, strict=True):
         with column, st.container(border=True, gap="xsmall"):
@@ -293,11 +295,11 @@ def _attention_figure(source: Entity, target: Entity, found: PairAttention) -> g
 
 
 def _pair_sentence(run: OpenRun, channel: Channel, found: PairAttention) -> str:
-    start = f"Their divergence is {found.divergence * MILLION:.1f} millionths of a bit, smaller than of "
-    drawn = f"{1 - found.above_drawn:.0%} of pairs drawn at random"
+    start = f"Their divergence is {found.divergence * MILLION:.1f} millionths of a bit. Closer to each other are"
+    drawn = f"**{text.percent(found.above_drawn)}** of the pairs drawn at random"
     if found.above_links is None:
-        return f"{start}{drawn}."
-    return f"{start}**{drawn}** and than of **{1 - found.above_links:.0%}** of the {len(run.proxies.known_divergence(channel)):,} known links."
+        return f"{start} {drawn}."
+    return f"{start} **{text.percent(found.above_links)}** of the {len(run.proxies.known_divergence(channel)):,} known links, and {drawn}."
 
 
 def _divergences(run: OpenRun, channel: Channel, caption: str, marked: float | None = None) -> None:
@@ -325,7 +327,7 @@ def _divergence_figure(table: pd.DataFrame, marked: float | None) -> go.Figure:
         place = float(np.log10(max(marked, table["low"].min()) * MILLION))
         fig.add_vline(x=10**place, line={"width": 2, "color": WRONG})
         fig.add_annotation(x=place, y=1, yref="paper", text="this pair", showarrow=False, xanchor="left", xshift=4)
-    fig.update_xaxes(type="log", title="divergence, millionths of a bit")
+    fig.update_xaxes(type="log", dtick=1, title="divergence, millionths of a bit")
     fig.update_yaxes(title="share", tickformat=".0%", rangemode="tozero")
     return fig
 

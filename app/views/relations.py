@@ -24,7 +24,8 @@ DIRECTION_POINTS: Mapping[Direction, str] = {"forward": "triangle-right", "inver
 DIRECTION_WORDS: Mapping[Direction, str] = {"forward": "forward ▸", "inverse": "inverse ◂"}
 LEAST = (1, 10, 100)
 LEAST_HELP = "Relations of a triple or two may rank high by chance: what the model learned of them concerns hardly anybody."
-OF_EACH_BAND = 10
+TWIN_HELP = "Exchanged: compared with head and tail exchanged. Seeds: of the triples with seed links at both ends, how many counterparts it connects."
+OF_EACH_BAND = 12
 EXAMPLES = 8
 BAR_HEIGHT, BARS_MARGIN = 21, 110  # pixels
 LABEL_LENGTH = 26
@@ -39,8 +40,12 @@ def render(run: OpenRun, address: RelationsAddress) -> None:
             "This model weighs all relations alike, or knows no triples. Choose a run with relational attention to see what it listens to.",
         )
         return
-    setting = _setting(view, address)
-    found = _filtered(run, address, setting)
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        setting = _setting(view, address)
+        _filters(run, address)
+    if address.layer not in (None, setting.layer):
+        st.caption(f"This run has no layer {address.layer}; layer {setting.layer} is shown.")
+    found = view.search(setting, address.search or "", side=address.graph, band=address.band, least=address.least)
     if found.empty:
         components.empty_state("No relation fits", "Try a part of the name, or take back the choice of graph or band above.")
     relation = _relation(view, address, found)
@@ -62,37 +67,32 @@ def _setting(view: RelationView, address: RelationsAddress) -> Setting:
     """What the address asks for, else what the run has; choices only where there is one."""
     layer = address.layer if address.layer in view.layers else view.layers[0]
     channel = address.channel if address.channel in view.channels else view.channels[0]
-    with st.container(horizontal=True, gap="large"):
-        if len(view.layers) > 1:
-            layers = {number: str(number) for number in view.layers}
-            components.choice("Layer", layers, name="layer", value=layer, default=view.layers[0], help=explain("layer"))
-        if len(view.channels) > 1:
-            channels: dict[str, str] = {name: name for name in view.channels}
-            components.choice("Channel", channels, name="channel", value=channel, default="entity", help=explain("channel"))
-        components.choice(
-            "Direction", DIRECTION_WORDS, name="direction", value=address.direction, default="forward", help=explain("direction", "importance")
-        )
-    if address.layer not in (None, layer):
-        st.caption(f"This run has no layer {address.layer}; layer {layer} is shown.")
+    if len(view.layers) > 1:
+        layers = {number: str(number) for number in view.layers}
+        components.choice("Layer", layers, name="layer", value=layer, default=view.layers[0], help=explain("layer"))
+    if len(view.channels) > 1:
+        channels: dict[str, str] = {name: name for name in view.channels}
+        components.choice("Channel", channels, name="channel", value=channel, default="entity", help=explain("channel"))
+    components.choice(
+        "Direction", DIRECTION_WORDS, name="direction", value=address.direction, default="forward", help=explain("direction", "importance")
+    )
     return Setting(layer, channel, address.direction)
 
 
-def _filtered(run: OpenRun, address: RelationsAddress, setting: Setting) -> pd.DataFrame:
-    with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
-        _search_box(address)
-        graphs = {"both": "both"} | {str(side): f"{PLAIN_MARKS[side]} {text.plain(run.view.graphs[side].name, 20)}" for side in SIDES}
-        components.choice("Graph", graphs, name="graph", value=address.graph or "both", default="both")
-        bands = {"all": "all"} | {str(band): str(band) for band in BANDS}
-        components.choice("Band", bands, name="band", value=address.band or "all", default="all", help=explain("band"))
-        numbers = {number: f"{number:,}" for number in sorted({*LEAST, address.least})}
-        components.choice("Least triples", numbers, name="least", value=address.least, default=1, help=LEAST_HELP)
-    return run.relations.search(setting, address.search or "", side=address.graph, band=address.band, least=address.least)
+def _filters(run: OpenRun, address: RelationsAddress) -> None:
+    graphs: dict[str, str] = {"both": "both", **{str(side): f"{PLAIN_MARKS[side]} {text.plain(run.view.graphs[side].name, 20)}" for side in SIDES}}
+    components.choice("Graph", graphs, name="graph", value=address.graph or "both", default="both")
+    _search_box(address)
+    bands: dict[str, str] = {"all": "all", **{str(band): band for band in BANDS}}
+    components.choice("Band", bands, name="band", value=address.band or "all", default="all", help=explain("band"))
+    numbers = {number: f"{number:,}" for number in sorted({*LEAST, address.least})}
+    components.choice("Least triples", numbers, name="least", value=address.least, default=1, help=LEAST_HELP)
 
 
 def _search_box(address: RelationsAddress) -> None:
     """Follows the address, too, as when one goes back."""
     key = state.widget_key(state.RELATION_SEARCH, address.runs[0])
-    if st.session_state.get(key) != (address.search or ""):
+    if st.session_state.get(key, "").strip() != (address.search or ""):  # what is being typed may end in a space
         st.session_state[key] = address.search or ""
     st.text_input(
         "Search by name",
@@ -135,7 +135,8 @@ def _bars(run: OpenRun, address: RelationsAddress, setting: Setting, found: pd.D
     def follow() -> None:
         points = st.session_state[key]["selection"]["points"]
         if points:
-            _open(shown, int(points[0]["customdata"][0]), run.relations)
+            places, _ = _places(shown, relation)
+            _open(shown, places.index(int(points[0]["y"])), run.relations)
 
     components.figure(
         _bars_figure(run, shown, relation),
@@ -173,7 +174,7 @@ def _named(row: pd.Series) -> str:
 def _bars_figure(run: OpenRun, shown: pd.DataFrame, relation: Relation | None) -> go.Figure:
     """A bar a relation, beneath the name of its band; rows have numbers, for names may be equal."""
     places, ticks = _places(shown, relation)
-    rows = shown.assign(place=places, number=range(len(shown)), hint=[_hint(row) for row in shown.to_dict("records")])
+    rows = shown.assign(place=places, hint=[_hint(row) for row in shown.to_dict("records")])
     fig = go.Figure()
     for side in SIDES:
         part = rows[rows["graph"] == side]
@@ -183,7 +184,6 @@ def _bars_figure(run: OpenRun, shown: pd.DataFrame, relation: Relation | None) -
             orientation="h",
             name=f"{PLAIN_MARKS[side]} {text.figure_label(run.view.graphs[side].name, 30)}",
             marker={"color": GRAPH[side]},
-            customdata=part[["number"]],
             text=[f"{value:.2f}" for value in part["importance"]],
             textposition="outside",
             hovertext=part["hint"],
@@ -337,10 +337,11 @@ def _hits_words(row: Mapping[Any, Any]) -> str:
 def _everywhere(rows: pd.DataFrame, relation: Relation) -> None:
     """Its place among all relations in each layer, channel and direction."""
     most, least = rows.iloc[int(rows["lower"].argmax())], rows.iloc[int(rows["lower"].argmin())]
+    best, worst = (f"{text.percent(row['lower'])} of all in {_setting_words(row)}" for row in (most, least))
     components.figure(
         _everywhere_figure(rows),
         name=f"relation-{relation.title}",
-        caption=f"Ahead of {most['lower']:.0%} of all in {_setting_words(most)}; of {least['lower']:.0%} in {_setting_words(least)}.",
+        caption=f"Ahead of {best}; of {worst}.",
         data=rows,
         height=150 + 40 * len(rows[["layer", "channel"]].drop_duplicates()),
     )
@@ -381,7 +382,7 @@ def _everywhere_figure(rows: pd.DataFrame) -> go.Figure:
 
 
 def _twins(run: OpenRun, address: RelationsAddress, relation: Relation) -> None:
-    st.markdown("##### Most similar in the other graph", help=explain("twin"))
+    st.markdown("##### Most similar in the other graph", help=f"{explain('twin')} {TWIN_HELP}")
     twins = run.relations.twins(relation)
     if not twins:
         st.markdown("None: relations play no part in this model's embeddings, or the other graph has no triples.")
@@ -408,7 +409,7 @@ def _twin_words(twin: Twin) -> str:
     if twin.turned:
         parts.append("exchanged")
     if twin.agreement is not None:
-        parts.append(f"{twin.agreement:.0%} of {text.count(twin.seed_triples, 'seed triple')} agree")
+        parts.append(f"seeds {round(twin.agreement * twin.seed_triples):,} of {twin.seed_triples:,}")
     return " · ".join(parts)
 
 

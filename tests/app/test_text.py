@@ -60,3 +60,8 @@ def test_counts() -> None:
     assert text.count(1, "run") == "1 run"
     assert text.count(1200, "run") == "1,200 runs"
     assert text.count(2, "entity", "entities") == "2 entities"
+
+
+@pytest.mark.parametrize(("share", "told"), [(0, "0%"), (0.004, "under 1%"), (0.337, "34%"), (0.996, "over 99%"), (1, "100%")])
+def test_percent(share: float, told: str) -> None:
+    assert text.percent(share) == told
