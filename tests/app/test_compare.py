@@ -1,0 +1,183 @@
+"""The compare page: figures and flips as the engine has them, words that claim no more, the address."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from engine.comparison import Comparison, compare
+from engine.entities import short_id
+from engine.run_store import RunStore
+from tests.app.conftest import OpenPage, assert_no_crash, words
+from tests.run_fixture import MemoryRun, analysed, jolted, sample_run, write_run
+
+
+@pytest.fixture(scope="module")
+def better() -> MemoryRun:
+    return analysed(jolted(sample_run(), 0.15, seed=3))
+
+
+@pytest.fixture(scope="module")
+def worse() -> MemoryRun:
+    return analysed(jolted(sample_run(), 0.3, seed=4))
+
+
+@pytest.fixture
+def runs(better: MemoryRun, worse: MemoryRun, whole_run: MemoryRun, models: Path) -> list[str]:
+    made = (("semi", better), ("basic", worse), ("literal", whole_run))
+    return [write_run(run, models, run_id=f"{variant}-s0", variant=variant) for variant, run in made]
+
+
+def compared(models: Path, main: str, other: str, decoder: str = "csls", side: str = "target") -> Comparison:
+    store = RunStore(models)
+    return compare(store.find(main), store.find(other), side, decoder)  # type: ignore[arg-type]
+
+
+def tables(app: AppTest) -> dict[str, pd.DataFrame]:
+    """The page's tables by their first column; the first of each."""
+    found: dict[str, pd.DataFrame] = {}
+    for element in app.dataframe:
+        found.setdefault(str(element.value.columns[0]), element.value)
+    return found
+
+
+def control(app: AppTest, label: str) -> Any:
+    return next(group for group in app.button_group if group.label == label)
+
+
+def metrics(app: AppTest) -> dict[str, str]:
+    return {metric.label: metric.value for metric in app.metric}
+
+
+def told(app: AppTest) -> str:
+    return words(app).replace("\\", "").replace("\u2068", "").replace("\u2069", "")
+
+
+@pytest.mark.parametrize("decoder", ["csls", "sinkhorn"])
+def test_flips_metrics_and_lists_are_the_engines(runs: list[str], models: Path, open_page: OpenPage, decoder: str) -> None:
+    app = open_page("compare", run=runs[:2], decoder=decoder, flip="lost")
+    assert_no_crash(app)
+    found = compared(models, runs[0], runs[1], decoder)
+    test, lead = found.mcnemar(), found.difference("hits@1")
+    assert metrics(app)["Gained"] == str(test.gained)
+    assert metrics(app)["Lost"] == str(test.lost)
+    assert test.gained > 0
+    shown = tables(app)
+    assert lead.interval is not None
+    expected = f"{lead.value:+.3f} ({lead.interval[0]:+.3f} to {lead.interval[1]:+.3f})"
+    assert shown["run"]["Hits@1, first run ahead by"].tolist() == ["—", expected]
+    stored = RunStore(models).find(runs[1]).json("decoders")[decoder]["target_to_source"]
+    if decoder != "csls":  # the fixture's metrics are made up
+        assert shown["run"]["Hits@10"].iloc[1] == stored["hits@10"]
+    assert control(app, "Show").options == [f"gained · {test.gained}", f"lost · {test.lost}"]
+    uris = RunStore(models).find(runs[0]).table("entities").query("graph == 'target'").set_index("entity")["uri"]
+    lost = {short_id(uri) for uri in uris.loc[found.queries[found.lost]]}
+    assert (set(shown["entity"]["id"]) if lost else set()) == lost
+
+
+def test_the_test_is_put_into_words_that_fit(runs: list[str], models: Path, open_page: OpenPage) -> None:
+    """A better run, one that is hardly another, and the same twice."""
+    again = write_run(analysed(jolted(sample_run(), 0.15, seed=3)), models, run_id="again")
+    for pair in ((runs[0], runs[1]), (runs[2], runs[0]), (runs[0], again)):
+        app = open_page("compare", run=list(pair))
+        assert_no_crash(app)
+        p_value = compared(models, *pair).mcnemar().p_value
+        if p_value is None:
+            assert metrics(app)["McNemar"] == "no flips"
+            assert "does not show that they are equally good" in told(app)
+        elif p_value < 0.05:
+            assert "hardly explains it" in told(app)
+            assert "about these two trained runs" in told(app)
+        else:
+            assert "do not show that either is better; nor do they show that the two are equally good" in told(app)
+    assert compared(models, runs[0], runs[1]).mcnemar().p_value < 0.05  # type: ignore[operator]
+    assert compared(models, runs[0], again).mcnemar().p_value is None
+
+
+def test_one_of_several_runs_is_held_against_the_first(runs: list[str], models: Path, open_page: OpenPage) -> None:
+    app = open_page("compare", run=runs, against=runs[2])
+    assert_no_crash(app)
+    assert metrics(app)["Lost"] == str(compared(models, runs[0], runs[2]).mcnemar().lost)
+    assert "semi-s0 against literal-s0" in told(app)
+    app = open_page("compare", run=runs, against="towns/gone")
+    assert_no_crash(app)
+    assert "towns/gone" in told(app)
+    assert "semi-s0 against basic-s0" in told(app)
+
+
+def test_flips_are_narrowed_by_degree_relation_and_search(runs: list[str], models: Path, open_page: OpenPage) -> None:
+    app = open_page("compare", run=runs[:2], side="source")
+    whole, relations = tables(app)["entity"], tables(app)["relation"]
+    found = compared(models, runs[0], runs[1], side="source")
+    assert len(whole) == found.gained.sum()
+    name = relations["relation"].iloc[0]
+    narrowed = open_page("compare", run=runs[:2], side="source", relation=name)
+    assert_no_crash(narrowed)
+    assert len(tables(narrowed)["entity"]) == relations["gained"].iloc[0]
+    bucket = open_page("compare", run=runs[:2], side="source", bucket="2", search="entity")
+    assert_no_crash(bucket)
+    assert set(tables(bucket)["entity"]["triples"]) == {2}
+    assert [button.label for button in bucket.button] == ["2 triples"]
+    bucket.button[0].click().run()
+    assert bucket.query_params == {"run": runs[:2], "side": "source", "search": "entity"}
+
+
+def test_another_graph_forgets_the_relation_of_the_first(runs: list[str], open_page: OpenPage) -> None:
+    app = open_page("compare", run=runs[:2], side="source", relation="near")
+    control(app, "Test entities of").set_value("target").run()
+    assert_no_crash(app)
+    assert not app.error
+    assert app.query_params == {"run": runs[:2]}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({"decoder": "best"}, "these runs have csls"),
+        ({"decoder": "<b>x</b>"}, "these runs have csls"),
+        ({"bucket": "1-2"}, "expected one of 0, 1, 2"),
+        ({"relation": "](javascript:alert(1))"}, "has no relation"),
+        ({"flip": "both"}, "expected 'gained' or 'lost'"),
+    ],
+)
+def test_senseless_addresses(runs: list[str], open_page: OpenPage, parameters: dict[str, str], sentence: str) -> None:
+    app = open_page("compare", run=runs, **parameters)
+    assert_no_crash(app)
+    assert sentence in app.error[0].value.replace("\\", "")
+
+
+def test_settings_that_differ_and_costs(runs: list[str], open_page: OpenPage) -> None:
+    app = open_page("compare", run=runs[:2])
+    assert tables(app)["setting"].to_numpy().tolist() == [["variant", "semi", "basic"]]
+    costs = app.dataframe[-1].value
+    assert costs["whole run"].tolist() == ["1 min 2 s"] * 2
+
+
+def test_runs_without_test_links_say_so(models: Path, open_page: OpenPage) -> None:
+    sample = sample_run()
+    links = sample.tables["links"]
+    bare = analysed(replace(sample, tables={**sample.tables, "links": links[links["role"] != "test"]}, metrics=None))
+    app = open_page("compare", run=[write_run(bare, models, run_id="a"), write_run(bare, models, run_id="b")])
+    assert_no_crash(app)
+    assert "has no test links" in told(app)
+    assert tables(app)["run"]["95 % interval"].tolist() == ["no test links"] * 2
+    assert "settings that differ" in told(app).lower()
+
+
+def test_other_splits_are_compared_on_what_both_tested(better: MemoryRun, worse: MemoryRun, models: Path, open_page: OpenPage) -> None:
+    links = worse.tables["links"].copy()
+    links.loc[16:20, "role"] = "train"
+    split = {**worse.manifest["data"], "split": "random, seed 1"}
+    first = write_run(better, models, run_id="a")
+    tables_left = {name: table for name, table in worse.tables.items() if name != "query_ranks"}
+    second = write_run(replace(worse, tables={**tables_left, "links": links}), models, run_id="b", data=split)
+    app = open_page("compare", run=[first, second])
+    assert_no_crash(app)
+    assert "Of 25 test entities that are so in both runs" in told(app)
+    assert "divide the links differently" in told(app)
+    assert tables(app)["setting"].to_numpy().tolist() == [["split", "given: 721_5fold/1", "random, seed 1"]]
