@@ -101,7 +101,8 @@ def relation_figure(runs: Sequence[OpenRun], tables: Sequence[pd.DataFrame], nam
             marker={"symbol": style.point, "size": 9, "color": style.colour},
         )
     fig.update_yaxes(tickvals=list(range(len(labels))), ticktext=labels, range=[len(labels) - 0.5, -0.5], showgrid=False, zeroline=False)
-    fig.update_xaxes(range=[0, 1.02], title=RATES[rate])
+    lowest = min(table[f"{rate}_low"].min() for table in tables)
+    fig.update_xaxes(range=[max(0.0, lowest - 0.05), 1.02], title=RATES[rate])
     return fig
 
 

@@ -30,7 +30,7 @@ GRAPH_TABLES = ("entities", "relations", "triples")
 
 def render(runs: Sequence[OpenRun], address: CompareAddress) -> None:
     """The page."""
-    with st.container(horizontal=True, gap="large"):
+    with st.container(horizontal=True, gap="medium"):
         names: dict[Side, str] = {side: components.graph_name(runs[0].view, side) for side in SIDES}
         components.choice("Test entities of", names, name="side", value=address.side, default="target", clears=(state.RELATION,), help=WHOSE)
         decoder = _decoder(runs, address)
@@ -168,7 +168,7 @@ def _verdict(found: Comparison, difference: Difference, first: str, second: str)
     """The flips in numbers, the test, and what it does and does not say."""
     test = found.mcnemar()
     right = int(np.count_nonzero((found.main_ranks == 1) & (found.other_ranks == 1)))
-    with st.container(horizontal=True, gap="large"):
+    with st.container(horizontal=True, gap="medium"):
         st.metric("Gained", f"{test.gained:,}", help=f"Right in {text.plain(first)}, wrong in {text.plain(second)}.")
         st.metric("Lost", f"{test.lost:,}", help=f"Wrong in {text.plain(first)}, right in {text.plain(second)}.")
         st.metric("Right in both", f"{right:,}")
@@ -292,7 +292,7 @@ def _by_relation(run: OpenRun, address: CompareAddress, found: Comparison) -> No
 def _flip_list(main: OpenRun, address: CompareAddress, chosen: pd.DataFrame, found: Comparison, names: tuple[str, str]) -> None:
     st.subheader("The entities that flipped", anchor=False)
     flips: dict[Flip, str] = {"gained": f"gained · {int(found.gained.sum()):,}", "lost": f"lost · {int(found.lost.sum()):,}"}
-    with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         components.choice("Show", flips, name="flip", value=address.flip, default="gained", help=explain("flip"))
         if address.bucket is not None:
             _chip(f"{address.bucket} triples", state.BUCKET)

@@ -28,7 +28,7 @@ def render(runs: Sequence[OpenRun], address: DegreeAddress) -> None:
         return
     if address.bucket not in (None, *bucket_names()):
         raise AddressError(f"the address says bucket={address.bucket[:40]}; expected one of {', '.join(bucket_names())}.")
-    with st.container(horizontal=True, gap="large"):
+    with st.container(horizontal=True, gap="medium"):
         rate = components.choice("Measure", RATES, name="rate", value=address.rate, default="hits@1", help=explain("Hits@1", "Hits@10", "MRR"))
         names: dict[Side, str] = {side: components.graph_name(runs[0].view, side) for side in SIDES}
         components.choice("Test entities of", names, name="side", value=address.side, default="target", help=WHOSE)
@@ -81,7 +81,7 @@ def _bucket(runs: Sequence[OpenRun], address: DegreeAddress, bucket: str, table:
     st.subheader("Who is in it?", anchor=False)
     counts = dict(zip(table["bucket"], table["queries"], strict=True))
     labels = {name: f"{name} :gray[· {counts.get(name, 0):,}]" for name in bucket_names() if name in counts or name == bucket}
-    with st.container(horizontal=True, gap="large"):
+    with st.container(horizontal=True, gap="medium"):
         components.choice("Triples · test entities", labels, name=state.BUCKET, value=bucket, default=next(iter(counts)), help=explain("degree"))
         main = run_names(runs)[0]
         components.choice("Show", SHOWN, name="show", value=address.show, default="misses", help=f"Right or wrong in {text.plain(main)}.")
