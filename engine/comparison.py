@@ -380,9 +380,11 @@ def bucket_ranks(several: Sequence[Outcomes], degrees: IntArray, bucket: str, sh
     if show != "all":
         inside &= (main.ranks == 1) == (show == "hits")
     entities = main.queries[inside]
-    ranks = {number: pd.Series(one.ranks, index=one.queries, dtype="Int64").reindex(entities).array for number, one in enumerate(several)}
-    table = pd.DataFrame({"entity": entities, "degree": degrees[entities], "answer": main.answers[inside], **ranks})
-    return table.sort_values([0, "entity"], ascending=[False, True], ignore_index=True)
+    table = pd.DataFrame({"entity": entities, "degree": degrees[entities], "answer": main.answers[inside]})
+    table = table.iloc[np.lexsort([entities, -main.ranks[inside]])].reset_index(drop=True)
+    for number, one in enumerate(several):
+        table[number] = pd.Series(one.ranks, index=one.queries, dtype="Int64").reindex(table["entity"]).array
+    return table
 
 
 def config_differences(manifests: Sequence[Mapping[str, Any]]) -> pd.DataFrame:

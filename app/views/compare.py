@@ -13,9 +13,8 @@ from app import cache, components, frame, pages, state, text
 from app.cache import OpenRun
 from app.glossary import explain
 from app.query_list import query_list
-from app.rate_figures import RATES, WHOSE, degree_figure, flip_figure, measured, relation_figure, run_names
+from app.rate_figures import RATES, WHOSE, check_bucket, degree_figure, flip_figure, measured, relation_figure, run_names
 from app.state import AddressError, CompareAddress, Flip, Rate
-from engine.analysis.degree import bucket_names
 from engine.analysis.relation_hits import incidences
 from engine.comparison import CSLS, Comparison, Difference, compare, config_differences
 from engine.datasets.knowledge_graph import SIDES, IntArray, Side
@@ -203,8 +202,7 @@ def _words(p_value: float | None) -> str:
 
 def _flips(main: OpenRun, address: CompareAddress, found: Comparison, names: tuple[str, str]) -> None:
     """Where gains and losses lie, and who they are."""
-    if address.bucket not in (None, *bucket_names()):
-        raise AddressError(f"the address says bucket={address.bucket[:40]}; expected one of {', '.join(bucket_names())}.")
+    check_bucket(address.bucket)
     graph = main.view.graphs[address.side]
     relation = _relation(main, address)
     degrees, relations = st.columns([3, 2], gap="large")
@@ -226,7 +224,7 @@ def _by_degree(flips: pd.DataFrame, address: CompareAddress) -> None:
     key = state.widget_key(state.DEGREE_FIGURE, address.runs, address.side, address.decoder, address.against)
     asked = flips[flips["queries"] > 0].reset_index(drop=True)
     net = asked["gained"] - asked["lost"]
-    most = asked.loc[net.idxmax()]
+    most = asked.iloc[int(net.argmax())]
     where = f"Most is won at degree {most['bucket']}: {most['gained']:,} gained and {most['lost']:,} lost of {most['queries']:,}."
     components.figure(
         flip_figure(asked, address.bucket),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -11,8 +12,8 @@ from app import cache, components, frame, pages, state, text
 from app.cache import OpenRun
 from app.glossary import explain
 from app.query_list import query_list
-from app.rate_figures import RATES, WHOSE, degree_figure, measured, run_names
-from app.state import AddressError, DegreeAddress, Rate, Shown
+from app.rate_figures import RATES, WHOSE, check_bucket, degree_figure, measured, run_names
+from app.state import DegreeAddress, Rate, Shown
 from engine.analysis.degree import bucket_names
 from engine.comparison import Outcomes, bucket_ranks, outcomes
 from engine.datasets.knowledge_graph import SIDES, Side
@@ -26,8 +27,7 @@ def render(runs: Sequence[OpenRun], address: DegreeAddress) -> None:
     if not any(len(table) for table in tables):
         components.empty_state("Nothing to measure", "This data has no test links, so nobody knows which matches are right.")
         return
-    if address.bucket not in (None, *bucket_names()):
-        raise AddressError(f"the address says bucket={address.bucket[:40]}; expected one of {', '.join(bucket_names())}.")
+    check_bucket(address.bucket)
     with st.container(horizontal=True, gap="medium"):
         rate = components.choice("Measure", RATES, name="rate", value=address.rate, default="hits@1", help=explain("Hits@1", "Hits@10", "MRR"))
         names: dict[Side, str] = {side: components.graph_name(runs[0].view, side) for side in SIDES}
@@ -88,19 +88,20 @@ def _bucket(runs: Sequence[OpenRun], address: DegreeAddress, bucket: str, table:
     with components.errors_shown(), st.spinner("Ranking the test entities…"):
         found = [_outcomes(run, address.side) for run in runs]
     ranks = bucket_ranks(found, runs[0].view.graphs[address.side].degrees, bucket, address.show)
-    names, said = {number: f"rank in {name}" for number, name in enumerate(run_names(runs))}, f"{main} says"
+    names: dict[Any, str] = {"degree": "triples", **{number: f"rank in {name}" for number, name in enumerate(run_names(runs))}}
+    said = f"{main} says"
     query_list(
         runs[0],
         address.runs,
         address.side,
-        ranks.rename(columns={"degree": "triples", **names}),
+        ranks.rename(columns=names),
         search=address.search,
         name=f"degree-{bucket}-{address.show}",
         answers={"answer": said},
         columns={
+            **{name: st.column_config.NumberColumn(help="Of the true counterpart; 1 is right. " + explain("rank")) for name in names.values()},
             "triples": st.column_config.NumberColumn(width=60, help=explain("degree")),
             said: st.column_config.TextColumn(help="Whom the first run takes for the counterpart, among the test entities."),
-            **{name: st.column_config.NumberColumn(help="Of the true counterpart; 1 is right. " + explain("rank")) for name in names.values()},
         },
     )
 
