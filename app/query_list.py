@@ -64,11 +64,11 @@ def query_list(
 def readable(run: OpenRun, side: Side, table: pd.DataFrame, answers: Mapping[str, str]) -> pd.DataFrame:
     """The rows with names in place of numbers of entities."""
     entities = [run.view.entity(side, entity) for entity in table["entity"].tolist()]
-    named = pd.DataFrame({"entity": [text.cell(one.title) for one in entities], "id": [text.cell(one.short_id) for one in entities]})
+    named = pd.DataFrame({"entity": [text.cell(one.title) for one in entities]})
     for column in table.columns.drop("entity"):
         values = table[column]
         named[answers.get(column, column)] = [_name(run, other(side), one) for one in values.tolist()] if column in answers else values.to_numpy()
-    return named
+    return named.assign(id=[text.cell(one.short_id) for one in entities])
 
 
 def _name(run: OpenRun, side: Side, entity: int) -> str:

@@ -11,7 +11,8 @@ from plotly.subplots import make_subplots
 from app import text
 from app.cache import OpenRun
 from app.palette import RIGHT, UNKNOWN, WRONG, run_styles
-from app.state import Rate
+from app.state import AddressError, Rate
+from engine.analysis.degree import bucket_names
 
 RATES: dict[Rate, str] = {"hits@1": "Hits@1", "hits@10": "Hits@10", "mrr": "MRR"}
 WHOSE = "Each test entity of this graph looks for its counterpart among the test entities of the other one. The paper publishes target to source."
@@ -23,6 +24,15 @@ def run_names(runs: Sequence[OpenRun]) -> list[str]:
     """Names of runs for tables and figures: the run id, with its folder where two are equal."""
     ids = [run.card.run_id for run in runs]
     return [text.cell(run.card.run if ids.count(run.card.run_id) > 1 else run.card.run_id, 60) for run in runs]
+
+
+def check_bucket(bucket: str | None) -> None:
+    """
+    Raises:
+        AddressError: there is no such bucket of degrees.
+    """
+    if bucket is not None and bucket not in bucket_names():
+        raise AddressError(f"the address says bucket={bucket[:40]}; expected one of {', '.join(bucket_names())}.")
 
 
 def measured(run: OpenRun, side: str) -> pd.DataFrame:
@@ -101,7 +111,8 @@ def relation_figure(runs: Sequence[OpenRun], tables: Sequence[pd.DataFrame], nam
             marker={"symbol": style.point, "size": 9, "color": style.colour},
         )
     fig.update_yaxes(tickvals=list(range(len(labels))), ticktext=labels, range=[len(labels) - 0.5, -0.5], showgrid=False, zeroline=False)
-    fig.update_xaxes(range=[0, 1.02], title=RATES[rate])
+    lowest = min(table[f"{rate}_low"].min() for table in tables)
+    fig.update_xaxes(range=[max(0.0, lowest - 0.05), 1.02], title=RATES[rate])
     return fig
 
 

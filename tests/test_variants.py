@@ -93,6 +93,10 @@ def test_every_decoders_figures_are_kept_and_can_be_had_again(trained: dict[str,
     stored = run.json("decoders")
     assert set(stored) == {*DECODERS, *GRAPH_DECODERS}
     assert stored["csls"]["target_to_source"]["hits@1"] == pytest.approx(hits(run))
+    ranks = run.table("query_ranks")
+    for (name, graph), rows in ranks.groupby(["decoder", "graph"]):
+        direction = "source_to_target" if graph == "source" else "target_to_source"
+        assert (rows["rank"] == 1).mean() == pytest.approx(stored[name][direction]["hits@1"])
     capsys.readouterr()
     for name in stored:
         assert main(["evaluate", run.id, "--models", str(models_of(run)), "--decoder", name, "--json"]) == 0

@@ -13,9 +13,8 @@ from app import cache, components, frame, pages, state, text
 from app.cache import OpenRun
 from app.glossary import explain
 from app.query_list import query_list
-from app.rate_figures import RATES, WHOSE, degree_figure, flip_figure, measured, relation_figure, run_names
+from app.rate_figures import RATES, WHOSE, check_bucket, degree_figure, flip_figure, measured, relation_figure, run_names
 from app.state import AddressError, CompareAddress, Flip, Rate
-from engine.analysis.degree import bucket_names
 from engine.analysis.relation_hits import incidences
 from engine.comparison import CSLS, Comparison, Difference, compare, config_differences
 from engine.datasets.knowledge_graph import SIDES, IntArray, Side
@@ -30,7 +29,7 @@ GRAPH_TABLES = ("entities", "relations", "triples")
 
 def render(runs: Sequence[OpenRun], address: CompareAddress) -> None:
     """The page."""
-    with st.container(horizontal=True, gap="large"):
+    with st.container(horizontal=True, gap="medium"):
         names: dict[Side, str] = {side: components.graph_name(runs[0].view, side) for side in SIDES}
         components.choice("Test entities of", names, name="side", value=address.side, default="target", clears=(state.RELATION,), help=WHOSE)
         decoder = _decoder(runs, address)
@@ -168,7 +167,7 @@ def _verdict(found: Comparison, difference: Difference, first: str, second: str)
     """The flips in numbers, the test, and what it does and does not say."""
     test = found.mcnemar()
     right = int(np.count_nonzero((found.main_ranks == 1) & (found.other_ranks == 1)))
-    with st.container(horizontal=True, gap="large"):
+    with st.container(horizontal=True, gap="medium"):
         st.metric("Gained", f"{test.gained:,}", help=f"Right in {text.plain(first)}, wrong in {text.plain(second)}.")
         st.metric("Lost", f"{test.lost:,}", help=f"Wrong in {text.plain(first)}, right in {text.plain(second)}.")
         st.metric("Right in both", f"{right:,}")
@@ -203,8 +202,7 @@ def _words(p_value: float | None) -> str:
 
 def _flips(main: OpenRun, address: CompareAddress, found: Comparison, names: tuple[str, str]) -> None:
     """Where gains and losses lie, and who they are."""
-    if address.bucket is not None and address.bucket not in bucket_names():
-        raise AddressError(f"the address says bucket={address.bucket[:40]}; expected one of {', '.join(bucket_names())}.")
+    check_bucket(address.bucket)
     graph = main.view.graphs[address.side]
     relation = _relation(main, address)
     degrees, relations = st.columns([3, 2], gap="large")
@@ -292,7 +290,7 @@ def _by_relation(run: OpenRun, address: CompareAddress, found: Comparison) -> No
 def _flip_list(main: OpenRun, address: CompareAddress, chosen: pd.DataFrame, found: Comparison, names: tuple[str, str]) -> None:
     st.subheader("The entities that flipped", anchor=False)
     flips: dict[Flip, str] = {"gained": f"gained · {int(found.gained.sum()):,}", "lost": f"lost · {int(found.lost.sum()):,}"}
-    with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         components.choice("Show", flips, name="flip", value=address.flip, default="gained", help=explain("flip"))
         if address.bucket is not None:
             _chip(f"{address.bucket} triples", state.BUCKET)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -11,8 +12,8 @@ from app import cache, components, frame, pages, state, text
 from app.cache import OpenRun
 from app.glossary import explain
 from app.query_list import query_list
-from app.rate_figures import RATES, WHOSE, degree_figure, measured, run_names
-from app.state import AddressError, DegreeAddress, Rate, Shown
+from app.rate_figures import RATES, WHOSE, check_bucket, degree_figure, measured, run_names
+from app.state import DegreeAddress, Rate, Shown
 from engine.analysis.degree import bucket_names
 from engine.comparison import Outcomes, bucket_ranks, outcomes
 from engine.datasets.knowledge_graph import SIDES, Side
@@ -26,9 +27,8 @@ def render(runs: Sequence[OpenRun], address: DegreeAddress) -> None:
     if not any(len(table) for table in tables):
         components.empty_state("Nothing to measure", "This data has no test links, so nobody knows which matches are right.")
         return
-    if address.bucket is not None and address.bucket not in bucket_names():
-        raise AddressError(f"the address says bucket={address.bucket[:40]}; expected one of {', '.join(bucket_names())}.")
-    with st.container(horizontal=True, gap="large"):
+    check_bucket(address.bucket)
+    with st.container(horizontal=True, gap="medium"):
         rate = components.choice("Measure", RATES, name="rate", value=address.rate, default="hits@1", help=explain("Hits@1", "Hits@10", "MRR"))
         names: dict[Side, str] = {side: components.graph_name(runs[0].view, side) for side in SIDES}
         components.choice("Test entities of", names, name="side", value=address.side, default="target", help=WHOSE)
@@ -81,7 +81,7 @@ def _bucket(runs: Sequence[OpenRun], address: DegreeAddress, bucket: str, table:
     st.subheader("Who is in it?", anchor=False)
     counts = dict(zip(table["bucket"], table["queries"], strict=True))
     labels = {name: f"{name} :gray[· {counts.get(name, 0):,}]" for name in bucket_names() if name in counts or name == bucket}
-    with st.container(horizontal=True, gap="large"):
+    with st.container(horizontal=True, gap="medium"):
         components.choice("Triples · test entities", labels, name=state.BUCKET, value=bucket, default=next(iter(counts)), help=explain("degree"))
         main = run_names(runs)[0]
         components.choice("Show", SHOWN, name="show", value=address.show, default="misses", help=f"Right or wrong in {text.plain(main)}.")

@@ -49,6 +49,22 @@ def test_figures_of_each_decoder(decoder: str) -> None:
         assert figures["hits@1"] <= figures["hits@5"] <= figures["hits@10"] <= 1
 
 
+@pytest.mark.parametrize("decoder", sorted(DECODERS))
+def test_answers_are_entities_and_not_rows_of_the_pool(decoder: str) -> None:
+    links = np.stack([np.arange(20, 60), np.arange(59, 19, -1)], axis=1)  # source 20 is target 59, and so on
+    source, target = noisy_copies(60, 60, 16, noise=0.3)
+    turned = target[79 - np.clip(np.arange(60), 20, 59)]  # rows of the targets that are linked
+    found = evaluate_decoders(UnscaledEmbeddings(source, turned), links, [decoder], bootstrap=0)[decoder]
+    for direction, answers, truth in (
+        (found.source_to_target, found.source_answers, dict(links.tolist())),
+        (found.target_to_source, found.target_answers, {two: one for one, two in links.tolist()}),
+    ):
+        assert len(answers) == 40
+        right = [truth[query] == answer for query, answer in zip(direction.queries.tolist(), answers.tolist(), strict=True)]
+        np.testing.assert_array_equal(direction.ranks == 1, right)
+        assert sum(right) > 20
+
+
 def test_better_decoders_find_more() -> None:
     found = evaluate_decoders(embeddings(400, 400, 0.7), identity(400), ["csls", "stable", "sinkhorn", "assignment", "mutual"])
     hits = {name: result.source_to_target.hits_at_1 or 0 for name, result in found.items()}
