@@ -44,7 +44,7 @@ def whole_run() -> MemoryRun:
 def open_page(models: Path) -> OpenPage:
     """Opens a page of the app at an address."""
 
-    def open_page(page: str, **parameters: str | list[str]) -> AppTest:
+    def open_page(page: str, /, **parameters: str | list[str]) -> AppTest:
         app = AppTest.from_file(str(MAIN), default_timeout=TIMEOUT).run()
         for name, value in parameters.items():
             app.query_params[name] = value

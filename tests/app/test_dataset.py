@@ -1,0 +1,116 @@
+"""The page of the data set: counts, findings, relations, samples, odd data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from engine import paper
+from engine.data_profile import dangling_entities, inspect_run
+from engine.matching import RunView
+from tests.app.conftest import OpenPage, assert_no_crash, links, words
+from tests.run_fixture import HOSTILE_LABELS, sample_run, write_run
+
+
+def table_with(app: Any, column: str) -> pd.DataFrame:
+    found: pd.DataFrame = next(element.value for element in app.dataframe if column in element.value.columns)
+    return found
+
+
+def test_sizes_links_and_findings_are_those_of_the_stored_tables(run: str, open_page: OpenPage) -> None:
+    app = open_page("dataset", run=run)
+    assert_no_crash(app)
+    found = inspect_run(sample_run())
+    sizes = app.dataframe[0].value.set_index("what")
+    assert sizes.loc["entities"].tolist() == [found.source.entities, found.target.entities]
+    assert sizes.loc["… without a link"].tolist() == [found.source.dangling, found.target.dangling]
+    assert sizes.loc["largest degree"].tolist() == [found.source.degrees["max"], found.target.degrees["max"]]
+    roles = table_with(app, "links").set_index("links")["number"].to_dict()
+    assert roles == {"seed": 12, "validation": 4, "test": 30, "probable": 4}
+    titles = [expander.label.replace("\\", "") for expander in app.expander]
+    assert len(titles) == len(found.findings) > 0
+    assert all(finding.message[:40] in title for finding, title in zip(found.findings, titles, strict=True))
+    assert "No data set of the paper" in words(app)
+
+
+def test_the_papers_data_set_is_recognised(run: str, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = inspect_run(sample_run())
+    source, target = ((graph.entities, graph.triples) for graph in (found.source, found.target))
+    monkeypatch.setitem(paper.SIZES, "DBP15K ZH-EN", (source, target))
+    app = open_page("dataset", run=run)
+    assert_no_crash(app)
+    assert "the graphs of **DBP15K ZH-EN** in the paper: as many entities and triples" in words(app)
+    assert table_with(app, "variant")["Hits@1"].tolist() == [0.731, 0.808, 0.861]
+
+
+def test_relations_are_counted_and_searched(run: str, open_page: OpenPage) -> None:
+    app = open_page("dataset", run=run)
+    triples = sample_run().tables["triples"].query("graph == 'source'")
+    shown = table_with(app, "functionality")
+    assert dict(zip(shown["name"], shown["triples"], strict=True)) == {
+        name: int((triples["relation"] == number).sum()) for number, name in enumerate(["inCountry", "near", "hasCapital"])
+    }
+    app.text_input[0].set_value("CAPITAL").run()
+    assert_no_crash(app)
+    assert table_with(app, "functionality")["name"].tolist() == ["hasCapital"]
+    assert app.query_params["search"] == "CAPITAL"
+    app.text_input[0].set_value("nowhere").run()
+    assert "No such relation" in words(app)
+
+
+def test_a_relation_of_the_address_shows_its_triples_and_leads_to_its_pairs(run: str, open_page: OpenPage) -> None:
+    app = open_page("dataset", run=run, side="target", relation="Hauptstadt")
+    assert_no_crash(app)
+    assert "Hauptstadt" in words(app)
+    assert f"pairs?run={run.replace('/', '%2F')}&side=target&relation=Hauptstadt" in links(app)
+
+
+def test_a_relation_that_is_not_there(run: str, open_page: OpenPage) -> None:
+    app = open_page("dataset", run=run, relation="**no**")
+    assert_no_crash(app)
+    assert "has no relation" in words(app)
+    assert "“**no**”" not in words(app)
+
+
+def test_entities_without_a_link_are_listed_best_connected_first(run: str, open_page: OpenPage) -> None:
+    app = open_page("dataset", run=run, side="target")
+    view = RunView(sample_run())
+    alone = dangling_entities(view, sample_run().tables["links"], "target")
+    assert f"without a known link ({len(alone)})" in [tab.label for tab in app.tabs]
+    shown = table_with(app, "uri")
+    assert shown["uri"].tolist() == [view.graphs["target"].uris[index] for index in alone]
+
+
+def test_samples_link_to_their_entities(run: str, open_page: OpenPage) -> None:
+    entities = [link for link in links(open_page("dataset", run=run)) if link.startswith("entity?")]
+    assert sum("side=source" in link for link in entities) == 2 * (5 + 5), "five triples, and five of the most frequent relation"
+    assert sum("side=target" in link for link in entities) == 2 * 5
+
+
+def test_hostile_names_stay_text(models: Path, open_page: OpenPage) -> None:
+    run = sample_run()
+    run.tables["relations"]["name"] = [HOSTILE_LABELS[1], HOSTILE_LABELS[0], "x" * 5000] * 2
+    data = run.manifest["data"]
+    data["source"]["name"] = data["split"] = HOSTILE_LABELS[1]
+    data["findings"] = [{"code": "<i>", "severity": "warning", "message": HOSTILE_LABELS[1], "examples": [HOSTILE_LABELS[0]], "advice": "[a](b)"}]
+    app = open_page("dataset", run=write_run(run, models))
+    assert_no_crash(app)
+    markdown = [element.value for kind in (app.markdown, app.caption, app.info) for element in kind] + [expander.label for expander in app.expander]
+    assert not [line for line in markdown if HOSTILE_LABELS[1] in line or HOSTILE_LABELS[0] in line or "[a](b)" in line]
+    assert max(map(len, table_with(app, "functionality")["name"])) <= 200
+
+
+def test_data_without_links_and_triples(models: Path, open_page: OpenPage) -> None:
+    run = sample_run()
+    run.tables = {name: table if name in ("entities", "relations", "matches") else table.iloc[:0] for name, table in run.tables.items()}
+    run.tables["entities"]["degree"] = 0
+    run.metrics = None
+    app = open_page("dataset", run=write_run(run, models))
+    assert_no_crash(app)
+    told = words(app)
+    assert "No triples" in told
+    assert "0 known links" in told
+    assert "without a triple (64)" in [tab.label for tab in app.tabs]

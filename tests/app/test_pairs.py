@@ -1,0 +1,176 @@
+"""The page of pairs: what stands in the table, filters in the address, odd runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from engine.alignment_table import PairFilter, alignments
+from engine.matching import RunView
+from tests.app.conftest import OpenPage, assert_no_crash, words
+from tests.run_fixture import HOSTILE_LABELS, MemoryRun, graph_tables, sample_run, write_run
+
+
+def table(app: Any) -> pd.DataFrame:
+    frame: pd.DataFrame = app.dataframe[0].value
+    return frame
+
+
+def chips(app: Any) -> list[str]:
+    return [button.label.replace("\\", "").replace("\u2068", "").replace("\u2069", "") for button in app.button]
+
+
+def knowing() -> MemoryRun:
+    """The sample run with probabilities and a round."""
+    run = sample_run()
+    best = run.tables["matches"].query("rank == 1 and entity >= 12")[["graph", "entity", "match"]]
+    rounds = best[best["graph"] == "source"].head(3)
+    run.tables = {
+        **run.tables,
+        "probabilities": best.assign(probability=np.linspace(0.02, 0.98, len(best))),
+        "selections": pd.DataFrame({"round": 1, "source": rounds["entity"], "target": rounds["match"], "score": 0.5}).reset_index(drop=True),
+    }
+    return run
+
+
+def test_worst_decided_first_as_the_stored_tables_have_it(run: str, open_page: OpenPage) -> None:
+    app = open_page("pairs", run=run)
+    assert_no_crash(app)
+    alignment = alignments(RunView(sample_run()))["source"]
+    positions = alignment.ordered(alignment.select(PairFilter()))
+    shown = table(app)
+    assert len(shown) == len(positions) == 64
+    assert shown["margin"].tolist() == pytest.approx(alignment.rows["margin"].iloc[positions].tolist())
+    assert shown["degree"].tolist() == alignment.rows["degree"].iloc[positions].tolist()
+    assert not {"probability", "names", "added"} & set(shown.columns), "this run knows none of them"
+    precision = alignment.precision(positions)
+    assert f"All 64** pairs. Where the links tell, **{precision.share:.1%}** are right ({precision.right} of {precision.judged};" in words(app)
+    assert "12 seed pairs not counted" in words(app)
+    assert not chips(app)
+
+
+def test_filters_of_the_address_are_applied_and_stand_as_chips(models: Path, open_page: OpenPage) -> None:
+    run = write_run(knowing(), models)
+    asked: dict[str, Any] = {
+        "side": "target",
+        "known": ["right", "wrong"],
+        "probability_from": "0.25",
+        "degree_to": "3",
+        "order": "label",
+        "reverse": "yes",
+    }
+    app = open_page("pairs", run=run, **asked)
+    assert_no_crash(app)
+    shown = table(app)
+    assert len(shown)
+    assert shown["verdict"].str.contains("right|wrong").all()
+    assert (shown["probability"] >= 0.25).all()
+    assert (shown["degree"] <= 3).all()
+    labels = shown["entity"].str.casefold().tolist()
+    assert labels == sorted(labels, reverse=True)
+    assert chips(app) == ["✓ right or × wrong", "probability at least 0.25", "degree at most 3", "Take all away"]
+    assert "a share of right ones would mean nothing" in words(app)
+    assert {name: app.query_params[name] for name in asked if name != "known"} == {name: asked[name] for name in asked if name != "known"}
+
+
+def test_taking_filters_away(models: Path, open_page: OpenPage) -> None:
+    app = open_page("pairs", run=write_run(knowing(), models), degree_to="3", added="yes", page="7")
+    assert len(table(app)) <= 3
+    assert "added" in table(app).columns
+    app.button[1].click().run()
+    assert "added" not in app.query_params
+    assert "page" not in app.query_params, "other rows start at the first page"
+    assert chips(app) == ["degree at most 3"]
+
+
+def test_widgets_write_the_address(models: Path, open_page: OpenPage) -> None:
+    app = open_page("pairs", run=write_run(knowing(), models), page="2")
+    app.text_input[0].set_value("österreich").run()
+    assert app.query_params["search"] == "österreich"
+    assert table(app)["entity"].tolist() == ["Österreich"]
+    assert "page" not in app.query_params
+    app.text_input[0].set_value("").run()
+    assert "search" not in app.query_params
+    app.slider[0].set_value((0.5, 1.0)).run()
+    assert app.query_params["probability_from"] == "0.5"
+    assert "probability_to" not in app.query_params
+    assert (table(app)["probability"] >= 0.5).all()
+    conflicts = next(toggle for toggle in app.toggle if "conflicts" in toggle.label)
+    conflicts.set_value(True).run()
+    assert_no_crash(app)
+    assert app.query_params["conflicts"] == "yes"
+    assert chips(app)[:2] == ["probability at least 0.5", "conflicts"]
+
+
+def test_a_relation_keeps_its_entities(run: str, open_page: OpenPage) -> None:
+    app = open_page("pairs", run=run, relation="hasCapital")
+    assert_no_crash(app)
+    assert sorted(table(app)["entity"]) == ["City 4", "City 8", "Germany"]
+    assert chips(app) == ["has hasCapital"]
+
+
+def test_a_relation_that_is_not_there_can_be_taken_away(run: str, open_page: OpenPage) -> None:
+    app = open_page("pairs", run=run, relation="<b>../x</b>")
+    assert_no_crash(app)
+    assert "has no relation" in app.error[0].value
+    app.button[0].click().run()
+    assert not app.error
+    assert len(table(app)) == 64
+
+
+@pytest.mark.parametrize(("page", "first"), [("2", 100), ("999999999999", 100), ("-3", 0), ("0", 0)])
+def test_pages_of_a_long_table(models: Path, open_page: OpenPage, page: str, first: int) -> None:
+    run = write_run(sample_run(cities=130), models)
+    app = open_page("pairs", run=run, page=page, order="degree")
+    assert_no_crash(app)
+    alignment = alignments(RunView(sample_run(cities=130)))["source"]
+    positions = alignment.ordered(alignment.select(PairFilter()), "degree")[first : first + 100]
+    assert table(app)["CSLS"].tolist() == pytest.approx(alignment.rows["csls"].iloc[positions].tolist())
+    assert f"Rows {first + 1} to {first + len(positions)} of 134" in words(app)
+
+
+def test_nothing_fits(run: str, open_page: OpenPage) -> None:
+    app = open_page("pairs", run=run, search="no such thing", csls_from="-1e300", degree_from="9" * 300)
+    assert_no_crash(app)
+    assert "No pair fits" in words(app)
+    assert len(chips(app)) == 4
+
+
+def test_ends_in_the_wrong_order_are_no_crash(models: Path, open_page: OpenPage) -> None:
+    app = open_page("pairs", run=write_run(knowing(), models), probability_from="7", probability_to="-2", csls_from="1e300", degree_from="-5")
+    assert_no_crash(app)
+    assert "No pair fits" in words(app)
+
+
+def test_hostile_labels_stay_text(models: Path, open_page: OpenPage) -> None:
+    app = open_page("pairs", run=write_run(sample_run(), models), search=HOSTILE_LABELS[1])
+    assert_no_crash(app)
+    assert HOSTILE_LABELS[1] not in words(app)
+    assert HOSTILE_LABELS[1] not in [button.label for button in app.button]
+    assert HOSTILE_LABELS[1] in table(app)["entity"].tolist()
+    app = open_page("pairs", run="towns/basic-s0-0123abcd", search="xxxxxxxx")
+    assert table(app)["entity"].str.len().max() <= 200
+
+
+def test_a_run_without_known_links_says_so(models: Path, open_page: OpenPage) -> None:
+    run = sample_run()
+    run.tables = {**run.tables, "links": run.tables["links"].iloc[:0]}
+    run.metrics = None
+    app = open_page("pairs", run=write_run(run, models))
+    assert_no_crash(app)
+    assert "of none of them is it known whether it is right" in words(app)
+    assert set(table(app)["verdict"]) == {"? unknown"}
+
+
+def test_a_run_with_an_empty_graph(models: Path, open_page: OpenPage) -> None:
+    run = sample_run()
+    nothing = graph_tables("target", [], [], [], [])
+    tables = {name: pd.concat([run.tables[name].query("graph == 'source'"), nothing[name]], ignore_index=True) for name in nothing}
+    run.tables = {**run.tables, **tables, "links": run.tables["links"].iloc[:0], "matches": run.tables["matches"].iloc[:0]}
+    app = open_page("pairs", run=write_run(run, models))
+    assert_no_crash(app)
+    assert "No pairs" in words(app)
