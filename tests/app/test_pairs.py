@@ -95,15 +95,15 @@ def test_widgets_write_the_address(models: Path, open_page: OpenPage) -> None:
     assert "page" not in app.query_params
     app.text_input[0].set_value("").run()
     assert "search" not in app.query_params
-    app.slider[0].set_value((0.5, 1.0)).run()
-    assert app.query_params["probability_from"] == "0.5"
+    app.slider[0].set_value((0.2, 1.0)).run()
+    assert app.query_params["probability_from"] == "0.2"
     assert "probability_to" not in app.query_params
-    assert (table(app)["probability"] >= 0.5).all()
+    assert (table(app)["probability"] >= 0.2).all()
     conflicts = next(toggle for toggle in app.toggle if "conflicts" in toggle.label)
     conflicts.set_value(True).run()
     assert_no_crash(app)
     assert app.query_params["conflicts"] == "yes"
-    assert chips(app)[:2] == ["probability at least 0.5", "conflicts"]
+    assert chips(app)[:2] == ["probability at least 0.2", "conflicts"]
 
 
 def test_a_relation_keeps_its_entities(run: str, open_page: OpenPage) -> None:
