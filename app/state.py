@@ -207,6 +207,14 @@ def set_parameter(name: str, value: str | Sequence[str] | None) -> None:
         st.query_params[name] = value if isinstance(value, str) else list(value)
 
 
+def set_parameters(changes: Mapping[str, str | Sequence[str] | None]) -> None:
+    """Change several parameters at once, in one step of the browser's history; None removes one."""
+    wanted = {**_current(), **{name: value if value is None or isinstance(value, str) else list(value) for name, value in changes.items()}}
+    kept = {name: value for name, value in wanted.items() if value is not None}
+    if kept != _current():
+        st.query_params.from_dict(kept)
+
+
 def widget_key(name: str, *parts: object) -> str:
     """A session key that belongs to some content: other content, another widget with its own state."""
     return f"{name}:{blake2b(repr(parts).encode(), digest_size=8).hexdigest()}"

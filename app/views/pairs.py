@@ -66,8 +66,7 @@ def render(run: OpenRun, address: PairsAddress) -> None:
 
 def _change(parameters: Parameters) -> None:
     """A widget's callback: change the address and start again at the first page."""
-    for name, value in {"page": None, **parameters}.items():
-        state.set_parameter(name, value)
+    state.set_parameters({"page": None, **parameters})
 
 
 def _follow(key: str, parameters: Callable[[Any], Parameters]) -> Callable[[], None]:
