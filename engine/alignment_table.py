@@ -150,7 +150,8 @@ class Alignment:
     def _holding(self, text: str) -> BoolArray:
         """(n,) whether the entity or its match fits a text."""
         own, theirs = (graph.fitting(text) for graph in self._graphs)
-        return np.logical_or(own[self.rows["entity"].to_numpy()], theirs[self.rows["match"].to_numpy()])
+        found: BoolArray = own[self.rows["entity"].to_numpy()] | theirs[self.rows["match"].to_numpy()]
+        return found
 
     # Sorting
 
@@ -329,7 +330,7 @@ def _rows(view: RunView, side: Side, best: Mapping[Side, pd.DataFrame]) -> pd.Da
     back[best[across]["entity"].to_numpy()] = best[across]["match"].to_numpy()
     sizes = len(view.graphs["source"]), len(view.graphs["target"])
     cosine, names = _parts(view, source, target, rows["cosine"].to_numpy())
-    verdicts: Any = verdict_codes(view.run.table("links"), source, target, sizes)
+    verdicts = verdict_codes(view.run.table("links"), source, target, sizes)
     return pd.DataFrame(
         {
             "entity": rows["entity"],
@@ -339,7 +340,7 @@ def _rows(view: RunView, side: Side, best: Mapping[Side, pd.DataFrame]) -> pd.Da
             "names": names,
             "margin": rows["margin"],
             "probability": _probability(view, side, entity, match),
-            "verdict": pd.Categorical.from_codes(verdicts, categories=list(VERDICTS)),
+            "verdict": pd.Categorical.from_codes(verdicts.tolist(), categories=pd.Index(VERDICTS)),
             "added": _added(view, source, target, sizes[1]),
             "degree": view.graphs[side].degrees[entity].astype(np.int32),
             "match_degree": view.graphs[across].degrees[match].astype(np.int32),
