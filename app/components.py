@@ -258,7 +258,7 @@ def table(
     Returns:
         The chosen row, counted from 0 in ``data``; None without one.
     """
-    options: dict[str, Any] = {"hide_index": True, "column_config": columns, "height": height, "alt": f"Table: {name}"}
+    options: dict[str, Any] = {"hide_index": True, "column_config": columns, "height": height, "placeholder": "–", "alt": f"Table: {name}"}
     if on_select == "ignore":
         st.dataframe(data, key=key, **options)
         rows: list[int] = []

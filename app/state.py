@@ -249,6 +249,15 @@ def set_parameter(name: str, value: str | Sequence[str] | None) -> None:
         st.query_params[name] = value if isinstance(value, str) else list(value)
 
 
+def set_parameters(changes: Mapping[str, str | Sequence[str] | None]) -> None:
+    """Change several parameters at once, in one step of the browser's history; None removes one."""
+    now = {name: st.query_params.get_all(name) for name in st.query_params}
+    wanted = now | {name: [] if value is None else [value] if isinstance(value, str) else list(value) for name, value in changes.items()}
+    kept = {name: values for name, values in wanted.items() if values}
+    if kept != now:
+        st.query_params.from_dict(kept)
+
+
 def widget_key(name: str, *parts: object) -> str:
     """A session key that belongs to some content: other content, another widget with its own state."""
     return f"{name}:{blake2b(repr(parts).encode(), digest_size=8).hexdigest()}"

@@ -330,7 +330,7 @@ def _rows(view: RunView, side: Side, best: Mapping[Side, pd.DataFrame]) -> pd.Da
     back[best[across]["entity"].to_numpy()] = best[across]["match"].to_numpy()
     sizes = len(view.graphs["source"]), len(view.graphs["target"])
     cosine, names = _parts(view, source, target, rows["cosine"].to_numpy())
-    verdicts: Any = verdict_codes(view.run.table("links"), source, target, sizes)
+    verdicts = verdict_codes(view.run.table("links"), source, target, sizes)
     return pd.DataFrame(
         {
             "entity": rows["entity"],

@@ -19,19 +19,14 @@ from engine.entities import short_id
 
 SAMPLES = 5
 LISTED = 200
-HEIGHT = 330  # pixels
+HEIGHT, ROW_HEIGHT = 330, 35  # pixels
 
 SEVERITIES: Mapping[Severity, tuple[str, str]] = {
     "error": (":material/error:", "error"),
     "warning": (":material/warning:", "warning"),
     "info": (":material/info:", "note"),
 }
-ROLES: Mapping[str, tuple[str, str]] = {
-    "train": ("seed", explain("seed link")),
-    "valid": ("validation", explain("validation link")),
-    "test": ("test", explain("test link")),
-    "unsure": ("probable", explain("probable pair")),
-}
+ROLES: Mapping[str, str] = {"train": "seed", "valid": "validation", "test": "test", "unsure": "probable"}
 
 
 def render(run: OpenRun, address: DataSetAddress) -> None:
@@ -66,25 +61,28 @@ def _sizes(run: OpenRun, found: Inspection) -> None:
     heads = {side: f"{palette.PLAIN_MARKS[side]} {text.cell(graphs[side].name, 30)}" for side in SIDES}
     rows = [{"what": what, **{heads[side]: value for side, value in zip(SIDES, values, strict=True)}} for what, values in _size_rows(graphs)]
     st.markdown(_coverage(run, graphs))
-    components.table(pd.DataFrame(rows), name=f"{run.card.dataset}-sizes", columns={"what": st.column_config.TextColumn("", width=150)})
+    number = st.column_config.NumberColumn(format="localized")
+    columns = {"what": st.column_config.TextColumn("", width=150), **dict.fromkeys(heads.values(), number)}
+    components.table(pd.DataFrame(rows), name=f"{run.card.dataset}-sizes", columns=columns, height=ROW_HEIGHT * (len(rows) + 1) + 3)
 
 
-def _size_rows(graphs: Mapping[Side, GraphSummary]) -> list[tuple[str, tuple[str, str]]]:
+def _size_rows(graphs: Mapping[Side, GraphSummary]) -> list[tuple[str, tuple[float, float]]]:
     source, target = (graphs[side] for side in SIDES)
     counted = (
         ("entities", source.entities, target.entities),
         ("… with a name", source.named, target.named),
         ("… without a triple", source.isolated, target.isolated),
-        ("… without a known link", source.dangling, target.dangling),
+        ("… without a link", source.dangling, target.dangling),
         ("relations", source.relations, target.relations),
         ("triples", source.triples, target.triples),
-        ("… from an entity to itself", source.self_loops, target.self_loops),
+        ("… self-loops", source.self_loops, target.self_loops),
         ("attribute triples", source.attributes, target.attributes),
     )
-    rows = [(what, (f"{left:,}", f"{right:,}")) for what, left, right in counted]
-    for name, words in (("median", "median degree"), ("p90", "9 of 10 have a degree of at most"), ("max", "largest degree"), ("mean", "mean degree")):
-        rows.append((words, (f"{source.degrees[name]:,}", f"{target.degrees[name]:,}")))
-    return rows
+    degrees = (("median", "median degree"), ("mean", "mean degree"), ("p90", "9 in 10 have at most"), ("max", "largest degree"))
+    return [
+        *((what, (left, right)) for what, left, right in counted),
+        *((words, (source.degrees[name], target.degrees[name])) for name, words in degrees),
+    ]
 
 
 def _coverage(run: OpenRun, graphs: Mapping[Side, GraphSummary]) -> str:
@@ -97,7 +95,7 @@ def _links(found: Inspection) -> None:
     st.subheader("Known links", anchor=False)
     total = sum(number for role, number in found.links.items() if role != "unsure")
     rows = [
-        {"links": ROLES[role][0], "number": number, "share": number / total if total and role != "unsure" else None, "meaning": ROLES[role][1]}
+        {"links": ROLES[role], "number": number, "share": number / total if total and role != "unsure" else None}
         for role, number in found.links.items()
         if number or role != "unsure"
     ]
@@ -108,8 +106,9 @@ def _links(found: Inspection) -> None:
         pd.DataFrame(rows),
         name="links",
         columns={
-            "number": st.column_config.NumberColumn(format="localized", width=70),
-            "share": st.column_config.NumberColumn(format="percent", width=60),
+            "links": st.column_config.TextColumn(help=explain("seed link", "validation link", "test link", "probable pair")),
+            "number": st.column_config.NumberColumn(format="localized"),
+            "share": st.column_config.NumberColumn(format="percent"),
         },
     )
 

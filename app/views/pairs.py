@@ -66,8 +66,7 @@ def render(run: OpenRun, address: PairsAddress) -> None:
 
 def _change(parameters: Parameters) -> None:
     """A widget's callback: change the address and start again at the first page."""
-    for name, value in {"page": None, **parameters}.items():
-        state.set_parameter(name, value)
+    state.set_parameters({"page": None, **parameters})
 
 
 def _follow(key: str, parameters: Callable[[Any], Parameters]) -> Callable[[], None]:
@@ -123,6 +122,7 @@ def _filters(run: OpenRun, address: PairsAddress, alignment: Alignment) -> None:
             "Verdict",
             offered,
             selection_mode="multi",
+            wrap=True,
             default=[known for known in offered if known in address.known],
             format_func=lambda known: f"{KNOWN_WORDS[known]} {counts[known]:,}",
             key=key,
@@ -399,18 +399,18 @@ def _columns(run: OpenRun, side: Side) -> dict[str, Any]:
     config = st.column_config
     heads = {one: f"{palette.PLAIN_MARKS[one]} {text.cell(run.view.graphs[one].name, 30)}" for one in SIDES}
     return {
-        "entity": config.TextColumn(heads[side], width=200),
-        "match": config.TextColumn(heads[other(side)], width=200),
-        "verdict": config.TextColumn(width=120, help="What the known links say of the pair."),
-        "added": config.TextColumn(width=70, help=explain("semi")),
-        "probability": config.NumberColumn(format="percent", width=85, help=explain("calibrated probability")),
-        "margin": config.NumberColumn(format="%.3f", width=70, help=explain("margin")),
-        "CSLS": config.NumberColumn(format="%.3f", width=65, help=explain("CSLS")),
-        "cosine": config.NumberColumn(format="%.3f", width=65, help=explain("cosine")),
-        "names": config.NumberColumn(format="%.3f", width=65, help="How alike the names are."),
-        "degree": config.NumberColumn(format="localized", width=65, help=explain("degree")),
-        "its degree": config.NumberColumn(format="localized", width=80, help="Degree of the match."),
-        "claims": config.NumberColumn(format="localized", width=65, help=explain("conflict")),
+        "entity": config.TextColumn(heads[side], width=170),
+        "match": config.TextColumn(heads[other(side)], width=170),
+        "verdict": config.TextColumn(width=115, help="What the known links say of the pair."),
+        "added": config.TextColumn(width=62, help=explain("semi")),
+        "probability": config.NumberColumn(format="percent", width=80, help=explain("calibrated probability")),
+        "margin": config.NumberColumn(format="%.3f", width=62, help=explain("margin")),
+        "CSLS": config.NumberColumn(format="%.3f", width=62, help=explain("CSLS")),
+        "cosine": config.NumberColumn(format="%.3f", width=62, help=explain("cosine")),
+        "names": config.NumberColumn(format="%.3f", width=62, help="How alike the names are."),
+        "degree": config.NumberColumn(format="localized", width=62, help=explain("degree")),
+        "its degree": config.NumberColumn(format="localized", width=75, help="Degree of the match."),
+        "claims": config.NumberColumn(format="localized", width=62, help=explain("conflict")),
     }
 
 
