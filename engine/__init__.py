@@ -15,6 +15,9 @@ os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 os.environ.setdefault("MKL_DYNAMIC", "FALSE")
 os.environ.setdefault("OMP_DYNAMIC", "FALSE")
 
+# After a matrix product its threads would go on spinning for milliseconds, on the cores that our own threads (engine.threads) need by then.
+os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+
 # Compiled kernels are kept beside their source, else in the user's cache folder. Where neither can be written (a read-only container), numba
 # would refuse to start: a folder of this process's own does for it.
 if not any(os.access(place, os.W_OK) for place in (Path(__file__).parent, Path.home())):

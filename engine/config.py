@@ -108,7 +108,8 @@ class TrainingConfig(Section):
     device: Literal["auto", "cpu", "cuda"] = option("auto", "where to train")
     threads: int | None = option(None, "CPU threads; default: all cores", low=1, high=1024)
     precision: Literal["auto", "float32", "bfloat16"] = option(
-        "float32", "of the matrix products of a step on a CPU; auto: bfloat16 where the CPU is faster with it (resuming is not bit for bit then)"
+        "float32",
+        "of the matrix products of a step on a CPU; auto: bfloat16 where the CPU is faster with it; that is tried out, and what was used is in the manifest",
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 from functools import cache
 from typing import Literal
 
-import numba
 import torch
 from torch import Tensor
 
@@ -37,15 +37,19 @@ def choose_threads(wanted: int | None) -> int:
     """Set the number of CPU threads of torch and of our kernels alike, and return it.
 
     Raises:
-        ConfigError: more than our kernels can have on this machine.
+        ConfigError: more than this process may use cores.
     """
-    most = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+    most = usable_cores()
     if wanted is not None and wanted > most:
         raise ConfigError(f"training.threads is {wanted}, but this machine offers {most}.")
     threads = wanted or most
     torch.set_num_threads(threads)
-    numba.set_num_threads(threads)
     return threads
+
+
+def usable_cores() -> int:
+    """How many cores this process may use, which in a container can be fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def choose_precision(wanted: Literal["auto", "float32", "bfloat16"], device: torch.device) -> Precision:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -190,3 +193,25 @@ def test_precision_is_tried_out_and_can_be_asked_for() -> None:
     assert choose_precision("auto", torch.device("cuda")) == "float32"
     with pytest.raises(ConfigError, match="only training on a CPU"):
         choose_precision("bfloat16", torch.device("cuda"))
+
+
+TRAINED_HERE = """
+import hashlib, sys
+from engine.config import RunConfig
+from engine.datasets import load_task
+from engine.training import Trainer
+
+options = {"encoder.dim": 12, "encoder.proxies": 8, "training.epochs": 3, "training.batch_size": 100, "training.validate_every": 100}
+trainer = Trainer(load_task(sys.argv[1]), RunConfig().with_values(options))
+trainer.train()
+print(hashlib.sha256(trainer.embed().detach().numpy().tobytes()).hexdigest())
+"""
+
+
+def test_compiled_here_or_loaded_from_the_cache_the_bits_are_the_same(repository: Path, tmp_path: Path) -> None:
+    """The first run on a machine compiles its kernels, the next one loads them: numba's parallel loops are other code there."""
+    command = [sys.executable, "-c", TRAINED_HERE, str(repository / "sample_data" / "europe")]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    found = [subprocess.run(command, cwd=repository, env=environment, capture_output=True, text=True, check=True).stdout for _ in range(2)]
+    assert list(tmp_path.rglob("*.nbc"))
+    assert found[0] == found[1]

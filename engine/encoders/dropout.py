@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from numba import njit, prange
+from numba import njit
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from engine.encoders.kernels import kernel
+from engine.threads import equal_parts, kernel
 
 
 def dropout(values: Tensor, share: float, seed: int) -> Tensor:
@@ -54,7 +54,8 @@ def masked(values: Tensor, share: float, seed: int) -> Tensor:
 
 def mask_in_place(values: Tensor, share: float, seed: int, first_row: int = 0) -> None:
     """Drop and scale in place; ``values`` (n, D) are the rows from ``first_row`` on."""
-    mask_rows(values.numpy(), np.uint32(seed & 0xFFFFFFFF), np.uint32(share * 2**32), 1 / (1 - share), first_row)
+    bounds = equal_parts(len(values), values.numel())
+    mask_rows(bounds, values.numpy(), np.uint32(seed & 0xFFFFFFFF), np.uint32(share * 2**32), 1 / (1 - share), first_row)
 
 
 @njit(inline="always")
@@ -69,12 +70,12 @@ def scramble(x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def mask_rows(values, seed, threshold, scale, first_row):  # type: ignore[no-untyped-def]
+def mask_rows(part, bounds, values, seed, threshold, scale, first_row):  # type: ignore[no-untyped-def]
     """values *= scale where the position's hash reaches the threshold, else 0."""
-    rows, width = values.shape
+    width = values.shape[1]
     factor = values.dtype.type(scale)
     zero = values.dtype.type(0)
-    for i in prange(rows):
+    for i in range(bounds[part], bounds[part + 1]):
         key = scramble(np.uint32(np.uint32(first_row + i) + seed * np.uint32(0x9E3779B9)))
         for k in range(width):
             bits = scramble(np.uint32(key + np.uint32(k) * np.uint32(0x85EBCA6B)))

@@ -9,25 +9,20 @@ x is (E, C, d): C input channels that share the graph and the unit vectors (S, d
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import get_num_threads, njit, prange
+import torch
+
+from engine.threads import kernel
 
 Array = npt.NDArray[Any]
 
 
-def kernel(function: Callable[..., None]) -> Callable[..., None]:
-    """Compile for parallel threads, with reassociated sums so that the inner loops become vector instructions."""
-    compiled: Callable[..., None] = njit(parallel=True, fastmath={"reassoc", "contract", "nsz", "arcp"}, cache=True, nogil=True)(function)
-    return compiled
-
-
 def stretches(offsets: npt.NDArray[np.int64], parts: int | None = None) -> npt.NDArray[np.int64]:
     """(parts + 1,) row boundaries that give each part about as many entries (and rows); parts defaults to the number of threads."""
-    parts = parts or get_num_threads()
+    parts = parts or torch.get_num_threads()
     work = offsets + np.arange(len(offsets))
     bounds = np.searchsorted(work, np.linspace(0, work[-1], parts + 1), side="left")
     bounds[0], bounds[-1] = 0, len(offsets) - 1
@@ -35,97 +30,94 @@ def stretches(offsets: npt.NDArray[np.int64], parts: int | None = None) -> npt.N
 
 
 @kernel
-def aggregate_forward(bounds, offsets, senders, units, x, vectors, scores, reflect, out, log_norm):  # type: ignore[no-untyped-def]
+def aggregate_forward(part, bounds, offsets, senders, units, x, vectors, scores, reflect, out, log_norm):  # type: ignore[no-untyped-def]
     """out_i = sum over i's entries of a (x_j - 2 (r . x_j) r), a = softmax of the entries' scores; log_norm_i = logsumexp of the scores."""
     channels, width = x.shape[1], x.shape[2]
-    for part in prange(len(bounds) - 1):
-        for i in range(bounds[part], bounds[part + 1]):
-            start, stop = offsets[i], offsets[i + 1]
-            for c in range(channels):
-                for k in range(width):
-                    out[i, c, k] = 0
-                highest = -np.inf
-                for t in range(start, stop):
-                    highest = max(highest, scores[units[t], c])
-                total = 0.0
-                for t in range(start, stop):
-                    total += np.exp(scores[units[t], c] - highest)
-                log_norm[i, c] = highest + np.log(total) if stop > start else 0.0
+    for i in range(bounds[part], bounds[part + 1]):
+        start, stop = offsets[i], offsets[i + 1]
+        for c in range(channels):
+            for k in range(width):
+                out[i, c, k] = 0
+            highest = -np.inf
             for t in range(start, stop):
-                j, u = senders[t], units[t]
-                for c in range(channels):
-                    weight = x.dtype.type(np.exp(scores[u, c] - log_norm[i, c]))
-                    if reflect:
-                        dot = x.dtype.type(0)
-                        for k in range(width):
-                            dot += vectors[u, k] * x[j, c, k]
-                        dot *= 2 * weight
-                        for k in range(width):
-                            out[i, c, k] += weight * x[j, c, k] - dot * vectors[u, k]
-                    else:
-                        for k in range(width):
-                            out[i, c, k] += weight * x[j, c, k]
+                highest = max(highest, scores[units[t], c])
+            total = 0.0
+            for t in range(start, stop):
+                total += np.exp(scores[units[t], c] - highest)
+            log_norm[i, c] = highest + np.log(total) if stop > start else 0.0
+        for t in range(start, stop):
+            j, u = senders[t], units[t]
+            for c in range(channels):
+                weight = x.dtype.type(np.exp(scores[u, c] - log_norm[i, c]))
+                if reflect:
+                    dot = x.dtype.type(0)
+                    for k in range(width):
+                        dot += vectors[u, k] * x[j, c, k]
+                    dot *= 2 * weight
+                    for k in range(width):
+                        out[i, c, k] += weight * x[j, c, k] - dot * vectors[u, k]
+                else:
+                    for k in range(width):
+                        out[i, c, k] += weight * x[j, c, k]
 
 
 @kernel
-def aggregate_backward(bounds, offsets, receivers, units, inverse, x, vectors, scores, log_norm, grad, pull, reflect, dx, dvectors, dscores):  # type: ignore[no-untyped-def]
+def aggregate_backward(part, bounds, offsets, receivers, units, inverse, x, vectors, scores, log_norm, grad, pull, reflect, dx, dvectors, dscores):  # type: ignore[no-untyped-def]
     """The same entries seen from the sender j: who heard j, and along which unit.
 
     grad is (E, C, d), pull (E, C) = grad_i . out_i; dvectors (threads, S, d) and dscores (threads, S, C) start at zero.
     """
     channels, width = x.shape[1], x.shape[2]
-    for part in prange(len(bounds) - 1):
-        for j in range(bounds[part], bounds[part + 1]):
+    for j in range(bounds[part], bounds[part + 1]):
+        for c in range(channels):
+            for k in range(width):
+                dx[j, c, k] = 0
+        for t in range(offsets[j], offsets[j + 1]):
+            i, u = receivers[t], inverse[units[t]]
             for c in range(channels):
-                for k in range(width):
-                    dx[j, c, k] = 0
-            for t in range(offsets[j], offsets[j + 1]):
-                i, u = receivers[t], inverse[units[t]]
-                for c in range(channels):
-                    weight = x.dtype.type(np.exp(scores[u, c] - log_norm[i, c]))
-                    both = x.dtype.type(0)
-                    if reflect:
-                        from_grad = x.dtype.type(0)
-                        from_x = x.dtype.type(0)
-                        for k in range(width):
-                            from_grad += vectors[u, k] * grad[i, c, k]
-                            from_x += vectors[u, k] * x[j, c, k]
-                            both += grad[i, c, k] * x[j, c, k]
-                        dscores[part, u, c] += weight * (both - 2 * from_grad * from_x - pull[i, c])
-                        from_grad *= 2 * weight
-                        from_x *= 2 * weight
-                        for k in range(width):
-                            dx[j, c, k] += weight * grad[i, c, k] - from_grad * vectors[u, k]
-                            dvectors[part, u, k] -= from_x * grad[i, c, k] + from_grad * x[j, c, k]
-                    else:
-                        for k in range(width):
-                            both += grad[i, c, k] * x[j, c, k]
-                            dx[j, c, k] += weight * grad[i, c, k]
-                        dscores[part, u, c] += weight * (both - pull[i, c])
+                weight = x.dtype.type(np.exp(scores[u, c] - log_norm[i, c]))
+                both = x.dtype.type(0)
+                if reflect:
+                    from_grad = x.dtype.type(0)
+                    from_x = x.dtype.type(0)
+                    for k in range(width):
+                        from_grad += vectors[u, k] * grad[i, c, k]
+                        from_x += vectors[u, k] * x[j, c, k]
+                        both += grad[i, c, k] * x[j, c, k]
+                    dscores[part, u, c] += weight * (both - 2 * from_grad * from_x - pull[i, c])
+                    from_grad *= 2 * weight
+                    from_x *= 2 * weight
+                    for k in range(width):
+                        dx[j, c, k] += weight * grad[i, c, k] - from_grad * vectors[u, k]
+                        dvectors[part, u, k] -= from_x * grad[i, c, k] + from_grad * x[j, c, k]
+                else:
+                    for k in range(width):
+                        both += grad[i, c, k] * x[j, c, k]
+                    for k in range(width):
+                        dx[j, c, k] += weight * grad[i, c, k]
+                    dscores[part, u, c] += weight * (both - pull[i, c])
 
 
 @kernel
-def mean_rows(bounds, offsets, columns, features, weights, weigh_row, out):  # type: ignore[no-untyped-def]
+def mean_rows(part, bounds, offsets, columns, features, weights, weigh_row, out):  # type: ignore[no-untyped-def]
     """out_i = sum over i's columns of features_c, each weighed with the row's weight (a mean) or with the column's (its transpose)."""
     width = features.shape[1]
-    for part in prange(len(bounds) - 1):
-        for i in range(bounds[part], bounds[part + 1]):
+    for i in range(bounds[part], bounds[part + 1]):
+        for k in range(width):
+            out[i, k] = 0
+        for t in range(offsets[i], offsets[i + 1]):
+            c = columns[t]
+            weight = weights[i] if weigh_row else weights[c]
             for k in range(width):
-                out[i, k] = 0
-            for t in range(offsets[i], offsets[i + 1]):
-                c = columns[t]
-                weight = weights[i] if weigh_row else weights[c]
-                for k in range(width):
-                    out[i, k] += weight * features[c, k]
+                out[i, k] += weight * features[c, k]
 
 
 @kernel
-def scatter_rows(bounds, offsets, columns, features, weights, out):  # type: ignore[no-untyped-def]
+def scatter_rows(part, bounds, offsets, columns, features, weights, out):  # type: ignore[no-untyped-def]
     """out[thread, c] += weights_i * features_i for each column c of row i: the transpose of a mean with few, long columns."""
     width = features.shape[1]
-    for part in prange(len(bounds) - 1):
-        for i in range(bounds[part], bounds[part + 1]):
-            for t in range(offsets[i], offsets[i + 1]):
-                c = columns[t]
-                for k in range(width):
-                    out[part, c, k] += weights[i] * features[i, k]
+    for i in range(bounds[part], bounds[part + 1]):
+        for t in range(offsets[i], offsets[i + 1]):
+            c = columns[t]
+            for k in range(width):
+                out[part, c, k] += weights[i] * features[i, k]

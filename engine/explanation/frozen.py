@@ -20,7 +20,7 @@ from engine.encoders.dual_amn import CHANNELS
 from engine.encoders.proxy_matching import proxy_parts, unit_rows
 from engine.explanation.graph import EditedGraph, Row, StackedGraph, Triple
 from engine.explanation.kernels import Float32Array, Float64Array, mean_of_rows, messages_of_rows
-from engine.search.kernels import spread
+from engine.threads import spread
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
 """Message passing for some rows of the graph, in float64, with replaced inputs.
 
-The encoder's own kernels walk the whole graph on numba's threads. A page explains one pair at a time, from several sessions at once, and asks what
-would be if some inputs were others: these loops take any rows, look replaced inputs up in a small table, release the interpreter lock and start no
-threads of numba.
+The encoder's own kernels walk the whole graph. A page explains one pair at a time, and asks what would be if some inputs were others: these loops
+take any rows and look replaced inputs up in a small table.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.search.kernels import compiled
+from engine.threads import compiled
 
 Float64Array = npt.NDArray[np.float64]
 Float32Array = npt.NDArray[np.float32]

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, prange, types
+from numba import types
 from numba.extending import overload
 
-from engine.encoders.kernels import kernel
+from engine.threads import compiled, kernel
 
 LEVELS = 24  # nats below the hardest candidate that are looked at; exp(-24) of a million candidates is 4e-5 of the hardest one
 
@@ -31,7 +31,7 @@ def _widened(value):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def mine_rows(products, anchor_norms, norms, positive, margin, first, second, normalise, scale, tail_mass, statistics, counts):  # type: ignore[no-untyped-def]
+def mine_rows(part, bounds, products, anchor_norms, norms, positive, margin, first, second, normalise, scale, tail_mass, statistics, counts):  # type: ignore[no-untyped-def]
     """Statistics of the losses x of each row, and how many of its candidates matter.
 
     products (n, m): anchor . candidate; x = margin + positive - |anchor - candidate|^2, and 0 where the column is ``first`` or ``second``
@@ -39,22 +39,22 @@ def mine_rows(products, anchor_norms, norms, positive, margin, first, second, no
     z = f (x - mean), the highest x, how many nats below it are kept, and the sum of exp(f (x - highest)) over what is left out.
     counts (n,): how many are kept.
     """
-    rows, columns = products.shape
-    for row in prange(rows):
-        x = np.empty(columns, dtype=norms.dtype)  # stays in the cache for the passes below
+    columns = products.shape[1]
+    x = np.empty(columns, dtype=norms.dtype)  # stays in the cache for the passes over a row
+    for row in range(bounds[part], bounds[part + 1]):
         base = norms.dtype.type(margin + positive[row] - anchor_norms[row])
         total = 0.0
         squares = 0.0
         for block in range(0, columns, 512):  # short float32 sums inside, float64 outside: fast and accurate
-            part = norms.dtype.type(0)
-            part_squares = norms.dtype.type(0)
+            sums = norms.dtype.type(0)
+            sums_of_squares = norms.dtype.type(0)
             for c in range(block, min(block + 512, columns)):
-                value = base - norms[c] + 2 * widened(products[row, c])
-                x[c] = value
-                part += value
-                part_squares += value * value
-            total += part
-            squares += part_squares
+                x[c] = base - norms[c] + 2 * widened(products[row, c])
+            for c in range(block, min(block + 512, columns)):
+                sums += x[c]
+                sums_of_squares += x[c] * x[c]
+            total += sums
+            squares += sums_of_squares
         for c in (first[row], second[row]):
             if c >= 0:
                 total -= x[c]
@@ -91,9 +91,9 @@ def mine_rows(products, anchor_norms, norms, positive, margin, first, second, no
 
 
 @kernel
-def collect_rows(products, anchor_norms, norms, positive, margin, first, second, statistics, offsets, columns_out):  # type: ignore[no-untyped-def]
+def collect_rows(part, bounds, products, anchor_norms, norms, positive, margin, first, second, statistics, offsets, columns_out):  # type: ignore[no-untyped-def]
     """Write the kept candidates of each row, ascending; the arguments are those of ``mine_rows``."""
-    for row in prange(products.shape[0]):
+    for row in range(bounds[part], bounds[part + 1]):
         factor, highest, level = statistics[row, 1], statistics[row, 2], statistics[row, 3]
         base = norms.dtype.type(margin + positive[row] - anchor_norms[row])
         floor = norms.dtype.type(highest - (level + 1) / factor)
@@ -110,7 +110,7 @@ def collect_rows(products, anchor_norms, norms, positive, margin, first, second,
             columns_out[rest] = columns_out[offsets[row]]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def transpose_entries(offsets, columns, weights, num_columns):  # type: ignore[no-untyped-def]
     """Row-wise (offsets, columns, weights) -> column-wise (offsets, rows, weights), rows ascending within a column."""
     starts = np.zeros(num_columns + 1, dtype=np.int64)
@@ -132,57 +132,72 @@ def transpose_entries(offsets, columns, weights, num_columns):  # type: ignore[n
 
 @kernel
 def weigh_rows(  # type: ignore[no-untyped-def]
-    bounds, offsets, columns, features, norms, anchors, anchor_norms, positive, margin, first, second, shift, statistics, weights, totals, values, out
+    part,
+    bounds,
+    offsets,
+    columns,
+    features,
+    norms,
+    anchors,
+    anchor_norms,
+    positive,
+    margin,
+    first,
+    second,
+    shift,
+    statistics,
+    weights,
+    totals,
+    values,
+    out,
 ):
     """Score each row's kept candidates from the embeddings and weigh them: dL/dx is the softmax weight times the factor; the pair's own is 0.
 
     weights (t,): dL/dx by entry; totals (n,): a row's sum of them; values (n,): the row's loss; out (n, D): sum of weights_t features_{columns_t}.
     """
     width = features.shape[1]
-    for part in prange(len(bounds) - 1):
-        for i in range(bounds[part], bounds[part + 1]):
-            mean, factor, highest, mass = statistics[i, 0], statistics[i, 1], statistics[i, 2], statistics[i, 4]
-            base = features.dtype.type(margin + positive[i] - anchor_norms[i])
-            for k in range(width):
-                out[i, k] = 0
-            total = 0.0
-            for t in range(offsets[i], offsets[i + 1]):
-                c = columns[t]
-                constant = c == first[i] or c == second[i]
-                x = features.dtype.type(0)
-                if not constant:
-                    for k in range(width):
-                        x += anchors[i, k] * features[c, k]
-                    x = base - norms[c] + 2 * x
-                share = np.exp(factor * (x - highest))
-                mass += share
-                weights[t] = 0.0 if constant else share
-                if not constant:
-                    total += share
-                    share = features.dtype.type(share)
-                    for k in range(width):
-                        out[i, k] += share * features[c, k]
-            scale = features.dtype.type(factor / mass)
-            for t in range(offsets[i], offsets[i + 1]):
-                weights[t] *= scale
-            for k in range(width):
-                out[i, k] *= scale
-            totals[i] = total * scale
-            values[i] = factor * (highest - mean) + shift + np.log(mass)
+    for i in range(bounds[part], bounds[part + 1]):
+        mean, factor, highest, mass = statistics[i, 0], statistics[i, 1], statistics[i, 2], statistics[i, 4]
+        base = features.dtype.type(margin + positive[i] - anchor_norms[i])
+        for k in range(width):
+            out[i, k] = 0
+        total = 0.0
+        for t in range(offsets[i], offsets[i + 1]):
+            c = columns[t]
+            constant = c == first[i] or c == second[i]
+            x = features.dtype.type(0)
+            if not constant:
+                for k in range(width):
+                    x += anchors[i, k] * features[c, k]
+                x = base - norms[c] + 2 * x
+            share = np.exp(factor * (x - highest))
+            mass += share
+            weights[t] = 0.0 if constant else share
+            if not constant:
+                total += share
+                share = features.dtype.type(share)
+                for k in range(width):
+                    out[i, k] += share * features[c, k]
+        scale = features.dtype.type(factor / mass)
+        for t in range(offsets[i], offsets[i + 1]):
+            weights[t] *= scale
+        for k in range(width):
+            out[i, k] *= scale
+        totals[i] = total * scale
+        values[i] = factor * (highest - mean) + shift + np.log(mass)
 
 
 @kernel
-def push_rows(bounds, offsets, rows, weights, anchors, features, out):  # type: ignore[no-untyped-def]
+def push_rows(part, bounds, offsets, rows, weights, anchors, features, out):  # type: ignore[no-untyped-def]
     """out_c += 2 sum over column c's entries of weights_t (anchors_{rows_t} - features_c)."""
     width = features.shape[1]
-    for part in prange(len(bounds) - 1):
-        for c in range(bounds[part], bounds[part + 1]):
-            total = features.dtype.type(0)
-            for t in range(offsets[c], offsets[c + 1]):
-                weight, row = 2 * weights[t], rows[t]
-                total += weight
-                for k in range(width):
-                    out[c, k] += weight * anchors[row, k]
-            if total != 0:
-                for k in range(width):
-                    out[c, k] -= total * features[c, k]
+    for c in range(bounds[part], bounds[part + 1]):
+        total = features.dtype.type(0)
+        for t in range(offsets[c], offsets[c + 1]):
+            weight, row = 2 * weights[t], rows[t]
+            total += weight
+            for k in range(width):
+                out[c, k] += weight * anchors[row, k]
+        if total != 0:
+            for k in range(width):
+                out[c, k] -= total * features[c, k]

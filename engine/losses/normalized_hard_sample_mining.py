@@ -24,6 +24,7 @@ from engine.encoders.adjacency import cumulative
 from engine.encoders.kernels import stretches
 from engine.losses import kernels
 from engine.losses.base import Candidates
+from engine.threads import equal_parts
 
 BLOCK_BYTES = 48 * 2**20  # of the (rows x candidates) products held at a time
 
@@ -180,10 +181,11 @@ def _mine(screened: Tensor, side: Side, rows: Rows, loss: NormalizedHardSampleMi
         torch.mm(anchors[at], pool.T, out=block)
         part, bits = rows[at], block.view(torch.uint16).numpy() if block.dtype == torch.bfloat16 else block.numpy()
         x = (bits, part.anchor_norms, part.norms, part.positive, loss.margin, part.first, part.second)
-        kernels.mine_rows(*x, loss.normalise, loss.scale, loss.tail_mass, statistics[at], counts[at])
+        bounds = equal_parts(len(block), block.numel())
+        kernels.mine_rows(bounds, *x, loss.normalise, loss.scale, loss.tail_mass, statistics[at], counts[at])
         offsets = cumulative(counts[at])
         columns.append(np.empty(offsets[-1], dtype=np.int32))
-        kernels.collect_rows(*x, statistics[at], offsets, columns[-1])
+        kernels.collect_rows(bounds, *x, statistics[at], offsets, columns[-1])
     return Kept(statistics, cumulative(counts), np.concatenate(columns))
 
 
@@ -199,7 +201,7 @@ def _add_gradient(embeddings: Tensor, side: Side, rows: Rows, kept: Kept, loss: 
     x = (pool, rows.norms, anchors.numpy(), rows.anchor_norms, rows.positive, loss.margin, rows.first, rows.second, loss.shift)
     kernels.weigh_rows(stretches(kept.offsets), kept.offsets, kept.columns, *x, kept.statistics, weights, total.numpy(), values, pulled.numpy())
     weights /= batch
-    starts, entries, turned = kernels.transpose_entries(kept.offsets, kept.columns, weights, len(pool))
+    starts, entries, turned = kernels.transpose_entries(kept.offsets, kept.columns, weights, len(pool))  # type: ignore[no-untyped-call]
     kernels.push_rows(stretches(starts), starts, entries, turned, anchors.numpy(), pool, grad[side.low : side.high].numpy())
     grad.index_add_(0, side.anchors, (pulled - total.unsqueeze(1) * others).mul_(2 / batch))
     grad.index_add_(0, side.others, total.unsqueeze(1) * (anchors - others).mul_(-2 / batch))

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 
 from engine.search.base import DEFAULT_BUDGET, SearchIndex, TopK, check_k, register_index
-from engine.search.kernels import FloatArray, IntArray, push_columns, push_rows, spread
+from engine.search.kernels import FloatArray, IntArray, push_columns, push_rows
 from engine.search.similarity import Similarity, on_similarity
+from engine.threads import spread
 
 TILE_ROWS = 1024
 """Rows of a tile on a CPU; more do not make the product faster, but take memory."""

@@ -1,47 +1,23 @@
 """Selection on a CPU: compiled loops over a tile of scores that touch only what beats a bar.
 
 The bars are compared a strip at a time without branches, which compiles to vector instructions; strips without a hit (nearly all of them, once a few
-thousand scores have been seen) cost no more than reading them. The kernels release the interpreter lock and run on plain threads: numba's own
-thread pools abort the process on some platforms when two sessions of a web server search at once.
+thousand scores have been seen) cost no more than reading them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar, cast
-
-import numba
 import numpy as np
 import numpy.typing as npt
-import torch
+
+from engine.threads import compiled, spread, summing
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int64]
 SparseRows = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.float32]]
 """CSR arrays: where each row starts, columns (ascending within a row), values."""
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 STRIP = 64
 """Scores compared before anything is decided."""
-LEAST_WORK = 1 << 18
-"""Scores below which a second thread costs more than it brings."""
-
-
-def compiled(function: Function) -> Function:
-    """numba's ``njit`` without the interpreter lock, with the signature kept for the type checker."""
-    return cast(Function, numba.njit(nogil=True, cache=True)(function))
-
-
-def spread(work: Callable[[int, int], None], count: int, size: int) -> None:
-    """Call ``work(start, stop)`` over parts of range(count) on as many threads as torch uses; ``size`` scores are looked at in all."""
-    threads = min(torch.get_num_threads(), max(size // LEAST_WORK, 1), count)
-    if threads <= 1:
-        work(0, count)
-        return
-    edges = [count * part // threads for part in range(threads + 1)]
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, edges[:-1], edges[1:]))
 
 
 @compiled
@@ -133,7 +109,7 @@ def pair_dots(source: FloatArray, target: FloatArray, left: IntArray, right: Int
     return out
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})  # lets the sum be vectorised
+@summing
 def fill_pair_dots(
     source: FloatArray, target: FloatArray, left: IntArray, right: IntArray, start: int, stop: int, out: npt.NDArray[np.float64]
 ) -> None:

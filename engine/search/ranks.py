@@ -15,8 +15,9 @@ from torch import Tensor
 from engine.search.base import DEFAULT_BUDGET
 from engine.search.csls import Hubness, csls_score, half_csls
 from engine.search.exact import Tile, tiles
-from engine.search.kernels import count_columns, count_rows, spread
+from engine.search.kernels import count_columns, count_rows
 from engine.search.similarity import Similarity, on_similarity
+from engine.threads import spread
 
 TIE_TOLERANCE = 2e-6
 """CSLS scores of unit rows that are closer than this are equal."""

@@ -30,9 +30,9 @@ from engine.search.kernels import (
     pair_dots,
     scale_nameless,
     sparse_pair_dots,
-    spread,
 )
 from engine.search.rows import check_finite, check_matrix, normalise_rows, not_finite
+from engine.threads import spread
 
 GATHER_BYTES = 64 * 2**20
 Parameters = ParamSpec("Parameters")
