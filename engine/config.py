@@ -109,7 +109,7 @@ class TrainingConfig(Section):
     threads: int | None = option(None, "CPU threads; default: all cores", low=1, high=1024)
     precision: Literal["auto", "float32", "bfloat16"] = option(
         "float32",
-        "of the matrix products of a step on a CPU; auto: bfloat16 where the CPU is faster with it; that is tried out, and what was used is in the manifest",
+        "of the matrix products of a step on a CPU; auto: bfloat16 where the CPU is faster with it; tried out, and told in the manifest",
     )
 
 

@@ -32,9 +32,9 @@ def summing(function: Function) -> Function:
     """The same for kernels that sum: sums may be reassociated, so that their loops become vector instructions.
 
     A loop that sums must not write to an array as well: where arrays lie in memory would decide whether it is vectorised, and with it the order of
-    the sum.
+    the sum. Divisions by zero give what numpy's give.
     """
-    return cast(Function, numba.njit(nogil=True, cache=True, fastmath={"reassoc", "nsz", "arcp"})(function))
+    return cast(Function, numba.njit(nogil=True, cache=True, fastmath={"reassoc", "nsz", "arcp"}, error_model="numpy")(function))
 
 
 def kernel(function: Callable[..., None]) -> Callable[..., None]:
