@@ -20,6 +20,7 @@ from engine.data_profile import inspect_run, relation_profile
 from engine.datasets.inspection import Inspection
 from engine.datasets.knowledge_graph import SIDES, Side
 from engine.errors import RunError, RunNotFoundError
+from engine.explanation import Explainer
 from engine.matching import RunView
 from engine.neighbourhood import Adjacency
 from engine.paper import PaperFigure, paper_figure
@@ -124,6 +125,10 @@ class OpenRun:
     @cached_property
     def adjacency(self) -> Adjacency:
         return Adjacency(self.view)
+
+    @cached_property
+    def explainer(self) -> Explainer:
+        return Explainer(self.view, self.adjacency)
 
     @cached_property
     def relations(self) -> RelationView:

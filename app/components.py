@@ -132,10 +132,30 @@ def pair_header(view: RunView, pair: PairScore, runs: Sequence[str], asked: Side
             pair_links(runs, pair)
 
 
+def asked_pair(view: RunView, source: str | None, target: str | None) -> tuple[Entity, Entity] | None:
+    """The pair that an address names; of one entity alone, with its best match. Says what is wrong with a name."""
+    asked: dict[Side, str | None] = {"source": source, "target": target}
+    found: dict[Side, Entity] = {}
+    try:
+        for side, words in asked.items():
+            if words is not None:
+                found[side] = view.resolve(words, side)
+    except EntityError as error:
+        show_error(error)
+        return None
+    for side, entity in list(found.items()):
+        if (best := view.best[side].get(entity.index)) is not None:
+            found.setdefault(other(side), view.entity(other(side), best))
+    return (found["source"], found["target"]) if len(found) == len(asked) else None
+
+
 def pair_links(runs: Sequence[str], pair: PairScore) -> None:
     """Where else this pair can be looked at: the one place for links of a pair's header to other pages."""
-    address = state.ProxiesAddress(tuple(runs), source=pair.source.uri, target=pair.target.uri)
-    pages.link(pages.PROXIES, address, "Seen by the proxies", icon=":material/hub:", help=explain("proxy"))
+    source, target = pair.source.uri, pair.target.uri
+    why = state.ExplainAddress(tuple(runs), source=source, target=target, pool=pair.pool)
+    pages.link(pages.EXPLAIN, why, "Why this pair", icon=":material/balance:")
+    seen = state.ProxiesAddress(tuple(runs), source=source, target=target)
+    pages.link(pages.PROXIES, seen, "Seen by the proxies", icon=":material/hub:", help=explain("proxy"))
 
 
 def choice(label: str, options: Mapping[T, str], *, name: str, value: T, default: T, help: str | None = None, clears: Sequence[str] = ()) -> T:

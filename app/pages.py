@@ -13,6 +13,7 @@ from app.state import (
     DataSetAddress,
     DegreeAddress,
     EntityAddress,
+    ExplainAddress,
     PairsAddress,
     ProxiesAddress,
     RelationsAddress,
@@ -50,6 +51,7 @@ HOME: Final = Page("home", "Home", ":material/home:", "What have I got, and what
 ENTITY: Final = Page(
     "entity", "Entity", ":material/travel_explore:", "What is this entity, and what does it match in the other graph?", EntityAddress
 )
+EXPLAIN: Final = Page("explain", "Explain", ":material/balance:", "Why did this pair match, and why not another one?", ExplainAddress)
 PAIRS: Final = Page("pairs", "Pairs", ":material/table_rows:", "The whole alignment: where should I look?", PairsAddress)
 RELATIONS: Final = Page("relations", "Relations", ":material/graph_3:", "What has the model learned to listen to?", RelationsAddress)
 PROXIES: Final = Page("proxies", "Proxies", ":material/hub:", "How does the model see across from one graph to the other?", ProxiesAddress)
@@ -59,7 +61,7 @@ COMPARE: Final = Page(
 )
 DATASET: Final = Page("dataset", "Data set", ":material/database:", "What is in the two graphs, and what do they have in common?", DataSetAddress)
 
-GROUPS: Final[tuple[tuple[Page[Any], ...], ...]] = ((HOME,), (ENTITY, PAIRS), (RELATIONS, PROXIES, DEGREE, COMPARE), (DATASET,))
+GROUPS: Final[tuple[tuple[Page[Any], ...], ...]] = ((HOME,), (ENTITY, EXPLAIN, PAIRS), (RELATIONS, PROXIES, DEGREE, COMPARE), (DATASET,))
 PAGES: Final = tuple(page for group in GROUPS for page in group)
 
 

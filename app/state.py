@@ -62,6 +62,8 @@ RELATION_BARS: Final = "relation_bars"
 RELATION_TABLE: Final = "relation_table"
 PROXY_CHOICE: Final = "proxy_choice"
 PAIR_TABLE: Final = "pair_table"
+EVIDENCE_TABLE: Final = "evidence_table"
+EXPLAIN_BUTTON: Final = "explain_button"
 PAIR_FIGURE: Final = "pair_figure"
 ENTITY_TABLE: Final = "entity_table"
 DOWNLOAD: Final = "download"
@@ -182,6 +184,23 @@ class ProxiesAddress(Address):
     source: str | None = None
     target: str | None = None
     use: ProxyUse = "nearest"
+
+
+@dataclass(frozen=True)
+class ExplainAddress(Address):
+    """A pair: any entity of each graph; of one alone, with its best match.
+
+    Attributes:
+        pool: the candidates that ranks and hubness are of.
+        against: a rival of either graph; None for the runner-up.
+        without: neighbours taken away, ``side:URI`` each.
+    """
+
+    source: str | None = None
+    target: str | None = None
+    pool: Pool = "all"
+    against: str | None = None
+    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

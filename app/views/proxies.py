@@ -16,8 +16,7 @@ from app.glossary import explain
 from app.palette import GRAPH, MARKS, PLAIN_MARKS, POINTS, RIGHT, SEQUENTIAL, UNKNOWN, WRONG
 from app.state import ProxiesAddress, ProxyUse
 from engine.datasets.knowledge_graph import SIDES, Side
-from engine.entities import Entity, other
-from engine.errors import EntityError
+from engine.entities import Entity
 from engine.proxies import Agreement, Channel, Near, PairAttention, ProxyView, log_histogram
 
 USES: dict[ProxyUse, str] = {"nearest": "nearest to", "attention": "attention"}
@@ -36,7 +35,7 @@ def render(run: OpenRun, address: ProxiesAddress) -> None:
         )
         return
     channel = _channel(view, address)
-    pair = _pair_asked(run, address)
+    pair = components.asked_pair(run.view, address.source, address.target)
     if pair is not None:
         _pair(run, address, channel, *pair)
     left, right = st.columns(2, gap="large")
@@ -231,23 +230,6 @@ def _near_rows(near: Mapping[Side, list[Near]]) -> pd.DataFrame:
 
 
 # Pairs
-
-
-def _pair_asked(run: OpenRun, address: ProxiesAddress) -> tuple[Entity, Entity] | None:
-    """The pair of the address; of one entity alone, with its best match."""
-    asked = {"source": address.source, "target": address.target}
-    found: dict[Side, Entity] = {}
-    try:
-        for side in SIDES:
-            if (words := asked[side]) is not None:
-                found[side] = run.view.resolve(words, side)
-    except EntityError as error:
-        components.show_error(error)
-        return None
-    for side, entity in list(found.items()):
-        if (best := run.view.best[side].get(entity.index)) is not None:
-            found.setdefault(other(side), run.view.entity(other(side), best))
-    return (found["source"], found["target"]) if len(found) == len(SIDES) else None
 
 
 def _pair(run: OpenRun, address: ProxiesAddress, channel: Channel, source: Entity, target: Entity) -> None:

@@ -8,7 +8,7 @@ from engine.explanation.decomposition import Decomposition, Part
 from engine.explanation.evidence import Aligned, Neighbour, NeighbourEvidence, NeighbourPair, RelationEvidence, RelationPair
 from engine.explanation.explainer import Explainer, NamedTriple
 from engine.explanation.explanation import Explanation, explain
-from engine.explanation.faithfulness import Agreement, Faithfulness, FlippingSet, Trial, faithfulness, flipping_set
+from engine.explanation.faithfulness import Agreement, Faithfulness, FlippingSet, Trial, faithfulness, flipping_set, items_of
 from engine.explanation.graph import Triple
 from engine.explanation.intervention import Experiment, Intervention, Rival, Standing, intervene
 from engine.explanation.removal import Item, evidence_items, named_evidence, triples_of
@@ -55,6 +55,7 @@ __all__ = [
     "faithfulness",
     "flipping_set",
     "intervene",
+    "items_of",
     "lines",
     "named_evidence",
     "removal_sentence",

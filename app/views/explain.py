@@ -1,0 +1,414 @@
+"""Explain: why did this pair match, and why not another one?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app import cache, charts, components, evidence_figures, frame, pages, state, text
+from app.cache import OpenRun
+from app.glossary import explain as term
+from app.palette import MARKS, PLAIN_MARKS
+from app.state import ExplainAddress
+from engine.datasets.knowledge_graph import SIDES
+from engine.entities import Entity
+from engine.errors import EngineError, EvidenceError
+from engine.explanation import (
+    Experiment,
+    Explanation,
+    Intervention,
+    Item,
+    NeighbourPair,
+    compare_with,
+    conflict,
+    context,
+    explain,
+    faithfulness,
+    flipping_set,
+    items_of,
+    removal_sentence,
+    sentence,
+    triples_of,
+)
+from engine.explanation.words import signed
+
+DRAWN = 12  # pairs of neighbours in a figure
+LISTED = 40
+OFFERED = 60  # neighbours that can be taken away
+STARTS = 6
+LIST_HEIGHT = 330  # pixels
+
+
+def render(run: OpenRun, address: ExplainAddress) -> None:
+    """The page."""
+    _search(address)
+    pair = components.asked_pair(run.view, address.source, address.target)
+    if pair is None:
+        _starts(run, address)
+        return
+    source, target = pair
+    with st.spinner("Taking the score apart…"):
+        found = _explained(run, source, target, address)
+        experiment = _experiment(run, source, target, address)
+        items = _items(run, experiment, address)
+    components.pair_header(run.view, found.pair, address.runs, "source")
+    st.markdown(text.plain(sentence(found), 1500))
+    for note in found.notes:
+        st.caption(f":material/info: {text.plain(note, 400)}")
+    left, right = st.columns([2, 3], gap="large")
+    with left:
+        _parts(found)
+    with right:
+        _supporting(found)
+    _opposing(found)
+    _removal(run, address, experiment, items)
+    _rival(run, address, source, target)
+    claims, elsewhere = st.columns(2, gap="large")
+    with claims:
+        _conflict(run, address, target)
+    with elsewhere:
+        _elsewhere(run, address, source, target)
+
+
+# Which pair
+
+
+def _search(address: ExplainAddress) -> None:
+    """Both entities, by label, id or URI; the second may stay empty."""
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        for side, given in (("source", address.source), ("target", address.target)):
+            key = state.widget_key(state.CHOICE, side, given)
+
+            def follow(name: str = side, widget: str = key) -> None:
+                state.set_parameters({name: st.session_state[widget].strip() or None, "against": None, "without": None})
+
+            st.text_input(
+                f"{PLAIN_MARKS[side]} Entity of the {side}",  # type: ignore[index]
+                value=given or "",
+                key=key,
+                on_change=follow,
+                max_chars=500,
+                icon=":material/search:",
+                placeholder="label, id or URI; empty: the best match",
+            )
+
+
+def _starts(run: OpenRun, address: ExplainAddress) -> None:
+    """Without a pair: some to begin with."""
+    components.empty_state("Which pair?", "Name an entity above, open a pair from the Pairs or the Entity page, or begin with one of these.")
+    for index in list(run.view.best["source"])[:STARTS]:
+        source, target = run.view.entity("source", index), run.view.entity("target", run.view.best["source"][index])
+        label = f"{MARKS['source']} {text.plain(source.title, 40)} ↔ {MARKS['target']} {text.plain(target.title, 40)}"
+        pages.link(pages.EXPLAIN, replace(address, source=source.uri, target=target.uri), label)
+
+
+def _explained(run: OpenRun, source: Entity, target: Entity, address: ExplainAddress) -> Explanation:
+    question = ("explanation", str(source.index), str(target.index), address.pool)
+    return cache.kept([run], question, lambda: explain(run.explainer, source.index, target.index, address.pool, LISTED))
+
+
+def _experiment(run: OpenRun, source: Entity, target: Entity, address: ExplainAddress) -> Experiment:
+    question = ("experiment", str(source.index), str(target.index), address.pool)
+    return cache.kept([run], question, lambda: Experiment(run.explainer, source.index, target.index, address.pool))
+
+
+def _items(run: OpenRun, experiment: Experiment, address: ExplainAddress) -> list[Item]:
+    question = ("evidence", str(experiment.source), str(experiment.target), address.pool)
+    return cache.kept([run], question, lambda: items_of(experiment))
+
+
+# What adds up
+
+
+def _parts(found: Explanation) -> None:
+    parts = found.decomposition.parts
+    st.subheader("What adds up to the score", anchor=False, help=term("CSLS", "channel", "layer", "proxy", "hubness"))
+    first = max(parts, key=lambda part: part.value)
+    worst = min(parts, key=lambda part: part.value)
+    caption = (
+        f"The largest part is {first.name} ({signed(first.value)}), the smallest {worst.name} ({signed(worst.value)}); all together "
+        f"{found.pair.csls:.3f}."
+    )
+    components.figure(
+        evidence_figures.waterfall(found.decomposition),
+        name="explanation-parts",
+        caption=caption,
+        data=evidence_figures.part_table(parts),
+        height=evidence_figures.waterfall_height(len(parts) + 1),
+    )
+
+
+def _supporting(found: Explanation) -> None:
+    pairs, neighbours = found.neighbours.supporting, found.neighbours
+    st.subheader("Who speaks for it", anchor=False)
+    if not pairs:
+        st.markdown("No pair of neighbours speaks for the match.")
+        return
+    drawn = pairs[:DRAWN]
+    known = sum(pair.value for pair in drawn if pair.aligned != "elsewhere")
+    caption = (
+        f"Pairs of neighbours that speak for it add up to **{signed(neighbours.positive)}**; the {len(drawn)} strongest are drawn. "
+        f"Of what is drawn, {signed(known)} comes from pairs that are aligned with each other, or the two entities themselves."
+    )
+    _pair_figure(pairs, "evidence-for", caption)
+
+
+def _opposing(found: Explanation) -> None:
+    pairs, neighbours = found.neighbours.opposing, found.neighbours
+    st.subheader("What speaks against it", anchor=False)
+    if not pairs:
+        st.markdown("No pair of neighbours speaks against the match.")
+        return
+    total, drawn = signed(neighbours.negative), min(len(pairs), DRAWN)
+    caption = f"Pairs of neighbours that are unlike each other add up to **{total}**; the {drawn} strongest are drawn."
+    with st.expander(f"Counter-evidence: {total}", expanded=-neighbours.negative > neighbours.positive / 2):
+        _pair_figure(pairs, "evidence-against", caption)
+
+
+def _pair_figure(pairs: Sequence[NeighbourPair], name: str, caption: str) -> None:
+    figure, height = evidence_figures.facing_pairs(pairs[:DRAWN])
+    components.figure(figure, name=name, caption=caption, data=pd.DataFrame([_pair_row(pair) for pair in pairs]), height=height)
+
+
+def _pair_row(pair: NeighbourPair) -> dict[str, object]:
+    return {
+        "source": pair.source.title,
+        "source relation": charts.edge_words(pair.source_edges) or "itself",
+        "target": pair.target.title,
+        "target relation": charts.edge_words(pair.target_edges) or "itself",
+        "value": pair.value,
+        "aligned": pair.aligned,
+    }
+
+
+# What would be without it
+
+
+@st.fragment
+def _removal(run: OpenRun, page: ExplainAddress, experiment: Experiment, items: Sequence[Item]) -> None:
+    """Evidence to tick off, and the score without it. A fragment: only this part is computed anew."""
+    st.subheader("What would be without it", anchor=False)
+    if not items:
+        st.markdown("Neither entity has a triple that could be taken away.")
+        return
+    with components.errors_shown():
+        asked = ExplainAddress.read().without
+        offered = items[:OFFERED]
+        gone = [_item(items, reference) for reference in asked]
+        left, right = st.columns([3, 2], gap="large")
+        with left:
+            _evidence_table(run, page, offered, gone, asked)
+            if len(items) > len(offered):
+                st.caption(f"The {len(offered)} neighbours whose removal should cost the most, of {len(items):,}.")
+        with right:
+            _result(run, page, experiment, gone)
+
+
+def _reference(item: Item) -> str:
+    return f"{item.side}:{item.neighbour.uri}"
+
+
+def _item(items: Sequence[Item], reference: str) -> Item:
+    """
+    Raises:
+        EvidenceError: the address names a neighbour that neither entity has.
+    """
+    for item in items:
+        if _reference(item) == reference:
+            return item
+    raise EvidenceError(f"the address takes away '{reference[:80]}', which is no neighbour of this pair.")
+
+
+def _evidence_table(run: OpenRun, page: ExplainAddress, offered: Sequence[Item], gone: Sequence[Item], asked: Sequence[str]) -> None:
+    st.caption("Tick off neighbours of either entity: all triples between the two are taken out, and the score is computed anew with frozen weights.")
+    key = state.widget_key(state.EVIDENCE_TABLE, page.runs[0], page.source, page.target, page.pool, tuple(asked))
+
+    def follow() -> None:
+        rows = st.session_state[key]["selection"]["rows"]
+        beyond = [_reference(item) for item in gone if item not in offered]
+        state.set_parameter("without", [*(_reference(offered[row]) for row in rows), *beyond] or None)
+
+    data = pd.DataFrame([_item_row(item) for item in offered])
+    chosen: Any = {"selection": {"rows": [row for row, item in enumerate(offered) if item in gone]}}
+    st.dataframe(
+        data,
+        key=key,
+        hide_index=True,
+        height=LIST_HEIGHT if len(data) > 8 else "auto",
+        on_select=follow,
+        selection_mode="multi-row",
+        selection_default=chosen,
+        column_config={
+            "carries": st.column_config.NumberColumn(format="%+.3f", help="What all its pairs with the other entity's neighbours add to the score."),
+            "cost": st.column_config.NumberColumn(format="%+.3f", help="What its removal should cost of the lead over the runner-up: an estimate."),
+            "attention": st.column_config.NumberColumn(format="percent", help=term("attention")),
+        },
+        alt="Table: neighbours that can be taken away",
+    )
+
+
+def _item_row(item: Item) -> dict[str, object]:
+    return {
+        "neighbour": f"{PLAIN_MARKS[item.side]} {text.cell(item.neighbour.title, 80)}",
+        "triples": len(item.triples),
+        "carries": item.value,
+        "cost": item.cost,
+        "attention": item.attention,
+    }
+
+
+def _result(run: OpenRun, page: ExplainAddress, experiment: Experiment, gone: Sequence[Item]) -> None:
+    found = experiment.without(triples_of(gone))
+    _standings(found)
+    if gone:
+        st.markdown(text.plain(removal_sentence(found), 600))
+    told = state.widget_key(state.EXPLAIN_BUTTON, "told", *page.runs, page.source, page.target, page.pool)
+
+    def flip() -> None:
+        flipping = flipping_set(experiment)
+        if flipping.flips:
+            state.set_parameter("without", [_reference(item) for item in flipping.items])
+        else:
+            st.session_state[told] = f"No set of at most {flipping.limit} neighbours that were tried flips the match: it rests on more."
+
+    with st.container(horizontal=True):
+        if experiment.before.rank_from_source == 1:
+            help = "Searched greedily; none of what is found can be put back without undoing the flip, yet a smaller set may exist."
+            st.button("Smallest set that flips it", icon=":material/change_circle:", key=f"{told}-flip", on_click=flip, help=help)
+        if gone:
+            put_back = partial(state.set_parameter, "without", None)
+            st.button("Put all back", icon=":material/undo:", type="tertiary", key=f"{told}-back", on_click=put_back)
+    if words := st.session_state.pop(told, None):
+        st.info(words, icon=":material/shield:")
+    _trust(run, page, experiment)
+
+
+def _standings(found: Intervention) -> None:
+    before, after = found.before, found.after
+    changed = bool(found.removed)
+    with st.container(horizontal=True, gap="large"):
+        for name, old, new in (("CSLS", before.csls, after.csls), ("Cosine", before.cosine, after.cosine)):
+            st.metric(name, text.score(new), delta=f"{new - old:+.3f}" if changed else None)
+        for side in SIDES:
+            moved = after.rank(side) - before.rank(side)
+            delta = f"{moved:+,}" if changed and moved else None
+            st.metric(f"Rank from {PLAIN_MARKS[side]}", f"{after.rank(side):,}", delta=delta, delta_color="inverse")
+    if changed and any(found.flips(side) for side in SIDES):
+        st.badge("the decision flips", icon=":material/swap_horiz:", color="orange")
+
+
+def _trust(run: OpenRun, page: ExplainAddress, experiment: Experiment) -> None:
+    """How well the evidence stands for the match: computed when asked for, then kept."""
+    with st.expander("How far can this evidence be trusted?"):
+        question = ("faithfulness", str(experiment.source), str(experiment.target), page.pool)
+        if not st.toggle("Remove neighbours one by one and at random, and compare", key=state.widget_key(state.EXPLAIN_BUTTON, *question)):
+            return
+        with st.spinner("Removing neighbours…"):
+            found = cache.kept([run], question, lambda: faithfulness(experiment))
+        by_chance = text.percent(found.random_necessity.share), text.percent(found.random_sufficiency.share)
+        st.markdown(
+            f"Without the {text.count(len(found.needed), 'neighbour')} that should count most, of {found.total:,}, the source's decision "
+            f"**{'flips' if found.necessity.share else 'stays'}**; without as many at random it flips in {by_chance[0]} of {found.draws} draws. "
+            f"With the strongest pairs alone, as many, it **{'stays' if found.sufficiency.share else 'flips'}**; with as many at random it stays in "
+            f"{by_chance[1]}."
+        )
+        if found.agreement.warning:
+            st.warning(text.plain(found.agreement.warning, 400), icon=":material/warning:")
+
+
+# Why not that one
+
+
+def _rival(run: OpenRun, address: ExplainAddress, source: Entity, target: Entity) -> None:
+    st.subheader("Why not that one?", anchor=False)
+    key = state.widget_key(state.CHOICE, "against", address.against)
+    st.text_input(
+        "Another entity of either graph; empty: the runner-up",
+        value=address.against or "",
+        key=key,
+        on_change=lambda: state.set_parameter("against", st.session_state[key].strip() or None),
+        max_chars=500,
+        icon=":material/search:",
+        placeholder="label, id or URI",
+        width=420,
+    )
+    try:
+        found = compare_with(run.explainer, source.index, target.index, address.against, address.pool)
+    except EngineError as error:
+        components.show_error(error)
+        return
+    if found is None:
+        st.markdown("There is no other candidate to compare with.")
+        return
+    rival = found.rival.target if found.shared == "source" else found.rival.source
+    ahead = "ahead of" if found.total > 0 else "behind" if found.total < 0 else "level with"
+    parts = [part for part in found.differences if abs(part.value) >= 0.0005]
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        components.figure(
+            evidence_figures.difference_waterfall(parts, found.total),
+            name="explanation-rival",
+            caption=f"With {found.pair.csls:.3f} the pair is **{signed(found.total)}** {ahead} {components.entity_label(rival)}, which scores "
+            f"{found.rival.csls:.3f}: part by part, this pair less the other.",
+            data=evidence_figures.part_table(found.differences),
+            height=evidence_figures.waterfall_height(len(parts) + 1),
+        )
+    with right:
+        st.markdown("Neighbours of the entity that both pairs share, and what they carry for each:")
+        rows = [
+            {"neighbour": text.cell(one.entity.title, 80), "here": one.pair, "there": one.rival, "difference": one.value} for one in found.neighbours
+        ]
+        number = st.column_config.NumberColumn(format="%+.3f")
+        components.table(pd.DataFrame(rows), name="explanation-rival-neighbours", columns=dict.fromkeys(("here", "there", "difference"), number))
+        ends = (source, rival) if found.shared == "source" else (rival, target)
+        there = replace(address, source=ends[0].uri, target=ends[1].uri, against=None, without=())
+        pages.link(pages.EXPLAIN, there, "Explain that pair", icon=":material/arrow_forward:")
+
+
+def _conflict(run: OpenRun, address: ExplainAddress, target: Entity) -> None:
+    st.subheader("Who else claims the target", anchor=False, help=term("conflict"))
+    found = conflict(run.explainer, target.index)
+    if len(found.claims) < 2:
+        st.markdown(
+            f"{text.count(len(found.claims), 'source has', 'sources have')} {components.entity_label(target)} as their best match: no conflict."
+        )
+        return
+    winner = components.entity_label(found.winner) if found.winner else "nobody"
+    st.markdown(f"**{len(found.claims):,}** sources have {components.entity_label(target)} as their best match. One to one, {winner} gets it.")
+    for claim in found.claims[:STARTS]:
+        decided = "" if claim.decided is None or claim.decided == target else f" :gray[gets {text.plain(claim.decided.title, 40)} one to one]"
+        label = f"{components.entity_label(claim.source)} :gray[{claim.csls:.3f}]{decided}"
+        pages.link(pages.EXPLAIN, replace(address, source=claim.source.uri, target=target.uri, against=None, without=()), label)
+    st.caption(f"One to one by the decoder '{found.decoder}' over the {found.listed} stored matches of each entity.")
+
+
+def _elsewhere(run: OpenRun, address: ExplainAddress, source: Entity, target: Entity) -> None:
+    """The rounds that trained on the pair, and the same pair in the other runs of the same data."""
+    st.subheader("In rounds and other runs", anchor=False)
+    cards = [card for card in cache.list_runs(cache.models_folder()).of_same_data(run.card) if card.run != run.card.run]
+    opened = []
+    for card in cards[:STARTS]:
+        try:
+            opened.append((card.run, cache.open_listed(card.run).view))
+        except EngineError as error:
+            components.show_error(error)
+    found = context(run.explainer, source.index, target.index, opened)
+    for one in found.rounds:
+        st.markdown(f"Trained on in round {one.number}, chosen with {one.score:.3f}.")
+    if not found.runs:
+        st.markdown("There is no other run of the same data.")
+    for other in found.runs:
+        if other.pair is None:
+            st.caption(f"{text.plain(other.run)}: {text.plain(other.reason)}")
+            continue
+        words = f"**{text.plain(other.variant, 20)}** seed {other.seed}: CSLS {other.pair.csls:.3f}, ranks {other.pair.rank_from_source:,} and "
+        runs = (other.run, *(one for one in address.runs if one != other.run))[: state.MOST_RUNS]
+        pages.link(pages.EXPLAIN, replace(address, runs=runs, without=(), against=None), f"{words}{other.pair.rank_from_target:,}")
+
+
+frame.one_run(pages.EXPLAIN, render)
