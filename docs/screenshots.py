@@ -26,8 +26,8 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
 
-from app.pages import ENTITY, HOME, PAGES  # noqa: E402  (the folder has to be on the path first)
-from app.state import MOST_RUNS, Address, EntityAddress  # noqa: E402
+from app.pages import ENTITY, EXPLAIN, HOME, PAGES  # noqa: E402  (the folder has to be on the path first)
+from app.state import MOST_RUNS, Address, EntityAddress, ExplainAddress  # noqa: E402
 from engine.errors import EntityError  # noqa: E402
 from engine.matching import RunView  # noqa: E402
 from engine.run_store import Run, RunStore  # noqa: E402
@@ -78,6 +78,7 @@ def addresses(models: Path, run: str | None, entity: str) -> dict[str, str]:
         shown = view.well_connected("source", 1)[0]
     found = {page.name: path(page.name, Address(several[: page.most])) for page in PAGES if page is not HOME}
     start = found.pop(ENTITY.name)
+    found["explain"] = path(EXPLAIN.name, ExplainAddress(several, **{shown.side: shown.uri}))  # type: ignore[arg-type]
     return {"home": "/", "start": start, "entity": path(ENTITY.name, EntityAddress(several, shown.side, shown.uri)), **found}
 
 
