@@ -7,37 +7,21 @@ several runs show one run of each variant of the same data. Fails when a page sh
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
-import socket
-import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlencode
 
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
 
-from app.pages import ENTITY, EXPLAIN, HOME, PAGES  # noqa: E402  (the folder has to be on the path first)
-from app.state import MOST_RUNS, Address, EntityAddress, ExplainAddress  # noqa: E402
-from engine.errors import EntityError  # noqa: E402
-from engine.matching import RunView  # noqa: E402
-from engine.run_store import Run, RunStore  # noqa: E402
+from benchmarks.served_app import BROWSER_OPTIONS, QUIET, addresses, served  # noqa: E402  (the folder has to be on the path first)
 
 SIZES: tuple[tuple[int, Literal["light", "dark"]], ...] = ((1280, "light"), (1280, "dark"), (390, "light"))
-BROWSER_OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 TALLEST = 3200
 PATIENCE = 90_000  # milliseconds, for a machine that is busy
-START_SECONDS = 60
-QUIET = "[data-testid=stApp][data-test-script-state=notRunning]"
 EXPECTED = "/_stcore/"  # Streamlit looks for its own address beneath the page's, and finds nothing there
 
 
@@ -46,7 +30,7 @@ def main() -> int:
     parsed = arguments().parse_args()
     parsed.out.mkdir(parents=True, exist_ok=True)
     pages = {name: address for name, address in addresses(parsed.models, parsed.run, parsed.entity).items() if name in (parsed.pages or [name])}
-    with served(parsed.models) as base, sync_playwright() as playwright:
+    with served(parsed.models) as (base, _), sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=parsed.browser, args=list(BROWSER_OPTIONS))
         problems = [problem for name, address in pages.items() for problem in pictures(browser, base + address, parsed.out, name)]
         browser.close()
@@ -64,62 +48,6 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--out", type=Path, default=PROJECT / "docs" / "screenshots", help="where the pictures go")
     parser.add_argument("--browser", default=shutil.which("chromium") or shutil.which("google-chrome"), help="Chromium's program file")
     return parser
-
-
-def addresses(models: Path, run: str | None, entity: str) -> dict[str, str]:
-    """Name of each picture -> path and query of its page."""
-    store = RunStore(models)
-    opened = store.find(run or next(summary.id for summary in store.list() if summary.manifest))
-    several = a_run_a_variant(store, opened)
-    view = RunView(opened)
-    try:
-        shown = view.resolve(entity)
-    except EntityError:
-        shown = view.well_connected("source", 1)[0]
-    found = {page.name: path(page.name, Address(several[: page.most])) for page in PAGES if page is not HOME}
-    start = found.pop(ENTITY.name)
-    found["explain"] = path(EXPLAIN.name, ExplainAddress(several, **{shown.side: shown.uri}))  # type: ignore[arg-type]
-    return {"home": "/", "start": start, "entity": path(ENTITY.name, EntityAddress(several, shown.side, shown.uri)), **found}
-
-
-def path(page: str, address: Address) -> str:
-    return f"/{page}?{urlencode(address.parameters(), doseq=True)}"
-
-
-def a_run_a_variant(store: RunStore, first: Run) -> tuple[str, ...]:
-    """A run, and of each other variant of its data the newest."""
-    found = {str(first.manifest["variant"]): first.id}
-    for summary in store.list():
-        if summary.manifest and summary.manifest["data"]["fingerprint"] == first.manifest["data"]["fingerprint"]:
-            found.setdefault(summary.variant, summary.id)
-    return tuple(found.values())[:MOST_RUNS]
-
-
-@contextmanager
-def served(models: Path) -> Iterator[str]:
-    """The app's address while it runs."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "app/main.py", "--server.address", "127.0.0.1", "--server.port", str(port)]
-    process = subprocess.Popen(command, cwd=PROJECT, env={**os.environ, "DUAL_AMN_MODELS": str(models.resolve())}, stdout=subprocess.DEVNULL)
-    try:
-        wait_for(f"http://127.0.0.1:{port}/_stcore/health")
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def wait_for(address: str) -> None:
-    """Until it answers; TimeoutError if it never does."""
-    for _ in range(START_SECONDS * 4):
-        try:
-            with urllib.request.urlopen(address, timeout=1):
-                return
-        except (urllib.error.URLError, TimeoutError):
-            time.sleep(0.25)
-    raise TimeoutError(f"{address} did not answer within {START_SECONDS} s")
 
 
 def pictures(browser: Browser, address: str, folder: Path, name: str) -> list[str]:

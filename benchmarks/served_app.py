@@ -1,0 +1,82 @@
+"""The app on a free port, and the addresses of its pages for some run: for pictures and for timings in a browser."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlencode
+
+from app.pages import ENTITY, EXPLAIN, HOME, PAGES
+from app.state import MOST_RUNS, Address, EntityAddress, ExplainAddress
+from engine.errors import EntityError
+from engine.matching import RunView
+from engine.run_store import Run, RunStore
+
+PROJECT = Path(__file__).resolve().parent.parent
+BROWSER_OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
+QUIET = "[data-testid=stApp][data-test-script-state=notRunning]"
+START_SECONDS = 60
+
+
+def addresses(models: Path, run: str | None, entity: str) -> dict[str, str]:
+    """Name of each picture -> path and query of its page."""
+    store = RunStore(models)
+    opened = store.find(run or next(summary.id for summary in store.list() if summary.manifest))
+    several = a_run_a_variant(store, opened)
+    view = RunView(opened)
+    try:
+        shown = view.resolve(entity)
+    except EntityError:
+        shown = view.well_connected("source", 1)[0]
+    found = {page.name: path(page.name, Address(several[: page.most])) for page in PAGES if page is not HOME}
+    start = found.pop(ENTITY.name)
+    found["explain"] = path(EXPLAIN.name, ExplainAddress(several, **{shown.side: shown.uri}))  # type: ignore[arg-type]
+    return {"home": "/", "start": start, "entity": path(ENTITY.name, EntityAddress(several, shown.side, shown.uri)), **found}
+
+
+def path(page: str, address: Address) -> str:
+    return f"/{page}?{urlencode(address.parameters(), doseq=True)}"
+
+
+def a_run_a_variant(store: RunStore, first: Run) -> tuple[str, ...]:
+    """A run, and of each other variant of its data the newest."""
+    found = {str(first.manifest["variant"]): first.id}
+    for summary in store.list():
+        if summary.manifest and summary.manifest["data"]["fingerprint"] == first.manifest["data"]["fingerprint"]:
+            found.setdefault(summary.variant, summary.id)
+    return tuple(found.values())[:MOST_RUNS]
+
+
+@contextmanager
+def served(models: Path) -> Iterator[tuple[str, int]]:
+    """The app's address and the number of its process, while it runs."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "streamlit", "run", "app/main.py", "--server.address", "127.0.0.1", "--server.port", str(port)]
+    process = subprocess.Popen(command, cwd=PROJECT, env={**os.environ, "DUAL_AMN_MODELS": str(models.resolve())}, stdout=subprocess.DEVNULL)
+    try:
+        wait_for(f"http://127.0.0.1:{port}/_stcore/health")
+        yield f"http://127.0.0.1:{port}", process.pid
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def wait_for(address: str) -> None:
+    """Until it answers; TimeoutError if it never does."""
+    for _ in range(START_SECONDS * 4):
+        try:
+            with urllib.request.urlopen(address, timeout=1):
+                return
+        except (urllib.error.URLError, TimeoutError):
+            time.sleep(0.25)
+    raise TimeoutError(f"{address} did not answer within {START_SECONDS} s")
