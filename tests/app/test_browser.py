@@ -13,10 +13,11 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from app.pages import ENTITY, PAGES
@@ -28,6 +29,10 @@ CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 EXPECTED = "/_stcore/"  # Streamlit looks for its own address beneath the page's, and finds nothing there
 QUIET = "[data-testid=stApp][data-test-script-state=notRunning]"
 TABLE_ROW = 35  # pixels
+TOWN = "http://one.example/resource/Entity_5"
+WHITE_ON_PRIMARY = (
+    "[data-tag]"  # Streamlit writes white on the primary colour there and the primary colour on the ground elsewhere: no colour does for both
+)
 PATIENCE = 90_000  # milliseconds, for a machine that is busy
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")]
@@ -127,6 +132,28 @@ def test_every_page_opens_by_the_navigation_keeps_the_run_and_leaves_the_console
     page.set_viewport_size({"width": 390, "height": 900})
     page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollWidth <= window.innerWidth", timeout=PATIENCE)  # on a phone
     assert not problems
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("asked_page", PAGES, ids=lambda page: page.name)
+def test_no_serious_barrier_that_is_ours(browser: Browser, app: str, asked_page: AppPage[Any], scheme: Literal["light", "dark"]) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 1600}, color_scheme=scheme)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    parameters = {"run": ["towns/basic-s0", "towns/semi-s0"], "source": [TOWN], "entity": [TOWN]}
+    page.goto(f"{app}/{'' if asked_page.name == 'home' else asked_page.name}?{urlencode(parameters, doseq=True)}")
+    page.wait_for_selector(QUIET)
+    page.wait_for_selector("[data-testid=stSkeleton]", state="detached")
+    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    serious = [
+        f"{one['id']}: {node['html'][:200]}"
+        for one in found
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"]
+        if not page.locator(node["target"][0]).first.evaluate(f"node => node.closest('{WHITE_ON_PRIMARY}') !== null")
+    ]
+    context.close()
+    assert not serious
 
 
 def test_search_opens_an_entity_the_address_follows_and_back_leads_back(page: Page, app: str) -> None:
