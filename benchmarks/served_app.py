@@ -64,16 +64,23 @@ def served(models: Path) -> Iterator[tuple[str, int]]:
     command = [sys.executable, "-m", "streamlit", "run", "app/main.py", "--server.address", "127.0.0.1", "--server.port", str(port)]
     process = subprocess.Popen(command, cwd=PROJECT, env={**os.environ, "DUAL_AMN_MODELS": str(models.resolve())}, stdout=subprocess.DEVNULL)
     try:
-        wait_for(f"http://127.0.0.1:{port}/_stcore/health")
+        wait_for(f"http://127.0.0.1:{port}/_stcore/health", process)
         yield f"http://127.0.0.1:{port}", process.pid
     finally:
         process.terminate()
         process.wait()
 
 
-def wait_for(address: str) -> None:
-    """Until it answers; TimeoutError if it never does."""
+def wait_for(address: str, process: subprocess.Popen[bytes]) -> None:
+    """Until it answers.
+
+    Raises:
+        RuntimeError: the app ended at once.
+        TimeoutError: it never answers.
+    """
     for _ in range(START_SECONDS * 4):
+        if process.poll() is not None:
+            raise RuntimeError(f"the app ended at once, with code {process.returncode}")
         try:
             with urllib.request.urlopen(address, timeout=1):
                 return

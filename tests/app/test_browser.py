@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -22,12 +14,11 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from app.pages import ENTITY, PAGES
 from app.pages import Page as AppPage
+from benchmarks.served_app import BROWSER_OPTIONS, QUIET, served
 from tests.run_fixture import analysed, jolted, sample_run, write_run
 
-ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 EXPECTED = "/_stcore/"  # Streamlit looks for its own address beneath the page's, and finds nothing there
-QUIET = "[data-testid=stApp][data-test-script-state=notRunning]"
 TABLE_ROW = 35  # pixels
 TOWN = "http://one.example/resource/Entity_5"
 WHITE_ON_PRIMARY = (
@@ -45,36 +36,14 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     better, worse = (analysed(jolted(sample_run(), amount, seed)) for amount, seed in ((0.15, 3), (0.3, 4)))
     write_run(better, models, "towns", "semi-s0", variant="semi", created="2026-10-30T12:00:00+00:00")
     write_run(worse, models, "towns", "basic-s0")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "app/main.py", "--server.address", "127.0.0.1", "--server.port", str(port)]
-    environment = {**os.environ, "DUAL_AMN_MODELS": str(models)}
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            wait_for(f"http://127.0.0.1:{port}/_stcore/health", process)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.terminate()
-
-
-def wait_for(address: str, process: subprocess.Popen[bytes]) -> None:
-    for _ in range(240):
-        assert process.poll() is None, "the app ended at once"
-        try:
-            with urllib.request.urlopen(address, timeout=1):
-                return
-        except (urllib.error.URLError, TimeoutError):
-            time.sleep(0.25)
-    raise TimeoutError(address)
+    with served(models) as (address, _):
+        yield address
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"], timeout=PATIENCE
-        )
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(BROWSER_OPTIONS), timeout=PATIENCE)
         yield browser
         browser.close()
 
