@@ -66,6 +66,11 @@ def entity_label(entity: Entity) -> str:
     return f"{MARKS[entity.side]} **{text.plain(entity.title)}**"
 
 
+def pair_label(source: Entity, target: Entity) -> str:
+    """Both entities of a pair, for a link in a list."""
+    return " ↔ ".join(f"{MARKS[one.side]} {text.plain(one.title, 40)}" for one in (source, target))
+
+
 def entity_link(runs: Sequence[str], entity: Entity, pool: Pool = "all", *, match: Entity | None = None, detail: str = "") -> None:
     """A link to an entity's page: its label, and its id beneath where that says more. ``runs``: the main one first, others are carried along."""
     label = entity_label(entity)
@@ -168,22 +173,29 @@ def choice(label: str, options: Mapping[T, str], *, name: str, value: T, default
 
     def follow() -> None:
         chosen = st.session_state[key]
-        state.set_parameter(name, None if chosen == default else str(chosen))
-        for parameter in clears:
-            state.set_parameter(parameter, None)
+        state.set_parameters({name: None if chosen == default else str(chosen), **dict.fromkeys(clears)})
 
     st.segmented_control(label, list(options), format_func=options.__getitem__, default=value, required=True, key=key, on_change=follow, help=help)
     return value
 
 
-def search_box(label: str, found: str | None, *, placeholder: str, width: int | Literal["stretch"] = "stretch", clears: Sequence[str] = ()) -> None:
-    """What to search for, kept in the address, from where ``found`` comes; another search takes the parameters ``clears`` out of the address."""
-    key = state.widget_key(state.CHOICE, state.SEARCHED, label, found)
+def search_box(
+    label: str,
+    found: str | None,
+    *,
+    placeholder: str,
+    name: str = state.SEARCHED,
+    width: int | Literal["stretch"] = "stretch",
+    clears: Sequence[str] = (),
+) -> None:
+    """What to search for, kept in the address as the parameter ``name``, from where ``found`` comes.
+
+    Another search takes the parameters ``clears`` out of the address.
+    """
+    key = state.widget_key(state.CHOICE, name, label, found)
 
     def follow() -> None:
-        state.set_parameter(state.SEARCHED, st.session_state[key].strip() or None)
-        for parameter in clears:
-            state.set_parameter(parameter, None)
+        state.set_parameters({name: st.session_state[key].strip() or None, **dict.fromkeys(clears)})
 
     st.text_input(
         label,

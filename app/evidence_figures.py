@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -11,7 +11,8 @@ import plotly.graph_objects as go
 
 from app import text
 from app.palette import GRAPH, POINTS, RIGHT, UNKNOWN, WRONG
-from engine.datasets.knowledge_graph import Side
+from engine.datasets.knowledge_graph import SIDES
+from engine.entities import Entity
 from engine.explanation import Aligned, Decomposition, NeighbourPair, Part
 
 ALIGNED: Final[Mapping[Aligned, tuple[str, str]]] = {
@@ -25,7 +26,7 @@ ALIGNED: Final[Mapping[Aligned, tuple[str, str]]] = {
 WIDEST: Final = 9.0  # pixels, of the pair that carries the most
 THINNEST: Final = 1.0
 ROW_HEIGHT: Final = 34
-LEFT, ACROSS, RIGHT_END = 0.0, 1.0, 0.5  # where entities stand, and where the line is pointed at
+LEFT, MIDDLE, ACROSS = 0.0, 0.5, 1.0  # where a line begins, can be pointed at, and ends
 
 
 def part_words(part: Part) -> str:
@@ -37,23 +38,23 @@ def part_words(part: Part) -> str:
 
 def waterfall(found: Decomposition) -> go.Figure:
     """All parts of a CSLS score in their order, and the score at the end."""
-    bars = [*((part_words(part), part.value) for part in found.parts)]
-    return _waterfall(bars, "CSLS", found.csls)
+    return _waterfall(found.parts, "CSLS", found.csls)
 
 
 def difference_waterfall(parts: Sequence[Part], total: float) -> go.Figure:
     """What the parts of one pair's score have over another's."""
-    return _waterfall([(part_words(part), part.value) for part in parts], "difference", total)
+    return _waterfall(parts, "difference", total)
 
 
-def _waterfall(bars: Sequence[tuple[str, float]], end: str, total: float) -> go.Figure:
+def _waterfall(parts: Sequence[Part], end: str, total: float) -> go.Figure:
+    values = [part.value for part in parts]
     fig = go.Figure(
         go.Waterfall(
             orientation="h",
-            y=[text.figure_label(name) for name, _ in bars] + [end],
-            x=[value for _, value in bars] + [total],
-            measure=["relative"] * len(bars) + ["total"],
-            text=[f"{value:+.3f}" for _, value in bars] + [f"{total:.3f}"],
+            y=[*(text.figure_label(part_words(part)) for part in parts), end],
+            x=[*values, total],
+            measure=["relative"] * len(values) + ["total"],
+            text=[*(f"{value:+.3f}" for value in values), f"{total:.3f}"],
             textposition="outside",
             cliponaxis=False,
             increasing={"marker": {"color": RIGHT}},
@@ -64,7 +65,7 @@ def _waterfall(bars: Sequence[tuple[str, float]], end: str, total: float) -> go.
         )
     )
     fig.update_yaxes(autorange="reversed", type="category")
-    reached = np.cumsum([0.0, *(value for _, value in bars)])
+    reached = np.cumsum([0.0, *values])
     room = 0.18 * (reached.max() - reached.min())  # for the figures at the bars' ends
     fig.update_xaxes(title="share of the score", zeroline=True, range=[reached.min() - (room if reached.min() < 0 else 0.0), reached.max() + room])
     fig.update_layout(showlegend=False)
@@ -77,18 +78,16 @@ def waterfall_height(bars: int) -> int:
 
 def facing_pairs(pairs: Sequence[NeighbourPair]) -> tuple[go.Figure, int]:
     """Neighbours of the source at the left, of the target at the right, and between them what each pair carries; also the height in pixels."""
-    rows: dict[Side, dict[int, int]] = {"source": {}, "target": {}}
-    for pair in pairs:
-        for side, entity in (("source", pair.source), ("target", pair.target)):
-            rows[side].setdefault(entity.index, len(rows[side]))  # type: ignore[index]
+    ends = {side: _in_rows(pair.source if side == "source" else pair.target for pair in pairs) for side in SIDES}
+    rows = {side: {entity.index: row for row, entity in enumerate(found)} for side, found in ends.items()}
     fig, most = go.Figure(), max((abs(pair.value) for pair in pairs), default=1.0) or 1.0
     named: set[Aligned] = set()
     for pair in pairs:
-        ends = rows["source"][pair.source.index], rows["target"][pair.target.index]
+        heights = rows["source"][pair.source.index], rows["target"][pair.target.index]
         dash, words = ALIGNED[pair.aligned]
         fig.add_scatter(
-            x=[LEFT, RIGHT_END, ACROSS],
-            y=[ends[0], sum(ends) / 2, ends[1]],
+            x=[LEFT, MIDDLE, ACROSS],
+            y=[heights[0], sum(heights) / 2, heights[1]],
             mode="lines",
             line={"width": max(WIDEST * abs(pair.value) / most, THINNEST), "dash": dash, "color": RIGHT if pair.value >= 0 else WRONG},
             name=words,
@@ -98,25 +97,30 @@ def facing_pairs(pairs: Sequence[NeighbourPair]) -> tuple[go.Figure, int]:
             f"{pair.value:+.3f}, {words}<extra></extra>",
         )
         named.add(pair.aligned)
-    for side, place, anchor in (("source", LEFT, "middle left"), ("target", ACROSS, "middle right")):
-        _entities(fig, pairs, rows[side], side, place, anchor)  # type: ignore[index, arg-type]
-    tallest = max(len(found) for found in rows.values())
+    _entities(fig, ends["source"], LEFT, "middle left")
+    _entities(fig, ends["target"], ACROSS, "middle right")
+    tallest = max(len(found) for found in ends.values())
     fig.update_yaxes(visible=False, range=[tallest - 0.4, -0.6])
     fig.update_xaxes(visible=False, range=[-0.95, 1.95])
     return fig, 90 + ROW_HEIGHT * tallest
 
 
-def _entities(fig: go.Figure, pairs: Sequence[NeighbourPair], rows: Mapping[int, int], side: Side, place: float, anchor: str) -> None:
+def _in_rows(entities: Iterable[Entity]) -> list[Entity]:
+    """Each once, in the order of their first appearance: one below the other."""
+    return list({entity.index: entity for entity in entities}.values())
+
+
+def _entities(fig: go.Figure, entities: Sequence[Entity], place: float, anchor: str) -> None:
     """One side's column of entities."""
-    entities = {one.index: one for pair in pairs for one in (pair.source if side == "source" else pair.target,)}
+    side = entities[0].side
     fig.add_scatter(
-        x=[place] * len(rows),
-        y=list(rows.values()),
+        x=[place] * len(entities),
+        y=list(range(len(entities))),
         mode="markers+text",
-        text=[text.figure_label(entities[index].title, 26) for index in rows],
+        text=[text.figure_label(entity.title, 26) for entity in entities],
         textposition=anchor,
         marker={"color": GRAPH[side], "symbol": POINTS[side], "size": 9},
-        hovertext=[text.figure_label(entities[index].title, 100) for index in rows],
+        hovertext=[text.figure_label(entity.title, 100) for entity in entities],
         hovertemplate="%{hovertext}<extra></extra>",
         showlegend=False,
         cliponaxis=False,

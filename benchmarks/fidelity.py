@@ -25,8 +25,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from benchmarks.tables import told
 from engine.analysis.rates import wilson_interval
-from engine.errors import EngineError
 from engine.explanation import Experiment, Explainer, Item, triples_of
 from engine.explanation.evidence import aligned_with
 from engine.explanation.faithfulness import items_of, rank_correlation
@@ -118,15 +118,7 @@ METHODS: Mapping[str, Ranking] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parsed = build_parser().parse_args(arguments)
-    try:
-        report = study(parsed)
-    except EngineError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    print(report)
-    if parsed.out is not None:
-        parsed.out.write_text(report + "\n", encoding="utf-8")
-    return 0
+    return told(lambda: study(parsed), parsed.out)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -24,8 +24,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Error, Page, sync_playwright
 
 from benchmarks.served_app import BROWSER_OPTIONS, PROJECT, QUIET, addresses, served
-from benchmarks.tables import markdown
-from engine.errors import EngineError
+from benchmarks.tables import markdown, told
 
 PATIENCE = 60_000  # milliseconds
 MOST_CLICKS = 4
@@ -57,15 +56,7 @@ class Timing:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parsed = build_parser().parse_args(arguments)
-    try:
-        report = study(parsed)
-    except EngineError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    print(report)
-    if parsed.out is not None:
-        parsed.out.write_text(report + "\n", encoding="utf-8")
-    return 0
+    return told(lambda: study(parsed), parsed.out)
 
 
 def build_parser() -> argparse.ArgumentParser:

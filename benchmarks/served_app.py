@@ -14,11 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlencode
 
+from app.cache import a_run_a_variant, list_runs
 from app.pages import ENTITY, EXPLAIN, HOME, PAGES
-from app.state import MOST_RUNS, Address, EntityAddress, ExplainAddress
+from app.state import Address, EntityAddress, ExplainAddress
 from engine.errors import EntityError
 from engine.matching import RunView
-from engine.run_store import Run, RunStore
+from engine.run_store import RunStore
 
 PROJECT = Path(__file__).resolve().parent.parent
 BROWSER_OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
@@ -30,7 +31,9 @@ def addresses(models: Path, run: str | None, entity: str) -> dict[str, str]:
     """Name of each picture -> path and query of its page."""
     store = RunStore(models)
     opened = store.find(run or next(summary.id for summary in store.list() if summary.manifest))
-    several = a_run_a_variant(store, opened)
+    runs = list_runs(models)
+    card = runs.find(opened.id)
+    several = tuple(one.run for one in a_run_a_variant(runs.of_same_data(card), [card]))
     view = RunView(opened)
     try:
         shown = view.resolve(entity)
@@ -44,15 +47,6 @@ def addresses(models: Path, run: str | None, entity: str) -> dict[str, str]:
 
 def path(page: str, address: Address) -> str:
     return f"/{page}?{urlencode(address.parameters(), doseq=True)}"
-
-
-def a_run_a_variant(store: RunStore, first: Run) -> tuple[str, ...]:
-    """A run, and of each other variant of its data the newest."""
-    found = {str(first.manifest["variant"]): first.id}
-    for summary in store.list():
-        if summary.manifest and summary.manifest["data"]["fingerprint"] == first.manifest["data"]["fingerprint"]:
-            found.setdefault(summary.variant, summary.id)
-    return tuple(found.values())[:MOST_RUNS]
 
 
 @contextmanager

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.runs import Result
+from engine.errors import EngineError
 
 Group = tuple[str, str, str]
 NOTHING = "-"
@@ -43,3 +45,16 @@ def write(path: Path, text: str) -> None:
     beside = path.with_name(f".{path.name}.tmp")
     beside.write_text(text + "\n", encoding="utf-8")
     os.replace(beside, path)
+
+
+def told(study: Callable[[], str], out: Path | None) -> int:
+    """Print what a study reports, and write it to a file where one is named; a user's mistake becomes one line. Returns the exit code."""
+    try:
+        report = study()
+    except EngineError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(report)
+    if out is not None:
+        write(out, report)
+    return 0

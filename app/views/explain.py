@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 import streamlit as st
@@ -13,7 +13,7 @@ import streamlit as st
 from app import cache, charts, components, evidence_figures, frame, pages, state, text
 from app.cache import OpenRun
 from app.glossary import explain as term
-from app.palette import MARKS, PLAIN_MARKS
+from app.palette import PLAIN_MARKS
 from app.state import ExplainAddress
 from engine.datasets.knowledge_graph import SIDES
 from engine.entities import Entity
@@ -37,6 +37,8 @@ from engine.explanation import (
 )
 from engine.explanation.words import signed
 
+T = TypeVar("T")
+
 DRAWN = 12  # pairs of neighbours in a figure
 LISTED = 40
 OFFERED = 60  # neighbours that can be taken away
@@ -47,15 +49,16 @@ LIST_HEIGHT = 330  # pixels
 def render(run: OpenRun, address: ExplainAddress) -> None:
     """The page."""
     _search(address)
-    pair = components.asked_pair(run.view, address.source, address.target)
-    if pair is None:
+    entities = components.asked_pair(run.view, address.source, address.target)
+    if entities is None:
         _starts(run, address)
         return
-    source, target = pair
+    source, target = entities
     with st.spinner("Taking the score apart…"):
-        found = _explained(run, source, target, address)
-        experiment = _experiment(run, source, target, address)
-        items = _items(run, experiment, address)
+        pair = source.index, target.index
+        found = _kept(run, "explanation", *pair, address, lambda: explain(run.explainer, *pair, address.pool, LISTED))
+        experiment = _kept(run, "experiment", *pair, address, lambda: Experiment(run.explainer, *pair, address.pool))
+        items = _kept(run, "evidence", *pair, address, lambda: items_of(experiment))
     components.pair_header(run.view, found.pair, address.runs, "source")
     st.markdown(text.plain(sentence(found), 1500))
     for note in found.notes:
@@ -81,20 +84,13 @@ def render(run: OpenRun, address: ExplainAddress) -> None:
 def _search(address: ExplainAddress) -> None:
     """Both entities, by label, id or URI; the second may stay empty."""
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        for side, given in (("source", address.source), ("target", address.target)):
-            key = state.widget_key(state.CHOICE, side, given)
-
-            def follow(name: str = side, widget: str = key) -> None:
-                state.set_parameters({name: st.session_state[widget].strip() or None, "against": None, "without": None})
-
-            st.text_input(
-                f"{PLAIN_MARKS[side]} Entity of the {side}",  # type: ignore[index]
-                value=given or "",
-                key=key,
-                on_change=follow,
-                max_chars=500,
-                icon=":material/search:",
+        for side in SIDES:
+            components.search_box(
+                f"{PLAIN_MARKS[side]} Entity of the {side}",
+                address.source if side == "source" else address.target,
                 placeholder="label, id or URI; empty: the best match",
+                name=side,
+                clears=("against", "without"),
             )
 
 
@@ -103,23 +99,12 @@ def _starts(run: OpenRun, address: ExplainAddress) -> None:
     components.empty_state("Which pair?", "Name an entity above, open a pair from the Pairs or the Entity page, or begin with one of these.")
     for index in list(run.view.best["source"])[:STARTS]:
         source, target = run.view.entity("source", index), run.view.entity("target", run.view.best["source"][index])
-        label = f"{MARKS['source']} {text.plain(source.title, 40)} ↔ {MARKS['target']} {text.plain(target.title, 40)}"
-        pages.link(pages.EXPLAIN, replace(address, source=source.uri, target=target.uri), label)
+        pages.link(pages.EXPLAIN, replace(address, source=source.uri, target=target.uri), components.pair_label(source, target))
 
 
-def _explained(run: OpenRun, source: Entity, target: Entity, address: ExplainAddress) -> Explanation:
-    question = ("explanation", str(source.index), str(target.index), address.pool)
-    return cache.kept([run], question, lambda: explain(run.explainer, source.index, target.index, address.pool, LISTED))
-
-
-def _experiment(run: OpenRun, source: Entity, target: Entity, address: ExplainAddress) -> Experiment:
-    question = ("experiment", str(source.index), str(target.index), address.pool)
-    return cache.kept([run], question, lambda: Experiment(run.explainer, source.index, target.index, address.pool))
-
-
-def _items(run: OpenRun, experiment: Experiment, address: ExplainAddress) -> list[Item]:
-    question = ("evidence", str(experiment.source), str(experiment.target), address.pool)
-    return cache.kept([run], question, lambda: items_of(experiment))
+def _kept(run: OpenRun, what: str, source: int, target: int, address: ExplainAddress, compute: Callable[[], T]) -> T:
+    """What is computed of a pair, once for all sessions."""
+    return cache.kept([run], (what, str(source), str(target), address.pool), compute)
 
 
 # What adds up
@@ -202,7 +187,7 @@ def _removal(run: OpenRun, page: ExplainAddress, experiment: Experiment, items: 
         gone = [_item(items, reference) for reference in asked]
         left, right = st.columns([3, 2], gap="large")
         with left:
-            _evidence_table(run, page, offered, gone, asked)
+            _evidence_table(page, offered, gone, asked)
             if len(items) > len(offered):
                 st.caption(f"The {len(offered)} neighbours whose removal should cost the most, of {len(items):,}.")
         with right:
@@ -224,7 +209,7 @@ def _item(items: Sequence[Item], reference: str) -> Item:
     raise EvidenceError(f"the address takes away '{reference[:80]}', which is no neighbour of this pair.")
 
 
-def _evidence_table(run: OpenRun, page: ExplainAddress, offered: Sequence[Item], gone: Sequence[Item], asked: Sequence[str]) -> None:
+def _evidence_table(page: ExplainAddress, offered: Sequence[Item], gone: Sequence[Item], asked: Sequence[str]) -> None:
     st.caption("Tick off neighbours of either entity: all triples between the two are taken out, and the score is computed anew with frozen weights.")
     key = state.widget_key(state.EVIDENCE_TABLE, page.runs[0], page.source, page.target, page.pool, tuple(asked))
 
@@ -305,11 +290,12 @@ def _standings(found: Intervention) -> None:
 def _trust(run: OpenRun, page: ExplainAddress, experiment: Experiment) -> None:
     """How well the evidence stands for the match: computed when asked for, then kept."""
     with st.expander("How far can this evidence be trusted?"):
-        question = ("faithfulness", str(experiment.source), str(experiment.target), page.pool)
-        if not st.toggle("Remove neighbours one by one and at random, and compare", key=state.widget_key(state.EXPLAIN_BUTTON, *question)):
+        pair = experiment.source, experiment.target
+        key = state.widget_key(state.EXPLAIN_BUTTON, "faithfulness", *pair, page.pool)
+        if not st.toggle("Remove neighbours one by one and at random, and compare", key=key):
             return
         with st.spinner("Removing neighbours…"):
-            found = cache.kept([run], question, lambda: faithfulness(experiment))
+            found = _kept(run, "faithfulness", *pair, page, lambda: faithfulness(experiment))
         by_chance = text.percent(found.random_necessity.share), text.percent(found.random_sufficiency.share)
         st.markdown(
             f"Without the {text.count(len(found.needed), 'neighbour')} that should count most, of {found.total:,}, the source's decision "
@@ -326,16 +312,8 @@ def _trust(run: OpenRun, page: ExplainAddress, experiment: Experiment) -> None:
 
 def _rival(run: OpenRun, address: ExplainAddress, source: Entity, target: Entity) -> None:
     st.subheader("Why not that one?", anchor=False)
-    key = state.widget_key(state.CHOICE, "against", address.against)
-    st.text_input(
-        "Another entity of either graph; empty: the runner-up",
-        value=address.against or "",
-        key=key,
-        on_change=lambda: state.set_parameter("against", st.session_state[key].strip() or None),
-        max_chars=500,
-        icon=":material/search:",
-        placeholder="label, id or URI",
-        width=420,
+    components.search_box(
+        "Another entity of either graph; empty: the runner-up", address.against, placeholder="label, id or URI", name="against", width=420
     )
     try:
         found = compare_with(run.explainer, source.index, target.index, address.against, address.pool)

@@ -13,7 +13,7 @@ import streamlit as st
 from app import components, frame, pages, state, text
 from app.cache import OpenRun
 from app.glossary import explain
-from app.palette import GRAPH, MARKS, PLAIN_MARKS, POINTS, RIGHT, SEQUENTIAL, UNKNOWN, WRONG
+from app.palette import GRAPH, PLAIN_MARKS, POINTS, RIGHT, SEQUENTIAL, UNKNOWN, WRONG
 from app.state import ProxiesAddress, ProxyUse
 from engine.datasets.knowledge_graph import SIDES, Side
 from engine.entities import Entity
@@ -329,8 +329,7 @@ def _pairs(run: OpenRun, address: ProxiesAddress, channel: Channel) -> None:
                 st.markdown(f"##### {title}")
             for source, target in pairs:
                 there = replace(address, source=source.uri, target=target.uri)
-                label = f"{MARKS['source']} {text.plain(source.title, 40)} ↔ {MARKS['target']} {text.plain(target.title, 40)}"
-                pages.link(pages.PROXIES, there, label)
+                pages.link(pages.PROXIES, there, components.pair_label(source, target))
 
 
 def _pairs_sentence(known: pd.Series, drawn: np.ndarray) -> str:
