@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +14,7 @@ import pandas as pd
 import streamlit as st
 
 from app.state import MOST_RUNS
+from engine import settings
 from engine.alignment_table import Alignment, alignments
 from engine.data_profile import inspect_run, relation_profile
 from engine.datasets.inspection import Inspection
@@ -31,7 +31,6 @@ from engine.run_store import Run, RunStore, RunSummary
 
 T = TypeVar("T")
 
-PROJECT = Path(__file__).resolve().parent.parent
 OPEN_RUNS = 6  # their indexes; the embeddings are memory-mapped
 OPEN_TABLES = 48
 KEPT_RESULTS = 64  # what the engine computes of runs: a few arrays over the test entities each
@@ -206,8 +205,8 @@ def a_run_a_variant(group: Sequence[RunCard], chosen: Sequence[RunCard]) -> tupl
 
 
 def models_folder() -> Path:
-    """Where runs are: ``DUAL_AMN_MODELS``, or ``models`` beside the app."""
-    return Path(os.environ.get("DUAL_AMN_MODELS") or PROJECT / "models")
+    """Where runs are."""
+    return settings.models_folder()
 
 
 @st.cache_data(ttl=LIST_SECONDS, max_entries=4, show_spinner=False)
@@ -310,7 +309,7 @@ def _kept(runs: tuple[tuple[Path, str], ...], question: tuple[str, ...], _comput
 @st.cache_data(ttl=600, max_entries=1, show_spinner=False)
 def list_data_sets() -> tuple[DataSet, ...]:
     """The sample data that comes with the project."""
-    folders = sorted(path for path in (PROJECT / "sample_data").glob("*") if path.is_dir() and not path.name.startswith((".", "_")))
+    folders = sorted(path for path in settings.SAMPLES.glob("*") if path.is_dir() and not path.name.startswith((".", "_")))
     return tuple(_data_set(path) for path in folders)
 
 
@@ -320,4 +319,4 @@ def _data_set(path: Path) -> DataSet:
         entities, links = (int(counts["kg1"]["entities"]), int(counts["kg2"]["entities"])), int(counts["links"])
     except (OSError, ValueError, KeyError, TypeError):
         entities, links = None, None
-    return DataSet(path.name, path.relative_to(PROJECT).as_posix(), entities, links)
+    return DataSet(path.name, path.relative_to(settings.PROJECT).as_posix(), entities, links)

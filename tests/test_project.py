@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # From the bottom up. A module imports from the layers beneath its own, from its own package, and from nothing else of the engine.
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"errors", "threads"}),
+    frozenset({"errors", "settings", "threads"}),
     frozenset({"config"}),
     frozenset({"datasets"}),
     frozenset({"encoders", "search"}),
