@@ -36,13 +36,19 @@ COMPLETE = """quiet => {
 }"""
 WATCH = """() => {
     const app = document.querySelector('[data-testid=stApp]');
-    window.ended = 0; window.ran = false;
-    new MutationObserver(() => {
-        if (app.dataset.testScriptState !== 'notRunning') window.ran = true;
-        else if (window.ran) window.ended = performance.now();
-    }).observe(app, {attributes: true, attributeFilter: ['data-test-script-state']});
+    new MutationObserver(records => {
+        window.changed = performance.now();
+        const states = records.filter(record => record.attributeName === 'data-test-script-state' && record.target === app);
+        if (states.length > 0 && app.dataset.testScriptState === 'notRunning') window.ended = window.changed;
+    }).observe(app, {attributes: true, childList: true, characterData: true, subtree: true});
 }"""
-CLICK = """button => { window.ran = false; window.ended = 0; window.began = performance.now(); button.click(); }"""
+CLICK = """button => { window.ended = window.changed = 0; window.began = performance.now(); button.click(); }"""
+# A script that is very fast may come and go between two frames, so that no state is ever drawn; its last change of the page tells then.
+DONE = """still => {
+    const end = window.ended || (performance.now() - window.changed > still ? window.changed : 0);
+    return window.changed > 0 && end > 0 ? end - window.began : null;
+}"""
+STILL = 1500  # milliseconds
 OPTIONS = "[data-testid=stMain] [data-testid=stButtonGroup] button[aria-checked=false]"
 
 
@@ -111,7 +117,9 @@ def interactions(browser: Browser, address: str) -> list[float]:
     page.wait_for_function(COMPLETE, arg=QUIET)
     page.evaluate(WATCH)
     found = []
-    for number in range(min(page.locator(OPTIONS).count(), MOST_CLICKS)):
+    for number in range(MOST_CLICKS):
+        if page.locator(OPTIONS).count() <= number:  # what is chosen decides what else can be
+            break
         found.append(click(page, number))
         page.wait_for_timeout(300)
     context.close()
@@ -121,8 +129,7 @@ def interactions(browser: Browser, address: str) -> list[float]:
 def click(page: Page, number: int) -> float:
     """Choose the ``number``-th of what is not chosen."""
     page.locator(OPTIONS).nth(number).evaluate(CLICK)
-    page.wait_for_function("window.ended > 0")
-    milliseconds: float = page.evaluate("window.ended - window.began")
+    milliseconds: float = page.wait_for_function(DONE, arg=STILL).json_value()
     return milliseconds / 1000
 
 

@@ -316,7 +316,9 @@ def _rival(run: OpenRun, address: ExplainAddress, source: Entity, target: Entity
         "Another entity of either graph; empty: the runner-up", address.against, placeholder="label, id or URI", name="against", width=420
     )
     try:
-        found = compare_with(run.explainer, source.index, target.index, address.against, address.pool)
+        pair = source.index, target.index
+        asked = f"against {address.against or ''}"
+        found = _kept(run, asked, *pair, address, lambda: compare_with(run.explainer, *pair, address.against, address.pool))
     except EngineError as error:
         components.show_error(error)
         return
@@ -350,7 +352,7 @@ def _rival(run: OpenRun, address: ExplainAddress, source: Entity, target: Entity
 
 def _conflict(run: OpenRun, address: ExplainAddress, target: Entity) -> None:
     st.subheader("Who else claims the target", anchor=False, help=term("conflict"))
-    found = conflict(run.explainer, target.index)
+    found = cache.kept([run], ("conflict", str(target.index)), lambda: conflict(run.explainer, target.index))
     if len(found.claims) < 2:
         st.markdown(
             f"{text.count(len(found.claims), 'source has', 'sources have')} {components.entity_label(target)} as their best match: no conflict."

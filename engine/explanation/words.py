@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from engine.entities import Entity, shortened
-from engine.explanation.evidence import Aligned, NeighbourPair
+from engine.explanation.evidence import Aligned, NeighbourEvidence, NeighbourPair
 from engine.explanation.explanation import Explanation
 from engine.explanation.intervention import Intervention
 from engine.matching import PairScore
 from engine.neighbourhood import Edge
 
 LABEL_LENGTH = 60
+THIN = 0.01  # of all that pairs of neighbours carry for the match; a single pair below this explains nothing by itself
 ALIGNED_WORDS: dict[Aligned, str] = {
     "this pair": "the two entities themselves",
     "seed": "a seed link",
@@ -21,12 +22,24 @@ ALIGNED_WORDS: dict[Aligned, str] = {
 
 def sentence(found: Explanation) -> str:
     """What the score is, what it adds up from, and which two neighbours carry the most."""
-    strongest = found.neighbours.supporting[0] if found.neighbours.supporting else None
-    carried = f"; of all pairs of neighbours {pair_words(strongest)} carries the most ({signed(strongest.value)})" if strongest else ""
+    carried = carried_words(found.neighbours)
     against = found.neighbours.negative
-    counter = f", and pairs that speak against it add up to {signed(against)}" if strongest and round(against, 3) else ""
+    counter = f", and pairs that speak against it add up to {signed(against)}" if carried and round(against, 3) else ""
     who = f"{title(found.pair.source)} and {title(found.pair.target)}"
     return f"{who} score {found.pair.csls:.3f}, {standing_words(found.pair)}: {sums(found)}{carried}{counter}."
+
+
+def carried_words(neighbours: NeighbourEvidence) -> str:
+    """The pair of neighbours that carries the most; where it carries next to nothing of the whole, that is said of it. Empty without any."""
+    if not neighbours.supporting:
+        return ""
+    strongest = neighbours.supporting[0]
+    if strongest.value < THIN * neighbours.positive:
+        return (
+            f"; {signed(neighbours.positive)} come from pairs of neighbours that each carry little, at the most {signed(strongest.value)} by "
+            f"{pair_words(strongest).removesuffix(',')}"
+        )
+    return f"; of all pairs of neighbours {pair_words(strongest)} carries the most ({signed(strongest.value)})"
 
 
 def standing_words(pair: PairScore) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,17 @@ def test_the_sentence_says_the_numbers_and_adds_up() -> None:
     removed = removal_sentence(intervene(explainer, 1, 2, explainer.encoder.graph.triples(1)[:1]))
     assert removed.startswith("Without one triple")
     assert "frozen" in removed
+
+
+def test_the_sentence_singles_out_no_pair_that_carries_next_to_nothing() -> None:
+    found = explain(explainer_of(drawn_run(3)), 1, 2)
+    strongest = found.neighbours.supporting[0]
+    assert "carries the most" in sentence(found)
+    many = replace(found, neighbours=replace(found.neighbours, positive=200 * strongest.value))
+    assert "carries the most" not in sentence(many)
+    assert f"each carry little, at the most {strongest.value:+.3f}" in sentence(many)
+    none = replace(found, neighbours=replace(found.neighbours, supporting=()))
+    assert "pairs of neighbours" not in sentence(none)
 
 
 def test_pairs_by_what_was_typed() -> None:
