@@ -4,8 +4,8 @@
 
 Starts the app by itself, opens every page once so that the server is warm, and then measures in Chromium:
 
-- first view: from the navigation in a fresh browser (nothing cached) until the script has ended, no skeleton is left and every Plotly
-  figure is drawn;
+- first view: from the navigation until the script has ended, no skeleton is left and every Plotly figure is drawn; in a browser that has
+  never seen the app and must fetch, parse and compile all of its code, and in a new tab of a browser that has;
 - interaction: from the click on a choice that is not chosen until the script has ended again, for each choice of the page;
 - sessions: pages open at once, in browsers of their own, and the growth of the server's resident memory by session (Linux).
 """
@@ -17,15 +17,18 @@ import shutil
 import statistics
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
-from playwright.sync_api import Browser, Error, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Error, Page, ViewportSize, sync_playwright
 
 from benchmarks.served_app import BROWSER_OPTIONS, PROJECT, QUIET, addresses, served
 from benchmarks.tables import markdown, told
 
+VIEWPORT: ViewportSize = {"width": 1280, "height": 900}
 PATIENCE = 60_000  # milliseconds
 MOST_CLICKS = 4
 COMPLETE = """quiet => {
@@ -54,10 +57,14 @@ OPTIONS = "[data-testid=stMain] [data-testid=stButtonGroup] button[aria-checked=
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of a page's first views and of its interactions."""
+    """Seconds of a page's first views in fresh browsers and in new tabs, and of its interactions."""
 
-    first: Sequence[float]
+    fresh: Sequence[float]
+    tab: Sequence[float]
     interactions: Sequence[float]
+
+
+PARTS: tuple[Callable[[Timing], Sequence[float]], ...] = (attrgetter("fresh"), attrgetter("tab"), attrgetter("interactions"))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -84,33 +91,42 @@ def study(parsed: argparse.Namespace) -> str:
         browser = playwright.chromium.launch(executable_path=parsed.browser, args=list(BROWSER_OPTIONS))
         for address in pages.values():  # warms the server
             first_view(browser, base + address)
-        timings = {name: timed(browser, base + address, parsed.repeats) for name, address in pages.items()}
+        timings = {name: timed(browser, name, base + address, parsed.repeats) for name, address in pages.items()}
         sessions = many(browser, [base + address for address in pages.values()], parsed.sessions, process) if parsed.sessions else ""
         browser.close()
     return f"{timing_table(timings)}\n\n{sessions}".rstrip()
 
 
-def timed(browser: Browser, address: str, repeats: int) -> Timing:
-    first = [first_view(browser, address) for _ in range(repeats)]
-    return Timing(first, interactions(browser, address))
+def timed(browser: Browser, name: str, address: str, repeats: int) -> Timing:
+    fresh = [first_view(browser, address) for _ in range(repeats)]
+    with closing(browser.new_context(viewport=VIEWPORT)) as context:
+        tabs = [view(context, address) for _ in range(repeats + 1)][1:]
+    timing = Timing(fresh, tabs, interactions(browser, address))
+    print(f"{name}: first view {seconds(fresh)}, new tab {seconds(tabs)}, interaction {seconds(timing.interactions)}", file=sys.stderr, flush=True)
+    return timing
 
 
 def first_view(browser: Browser, address: str) -> float:
-    """Seconds until a page is complete in a browser that has never seen it."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    """Seconds until a page is complete in a browser that has never seen the app."""
+    with closing(browser.new_context(viewport=VIEWPORT)) as context:
+        return view(context, address)
+
+
+def view(context: BrowserContext, address: str) -> float:
+    """Seconds until a page is complete in a new tab."""
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
     started = time.perf_counter()
     page.goto(address, wait_until="commit")
     page.wait_for_function(COMPLETE, arg=QUIET)
-    seconds = time.perf_counter() - started
-    context.close()
-    return seconds
+    taken = time.perf_counter() - started
+    page.close()
+    return taken
 
 
 def interactions(browser: Browser, address: str) -> list[float]:
     """Seconds from a click on each of a page's choices to the end of the script."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context = browser.new_context(viewport=VIEWPORT)
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
     page.goto(address)
@@ -137,7 +153,7 @@ def many(browser: Browser, addresses: Sequence[str], sessions: int, process: int
     """Many pages at once: what went wrong, and what they cost in memory."""
     before, contexts, failed = resident(process), [], 0
     for number in range(sessions):
-        context = browser.new_context(viewport={"width": 1280, "height": 900})
+        context = browser.new_context(viewport=VIEWPORT)
         page = context.new_page()
         page.set_default_timeout(PATIENCE * 5)
         page.goto(addresses[number % len(addresses)], wait_until="commit")
@@ -165,11 +181,10 @@ def resident(process: int) -> float:
 
 def timing_table(timings: Mapping[str, Timing]) -> str:
     """Medians by page, and of all pages together."""
-    rows = [[name, seconds(one.first), seconds(one.interactions), str(len(one.interactions))] for name, one in timings.items()]
-    firsts = [value for one in timings.values() for value in one.first]
-    clicks = [value for one in timings.values() for value in one.interactions]
-    rows.append(["all", seconds(firsts), seconds(clicks), str(len(clicks))])
-    return markdown(["page", "first view, s", "interaction, s", "interactions"], rows)
+    rows = [[name, seconds(one.fresh), seconds(one.tab), seconds(one.interactions), str(len(one.interactions))] for name, one in timings.items()]
+    together = Timing(*([value for one in timings.values() for value in part(one)] for part in PARTS))
+    rows.append(["all", *(seconds(part(together)) for part in PARTS), str(len(together.interactions))])
+    return markdown(["page", "first view in a fresh browser, s", "in a new tab, s", "interaction, s", "interactions"], rows)
 
 
 def seconds(values: Sequence[float]) -> str:
