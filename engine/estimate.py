@@ -386,10 +386,8 @@ def check_memory(sizes: Sizes, config: RunConfig, available: float | None) -> st
 def largest_dim(sizes: Sizes, config: RunConfig, available: float) -> int:
     """The largest ``encoder.dim`` up to the one asked for, in steps of 10 (beneath 10 of 1), whose training fits; 0 if none does."""
     wanted: int = config.encoder.dim
-    for dim in (*range(wanted - wanted % 10, 9, -10), *range(min(wanted, 9), 0, -1)):
-        if memory_needed(sizes, config.with_values({"encoder.dim": dim})) <= available:
-            return dim
-    return 0
+    dims = [*range(wanted - wanted % 10, 9, -10), *range(min(wanted, 9), 0, -1)]
+    return next((dim for dim in dims if memory_needed(sizes, config.with_values({"encoder.dim": dim})) <= available), 0)
 
 
 # Correction by earlier runs

@@ -24,6 +24,7 @@ from engine.run_store import RunStore
 
 WATCH_SECONDS = 2.0
 LISTED = 8
+NEW = "A new training"
 QUIET_SECONDS = 120
 """After so long without news from a trainer that lives, the page says how old they are."""
 
@@ -64,7 +65,12 @@ def render(runs: cache.RunList) -> None:
     watched = queue.find(address.job) if address.job else None
     active = any(job.active for job in jobs)
     st.fragment(_watch, run_every=WATCH_SECONDS if active else None)(address, watched.id if watched else None, active)
-    _form(runs, address, jobs)
+    if watched is None:
+        st.header(NEW, anchor=False)
+        _form(runs, address, jobs)
+    else:
+        with st.expander(NEW, icon=":material/add:"):
+            _form(runs, replace(address, job=None), jobs)
 
 
 # The queue and the job that is watched
@@ -214,7 +220,6 @@ def _curve(job: Job, news: News) -> None:
 
 
 def _form(runs: cache.RunList, address: TrainAddress, jobs: Sequence[Job]) -> None:
-    st.header("Train", anchor=False)
     if not runs.cards:
         st.markdown("No run yet: the first training makes one, and then every page has something to show.")
     found = {one.name: one for one in data_sets()}
@@ -310,8 +315,8 @@ def _accuracy(runs: cache.RunList, plan: Plan) -> str:
     if not told:
         share = plan.sizes.train / max(min(plan.sizes.entities), 1)
         told.append(
-            f"Nothing is known yet of the accuracy on this data: {text.percent(share)} of the smaller graph's entities are seeds. More seeds and more "
-            "triples an entity help most; the semi variant mostly gains some points over basic, and names help where both graphs have them."
+            f"Nothing is known yet of the accuracy on this data: {text.percent(share)} of the smaller graph's entities are seeds. More seeds and "
+            "more triples an entity help most; the semi variant mostly gains some points over basic, and names help where both graphs have them."
         )
     return " ".join(told)
 
@@ -333,7 +338,7 @@ def _start(address: TrainAddress, plan: Plan, jobs: Sequence[Job]) -> None:
         check_memory(plan.sizes, plan.config, available_memory())
         job = JobQueue(cache.models_folder()).submit(plan, _visitor()).job
         start_trainer(cache.models_folder())
-        pages.go(pages.TRAIN, replace(address, job=job.id))
+        pages.go(pages.TRAIN, TrainAddress(address.runs, job=job.id))
 
 
 def _visitor() -> str:
