@@ -29,9 +29,9 @@ from engine.run_store import Run, RunStore
 SMALL = {
     "encoder.dim": 16,
     "encoder.proxies": 8,
-    "semi.rounds": 2,
-    "semi.round_epochs": 10,
-    "training.epochs": 40,
+    "semi.rounds": 1,
+    "semi.round_epochs": 5,
+    "training.epochs": 15,
     "training.checkpoint_seconds": 0.0,
     "training.threads": 1,
 }

@@ -2,7 +2,7 @@
 
 What a step computes is counted (matrix products, messages gathered from neighbours), and how fast this machine does either is tried out once per
 process. Constants stand for everything else; they were fitted on runs of the benchmark sets (``python -m benchmarks.estimates``). Finished runs of
-the same machine, where there are any, correct the result: then its speed at the moment does not matter any more.
+the same machine, where there are any, correct the result, so that a machine that is always busy is known to be slow.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ MIB: Final = 2**20
 TRIALS: Final = 40
 
 # Seconds per unit of work that the probe would need one second for; fitted on quiet runs of the benchmark sets.
-PRODUCT_WEIGHT, GATHER_WEIGHT, STEP_SECONDS = 1.6, 15.0, 0.03
-SEARCH_WEIGHT, EVALUATE_WEIGHT, SELECT_WEIGHT = 2.7, 13.0, 12.0  # of one product of all rows with all columns
+PRODUCT_WEIGHTS: Final[Mapping[str, float]] = {"float32": 1.6, "bfloat16": 2.1}
+GATHER_WEIGHT, STEP_SECONDS = 30.0, 0.03
+SEARCH_WEIGHT, EVALUATE_WEIGHT, SELECT_WEIGHT = 2.8, 14.0, 12.5  # of one product of all rows with all columns
 COMPILE_SECONDS: Final = 45.0  # the first run on a machine compiles the kernels
 SELECTED_SHARE: Final = 0.85  # of a round's pool; of a pool of all entities fewer
 SELECTED_OF_ALL: Final = 0.6
@@ -119,7 +120,7 @@ class Work:
         """Of an epoch of each part."""
         speed = machine.bfloat16 if self.precision == "bfloat16" else machine.float32
         return [
-            PRODUCT_WEIGHT * products / speed + GATHER_WEIGHT * gathers / machine.gather + STEP_SECONDS * steps
+            PRODUCT_WEIGHTS[self.precision] * products / speed + GATHER_WEIGHT * gathers / machine.gather + STEP_SECONDS * steps
             for products, gathers, steps in zip(self.products, self.gathers, self.steps, strict=True)
         ]
 
@@ -211,7 +212,7 @@ def estimate_training(
     before, after = _around(sizes, config, machine)
     if config.variant == "literal" and not structure_ready:
         after *= 2  # the semi run beneath is searched and written as well
-    around = max(1.0, min(factor, 2.0))
+    around = max(1.0, min(factor, 1.4))
     return Estimate(
         seconds=training + around * (before + after),
         training=training,
@@ -293,7 +294,7 @@ def _around(sizes: Sizes, config: RunConfig, machine: Machine) -> tuple[float, f
 
 @cache
 def measured_machine(threads: int | None = None) -> Machine:
-    """The machine's speed, tried out for a fraction of a second, once per process; the best of several trials, for other work only adds.
+    """The machine's speed when nothing else runs, tried out for a fraction of a second, once per process.
 
     Raises:
         ConfigError: more threads than there are cores.
@@ -314,13 +315,13 @@ def measured_machine(threads: int | None = None) -> Machine:
 
 
 def _quickest(work: Callable[[], object]) -> float:
-    """Seconds. Each trial is shorter than the time that a busy system gives to others at once, so that some go undisturbed."""
+    """Seconds on an idle machine: processor time, shared by the threads; the least of several trials, for other work only adds."""
     times = []
     for _ in range(TRIALS):
-        started = time.perf_counter()
+        started = time.process_time()
         work()
-        times.append(time.perf_counter() - started)
-    return max(min(times), 1e-9)
+        times.append(time.process_time() - started)
+    return max(min(times) / torch.get_num_threads(), 1e-9)
 
 
 def kernels_compiled() -> bool:
@@ -394,7 +395,10 @@ def largest_dim(sizes: Sizes, config: RunConfig, available: float) -> int:
 
 
 def correction(work: Work, machine: Machine, threads: int | None, earlier: Iterable[RunSummary]) -> tuple[float, int]:
-    """By what factor this machine's finished runs took longer than estimated, in the median of those nearest in size; and how many these are."""
+    """By what factor this machine's finished runs took longer than estimated, and how many runs say so.
+
+    The median of those nearest in size; the fewer they are, the less of it: one alone may have compiled the kernels or met a busy hour.
+    """
     found = []
     own = work.seconds(machine)
     wanted = threads or usable_cores()
@@ -405,7 +409,8 @@ def correction(work: Work, machine: Machine, threads: int | None, earlier: Itera
     nearest = [ratio for _, ratio in sorted(found)[:NEAREST_RUNS]]
     if not nearest:
         return 1.0, 0
-    return min(max(statistics.median(nearest), FACTORS[0]), FACTORS[1]), len(nearest)
+    factor = min(max(statistics.median(nearest), FACTORS[0]), FACTORS[1])
+    return float(factor ** (len(nearest) / (len(nearest) + 1))), len(nearest)
 
 
 def _of_this_machine(earlier: Iterable[RunSummary], threads: int) -> list[RunSummary]:
