@@ -184,7 +184,7 @@ def _buttons(job: Job, queue: JobQueue) -> None:
             _try(lambda: queue.cancel(job.id))
         words = "What was learned so far is kept as a run; it can be resumed."
         stop = state.widget_key(state.JOB_BUTTON, job.id, "stop")
-        if job.state == "running" and st.button("Stop", icon=":material/stop:", key=stop, help=words):
+        if job.state == "running" and st.button("Stop training", icon=":material/stop:", key=stop, help=words):
             _try(lambda: queue.stop(job.id))
         resume = state.widget_key(state.JOB_BUTTON, job.id, "resume")
         if job.resumable and st.button("Resume", icon=":material/resume:", key=resume, help="Goes on from the last checkpoint."):

@@ -128,7 +128,7 @@ def test_live_progress_curve_and_rounds(models: Path, open_page: OpenPage, train
     assert "Loss 101.000 → **102.000** in 2 epochs; Hits@1 on the validation links 0.500 → **0.600**" in told
     assert len(app.get("plotly_chart")) == 1
     assert app.dataframe[0].value["right"].tolist() == [0.9]
-    press(app, "Stop")
+    press(app, "Stop training")
     assert JobQueue(models).find(job).state == "stopping"
 
 
