@@ -16,11 +16,13 @@ import streamlit as st
 from app.state import MOST_RUNS
 from engine import settings
 from engine.alignment_table import Alignment, alignments
+from engine.config import DataConfig
 from engine.data_profile import inspect_run, relation_profile
 from engine.datasets.inspection import Inspection
 from engine.datasets.knowledge_graph import SIDES, Side
 from engine.errors import RunError, RunNotFoundError
 from engine.explanation import Explainer
+from engine.jobs import DataSummary, summarise
 from engine.matching import RunView
 from engine.neighbourhood import Adjacency
 from engine.paper import PaperFigure, paper_figure
@@ -304,6 +306,16 @@ def kept(runs: Sequence[OpenRun], question: tuple[str, ...], compute: Callable[[
 @st.cache_resource(ttl=KEPT_SECONDS, max_entries=KEPT_RESULTS, show_spinner=False)
 def _kept(runs: tuple[tuple[Path, str], ...], question: tuple[str, ...], _compute: Callable[[], Any]) -> Any:
     return _compute()
+
+
+@st.cache_data(ttl=600, max_entries=16, show_spinner="Reading the data set…")
+def data_summary(path: Path, changed: float, config: DataConfig, seed: int) -> DataSummary:
+    """What a data set is called and how large it is; ``changed``: its folder's time, so that other files are read anew.
+
+    Raises:
+        DataError, ConfigError: it cannot be read.
+    """
+    return summarise(path, config, seed)
 
 
 @st.cache_data(ttl=600, max_entries=1, show_spinner=False)

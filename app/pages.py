@@ -17,6 +17,7 @@ from app.state import (
     PairsAddress,
     ProxiesAddress,
     RelationsAddress,
+    TrainAddress,
 )
 
 A = TypeVar("A", bound=Address)
@@ -60,8 +61,11 @@ COMPARE: Final = Page(
     "compare", "Compare", ":material/compare_arrows:", "What did one run buy over another, and at what price?", CompareAddress, least=2, most=4
 )
 DATASET: Final = Page("dataset", "Data set", ":material/database:", "What is in the two graphs, and what do they have in common?", DataSetAddress)
+TRAIN: Final = Page(
+    "train", "Train", ":material/model_training:", "Can it do mine? What is being trained, and what shall be trained next?", TrainAddress, least=0
+)
 
-GROUPS: Final[tuple[tuple[Page[Any], ...], ...]] = ((HOME,), (ENTITY, EXPLAIN, PAIRS), (RELATIONS, PROXIES, DEGREE, COMPARE), (DATASET,))
+GROUPS: Final[tuple[tuple[Page[Any], ...], ...]] = ((HOME,), (ENTITY, EXPLAIN, PAIRS), (RELATIONS, PROXIES, DEGREE, COMPARE), (DATASET, TRAIN))
 PAGES: Final = tuple(page for group in GROUPS for page in group)
 
 

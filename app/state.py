@@ -18,6 +18,7 @@ import streamlit as st
 
 from engine.alignment_table import Known, PairOrder
 from engine.analysis.relation_importance import Band
+from engine.config import Variant
 from engine.datasets.knowledge_graph import Side
 from engine.entities import Entity
 from engine.errors import EngineError
@@ -43,6 +44,8 @@ POOL: Final = "pool"
 EXPAND: Final = "expand"
 LISTED: Final = "listed"
 PROXY: Final = "proxy"
+SETTING: Final = "set"
+JOB: Final = "job"
 
 # Which part of a run's metrics is about queries of which graph
 DIRECTION_OF: Final[Mapping[Side, str]] = {"source": "source_to_target", "target": "target_to_source"}
@@ -70,11 +73,13 @@ DOWNLOAD: Final = "download"
 DEGREE_FIGURE: Final = "degree_figure"
 QUERY_LIST: Final = "query_list"
 CLEAR: Final = "clear"
+TRAIN_FORM: Final = "train_form"
+JOB_BUTTON: Final = "job_button"
 PICTURE_FORMAT: Final = "picture_format"
 
 MOST_RUNS: Final = 4
 LONGEST_PARAMETER: Final = 20_000
-_NAMES: Final = {"runs": RUN}  # where a parameter is called differently from its field
+_NAMES: Final = {"runs": RUN, "settings": SETTING}  # where a parameter is called differently from its field
 
 
 class AddressError(EngineError):
@@ -234,6 +239,23 @@ class DataSetAddress(Address):
     side: Side = "source"
     relation: str | None = None
     search: str | None = None
+
+
+@dataclass(frozen=True)
+class TrainAddress(Address):
+    """A training to be asked for, and the job that is watched.
+
+    Attributes:
+        data: name of a data set of the library.
+        settings: ``section.option=value``, as on the command line; of those that are not left as they are.
+        job: id of a job of the queue.
+    """
+
+    data: str | None = None
+    variant: Variant = "basic"
+    seed: int = 0
+    settings: tuple[str, ...] = ()
+    job: str | None = None
 
 
 def entity_address(runs: Sequence[str], entity: Entity, match: Entity | None = None, pool: Pool = "all") -> EntityAddress:

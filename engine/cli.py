@@ -1,4 +1,4 @@
-"""The command line: ``python -m engine train | prepare | runs | evaluate | match | explain | inspect | options``.
+"""The command line: ``python -m engine train | prepare | runs | evaluate | match | explain | inspect | queue | options``.
 
 Results go to standard output, progress to standard error. A user's mistake gives one line on standard error and exit code 2.
 """
@@ -6,7 +6,6 @@ Results go to standard output, progress to standard error. A user's mistake give
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import os
 import shlex
@@ -21,7 +20,8 @@ from typing import Any
 
 import engine
 from engine.bootstrapping import Round
-from engine.config import SECTIONS, VARIANTS, RunConfig, alternatives, choices, describe
+from engine.commands.queue import add_queue, add_queueing, queue_instead
+from engine.config import SECTIONS, VARIANTS, RunConfig, section_options
 from engine.datasets import inspect_task, inspection_to_dict, load_task, render_inspection
 from engine.datasets.knowledge_graph import Side
 from engine.decoding import DECODERS, GRAPH_DECODERS, GraphEvidence, evaluate_decoders
@@ -89,6 +89,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_match(commands)
     add_explain(commands)
     add_inspect(commands)
+    add_queue(commands, add_models, add_json)
     add_options(commands)
     return parser
 
@@ -120,6 +121,7 @@ def add_train(commands: Commands) -> None:
         "--names", type=Path, metavar="FILE", help="literal: take (translated) names from this file; JSON or TSV, docs/data_formats.md"
     )
     parser.add_argument("--fresh", action="store_true", help="train anew even if this run exists; the earlier run is kept")
+    add_queueing(parser)
     add_models(parser)
     add_json(parser)
     parser.set_defaults(command=train)
@@ -243,6 +245,8 @@ def train(parsed: argparse.Namespace) -> int:
     config = RunConfig(variant=parsed.variant, seed=parsed.seed).with_assignments(parsed.set)
     names = None if parsed.names is None else f"file:{parsed.names}"
     config = config.with_values(given({"data.train_ratio": parsed.train_ratio, "training.epochs": parsed.epochs, "literal.names": names}))
+    if parsed.queue or parsed.estimate:
+        return queue_instead(parsed, config)
     with interruptions() as should_stop:
         outcome = train_run(parsed.data, config, RunStore(parsed.models), fresh=parsed.fresh, on_event=report, should_stop=should_stop)
     show_outcome(outcome, parsed.models, as_json=parsed.json)
@@ -434,14 +438,7 @@ def options(parsed: argparse.Namespace) -> int:
 
 def option_rows(section: Any) -> list[dict[str, Any]]:
     """Name, default, what it takes, and help of each option of a section."""
-    hints = typing.get_type_hints(section)
-    rows = []
-    for spec in dataclasses.fields(section):
-        kind = next(one for one in alternatives(hints[spec.name]) if one is not type(None))
-        low, high = spec.metadata.get("low"), spec.metadata.get("high")
-        values = " | ".join(choices(kind)) or describe(kind) + (f" from {low:g} to {high:g}" if low is not None else "")
-        rows.append({"option": f"{section.name}.{spec.name}", "default": spec.default, "values": values, "help": spec.metadata["help"]})
-    return rows
+    return [{"option": one.key, "default": one.default, "values": one.values, "help": one.help} for one in section_options(section)]
 
 
 def given(settings: dict[str, Any]) -> dict[str, Any]:

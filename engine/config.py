@@ -221,6 +221,61 @@ SECTIONS: dict[str, type[Section]] = {
 }
 
 
+@dataclass(frozen=True)
+class Option:
+    """One setting, as a form or a list of settings shows it.
+
+    Attributes:
+        key: ``section.option``.
+        kind: int, float, str or bool.
+        optional: whether it may be left to the engine (None).
+        choices: where only these are allowed; () otherwise.
+    """
+
+    section: str
+    name: str
+    kind: type
+    optional: bool
+    choices: tuple[str, ...]
+    default: Any
+    low: float | None
+    high: float | None
+    help: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.section}.{self.name}"
+
+    @property
+    def values(self) -> str:
+        """What it takes, for people."""
+        limits = "" if self.low is None else f" from {self.low:g} to {self.high:g}"
+        return " | ".join(self.choices) or describe(self.kind) + limits
+
+
+def section_options(section: type[Section]) -> tuple[Option, ...]:
+    """The settings of a section, in their order."""
+    hints = typing.get_type_hints(section)
+    return tuple(_option(section, spec, hints[spec.name]) for spec in dataclasses.fields(section))
+
+
+def _option(section: type[Section], spec: dataclasses.Field[Any], hint: Any) -> Option:
+    kinds = alternatives(hint)
+    kind = next(one for one in kinds if one is not type(None))
+    allowed = choices(kind)
+    return Option(
+        section=section.name,
+        name=spec.name,
+        kind=str if allowed else kind,
+        optional=type(None) in kinds,
+        choices=allowed,
+        default=spec.default,
+        low=spec.metadata.get("low"),
+        high=spec.metadata.get("high"),
+        help=spec.metadata["help"],
+    )
+
+
 def split_key(key: str) -> tuple[str, str]:
     """'encoder.dim' -> ('encoder', 'dim'), checked against the known options."""
     section, _, name = key.partition(".")

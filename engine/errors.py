@@ -73,3 +73,11 @@ class TrainingError(EngineError):
 
 class DivergenceError(TrainingError):
     """A loss or an embedding is not finite any more. Going on from an earlier step would end the same way."""
+
+
+class StoppedError(TrainingError):
+    """Training was ended on request before it had learned anything that could be kept as a run; the same call goes on from there."""
+
+
+class JobError(EngineError):
+    """A queued training cannot be found, or cannot be changed as was asked."""

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -35,7 +35,7 @@ from engine.datasets.knowledge_graph import SIDES, Finding, KnowledgeGraph
 from engine.decoding import DecodingEvaluation
 from engine.decoding.calibration import Uncalibrated
 from engine.encoders.dual_amn import DualAMN
-from engine.errors import DivergenceError, TrainingError
+from engine.errors import DivergenceError, StoppedError
 from engine.evaluation import Evaluation, evaluate_links
 from engine.execution import EXECUTION_OPTIONS
 from engine.literal import (
@@ -180,7 +180,7 @@ def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool])
         if not trained.stopped:
             return Outcome(finish_run(writer, making, trained_structure(trainer, trained)), reused=False)
     if not trained.epochs and not trained.trace:
-        raise TrainingError("stopped before the first epoch was done; the same command goes on from here.")
+        raise StoppedError("stopped before the first epoch was done; the same command goes on from here.")
     with store.create(task.name, store.free_id(task.name, f"{run_id}-e{trained.epochs}")) as writer, discarded_where_diverged(writer):
         for line in trained.trace:
             writer.append_trace(line)
@@ -372,7 +372,17 @@ class RunCheckpoints:
         return None if found is None else (found.tensors, found.state)
 
 
-def make_run_id(task: AlignmentTask, config: RunConfig) -> str:
+class Identified(Protocol):
+    """What of a data set makes a run another one: a task, or a summary of it."""
+
+    @property
+    def fingerprint(self) -> str: ...
+
+    @property
+    def split(self) -> str: ...
+
+
+def make_run_id(task: Identified, config: RunConfig) -> str:
     """For example ``basic-s0-3f9c2a71``: variant, seed, and a hash of data, split, settings and engine version."""
     values = config.to_dict()
     values["training"] = {key: value for key, value in values["training"].items() if key not in EXECUTION_OPTIONS}

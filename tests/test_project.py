@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # From the bottom up. A module imports from the layers beneath its own, from its own package, and from nothing else of the engine.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "settings", "threads"}),
+    frozenset({"data_library"}),
     frozenset({"config"}),
     frozenset({"datasets"}),
     frozenset({"encoders", "search"}),
@@ -31,10 +32,13 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"training"}),
     frozenset({"analysis", "run_store", "run_similarity", "run_tables"}),
     frozenset({"comparison", "entities", "paper", "pipeline", "preparation"}),
+    frozenset({"estimate"}),
+    frozenset({"jobs"}),
     frozenset({"matching"}),
     frozenset({"neighbours"}),
     frozenset({"alignment_table", "data_profile", "neighbourhood", "proxies", "relations"}),
     frozenset({"explanation"}),
+    frozenset({"commands"}),
     frozenset({"cli"}),
     frozenset({"__main__"}),
 )

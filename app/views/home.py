@@ -10,7 +10,9 @@ import streamlit as st
 
 from app import cache, components, frame, pages, palette, text
 from app.glossary import TERMS, explain
-from app.state import CompareAddress, DataSetAddress, EntityAddress
+from app.state import CompareAddress, DataSetAddress, EntityAddress, TrainAddress
+from engine.errors import JobError
+from engine.jobs import JobQueue
 
 CARDS = 12
 COLUMNS = 3
@@ -20,12 +22,28 @@ def render(runs: cache.RunList) -> None:
     """The page."""
     st.title("Dual-AMN Explorer", anchor=False)
     st.markdown("Two knowledge graphs, aligned: which entities mean the same thing, how sure that is, and what speaks for it.")
+    _at_work()
     if runs.cards:
         _runs(runs)
     else:
         _first_steps()
     _unusable(runs)
     _data_sets(runs)
+
+
+def _at_work() -> None:
+    """The training that is going on, and how many wait."""
+    try:
+        jobs = [job for job in JobQueue(cache.models_folder()).jobs() if job.active]
+    except JobError as error:
+        components.show_error(error)
+        return
+    if jobs:
+        with st.container(horizontal=True, vertical_alignment="center", border=True):
+            waiting = f" · {len(jobs) - 1} more in the queue" if len(jobs) > 1 else ""
+            words = "waits to be trained" if jobs[0].state == "queued" else "is being trained"
+            st.markdown(f"**{text.plain(jobs[0].name)}** {words}{waiting}")
+            pages.link(pages.TRAIN, TrainAddress(job=jobs[0].id), "Watch", icon=":material/monitoring:")
 
 
 def _first_steps() -> None:

@@ -1,0 +1,69 @@
+"""How a training goes: loss and validation by epoch, and where rounds began."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from app import text
+from app.palette import DIRECTION, RIGHT, UNKNOWN, VARIANT
+from engine.jobs import News, Point, RoundNews
+
+VALIDATION = (("hits_at_1", "Hits@1", RIGHT, "solid", "circle"), ("mrr", "MRR", DIRECTION["inverse"], "dash", "diamond"))
+
+
+def curve_table(points: Sequence[Point]) -> pd.DataFrame:
+    """The curve's points, a row an epoch."""
+    return pd.DataFrame([vars(point) for point in points], columns=["epoch", "loss", "hits_at_1", "mrr"]).astype(float).astype({"epoch": int})
+
+
+def round_table(rounds: Sequence[RoundNews]) -> pd.DataFrame:
+    """A row a round, for people."""
+    return pd.DataFrame(
+        [
+            {
+                "round": one.number,
+                "after epoch": one.epoch,
+                "pairs": one.selected,
+                "new": one.new,
+                "right": one.right / one.known if one.right is not None and one.known else None,
+            }
+            for one in rounds
+        ]
+    )
+
+
+def curve_figure(news: News, variant: str) -> go.Figure:
+    """Loss above, validation beneath where there is any; a dotted line where a round began."""
+    table = curve_table(news.points)
+    validated = table.dropna(subset=["hits_at_1"])
+    rows = 2 if len(validated) else 1
+    fig = make_subplots(rows=rows, shared_xaxes=True, vertical_spacing=0.08)
+    colour = VARIANT.get(variant, UNKNOWN)
+    fig.add_scatter(x=table["epoch"], y=table["loss"], name="loss", mode="lines+markers", marker={"size": 4}, line={"color": colour}, row=1, col=1)
+    fig.update_yaxes(title="loss", row=1)
+    for column, name, ink, dash, symbol in VALIDATION if rows == 2 else ():
+        line, marker = {"color": ink, "dash": dash}, {"symbol": symbol, "size": 7}
+        fig.add_scatter(x=validated["epoch"], y=validated[column], name=name, mode="lines+markers", line=line, marker=marker, row=2, col=1)
+    if rows == 2:
+        fig.update_yaxes(title="validation", row=2)
+    for one in news.rounds:
+        label = text.figure_label(f"round {one.number}")
+        fig.add_vline(
+            x=one.epoch + 0.5, line={"dash": "dot", "width": 1, "color": UNKNOWN}, annotation_text=label, annotation_font_size=11, row=1, col=1
+        )
+    fig.update_xaxes(title="epoch", range=[0, max(news.epochs, 1) + 0.5], row=rows)
+    return fig
+
+
+def curve_sentence(news: News) -> str:
+    """What the curve says so far, in one line."""
+    first, last = news.points[0], news.points[-1]
+    validated = [point for point in news.points if point.hits_at_1 is not None]
+    told = f"Loss {text.score(first.loss)} → **{text.score(last.loss)}** in {text.count(last.epoch, 'epoch')}"
+    if not validated:
+        return f"{told}. There are no validation links to measure accuracy by while it trains."
+    return f"{told}; Hits@1 on the validation links {text.score(validated[0].hits_at_1 or 0)} → **{text.score(validated[-1].hits_at_1 or 0)}**."

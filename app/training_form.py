@@ -1,0 +1,76 @@
+"""The settings of a training as a form: a widget for every option of the engine's config, which the address keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+
+from app import state, text
+from app.state import TrainAddress
+from engine.config import SECTIONS, UNUSED_SECTIONS, Option, RunConfig, section_options
+
+COLUMNS = 3
+SECTION_WORDS: Mapping[str, str] = {
+    "data": "Reading and dividing the data",
+    "encoder": "The model",
+    "loss": "The loss",
+    "training": "Training",
+    "semi": "Rounds with its own confident pairs",
+    "literal": "Names",
+    "search": "Looking for counterparts",
+}
+
+
+def offered_sections(variant: str) -> tuple[str, ...]:
+    """The sections that a variant looks at."""
+    return tuple(name for name in SECTIONS if name not in UNUSED_SECTIONS[variant])
+
+
+def assigned(settings: Sequence[str]) -> dict[str, str]:
+    """``section.option`` -> value, the last one of each."""
+    return {key.strip(): value for key, found, value in (text.partition("=") for text in settings) if found}
+
+
+def advanced(address: TrainAddress, base: RunConfig) -> None:
+    """All settings of the variant; what a reader changes goes into the address. ``base``: how they stand if left alone."""
+    chosen = assigned(address.settings)
+    for name in offered_sections(address.variant):
+        st.markdown(f"**{SECTION_WORDS[name]}**")
+        options = section_options(SECTIONS[name])
+        for start in range(0, len(options), COLUMNS):
+            for column, option in zip(st.columns(COLUMNS), options[start : start + COLUMNS], strict=False):
+                with column:
+                    _setting(option, getattr(getattr(base, name), option.name), chosen)
+
+
+def _setting(option: Option, default: object, chosen: Mapping[str, str]) -> None:
+    given = chosen.get(option.key)
+    key = state.widget_key(state.TRAIN_FORM, option.key, given, default)
+    label, help = option.name.replace("_", " "), _help(option)
+
+    def follow() -> None:
+        entered = st.session_state[key]
+        value = ("yes" if entered else "no") if isinstance(entered, bool) else str(entered).strip()
+        left_alone = not value or value == _shown(default)
+        kept = {**chosen, option.key: value}
+        state.set_parameter(state.SETTING, [f"{name}={text}" for name, text in kept.items() if name != option.key or not left_alone] or None)
+
+    if option.kind is bool:
+        on = bool(default) if given is None else given.lower() in ("yes", "true", "on", "1")
+        st.checkbox(label, value=on, key=key, on_change=follow, help=help)
+    elif option.choices:
+        now = given if given in option.choices else str(default)
+        st.selectbox(label, option.choices, index=option.choices.index(now), key=key, on_change=follow, help=help)
+    else:
+        st.text_input(label, value=given or "", placeholder=_shown(default), key=key, on_change=follow, help=help, max_chars=400)
+
+
+def _shown(default: object) -> str:
+    if isinstance(default, bool):
+        return "yes" if default else "no"
+    return "automatic" if default is None else str(default)
+
+
+def _help(option: Option) -> str:
+    return f"`{option.key}`: {text.plain(option.help, 600)}. Takes {text.plain(option.values, 200)}."

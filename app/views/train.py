@@ -1,0 +1,349 @@
+"""Train: can it do mine?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import streamlit as st
+
+from app import cache, components, frame, pages, palette, state, text
+from app.glossary import explain
+from app.state import CompareAddress, EntityAddress, TrainAddress
+from app.training_figures import curve_figure, curve_sentence, curve_table, round_table
+from app.training_form import advanced
+from engine import settings
+from engine.config import VARIANTS, RunConfig, Variant
+from engine.data_library import StoredDataSet, data_sets
+from engine.errors import ConfigError, EngineError
+from engine.estimate import Estimate, available_memory, check_memory, estimate_training, measured_machine
+from engine.jobs import Job, JobQueue, News, Plan, State, check_reachable, is_starting, plan_training, read_news, start_trainer, trainer_alive
+from engine.paper import paper_figure
+from engine.run_store import RunStore
+
+WATCH_SECONDS = 2.0
+LISTED = 8
+NEW = "A new training"
+QUIET_SECONDS = 120
+"""After so long without news from a trainer that lives, the page says how old they are."""
+
+
+@dataclass(frozen=True)
+class StateStyle:
+    """How a job's state looks: symbol, words, colour."""
+
+    icon: str
+    word: str
+    colour: components.BadgeColour
+
+
+STATES: dict[State, StateStyle] = {
+    "queued": StateStyle(":material/hourglass_top:", "waits", "gray"),
+    "running": StateStyle(":material/play_arrow:", "is being trained", "blue"),
+    "stopping": StateStyle(":material/pause:", "stops after this step", "yellow"),
+    "finished": StateStyle(":material/check:", "finished", "green"),
+    "stopped": StateStyle(":material/stop:", "stopped early", "yellow"),
+    "failed": StateStyle(":material/error:", "failed", "red"),
+    "lost": StateStyle(":material/warning:", "its trainer died", "red"),
+    "cancelled": StateStyle(":material/close:", "cancelled", "gray"),
+}
+VARIANT_WORDS: dict[Variant, str] = {
+    "basic": "basic :gray[· structure alone, the quickest]",
+    "semi": "semi :gray[· goes on with pairs it is sure of]",
+    "literal": "literal :gray[· semi, and names]",
+}
+
+
+def render(runs: cache.RunList) -> None:
+    """The page."""
+    st.title(pages.TRAIN.title, anchor=False)
+    st.caption(pages.TRAIN.question)
+    address = TrainAddress.read()
+    queue = JobQueue(cache.models_folder())
+    jobs = queue.jobs()
+    watched = queue.find(address.job) if address.job else None
+    active = any(job.active for job in jobs)
+    st.fragment(_watch, run_every=WATCH_SECONDS if active else None)(address, watched.id if watched else None, active)
+    if watched is None:
+        st.header(NEW, anchor=False)
+        _form(runs, address, jobs)
+    else:
+        with st.expander(NEW, icon=":material/add:"):
+            _form(runs, replace(address, job=None), jobs)
+
+
+# The queue and the job that is watched
+
+
+def _watch(address: TrainAddress, watched: str | None, was_active: bool) -> None:
+    """What changes by itself: drawn anew every other second while something is going on."""
+    queue = JobQueue(cache.models_folder())
+    try:
+        jobs = queue.jobs()
+        job = queue.find(watched) if watched else None
+    except EngineError as error:
+        components.show_error(error)
+        return
+    if was_active and not any(one.active for one in jobs):
+        st.rerun()  # the rest of the page says other things now, and nothing more is to be watched
+    if job is not None:
+        _job(job, queue)
+    _list(jobs, address)
+    _nobody_works(queue, jobs)
+
+
+def _list(jobs: Sequence[Job], address: TrainAddress) -> None:
+    st.subheader("Queue", anchor=False)
+    if not jobs:
+        st.markdown("Nothing was trained from here yet. One training at a time is worked at; what is asked for meanwhile waits here.")
+    for job in jobs[:LISTED]:
+        style = STATES[job.state]
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            place = f"{job.position}. " if job.position else ""
+            st.badge(f"{place}{style.word}", icon=style.icon, color=style.colour)
+            label = f"{text.plain(job.dataset, 40)} · {job.variant} · seed {job.seed}"
+            pages.link(pages.TRAIN, TrainAddress(address.runs, job=job.id), label)
+            who = f"{text.plain(job.who, 40)} · " if job.who else ""
+            st.caption(f"{who}{text.age(job.ended or job.submitted)}")
+    if len(jobs) > LISTED:
+        st.caption(f"and {text.count(len(jobs) - LISTED, 'older job')}; `python -m engine queue` lists all.")
+
+
+def _nobody_works(queue: JobQueue, jobs: Sequence[Job]) -> None:
+    """Trainings wait and no trainer lives."""
+    if not any(job.state == "queued" for job in jobs) or trainer_alive(queue.models):
+        return
+    if is_starting(queue.models):
+        st.caption(":material/hourglass_top: A trainer is being started, which takes some seconds…")
+        return
+    st.warning("Trainings wait, and no trainer is at work.", icon=":material/warning:")
+    if st.button("Start the trainer", key=state.widget_key(state.JOB_BUTTON, "start")):
+        _try(lambda: start_trainer(queue.models))
+
+
+def _job(job: Job, queue: JobQueue) -> None:
+    """A job: how it stands, how it goes, what can be done."""
+    style = STATES[job.state]
+    with st.container(border=True, key="watched_job"):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"##### {text.plain(job.dataset, 60)}")
+            st.badge(text.plain(job.variant, 20), color=palette.BADGES.get(job.variant, "gray"))
+            st.badge(style.word, icon=style.icon, color=style.colour)
+        asked = f" by {text.plain(job.who, 40)}" if job.who else ""
+        st.caption(f"{text.plain(job.run_id)} · seed {job.seed} · asked for {text.age(job.submitted)}{asked}")
+        news = read_news(queue.models, job.id)
+        if job.active:
+            _going_on(job, news)
+        else:
+            _how_it_ended(job)
+        _buttons(job, queue)
+        if news is not None and news.points:
+            _curve(job, news)
+
+
+def _going_on(job: Job, news: News | None) -> None:
+    if job.state == "queued":
+        st.markdown(f"Number {job.position} in the queue. You may close this page: it is trained all the same.")
+    elif news is None or not news.phase:
+        st.markdown("The trainer is getting ready…")
+    elif not news.epochs:
+        st.progress(0.0, text=f"{text.plain(news.detail, 200)} – the first training on a machine compiles for up to a minute")
+    else:
+        left = "" if news.remaining is None else f" · about {text.duration(news.remaining)} left"
+        st.progress(min(news.epoch / news.epochs, 1.0), text=f"Epoch {news.epoch:,} of {news.epochs:,}{left}")
+        st.caption(f"{text.plain(news.detail, 200)} You may close this page and come back to it by its address.")
+    for note in news.notes if news is not None else ():
+        st.caption(text.plain(note, 400))
+
+
+def _how_it_ended(job: Job) -> None:
+    if job.message:
+        show = {"failed": st.error, "lost": st.error}.get(job.state, st.info)
+        show(text.plain(job.message[:1].upper() + job.message[1:], 1500))
+    if not job.run:
+        return
+    runs = cache.list_runs(cache.models_folder())
+    card = next((card for card in runs.cards if card.run == job.run), None)
+    if card is None:
+        st.caption(f"Its run {text.plain(job.run)} is not listed yet, or was deleted.")
+        return
+    if card.metrics:
+        st.metric("Hits@1, target to source", text.score(card.metrics["target_to_source"]["hits@1"]), help=explain("Hits@1"))
+    with st.container(horizontal=True):
+        pages.link(pages.ENTITY, EntityAddress((card.run,)), "Open", icon=":material/arrow_forward:")
+        together = cache.a_run_a_variant(runs.of_same_data(card), [card])
+        if len(together) > 1:
+            address = CompareAddress(tuple(one.run for one in together))
+            pages.link(pages.COMPARE, address, f"Compare {text.count(len(together), 'run')}", icon=":material/compare_arrows:")
+
+
+def _buttons(job: Job, queue: JobQueue) -> None:
+    with st.container(horizontal=True):
+        if job.state == "queued" and st.button("Cancel", icon=":material/close:", key=state.widget_key(state.JOB_BUTTON, job.id, "cancel")):
+            _try(lambda: queue.cancel(job.id))
+        words = "What was learned so far is kept as a run; it can be resumed."
+        stop = state.widget_key(state.JOB_BUTTON, job.id, "stop")
+        if job.state == "running" and st.button("Stop training", icon=":material/stop:", key=stop, help=words):
+            _try(lambda: queue.stop(job.id))
+        resume = state.widget_key(state.JOB_BUTTON, job.id, "resume")
+        if job.resumable and st.button("Resume", icon=":material/resume:", key=resume, help="Goes on from the last checkpoint."):
+            _try(lambda: (queue.resume(job.id), start_trainer(queue.models)))
+
+
+def _try(change: Callable[[], object]) -> None:
+    """Do what a button says, then show how things stand; or say why it cannot be done."""
+    try:
+        change()
+    except EngineError as error:
+        components.show_error(error)
+        return
+    st.rerun()
+
+
+def _curve(job: Job, news: News) -> None:
+    components.figure(
+        curve_figure(news, job.variant),
+        name=f"{job.run_id}-curve",
+        caption=curve_sentence(news),
+        data=curve_table(news.points),
+        height=420 if any(point.hits_at_1 is not None for point in news.points) else 260,
+        key=f"curve-{job.id}",
+    )
+    st.caption("The loss is normalised and may rise while accuracy improves; it says whether training is alive, not how good it is.")
+    if news.rounds:
+        share = st.column_config.NumberColumn(format="percent", help="Of the pairs whose truth the test links tell; the training does not know it.")
+        components.table(round_table(news.rounds), name=f"{job.run_id}-rounds", columns={"right": share})
+
+
+# The form
+
+
+def _form(runs: cache.RunList, address: TrainAddress, jobs: Sequence[Job]) -> None:
+    if not runs.cards:
+        st.markdown("No run yet: the first training makes one, and then every page has something to show.")
+    found = {one.name: one for one in data_sets()}
+    if not found:
+        components.empty_state("No data set to train on", "Import two graphs and some known links first.")
+        return
+    if address.data is not None and address.data not in found:
+        raise ConfigError(f"there is no data set '{address.data[:60]}'; choose one of the list.")
+    data = found[address.data or next(iter(found))]
+    _basics(found, data, address)
+    base = RunConfig(variant=address.variant, seed=address.seed).with_assignments(f"{key}={value}" for key, value in data.settings.items())
+    with st.expander("Advanced settings", icon=":material/tune:", expanded=bool(address.settings)):
+        advanced(address, base)
+    try:
+        plan = _plan(data, base.with_assignments(address.settings))
+        _outlook(runs, plan)
+        _start(address, plan, jobs)
+    except EngineError as error:
+        components.show_error(error)
+
+
+def _basics(found: dict[str, StoredDataSet], data: StoredDataSet, address: TrainAddress) -> None:
+    choice, seed = st.columns([3, 1])
+    key = state.widget_key(state.TRAIN_FORM, "data", data.name)
+    choice.selectbox(
+        "Data set",
+        list(found),
+        index=list(found).index(data.name),
+        format_func=lambda name: text.cell(name, 60),
+        key=key,
+        on_change=lambda: state.set_parameters({"data": st.session_state[key], state.JOB: None, state.SETTING: None}),
+    )
+    seed_key = state.widget_key(state.TRAIN_FORM, "seed", address.seed)
+    seed.number_input(
+        "Seed",
+        min_value=0,
+        max_value=2**31 - 1,
+        value=min(max(address.seed, 0), 2**31 - 1),
+        key=seed_key,
+        on_change=lambda: state.set_parameter("seed", str(st.session_state[seed_key]) if st.session_state[seed_key] else None),
+        help="Draws the split, the first weights and the order of the links. Another seed, another run: the spread between them is the method's own.",
+    )
+    components.choice("Variant", VARIANT_WORDS, name="variant", value=address.variant, default="basic", help=explain(*VARIANTS))
+
+
+def _plan(data: StoredDataSet, config: RunConfig) -> Plan:
+    """Checked on the server: files that settings name lie in the data set or in folders that are offered."""
+    check_reachable(config, (data.path, *settings.import_folders()))
+    summary = cache.data_summary(data.path, _changed(data.path), config.data, config.seed)
+    return plan_training(summary, config, cache.models_folder())
+
+
+def _changed(path: Path) -> float:
+    return max((entry.stat().st_mtime for entry in (path, *path.iterdir())), default=0.0) if path.is_dir() else 0.0
+
+
+def _outlook(runs: cache.RunList, plan: Plan) -> None:
+    """What to expect before it starts: time, memory, accuracy."""
+    sizes = plan.sizes
+    with st.spinner("Trying out how fast this machine is…"):
+        machine = measured_machine(plan.config.training.threads)
+    found = estimate_training(sizes, plan.config, machine, RunStore(cache.models_folder()).list())
+    links = f"{text.count(sizes.train, 'seed link')}, {sizes.valid:,} validation and {sizes.test:,} test links"
+    st.markdown(f"{sizes.entities[0]:,} and {sizes.entities[1]:,} entities with {sum(sizes.triples):,} triples; {links}.")
+    with st.container(horizontal=True, gap="large"):
+        spread = f"{text.duration(found.low)} to {text.duration(found.high)}"
+        st.metric("Time", text.duration(found.seconds), delta=spread, delta_color="off", delta_arrow="off", help=_time_words(found))
+        free = available_memory()
+        st.metric(
+            "Memory", f"{found.memory / 1024:.1f} GiB", delta=f"{free / 1024:.1f} GiB free" if free else None, delta_color="off", delta_arrow="off"
+        )
+    st.caption(_accuracy(runs, plan))
+    if warning := check_memory(sizes, plan.config, free):
+        st.warning(text.plain(warning, 600))
+
+
+def _time_words(found: Estimate) -> str:
+    known = (
+        f"corrected by {text.count(found.runs, 'finished run')} of this machine" if found.runs else "with no finished run of this machine to go by"
+    )
+    return f"On this machine's CPU, {known}; other work on it adds to it. A GPU is mostly several times faster."
+
+
+def _accuracy(runs: cache.RunList, plan: Plan) -> str:
+    """What is known of the accuracy to expect."""
+    told = []
+    same = [card for card in runs.cards if card.dataset == plan.dataset and card.variant == plan.config.variant and card.metrics]
+    if same and same[0].metrics:
+        told.append(f"The last {plan.config.variant} run of this data has Hits@1 {text.score(same[0].metrics['target_to_source']['hits@1'])}.")
+    source, target = ((plan.sizes.entities[side], plan.sizes.triples[side]) for side in (0, 1))
+    if (paper := paper_figure(source, target, plan.config.variant)) is not None:
+        told.append(f"The paper reports {text.score(paper.hits_at_1)} on {paper.dataset} (30 % of the links as seeds).")
+    if not told:
+        share = plan.sizes.train / max(min(plan.sizes.entities), 1)
+        told.append(
+            f"Nothing is known yet of the accuracy on this data: {text.percent(share)} of the smaller graph's entities are seeds. More seeds and "
+            "more triples an entity help most; the semi variant mostly gains some points over basic, and names help where both graphs have them."
+        )
+    return " ".join(told)
+
+
+def _start(address: TrainAddress, plan: Plan, jobs: Sequence[Job]) -> None:
+    """The button, or where this very training is to be found already."""
+    if plan.finished:
+        st.info("This very training was done before: same data, settings and seed.", icon=":material/check:")
+        pages.link(pages.ENTITY, EntityAddress((plan.name,)), "Open its run", icon=":material/arrow_forward:")
+        return
+    same = next((job for job in jobs if job.name == plan.name and job.active), None)
+    if same is not None:
+        st.info("This very training was asked for already.", icon=":material/hourglass_top:")
+        pages.link(pages.TRAIN, TrainAddress(address.runs, job=same.id), "Watch it", icon=":material/monitoring:")
+        return
+    waiting = sum(job.active for job in jobs)
+    words = f"Start after {text.count(waiting, 'other training')}" if waiting else "Start training"
+    if st.button(words, type="primary", icon=":material/play_arrow:", key=state.widget_key(state.JOB_BUTTON, "submit", plan.name)):
+        check_memory(plan.sizes, plan.config, available_memory())
+        job = JobQueue(cache.models_folder()).submit(plan, _visitor()).job
+        start_trainer(cache.models_folder())
+        pages.go(pages.TRAIN, TrainAddress(address.runs, job=job.id))
+
+
+def _visitor() -> str:
+    """The name that somebody signed in with; "" without sign-in."""
+    return str(st.user.get("name") or st.user.get("email") or "")
+
+
+frame.without_run(pages.TRAIN, render)

@@ -1,0 +1,32 @@
+"""Trainings that wait for each other: a durable queue beside the runs, and the process that works it off.
+
+The queue is one small database in the models folder (:mod:`engine.jobs.queue`), the news of a training one file (:mod:`engine.jobs.progress`), and
+the trainer a process of its own that holds a lock while it lives (:mod:`engine.jobs.trainer`), whoever started it.
+"""
+
+from engine.jobs.job import ENDED, WAITING_OR_AT_WORK, Job, State
+from engine.jobs.launch import is_starting, start_trainer, trainer_alive
+from engine.jobs.plan import DataSummary, Plan, check_reachable, plan_training, summarise
+from engine.jobs.progress import News, Point, RoundNews, read_news
+from engine.jobs.queue import JobQueue, Submission
+
+__all__ = [
+    "ENDED",
+    "WAITING_OR_AT_WORK",
+    "DataSummary",
+    "Job",
+    "JobQueue",
+    "News",
+    "Plan",
+    "Point",
+    "RoundNews",
+    "State",
+    "Submission",
+    "check_reachable",
+    "is_starting",
+    "plan_training",
+    "read_news",
+    "start_trainer",
+    "summarise",
+    "trainer_alive",
+]

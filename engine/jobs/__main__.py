@@ -1,0 +1,9 @@
+"""``python -m engine.jobs MODELS``: a trainer's process. Started by whoever asks for a training; there is no need to start it by hand."""
+
+import sys
+from pathlib import Path
+
+from engine.jobs.trainer import main
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

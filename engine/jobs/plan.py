@@ -1,0 +1,101 @@
+"""From a data set and settings to what would be trained: checked, named and measured before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from engine.config import DataConfig, RunConfig
+from engine.datasets import load_task
+from engine.errors import ConfigError
+from engine.estimate import Sizes, task_sizes
+from engine.pipeline import make_run_id
+from engine.run_store import RunStore
+
+FILE_OPTIONS: Final = {"literal.names": ("file",), "literal.encoder": ("vectors", "sentence")}
+"""Settings that name something on the server's disk, and with which word in front."""
+
+
+@dataclass(frozen=True)
+class DataSummary:
+    """What a plan needs to know of a data set, without the data.
+
+    Attributes:
+        name: as runs call it.
+        fingerprint, split: as of :class:`engine.datasets.AlignmentTask`.
+    """
+
+    path: Path
+    name: str
+    fingerprint: str
+    split: str
+    sizes: Sizes
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A training that could be asked for.
+
+    Attributes:
+        dataset, run_id: what the run will be called.
+        finished: whether there is such a run already.
+    """
+
+    data: Path
+    config: RunConfig
+    dataset: str
+    run_id: str
+    sizes: Sizes
+    finished: bool
+
+    @property
+    def name(self) -> str:
+        """``dataset/run_id``"""
+        return f"{self.dataset}/{self.run_id}"
+
+
+def summarise(path: Path, config: DataConfig, seed: int) -> DataSummary:
+    """Read a data set for what it is called and how large it is.
+
+    Raises:
+        DataError, ConfigError: as :func:`engine.datasets.load_task`.
+    """
+    task = load_task(path, config, seed)
+    return DataSummary(path.resolve(), task.name, task.fingerprint, task.split, task_sizes(task))
+
+
+def plan_training(data: DataSummary, config: RunConfig, models: Path) -> Plan:
+    """What would be trained.
+
+    Raises:
+        RunError: the models folder cannot hold such a run.
+    """
+    run_id = make_run_id(data, config)
+    finished = RunStore(models).path_of(data.name, run_id).exists()
+    return Plan(data.path, config, data.name, run_id, data.sizes, finished)
+
+
+def check_reachable(config: RunConfig, folders: Sequence[Path]) -> None:
+    """Whoever asks through a browser must not make the server read any file of its disk.
+
+    Args:
+        config: perhaps with file names in ``literal.names`` and ``literal.encoder``.
+        folders: what lies in one of these may be read.
+
+    Raises:
+        ConfigError: a file that lies elsewhere.
+    """
+    for key, words in FILE_OPTIONS.items():
+        kind, _, argument = str(getattr(config.literal, key.partition(".")[2])).partition(":")
+        if kind in words and not _inside(argument, folders):
+            raise ConfigError(f"{key} names a file that this server does not offer; put it into the data set's folder, or train on the command line.")
+
+
+def _inside(name: str, folders: Sequence[Path]) -> bool:
+    try:
+        path = Path(name).resolve()
+        return any(path.is_relative_to(folder.resolve()) for folder in folders)
+    except (OSError, ValueError, RuntimeError):  # no path at all, or a loop of links
+        return False

@@ -1,0 +1,313 @@
+"""The queue of trainings of a models folder: one SQLite database in WAL mode, so that any number of tabs and terminals may ask at once.
+
+Every change is one transaction, on the disk when the call returns. A training is known by the run it will make (data, settings, seed): asked for
+twice, it stands in the queue once. Whether a trainer lives is told by its lock alone; a job at work without it is lost, and whoever looks says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import secrets
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from filelock import FileLock, Timeout
+
+from engine.errors import JobError, printable
+from engine.estimate import Sizes
+from engine.jobs.job import AT_WORK, JOB_ID, RESUMABLE, STATES, WAITING_OR_AT_WORK, Job, State
+from engine.jobs.launch import trainer_alive
+from engine.jobs.places import jobs_folder, queue_file, setup_lock
+from engine.jobs.plan import Plan
+
+VERSION: Final = 1
+PATIENCE: Final = 20.0
+"""Seconds to wait for others who are writing."""
+LONGEST_NAME: Final = 100
+LOST: Final = (
+    "the trainer ended without a word: it was killed, the machine ran out of memory, or was restarted. Resume goes on from the last checkpoint."
+)
+
+SCHEMA: Final = f"""
+CREATE TABLE IF NOT EXISTS jobs (
+    id TEXT PRIMARY KEY,
+    place INTEGER NOT NULL,
+    data TEXT NOT NULL,
+    dataset TEXT NOT NULL,
+    run_id TEXT NOT NULL,
+    config TEXT NOT NULL,
+    sizes TEXT NOT NULL,
+    who TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ({", ".join(f"'{state}'" for state in STATES)})),
+    submitted TEXT NOT NULL,
+    started TEXT NOT NULL DEFAULT '',
+    ended TEXT NOT NULL DEFAULT '',
+    message TEXT NOT NULL DEFAULT '',
+    run TEXT NOT NULL DEFAULT '',
+    UNIQUE (dataset, run_id)
+) STRICT
+"""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What became of a request: a job, and whether it was there before (``joined``)."""
+
+    job: Job
+    joined: bool
+
+
+class JobQueue:
+    """The queue of a models folder, which need not exist yet; it is made by the first request. Cheap to make, holds nothing open.
+
+    All methods raise :class:`engine.errors.JobError` where the database cannot be read or written.
+    """
+
+    def __init__(self, models: Path | str) -> None:
+        self.models = Path(models)
+
+    # For everybody
+
+    def jobs(self) -> list[Job]:
+        """All jobs: those at work, those that wait in their order, then the others, the last one first. Notices dead trainers."""
+        if not queue_file(self.models).exists():
+            return []
+        found = self._read()
+        if any(job.state in AT_WORK for job in found) and not trainer_alive(self.models):
+            self.settle()
+            found = self._read()
+        return found
+
+    def find(self, job_id: str) -> Job:
+        """
+        Raises:
+            JobError: no such job.
+        """
+        for job in self.jobs() if JOB_ID.fullmatch(job_id) else ():
+            if job.id == job_id:
+                return job
+        raise JobError(f"there is no training job '{printable(job_id[:40])}'; the queue lists those there are.")
+
+    def submit(self, plan: Plan, who: str = "") -> Submission:
+        """Ask for a training. One that is known joins its job; if that ended without a finished run, it is queued again.
+
+        Nobody works at the queue because of this: see :func:`engine.jobs.launch.start_trainer`.
+
+        Raises:
+            JobError: there is such a run already.
+        """
+        if plan.finished:
+            raise JobError(f"{plan.name} is trained already; open it, or choose another seed or other settings.")
+        with self._changing() as database:
+            row = database.execute("SELECT id, state FROM jobs WHERE dataset = ? AND run_id = ?", (plan.dataset, plan.run_id)).fetchone()
+            if row is None:
+                job_id = secrets.token_hex(4)
+                self._insert(database, job_id, plan, who)
+            elif row["state"] not in WAITING_OR_AT_WORK:
+                job_id = row["id"]
+                self._requeue(database, job_id, plan.data)
+            else:
+                job_id = row["id"]
+        return Submission(self._one(job_id), joined=row is not None and row["state"] in WAITING_OR_AT_WORK)
+
+    def stop(self, job_id: str) -> Job:
+        """Ask a job that is worked at to end after its step; what was learned so far is kept as a run. A queued one is cancelled.
+
+        Raises:
+            JobError: no such job, or it is over.
+        """
+        job = self.find(job_id)
+        if job.state == "queued":
+            return self.cancel(job_id)
+        return self._move(job, AT_WORK, "stopping", "only a training at work can be stopped")
+
+    def cancel(self, job_id: str) -> Job:
+        """Take a job out of the queue.
+
+        Raises:
+            JobError: no such job, or it does not wait any more.
+        """
+        return self._move(self.find(job_id), ("queued",), "cancelled", "only a training that waits can be cancelled", ended=now())
+
+    def resume(self, job_id: str) -> Job:
+        """Queue a job again that ended without a finished run: training goes on from the last checkpoint.
+
+        Raises:
+            JobError: no such job, or it is not over, or finished.
+        """
+        job = self.find(job_id)
+        with self._changing() as database:
+            state = database.execute("SELECT state FROM jobs WHERE id = ?", (job.id,)).fetchone()["state"]
+            if state in RESUMABLE:
+                self._requeue(database, job.id, job.data)
+            elif state not in WAITING_OR_AT_WORK:
+                raise JobError(f"training {job.name} is {state}; only one that ended too early can be resumed.")
+        return self._one(job.id)
+
+    def settle(self) -> None:
+        """Jobs at work while no trainer lives are lost.
+
+        Looks within the transaction: a trainer says how a job ended before it lets go of its lock, so that nothing in between can be mistaken.
+        """
+        with self._changing() as database:
+            if not trainer_alive(self.models):
+                self.declare_lost(database)
+
+    # For the trainer, which holds the lock
+
+    def declare_lost(self, database: sqlite3.Connection | None = None) -> None:
+        """All jobs at work are lost: for who knows that no other trainer lives."""
+        words = f"UPDATE jobs SET state = 'lost', ended = ?, message = ? WHERE state IN {_listed(AT_WORK)}"
+        with contextlib.nullcontext(database) if database is not None else self._changing() as given:
+            given.execute(words, (now(), LOST))
+
+    def take(self) -> Job | None:
+        """The job that waits longest, which is at work from now on; None if none waits."""
+        with self._changing() as database:
+            row = database.execute("SELECT id FROM jobs WHERE state = 'queued' ORDER BY place LIMIT 1").fetchone()
+            if row is None:
+                return None
+            database.execute("UPDATE jobs SET state = 'running', started = ?, ended = '', message = '' WHERE id = ?", (now(), row["id"]))
+        return self._one(row["id"])
+
+    def any_waiting(self) -> bool:
+        """Whether a trainer has something to do."""
+        return any(job.state == "queued" for job in self.jobs())
+
+    def asked_to_stop(self, job_id: str) -> bool:
+        """Whether somebody wants this job to end."""
+        with self._connected() as database:
+            row = database.execute("SELECT state FROM jobs WHERE id = ?", (job_id,)).fetchone()
+        return row is None or row["state"] != "running"
+
+    def end(self, job_id: str, state: State, *, message: str = "", run: str = "") -> None:
+        """Say how a job at work ended."""
+        with self._changing() as database:
+            database.execute(
+                "UPDATE jobs SET state = ?, ended = ?, message = ?, run = CASE WHEN ? = '' THEN run ELSE ? END WHERE id = ?",
+                (state, now(), message, run, run, job_id),
+            )
+
+    # Rows
+
+    def _insert(self, database: sqlite3.Connection, job_id: str, plan: Plan, who: str) -> None:
+        values = (job_id, str(plan.data), plan.dataset, plan.run_id, json.dumps(plan.config.to_dict()), json.dumps(asdict(plan.sizes)))
+        database.execute(
+            "INSERT INTO jobs (id, place, data, dataset, run_id, config, sizes, who, submitted, state) "
+            f"VALUES (?, {_LAST_PLACE}, ?, ?, ?, ?, ?, ?, ?, 'queued')",
+            (*values, _one_line(who), now()),
+        )
+
+    def _requeue(self, database: sqlite3.Connection, job_id: str, data: Path) -> None:
+        database.execute(
+            f"UPDATE jobs SET state = 'queued', place = {_LAST_PLACE}, data = ?, started = '', ended = '', message = '' WHERE id = ?",
+            (str(data), job_id),
+        )
+
+    def _move(self, job: Job, states: Sequence[State], to: State, otherwise: str, ended: str = "") -> Job:
+        with self._changing() as database:
+            words = f"UPDATE jobs SET state = ?, ended = ? WHERE id = ? AND state IN {_listed(states)}"
+            moved = database.execute(words, (to, ended, job.id)).rowcount
+        after = self._one(job.id)
+        if not moved:
+            raise JobError(f"training {job.name} is {after.state}; {otherwise}.")
+        return after
+
+    def _one(self, job_id: str) -> Job:
+        """A job as it stands, without a look at who is alive."""
+        return next(job for job in self._read() if job.id == job_id)
+
+    def _read(self) -> list[Job]:
+        with self._connected() as database:
+            rows = database.execute("SELECT * FROM jobs ORDER BY place").fetchall()
+        waiting = [row["id"] for row in rows if row["state"] == "queued"]
+        found = [_job(row, waiting) for row in rows]
+        active = sorted((job for job in found if job.active), key=lambda job: job.position)  # 0 at work
+        return [*active, *sorted((job for job in found if not job.active), key=lambda job: job.ended, reverse=True)]
+
+    # The database
+
+    @cached_property
+    def _ready(self) -> bool:
+        """Whether the database is as it should be: made once, by one process at a time."""
+        jobs_folder(self.models).mkdir(parents=True, exist_ok=True)
+        with FileLock(setup_lock(self.models), timeout=PATIENCE), contextlib.closing(self._connect()) as database:
+            version = database.execute("PRAGMA user_version").fetchone()[0]
+            if version > VERSION:
+                raise JobError(f"the queue in {jobs_folder(self.models)} was made by a newer version; update the program to use it.")
+            if version < VERSION:
+                database.execute("PRAGMA journal_mode = WAL")
+                database.execute(SCHEMA)
+                database.execute(f"PRAGMA user_version = {VERSION}")
+        return True
+
+    def _connect(self) -> sqlite3.Connection:
+        database = sqlite3.connect(queue_file(self.models), timeout=PATIENCE, isolation_level=None)
+        database.row_factory = sqlite3.Row
+        database.execute("PRAGMA synchronous = FULL")
+        return database
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        with self._explained():
+            assert self._ready
+            with contextlib.closing(self._connect()) as database:
+                yield database
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction, which no other one overlaps."""
+        with self._connected() as database:
+            database.execute("BEGIN IMMEDIATE")
+            try:
+                yield database
+            except BaseException:
+                database.execute("ROLLBACK")
+                raise
+            database.execute("COMMIT")
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError, Timeout) as error:
+            raise JobError(
+                f"the queue of trainings in {jobs_folder(self.models)} cannot be used ({error}); check the disk and who may write to the folder "
+                "(runs are not affected)."
+            ) from error
+
+
+_LAST_PLACE: Final = "(SELECT COALESCE(MAX(place), 0) + 1 FROM jobs)"
+
+
+def now() -> str:
+    """ISO 8601, UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _listed(states: Sequence[State]) -> str:
+    """SQL for a set of states, which are names of ours."""
+    return f"({', '.join(repr(state) for state in states)})"
+
+
+def _one_line(name: str) -> str:
+    return " ".join(printable(name).split())[:LONGEST_NAME]
+
+
+def _job(row: Any, waiting: Sequence[str]) -> Job:
+    """A row as a job."""
+    position = waiting.index(row["id"]) + 1 if row["id"] in waiting else 0
+    texts = {name: row[name] for name in ("id", "dataset", "run_id", "who", "state", "submitted", "started", "ended", "message", "run")}
+    return Job(
+        data=Path(row["data"]), settings=json.loads(row["config"]), sizes=Sizes(**_tupled(json.loads(row["sizes"]))), position=position, **texts
+    )
+
+
+def _tupled(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}

@@ -1,0 +1,143 @@
+"""The trainer: takes one job after the other and trains it, with its news and its log, while it holds the models folder's lock.
+
+Each job gets a process of its own (a trainer that leaves waiting jobs behind starts its successor), so that a run's peak memory is its own and a
+job that brings its process down takes no other along.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from filelock import FileLock, Timeout
+
+from engine.errors import EngineError, JobError, StoppedError
+from engine.estimate import estimate_training, measured_machine
+from engine.jobs.job import Job
+from engine.jobs.launch import start_trainer
+from engine.jobs.places import jobs_folder, trainer_lock, trainer_log
+from engine.jobs.progress import Reporter
+from engine.jobs.queue import JobQueue
+from engine.pipeline import Outcome, train_run
+from engine.run_store import RunStore
+
+LOCK_SECONDS: Final = 5.0
+"""Patience with others who look whether the lock is taken; a trainer that is at work keeps it for longer."""
+ASK_SECONDS: Final = 0.5
+NICENESS: Final = 5
+"""So that the app answers while all cores train."""
+
+STOPPED: Final = "stopped on request; what was learned so far is kept as a run, and Resume goes on from the same step."
+ENDED_FROM_OUTSIDE: Final = "the machine, or somebody on it, told the trainer to end; what was learned so far is kept, and Resume goes on from there."
+NOTHING_YET: Final = "stopped before the first epoch was done, so there is no run yet; Resume goes on from there."
+NO_MEMORY: Final = "out of memory; try a smaller encoder.dim or training.batch_size."
+DEFECT: Final = "a defect of the program ended this training (not your data's fault); {log} says more, and Resume tries again."
+
+
+def work(models: Path, *, successor: Callable[[Path], object] = start_trainer) -> Job | None:
+    """Train the job that waits longest; if others wait behind it, a successor takes them. Returns the job, None if there was none to take.
+
+    Where another trainer is at work, that one will find the jobs: it looks again after it has let go of the lock.
+    """
+    queue = JobQueue(models)
+    jobs_folder(models).mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(trainer_lock(models), timeout=LOCK_SECONDS, thread_local=False), interruption() as interrupted:
+            queue.declare_lost()
+            job = queue.take()
+            if job is not None:
+                run_job(queue, job, interrupted)
+            ended_from_outside = interrupted()
+    except Timeout:
+        return None
+    if queue.any_waiting() and not ended_from_outside:
+        successor(models)
+    return job
+
+
+def run_job(queue: JobQueue, job: Job, interrupted: Callable[[], bool]) -> None:
+    """Train, and say how it ended. Whatever goes wrong belongs to this job alone."""
+    print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} job {job.id}: {job.name}", file=sys.stderr, flush=True)
+    asked = Asked(queue, job.id, interrupted)
+    try:
+        outcome = _train(queue, job, asked)
+    except StoppedError:
+        queue.end(job.id, "stopped", message=NOTHING_YET)
+    except EngineError as error:
+        queue.end(job.id, "failed", message=str(error))
+    except MemoryError:
+        queue.end(job.id, "failed", message=NO_MEMORY)
+    except Exception:
+        traceback.print_exc()
+        queue.end(job.id, "failed", message=DEFECT.format(log=trainer_log(queue.models)))
+    else:
+        stopped = outcome.run.manifest["status"] == "stopped"
+        message = (ENDED_FROM_OUTSIDE if interrupted() else STOPPED) if stopped else ""
+        queue.end(job.id, "stopped" if stopped else "finished", message=message, run=outcome.run.id)
+
+
+def _train(queue: JobQueue, job: Job, asked: Asked) -> Outcome:
+    config, store, reporter = job.config, RunStore(queue.models), Reporter(queue.models, job.id)
+    reporter.estimate = estimate_training(job.sizes, config, measured_machine(config.training.threads), store.list())
+
+    def on_step() -> bool:
+        reporter.step()
+        return asked()
+
+    return train_run(job.data, config, store, on_event=reporter.event, should_stop=on_step)
+
+
+@dataclass
+class Asked:
+    """Whether a job is to end: because somebody said so in the queue, or told the process. The queue is asked now and then."""
+
+    queue: JobQueue
+    job_id: str
+    interrupted: Callable[[], bool]
+    last: float = 0.0
+    answer: bool = False
+
+    def __call__(self) -> bool:
+        if not self.answer and time.monotonic() - self.last >= ASK_SECONDS:
+            self.last = time.monotonic()
+            with contextlib.suppress(JobError):  # a queue that cannot be read for a while must not end a training
+                self.answer = self.queue.asked_to_stop(self.job_id)
+        return self.answer or self.interrupted()
+
+
+@contextlib.contextmanager
+def interruption() -> Iterator[Callable[[], bool]]:
+    """A termination signal asks to end after the step, as on a machine that shuts down."""
+    asked = False
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        asked = True
+
+    earlier = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: asked
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
+
+
+def main(models: Path) -> int:
+    """What the process does; returns its exit code."""
+    if hasattr(os, "nice"):
+        os.nice(NICENESS)
+    try:
+        work(models)
+    except EngineError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0

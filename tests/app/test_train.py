@@ -1,0 +1,256 @@
+"""The train page: what is asked for, what is watched, what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+from streamlit.testing.v1 import AppTest
+
+from app.training_figures import curve_figure, curve_sentence, curve_table
+from app.training_form import SECTION_WORDS, offered_sections
+from engine.bootstrapping import Round
+from engine.config import SECTIONS, VARIANTS, RunConfig, section_options
+from engine.jobs import JobQueue, plan_training, summarise
+from engine.jobs.places import trainer_lock
+from engine.jobs.progress import Reporter, read_news
+from engine.pipeline import Phase
+from engine.training import Progress
+from tests.app.conftest import OpenPage, assert_no_crash, links, words
+from tests.run_fixture import sample_run, write_run
+
+EUROPE = Path("sample_data") / "europe"
+
+
+@pytest.fixture(autouse=True)
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """No trainer is started; where one would have been."""
+    found: list[Path] = []
+
+    def start(models: Path) -> bool:
+        found.append(models)
+        return True
+
+    monkeypatch.setattr("engine.jobs.start_trainer", start)
+    monkeypatch.setattr("engine.jobs.launch.start_trainer", start)
+    return found
+
+
+@pytest.fixture
+def trainer(models: Path) -> Iterator[None]:
+    """Somebody holds the trainer's lock, as a live trainer does."""
+    trainer_lock(models).parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(trainer_lock(models)):
+        yield
+
+
+def queued(models: Path, variant: str = "basic", seed: int = 0) -> str:
+    """A job in the queue; its id."""
+    config = RunConfig.from_dict({"variant": variant, "seed": seed})
+    return JobQueue(models).submit(plan_training(summarise(EUROPE.resolve(), config.data, seed), config, models), "Ann").job.id
+
+
+def press(app: AppTest, label: str) -> AppTest:
+    return next(button for button in app.button if button.label == label).click().run()
+
+
+def labels(app: AppTest) -> list[str]:
+    return [button.label for button in app.button]
+
+
+def metrics(app: AppTest) -> dict[str, str]:
+    return {metric.label: metric.value for metric in app.metric}
+
+
+def test_it_says_what_to_expect_before_anything_starts(open_page: OpenPage) -> None:
+    app = open_page("train", data="europe", variant="semi")
+    assert_no_crash(app)
+    assert not app.error
+    assert "1,510 and 2,160 entities with 12,114 triples; 234 seed links" in words(app)
+    assert "GiB" in metrics(app)["Memory"]
+    assert metrics(app)["Time"].endswith("s")
+    assert "Nothing is known yet of the accuracy on this data" in words(app)
+    assert "Start training" in labels(app)
+
+
+def test_starting_puts_a_job_into_the_queue_and_the_address_leads_to_it(models: Path, open_page: OpenPage, started: list[Path]) -> None:
+    app = press(open_page("train", data="europe", variant="semi", seed="3", set=["encoder.dim=12"]), "Start training")
+    assert_no_crash(app)
+    (job,) = JobQueue(models).jobs()
+    assert (job.dataset, job.variant, job.seed, job.config.encoder.dim, job.state) == ("europe", "semi", 3, 12, "queued")
+    assert started == [models]
+    assert app.query_params["job"] == job.id
+    again = open_page("train", job=job.id)
+    assert "Number 1 in the queue. You may close this page" in words(again)
+
+
+def test_the_same_training_twice_is_one_job(models: Path, open_page: OpenPage) -> None:
+    queued(models, seed=2)
+    app = open_page("train", data="europe", seed="2")
+    assert "asked for already" in words(app)
+    assert not [label for label in labels(app) if label.startswith("Start ") and "trainer" not in label]
+    assert f"train?job={JobQueue(models).jobs()[0].id}" in links(app)
+
+
+def test_one_that_started_the_same_a_moment_before_us_is_joined(models: Path, open_page: OpenPage) -> None:
+    first = open_page("train", data="europe")
+    job = queued(models)
+    app = press(first, "Start training")
+    assert_no_crash(app)
+    assert [one.id for one in JobQueue(models).jobs()] == [job]
+
+
+def test_a_training_that_was_done_is_opened_and_not_repeated(models: Path, open_page: OpenPage) -> None:
+    config = RunConfig()
+    plan = plan_training(summarise(EUROPE.resolve(), config.data, 0), config, models)
+    write_run(sample_run(), models, plan.dataset, plan.run_id)
+    app = open_page("train", data="europe")
+    assert "was done before" in words(app)
+    assert "Start training" not in labels(app)
+
+
+def test_live_progress_curve_and_rounds(models: Path, open_page: OpenPage, trainer: None) -> None:
+    job = queued(models, "semi")
+    JobQueue(models).take()
+    reporter = Reporter(models, job)
+    reporter.event(Phase("train", "Training it on cpu, 80 epochs"))
+    for epoch in (1, 2):
+        reporter.event(Progress(epoch, 80, 100.0 + epoch, float(epoch), 65.0, {"hits@1": 0.4 + epoch / 10, "mrr": 0.5}))
+    reporter.event(Round(1, 4, 500, 400, 300, 270, "pool"))
+    app = open_page("train", job=job)
+    assert_no_crash(app)
+    told = words(app)
+    assert [element.proto.text for element in app.get("progress")] == ["Epoch 2 of 80 · about 1 min 5 s left"]
+    assert "Loss 101.000 → **102.000** in 2 epochs; Hits@1 on the validation links 0.500 → **0.600**" in told
+    assert len(app.get("plotly_chart")) == 1
+    assert app.dataframe[0].value["right"].tolist() == [0.9]
+    press(app, "Stop training")
+    assert JobQueue(models).find(job).state == "stopping"
+
+
+def test_a_dead_trainer_is_said_and_its_training_can_be_resumed(models: Path, open_page: OpenPage, started: list[Path]) -> None:
+    job = queued(models)
+    JobQueue(models).take()
+    app = open_page("train", job=job)
+    assert "The trainer ended without a word" in words(app).replace("\\", "")
+    press(app, "Resume")
+    assert JobQueue(models).find(job).state == "queued"
+    assert started == [models]
+
+
+def test_a_waiting_training_can_be_cancelled(models: Path, open_page: OpenPage) -> None:
+    job = queued(models)
+    app = open_page("train", job=job)
+    assert "Trainings wait, and no trainer is at work" in words(app)
+    app = press(app, "Cancel")
+    assert_no_crash(app)
+    assert JobQueue(models).find(job).state == "cancelled"
+
+
+def test_how_a_training_ended(models: Path, open_page: OpenPage) -> None:
+    failed, done = queued(models, seed=1), queued(models, seed=2)
+    queue = JobQueue(models)
+    run = write_run(sample_run(), models)
+    queue.end(failed, "failed", message="the loss became nan <b>in</b> epoch 4.")
+    queue.end(done, "finished", run=run)
+    app = open_page("train", job=failed)
+    assert "The loss became nan" in app.error[0].value
+    assert "<b>" not in words(app)
+    app = open_page("train", job=done)
+    assert "0.651" in metrics(app).values()
+    assert f"entity?run={run.replace('/', '%2F')}" in links(app)
+
+
+def test_home_tells_of_the_training(models: Path, open_page: OpenPage) -> None:
+    job = queued(models)
+    queued(models, seed=1)
+    app = open_page("home")
+    assert "waits to be trained · 1 more in the queue" in words(app)
+    assert f"train?job={job}" in links(app)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "told"),
+    [
+        ({"job": "../../etc"}, "there is no training job"),
+        ({"job": "0" * 8}, "there is no training job"),
+        ({"data": "../../etc"}, "there is no data set"),
+        ({"variant": "none"}, "expected 'basic'"),
+        ({"seed": "x"}, "expected a whole number"),
+        ({"seed": "-1"}, "must lie between 0"),
+        ({"set": "encoder.dim=0"}, "encoder.dim must lie between 1 and 4096; got 0"),
+        ({"set": "encoder.dim=many"}, "encoder.dim must be a whole number; got 'many'"),
+        ({"set": "nothing.here=1"}, "unknown option 'nothing.here'"),
+        ({"set": "<b>x</b>"}, "expects section.option=value"),
+        ({"variant": "literal", "set": "literal.names=file:/etc/passwd"}, "names a file that this server does not offer"),
+        ({"variant": "literal", "set": "literal.encoder=vectors:../../etc/passwd"}, "names a file that this server does not offer"),
+        ({"set": "data.fold=../../etc"}, "fold"),
+        ({"set": "encoder.dim=4096", "variant": "semi"}, ""),
+    ],
+)
+def test_bad_addresses_and_settings_are_told_in_a_sentence(models: Path, open_page: OpenPage, parameters: dict[str, str], told: str) -> None:
+    app = open_page("train", **{"data": "europe", **parameters})
+    assert_no_crash(app)
+    said = " ".join(str(error.value) for error in app.error).replace("\\", "")
+    assert told in said
+    assert "<b>" not in words(app)
+    assert not JobQueue(models).jobs()
+    assert not told or "Start training" not in labels(app)
+
+
+def test_more_memory_than_there_is_is_refused(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.estimate.available_memory", lambda: 1000.0)
+    app = open_page("train", data="europe", set=["encoder.dim=1000"])
+    said = app.error[0].value.replace("\\", "")
+    assert "needs about" in said
+    assert "encoder.dim=" in said
+    assert "Start training" not in labels(app)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_form_has_a_widget_for_every_setting_of_the_variant(variant: str, open_page: OpenPage) -> None:
+    app = open_page("train", data="europe", variant=variant)
+    offered = " ".join(str(widget.help) for kind in (app.text_input, app.selectbox, app.checkbox) for widget in kind)
+    for name, section in SECTIONS.items():
+        keys = {option.key for option in section_options(section)}
+        assert keys == {f"{name}.{field.name}" for field in dataclasses.fields(section)}
+        shown = {key for key in keys if f"`{key}`" in offered}
+        assert shown == (keys if name in offered_sections(variant) else set())
+    assert set(SECTION_WORDS) == set(SECTIONS)
+
+
+def test_what_is_set_stands_in_the_address_and_leaves_it_when_taken_back(open_page: OpenPage) -> None:
+    app = open_page("train", data="europe")
+    next(box for box in app.text_input if box.label == "dim").set_value("64").run()
+    assert app.query_params["set"] == "encoder.dim=64"
+    next(box for box in app.checkbox if box.label == "multi hop").uncheck().run()
+    next(box for box in app.selectbox if box.label == "initializer").set_value("he").run()
+    assert app.query_params["set"] == ["encoder.dim=64", "encoder.multi_hop=no", "encoder.initializer=he"]
+    next(box for box in app.text_input if box.label == "dim").set_value("").run()
+    next(box for box in app.checkbox if box.label == "multi hop").check().run()
+    next(box for box in app.selectbox if box.label == "initializer").set_value("uniform").run()
+    assert "set" not in app.query_params
+
+
+def test_a_curve_without_validation_links(models: Path) -> None:
+    trainer_lock(models).parent.mkdir(parents=True)
+    reporter = Reporter(models, "0" * 8)
+    reporter.event(Progress(1, 3, 5.0, 1.0, 2.0))
+    news = read_news(models, "0" * 8)
+    assert news is not None
+    assert "no validation links" in curve_sentence(news)
+    assert len(curve_figure(news, "basic").data) == 1
+    assert curve_table(news.points)["loss"].tolist() == [5.0]
+
+
+def test_a_queue_that_is_damaged_is_told(models: Path, open_page: OpenPage) -> None:
+    os.makedirs(models / ".jobs")
+    (models / ".jobs" / "queue.sqlite3").write_bytes(b"no database at all" * 100)
+    app = open_page("train")
+    assert_no_crash(app)
+    assert "cannot be used" in app.error[0].value
+    assert_no_crash(open_page("home"))

@@ -1,0 +1,154 @@
+"""Time and memory before the start: what they grow with, what corrects them, what is refused."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine import estimate
+from engine.config import RunConfig
+from engine.datasets import load_task
+from engine.errors import TrainingError
+from engine.estimate import Machine, Sizes, check_memory, count_work, estimate_training, largest_dim, measured_machine, memory_needed, task_sizes
+from engine.execution import usable_cores
+from engine.run_store import RunSummary
+from engine.training import Trainer
+
+MACHINE = Machine(float32=150e9, bfloat16=350e9, gather=5e9)
+SIZES = Sizes((19_388, 19_572), (70_414, 95_142), (1_701, 1_323), (0, 0), 4_500, 0, 10_500)
+SEMI = RunConfig(variant="semi")
+
+
+def with_options(base: RunConfig, **options: Any) -> RunConfig:
+    return base.with_values({key.replace("__", "."): value for key, value in options.items()})
+
+
+def seconds(sizes: Sizes = SIZES, config: RunConfig | None = None) -> float:
+    return estimate_training(sizes, config or RunConfig(), MACHINE).seconds
+
+
+def test_epochs_and_steps_are_those_of_the_trainer() -> None:
+    task = load_task(Path("sample_data") / "europe")
+    for settings in ({}, {"training.epochs": 7}, {"training.batch_size": 100}, {"semi.round_epochs": 3, "semi.rounds": 2}):
+        config = SEMI.with_values({"encoder.dim": 4, **settings})
+        trainer, work = Trainer(task, config), count_work(task_sizes(task), config)
+        assert sum(work.epochs) == trainer.epochs
+        assert work.epochs == (trainer.basic_epochs, *[trainer.round_epochs] * trainer.rounds)
+        assert work.steps[0] == trainer.steps_per_epoch
+
+
+def test_it_grows_with_what_there_is_to_do() -> None:
+    basic = seconds()
+    twice = replace(SIZES, entities=(38_776, 39_144), triples=(140_828, 190_284))
+    assert seconds(twice) > 1.8 * basic
+    assert seconds(config=SEMI) > 2 * basic
+    assert seconds(config=RunConfig(variant="literal")) > seconds(config=SEMI)
+    assert seconds(config=with_options(RunConfig(), encoder__dim=200)) > 1.8 * basic
+    assert seconds(config=with_options(RunConfig(), training__epochs=40)) == pytest.approx(2 * basic, rel=0.15)
+    assert seconds(config=with_options(RunConfig(), encoder__proxy_matching=False)) < basic
+    assert seconds(config=with_options(RunConfig(), training__precision="bfloat16")) < basic
+    assert seconds(config=with_options(RunConfig(), loss__kind="softmax")) > basic
+
+
+def test_names_alone_are_quick_where_the_semi_run_is_there() -> None:
+    literal = RunConfig(variant="literal")
+    found = estimate_training(SIZES, literal, MACHINE, structure_ready=True)
+    assert found.training == 0
+    assert found.seconds < 0.3 * seconds(config=literal)
+
+
+def test_the_range_holds_the_estimate_and_kernels_cost_their_compilation_once() -> None:
+    found = estimate_training(SIZES, RunConfig(), MACHINE)
+    assert found.low < found.seconds < found.high
+    assert estimate_training(SIZES, RunConfig(), replace(MACHINE, compiled=False)).seconds == found.seconds + estimate.COMPILE_SECONDS
+
+
+def test_time_left_counts_later_epochs_for_more() -> None:
+    found = estimate_training(SIZES, SEMI, MACHINE)
+    epochs = sum(found.epochs)
+    assert found.remaining(0, 0.0) == found.seconds
+    assert found.remaining(epochs, 100.0) == pytest.approx(found.after)
+    done = 20 * found.weights[0]
+    assert found.remaining(20, done) > done, "the rounds train on three times as many pairs"
+    left = [found.remaining(epoch, 10.0) for epoch in range(1, epochs + 1)]
+    assert left == sorted(left, reverse=True)
+
+
+def finished(factor: float, created: str = "2026-11-01T00:00:00+00:00", **changes: Any) -> RunSummary:
+    """A run that took ``factor`` times as long as would have been estimated."""
+    config = RunConfig()
+    sides = {
+        side: {"entities": SIZES.entities[at], "triples": SIZES.triples[at], "relations": SIZES.relations[at], "attributes": SIZES.attributes[at]}
+        for at, side in enumerate(("source", "target"))
+    }
+    manifest = {
+        "config": config.to_dict(),
+        "data": {**sides, "links": {"train": SIZES.train, "valid": SIZES.valid, "test": SIZES.test}},
+        "training": {"seconds": factor * count_work(SIZES, config).seconds(MACHINE), "precision": "float32"},
+        "platform": platform.platform(),
+        "threads": usable_cores(),
+        "device": "cpu",
+        **changes,
+    }
+    return RunSummary("d", "r", Path("r"), "finished", created, variant="basic", manifest=manifest)
+
+
+def test_finished_runs_of_this_machine_correct_it() -> None:
+    plain = estimate_training(SIZES, RunConfig(), MACHINE)
+    slow = estimate_training(SIZES, RunConfig(), MACHINE, [finished(2.0)] * 3)
+    assert slow.training == pytest.approx(2**0.75 * plain.training)
+    assert slow.runs == 3
+    one, many = (estimate_training(SIZES, RunConfig(), MACHINE, [finished(2.0)] * number).training for number in (1, 30))
+    assert plain.training < one < slow.training < many < 2 * plain.training, "the fewer runs, the less they say"
+
+
+@pytest.mark.parametrize(
+    "other", [{"platform": "another"}, {"threads": 999}, {"device": "GPU"}, {"config": {"x": {}}}, {"data": {}}, {"training": {"seconds": 0.1}}]
+)
+def test_runs_that_say_nothing_of_this_machine_do_not(other: dict[str, Any]) -> None:
+    assert estimate_training(SIZES, RunConfig(), MACHINE, [finished(3.0, **other)]).runs == 0
+
+
+def test_the_median_of_the_nearest_is_taken() -> None:
+    factors = (1.0, 1.0, 1.0, 50.0, 0.01)
+    assert estimate_training(SIZES, RunConfig(), MACHINE, [finished(one) for one in factors]).training == pytest.approx(seconds_of_training())
+
+
+def seconds_of_training() -> float:
+    return count_work(SIZES, RunConfig()).seconds(MACHINE)
+
+
+def test_memory_grows_with_entities_and_width_and_what_would_fit_is_said() -> None:
+    needed = memory_needed(SIZES, SEMI)
+    assert 1_200 < needed < 2_600
+    assert memory_needed(SIZES, with_options(SEMI, encoder__dim=200)) > 1.5 * needed
+    assert check_memory(SIZES, SEMI, 64_000.0) == ""
+    assert check_memory(SIZES, SEMI, None) == ""
+    assert "may not suffice; encoder.dim=" in check_memory(SIZES, SEMI, 1.1 * needed)
+    huge = with_options(SEMI, encoder__dim=4096)
+    with pytest.raises(TrainingError, match=r"needs about [\d.]+ GiB of memory, and 4.0 GiB are free; encoder.dim=\d+ would fit"):
+        check_memory(SIZES, huge, 4096.0)
+    fits = largest_dim(SIZES, huge, 3000.0)
+    assert memory_needed(SIZES, with_options(SEMI, encoder__dim=fits)) <= 3000.0 < memory_needed(SIZES, with_options(SEMI, encoder__dim=fits + 10))
+    with pytest.raises(TrainingError, match="use a larger machine"):
+        check_memory(SIZES, SEMI, 100.0)
+
+
+def test_a_containers_limit_counts(tmp_path: Path) -> None:
+    (tmp_path / "memory.max").write_text("3000\n")
+    (tmp_path / "memory.current").write_text("1000\n")
+    assert estimate._container_memory(tmp_path) == 2000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert estimate._container_memory(tmp_path) is None
+    assert estimate._container_memory(tmp_path / "none") is None
+    assert (estimate.available_memory() or 1) > 0
+
+
+def test_the_machine_is_tried_out_once() -> None:
+    found = measured_machine()
+    assert measured_machine() is found
+    assert min(found.float32, found.bfloat16, found.gather) > 1e6
