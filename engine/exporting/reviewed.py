@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -34,6 +35,16 @@ class ReviewedPair:
     target: str
     accepted: bool
     reviewers: tuple[str, ...] = ()
+
+
+def reviewed_pairs(models: Path, fingerprint: str) -> tuple[ReviewedPair, ...]:
+    """All decisions on some data that are kept beside the runs.
+
+    Args:
+        models: the folder of the runs.
+        fingerprint: of the two graphs and their links, as a run's manifest has it.
+    """
+    return ()
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, IO
+from typing import IO, Final
 
 from engine.datasets.identifiers import to_iri
 from engine.exporting.formats.base import PREDICATES, Format, Predicate

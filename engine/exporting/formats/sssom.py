@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, count
-from typing import Final, IO
+from typing import IO, Final
 
 import numpy as np
 import pandas as pd
@@ -112,7 +111,7 @@ class Prefixes:
             for side, identifiers in zip(SIDES, ends, strict=True):
                 for uri in (to_uri(identifier, side) for identifier in identifiers):
                     place = place_of(uri)
-                    common[place] = os.path.commonprefix([common.get(place, uri), uri])
+                    common[place] = shared_start(common.get(place, uri), uri)
         taken = set(RESERVED)
         found: dict[str, tuple[str, str]] = {}
         for place, shared in sorted(common.items()):
@@ -134,6 +133,13 @@ def place_of(uri: str) -> str:
     """'http://a.org/' of 'http://a.org/x/y', 'urn:isbn:' of 'urn:isbn:1', 'ne:' of 'ne:1'."""
     found = _PLACE.match(uri)
     return uri if found is None else found.group()
+
+
+def shared_start(one: str, other: str) -> str:
+    """What both texts begin with."""
+    while not other.startswith(one):
+        one = one[:-1]
+    return one
 
 
 def namespace_of(place: str, shared: str) -> str:

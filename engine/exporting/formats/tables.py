@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from typing import Final, IO, Literal
+from typing import IO, Final, Literal
 
 import pandas as pd
 import pyarrow as pa
