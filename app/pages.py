@@ -14,6 +14,7 @@ from app.state import (
     DegreeAddress,
     EntityAddress,
     ExplainAddress,
+    ExportAddress,
     PairsAddress,
     ProxiesAddress,
     RelationsAddress,
@@ -60,8 +61,9 @@ COMPARE: Final = Page(
     "compare", "Compare", ":material/compare_arrows:", "What did one run buy over another, and at what price?", CompareAddress, least=2, most=4
 )
 DATASET: Final = Page("dataset", "Data set", ":material/database:", "What is in the two graphs, and what do they have in common?", DataSetAddress)
+EXPORT: Final = Page("export", "Export", ":material/file_export:", "How do I take the alignment home?", ExportAddress)
 
-GROUPS: Final[tuple[tuple[Page[Any], ...], ...]] = ((HOME,), (ENTITY, EXPLAIN, PAIRS), (RELATIONS, PROXIES, DEGREE, COMPARE), (DATASET,))
+GROUPS: Final[tuple[tuple[Page[Any], ...], ...]] = ((HOME,), (ENTITY, EXPLAIN, PAIRS), (RELATIONS, PROXIES, DEGREE, COMPARE), (DATASET, EXPORT))
 PAGES: Final = tuple(page for group in GROUPS for page in group)
 
 

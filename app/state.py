@@ -21,6 +21,7 @@ from engine.analysis.relation_importance import Band
 from engine.datasets.knowledge_graph import Side
 from engine.entities import Entity
 from engine.errors import EngineError
+from engine.exporting import STORED, Part, Predicate
 from engine.matching import Pool
 from engine.proxies import Channel
 
@@ -71,6 +72,7 @@ DEGREE_FIGURE: Final = "degree_figure"
 QUERY_LIST: Final = "query_list"
 CLEAR: Final = "clear"
 PICTURE_FORMAT: Final = "picture_format"
+PREVIEW: Final = "preview"
 
 MOST_RUNS: Final = 4
 LONGEST_PARAMETER: Final = 20_000
@@ -135,8 +137,8 @@ class EntityAddress(Address):
 
 
 @dataclass(frozen=True)
-class PairsAddress(Address):
-    """Filters of the table of pairs; ``side`` is whose best matches are listed."""
+class PairFilterAddress(Address):
+    """Filters of pairs; ``side`` is whose best matches are meant."""
 
     side: Side = "source"
     search: str | None = None
@@ -150,9 +152,33 @@ class PairsAddress(Address):
     degree_to: int | None = None
     conflicts: bool = False
     added: bool = False
+
+
+@dataclass(frozen=True)
+class PairsAddress(PairFilterAddress):
+    """The table of pairs: its filters, order and page."""
+
     order: PairOrder = "doubt"
     reverse: bool = False
     page: int = 1
+
+
+@dataclass(frozen=True)
+class ExportAddress(PairFilterAddress):
+    """What to export of the pairs that pass the filters, and as what.
+
+    Attributes:
+        least: probability that a pair must have, seed links and accepted pairs aside.
+        seeds: whether seed links go along.
+        predicate: None: what the format says by itself.
+    """
+
+    part: Part = "all"
+    decoder: str = STORED
+    least: float | None = None
+    seeds: bool = True
+    format: str = "csv"
+    predicate: Predicate | None = None
 
 
 @dataclass(frozen=True)

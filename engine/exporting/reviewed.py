@@ -103,4 +103,5 @@ def scored(view: RunView, pairs: IntArray) -> pd.DataFrame:
 def all_hubness(view: RunView) -> Hubness:
     """A run's hubness terms among all entities."""
     k = int(view.run.manifest.get("config", {}).get("search", {}).get("csls_k", 10))
-    return Hubness(*(torch.from_numpy(np.array(view.hubness(side))) for side in SIDES), k=k)
+    source, target = (torch.from_numpy(np.array(view.hubness(side))) for side in SIDES)
+    return Hubness(source, target, k)
