@@ -212,7 +212,9 @@ def _preview(table: ExportTable, fmt: Format, address: ExportAddress) -> None:
 
 
 def _shown(lines: Sequence[str]) -> list[str]:
-    return [text.cell(line.replace("\t", "    "), WIDEST_LINE) for line in lines]
+    """Lines as text that rearranges nothing; what they are indented by stays."""
+    indents = [line[: len(line) - len(line.lstrip("# "))] for line in lines]
+    return [indent + text.cell(line.replace("\t", " · "), WIDEST_LINE).lstrip("# ") for indent, line in zip(indents, lines, strict=True)]
 
 
 def _take(run: OpenRun, table: ExportTable, fmt: Format, address: ExportAddress) -> None:
