@@ -41,11 +41,11 @@ def new_file(path: Path, *, force: bool = False) -> Iterator[IO[bytes]]:
 
 
 def _check_place(path: Path, *, force: bool) -> None:
-    if path.is_dir():
+    if os.path.isdir(path):  # which answers False for names that the file system cannot take
         raise ExportError(printable(f"{path} is a folder; name the file to write, for example with --output."))
     if not force and os.path.lexists(path):
         raise _taken(path)
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):
         raise ExportError(printable(f"there is no folder {path.parent} to write {path.name} to; make it first, or choose another with --output."))
 
 

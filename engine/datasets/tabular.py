@@ -64,6 +64,8 @@ MAPPING_ROLES = (
     _role("modifier", "predicatemodifier", optional=True, literal=True),
 )
 """What an SSSOM table has besides."""
+EXPORTED = _role("exported", "sourcelabel", optional=True, literal=True)
+"""What our own exports have besides, whose cells are defused (:mod:`engine.datasets.formulas`)."""
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from engine.config import DataConfig
 from engine.datasets.files import Rows, shorten
+from engine.datasets.formulas import restore
 from engine.datasets.readers.base import PART_WORDS, Detection, Part, RawDataset, RawGraph, RawLinks
 from engine.datasets.readers.naming import NamedFiles, sort_files
 from engine.datasets.sssom import expand, read_curie_map, says_same
-from engine.datasets.tabular import ATTRIBUTE_ROLES, LINK_ROLES, MAPPING_ROLES, TRIPLE_ROLES, read_table, table_suffix
+from engine.datasets.tabular import ATTRIBUTE_ROLES, EXPORTED, LINK_ROLES, MAPPING_ROLES, TRIPLE_ROLES, read_table, table_suffix
 from engine.errors import DataError
 
 
@@ -60,10 +61,12 @@ def read_links(path: Path, part: Part) -> dict[Part, RawLinks]:
     Raises:
         DataError: as :func:`read_table`; an unknown word in ``split``; mappings none of which says so.
     """
-    found = read_table(path, (*LINK_ROLES, *MAPPING_ROLES))
+    found = read_table(path, (*LINK_ROLES, *MAPPING_ROLES, EXPORTED))
     if "predicate" in found:
         return {part: _mapped(path, found)}
     sources, targets = found["source"].columns[0], found["target"].columns[0]
+    if "exported" in found and table_suffix(path) != ".parquet":
+        sources, targets = ([restore(cell) for cell in column] for column in (sources, targets))
     if "split" not in found:
         return {part: RawLinks(path, sources, targets)}
     by_part: dict[Part, tuple[list[str], list[str]]] = {}

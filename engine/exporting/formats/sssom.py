@@ -14,7 +14,7 @@ from typing import IO, Final
 import numpy as np
 import pandas as pd
 
-from engine.datasets.identifiers import to_uri
+from engine.datasets.identifiers import BASE, to_uri
 from engine.datasets.knowledge_graph import SIDES
 from engine.exporting.formats.base import Format, Predicate
 from engine.exporting.formats.tables import one_line
@@ -32,7 +32,7 @@ RESERVED = frozenset({*BUILT_IN, "rdf", "rdfs", "sssom", "xsd", "linkml", "dcter
 MANUAL = "semapv:ManualMappingCuration"
 EXTENSIONS: Mapping[str, str] = {"ext_csls": "double", "ext_verdict": "string", "ext_run": "string"}
 """Columns that SSSOM does not know, and their types."""
-_PLACE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*/?|urn:[^:]+:|[A-Za-z][A-Za-z0-9+.-]*:")
+_PLACE = re.compile(rf"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*/?|{BASE}[a-z]+:|urn:[^:]+:|[A-Za-z][A-Za-z0-9+.-]*:")
 _GENERIC = frozenset({"www", "com", "org", "net", "edu", "gov", "info"})
 
 
@@ -148,17 +148,17 @@ def namespace_of(place: str, shared: str) -> str:
 
 
 def prefix_of(place: str) -> str:
-    """'fr_dbpedia' for 'http://fr.dbpedia.org/': a name to be read, letters and digits only."""
+    """'fr-dbpedia' for 'http://fr.dbpedia.org/': a name to be read, such that a CURIE with it is a URI as well, whatever follows."""
     host = re.sub(r"^[^:]*://", "", place)
     words = [word for word in re.split(r"[^a-z0-9]+", host.lower()) if word]
     telling = [word for word in words if word not in _GENERIC] or words or ["ns"]
-    name = "_".join(telling).removeprefix("urn_")
+    name = "-".join(telling).removeprefix("urn-")
     return name if name[0].isalpha() else f"n{name}"
 
 
 def free(name: str, taken: Collection[str]) -> str:
     """The name, with a number behind it where it is taken."""
-    return next(one for one in chain([name], (f"{name}_{number}" for number in count(2))) if one not in taken)
+    return next(one for one in chain([name], (f"{name}-{number}" for number in count(2))) if one not in taken)
 
 
 SSSOM: Final = Format(
