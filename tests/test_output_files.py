@@ -24,18 +24,21 @@ def test_a_file_is_there_when_it_is_whole(tmp_path: Path) -> None:
 def test_what_fails_leaves_nothing_and_loses_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b"before")
-    with pytest.raises(ValueError, match="oops"), new_file(path, force=True) as file:
-        file.write(b"half")
-        raise ValueError("oops")
+    half = new_file(path, force=True)
+    half.__enter__().write(b"half")
+    with pytest.raises(KeyboardInterrupt):
+        half.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
     assert path.read_bytes() == b"before"
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
-    with pytest.raises(ExportError, match="is there already"), new_file(path) as file:
-        file.write(b"mine")
-        path.write_bytes(b"theirs")
+    mine = new_file(path)
+    mine.__enter__().write(b"mine")
+    path.write_bytes(b"theirs")
+    with pytest.raises(ExportError, match="is there already"):
+        mine.__exit__(None, None, None)
     assert path.read_bytes() == b"theirs"
     assert list(tmp_path.iterdir()) == [path]
 

@@ -25,7 +25,9 @@ def export(models: Path, *words: str) -> int:
 
 
 @pytest.mark.parametrize("fmt", FORMATS)
-def test_each_format_under_its_own_name(models: Path, fmt: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_format_under_its_own_name(
+    models: Path, fmt: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert export(models, "--format", fmt, "--decoder", "mutual", "--json") == 0
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
@@ -58,7 +60,9 @@ def test_a_file_that_is_there_stays_unless_it_may_go(models: Path, tmp_path: Pat
         (["--output", "no/such/place.csv"], "there is no folder"),
     ],
 )
-def test_mistakes_are_told_in_one_line(models: Path, words: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_are_told_in_one_line(
+    models: Path, words: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     try:
         code = export(models, *words)

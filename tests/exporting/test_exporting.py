@@ -69,7 +69,11 @@ def strange_run() -> MemoryRun:
         entities.loc[rows[14 : 14 + len(STRANGE)], "uri"] = [f"{one}{offset or ''}" if one != "_:b0" else f"_:b{offset}" for one in STRANGE]
         entities.loc[rows[14 : 14 + len(LABELS)], "label"] = list(LABELS)
     best = run.tables["matches"].query("rank == 1 and entity >= 12")[["graph", "entity", "match"]]
-    tables = {**run.tables, "entities": entities, "probabilities": best.assign(probability=np.random.default_rng(0).permutation(np.linspace(0.02, 0.98, len(best))))}
+    tables = {
+        **run.tables,
+        "entities": entities,
+        "probabilities": best.assign(probability=np.random.default_rng(0).permutation(np.linspace(0.02, 0.98, len(best)))),
+    }
     return replace(run, tables=tables, manifest={**run.manifest, "files": {"probabilities.parquet": {}}})
 
 
