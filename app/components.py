@@ -14,6 +14,7 @@ import streamlit as st
 from app import pages, state, text
 from app.glossary import explain
 from app.palette import MARKS
+from engine.datasets.formulas import defuse
 from engine.datasets.knowledge_graph import Side
 from engine.entities import LONGEST_QUERY, Entity, other
 from engine.errors import EngineError, EntityError
@@ -31,7 +32,6 @@ LAYOUT: Mapping[str, Any] = {
     "bargap": 0.25,
 }
 MODE_BAR: Mapping[str, Any] = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d", "pan2d", "zoom2d"]}
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 POOL_WORDS: Mapping[Pool, str] = {"all": "entities", "test": "test entities"}
 
 
@@ -319,12 +319,8 @@ def download(data: pd.DataFrame | Callable[[], pd.DataFrame], name: str, *, key:
 
 def csv_bytes(data: pd.DataFrame) -> bytes:
     """A table as CSV; texts that a spreadsheet would take for a formula get an apostrophe in front."""
-    safe = data.apply(lambda column: column.map(_no_formula, na_action="ignore") if pd.api.types.is_string_dtype(column) else column)
+    safe = data.apply(lambda column: column.map(defuse, na_action="ignore") if pd.api.types.is_string_dtype(column) else column)
     return str(safe.to_csv(index=False)).encode("utf-8-sig")
-
-
-def _no_formula(cell: Any) -> Any:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA_STARTS) else cell
 
 
 def empty_state(title: str, explanation: str, commands: Sequence[str] = ()) -> None:

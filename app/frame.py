@@ -13,7 +13,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import cache, components, pages, state, text
+from app import cache, components, pages, sign_in, state, text
 from app.cache import OpenRun, RunCard, RunList
 from app.pages import A, Page
 from app.state import Address, AddressError
@@ -80,6 +80,7 @@ def _navigation(carried: Address) -> None:
             with st.container(horizontal=True, gap="xsmall", width="content"):
                 for page in group:
                     pages.link(page, carried, page.title)
+        sign_in.sign_out_button()
 
 
 def _carried(runs: RunList) -> Address:

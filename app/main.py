@@ -1,12 +1,13 @@
-"""The router: which pages there are, and nothing else. Run it from the project's folder with ``python -m streamlit run app/main.py``."""
+"""The router: who may enter and which pages there are. Run it from the project's folder with ``python -m streamlit run app/main.py``."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from app import pages
+from app import pages, sign_in
 
 st.set_page_config(page_title="Dual-AMN Explorer", page_icon="🔗", layout="wide")
+sign_in.require()
 st.navigation(
     [st.Page(page.script, title=page.title, icon=page.icon, url_path=page.name, default=page is pages.HOME) for page in pages.PAGES],
     position="hidden",

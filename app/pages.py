@@ -14,6 +14,7 @@ from app.state import (
     DegreeAddress,
     EntityAddress,
     ExplainAddress,
+    ExportAddress,
     PairsAddress,
     ProxiesAddress,
     RelationsAddress,
@@ -64,8 +65,14 @@ DATASET: Final = Page("dataset", "Data set", ":material/database:", "What is in 
 TRAIN: Final = Page(
     "train", "Train", ":material/model_training:", "Can it do mine? What is being trained, and what shall be trained next?", TrainAddress, least=0
 )
+EXPORT: Final = Page("export", "Export", ":material/file_export:", "How do I take the alignment home?", ExportAddress)
 
-GROUPS: Final[tuple[tuple[Page[Any], ...], ...]] = ((HOME,), (ENTITY, EXPLAIN, PAIRS), (RELATIONS, PROXIES, DEGREE, COMPARE), (DATASET, TRAIN))
+GROUPS: Final[tuple[tuple[Page[Any], ...], ...]] = (
+    (HOME,),
+    (ENTITY, EXPLAIN, PAIRS),
+    (RELATIONS, PROXIES, DEGREE, COMPARE),
+    (DATASET, TRAIN, EXPORT),
+)
 PAGES: Final = tuple(page for group in GROUPS for page in group)
 
 

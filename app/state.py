@@ -22,6 +22,7 @@ from engine.config import Variant
 from engine.datasets.knowledge_graph import Side
 from engine.entities import Entity
 from engine.errors import EngineError
+from engine.exporting import STORED, Part, Predicate
 from engine.matching import Pool
 from engine.proxies import Channel
 
@@ -76,6 +77,7 @@ CLEAR: Final = "clear"
 TRAIN_FORM: Final = "train_form"
 JOB_BUTTON: Final = "job_button"
 PICTURE_FORMAT: Final = "picture_format"
+PREVIEW: Final = "preview"
 
 MOST_RUNS: Final = 4
 LONGEST_PARAMETER: Final = 20_000
@@ -140,8 +142,8 @@ class EntityAddress(Address):
 
 
 @dataclass(frozen=True)
-class PairsAddress(Address):
-    """Filters of the table of pairs; ``side`` is whose best matches are listed."""
+class PairFilterAddress(Address):
+    """Filters of pairs; ``side`` is whose best matches are meant."""
 
     side: Side = "source"
     search: str | None = None
@@ -155,9 +157,33 @@ class PairsAddress(Address):
     degree_to: int | None = None
     conflicts: bool = False
     added: bool = False
+
+
+@dataclass(frozen=True)
+class PairsAddress(PairFilterAddress):
+    """The table of pairs: its filters, order and page."""
+
     order: PairOrder = "doubt"
     reverse: bool = False
     page: int = 1
+
+
+@dataclass(frozen=True)
+class ExportAddress(PairFilterAddress):
+    """What to export of the pairs that pass the filters, and as what.
+
+    Attributes:
+        least: probability that a pair must have, seed links and accepted pairs aside.
+        seeds: whether seed links go along.
+        predicate: None: what the format says by itself.
+    """
+
+    part: Part = "all"
+    decoder: str = STORED
+    least: float | None = None
+    seeds: bool = True
+    format: str = "csv"
+    predicate: Predicate | None = None
 
 
 @dataclass(frozen=True)

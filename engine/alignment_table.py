@@ -301,7 +301,15 @@ def alignments(view: RunView) -> dict[Side, Alignment]:
     """
     matches = view.run.table("matches")
     leading = matches[matches["rank"] <= 2]
-    best = {side: _best(leading[leading["graph"] == side], len(view.graphs[side])) for side in SIDES}
+    return described_matches(view, {side: _best(leading[leading["graph"] == side], len(view.graphs[side])) for side in SIDES})
+
+
+def described_matches(view: RunView, best: Mapping[Side, pd.DataFrame]) -> dict[Side, Alignment]:
+    """The alignment out of one match an entity, from both graphs' points of view.
+
+    Args:
+        best: for each side ``entity``, ``match``, ``csls``, ``cosine`` (with names: their weighted similarity added) and ``margin``, by entity.
+    """
     return {side: Alignment(side, _rows(view, side, best), view) for side in SIDES}
 
 

@@ -1,4 +1,4 @@
-"""The command line: ``python -m engine train | prepare | runs | evaluate | match | explain | inspect | queue | options``.
+"""The command line: ``python -m engine train | prepare | runs | evaluate | match | explain | inspect | export | backup | queue | options``.
 
 Results go to standard output, progress to standard error. A user's mistake gives one line on standard error and exit code 2.
 """
@@ -20,22 +20,24 @@ from typing import Any
 
 import engine
 from engine.bootstrapping import Round
+from engine.commands.export import add_export
+from engine.commands.housekeeping import add_backup, add_clean_up
 from engine.commands.queue import add_queue, add_queueing, queue_instead
 from engine.config import SECTIONS, VARIANTS, RunConfig, section_options
 from engine.datasets import inspect_task, inspection_to_dict, load_task, render_inspection
 from engine.datasets.knowledge_graph import Side
-from engine.decoding import DECODERS, GRAPH_DECODERS, GraphEvidence, evaluate_decoders
+from engine.decoding import DECODERS, GRAPH_DECODERS, evaluate_decoders
 from engine.errors import ConfigError, EngineError, RunError
 from engine.evaluation import METRICS, Pool, evaluate_links
 from engine.explanation import Explainer, Report, compare_with, conflict, context, intervene, lines, named_evidence, resolve_pair, sibling_runs
 from engine.explanation import explain as explain_pair
 from engine.explanation.removal import FORMS
+from engine.exporting import graph_evidence
 from engine.matching import Match, RunView
 from engine.pipeline import Outcome, Phase, train_run
 from engine.preparation import missing_steps
 from engine.run_similarity import run_similarity
 from engine.run_store import Run, RunStore, RunSummary
-from engine.run_tables import graph_of
 from engine.training import Progress, remaining_text
 
 DEFAULT_MODELS = "models"
@@ -90,6 +92,8 @@ def build_parser() -> argparse.ArgumentParser:
     add_explain(commands)
     add_inspect(commands)
     add_queue(commands, add_models, add_json)
+    add_export(commands, add_models, add_json)
+    add_backup(commands, add_models, add_json)
     add_options(commands)
     return parser
 
@@ -140,9 +144,12 @@ def add_prepare(commands: Commands) -> None:
 
 
 def add_runs(commands: Commands) -> None:
-    parser = commands.add_parser("runs", help="list the runs", description="List all runs, newest first, with their main figures.")
+    parser = commands.add_parser(
+        "runs", help="list the runs, or delete some", description="List all runs, newest first, with their main figures, or delete some of them."
+    )
     add_models(parser)
     add_json(parser)
+    add_clean_up(parser)
     parser.set_defaults(command=runs)
 
 
@@ -338,13 +345,6 @@ def evaluate(parsed: argparse.Namespace) -> int:
     else:
         print_metrics(metrics)
     return 0
-
-
-def graph_evidence(run: Run) -> GraphEvidence:
-    """A run's graphs and seed links, for decoders that look at them."""
-    tables = {name: run.table(name) for name in ("entities", "relations", "triples", "links")}
-    seeds = tables["links"].loc[tables["links"]["role"] == "train", ["source", "target"]].to_numpy(dtype="int64")
-    return GraphEvidence.of(graph_of(tables, "source"), graph_of(tables, "target"), seeds)
 
 
 def print_metrics(metrics: dict[str, Any] | None) -> None:

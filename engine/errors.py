@@ -67,6 +67,10 @@ class ComparisonError(EngineError):
     """Runs have nothing in common that they could be compared by."""
 
 
+class ExportError(EngineError):
+    """There is nothing to export, or it cannot be written where it should be."""
+
+
 class TrainingError(EngineError):
     """Training cannot start or go on (no seed links, a value that is not finite, no memory)."""
 

@@ -12,6 +12,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from streamlit import config as streamlit_config
@@ -21,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # From the bottom up. A module imports from the layers beneath its own, from its own package, and from nothing else of the engine.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "settings", "threads"}),
-    frozenset({"data_library"}),
+    frozenset({"data_library", "output_files"}),
     frozenset({"config"}),
     frozenset({"datasets"}),
     frozenset({"encoders", "search"}),
@@ -37,7 +38,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"matching"}),
     frozenset({"neighbours"}),
     frozenset({"alignment_table", "data_profile", "neighbourhood", "proxies", "relations"}),
-    frozenset({"explanation"}),
+    frozenset({"explanation", "exporting", "housekeeping"}),
     frozenset({"commands"}),
     frozenset({"cli"}),
     frozenset({"__main__"}),
@@ -203,8 +204,19 @@ def test_make_targets_in_documents_exist(path: Path) -> None:
 def subcommands() -> dict[str, set[str]]:
     """Subcommand -> its option strings, from the command line's own parser."""
     cli = importlib.import_module("engine.cli")
-    choices = next(action.choices for action in cli.build_parser()._actions if isinstance(action.choices, dict))
-    return {name: set(parser._option_string_actions) for name, parser in choices.items()}
+    return {name: set(options_of(parser)) for name, parser in actions_of(cli.build_parser()).items()}
+
+
+def actions_of(parser: Any) -> dict[str, Any]:
+    """Name -> parser of what stands beneath a command."""
+    return next((action.choices for action in parser._actions if isinstance(action.choices, dict)), {})
+
+
+def options_of(parser: Any) -> Iterator[str]:
+    """Of the command and of all beneath it."""
+    yield from parser._option_string_actions
+    for below in actions_of(parser).values():
+        yield from options_of(below)
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=relative)

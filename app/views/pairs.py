@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from app import components, frame, pages, palette, state, text
+from app import components, frame, pages, pair_filters, palette, state, text
 from app.cache import OpenRun
 from app.glossary import explain
-from app.state import AddressError, PairsAddress
-from engine.alignment_table import KNOWN, VERDICTS, Alignment, Known, PairFilter, PairOrder, Precision, Score, incident_entities
+from app.state import ExportAddress, PairsAddress
+from engine.alignment_table import KNOWN, VERDICTS, Alignment, Known, PairOrder, Precision, Score
 from engine.datasets.knowledge_graph import SIDES, IntArray, Side
 from engine.entities import other, short_id
 
@@ -32,7 +32,6 @@ ORDERS: Mapping[PairOrder, str] = {
     "claims": "most claimed match",
     "label": "label, A to Z",
 }
-KNOWN_WORDS: Mapping[Known, str] = {"seed": "⚓ seed", "right": "✓ right", "wrong": "× wrong", "probable": "≈ probable", "unknown": "? unknown"}
 SCORES: Mapping[Score, str] = {"probability": "probability", "csls": "CSLS"}
 BARS: Mapping[Known, tuple[str, str]] = {
     "seed": (palette.UNKNOWN, "x"),
@@ -43,8 +42,6 @@ BARS: Mapping[Known, tuple[str, str]] = {
 }
 """Colour and pattern; kinds that share a colour differ in pattern."""
 
-Parameters = Mapping[str, str | Sequence[str] | None]
-
 
 def render(run: OpenRun, address: PairsAddress) -> None:
     """The page."""
@@ -54,8 +51,8 @@ def render(run: OpenRun, address: PairsAddress) -> None:
         return
     _arrange(run, address)
     _filters(run, address, alignment)
-    _chips(run, address)
-    chosen = alignment.select(_wanted(run, address))
+    pair_filters.chips(run, address)
+    chosen = alignment.select(pair_filters.wanted(run, address))
     st.markdown(_sentence(address, alignment, chosen))
     if not len(chosen):
         components.empty_state("No pair fits", "Take one of the filters away, or all of them; each is a button above.")
@@ -64,17 +61,12 @@ def render(run: OpenRun, address: PairsAddress) -> None:
     _table(run, address, alignment, alignment.ordered(chosen, address.order, reverse=address.reverse))
 
 
-def _change(parameters: Parameters) -> None:
-    """A widget's callback: change the address and start again at the first page."""
-    state.set_parameters({"page": None, **parameters})
-
-
-def _follow(key: str, parameters: Callable[[Any], Parameters]) -> Callable[[], None]:
+def _follow(key: str, parameters: Callable[[Any], pair_filters.Parameters]) -> Callable[[], None]:
     """A callback that makes parameters of the address from the widget's value."""
-    return lambda: _change(parameters(st.session_state[key]))
+    return lambda: pair_filters.change(parameters(st.session_state[key]))
 
 
-def _single(name: str) -> Callable[[Any], Parameters]:
+def _single(name: str) -> Callable[[Any], pair_filters.Parameters]:
     """A number or a switch as the parameter of this name; nothing and "off" leave it out."""
     return lambda value: {name: "yes" if value is True else None if value is None or value is False else str(value)}
 
@@ -124,7 +116,7 @@ def _filters(run: OpenRun, address: PairsAddress, alignment: Alignment) -> None:
             selection_mode="multi",
             wrap=True,
             default=[known for known in offered if known in address.known],
-            format_func=lambda known: f"{KNOWN_WORDS[known]} {counts[known]:,}",
+            format_func=lambda known: f"{pair_filters.KNOWN_WORDS[known]} {counts[known]:,}",
             key=key,
             on_change=_follow(key, lambda chosen: {"known": list(chosen) or None}),
             help="What the known links say of the pair. None chosen: all.",
@@ -149,7 +141,7 @@ def _range(name: Score, ends: tuple[float, float], asked: tuple[float | None, fl
     low, high = sorted(min(max(end if value is None else value, ends[0]), ends[1]) for end, value in zip(ends, asked, strict=True))
     key = state.widget_key(state.CHOICE, name, asked)
 
-    def parameters(chosen: tuple[float, float]) -> Parameters:
+    def parameters(chosen: tuple[float, float]) -> pair_filters.Parameters:
         return {
             f"{name}_from": None if chosen[0] <= ends[0] else f"{chosen[0]:.2f}",
             f"{name}_to": None if chosen[1] >= ends[1] else f"{chosen[1]:.2f}",
@@ -207,76 +199,6 @@ def _switches(address: PairsAddress, alignment: Alignment) -> None:
         st.toggle(label, value=value, key=key, help=help, on_change=_follow(key, _single(name)))
 
 
-def _chips(run: OpenRun, address: PairsAddress) -> None:
-    """The filters that are set, each as a button that takes it away."""
-    chips = list(_active(run, address))
-    if not chips:
-        return
-    with st.container(horizontal=True, gap="small"):
-        for label, names in chips:
-            key = state.widget_key(state.CHOICE, "chip", label)
-            st.button(label, key=key, icon=":material/close:", on_click=_change, args=(dict.fromkeys(names),), help="Take this filter away")
-        if len(chips) > 1:
-            everything = dict.fromkeys(name for _, names in chips for name in names)
-            key = state.widget_key(state.CHOICE, "chip", "all")
-            st.button("Take all away", key=key, on_click=_change, args=(everything,), type="tertiary")
-
-
-def _active(run: OpenRun, address: PairsAddress) -> list[tuple[str, tuple[str, ...]]]:
-    """What each set filter says, as Markdown, and the parameters that it stands in."""
-    found: list[tuple[str, tuple[str, ...]]] = []
-    if address.search:
-        found.append((f"holds “{text.plain(address.search, 40)}”", ("search",)))
-    if address.known:
-        found.append((" or ".join(KNOWN_WORDS[known] for known in address.known), ("known",)))
-    ranges = (
-        ("probability", address.probability_from, address.probability_to),
-        ("CSLS", address.csls_from, address.csls_to),
-        ("degree", address.degree_from, address.degree_to),
-    )
-    for words, low, high in ranges:
-        if low is not None or high is not None:
-            found.append((_range_words(words, low, high), (f"{words.lower()}_from", f"{words.lower()}_to")))
-    if address.relation is not None:
-        found.append((f"has {text.plain(short_id(address.relation), 40)}", ("relation",)))
-    if address.conflicts:
-        found.append(("conflicts", ("conflicts",)))
-    if address.added:
-        found.append(("added in a round", ("added",)))
-    return found
-
-
-def _range_words(words: str, low: float | None, high: float | None) -> str:
-    if low is None:
-        return f"{words} at most {high:g}"
-    return f"{words} at least {low:g}" if high is None else f"{words} {low:g} to {high:g}"
-
-
-def _wanted(run: OpenRun, address: PairsAddress) -> PairFilter:
-    """
-    Raises:
-        AddressError: the graph has no such relation.
-    """
-    incident = None
-    if address.relation is not None:
-        profile = run.relation_profiles[address.side]
-        numbers = profile.loc[profile["name"] == address.relation, "relation"]
-        if numbers.empty:
-            name = run.view.graphs[address.side].name
-            raise AddressError(f"{name} has no relation '{address.relation[:80]}'; take the filter away, or choose one from the list.")
-        incident = incident_entities(run.table("triples"), address.side, int(numbers.iloc[0]), len(run.view.graphs[address.side]))
-    return PairFilter(
-        known=frozenset(address.known),
-        probability=(address.probability_from, address.probability_to),
-        csls=(address.csls_from, address.csls_to),
-        degree=(address.degree_from, address.degree_to),
-        text=address.search or "",
-        incident=incident,
-        conflicts=address.conflicts,
-        added=address.added,
-    )
-
-
 # What is found
 
 
@@ -318,7 +240,7 @@ def _histogram(address: PairsAddress, alignment: Alignment, chosen: IntArray) ->
     )
     if points:
         bar = data.iloc[int(points[0]["point_index"])]
-        _change({f"{score}_from": f"{bar['low']:.4f}", f"{score}_to": f"{bar['high']:.4f}"})
+        pair_filters.change({f"{score}_from": f"{bar['low']:.4f}", f"{score}_to": f"{bar['high']:.4f}"})
         st.rerun()
 
 
@@ -331,7 +253,7 @@ def _bars(data: pd.DataFrame, score: Score) -> go.Figure:
                 x=data["low"] + width / 2,
                 y=data[known],
                 width=width * 0.92,
-                name=KNOWN_WORDS[known],
+                name=pair_filters.KNOWN_WORDS[known],
                 marker={"color": colour, "pattern": {"shape": pattern, "size": 5, "solidity": 0.3}},
                 customdata=data[["low", "high"]],
                 hovertemplate="%{y:,} from %{customdata[0]:.2f} to %{customdata[1]:.2f}",
@@ -360,6 +282,7 @@ def _table(run: OpenRun, address: PairsAddress, alignment: Alignment, ordered: I
         f"Rows {start + 1:,} to {start + len(positions):,} of {len(ordered):,}; choose one to open the pair. A click on a head "
         "sorts these rows alone, the list “Order” above sorts all. The download holds all of them, with URIs."
     )
+    pages.link(pages.EXPORT, pair_filters.carried(ExportAddress, address), "Export this selection", icon=":material/file_export:")
     if last > 1:
         key = state.widget_key(state.CHOICE, "page", page, last)
         st.pagination(last, default=page, key=key, on_change=_follow(key, lambda chosen: {"page": str(chosen) if chosen > 1 else None}))

@@ -19,6 +19,7 @@ from engine.config import DataConfig
 from engine.datasets.files import shorten
 from engine.datasets.fingerprint import fingerprint
 from engine.datasets.graph_names import graph_names
+from engine.datasets.identifiers import with_known_identifiers
 from engine.datasets.knowledge_graph import AlignmentTask, Finding, IntArray, KnowledgeGraph, empty_attributes
 from engine.datasets.labels import find_name_attributes, label_entities
 from engine.datasets.readers.base import Part, RawDataset, RawGraph, RawLinks
@@ -45,6 +46,7 @@ def build_task(folder: Path, format: str, raw: RawDataset, config: DataConfig, s
     for graph in (raw.source, raw.target):
         if not len(graph.heads):
             raise DataError("this graph has no relation triples; Dual-AMN learns from them, so each graph needs some.", path=graph.path)
+    raw = with_known_identifiers(raw)
     _check_ends(raw)
     sides = [_build_graph(graph, [_ends(links, side) for links in raw.links.values()]) for side, graph in enumerate((raw.source, raw.target))]
     names = graph_names(*(side.graph.entities for side in sides))

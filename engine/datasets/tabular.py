@@ -59,6 +59,13 @@ LINK_ROLES = (
     _role("target", "tgt right kg2 entity2 id2 uri2 object obj tail to"),
     _role("split", "part subset", optional=True, literal=True),
 )
+MAPPING_ROLES = (
+    _role("predicate", "", optional=True, literal=True),
+    _role("modifier", "predicatemodifier", optional=True, literal=True),
+)
+"""What an SSSOM table has besides."""
+EXPORTED = _role("exported", "sourcelabel", optional=True, literal=True)
+"""What our own exports have besides, whose cells are defused (:mod:`engine.datasets.formulas`)."""
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from engine.config import DataConfig
-from engine.datasets.files import shorten
+from engine.datasets.files import Rows, shorten
+from engine.datasets.formulas import restore
 from engine.datasets.readers.base import PART_WORDS, Detection, Part, RawDataset, RawGraph, RawLinks
 from engine.datasets.readers.naming import NamedFiles, sort_files
-from engine.datasets.tabular import ATTRIBUTE_ROLES, LINK_ROLES, TRIPLE_ROLES, read_table, table_suffix
+from engine.datasets.sssom import expand, read_curie_map, says_same
+from engine.datasets.tabular import ATTRIBUTE_ROLES, EXPORTED, LINK_ROLES, MAPPING_ROLES, TRIPLE_ROLES, read_table, table_suffix
 from engine.errors import DataError
 
 
@@ -54,13 +56,17 @@ def gather_links(files: NamedFiles, read: Callable[[Path, Part], dict[Part, RawL
 
 
 def read_links(path: Path, part: Part) -> dict[Part, RawLinks]:
-    """A table of links, taken apart by its column ``split`` where it has one.
+    """A table of links, taken apart by its column ``split`` where it has one. Of SSSOM mappings those that say that two things are the same.
 
     Raises:
-        DataError: as :func:`read_table`; an unknown word in ``split``.
+        DataError: as :func:`read_table`; an unknown word in ``split``; mappings none of which says so.
     """
-    found = read_table(path, LINK_ROLES)
+    found = read_table(path, (*LINK_ROLES, *MAPPING_ROLES, EXPORTED))
+    if "predicate" in found:
+        return {part: _mapped(path, found)}
     sources, targets = found["source"].columns[0], found["target"].columns[0]
+    if "exported" in found and table_suffix(path) != ".parquet":
+        sources, targets = ([restore(cell) for cell in column] for column in (sources, targets))
     if "split" not in found:
         return {part: RawLinks(path, sources, targets)}
     by_part: dict[Part, tuple[list[str], list[str]]] = {}
@@ -72,6 +78,17 @@ def read_links(path: Path, part: Part) -> dict[Part, RawLinks]:
         pairs[0].append(source)
         pairs[1].append(target)
     return {known: RawLinks(path, *pairs) for known, pairs in by_part.items()}
+
+
+def _mapped(path: Path, found: Mapping[str, Rows]) -> RawLinks:
+    """The links among the mappings of an SSSOM table."""
+    sources, targets, predicates = (found[role].columns[0] for role in ("source", "target", "predicate"))
+    modifiers = found["modifier"].columns[0] if "modifier" in found else [""] * len(sources)
+    kept = [row for row, words in enumerate(zip(predicates, modifiers, strict=True)) if says_same(*words)]
+    if not kept:
+        raise DataError("no mapping in this table says owl:sameAs or skos:exactMatch; add some that do.", path=path)
+    prefixes = {} if table_suffix(path) == ".parquet" else read_curie_map(path)
+    return RawLinks(path, [expand(sources[row], prefixes) for row in kept], [expand(targets[row], prefixes) for row in kept])
 
 
 def _files(folder: Path) -> NamedFiles:

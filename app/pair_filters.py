@@ -1,0 +1,102 @@
+"""The filters of a table of pairs: what an address asks for, in words, as chips, and as the engine wants it; for every page that has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import TypeVar
+
+import streamlit as st
+
+from app import state, text
+from app.cache import OpenRun
+from app.state import AddressError, PairFilterAddress
+from engine.alignment_table import Known, PairFilter, incident_entities
+from engine.entities import short_id
+
+P = TypeVar("P", bound=PairFilterAddress)
+
+KNOWN_WORDS: Mapping[Known, str] = {"seed": "⚓ seed", "right": "✓ right", "wrong": "× wrong", "probable": "≈ probable", "unknown": "? unknown"}
+
+Parameters = Mapping[str, str | Sequence[str] | None]
+
+
+def change(parameters: Parameters) -> None:
+    """A widget's callback: change the address and start again at the first page."""
+    state.set_parameters({"page": None, **parameters})
+
+
+def carried(kind: type[P], address: PairFilterAddress) -> P:
+    """Another page's address with the same runs and filters."""
+    return kind(**{field.name: getattr(address, field.name) for field in fields(PairFilterAddress)})
+
+
+def chips(run: OpenRun, address: PairFilterAddress) -> None:
+    """The filters that are set, each as a button that takes it away."""
+    found = list(active(run, address))
+    if not found:
+        return
+    with st.container(horizontal=True, gap="small"):
+        for label, names in found:
+            key = state.widget_key(state.CHOICE, "chip", label)
+            st.button(label, key=key, icon=":material/close:", on_click=change, args=(dict.fromkeys(names),), help="Take this filter away")
+        if len(found) > 1:
+            everything = dict.fromkeys(name for _, names in found for name in names)
+            key = state.widget_key(state.CHOICE, "chip", "all")
+            st.button("Take all away", key=key, on_click=change, args=(everything,), type="tertiary")
+
+
+def active(run: OpenRun, address: PairFilterAddress) -> list[tuple[str, tuple[str, ...]]]:
+    """What each set filter says, as Markdown, and the parameters that it stands in."""
+    found: list[tuple[str, tuple[str, ...]]] = []
+    if address.search:
+        found.append((f"holds “{text.plain(address.search, 40)}”", ("search",)))
+    if address.known:
+        found.append((" or ".join(KNOWN_WORDS[known] for known in address.known), ("known",)))
+    ranges = (
+        ("probability", address.probability_from, address.probability_to),
+        ("CSLS", address.csls_from, address.csls_to),
+        ("degree", address.degree_from, address.degree_to),
+    )
+    for words, low, high in ranges:
+        if low is not None or high is not None:
+            found.append((_range_words(words, low, high), (f"{words.lower()}_from", f"{words.lower()}_to")))
+    if address.relation is not None:
+        found.append((f"has {text.plain(short_id(address.relation), 40)}", ("relation",)))
+    if address.conflicts:
+        found.append(("conflicts", ("conflicts",)))
+    if address.added:
+        found.append(("added in a round", ("added",)))
+    return found
+
+
+def _range_words(words: str, low: float | None, high: float | None) -> str:
+    if low is None:
+        return f"{words} at most {high:g}"
+    return f"{words} at least {low:g}" if high is None else f"{words} {low:g} to {high:g}"
+
+
+def wanted(run: OpenRun, address: PairFilterAddress) -> PairFilter:
+    """The filters for the engine.
+
+    Raises:
+        AddressError: the graph has no such relation.
+    """
+    incident = None
+    if address.relation is not None:
+        profile = run.relation_profiles[address.side]
+        numbers = profile.loc[profile["name"] == address.relation, "relation"]
+        if numbers.empty:
+            name = run.view.graphs[address.side].name
+            raise AddressError(f"{name} has no relation '{address.relation[:80]}'; take the filter away, or choose one from the list.")
+        incident = incident_entities(run.table("triples"), address.side, int(numbers.iloc[0]), len(run.view.graphs[address.side]))
+    return PairFilter(
+        known=frozenset(address.known),
+        probability=(address.probability_from, address.probability_to),
+        csls=(address.csls_from, address.csls_to),
+        degree=(address.degree_from, address.degree_to),
+        text=address.search or "",
+        incident=incident,
+        conflicts=address.conflicts,
+        added=address.added,
+    )

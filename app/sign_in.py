@@ -1,0 +1,117 @@
+"""Signing in, where whoever runs the app has set it up: with Streamlit's own OpenID Connect, from ``[auth]`` in ``secrets.toml``.
+
+Without that section everyone is let in, and nobody has a name. docs/operations.md says how to set it up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+from streamlit.auth_util import is_authlib_installed
+
+from app import text
+from engine.errors import EngineError
+
+SHARED = frozenset({"redirect_uri", "cookie_secret", "expose_tokens"})
+"""What stands in ``[auth]`` besides providers and the settings of a single one."""
+
+
+class SignInError(EngineError):
+    """Signing in is set up in a way that cannot work."""
+
+
+def require() -> None:
+    """Let in who has signed in and may enter; everyone else sees how to, and nothing else."""
+    try:
+        settings = _section("auth")
+        if not settings:
+            return
+        if not st.user.get("is_logged_in", False):
+            _ask(settings)
+        elif not may_enter(st.user, _section("access").get("emails")):
+            _refuse()
+        else:
+            return
+    except SignInError as error:
+        st.error(text.plain(str(error), 600), icon=":material/lock:")
+    st.stop()
+
+
+def user_name() -> str | None:
+    """The name under which someone reviews: what the identity provider calls them, else their e-mail address; None where nobody signs in."""
+    if not st.user.get("is_logged_in", False):
+        return None
+    named = (st.user.get(key) for key in ("name", "preferred_username", "email", "sub"))
+    return next((text.clip(str(one), 80) for one in named if one), None)
+
+
+def sign_out_button() -> None:
+    """Who is signed in, and the way out; nothing where nobody signs in."""
+    name = user_name()
+    if name is not None:
+        st.button(f"Sign out {text.plain(name, 40)}", on_click=st.logout, type="tertiary", icon=":material/logout:", key="sign_out")
+
+
+def may_enter(user: Mapping[str, Any], allowed: Any) -> bool:
+    """Whether someone is on the list of those who may enter.
+
+    Args:
+        user: what the identity provider says.
+        allowed: e-mail addresses, and ``@example.org`` for all of a domain; None lets in whoever has an account with the provider. An address that
+            the provider knows to be unverified is no proof.
+    """
+    if allowed is None:
+        return True
+    email = str(user.get("email") or "").casefold()
+    listed = [str(one).casefold() for one in ([allowed] if isinstance(allowed, str) else allowed)]
+    proven = user.get("email_verified", True) not in (False, "false")
+    return proven and "@" in email and any(email == one or (one.startswith("@") and email.endswith(one)) for one in listed)
+
+
+def providers(settings: Mapping[str, Any]) -> Sequence[str | None]:
+    """Names of the identity providers; None for one that has no name.
+
+    Raises:
+        SignInError: the section names none.
+    """
+    named = [name for name, value in settings.items() if isinstance(value, Mapping) and name != "client_kwargs"]
+    found: list[str | None] = [None, *named] if "client_id" in settings else [*named]
+    if not found:
+        raise SignInError("[auth] in secrets.toml names no identity provider; it needs client_id, client_secret and server_metadata_url.")
+    return found
+
+
+def _ask(settings: Mapping[str, Any]) -> None:
+    st.title("Dual-AMN Explorer", anchor=False)
+    st.markdown("Please sign in.")
+    if not is_authlib_installed():
+        raise SignInError("signing in needs the package Authlib; install requirements-sign-in.txt, then start the app again.")
+    for provider in providers(settings):
+        words = "Sign in" if provider is None else f"Sign in with {text.plain(provider, 40)}"
+        st.button(words, on_click=st.login, args=(provider,), type="primary", icon=":material/login:", key=f"sign_in_{provider}")
+
+
+def _refuse() -> None:
+    st.title("Dual-AMN Explorer", anchor=False)
+    email = text.plain(str(st.user.get("email") or "this account"))
+    st.error(f"{email} may not enter; ask whoever runs this app to add it, or sign in with another account.", icon=":material/lock:")
+    sign_out_button()
+
+
+def _section(name: str) -> Mapping[str, Any]:
+    """A section of the secrets; empty where there are none.
+
+    Raises:
+        SignInError: a file of secrets is there and cannot be read: better nobody enters than everybody.
+    """
+    if not st.secrets.load_if_toml_exists():
+        if any(Path(path).is_file() for path in st.get_option("secrets.files")):
+            raise SignInError("secrets.toml cannot be read, so nobody is let in; mend it (the log says where), then start the app again.")
+        return {}
+    found = st.secrets.get(name, {})
+    if not isinstance(found, Mapping):
+        raise SignInError(f"'{name}' in secrets.toml should be a section, [{name}].")
+    return found

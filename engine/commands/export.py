@@ -1,0 +1,74 @@
+"""``python -m engine export``: an alignment as a file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+from engine.datasets.knowledge_graph import Side
+from engine.errors import ExportError, printable
+from engine.exporting import DECODER_NAMES, FORMATS, PREDICATES, STORED, ExportTable, Format, Selection, get_format, select_pairs, write_export
+from engine.exporting import reviewed_pairs as kept_reviews
+from engine.matching import RunView
+from engine.run_store import RunStore
+
+AddOption = Callable[[argparse.ArgumentParser], None]
+
+
+def add_export(commands: Any, add_models: AddOption, add_json: AddOption) -> None:
+    """The command; ``add_models`` and ``add_json`` add the options that all commands share."""
+    parser = commands.add_parser(
+        "export",
+        help="write a run's alignment to a file",
+        description="Write pairs of a run to a file that other tools read; docs/exporting.md tells the formats. "
+        "What is written can be read again as known links.",
+    )
+    parser.add_argument("run", metavar="RUN", help="a run's id, as 'runs' lists it")
+    kinds = "; ".join(f"{one.name}: {one.does}" for one in FORMATS.values())
+    parser.add_argument("--format", choices=tuple(FORMATS), default="csv", metavar="NAME", help=f"{kinds} (default csv)")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="where to write; default: links-DATA-RUN with the format's ending, here")
+    parser.add_argument("--min-probability", type=float, metavar="P", help="only pairs that are right with at least this probability, and seed links")
+    parser.add_argument("--decoder", choices=DECODER_NAMES, default=STORED, help=f"what makes an alignment of the scores (default {STORED})")
+    parser.add_argument("--side", choices=get_args(Side), default="source", help="the graph whose entities' matches are taken (default source)")
+    parser.add_argument("--without-seeds", action="store_true", help="leave out the links that the model was trained on")
+    parser.add_argument("--reviewed", action="store_true", help="only the pairs that reviewers accepted")
+    parser.add_argument("--predicate", choices=tuple(PREDICATES), help="what sssom and ntriples say of a pair; default: skos:exactMatch, owl:sameAs")
+    parser.add_argument("--force", action="store_true", help="replace a file that is there already")
+    add_models(parser)
+    add_json(parser)
+    parser.set_defaults(command=export)
+
+
+def export(parsed: argparse.Namespace) -> int:
+    run = RunStore(parsed.models).find(parsed.run)
+    run.verify()
+    reviewed = kept_reviews(parsed.models, str(run.manifest.get("data", {}).get("fingerprint", "")))
+    if parsed.reviewed and not any(pair.accepted for pair in reviewed):
+        raise ExportError(f"no pair of {run.dataset} has been accepted by a reviewer yet; review some first, or leave --reviewed out.")
+    selection = Selection(
+        part="reviewed" if parsed.reviewed else "all",
+        decoder=parsed.decoder,
+        side=parsed.side,
+        least_probability=parsed.min_probability,
+        seeds=not parsed.without_seeds,
+    )
+    fmt = get_format(parsed.format)
+    path = parsed.output or Path(fmt.file_name(run.id))
+    table = select_pairs(RunView(run), selection, reviewed)
+    write_export(path, table, fmt, parsed.predicate, force=parsed.force)
+    tell(table, fmt, path, as_json=parsed.json)
+    return 0
+
+
+def tell(table: ExportTable, fmt: Format, path: Path, *, as_json: bool) -> None:
+    """What was written, and how right it should be."""
+    expected = table.expectation()
+    if not as_json:
+        print(printable(f"{path}: {expected.sentence()}"))
+        return
+    known = {"judged": expected.measured.judged, "right": expected.measured.right}
+    counts = {"pairs": expected.pairs, "seeds": expected.seeds, "accepted": expected.accepted}
+    print(json.dumps({"run": table.origin.run, "file": str(path), "format": fmt.name, **counts, "expected_precision": expected.precision, **known}))

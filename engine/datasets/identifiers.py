@@ -1,0 +1,91 @@
+"""Identifiers in formats that know IRIs only, and the way back to the identifiers of a graph.
+
+An identifier that is an IRI stays what it is; characters that no IRI may hold are percent-encoded. Any other becomes
+``urn:dual-amn:source:`` or ``urn:dual-amn:target:`` and its percent-encoded text. What was encoded is found again by looking at the identifiers
+that the graph has, so that reading an export gives the graph's own identifiers, however they are spelt.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Final
+from urllib.parse import quote, unquote
+
+import pyoxigraph as ox
+
+from engine.datasets.formulas import restore
+from engine.datasets.knowledge_graph import SIDES, Side
+from engine.datasets.readers.base import RawDataset, RawLinks
+
+BASE: Final = "urn:dual-amn:"
+"""Of identifiers that are no IRIs, followed by the graph's side and a colon."""
+_HIERARCHICAL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.")
+_ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:.")
+_NEVER_IN_IRIS: Final = re.compile(r"""[\x00-\x20<>"{}|\\^`\[\]\x7f-\x9f]|%(?![0-9A-Fa-f]{2})""")
+_NOT_IN_URIS: Final = re.compile(r"[^\x21-\x7e]")
+
+
+def to_iri(identifier: str, side: Side) -> str:
+    """The identifier as an absolute IRI (RFC 3987), fit for N-Triples."""
+    if _HIERARCHICAL.match(identifier):
+        encoded = _NEVER_IN_IRIS.sub(_encoded, identifier)
+        if _is_iri(encoded):
+            return encoded
+    elif _ABSOLUTE.match(identifier) and _is_iri(identifier):
+        return identifier
+    return f"{BASE}{side}:{quote(identifier, safe='', errors='replace')}"
+
+
+def to_uri(identifier: str, side: Side) -> str:
+    """The same as a URI (RFC 3986): characters beyond ASCII are percent-encoded, too."""
+    return _NOT_IN_URIS.sub(_encoded, to_iri(identifier, side))
+
+
+def _encoded(match: re.Match[str]) -> str:
+    return quote(match.group(), safe="", errors="replace")
+
+
+def _is_iri(text: str) -> bool:
+    try:
+        ox.NamedNode(text)
+    except ValueError:
+        return False
+    return True
+
+
+def with_known_identifiers(raw: RawDataset) -> RawDataset:
+    """The data set with its links' ends spelt as the graphs spell them, where an export had to encode them."""
+    known = tuple({*graph.heads, *graph.tails, *graph.entities, *graph.attributes[0]} for graph in (raw.source, raw.target))
+    return replace(raw, links={part: resolve_links(links, known[0], known[1]) for part, links in raw.links.items()})
+
+
+def resolve_links(links: RawLinks, source: Collection[str], target: Collection[str]) -> RawLinks:
+    """Links with the identifiers of two graphs.
+
+    Args:
+        links: as a file has them.
+        source, target: all identifiers of each graph; sets, so that looking one up is quick.
+    """
+    ends = zip(SIDES, (links.sources, links.targets), (source, target), strict=True)
+    sources, targets = (_resolved(texts, known, side) for side, texts, known in ends)
+    return RawLinks(links.path, sources, targets)
+
+
+def _resolved(texts: Sequence[str], known: Collection[str], side: Side) -> Sequence[str]:
+    """Each text as it stands where the graph knows it, else the identifier that it encodes; unknown ones stay."""
+    strange = {text for text in texts if text not in known}
+    if not strange:
+        return texts
+    encoded = {form: identifier for identifier in known for form in (to_iri(identifier, side), to_uri(identifier, side)) if form != identifier}
+    found = {text: _meaning(text, known, encoded, side) for text in strange}
+    return [found.get(text, text) for text in texts]
+
+
+def _meaning(text: str, known: Collection[str], encoded: dict[str, str], side: Side) -> str:
+    plain = restore(text)
+    if plain in known:
+        return plain
+    base = f"{BASE}{side}:"
+    return encoded.get(text, unquote(text.removeprefix(base)) if text.startswith(base) else text)

@@ -1,0 +1,48 @@
+"""Known links from a single file of any format: as other tools give them, and as this one exports them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyoxigraph as ox
+
+from engine.datasets.files import read_tabbed
+from engine.datasets.readers.base import RawLinks
+from engine.datasets.readers.rdf import LINK_PREDICATES, parse, rdf_suffix
+from engine.datasets.readers.tables import read_links as read_links_by_part
+from engine.datasets.tabular import table_suffix
+from engine.errors import DataError
+
+
+def read_links(path: Path | str) -> RawLinks:
+    """The pairs of a links file, told by its ending: a table (``.csv``, ``.tsv``, ``.parquet``; SSSOM by its columns), RDF (``.nt``, ``.ttl``)
+    or, without an ending, two columns with a tab between (OpenEA's ``ent_links``). Each may be gzipped.
+
+    Parts of a split are put together again. Identifiers are as the file has them, CURIEs expanded;
+    :func:`engine.datasets.identifiers.resolve_links` finds those of two graphs.
+
+    Raises:
+        DataError: unreadable, an ending that is no format's, or not what the format wants, with the line.
+    """
+    path = Path(path)
+    if table_suffix(path):
+        parts = read_links_by_part(path, "all").values()
+        return RawLinks(path, [one for part in parts for one in part.sources], [one for part in parts for one in part.targets])
+    if rdf_suffix(path):
+        return _identities(path)
+    if os.path.splitext(path.name.removesuffix(".gz"))[1].lower() in ("", ".txt"):
+        sources, targets = read_tabbed(path, ("source entity", "target entity")).columns
+        return RawLinks(path, sources, targets)
+    raise DataError("links are read from .csv, .tsv, .parquet, .nt, .ttl or OpenEA's ent_links; save them as one of these.", path=path)
+
+
+def _identities(path: Path) -> RawLinks:
+    pairs = [
+        (statement.subject.value, statement.object.value)
+        for statement in parse(path)
+        if statement.predicate.value in LINK_PREDICATES and isinstance(statement.subject, ox.NamedNode) and isinstance(statement.object, ox.NamedNode)
+    ]
+    if not pairs:
+        raise DataError("there are no owl:sameAs (or skos:exactMatch) triples between IRIs in this links file; add some.", path=path)
+    return RawLinks(path, [source for source, _ in pairs], [target for _, target in pairs])

@@ -1,0 +1,27 @@
+"""One module a kind of format, one registry for all of them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engine.errors import ConfigError
+from engine.exporting.formats.base import PREDICATES, Format, Predicate
+from engine.exporting.formats.links import NTRIPLES, OPENEA
+from engine.exporting.formats.sssom import SSSOM
+from engine.exporting.formats.tables import CSV, PARQUET, TSV
+
+FORMATS: Final[dict[str, Format]] = {one.name: one for one in (CSV, TSV, PARQUET, SSSOM, NTRIPLES, OPENEA)}
+"""By name, in the order in which they are offered."""
+
+
+def get_format(name: str) -> Format:
+    """
+    Raises:
+        ConfigError: no format has this name.
+    """
+    if name not in FORMATS:
+        raise ConfigError(f"unknown format '{name[:40]}'; known are {', '.join(FORMATS)}.")
+    return FORMATS[name]
+
+
+__all__ = ["FORMATS", "PREDICATES", "Format", "Predicate", "get_format"]

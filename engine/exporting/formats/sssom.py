@@ -1,0 +1,172 @@
+"""SSSOM, the Simple Standard for Sharing Ontological Mappings, as a table with its metadata in front."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import chain, count
+from typing import IO, Final
+
+import numpy as np
+import pandas as pd
+
+from engine.datasets.identifiers import BASE, to_uri
+from engine.datasets.knowledge_graph import SIDES
+from engine.exporting.formats.base import Format, Predicate
+from engine.exporting.formats.tables import one_line
+from engine.exporting.table import ExportTable, Origin
+
+LICENSE = "https://w3id.org/sssom/license/unspecified"
+"""SSSOM's own word for: ask whoever made the graphs."""
+TOOL = "Dual-AMN Explorer"
+BUILT_IN: Mapping[str, str] = {
+    "owl": "http://www.w3.org/2002/07/owl#",
+    "semapv": "https://w3id.org/semapv/vocab/",
+    "skos": "http://www.w3.org/2004/02/skos/core#",
+}
+RESERVED = frozenset({*BUILT_IN, "rdf", "rdfs", "sssom", "xsd", "linkml", "dcterms", "pav", "prov", "oboinowl"})
+MANUAL = "semapv:ManualMappingCuration"
+EXTENSIONS: Mapping[str, str] = {"ext_csls": "double", "ext_verdict": "string", "ext_run": "string"}
+"""Columns that SSSOM does not know, and their types."""
+_PLACE = re.compile(rf"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*/?|{BASE}[a-z]+:|urn:[^:]+:|[A-Za-z][A-Za-z0-9+.-]*:")
+_GENERIC = frozenset({"www", "com", "org", "net", "edu", "gov", "info"})
+
+
+def write_sssom(file: IO[bytes], table: ExportTable, predicate: Predicate) -> None:
+    prefixes = Prefixes.of(table)
+    file.write("".join(f"#{line}\n" for line in metadata(table.origin, prefixes)).encode("utf-8"))
+    for number, chunk in enumerate(table.chunks()):
+        rows = mappings(chunk, table.origin, prefixes, predicate)
+        text = rows.to_csv(sep="\t", index=False, header=number == 0, float_format="%.6g", lineterminator="\n")
+        file.write(str(text).encode("utf-8", "replace"))
+
+
+def metadata(origin: Origin, prefixes: Prefixes) -> Iterable[str]:
+    """The lines in front, in YAML; texts are quoted as JSON does, which YAML understands."""
+    yield "curie_map:"
+    yield from (f"  {prefix}: {json.dumps(namespace)}" for prefix, namespace in prefixes.curie_map().items())
+    slots = {
+        "mapping_set_id": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, f'urn:dual-amn:{origin.run}:{origin.created}:{origin.decoder}')}",
+        "mapping_set_title": one_line(f"{origin.graphs[0]} and {origin.graphs[1]}, aligned by run {origin.run}"),
+        "license": LICENSE,
+        "mapping_tool": TOOL,
+        "mapping_tool_version": origin.version,
+        "mapping_date": datetime.fromisoformat(origin.created).date().isoformat(),
+    }
+    yield from (f"{slot}: {json.dumps(value, ensure_ascii=True)}" for slot, value in slots.items())
+    yield "extension_definitions:"
+    for slot, kind in EXTENSIONS.items():
+        yield f"  - slot_name: {slot}"
+        yield f'    property: "urn:dual-amn:{slot.removeprefix("ext_")}"'
+        yield f'    type_hint: "http://www.w3.org/2001/XMLSchema#{kind}"'
+
+
+def mappings(chunk: pd.DataFrame, origin: Origin, prefixes: Prefixes, predicate: Predicate) -> pd.DataFrame:
+    """Pairs in SSSOM's columns. A similarity lies between 0 and 1 there, so a negative cosine stands as 0."""
+    ids = {side: [prefixes.curie(to_uri(identifier, side)) for identifier in chunk[side]] for side in SIDES}
+    accepted = chunk["review"] == "accepted"
+    computed = "semapv:CompositeMatching" if origin.names else "semapv:StructuralMatching"
+    justification = np.where(chunk["verdict"] == "seed link", "semapv:UnspecifiedMatching", computed)
+    return pd.DataFrame(
+        {
+            "subject_id": ids["source"],
+            "subject_label": chunk["source_label"].map(one_line),
+            "predicate_id": predicate,
+            "object_id": ids["target"],
+            "object_label": chunk["target_label"].map(one_line),
+            "mapping_justification": np.where(accepted, MANUAL, justification),
+            "author_label": chunk["reviewers"].map(lambda names: one_line(names).replace("|", "/").replace(", ", "|")),
+            "confidence": chunk["probability"],
+            "similarity_score": chunk["cosine"].clip(0.0, 1.0),
+            "similarity_measure": "cosine",
+            "ext_csls": chunk["csls"],
+            "ext_verdict": chunk["verdict"],
+            "ext_run": chunk["run"],
+        }
+    )
+
+
+# Prefixes
+
+
+@dataclass(frozen=True)
+class Prefixes:
+    """Short names for what identifiers begin with.
+
+    Attributes:
+        of_place: host (``http://a.org/``), or scheme without hosts (``urn:isbn:``) -> prefix, and the namespace that it stands for: what all
+            identifiers of that place have in common.
+    """
+
+    of_place: Mapping[str, tuple[str, str]]
+
+    @classmethod
+    def of(cls, table: ExportTable) -> Prefixes:
+        common: dict[str, str] = {}
+        for ends in table.identifiers():
+            for side, identifiers in zip(SIDES, ends, strict=True):
+                for uri in (to_uri(identifier, side) for identifier in identifiers):
+                    place = place_of(uri)
+                    common[place] = shared_start(common.get(place, uri), uri)
+        taken = set(RESERVED)
+        found: dict[str, tuple[str, str]] = {}
+        for place, shared in sorted(common.items()):
+            prefix = free(prefix_of(place), taken)
+            taken.add(prefix)
+            found[place] = prefix, namespace_of(place, shared)
+        return cls(found)
+
+    def curie(self, uri: str) -> str:
+        prefix, namespace = self.of_place[place_of(uri)]
+        return f"{prefix}:{uri[len(namespace) :]}"
+
+    def curie_map(self) -> dict[str, str]:
+        """Prefix -> namespace, with those of predicates and justifications, by prefix."""
+        return dict(sorted({**BUILT_IN, **dict(self.of_place.values())}.items()))
+
+
+def place_of(uri: str) -> str:
+    """'http://a.org/' of 'http://a.org/x/y', 'urn:isbn:' of 'urn:isbn:1', 'ne:' of 'ne:1'."""
+    found = _PLACE.match(uri)
+    return uri if found is None else found.group()
+
+
+def shared_start(one: str, other: str) -> str:
+    """What both texts begin with."""
+    while not other.startswith(one):
+        one = one[:-1]
+    return one
+
+
+def namespace_of(place: str, shared: str) -> str:
+    """What a prefix stands for: the place, and on a host the folders that all of its identifiers share."""
+    return shared[: max(len(place), shared.rfind("/") + 1, shared.rfind("#") + 1)] if "://" in place else place
+
+
+def prefix_of(place: str) -> str:
+    """'fr-dbpedia' for 'http://fr.dbpedia.org/': a name to be read, such that a CURIE with it is a URI as well, whatever follows."""
+    host = re.sub(r"^[^:]*://", "", place)
+    words = [word for word in re.split(r"[^a-z0-9]+", host.lower()) if word]
+    telling = [word for word in words if word not in _GENERIC] or words or ["ns"]
+    name = "-".join(telling).removeprefix("urn-")
+    return name if name[0].isalpha() else f"n{name}"
+
+
+def free(name: str, taken: Collection[str]) -> str:
+    """The name, with a number behind it where it is taken."""
+    return next(one for one in chain([name], (f"{name}-{number}" for number in count(2))) if one not in taken)
+
+
+SSSOM: Final = Format(
+    "sssom",
+    "SSSOM",
+    ".sssom.tsv",
+    "text/tab-separated-values",
+    "for mapping registries: justification, confidence and tool",
+    write_sssom,
+    "skos:exactMatch",
+)

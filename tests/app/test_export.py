@@ -1,0 +1,171 @@
+"""The export page: what is asked for stands in the address, what it says is what the file holds, odd runs and addresses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.alignment_table import PairFilter
+from engine.exporting import DECODER_NAMES, FORMATS, ReviewedPair, Selection, decoded_alignments, export_bytes, get_format, select_pairs
+from engine.matching import RunView
+from tests.app.conftest import OpenPage, assert_no_crash, links, words
+from tests.run_fixture import HOSTILE_LABELS, MemoryRun, sample_run, write_run
+
+
+def knowing() -> MemoryRun:
+    """The sample run with probabilities."""
+    run = sample_run()
+    best = run.tables["matches"].query("rank == 1 and entity >= 12")[["graph", "entity", "match"]]
+    probability = np.random.default_rng(0).permutation(np.linspace(0.02, 0.98, len(best)))
+    run.tables = {**run.tables, "probabilities": best.assign(probability=probability)}
+    return run
+
+
+def view() -> RunView:
+    run = knowing()
+    run.manifest = {**run.manifest, "files": {"probabilities.parquet": {}}}
+    return RunView(run)
+
+
+def metrics(app: Any) -> dict[str, str]:
+    return {one.label: one.value for one in app.metric}
+
+
+def button(app: Any) -> Any:
+    (found,) = [one for one in app.get("download_button") if one.proto.label.startswith("Download")]
+    return found.proto
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_every_format_shows_its_first_rows_and_offers_the_file(models: Path, open_page: OpenPage, fmt: str) -> None:
+    app = open_page("export", run=write_run(knowing(), models), format=fmt)
+    assert_no_crash(app)
+    assert not app.error
+    assert button(app).label == f"Download 64 pairs as {FORMATS[fmt].title}"
+    assert "The first 5 of 64 pairs" in words(app)
+    if app.dataframe:
+        assert app.dataframe[0].value["source"].tolist() == [f"http://one.example/resource/Entity_{number}" for number in range(5)]
+    else:
+        assert "Entity_4" in app.code[0].value
+        assert "Entity_5" not in app.code[0].value
+
+
+def test_what_the_address_asks_for_is_what_is_counted(models: Path, open_page: OpenPage) -> None:
+    run = write_run(knowing(), models)
+    app = open_page(
+        "export", run=run, least="0.6", seeds="no", side="target", known="right", decoder="mutual", format="sssom", predicate="owl:sameAs"
+    )
+    assert_no_crash(app)
+    selection = Selection("all", "mutual", "target", 0.6, False, PairFilter(known=frozenset({"right"})))
+    table = select_pairs(view(), selection, (), decoded_alignments(view(), "mutual"))
+    expected = table.expectation()
+    assert metrics(app)["Pairs"] == f"{len(table)}" != "0"
+    assert metrics(app)["Should be right"] == f"{expected.precision:.1%}"
+    assert "owl:sameAs" in app.code[0].value
+    assert app.query_params["least"] == "0.6"
+
+
+def test_widgets_write_the_address_and_the_command_says_the_same(models: Path, open_page: OpenPage) -> None:
+    app = open_page("export", run=write_run(knowing(), models))
+    app.slider[0].set_value(0.5).run()
+    assert app.query_params["least"] == "0.5"
+    app.toggle[0].set_value(False).run()
+    assert app.query_params["seeds"] == "no"
+    decoder = next(one for one in app.selectbox if one.label == "Decided by")
+    decoder.set_value("stable").run()
+    assert_no_crash(app)
+    assert app.query_params["decoder"] == "stable"
+    command = "python -m engine export towns/basic-s0-0123abcd --format csv --decoder stable --min-probability 0.5 --without-seeds"
+    assert app.code[-1].value == command
+    app.slider[0].set_value(0.0).run()
+    app.toggle[0].set_value(True).run()
+    assert not {"least", "seeds"} & set(app.query_params)
+
+
+def test_the_file_is_made_when_it_is_asked_for(models: Path, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+    monkeypatch.setattr("engine.exporting.export_bytes", lambda *arguments: made.append(arguments))
+    app = open_page("export", run=write_run(knowing(), models))
+    assert_no_crash(app)
+    assert button(app).label
+    assert not made
+
+
+def test_the_pairs_page_leads_here_with_its_filters(models: Path, open_page: OpenPage) -> None:
+    app = open_page("pairs", run=write_run(knowing(), models), side="target", known=["right", "wrong"], degree_to="3", order="label", page="2")
+    (link,) = [one for one in links(app) if one.startswith("export?")]
+    assert "side=target" in link
+    assert "known=right&known=wrong" in link
+    assert "degree_to=3" in link
+    assert "order" not in link
+    back = [one for one in links(open_page("export", run="towns/basic-s0-0123abcd", degree_to="3")) if one.startswith("pairs?")]
+    assert "degree_to=3" in back[0]
+
+
+def test_filters_stand_as_chips_and_can_be_taken_away(models: Path, open_page: OpenPage) -> None:
+    app = open_page("export", run=write_run(knowing(), models), search="no such thing")
+    assert_no_crash(app)
+    assert "No pair is left" in words(app)
+    app.button[0].click().run()
+    assert "search" not in app.query_params
+    assert metrics(app)["Pairs"] == "64"
+
+
+def test_reviewed_pairs(models: Path, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = write_run(knowing(), models)
+    app = open_page("export", run=run, part="reviewed")
+    assert_no_crash(app)
+    assert "No reviewer has accepted a pair" in words(app)
+    accepted = ReviewedPair("http://one.example/resource/Entity_30", "http://two.example/q/Q1", True, ("Ana",))
+    monkeypatch.setattr("engine.exporting.reviewed_pairs", lambda *_: (accepted,))
+    app = open_page("export", run=run, part="reviewed")
+    assert_no_crash(app)
+    assert metrics(app)["Pairs"] == "1"
+    assert app.dataframe[0].value["reviewers"].tolist() == ["Ana"]
+
+
+def test_a_run_without_probabilities_has_no_slider_and_says_why(run: str, open_page: OpenPage) -> None:
+    app = open_page("export", run=run)
+    assert_no_crash(app)
+    assert not app.slider
+    assert "no probabilities" in words(app)
+    app = open_page("export", run=run, least="0.5")
+    assert "has no probabilities to ask a least one of" in app.error[0].value.replace("\\", "")
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        ("format", "<b>x</b>"),
+        ("decoder", "../x"),
+        ("part", "some"),
+        ("predicate", "owl:differentFrom"),
+        ("least", "nan"),
+        ("least", "7"),
+        ("seeds", "maybe"),
+    ],
+)
+def test_addresses_that_make_no_sense(models: Path, open_page: OpenPage, parameter: str, value: str) -> None:
+    app = open_page("export", run=write_run(knowing(), models), **{parameter: value})
+    assert_no_crash(app)
+    assert app.error
+    assert "<b>" not in words(app)
+
+
+def test_hostile_labels_stay_text(models: Path, open_page: OpenPage) -> None:
+    run = write_run(knowing(), models)
+    app = open_page("export", run=run, search=HOSTILE_LABELS[0])
+    assert_no_crash(app)
+    assert app.dataframe[0].value["source_label"].tolist()[0] == HOSTILE_LABELS[0]
+    assert HOSTILE_LABELS[0] not in "\n".join(str(one.value) for one in app.markdown)
+
+
+@pytest.mark.parametrize("decoder", DECODER_NAMES)
+def test_every_decoder_has_words(decoder: str, models: Path, open_page: OpenPage) -> None:
+    app = open_page("export", run=write_run(knowing(), models), decoder=decoder)
+    assert_no_crash(app)
+    assert not app.error
+    assert len(export_bytes(select_pairs(view(), Selection(decoder=decoder)), get_format("openea")).splitlines()) == int(metrics(app)["Pairs"])

@@ -1,0 +1,75 @@
+"""``python -m engine export`` as its users meet it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.cli import main
+from engine.datasets.links import read_links
+from engine.exporting import FORMATS
+from tests.run_fixture import sample_run, write_run
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    write_run(sample_run(), folder)
+    return folder
+
+
+def export(models: Path, *words: str) -> int:
+    return main(["export", "towns/basic-s0-0123abcd", "--models", str(models), *words])
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_each_format_under_its_own_name(
+    models: Path, fmt: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert export(models, "--format", fmt, "--decoder", "mutual", "--json") == 0
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    (path,) = tmp_path.iterdir()
+    assert told["file"] == path.name == f"links-towns-basic-s0-0123abcd{FORMATS[fmt].suffix}"
+    assert len(read_links(path).sources) == told["pairs"] > 20
+    assert told["judged"] >= told["right"] > 0
+
+
+def test_a_file_that_is_there_stays_unless_it_may_go(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("precious", encoding="utf-8")
+    assert export(models, "--output", str(path)) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert path.read_text(encoding="utf-8") == "precious"
+    assert export(models, "--output", str(path), "--force", "--without-seeds") == 0
+    assert "seed" not in capsys.readouterr().out
+    assert len(read_links(path).sources) == 52
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--reviewed"], "no pair of towns has been accepted"),
+        (["--min-probability", "0.5"], "has no probabilities"),
+        (["--min-probability", "7"], "between 0 and 1"),
+        (["--format", "csv", "--predicate", "owl:sameAs"], "has no predicate"),
+        (["--format", "xlsx"], "invalid choice"),
+        (["--output", "."], "is a folder"),
+        (["--output", "no/such/place.csv"], "there is no folder"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(
+    models: Path, words: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    try:
+        code = export(models, *words)
+    except SystemExit as stopped:
+        code = int(stopped.code or 0)
+    assert code == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert error.count("\n") == 1
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,324 @@
+"""What an export holds, that other tools take it, and that it can be read again as known links."""
+
+from __future__ import annotations
+
+import csv
+import io
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pyoxigraph as ox
+import pytest
+
+from engine.alignment_table import PairFilter, alignments
+from engine.datasets.formulas import FORMULA_STARTS
+from engine.datasets.identifiers import resolve_links
+from engine.datasets.links import read_links
+from engine.decoding import get_decoder
+from engine.errors import ConfigError, ExportError
+from engine.exporting import (
+    COLUMNS,
+    DECODER_NAMES,
+    FORMATS,
+    PREDICATES,
+    ExportTable,
+    Format,
+    ReviewedPair,
+    Selection,
+    decoded_alignments,
+    export_bytes,
+    get_format,
+    preview,
+    select_pairs,
+    write_export,
+)
+from engine.matching import RunView
+from tests.run_fixture import MemoryRun, sample_run
+
+every_format = pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)
+STRANGE = (
+    "=1+1",
+    "'=1+1",
+    "@x",
+    "-5",
+    "_:b0",
+    "Q 90",
+    'say "hi", you',
+    "a;b,c",
+    "http://one.example/100% #x#y",
+    "http://one.example/ü|é",
+    "Alien: Covenant",
+    "#x",
+    "北京",
+)
+LABELS = ("=HYPERLINK(1)", '"W" Al', "tab\there", "line\nend", "دمشق", "+49", "", "a|b", "x" * 3000)
+
+
+def strange_run() -> MemoryRun:
+    """The sample run with identifiers and labels that no format likes, and with probabilities."""
+    run = sample_run()
+    entities = run.tables["entities"].copy()
+    for side, offset in (("source", 0), ("target", 3)):
+        rows = entities.index[entities["graph"] == side]
+        entities.loc[rows[14 : 14 + len(STRANGE)], "uri"] = [f"{one}{offset or ''}" if one != "_:b0" else f"_:b{offset}" for one in STRANGE]
+        entities.loc[rows[14 : 14 + len(LABELS)], "label"] = list(LABELS)
+    best = run.tables["matches"].query("rank == 1 and entity >= 12")[["graph", "entity", "match"]]
+    tables = {
+        **run.tables,
+        "entities": entities,
+        "probabilities": best.assign(probability=np.random.default_rng(0).permutation(np.linspace(0.02, 0.98, len(best)))),
+    }
+    return replace(run, tables=tables, manifest={**run.manifest, "files": {"probabilities.parquet": {}}})
+
+
+@pytest.fixture(scope="module")
+def view() -> RunView:
+    return RunView(strange_run())
+
+
+@pytest.fixture(scope="module")
+def table(view: RunView) -> ExportTable:
+    return select_pairs(view, Selection())
+
+
+def pairs_of(table: ExportTable) -> list[tuple[str, str]]:
+    return [pair for sources, targets in table.identifiers() for pair in zip(sources, targets, strict=True)]
+
+
+def frame_of(table: ExportTable) -> pd.DataFrame:
+    return pd.concat(list(table.chunks()), ignore_index=True)
+
+
+# Formats
+
+
+@every_format
+def test_an_export_can_be_read_again_as_known_links(fmt: Format, table: ExportTable, tmp_path: Path) -> None:
+    path = tmp_path / fmt.file_name(table.origin.run)
+    write_export(path, table, fmt)
+    graphs = table.view.graphs
+    found = resolve_links(read_links(path), set(graphs["source"].uris), set(graphs["target"].uris))
+    assert list(zip(found.sources, found.targets, strict=True)) == pairs_of(table)
+    assert [one.name for one in tmp_path.iterdir()] == [path.name], "nothing is left beside it"
+
+
+@every_format
+def test_many_chunks_are_one_file(fmt: Format, table: ExportTable, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    whole = export_bytes(table, fmt)
+    monkeypatch.setattr("engine.exporting.table.ROWS_AT_ONCE", 7)
+    if fmt.name == "parquet":
+        assert pq.read_table(io.BytesIO(export_bytes(table, fmt))).equals(pq.read_table(io.BytesIO(whole)))
+    else:
+        assert export_bytes(table, fmt) == whole
+
+
+def test_csv_says_what_is_known_of_every_pair_and_runs_nothing(table: ExportTable) -> None:
+    text = export_bytes(table, get_format("csv")).decode("utf-8-sig")
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    assert list(rows[0]) == list(COLUMNS)
+    numbers = {"csls", "cosine", "probability"}
+    assert not [cell for row in rows for name, cell in row.items() if name not in numbers and cell.startswith(FORMULA_STARTS)]
+    for row, (source, target) in zip(rows, zip(*(end.tolist() for end in table.ends), strict=True), strict=True):
+        pair = table.view.pair(source, target)
+        assert (float(row["csls"]), float(row["cosine"])) == pytest.approx((pair.csls, pair.cosine), abs=1e-4)
+        assert row["verdict"] == pair.verdict
+        assert row["run"] == "towns/20261101-120000-basic-s0"
+        assert row["probability"] == "" if pair.probability is None else float(row["probability"]) == pytest.approx(pair.probability, abs=1e-5)
+
+
+def test_tsv_has_one_line_a_pair_and_no_quotation_marks_of_its_own(table: ExportTable) -> None:
+    lines = export_bytes(table, get_format("tsv")).decode().splitlines()
+    assert len(lines) == len(table) + 1
+    assert {line.count("\t") for line in lines} == {len(COLUMNS) - 1}
+    assert '"W" Al' in "\n".join(lines)
+
+
+def test_parquet_has_types_and_texts_as_they_are(table: ExportTable) -> None:
+    found = pq.read_table(io.BytesIO(export_bytes(table, get_format("parquet"))))
+    assert [str(kind) for kind in found.schema.types[:5]] == ["string"] * 4 + ["float"]
+    pd.testing.assert_frame_equal(found.to_pandas(), frame_of(table), check_dtype=False)
+    assert "line\nend" in found["source_label"].to_pylist()
+
+
+@pytest.mark.parametrize(("predicate", "iri"), PREDICATES.items())
+def test_ntriples_are_taken_by_an_rdf_parser(table: ExportTable, predicate: Any, iri: str) -> None:
+    triples = list(ox.parse(export_bytes(table, get_format("ntriples"), predicate), format=ox.RdfFormat.N_TRIPLES))
+    assert len(triples) == len(table)
+    assert {triple.predicate.value for triple in triples} == {iri}
+
+
+def sssom_problems(path: Path) -> list[str]:
+    """What the sssom package finds wrong, and how many mappings it takes, asked in a process of its own."""
+    program = (
+        "import sys, warnings; warnings.simplefilter('ignore')\n"
+        "from sssom.parsers import parse_sssom_table; from sssom.validators import validate\n"
+        "found = parse_sssom_table(sys.argv[1])\n"
+        "print(len(found.df))\n"
+        "for report in validate(found, fail_on_error=False).values():\n"
+        "    for result in report.results: print(result.message)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True, encoding="utf-8")
+    return done.stdout.splitlines()
+
+
+def test_sssom_is_valid_by_its_own_package(view: RunView, tmp_path: Path) -> None:
+    reviewed = [ReviewedPair(view.graphs["source"].uris[20], view.graphs["target"].uris[5], True, ("Ana | Bo", "Cyd"))]
+    table = select_pairs(view, Selection(), reviewed)
+    path = tmp_path / "links.sssom.tsv"
+    write_export(path, table, get_format("sssom"))
+    assert sssom_problems(path) == [str(len(table))]
+
+
+def test_sssom_says_who_or_what_found_each_pair(view: RunView) -> None:
+    accepted = ReviewedPair(view.graphs["source"].uris[20], view.graphs["target"].uris[5], True, ("Ana | Bo", "Cyd"))
+    table = select_pairs(view, Selection(), [accepted])
+    lines = [line for line in export_bytes(table, get_format("sssom"), "owl:sameAs").decode().splitlines() if not line.startswith("#")]
+    rows = pd.read_csv(io.StringIO("\n".join(lines)), sep="\t", keep_default_na=False)
+    shown = frame_of(table)
+    assert set(rows["predicate_id"]) == {"owl:sameAs"}
+    by_hand = rows[rows["mapping_justification"] == "semapv:ManualMappingCuration"]
+    assert by_hand["author_label"].tolist() == ["Ana / Bo|Cyd"]
+    assert (rows["mapping_justification"] == "semapv:UnspecifiedMatching").sum() == (shown["verdict"] == "seed link").sum() > 0
+    assert (rows["confidence"] == "").tolist() == shown["probability"].isna().tolist()
+    assert rows["similarity_score"].between(0, 1).all()
+    assert rows["ext_csls"].to_numpy() == pytest.approx(shown["csls"].to_numpy(), abs=1e-4)
+
+
+def test_names_make_it_a_composite_matching(table: ExportTable) -> None:
+    named = replace(table, origin=replace(table.origin, names=True))
+    assert b"semapv:CompositeMatching" in export_bytes(named, get_format("sssom"))
+    assert b"semapv:CompositeMatching" not in export_bytes(table, get_format("sssom"))
+
+
+# Choosing
+
+
+def test_the_whole_alignment_is_the_stored_best_matches(view: RunView, table: ExportTable) -> None:
+    assert len(table) == len(view.graphs["source"])
+    assert dict(zip(*(end.tolist() for end in table.ends), strict=True)) == view.best["source"]
+    other = select_pairs(view, Selection(side="target"))
+    assert {target: source for source, target in zip(*(end.tolist() for end in other.ends), strict=True)} == view.best["target"]
+
+
+def test_a_least_probability_keeps_seed_links(view: RunView) -> None:
+    kept = frame_of(select_pairs(view, Selection(least_probability=0.7)))
+    seeds = kept["verdict"] == "seed link"
+    assert seeds.any()
+    assert (kept.loc[~seeds, "probability"] >= 0.7).all()
+    without = frame_of(select_pairs(view, Selection(least_probability=0.7, seeds=False)))
+    pd.testing.assert_frame_equal(without, kept[~seeds].reset_index(drop=True))
+
+
+def test_filters_of_the_page_of_pairs(view: RunView) -> None:
+    wanted = PairFilter(known=frozenset({"right"}), degree=(None, 2))
+    kept = select_pairs(view, Selection(wanted=wanted))
+    assert kept.positions.tolist() == alignments(view)["source"].select(wanted).tolist() != []
+
+
+def test_what_is_to_be_expected(view: RunView) -> None:
+    table = select_pairs(view, Selection(least_probability=0.5))
+    frame = frame_of(table)
+    expected = table.expectation()
+    assert expected.precision == pytest.approx(frame["probability"].mean(), abs=1e-5)
+    right, wrong = ((frame["verdict"].isin(kinds)).sum() for kinds in (["known test link", "known validation link"], ["contradicts a known link"]))
+    assert (expected.measured.right, expected.measured.wrong) == (right, wrong)
+    assert f"{len(frame)} pairs, among them {(frame['verdict'] == 'seed link').sum()} seed links." in expected.sentence()
+
+
+@pytest.mark.parametrize("decoder", DECODER_NAMES)
+def test_every_decoder_gives_pairs_with_the_scores_that_are_shown_everywhere(view: RunView, decoder: str) -> None:
+    for side, alignment in decoded_alignments(view, decoder).items():
+        rows = alignment.rows
+        assert 0 < len(rows) <= len(view.graphs[side])
+        assert rows["entity"].is_unique
+        if decoder != "csls" and decoder not in ("propagation",) and get_decoder(decoder).one_to_one:
+            assert rows["match"].is_unique
+        for row in rows.sample(5, random_state=0).itertuples():
+            pair = view.pair(*((row.entity, row.match) if side == "source" else (row.match, row.entity)))
+            assert (row.csls, row.cosine, row.verdict) == (pytest.approx(pair.csls, abs=1e-4), pytest.approx(pair.cosine, abs=1e-4), pair.verdict)
+
+
+def test_the_margin_of_a_decoders_choice_is_its_lead_over_the_best_other_one(view: RunView) -> None:
+    for row in decoded_alignments(view, "assignment")["source"].rows.itertuples():
+        rivals = [match.csls for match in view.matches("source", row.entity, 3) if match.entity != row.match]
+        assert row.margin == pytest.approx(row.csls - rivals[0], abs=1e-4)
+
+
+# Reviewers have the last word
+
+
+def test_accepted_pairs_stand_in_place_of_others_and_rejected_ones_are_gone(view: RunView) -> None:
+    before = dict(zip(*(end.tolist() for end in select_pairs(view, Selection()).ends), strict=True))
+    uris = {side: view.graphs[side].uris for side in ("source", "target")}
+    stolen = next(target for source, target in before.items() if source == 30)
+    reviewed = [
+        ReviewedPair(uris["source"][20], uris["target"][stolen], True, ("Ana",)),
+        ReviewedPair(uris["source"][25], uris["target"][before[25]], False),
+        ReviewedPair("nobody", uris["target"][0], True),
+    ]
+    table = select_pairs(view, Selection(least_probability=1.0), reviewed)
+    assert (20, stolen) in set(zip(*(end.tolist() for end in table.ends), strict=True)), "whatever the least probability"
+    table = select_pairs(view, Selection(), reviewed)
+    after = dict(zip(*(end.tolist() for end in table.ends), strict=True))
+    assert after[20] == stolen
+    assert 25 not in after
+    assert [source for source, target in after.items() if target == stolen] == [20]
+    expected = {source: target for source, target in before.items() if source not in (20, 25) and target != stolen}
+    assert {source: target for source, target in after.items() if source != 20} == expected
+    frame = frame_of(table)
+    (row,) = frame[frame["review"] == "accepted"].itertuples()
+    pair = view.pair(20, stolen)
+    assert (row.source, row.reviewers, row.verdict) == (uris["source"][20], "Ana", pair.verdict)
+    assert (row.csls, row.cosine) == pytest.approx((pair.csls, pair.cosine), abs=1e-4)
+
+
+def test_the_reviewed_part_is_what_was_accepted(view: RunView) -> None:
+    uris = {side: view.graphs[side].uris for side in ("source", "target")}
+    reviewed = [ReviewedPair(uris["source"][number], uris["target"][number + 2], number % 2 == 0) for number in range(14, 24)]
+    for side in ("source", "target"):
+        table = select_pairs(view, Selection("reviewed", side=side), reviewed)  # type: ignore[arg-type]
+        assert sorted(pairs_of(table)) == sorted((pair.source, pair.target) for pair in reviewed if pair.accepted)
+    assert not len(select_pairs(view, Selection("reviewed")))
+
+
+# What cannot be
+
+
+@pytest.mark.parametrize("least", [-0.1, 1.1, float("nan")])
+def test_a_probability_that_is_none(view: RunView, least: float) -> None:
+    with pytest.raises(ConfigError, match="between 0 and 1"):
+        select_pairs(view, Selection(least_probability=least))
+
+
+def test_a_run_without_probabilities_says_so() -> None:
+    with pytest.raises(ExportError, match="has no probabilities"):
+        select_pairs(RunView(sample_run()), Selection(least_probability=0.5))
+
+
+@pytest.mark.parametrize("name", ["", "xlsx", "../x"])
+def test_unknown_names(view: RunView, name: str) -> None:
+    with pytest.raises(ConfigError, match="unknown format"):
+        get_format(name)
+    with pytest.raises(ConfigError, match="unknown decoder"):
+        decoded_alignments(view, name)
+
+
+def test_nothing_is_no_export_and_a_predicate_needs_a_format_that_has_one(table: ExportTable) -> None:
+    with pytest.raises(ExportError, match="no pair is left"):
+        export_bytes(table.head(0), get_format("csv"))
+    with pytest.raises(ExportError, match="has no predicate"):
+        export_bytes(table, get_format("csv"), "owl:sameAs")
+
+
+@every_format
+def test_a_preview_is_the_first_lines(fmt: Format, table: ExportTable) -> None:
+    lines = preview(table, fmt, rows=3)
+    assert bool(lines) == fmt.readable
+    if fmt.name == "openea":
+        assert lines == export_bytes(table, fmt).decode().splitlines()[:3]
