@@ -23,7 +23,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "settings", "threads"}),
     frozenset({"config"}),
     frozenset({"datasets"}),
-    frozenset({"encoders", "search"}),
+    frozenset({"encoders", "reviews", "search"}),
     frozenset({"losses", "execution"}),
     frozenset({"evaluation"}),
     frozenset({"decoding", "literal"}),
@@ -34,7 +34,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"matching"}),
     frozenset({"neighbours"}),
     frozenset({"alignment_table", "data_profile", "neighbourhood", "proxies", "relations"}),
-    frozenset({"explanation"}),
+    frozenset({"explanation", "review_queue"}),
     frozenset({"cli"}),
     frozenset({"__main__"}),
 )
