@@ -32,6 +32,8 @@ Drawn = Literal["10", "20", "40"]
 Listed = Literal["drawn", "source", "target"]
 ProxyUse = Literal["nearest", "attention"]
 Shown = Literal["misses", "hits", "all"]
+ReviewKind = Literal["uncertain", "conflicts", "sure", "second", "decided"]
+Decided = Literal["all", "accept", "reject", "skip", "disputed"]
 
 # Parameters of an address that are changed one by one
 RUN: Final = "run"
@@ -43,6 +45,9 @@ POOL: Final = "pool"
 EXPAND: Final = "expand"
 LISTED: Final = "listed"
 PROXY: Final = "proxy"
+REVIEWER: Final = "reviewer"
+THRESHOLD: Final = "threshold"
+AUTHOR: Final = "author"
 
 # Which part of a run's metrics is about queries of which graph
 DIRECTION_OF: Final[Mapping[Side, str]] = {"source": "source_to_target", "target": "target_to_source"}
@@ -71,6 +76,11 @@ DEGREE_FIGURE: Final = "degree_figure"
 QUERY_LIST: Final = "query_list"
 CLEAR: Final = "clear"
 PICTURE_FORMAT: Final = "picture_format"
+REVIEWER_NAME: Final = "reviewer_name"
+REVIEW_NOTE: Final = "review_note"
+REVIEW_BUTTON: Final = "review_button"
+REVIEW_TABLE: Final = "review_table"
+REVIEW_CLICK: Final = "review_click"
 
 MOST_RUNS: Final = 4
 LONGEST_PARAMETER: Final = 20_000
@@ -201,6 +211,28 @@ class ExplainAddress(Address):
     pool: Pool = "all"
     against: str | None = None
     without: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ReviewAddress(Address):
+    """Which queue, of whom; or one certain pair.
+
+    Attributes:
+        reviewer: the name that was entered; of no matter to whoever is signed in.
+        known: also ask about pairs of which known links tell.
+        threshold: least probability (of runs without any, least CSLS margin) of what is accepted in bulk.
+        source, target: a pair to decide, whatever the queue says.
+        author, decided: filters of the table of decisions.
+    """
+
+    kind: ReviewKind = "uncertain"
+    reviewer: str | None = None
+    known: bool = False
+    threshold: float = 0.95
+    source: str | None = None
+    target: str | None = None
+    author: str | None = None
+    decided: Decided = "all"
 
 
 @dataclass(frozen=True)

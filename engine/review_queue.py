@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.alignment_table import KNOWN, Alignment
-from engine.datasets.knowledge_graph import SIDES, IntArray
+from engine.datasets.knowledge_graph import SIDES, IntArray, Side
 from engine.entities import BoolArray
-from engine.matching import RunView
+from engine.matching import PairScore, RunView
 from engine.reviews import Choice, Decision, ReviewStore, Verdict
 from engine.reviews.decisions import Pair
 
@@ -97,9 +97,18 @@ class ReviewQueue:
         found[self.ends[0]] = np.arange(len(self.ends[0]))
         return found
 
+    def indices(self, row: int) -> tuple[int, int]:
+        """Source and target entity of a row."""
+        return int(self.ends[0][row]), int(self.ends[1][row])
+
+    def title(self, side: Side, uri: str) -> str:
+        """An entity's title by its identifier, which stands in where the run has no such entity."""
+        graph = self.view.graphs[side]
+        return graph.title(graph.index[uri]) if uri in graph.index else uri
+
     def pair(self, row: int) -> Pair:
         """The identifiers of a row's entities."""
-        source, target = (int(ends[row]) for ends in self.ends)
+        source, target = self.indices(row)
         return self.view.graphs["source"].uris[source], self.view.graphs["target"].uris[target]
 
     def row(self, pair: Pair) -> int | None:
@@ -192,19 +201,33 @@ class ReviewQueue:
         rows = self.open_rows("sure", left, known=known)
         calibrated = self.alignment.calibrated
         rows = rows[(self.probability if calibrated else self.margin)[rows] >= threshold]
-        return SurePairs(rows, float((1 - self.probability[rows]).sum()) if calibrated else None)
+        return SurePairs(rows, self.expected_wrong(rows))
+
+    def expected_wrong(self, rows: IntArray) -> float | None:
+        """How many of some rows are wrong if the probabilities keep their word; None where the run has none."""
+        return float((1 - self.probability[rows]).sum()) if self.alignment.calibrated else None
 
 
-def take(store: ReviewStore, queue: ReviewQueue, author: str, rows: IntArray, count: int = 1, *, second: bool = False) -> list[int]:
+def choice_on(pair: PairScore, run: str, verdict: Verdict, note: str = "") -> Choice:
+    """A decision on any pair, with what a run says of it."""
+    return Choice(pair.source.uri, pair.target.uri, verdict, note, run, pair.csls, pair.probability)
+
+
+def take(
+    store: ReviewStore, queue: ReviewQueue, author: str, rows: IntArray, count: int = 1, *, first: Pair | None = None, second: bool = False
+) -> list[int]:
     """Rows for a reviewer to look at now, kept from others for a while: first those that the reviewer holds already, then the next free ones.
 
     Args:
         rows: that are left, in their order.
         count: how many at most.
+        first: a pair to begin with, if it is left and free.
         second: whether the rows are for a second opinion.
     """
     wanted = set(rows.tolist())
     held = [pair for pair in store.leased(queue.fingerprint, author) if queue.row(pair) in wanted]
+    if first is not None and queue.row(first) in wanted:
+        held = [first, *(pair for pair in held if pair != first)]
     offered = chain(held, (pair for pair in _pairs(queue, rows) if pair not in held))
     taken = store.claim(queue.fingerprint, author, offered, count, second=second)
     return [row for pair in taken if (row := queue.row(pair)) is not None]
