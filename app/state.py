@@ -220,7 +220,7 @@ class ReviewAddress(Address):
     Attributes:
         reviewer: the name that was entered; of no matter to whoever is signed in.
         known: also ask about pairs of which known links tell.
-        threshold: least probability (of runs without any, least CSLS margin) of what is accepted in bulk.
+        threshold: least probability (of runs without any, least CSLS margin) of what is accepted in bulk; None for the usual one.
         source, target: a pair to decide, whatever the queue says.
         author, decided: filters of the table of decisions.
     """
@@ -228,7 +228,7 @@ class ReviewAddress(Address):
     kind: ReviewKind = "uncertain"
     reviewer: str | None = None
     known: bool = False
-    threshold: float = 0.95
+    threshold: float | None = None
     source: str | None = None
     target: str | None = None
     author: str | None = None

@@ -25,7 +25,9 @@ from engine.reviews.decisions import Pair
 Kind = Literal["uncertain", "conflicts", "sure", "second"]
 FloatArray = npt.NDArray[np.float64]
 
-DEFAULT_THRESHOLD = 0.95
+SURE_PROBABILITY = 0.95
+SURE_MARGIN = 0.3
+"""In runs without probabilities: what is that far ahead is seldom wrong, yet nothing says how seldom."""
 TOLD = ("right", "wrong")
 """What known links may say of a pair besides that it is a seed link; such pairs are asked about only on request."""
 
@@ -195,6 +197,11 @@ class ReviewQueue:
         if not known:
             keep &= ~np.isin(self.alignment.known[rows], [KNOWN.index(one) for one in TOLD])
         return rows[keep]
+
+    @property
+    def default_threshold(self) -> float:
+        """Of what is offered to be accepted together."""
+        return SURE_PROBABILITY if self.alignment.calibrated else SURE_MARGIN
 
     def sure_pairs(self, left: Open, threshold: float, *, known: bool = False) -> SurePairs:
         """The pairs of at least this probability; of a run without probabilities, those of at least this CSLS margin."""

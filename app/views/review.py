@@ -231,16 +231,17 @@ def _evidence(found: Explanation) -> None:
 
 
 def _told_progress(found: Progress, standing: Sequence[Decision], left: int) -> None:
+    """One line, so that the pair stays in sight on a small screen."""
     shared = agreement(standing)
-    with st.container(horizontal=True, gap="large", key="progress"):
-        st.metric("Left here", f"{left:,}")
-        st.metric("Decided by you", f"{found.mine:,}", help="Decisions of yours that stand, skipped pairs included.")
-        st.metric("Decided by all", f"{found.pairs:,}", help=f"{found.accepted:,} accepted, {found.rejected:,} rejected, {found.skipped:,} skipped.")
-        st.metric("Pace", "–" if found.pace is None else f"{found.pace:.1f} a minute", help="Of your last decisions, breaks left out.")
-        if shared.share is not None:
-            alpha = "" if shared.alpha is None else f" Krippendorff's alpha: {shared.alpha:.2f}."
-            words = f"Reviewers agree on {shared.unanimous:,} of the {shared.pairs:,} pairs that several have decided.{alpha}"
-            st.metric("Agreement", text.percent(shared.share), help=words)
+    parts = [f"**{left:,}** left here", f"**{found.mine:,}** decided by you", f"**{found.pairs:,}** by all"]
+    if found.pace is not None:
+        parts.append(f"{found.pace:.1f} a minute")
+    help = f"Decisions that stand: {found.accepted:,} accepted, {found.rejected:,} rejected, {found.skipped:,} skipped. "
+    if shared.share is not None:
+        parts.append(f"agreement {text.percent(shared.share)}")
+        alpha = "" if shared.alpha is None else f" Krippendorff's alpha is {shared.alpha:.2f}."
+        help += f"Reviewers agree on {shared.unanimous:,} of the {shared.pairs:,} pairs that several have decided.{alpha}"
+    st.markdown(" · ".join(parts), help=help)
 
 
 def _nothing_left(run: OpenRun, address: ReviewAddress, author: str, left: Open) -> None:
@@ -270,10 +271,11 @@ def _tell_problem() -> None:
 def _sure(run: OpenRun, page: ReviewAddress, author: str) -> None:
     with components.errors_shown():
         _tell_problem()
-        address = replace(page, threshold=ReviewAddress.read().threshold)
+        asked = ReviewAddress.read().threshold
+        threshold = run.queue.default_threshold if asked is None else asked
         standing = cache.reviews().standing(run.card.fingerprint)
-        _threshold(run, address)
-        found = run.queue.sure_pairs(run.queue.left(standing, author), address.threshold, known=address.known)
+        _threshold(run, threshold)
+        found = run.queue.sure_pairs(run.queue.left(standing, author), threshold, known=page.known)
         if not len(found.rows):
             components.empty_state("No pair is that sure", "Lower the threshold, or decide the uncertain ones one by one.")
             _undo_button(run, author, reviewing.token())
@@ -282,15 +284,15 @@ def _sure(run: OpenRun, page: ReviewAddress, author: str) -> None:
         shown = found.rows[:AT_ONCE]
         if len(found.rows) > len(shown):
             st.caption(f"The {len(shown)} most certain are listed; the others follow when these are decided.")
-        _bulk(run, address, author, shown)
+        _bulk(run, author, shown)
 
 
-def _threshold(run: OpenRun, address: ReviewAddress) -> None:
+def _threshold(run: OpenRun, threshold: float) -> None:
     calibrated = run.queue.alignment.calibrated
-    key = state.widget_key(state.THRESHOLD, address.threshold)
+    key = state.widget_key(state.THRESHOLD, threshold)
     st.number_input(
         "Least probability" if calibrated else "Least CSLS margin over the runner-up",
-        value=address.threshold,
+        value=threshold,
         step=0.01,
         format="%.2f",
         key=key,
@@ -304,10 +306,14 @@ def _expectation(count: int, wrong: float | None) -> str:
     pairs = text.count(count, "pair")
     if wrong is None:
         return f"**{pairs}**. This run has no probabilities, so how many of them are wrong cannot be told: look at some before accepting."
-    return f"**{pairs}**, of which about **{wrong:.1f}** should be wrong if the probabilities keep their word."
+    return f"**{pairs}**, of which **{_about(wrong)}** should be wrong if the probabilities keep their word."
 
 
-def _bulk(run: OpenRun, address: ReviewAddress, author: str, rows: IntArray) -> None:
+def _about(wrong: float) -> str:
+    return f"about {wrong:.1f}" if wrong >= 0.05 else "under 0.1"
+
+
+def _bulk(run: OpenRun, author: str, rows: IntArray) -> None:
     """The pairs, all chosen at first, and one button for those that are."""
     key = state.widget_key(state.REVIEW_TABLE, run.card.run, author, rows.tolist())
     chosen: Any = {"selection": {"rows": list(range(len(rows)))}}
@@ -327,7 +333,7 @@ def _bulk(run: OpenRun, address: ReviewAddress, author: str, rows: IntArray) -> 
     click = reviewing.token()
     with st.container(horizontal=True):
         st.button(
-            f"Accept {text.count(len(picked), 'pair')}{'' if wrong is None else f' (about {wrong:.1f} wrong)'}",
+            f"Accept {text.count(len(picked), 'pair')}{'' if wrong is None else f' ({_about(wrong)} wrong)'}",
             icon=":material/done_all:",
             type="primary",
             disabled=not len(picked),

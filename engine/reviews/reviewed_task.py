@@ -140,11 +140,10 @@ def _contested(accepted: IntArray, seeds: IntArray, width: int) -> BoolArray:
 
 
 def _findings(effect: ReviewEffect) -> tuple[Finding, ...]:
-    moved = effect.test_to_seeds + effect.test_set_aside
+    test, valid = effect.test_to_seeds + effect.test_set_aside, effect.valid_to_seeds + effect.valid_set_aside
     message = (
-        f"{effect.accepted:,} pairs that reviewers accepted are seed links ({effect.new_seeds:,} new), {effect.rejected:,} rejected ones are known "
-        f"non-links; {moved:,} test links and {effect.valid_to_seeds + effect.valid_set_aside:,} validation links were reviewed or touched by it "
-        "and are not evaluated on."
+        f"of the reviewed pairs {effect.accepted:,} are accepted as seed links ({effect.new_seeds:,} new) and {effect.rejected:,} rejected as known "
+        f"non-links; {test:,} test and {valid:,} validation links were reviewed or touched by it and are not evaluated on."
     )
     found = [Finding("reviews", "info", message, effect.accepted + effect.rejected)]
     if effect.contested:
@@ -161,7 +160,7 @@ def describe_reviews(manifest: Mapping[str, Any]) -> str | None:
     number = {name: int(effect.get(name) or 0) for name in ("votes", "accepted", "rejected", "new_seeds", "test_to_seeds", "test_set_aside")}
     authors = effect.get("authors")
     by = f" by {authors:,} reviewer{'' if authors == 1 else 's'}" if isinstance(authors, int) else ""
-    told = f"{number['votes']:,} decisions{by} went in: {number['accepted']:,} pairs accepted ({number['new_seeds']:,} of them new seed links), "
+    told = f"{number['votes']:,} decisions{by} went in, {number['accepted']:,} pairs accepted ({number['new_seeds']:,} new as seed links) and "
     told += f"{number['rejected']:,} rejected"
     left = number["test_to_seeds"] + number["test_set_aside"]
     return f"{told}; {left:,} test links left the test because of it." if left else f"{told}; none of them touched a test link."

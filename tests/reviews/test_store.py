@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -23,11 +19,10 @@ from engine.errors import ReviewError
 from engine.reviews import Choice, Decision, ReviewStore
 from engine.reviews.database import MIGRATIONS, Database
 from engine.reviews.decisions import LONGEST_NOTE, check_author
+from tests.reviews.reviewers import DATA, processes, review, write
 
-DATA = "a" * 64
 OTHER_DATA = "b" * 64
 PAIRS = [(f"http://one.example/{number}", f"http://two.example/{number}") for number in range(4)]
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -175,42 +170,20 @@ def test_two_reviewers_get_different_pairs_until_a_lease_ends(tmp_path: Path) ->
     store.close()
 
 
-REVIEWER = """
-import json, sys
-from engine.reviews import Choice, ReviewStore
-path, data, author, total = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
-pairs = [(f"s{n}", f"t{n}") for n in range(total)]
-store, told = ReviewStore(path), []
-print("ready", flush=True)
-sys.stdin.readline()
-while taken := store.claim(data, author, pairs):
-    (pair,) = taken
-    for _ in range(2):  # every click comes twice
-        (decision,) = store.decide(data, Choice(*pair, "accept" if len(told) % 2 else "reject"), author, f"{author}-{pair[0]}")
-    told.append([*decision.pair, decision.verdict])
-print(json.dumps(told))
-"""
-
-
 def test_ten_processes_decide_each_pair_of_one_queue_exactly_once(tmp_path: Path) -> None:
-    path, total = tmp_path / "reviews.sqlite3", 200
-    words = [sys.executable, "-c", REVIEWER, str(path), DATA]
-    processes = [
-        subprocess.Popen([*words, f"Reviewer {number}", str(total)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for number in range(10)
-    ]
-    for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    told: list[tuple[str, str, str, str]] = []
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    for number, process in enumerate(processes):
-        output, _ = process.communicate(timeout=120)
-        assert process.returncode == 0
-        told += [(*row, f"Reviewer {number}") for row in json.loads(output)]
+    path, total, context = tmp_path / "reviews.sqlite3", 200, processes()
+    pipes = [context.Pipe() for _ in range(10)]
+    reviewers = [context.Process(target=review, args=(path, f"Reviewer {number}", total, pipe[1])) for number, pipe in enumerate(pipes)]
+    for reviewer in reviewers:
+        reviewer.start()
+    for pipe, _ in pipes:
+        assert pipe.recv() == "ready"
+    for pipe, _ in pipes:
+        pipe.send("go")
+    told = [row for pipe, _ in pipes for row in pipe.recv()]
+    for reviewer in reviewers:
+        reviewer.join()
+        assert reviewer.exitcode == 0
     store = ReviewStore(path)
     kept = store.history(DATA)
     store.close()
@@ -219,32 +192,26 @@ def test_ten_processes_decide_each_pair_of_one_queue_exactly_once(tmp_path: Path
     assert len({author for *_, author in told}) > 1
 
 
-WRITER = """
-import sys
-from engine.reviews import Choice, ReviewStore
-store, number = ReviewStore(sys.argv[1]), 0
-while True:
-    store.decide(sys.argv[2], [Choice(f"s{number}-{place}", "t", "accept") for place in range(40)], "Ann", f"{sys.argv[3]}-{number}")
-    number += 1
-    print(number, flush=True)
-"""
-
-
 def test_a_process_that_is_killed_while_it_writes_leaves_whole_decisions_only(tmp_path: Path) -> None:
-    path, confirmed = tmp_path / "reviews.sqlite3", 0
-    for turn, wait in enumerate((0.0, 0.013, 0.031, 0.047)):
-        process = subprocess.Popen([sys.executable, "-c", WRITER, str(path), DATA, str(turn)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
-        process.stdout.readline()
+    path, context, confirmed = tmp_path / "reviews.sqlite3", processes(), 0
+    for turn, wait in enumerate((0.0, 0.013, 0.031, 0.047, 0.002)):
+        here, there = context.Pipe()
+        writer = context.Process(target=write, args=(path, turn, there))
+        writer.start()
+        last = here.recv()
         time.sleep(wait)
-        process.send_signal(signal.SIGKILL)
-        rest = process.communicate()[0].split()
-        confirmed += int(rest[-1]) if rest else 1
-        clicks = Counter(decision.click for decision in ReviewStore(path).standing(DATA))
+        writer.kill()
+        writer.join()
+        while here.poll():
+            last = here.recv()
+        confirmed += last
+        store = ReviewStore(path)
+        clicks = Counter(decision.click for decision in store.history(DATA))
+        store.close()
         assert set(clicks.values()) == {40}
         assert confirmed <= len(clicks) <= confirmed + turn + 1, "what was confirmed is there; what was not may be"
-    with sqlite3.connect(path) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     connection.close()
 
 
@@ -302,7 +269,7 @@ def test_an_older_schema_is_brought_up_to_date(tmp_path: Path, monkeypatch: pyte
     again = ReviewStore(store.path)
     assert len(again.standing(DATA)) == 1
     again.close()
-    monkeypatch.setattr("engine.reviews.database.MIGRATIONS", (*MIGRATIONS, "CREATE TABLE later (x);", "CREATE TABLE half (x); SELECT nonsense;"))
+    monkeypatch.setattr("engine.reviews.database.MIGRATIONS", (*MIGRATIONS, "CREATE TABLE later (x);", "CREATE TABLE half (x);\nSELECT nonsense;\n"))
     with pytest.raises(ReviewError, match="nonsense"):
         again.standing(DATA)
     connection = sqlite3.connect(store.path)
