@@ -28,6 +28,8 @@ from engine.neighbourhood import Adjacency
 from engine.paper import PaperFigure, paper_figure
 from engine.proxies import ProxyView
 from engine.relations import RelationView
+from engine.review_queue import ReviewQueue
+from engine.reviews import ReviewStore
 from engine.run_similarity import has_table
 from engine.run_store import Run, RunStore, RunSummary
 
@@ -142,6 +144,10 @@ class OpenRun:
     @cached_property
     def alignments(self) -> Mapping[Side, Alignment]:
         return alignments(self.view)
+
+    @cached_property
+    def queue(self) -> ReviewQueue:
+        return ReviewQueue(self.view, self.alignments["source"])
 
     @cached_property
     def inspection(self) -> Inspection:
@@ -291,6 +297,16 @@ def _open(folder: Path, run: str, created: str, _card: RunCard) -> OpenRun:
 def _table(_run: Run, path: Path, created: str, name: str) -> pd.DataFrame:
     """Kept as it is and not pickled, which would cost seconds for a large one."""
     return _run.table(name)
+
+
+def reviews() -> ReviewStore:
+    """The reviewers' decisions, shared by all sessions."""
+    return _reviews(settings.reviews_file(models_folder()))
+
+
+@st.cache_resource(max_entries=2, show_spinner=False)
+def _reviews(path: Path) -> ReviewStore:
+    return ReviewStore(path)
 
 
 def kept(runs: Sequence[OpenRun], question: tuple[str, ...], compute: Callable[[], T]) -> T:

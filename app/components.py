@@ -11,7 +11,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from app import pages, state, text
+from app import pages, reviewing, state, text
 from app.glossary import explain
 from app.palette import MARKS
 from engine.datasets.formulas import defuse
@@ -19,6 +19,7 @@ from engine.datasets.knowledge_graph import Side
 from engine.entities import LONGEST_QUERY, Entity, other
 from engine.errors import EngineError, EntityError
 from engine.matching import PairScore, Pool, RunView, Verdict
+from engine.reviews.snapshot import Outcome
 
 BadgeColour = Literal["green", "red", "gray", "yellow", "blue", "orange"]
 
@@ -97,6 +98,17 @@ def verdict_badge(verdict: Verdict) -> None:
     st.badge(f"{style.symbol} {style.word}", color=style.colour, help=style.help)
 
 
+def review_badge(view: RunView, pair: PairScore) -> None:
+    """What the reviewers say together, if anybody has decided the pair."""
+    styles: Mapping[Outcome, tuple[str, BadgeColour]] = {
+        "accepted": ("✓ confirmed by review", "green"),
+        "rejected": ("× rejected by review", "red"),
+        "undecided": ("≠ reviewers disagree", "yellow"),
+    }
+    if (found := reviewing.outcome(view, pair.source, pair.target)) is not None:
+        st.badge(styles[found][0], color=styles[found][1], help="The majority of the reviewers who accepted or rejected the pair.")
+
+
 def verdict_cell(verdict: Verdict) -> str:
     """A verdict in a table: symbol and word."""
     style = VERDICTS[verdict]
@@ -113,6 +125,7 @@ def pair_header(view: RunView, pair: PairScore, runs: Sequence[str], asked: Side
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"##### {entity_label(pair.source)} ↔ {entity_label(pair.target)}")
             verdict_badge(pair.verdict)
+            review_badge(view, pair)
             if pair.added is not None:
                 st.badge(f"added in round {pair.added}", color="blue", help="A semi-supervised round trained on this pair: the model's own choice.")
         with st.container(horizontal=True, gap="large"):

@@ -18,6 +18,7 @@ from app.state import (
     PairsAddress,
     ProxiesAddress,
     RelationsAddress,
+    ReviewAddress,
     TrainAddress,
 )
 
@@ -55,6 +56,7 @@ ENTITY: Final = Page(
 )
 EXPLAIN: Final = Page("explain", "Explain", ":material/balance:", "Why did this pair match, and why not another one?", ExplainAddress)
 PAIRS: Final = Page("pairs", "Pairs", ":material/table_rows:", "The whole alignment: where should I look?", PairsAddress)
+REVIEW: Final = Page("review", "Review", ":material/rule:", "Which pair shall I decide next?", ReviewAddress)
 RELATIONS: Final = Page("relations", "Relations", ":material/graph_3:", "What has the model learned to listen to?", RelationsAddress)
 PROXIES: Final = Page("proxies", "Proxies", ":material/hub:", "How does the model see across from one graph to the other?", ProxiesAddress)
 DEGREE: Final = Page("degree", "Degree", ":material/bar_chart:", "Whom does it fail: entities with few triples, or with many?", DegreeAddress, most=4)
@@ -69,7 +71,7 @@ EXPORT: Final = Page("export", "Export", ":material/file_export:", "How do I tak
 
 GROUPS: Final[tuple[tuple[Page[Any], ...], ...]] = (
     (HOME,),
-    (ENTITY, EXPLAIN, PAIRS),
+    (ENTITY, EXPLAIN, PAIRS, REVIEW),
     (RELATIONS, PROXIES, DEGREE, COMPARE),
     (DATASET, TRAIN, EXPORT),
 )

@@ -34,6 +34,8 @@ Drawn = Literal["10", "20", "40"]
 Listed = Literal["drawn", "source", "target"]
 ProxyUse = Literal["nearest", "attention"]
 Shown = Literal["misses", "hits", "all"]
+ReviewKind = Literal["uncertain", "conflicts", "sure", "second", "decided"]
+Decided = Literal["all", "accept", "reject", "skip", "disputed"]
 
 # Parameters of an address that are changed one by one
 RUN: Final = "run"
@@ -47,6 +49,9 @@ LISTED: Final = "listed"
 PROXY: Final = "proxy"
 SETTING: Final = "set"
 JOB: Final = "job"
+REVIEWER: Final = "reviewer"
+THRESHOLD: Final = "threshold"
+AUTHOR: Final = "author"
 
 # Which part of a run's metrics is about queries of which graph
 DIRECTION_OF: Final[Mapping[Side, str]] = {"source": "source_to_target", "target": "target_to_source"}
@@ -78,6 +83,11 @@ TRAIN_FORM: Final = "train_form"
 JOB_BUTTON: Final = "job_button"
 PICTURE_FORMAT: Final = "picture_format"
 PREVIEW: Final = "preview"
+REVIEWER_NAME: Final = "reviewer_name"
+REVIEW_NOTE: Final = "review_note"
+REVIEW_BUTTON: Final = "review_button"
+REVIEW_TABLE: Final = "review_table"
+REVIEW_CLICK: Final = "review_click"
 
 MOST_RUNS: Final = 4
 LONGEST_PARAMETER: Final = 20_000
@@ -232,6 +242,28 @@ class ExplainAddress(Address):
     pool: Pool = "all"
     against: str | None = None
     without: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ReviewAddress(Address):
+    """Which queue, of whom; or one certain pair.
+
+    Attributes:
+        reviewer: the name that was entered; of no matter to whoever is signed in.
+        known: also ask about pairs of which known links tell.
+        threshold: least probability (of runs without any, least CSLS margin) of what is accepted in bulk; None for the usual one.
+        source, target: a pair to decide, whatever the queue says.
+        author, decided: filters of the table of decisions.
+    """
+
+    kind: ReviewKind = "uncertain"
+    reviewer: str | None = None
+    known: bool = False
+    threshold: float | None = None
+    source: str | None = None
+    target: str | None = None
+    author: str | None = None
+    decided: Decided = "all"
 
 
 @dataclass(frozen=True)

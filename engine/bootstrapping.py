@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from engine.config import SemiConfig
-from engine.datasets.knowledge_graph import AlignmentTask, IntArray
-from engine.decoding import GraphEvidence, find_candidates, get_decoder
+from engine.datasets.knowledge_graph import AlignmentTask, IntArray, empty_links
+from engine.decoding import TOP, Candidates, GraphEvidence, find_candidates, get_decoder
 from engine.decoding.base import NONE, Decoder
 from engine.decoding.propagation import PropagationDecoder
 from engine.decoding.sinkhorn import SinkhornDecoder
@@ -78,25 +78,27 @@ class Round:
 
 @dataclass(frozen=True)
 class Pool:
-    """The entities that pairs may be selected from, and what to call them."""
+    """The entities that pairs may be selected from, what to call them, and the pairs that never are: those known to be no links."""
 
     sources: IntArray
     targets: IntArray
     name: str
+    rejected: IntArray = field(default_factory=empty_links)  # (n, 2)
 
 
 def selection_pool(task: AlignmentTask, config: SemiConfig) -> Pool:
     """Entities that pairs are selected from; those of the seed links never are.
 
     "test": the entities of the test links, as the paper has it: each is known to have a counterpart, only not which. "all": every entity.
-    "auto": "test" where there are test links.
+    "auto": "test" where there are test links. Entities whose test link was set aside because reviewers rejected a pair of theirs stay in the pool.
     """
     if config.pool == "test" or (config.pool == "auto" and len(task.test_links)):
-        chosen, name = [task.test_links[:, side] for side in range(2)], "entities of the test links"
+        aside = [np.intersect1d(task.rejected_links[:, side], task.unsure_links[:, side]) for side in range(2)]
+        chosen, name = [np.union1d(task.test_links[:, side], aside[side]) for side in range(2)], "entities of the test links"
     else:
         chosen, name = [np.arange(graph.num_entities) for graph in (task.source, task.target)], "entities without a seed link"
     sources, targets = (np.setdiff1d(entities, task.train_links[:, side]) for side, entities in enumerate(chosen))
-    return Pool(sources, targets, name)
+    return Pool(sources, targets, name, task.rejected_links)
 
 
 def round_epochs(config: SemiConfig, pairs: int, batch_size: int) -> int:
@@ -137,7 +139,7 @@ def select_pairs(
             raise ConfigError("semi.selection=propagation looks at the graphs, and none were given; use sinkhorn or mutual.")
         decoder = PropagationDecoder(evidence().within(pool.sources, pool.targets), temperature=config.temperature)
         return confident_pairs(source, target, pool, config.threshold, csls_k, decoder)
-    rest = Pool(np.setdiff1d(pool.sources, earlier.pairs[:, 0]), np.setdiff1d(pool.targets, earlier.pairs[:, 1]), pool.name)
+    rest = Pool(np.setdiff1d(pool.sources, earlier.pairs[:, 0]), np.setdiff1d(pool.targets, earlier.pairs[:, 1]), pool.name, pool.rejected)
     found = mutual_pairs(source, target, rest, csls_k)
     return Selection(np.concatenate([earlier.pairs, found.pairs]), np.concatenate([earlier.scores, found.scores]))
 
@@ -146,7 +148,7 @@ def mutual_pairs(source: Tensor, target: Tensor, pool: Pool, csls_k: int) -> Sel
     """Pairs of the pool that are each other's nearest by CSLS."""
     if not len(pool.sources) or not len(pool.targets):
         return no_selection()
-    decoding = get_decoder("mutual").decode(find_candidates(pool_similarity(source, target, pool), csls_k, top=2))
+    decoding = get_decoder("mutual").decode(pool_candidates(source, target, pool, csls_k, top=2))
     return taken(decoding.chosen_by_source, decoding.candidates.targets, decoding.candidates.csls, pool)
 
 
@@ -154,13 +156,23 @@ def confident_pairs(source: Tensor, target: Tensor, pool: Pool, threshold: float
     """Pairs of the pool that are each other's best in the decoder's plan (its scores are logarithms), with a weight above the threshold."""
     if not len(pool.sources) or not len(pool.targets):
         return no_selection()
-    candidates = find_candidates(pool_similarity(source, target, pool), csls_k)
+    candidates = pool_candidates(source, target, pool, csls_k)
     decoding = decoder.decode(candidates)
     agreed = np.intersect1d(decoding.chosen_by_source, decoding.chosen_by_target)
     weights = np.exp(decoding.scores)
     sure = agreed[(agreed != NONE) & (weights[agreed] > threshold)]
     chosen = np.where(np.isin(decoding.chosen_by_source, sure), decoding.chosen_by_source, NONE)
     return taken(chosen, candidates.targets, weights, pool)
+
+
+def pool_candidates(source: Tensor, target: Tensor, pool: Pool, csls_k: int, top: int = TOP) -> Candidates:
+    """Candidates of the pool, without pairs that are known to be no links."""
+    candidates = find_candidates(pool_similarity(source, target, pool), csls_k, top)
+    if not len(pool.rejected):
+        return candidates
+    width = int(max(pool.targets.max(), pool.rejected[:, 1].max())) + 1
+    codes = pool.sources[candidates.sources] * width + pool.targets[candidates.targets]
+    return candidates.kept(~np.isin(codes, pool.rejected[:, 0] * width + pool.rejected[:, 1]))
 
 
 def pool_similarity(source: Tensor, target: Tensor, pool: Pool) -> StructuralSimilarity:

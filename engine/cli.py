@@ -38,6 +38,7 @@ from engine.pipeline import Outcome, Phase, train_run
 from engine.preparation import missing_steps
 from engine.run_similarity import run_similarity
 from engine.run_store import Run, RunStore, RunSummary
+from engine.settings import reviews_file
 from engine.training import Progress, remaining_text
 
 DEFAULT_MODELS = "models"
@@ -126,6 +127,14 @@ def add_train(commands: Commands) -> None:
     )
     parser.add_argument("--fresh", action="store_true", help="train anew even if this run exists; the earlier run is kept")
     add_queueing(parser)
+    parser.add_argument(
+        "--with-reviews",
+        type=Path,
+        nargs="?",
+        const=Path(),
+        metavar="FILE",
+        help="train with what reviewers decided: the database of --models, or another one, or a run's reviews.parquet (docs/reviewing.md)",
+    )
     add_models(parser)
     add_json(parser)
     parser.set_defaults(command=train)
@@ -254,8 +263,11 @@ def train(parsed: argparse.Namespace) -> int:
     config = config.with_values(given({"data.train_ratio": parsed.train_ratio, "training.epochs": parsed.epochs, "literal.names": names}))
     if parsed.queue or parsed.estimate:
         return queue_instead(parsed, config)
+    reviews = reviews_file(parsed.models) if parsed.with_reviews == Path() else parsed.with_reviews
     with interruptions() as should_stop:
-        outcome = train_run(parsed.data, config, RunStore(parsed.models), fresh=parsed.fresh, on_event=report, should_stop=should_stop)
+        outcome = train_run(
+            parsed.data, config, RunStore(parsed.models), fresh=parsed.fresh, reviews=reviews, on_event=report, should_stop=should_stop
+        )
     show_outcome(outcome, parsed.models, as_json=parsed.json)
     return 0
 

@@ -63,6 +63,10 @@ class RunVersionError(RunError):
     """A run folder was written by a newer version of the engine."""
 
 
+class ReviewError(EngineError):
+    """A reviewer's decision cannot be kept, or the decisions cannot be used."""
+
+
 class ComparisonError(EngineError):
     """Runs have nothing in common that they could be compared by."""
 

@@ -48,12 +48,14 @@ from engine.literal import (
     name_tensors,
     require_valid_links,
 )
+from engine.reviews import ReviewEffect, Snapshot, read_snapshot, with_reviews
 from engine.run_store import FORMAT_VERSION, Run, RunStore, RunWriter
 from engine.run_tables import hubness_tensors, parameter_tensors, run_tables
 from engine.search import CslsTopK, StructuralSimilarity, StructureAndNames, csls_topk, normalise_rows
 from engine.training import Progress, Trained, Trainer, split_embeddings, task_adjacency
 
 CHECKPOINT = "training"
+REVIEWS = "reviews"
 NOTE = "note"
 PACKAGES = ("torch", "numpy", "numba", "pandas", "faiss-cpu", "faiss-gpu", "streamlit")
 
@@ -108,6 +110,7 @@ def train_run(
     store: RunStore,
     *,
     fresh: bool = False,
+    reviews: Path | None = None,
     on_event: Listener = lambda event: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Outcome:
@@ -120,6 +123,8 @@ def train_run(
         config: all settings.
         store: where runs are kept.
         fresh: train anew even if the run exists; the earlier one stays, the new one's id gets a number. (A literal run's structure is reused.)
+        reviews: reviewers' database, or ``reviews.parquet`` of a run: what they say now of this data is trained on (:mod:`engine.reviews`) and kept
+            in the run, whose id tells it from others.
         on_event: told of phases, epochs and rounds.
         should_stop: asked after each step; True ends training. What was learned so far becomes a run of its own (status "stopped"), and the
             same call goes on from the same step later.
@@ -130,9 +135,35 @@ def train_run(
     clock = Clock()
     on_event(Phase("read", f"Reading {path}"))
     with clock.phase("read"):
-        task = load_task(path, config.data, config.seed)
-    making = Making(Path(path), task, config, store, clock, on_event)
+        task, reviewed = load_task(path, config.data, config.seed), None
+        if reviews is not None:
+            task, reviewed = add_reviews(task, reviews, on_event)
+    making = Making(Path(path), task, config, store, clock, on_event, reviewed)
     return train_anew(making, making.free_id(), should_stop) if fresh else find_or_train(making, should_stop)
+
+
+@dataclass(frozen=True)
+class Reviewed:
+    """What reviewers said of the data when the run was begun, and what that changed."""
+
+    snapshot: Snapshot
+    effect: ReviewEffect
+
+
+def add_reviews(task: AlignmentTask, path: Path, on_event: Listener) -> tuple[AlignmentTask, Reviewed]:
+    """
+    Raises:
+        ReviewError: no reviews of this data, or such as leave nothing to train on.
+    """
+    snapshot = read_snapshot(path, task.fingerprint)
+    changed, effect = with_reviews(task, snapshot)
+    for finding in changed.findings[len(task.findings) :]:
+        on_event(Phase(NOTE, note_on(finding)))
+    return changed, Reviewed(snapshot, effect)
+
+
+def note_on(finding: Finding) -> str:
+    return " ".join([f"{finding.severity}:", finding.message, finding.advice]).rstrip()
 
 
 def find_or_train(making: Making, should_stop: Callable[[], bool]) -> Outcome:
@@ -157,6 +188,7 @@ class Making:
     store: RunStore
     clock: Clock
     on_event: Listener
+    reviewed: Reviewed | None = None
 
     @property
     def run_id(self) -> str:
@@ -170,6 +202,7 @@ def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool])
     """The basic and the semi variant."""
     task, store, clock = making.task, making.store, making.clock
     with store.create(task.name, run_id) as writer, discarded_where_diverged(writer):
+        write_reviews(writer, making)  # first, so that a run that is interrupted can be gone on with by these, whatever is decided meanwhile
         making.on_event(Phase("index", f"{task.name}: {describe_task(task)}"))
         with clock.phase("index"):
             trainer = Trainer(task, making.config)
@@ -193,7 +226,7 @@ def literal_run(making: Making, run_id: str, should_stop: Callable[[], bool]) ->
     with making.clock.phase("names"):  # first, so that a mistake in them costs no training
         literal = literal_part(making)
     for finding in literal.findings:
-        making.on_event(Phase(NOTE, " ".join([f"{finding.severity}:", finding.message, finding.advice]).rstrip()))
+        making.on_event(Phase(NOTE, note_on(finding)))
     semi = replace(config, variant="semi")
     below = find_or_train(replace(making, config=semi, clock=making.clock.since_reading()), should_stop)
     if below.run.manifest["status"] != "finished":
@@ -303,6 +336,7 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
         making.on_event(Phase(NOTE, f"info: {probabilities.calibration.reason}"))
     making.on_event(Phase("write", f"Writing {task.name}/{writer.run_id}"))
     with clock.phase("write"):
+        write_reviews(writer, making)
         write_structure(writer, task, structure, found, evaluation)
         write_assessment(writer, task, evaluation, decoders, probabilities)
         if literal is not None:
@@ -321,6 +355,12 @@ def with_names(
         weight, note["choice"] = choice.weight, choice.to_dict()
     note |= {"weight": weight, "findings": [asdict(finding) for finding in literal.findings]}
     return StructureAndNames(similarity, names, weight), note
+
+
+def write_reviews(writer: RunWriter, making: Making) -> None:
+    """The reviews that the run is trained with, if any: a file that can be trained with again."""
+    if making.reviewed is not None:
+        writer.write_table(REVIEWS, making.reviewed.snapshot.table())
 
 
 def write_structure(writer: RunWriter, task: AlignmentTask, structure: Structure, found: CslsTopK, evaluation: Evaluation) -> None:
@@ -426,6 +466,7 @@ def describe_run(making: Making, structure: Structure, evaluation: Evaluation, n
         "versions": versions(),
         "platform": platform.platform(),
         "git_commit": git_commit(),
+        **({} if making.reviewed is None else {"reviews": making.reviewed.effect.to_dict()}),
         **notes,
     }
 

@@ -20,6 +20,7 @@ from engine.comparison import CSLS, Comparison, Difference, compare, config_diff
 from engine.datasets.knowledge_graph import SIDES, IntArray, Side
 from engine.entities import short_id
 from engine.errors import ComparisonError
+from engine.reviews import describe_reviews
 from engine.run_tables import graph_of
 
 RELATIONS_DRAWN = 12
@@ -84,6 +85,9 @@ def _metrics(runs: Sequence[OpenRun], side: Side, decoder: str) -> None:
             **{f"{label}, first run ahead by": st.column_config.TextColumn(help=LEAD) for label in RATES.values()},
         },
     )
+    for run, name in zip(runs, names, strict=True):
+        if told := describe_reviews(run.run.manifest):
+            st.caption(f":material/rule: **{text.plain(name)}** was trained with reviews: {told}")
     if len({run.card.split for run in runs}) > 1:
         st.caption(
             "These runs divide the links differently, so each row is of its own test links. The leads are of the test links that both have and "

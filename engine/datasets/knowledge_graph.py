@@ -98,6 +98,7 @@ class AlignmentTask:
         split: how the links were divided, for people ("given: 721_5fold/1", "random 30/70, seed 0").
         fingerprint: sha-256 (hex) over graphs and all links, independent of path and split.
         findings: what the reader noticed.
+        rejected_links: pairs known to be no links, as reviewers say; may be empty.
     """
 
     name: str
@@ -111,6 +112,7 @@ class AlignmentTask:
     split: str
     fingerprint: str
     findings: tuple[Finding, ...] = ()
+    rejected_links: IntArray = field(default_factory=lambda: empty_links())
 
     @property
     def num_entities(self) -> int:

@@ -1,0 +1,456 @@
+"""Review: which pair shall I decide next?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app import cache, components, evidence_figures, facing, frame, pages, reviewing, state, text
+from app.cache import OpenRun
+from app.glossary import explain as term
+from app.palette import PLAIN_MARKS
+from app.state import Decided, EntityAddress, ExplainAddress, ReviewAddress, ReviewKind
+from engine.datasets.knowledge_graph import IntArray
+from engine.errors import ReviewError, RunDamagedError, RunError
+from engine.explanation import Explanation, explain, sentence
+from engine.matching import PairScore
+from engine.review_queue import Kind, Open, choice_on, take
+from engine.reviews import Decision, Progress, Verdict, agreement, disagreements, progress
+
+KINDS: Mapping[ReviewKind, str] = {
+    "uncertain": "Uncertain",
+    "conflicts": "Conflicts",
+    "sure": "Sure, in bulk",
+    "second": "Second opinion",
+    "decided": "Decided",
+}
+ABOUT: Mapping[ReviewKind, str] = {
+    "uncertain": "The least certain first: a probability near one half, or where a run has none the smallest margin.",
+    "conflicts": "Targets that several sources have as their best match, the closest contest first; at most one of the claims can be right.",
+    "sure": "Mutual best matches that the run is sure of, to be accepted together.",
+    "second": "What others have decided and you have not: a second opinion settles disputes and shows how far reviewers agree.",
+    "decided": "Every decision that counts: the latest of each reviewer on each pair.",
+}
+BUTTONS: tuple[tuple[Verdict, str, str, str], ...] = (
+    ("accept", "Accept", "A", ":material/check:"),
+    ("reject", "Reject", "X", ":material/close:"),  # R makes Streamlit run the page again
+    ("skip", "Skip", "S", ":material/skip_next:"),
+)
+UNDO_KEY = "U"
+VERDICT_CELLS: Mapping[Verdict, str] = {"accept": "✓ accepted", "reject": "× rejected", "skip": "– skipped"}
+DECIDED: Mapping[Decided, str] = {"all": "all", "accept": "accepted", "reject": "rejected", "skip": "skipped", "disputed": "disputed"}
+AT_ONCE = 200
+EVIDENCE = 8  # pairs of neighbours drawn
+LISTED = 40  # as on the page Explain, which so shares what is computed
+TABLE_HEIGHT = 460  # pixels
+
+
+def render(run: OpenRun, address: ReviewAddress) -> None:
+    """The page."""
+    author = _author(address)
+    if author is None:
+        return
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        components.choice("What to look at", KINDS, name="kind", value=address.kind, default="uncertain", clears=("source", "target"))
+        if address.kind != "decided":
+            key = state.widget_key(state.CHOICE, "known", address.known)
+            follow = partial(_ask_about_known, key)
+            st.toggle("Also pairs that known links tell about", value=address.known, key=key, on_change=follow, help=KNOWN)
+    st.caption(ABOUT[address.kind])
+    with st.spinner("Ordering the matches…"):
+        run.queue.order("uncertain")
+    if address.kind == "decided":
+        _decided(run, address, author)
+    elif address.kind == "sure" and address.source is None:
+        _sure(run, address, author)
+    else:
+        _one_by_one(run, address, author)
+
+
+KNOWN = (
+    "Pairs of which the data's links tell whether they are right need no review; ask about them to check the links. Seed links are never asked about."
+)
+
+
+def _ask_about_known(key: str) -> None:
+    state.set_parameter("known", "yes" if st.session_state[key] else None)
+
+
+# Who reviews
+
+
+def _author(address: ReviewAddress) -> str | None:
+    """The reviewer; where nobody has said, a place to say it."""
+    try:
+        author = reviewing.reviewer(address)
+    except ReviewError as error:
+        components.show_error(error)
+        author = None
+    if author is None:
+        _ask_for_name()
+        return None
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"Reviewing as **{text.plain(author)}**", width="content")
+        if reviewing.signed_in() is None:
+            st.button("Change", type="tertiary", key=state.widget_key(state.REVIEW_BUTTON, "name"), on_click=reviewing.forget_name)
+    return author
+
+
+def _ask_for_name() -> None:
+    key = state.widget_key(state.REVIEWER_NAME, "entered")
+    st.text_input(
+        "Your name",
+        key=key,
+        max_chars=80,
+        placeholder="stands beside each of your decisions",
+        width=420,
+        on_change=lambda: reviewing.remember_name(st.session_state[key]),
+    )
+    components.empty_state(
+        "Who reviews?",
+        "Each decision is kept with its reviewer's name, the time and the run in which the pair was seen. Enter a name above to begin; "
+        "use the same one the next time, so that your decisions stay together.",
+    )
+
+
+# One pair after the other
+
+
+@st.fragment
+def _one_by_one(run: OpenRun, page: ReviewAddress, author: str) -> None:
+    """The pair to be decided. A fragment: a decision draws this part anew and nothing else."""
+    with components.errors_shown():
+        _tell_problem()
+        address = replace(page, **{name: getattr(ReviewAddress.read(), name) for name in ("source", "target")})
+        standing = cache.reviews().standing(run.card.fingerprint)
+        left = run.queue.left(standing, author)
+        kind: Kind = "uncertain" if address.kind == "decided" else address.kind
+        rows = run.queue.open_rows(kind, left, known=address.known)
+        _told_progress(progress(standing, author), standing, len(rows))
+        asked = components.asked_pair(run.view, address.source, address.target) if address.source or address.target else None
+        upcoming = _upcoming(run, author, rows, kind)
+        pair = (asked[0].index, asked[1].index) if asked else next(iter(upcoming), None)
+        if pair is None:
+            _nothing_left(run, address, author, left)
+            return
+        _pair(run, address, author, pair)
+        for following in [one for one in upcoming if one != pair][:1]:
+            _explained(run, *following)  # while the reviewer looks at this one
+
+
+def _upcoming(run: OpenRun, author: str, rows: IntArray, kind: Kind) -> list[tuple[int, int]]:
+    """The pair to decide now and the one after it, both kept from other reviewers."""
+    taken = take(cache.reviews(), run.queue, author, rows, 2, first=reviewing.to_look_at_again(), second=kind == "second")
+    return [run.queue.indices(row) for row in taken]
+
+
+def _pair(run: OpenRun, address: ReviewAddress, author: str, pair: tuple[int, int]) -> None:
+    with st.spinner("Taking the score apart…"):
+        found, reason = _explained(run, *pair)
+    scored = found.pair if found else run.view.pair(*pair)
+    components.pair_header(run.view, scored, address.runs, "source")
+    _buttons(run, author, scored)
+    if found is None:
+        st.caption(f":material/info: {text.plain(reason, 400)}")
+    else:
+        _evidence(found)
+    neighbours = EntityAddress(address.runs, "source", scored.source.uri, scored.target.uri)
+    facing.neighbourhoods(run, neighbours, scored.source, scored.target)
+
+
+def _explained(run: OpenRun, source: int, target: int) -> tuple[Explanation | None, str]:
+    """A pair's explanation; None and the reason where the run cannot explain."""
+
+    def compute() -> tuple[Explanation | None, str]:
+        try:
+            return explain(run.explainer, source, target, "all", LISTED), ""
+        except RunDamagedError:
+            raise
+        except RunError as error:
+            return None, str(error)
+
+    return cache.kept([run], ("review", str(source), str(target)), compute)
+
+
+def _buttons(run: OpenRun, author: str, pair: PairScore) -> None:
+    ends = pair.source.uri, pair.target.uri
+    reviewing.shown(ends)
+    note = state.widget_key(state.REVIEW_NOTE, run.card.fingerprint, ends)
+    click = reviewing.token()
+    with st.container(horizontal=True, vertical_alignment="bottom", key="verdicts"):
+        for verdict, label, shortcut, icon in BUTTONS:
+            st.button(
+                label,
+                icon=icon,
+                shortcut=shortcut,
+                type="primary" if verdict == "accept" else "secondary",
+                key=state.widget_key(state.REVIEW_BUTTON, verdict, ends),
+                on_click=reviewing.decide,
+                args=(run.card.fingerprint, [choice_on(pair, run.card.run, verdict)], author, click, note),
+            )
+        _undo_button(run, author, click)
+        st.text_input("Note", key=note, max_chars=2000, placeholder="kept with the decision", width=320, label_visibility="collapsed")
+
+
+def _undo_button(run: OpenRun, author: str, click: str) -> None:
+    st.button(
+        "Undo",
+        icon=":material/undo:",
+        shortcut=UNDO_KEY,
+        type="tertiary",
+        key=state.widget_key(state.REVIEW_BUTTON, "undo", author),
+        on_click=reviewing.undo,
+        args=(run.card.fingerprint, author, click),
+        help="Withdraws your last decision; the history keeps both.",
+    )
+
+
+def _evidence(found: Explanation) -> None:
+    """What the score is made of, in a sentence, and the neighbours that carry the most of it."""
+    st.markdown(text.plain(sentence(found), 1500))
+    for note in found.notes:
+        st.caption(f":material/info: {text.plain(note, 400)}")
+    pairs = found.neighbours.supporting[:EVIDENCE]
+    if not pairs:
+        st.markdown("No pair of neighbours speaks for the match.")
+        return
+    figure, height = evidence_figures.facing_pairs(pairs)
+    rows = [{"source": pair.source.title, "target": pair.target.title, "value": pair.value, "aligned": pair.aligned} for pair in pairs]
+    components.figure(
+        figure,
+        name="review-evidence",
+        caption=f"**Who speaks for it**: the {len(pairs)} strongest pairs of neighbours, solid where they are known or were trained on as a pair.",
+        data=pd.DataFrame(rows),
+        height=height,
+    )
+
+
+def _told_progress(found: Progress, standing: Sequence[Decision], left: int) -> None:
+    """One line, so that the pair stays in sight on a small screen."""
+    shared = agreement(standing)
+    parts = [f"**{left:,}** left here", f"**{found.mine:,}** decided by you", f"**{found.pairs:,}** by all"]
+    if found.pace is not None:
+        parts.append(f"{found.pace:.1f} a minute")
+    help = f"Decisions that stand: {found.accepted:,} accepted, {found.rejected:,} rejected, {found.skipped:,} skipped. "
+    if shared.share is not None:
+        parts.append(f"agreement {text.percent(shared.share)}")
+        alpha = "" if shared.alpha is None else f" Krippendorff's alpha is {shared.alpha:.2f}."
+        help += f"Reviewers agree on {shared.unanimous:,} of the {shared.pairs:,} pairs that several have decided.{alpha}"
+    st.markdown(" · ".join(parts), help=help)
+
+
+def _nothing_left(run: OpenRun, address: ReviewAddress, author: str, left: Open) -> None:
+    st.session_state.pop(state.REVIEW_CLICK, None)
+    known = len(run.queue.open_rows("uncertain", left, known=True))
+    if address.kind == "second":
+        components.empty_state("No second opinion is asked for", "Nobody else has decided a pair of this run that you have not.")
+    elif not address.known and known:
+        words = f"Every pair here is decided, skipped by you, or just being looked at by another reviewer. {known:,} more are told by known links."
+        components.empty_state("Nothing left to decide", words)
+    else:
+        components.empty_state("Nothing left to decide", "Every pair here is decided, skipped by you, or just being looked at by another reviewer.")
+    st.markdown("What was decided can be trained with:")
+    st.code(f"python -m engine train FOLDER --variant {run.card.variant} --with-reviews", language=None, wrap_lines=True)
+    _undo_button(run, author, reviewing.token())
+
+
+def _tell_problem() -> None:
+    if (problem := reviewing.problem()) is not None:
+        components.show_error(problem)
+
+
+# Many at once
+
+
+@st.fragment
+def _sure(run: OpenRun, page: ReviewAddress, author: str) -> None:
+    with components.errors_shown():
+        _tell_problem()
+        asked = ReviewAddress.read().threshold
+        threshold = run.queue.default_threshold if asked is None else asked
+        standing = cache.reviews().standing(run.card.fingerprint)
+        _threshold(run, threshold)
+        found = run.queue.sure_pairs(run.queue.left(standing, author), threshold, known=page.known)
+        if not len(found.rows):
+            components.empty_state("No pair is that sure", "Lower the threshold, or decide the uncertain ones one by one.")
+            _undo_button(run, author, reviewing.token())
+            return
+        st.markdown(_expectation(len(found.rows), found.expected_wrong))
+        shown = found.rows[:AT_ONCE]
+        if len(found.rows) > len(shown):
+            st.caption(f"The {len(shown)} most certain are listed; the others follow when these are decided.")
+        _bulk(run, author, shown)
+
+
+def _threshold(run: OpenRun, threshold: float) -> None:
+    calibrated = run.queue.alignment.calibrated
+    key = state.widget_key(state.THRESHOLD, threshold)
+    st.number_input(
+        "Least probability" if calibrated else "Least CSLS margin over the runner-up",
+        value=threshold,
+        step=0.01,
+        format="%.2f",
+        key=key,
+        width=280,
+        on_change=lambda: state.set_parameter(state.THRESHOLD, f"{st.session_state[key]:g}"),
+        help=term("calibrated probability" if calibrated else "margin"),
+    )
+
+
+def _expectation(count: int, wrong: float | None) -> str:
+    pairs = text.count(count, "pair")
+    if wrong is None:
+        return f"**{pairs}**. This run has no probabilities, so how many of them are wrong cannot be told: look at some before accepting."
+    return f"**{pairs}**, of which **{_about(wrong)}** should be wrong if the probabilities keep their word."
+
+
+def _about(wrong: float) -> str:
+    return f"about {wrong:.1f}" if wrong >= 0.05 else "under 0.1"
+
+
+def _bulk(run: OpenRun, author: str, rows: IntArray) -> None:
+    """The pairs, all chosen at first, and one button for those that are."""
+    key = state.widget_key(state.REVIEW_TABLE, run.card.run, author, rows.tolist())
+    chosen: Any = {"selection": {"rows": list(range(len(rows)))}}
+    event: Any = st.dataframe(
+        _pair_rows(run, rows),
+        key=key,
+        hide_index=True,
+        height=TABLE_HEIGHT if len(rows) > 12 else "auto",
+        on_select="rerun",
+        selection_mode="multi-row",
+        selection_default=chosen,
+        column_config={name: st.column_config.NumberColumn(format="%.3f") for name in ("probability", "margin", "CSLS")},
+        alt="Table: pairs that can be accepted together",
+    )
+    picked = rows[[row for row in event["selection"]["rows"] if row < len(rows)]]
+    wrong = run.queue.expected_wrong(picked)
+    click = reviewing.token()
+    with st.container(horizontal=True):
+        st.button(
+            f"Accept {text.count(len(picked), 'pair')}{'' if wrong is None else f' ({_about(wrong)} wrong)'}",
+            icon=":material/done_all:",
+            type="primary",
+            disabled=not len(picked),
+            key=state.widget_key(state.REVIEW_BUTTON, "bulk", key),
+            on_click=reviewing.decide,
+            args=(run.card.fingerprint, [run.queue.choice(row, "accept", BULK_NOTE) for row in picked.tolist()], author, click),
+        )
+        _undo_button(run, author, click)
+
+
+BULK_NOTE = "accepted in bulk"
+
+
+def _pair_rows(run: OpenRun, rows: IntArray) -> pd.DataFrame:
+    table = run.queue.alignment.described(rows)
+    shown = {
+        "source": [text.cell(label or uri) for label, uri in zip(table["source_label"], table["source_uri"], strict=True)],
+        "target": [text.cell(label or uri) for label, uri in zip(table["target_label"], table["target_uri"], strict=True)],
+        "probability": table["probability"],
+        "margin": table["margin"],
+        "CSLS": table["csls"],
+    }
+    return pd.DataFrame(shown).dropna(axis=1, how="all")
+
+
+# What was decided
+
+
+@st.fragment
+def _decided(run: OpenRun, page: ReviewAddress, author: str) -> None:
+    with components.errors_shown():
+        _tell_problem()
+        now = ReviewAddress.read()
+        address = replace(page, author=now.author, decided=now.decided)
+        standing = cache.reviews().standing(run.card.fingerprint)
+        _told_progress(progress(standing, author), standing, len(run.queue.open_rows("uncertain", run.queue.left(standing, author))))
+        if not standing:
+            components.empty_state("Nothing decided yet", "Decisions on these data appear here, whichever run they were made in.")
+            return
+        _filters(address, standing)
+        chosen = _filtered(standing, address)
+        if not chosen:
+            st.markdown("No decision passes these filters.")
+            return
+        _decision_table(run, address, author, chosen)
+
+
+def _filters(address: ReviewAddress, standing: Sequence[Decision]) -> None:
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        components.choice("Verdict", DECIDED, name="decided", value=address.decided, default="all")
+        authors = sorted({decision.author for decision in standing})
+        key = state.widget_key(state.AUTHOR, address.author, authors)
+        st.selectbox(
+            "Reviewer",
+            authors,
+            index=authors.index(address.author) if address.author in authors else None,
+            key=key,
+            placeholder="everybody",
+            width=280,
+            on_change=lambda: state.set_parameter(state.AUTHOR, st.session_state[key]),
+        )
+
+
+def _filtered(standing: Sequence[Decision], address: ReviewAddress) -> list[Decision]:
+    """Newest first."""
+    disputed = set(disagreements(standing)) if address.decided == "disputed" else set()
+    return [
+        decision
+        for decision in reversed(standing)
+        if address.author in (None, decision.author)
+        and (address.decided in ("all", decision.verdict) or (address.decided == "disputed" and decision.pair in disputed))
+    ]
+
+
+def _decision_table(run: OpenRun, address: ReviewAddress, author: str, decisions: Sequence[Decision]) -> None:
+    key = state.widget_key(state.REVIEW_TABLE, author, address.author, address.decided, [decision.number for decision in decisions])
+    st.caption(f"{text.count(len(decisions), 'decision')}, newest first. Choose a row to look at the pair again, or to undo it.")
+    row = components.table(
+        pd.DataFrame([_decision_row(run, decision) for decision in decisions]),
+        name="decisions",
+        key=key,
+        on_select="rerun",
+        columns={name: st.column_config.NumberColumn(format="%.3f") for name in ("CSLS then", "probability then")},
+        height=TABLE_HEIGHT if len(decisions) > 12 else "auto",
+    )
+    if row is None:
+        return
+    decision = decisions[row]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        source, target = decision.pair
+        pages.link(pages.REVIEW, ReviewAddress(address.runs, reviewer=address.reviewer, source=source, target=target), "Look again", icon=LOOK)
+        pages.link(pages.EXPLAIN, ExplainAddress(address.runs, source=source, target=target), "Why this pair", icon=":material/balance:")
+        if decision.author == author:
+            st.button(
+                "Undo this decision",
+                icon=":material/undo:",
+                key=state.widget_key(state.REVIEW_BUTTON, "withdraw", decision.number),
+                on_click=partial(reviewing.withdraw, run.card.fingerprint, decision.number, author, reviewing.token()),
+            )
+
+
+LOOK = ":material/visibility:"
+
+
+def _decision_row(run: OpenRun, decision: Decision) -> dict[str, object]:
+    choice = decision.choice
+    return {
+        f"{PLAIN_MARKS['source']} source": text.cell(run.queue.title("source", choice.source)),
+        f"{PLAIN_MARKS['target']} target": text.cell(run.queue.title("target", choice.target)),
+        "verdict": VERDICT_CELLS[choice.verdict],
+        "reviewer": text.cell(decision.author),
+        "note": text.cell(choice.note),
+        "time (UTC)": decision.time[:16].replace("T", " "),
+        "CSLS then": choice.csls,
+        "probability then": choice.probability,
+        "run": text.cell(choice.run or ""),
+    }
+
+
+frame.one_run(pages.REVIEW, render)

@@ -1,0 +1,114 @@
+"""What a decision is, and what may stand in it: names and notes come from browsers, so they are checked here, before they are kept."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from engine.errors import ReviewError
+
+Verdict = Literal["accept", "reject", "skip"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+Pair = tuple[str, str]
+"""Identifiers of a source and a target entity."""
+
+LONGEST_AUTHOR = 80
+LONGEST_NOTE = 2_000
+LONGEST_ID = 20_000
+LONGEST_TOKEN = 200
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a reviewer chose for a pair, and what the run said of it when it was shown.
+
+    Attributes:
+        source, target: the entities' identifiers.
+        run: ``dataset/run_id`` in which the pair was seen; None where none was.
+        csls, probability: as that run had them; None where it had none.
+    """
+
+    source: str
+    target: str
+    verdict: Verdict
+    note: str = ""
+    run: str | None = None
+    csls: float | None = None
+    probability: float | None = None
+
+    @property
+    def pair(self) -> Pair:
+        return self.source, self.target
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A choice that was kept.
+
+    Attributes:
+        number: in the order in which decisions were kept, over all data.
+        author: who decided.
+        time: ISO 8601, UTC.
+        click: names what the reviewer did; shared by the decisions that were taken together.
+        withdrawn: whether its author has taken it back.
+    """
+
+    number: int
+    choice: Choice
+    author: str
+    time: str
+    click: str
+    withdrawn: bool = False
+
+    @property
+    def pair(self) -> Pair:
+        return self.choice.pair
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.choice.verdict
+
+
+def check_author(name: str) -> str:
+    """A reviewer's name as it is kept: composed letters, single spaces.
+
+    Raises:
+        ReviewError: empty, too long, or with characters that cannot be seen.
+    """
+    kept = " ".join(unicodedata.normalize("NFC", name).split(" ")).strip()
+    if not kept:
+        raise ReviewError("a decision needs its reviewer's name; enter a name first.")
+    if len(kept) > LONGEST_AUTHOR:
+        raise ReviewError(f"the reviewer's name is {len(kept)} characters long; use at most {LONGEST_AUTHOR}.")
+    if not kept.isprintable():
+        raise ReviewError("the reviewer's name holds characters that cannot be seen; use letters, digits, spaces and punctuation.")
+    return kept
+
+
+def check_choices(choices: Sequence[Choice]) -> None:
+    """
+    Raises:
+        ReviewError: no choice, an unknown verdict, or a text that is empty or too long to be what it should be.
+    """
+    if not choices:
+        raise ReviewError("there is nothing to decide; choose at least one pair.")
+    for choice in choices:
+        if choice.verdict not in VERDICTS:
+            raise ReviewError(f"a verdict is one of {', '.join(VERDICTS)}; got '{str(choice.verdict)[:40]}'.")
+        for identifier in choice.pair:
+            if not 0 < len(identifier) <= LONGEST_ID:
+                raise ReviewError(f"an entity's identifier has {len(identifier):,} characters; expected 1 to {LONGEST_ID:,}.")
+        if len(choice.note) > LONGEST_NOTE:
+            raise ReviewError(f"the note is {len(choice.note):,} characters long; use at most {LONGEST_NOTE:,}.")
+
+
+def check_token(token: str) -> str:
+    """
+    Raises:
+        ReviewError: empty or too long to be a click's token.
+    """
+    if not 0 < len(token) <= LONGEST_TOKEN:
+        raise ReviewError(f"a decision's token has {len(token):,} characters; expected 1 to {LONGEST_TOKEN}.")
+    return token

@@ -1,0 +1,252 @@
+"""All decisions of a models folder, and who is looking at which pair right now."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from engine.errors import ReviewError
+from engine.reviews.database import Database
+from engine.reviews.decisions import VERDICTS, Choice, Decision, Pair, check_author, check_choices, check_token
+from engine.reviews.ledger import Ledger
+
+LEASE_SECONDS = 300.0
+"""How long a pair is kept for the reviewer who is looking at it."""
+
+
+class ReviewStore:
+    """Decisions in one SQLite file, for any number of processes and threads at once.
+
+    Every method names the data set by its fingerprint (:attr:`engine.datasets.AlignmentTask.fingerprint`; in a run's manifest ``data.fingerprint``).
+    All raise :class:`engine.errors.ReviewError` where the file cannot be used; nothing is half done then.
+
+    Args:
+        path: the file, made when it is first needed; :func:`engine.settings.reviews_file` says where it belongs.
+        clock: seconds since 1970, for tests.
+    """
+
+    def __init__(self, path: Path | str, clock: Callable[[], float] = time.time) -> None:
+        self.path = Path(path)
+        self._database = Database(self.path)
+        self._clock = clock
+        self._ledgers: dict[str, Ledger] = {}
+        self._ledgers_of = 0
+
+    def close(self) -> None:
+        """Close the file; the next call opens it again."""
+        self._database.close()
+
+    # Deciding
+
+    def decide(self, fingerprint: str, choices: Choice | Sequence[Choice], author: str, token: str) -> list[Decision]:
+        """Keep one choice, or several that are taken and undone together; on the disk for certain when this returns.
+
+        Args:
+            choices: on distinct pairs.
+            author: whose they are; kept as :func:`check_author` leaves it.
+            token: names the click. A token that was kept before changes nothing, whatever comes with it: what it did is returned again.
+
+        Raises:
+            ReviewError: a name, verdict, note or token that cannot be kept; a token of another author or other data.
+        """
+        several = [choices] if isinstance(choices, Choice) else list(choices)
+        check_choices(several)
+        author = check_author(author)
+        with self._database.writing() as connection:
+            data = _data_set(connection, fingerprint)
+            if not _is_done(connection, data, author, token):
+                for place, choice in enumerate(several):
+                    self._add(connection, data, author, token, place, choice)
+            return _found(connection, "one.click = ?", token)
+
+    def undo(self, fingerprint: str, author: str, token: str) -> list[Decision]:
+        """Withdraw the author's last decision that stands, with all that were taken together with it; nothing where there is none.
+
+        Args:
+            token: names the click, as in :meth:`decide`; sent twice it withdraws once.
+
+        Returns:
+            The decisions that this click withdrew.
+        """
+        author = check_author(author)
+        with self._database.writing() as connection:
+            data = _data_set(connection, fingerprint)
+            if not _is_done(connection, data, author, token):
+                last = "SELECT click FROM kept WHERE data_set = ? AND author = ? ORDER BY number DESC LIMIT 1"
+                together = f"SELECT * FROM kept WHERE data_set = ? AND author = ? AND click = ({last}) ORDER BY number"
+                self._withdraw(connection, token, connection.execute(together, (data, author, data, author)).fetchall())
+            return _found(connection, "one.number IN (SELECT withdraws FROM decisions WHERE click = ?)", token)
+
+    def withdraw(self, fingerprint: str, number: int, author: str, token: str) -> list[Decision]:
+        """Withdraw one of the author's own decisions, alone.
+
+        Raises:
+            ReviewError: there is no such decision of this author.
+        """
+        author = check_author(author)
+        with self._database.writing() as connection:
+            data = _data_set(connection, fingerprint)
+            if not _is_done(connection, data, author, token):
+                rows = connection.execute("SELECT * FROM kept WHERE data_set = ? AND author = ? AND number = ?", (data, author, number)).fetchall()
+                if not rows:
+                    raise ReviewError(f"{author} has no decision {number} that could be undone; load the list of decisions anew.")
+                self._withdraw(connection, token, rows)
+            return _found(connection, "one.number IN (SELECT withdraws FROM decisions WHERE click = ?)", token)
+
+    def _add(self, connection: sqlite3.Connection, data: int, author: str, click: str, place: int, choice: Choice) -> None:
+        seen = choice.run, choice.csls, choice.probability
+        connection.execute(
+            "INSERT INTO decisions (data_set, source, target, author, time, verdict, note, run, csls, probability, click, place) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (data, *choice.pair, author, self._now(), choice.verdict, choice.note, *seen, click, place),
+        )
+        mine = data, *choice.pair, author
+        connection.execute("DELETE FROM leases WHERE data_set = ? AND source = ? AND target = ? AND author = ?", mine)
+
+    def _withdraw(self, connection: sqlite3.Connection, click: str, rows: Sequence[sqlite3.Row]) -> None:
+        for place, row in enumerate(rows):
+            connection.execute(
+                "INSERT INTO decisions (data_set, source, target, author, time, verdict, click, place, withdraws) "
+                "VALUES (?, ?, ?, ?, ?, 'withdraw', ?, ?, ?)",
+                (row["data_set"], row["source"], row["target"], row["author"], self._now(), click, place, row["number"]),
+            )
+
+    # Reading
+
+    def standing(self, fingerprint: str) -> list[Decision]:
+        """The decision that counts of each author on each pair (the latest that is not withdrawn), in the order in which they were kept."""
+        with self._up_to_date(fingerprint) as ledger:
+            return ledger.standing()
+
+    def history(self, fingerprint: str) -> list[Decision]:
+        """Every decision ever kept, withdrawn ones included, in their order."""
+        with self._up_to_date(fingerprint) as ledger:
+            return ledger.history()
+
+    def on_pair(self, fingerprint: str, pair: Pair) -> list[Decision]:
+        """What counts on one pair, a decision an author."""
+        with self._up_to_date(fingerprint) as ledger:
+            return ledger.on_pair(pair)
+
+    @contextmanager
+    def _up_to_date(self, fingerprint: str) -> Iterator[Ledger]:
+        """The ledger of a data set with all that was kept until now."""
+        if not self.path.exists():
+            yield Ledger()
+            return
+        query = (
+            "SELECT one.* FROM decisions AS one JOIN data_sets ON data_sets.number = data_set WHERE fingerprint = ? AND one.number > ? "
+            "ORDER BY one.number"
+        )
+        with self._database.reading() as connection:
+            if self._ledgers_of != self._database.opened:  # another file is in its place
+                self._ledgers, self._ledgers_of = {}, self._database.opened
+            ledger = self._ledgers.setdefault(fingerprint, Ledger())
+            for row in connection.execute(query, (fingerprint, ledger.last)):
+                ledger.add(row["number"], _decision(row) if row["withdraws"] is None else row["withdraws"])
+            yield ledger
+
+    # Leases
+
+    def leased(self, fingerprint: str, author: str) -> list[Pair]:
+        """The pairs that are kept for a reviewer now, the first that was given to them first."""
+        if not self.path.exists():
+            return []
+        query = (
+            "SELECT source, target FROM leases JOIN data_sets ON number = data_set WHERE fingerprint = ? AND author = ? AND until > ? "
+            "ORDER BY leases.rowid"
+        )
+        with self._database.reading() as connection:
+            return [(row["source"], row["target"]) for row in connection.execute(query, (fingerprint, author, self._clock()))]
+
+    def claim(
+        self, fingerprint: str, author: str, offered: Iterable[Pair], count: int = 1, seconds: float = LEASE_SECONDS, *, second: bool = False
+    ) -> list[Pair]:
+        """Take the first pairs that are free, and keep them from other reviewers for a while; a claim on one's own pairs makes it longer.
+
+        Free is what no other reviewer holds, this one has not decided or skipped, and nobody has accepted or rejected.
+
+        Args:
+            offered: pairs in the order in which they are worth looking at; read only as far as needed.
+            count: how many to take at most.
+            second: also what others have decided, for a second opinion.
+        """
+        author = check_author(author)
+        until, taken = self._clock() + seconds, list[Pair]()
+        with self._database.writing() as connection:
+            data = _data_set(connection, fingerprint)
+            connection.execute("DELETE FROM leases WHERE until <= ?", (self._clock(),))
+            for pair in offered:
+                if len(taken) == count:
+                    break
+                if _is_free(connection, data, author, pair, second=second):
+                    connection.execute(
+                        "INSERT INTO leases VALUES (?, ?, ?, ?, ?) ON CONFLICT (data_set, source, target) DO UPDATE SET until = excluded.until",
+                        (data, *pair, author, until),
+                    )
+                    taken.append(pair)
+        return taken
+
+    def release(self, fingerprint: str, author: str) -> None:
+        """Give back all pairs that are kept for a reviewer."""
+        with self._database.writing() as connection:
+            connection.execute("DELETE FROM leases WHERE data_set = ? AND author = ?", (_data_set(connection, fingerprint), author))
+
+    def back_up(self, path: Path) -> None:
+        """Copy the whole database as it is at this moment into a new file, while others go on deciding."""
+        with self._database.reading() as connection:
+            copy = sqlite3.connect(path)
+            try:
+                connection.backup(copy)
+            finally:
+                copy.close()
+
+    def _now(self) -> str:
+        return datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds")
+
+
+def _is_done(connection: sqlite3.Connection, data: int, author: str, click: str) -> bool:
+    """Whether a click was kept before.
+
+    Raises:
+        ReviewError: as somebody else's, or on other data.
+    """
+    found = connection.execute("SELECT data_set, author FROM decisions WHERE click = ? LIMIT 1", (check_token(click),)).fetchone()
+    if found is not None and (found["data_set"], found["author"]) != (data, author):
+        raise ReviewError("this click was made by another reviewer or on other data; load the page again and decide once more.")
+    return found is not None
+
+
+def _found(connection: sqlite3.Connection, condition: str, parameter: str) -> list[Decision]:
+    """Decisions of which a condition holds, in their order."""
+    gone = "EXISTS (SELECT 1 FROM decisions AS other WHERE other.withdraws = one.number)"
+    query = f"SELECT one.*, {gone} AS withdrawn FROM decisions AS one WHERE one.verdict <> 'withdraw' AND {condition} ORDER BY one.number"
+    return [_decision(row, withdrawn=bool(row["withdrawn"])) for row in connection.execute(query, (parameter,))]
+
+
+def _data_set(connection: sqlite3.Connection, fingerprint: str) -> int:
+    """The row of a data set, made where it is new."""
+    connection.execute("INSERT INTO data_sets (fingerprint) VALUES (?) ON CONFLICT DO NOTHING", (fingerprint,))
+    return int(connection.execute("SELECT number FROM data_sets WHERE fingerprint = ?", (fingerprint,)).fetchone()["number"])
+
+
+def _is_free(connection: sqlite3.Connection, data: int, author: str, pair: Pair, *, second: bool) -> bool:
+    held = connection.execute(
+        "SELECT 1 FROM leases WHERE data_set = ? AND source = ? AND target = ? AND author <> ?",
+        (data, *pair, author),
+    ).fetchone()
+    decided = connection.execute(
+        "SELECT 1 FROM standing WHERE data_set = ? AND source = ? AND target = ? AND (author = ? OR (verdict <> 'skip' AND NOT ?))",
+        (data, *pair, author, second),
+    ).fetchone()
+    return held is None and decided is None
+
+
+def _decision(row: sqlite3.Row, *, withdrawn: bool = False) -> Decision:
+    verdict = next(one for one in VERDICTS if one == row["verdict"])
+    choice = Choice(row["source"], row["target"], verdict, row["note"], row["run"], row["csls"], row["probability"])
+    return Decision(row["number"], choice, row["author"], row["time"], row["click"], withdrawn)

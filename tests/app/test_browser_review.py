@@ -1,0 +1,114 @@
+"""Reviewing by keyboard in a browser: ten pairs, a note, a key that is held down, two reviewers. Skipped where there is no Chromium."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from benchmarks.served_app import QUIET, served
+from engine.reviews import ReviewStore
+from engine.settings import reviews_file
+from tests.app.test_browser import EXPECTED, PATIENCE, browser, pytestmark  # noqa: F401
+from tests.run_fixture import analysed, sample_run, write_run
+
+DATA = "0" * 64
+PAIR = ".st-key-pair_header h5"
+KEYS = {"a": "accept", "x": "reject", "s": "skip"}
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    write_run(analysed(sample_run()), folder, "towns", "basic-s0")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def app(models: Path) -> Iterator[str]:
+    with served(models) as (address, _):
+        yield address
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:  # noqa: F811
+    page = browser.new_page(viewport={"width": 1280, "height": 1200})
+    page.set_default_timeout(PATIENCE)
+    yield page
+    page.close()
+
+
+def settled(page: Page) -> str:
+    """The pair that is shown when the page has come to rest, long enough to have been looked at."""
+    page.locator(PAIR).wait_for()
+    page.wait_for_selector(QUIET)
+    page.wait_for_timeout(400)
+    return page.locator(PAIR).inner_text()
+
+
+def pressed(page: Page, key: str) -> str:
+    """Press a key and wait for another pair."""
+    before = settled(page)
+    page.keyboard.press(key)
+    expect(page.locator(PAIR)).not_to_have_text(before, timeout=PATIENCE)
+    return before
+
+
+def test_ten_pairs_by_keyboard(page: Page, app: str, models: Path) -> None:
+    problems: list[str] = []
+    page.on("console", lambda message: problems.append(message.text) if message.type == "error" and EXPECTED not in str(message.location) else None)
+    page.goto(f"{app}/review?run=towns%2Fbasic-s0&known=yes")
+    page.get_by_label("Your name").fill("Zoë")
+    page.keyboard.press("Enter")
+    keys = [*"axsaxaxxsa"]
+    seen = [pressed(page, key) for key in keys]
+    assert len(set(seen)) == 10
+    last = settled(page)
+    page.keyboard.press("u")
+    expect(page.locator(PAIR)).to_have_text(seen[-1], timeout=PATIENCE)
+    settled(page)
+    note = page.get_by_label("Note")
+    note.click()
+    note.press_sequentially("sax: a, x, s and u are letters here")
+    assert settled(page) == seen[-1], "keys are letters in the note"
+    note.press("Enter")
+    page.wait_for_selector(QUIET)
+    page.get_by_role("button", name="Accept").click()
+    expect(page.locator(PAIR)).to_have_text(last, timeout=PATIENCE)
+    store = ReviewStore(reviews_file(models))
+    kept = store.history(DATA)
+    store.close()
+    assert [decision.verdict for decision in kept] == [KEYS[key] for key in keys] + ["accept"]
+    assert [decision.withdrawn for decision in kept] == [False] * 9 + [True, False]
+    assert kept[-1].choice.note == "sax: a, x, s and u are letters here"
+    assert kept[-1].pair == kept[-2].pair
+    assert {decision.author for decision in kept} == {"Zoë"}
+    assert not problems
+
+
+def test_a_key_that_is_held_down_decides_once(page: Page, app: str, models: Path) -> None:
+    page.goto(f"{app}/review?run=towns%2Fbasic-s0&known=yes&reviewer=Held")
+    settled(page)
+    for _ in range(30):
+        page.keyboard.down("a")
+        page.wait_for_timeout(30)
+    page.keyboard.up("a")
+    settled(page)
+    store = ReviewStore(reviews_file(models))
+    mine = [decision for decision in store.history(DATA) if decision.author == "Held"]
+    store.close()
+    assert len(mine) == 1
+
+
+def test_two_reviewers_are_shown_different_pairs(browser: Browser, app: str) -> None:  # noqa: F811
+    shown = []
+    for name in ("One", "Two"):
+        page = browser.new_page(viewport={"width": 390, "height": 900})
+        page.set_default_timeout(PATIENCE)
+        page.goto(f"{app}/review?run=towns%2Fbasic-s0&known=yes&reviewer={name}")
+        shown.append(settled(page))
+        assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth <= window.innerWidth")
+        page.close()
+    assert shown[0] != shown[1]

@@ -1,0 +1,201 @@
+"""The review page: who reviews, one pair after the other, in bulk, what was decided; and what it brought on Compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from app import reviewing
+from engine.reviews import Choice, ReviewStore
+from engine.settings import reviews_file
+from tests.app.conftest import OpenPage, assert_no_crash, links, words
+from tests.explanation.runs import drawn_run
+from tests.run_fixture import MemoryRun, jolted, sample_run, write_run
+from tests.test_review_queue import calibrated, queue_of
+
+DATA = "0" * 64
+
+
+@pytest.fixture
+def store(models: Path) -> Iterator[ReviewStore]:
+    store = ReviewStore(reviews_file(models))
+    yield store
+    store.close()
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test's clicks come faster than a reviewer's."""
+    monkeypatch.setattr(reviewing, "LEAST_SECONDS", 0.0)
+
+
+def press(app: AppTest, label: str) -> AppTest:
+    app = next(button for button in app.button if button.label.startswith(label)).click().run()
+    assert_no_crash(app)
+    return app
+
+
+def shown(app: AppTest) -> str:
+    """The pair that is to be decided."""
+    return next(str(one.value) for one in app.markdown if str(one.value).startswith("##### "))
+
+
+def test_a_name_is_asked_for_first(run: str, open_page: OpenPage) -> None:
+    app = open_page("review", run=run)
+    assert_no_crash(app)
+    assert "Who reviews?" in words(app)
+    assert not [button for button in app.button if button.label == "Accept"]
+    app.text_input[0].set_value("Ann").run()
+    assert_no_crash(app)
+    assert app.query_params["reviewer"] in ("Ann", ["Ann"])
+    assert [button.label for button in app.button if button.label in ("Accept", "Reject", "Skip", "Undo")] == ["Accept", "Reject", "Skip", "Undo"]
+
+
+@pytest.mark.parametrize(("name", "told"), [("x" * 81, "at most 80"), ("a\u202eb", "cannot be seen"), ("boss@example.org", "looks like an account")])
+def test_names_that_cannot_be_one(run: str, open_page: OpenPage, name: str, told: str) -> None:
+    app = open_page("review", run=run, reviewer=name)
+    assert_no_crash(app)
+    assert told in "".join(error.value for error in app.error)
+    assert "Who reviews?" in words(app)
+
+
+def test_who_is_signed_in_reviews_under_that_name_whatever_the_address_says(run: str, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    account = {"is_logged_in": True, "email": "ann@example.org", "name": "Bob"}
+    monkeypatch.setattr(type(st.user), "to_dict", lambda self: account)
+    app = open_page("review", run=run, reviewer="Bob")
+    assert_no_crash(app)
+    assert r"ann\@example\.org" in words(app)
+    assert "Bob" not in words(app)
+    assert "Change" not in [button.label for button in app.button]
+
+
+def test_decisions_are_kept_and_the_next_pair_follows(run: str, open_page: OpenPage, store: ReviewStore) -> None:
+    queue = queue_of(sample_run())
+    expected = [queue.pair(row) for row in queue.open_rows("uncertain", queue.left([], "Ann")).tolist()]
+    app, seen = open_page("review", run=run, reviewer="Ann"), []
+    assert_no_crash(app)
+    for label, verdict in (("Accept", "accept"), ("Reject", "reject"), ("Skip", "skip")):
+        seen.append(shown(app))
+        if verdict == "reject":
+            next(field for field in app.text_input if field.label == "Note").set_value("*not* <b>this</b>").run()
+        press(app, label)
+    assert len({*seen, shown(app)}) == 4
+    kept = store.standing(DATA)
+    assert [(decision.pair, decision.verdict) for decision in kept] == list(zip(expected[:3], ("accept", "reject", "skip"), strict=True))
+    assert {(decision.author, decision.choice.run) for decision in kept} == {("Ann", run)}
+    assert [decision.choice.note for decision in kept] == ["", "*not* <b>this</b>", ""]
+    assert all(decision.choice.csls is not None for decision in kept)
+    press(app, "Undo")
+    assert shown(app) == seen[2], "what was undone is shown again"
+    assert len(store.standing(DATA)) == 2
+    press(app, "Accept")
+    assert [decision.verdict for decision in store.standing(DATA)] == ["accept", "reject", "accept"]
+
+
+def test_a_click_that_comes_too_soon_decides_nothing(run: str, open_page: OpenPage, store: ReviewStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reviewing, "LEAST_SECONDS", 1000.0)
+    app = open_page("review", run=run, reviewer="Ann")
+    before = shown(app)
+    press(app, "Accept")
+    assert shown(app) == before
+    assert store.standing(DATA) == []
+
+
+def test_two_reviewers_see_different_pairs(run: str, open_page: OpenPage) -> None:
+    ann, bob = (open_page("review", run=run, reviewer=name) for name in ("Ann", "Bob"))
+    assert shown(ann) != shown(bob)
+
+
+def test_a_certain_pair_can_be_decided(run: str, open_page: OpenPage, store: ReviewStore) -> None:
+    pair = ("http://one.example/resource/Entity_20", "http://two.example/q/Q3")
+    app = open_page("review", run=run, reviewer="Ann", source=pair[0], target=pair[1])
+    assert_no_crash(app)
+    press(app, "Reject")
+    assert [decision.pair for decision in store.standing(DATA)] == [pair]
+    assert "source" not in app.query_params
+    app = open_page("explain", run=run, source=pair[0], target=pair[1])
+    assert "rejected by review" not in words(app), "a run without weights has no header there"
+    app = open_page("entity", run=run, side="source", entity=pair[0], match=pair[1])
+    assert_no_crash(app)
+    assert "rejected by review" in words(app)
+
+
+def test_sure_pairs_are_accepted_together_and_undone_together(models: Path, open_page: OpenPage, store: ReviewStore) -> None:
+    run = write_run(calibrated(sample_run()), models)
+    app = open_page("review", run=run, reviewer="Ann", kind="sure", threshold="0.2")
+    assert_no_crash(app)
+    queue = queue_of(calibrated(sample_run()))
+    found = queue.sure_pairs(queue.left([], "Ann"), 0.2)
+    assert f"**{len(found.rows)} pair" in words(app)
+    assert f"about {found.expected_wrong:.1f}" in words(app)
+    press(app, "Accept")
+    assert {decision.pair for decision in store.standing(DATA)} == {queue.pair(row) for row in found.rows.tolist()}
+    assert "No pair is that sure" in words(app)
+    press(app, "Undo")
+    assert store.standing(DATA) == []
+
+
+@pytest.mark.parametrize("kind", ["conflicts", "second", "sure", "decided"])
+def test_every_kind_has_something_to_say_when_it_is_empty(run: str, open_page: OpenPage, kind: str) -> None:
+    app = open_page("review", run=run, reviewer="Ann", kind=kind, threshold="99")
+    assert_no_crash(app)
+    assert any(told in words(app) for told in ("No second opinion", "No pair is that sure", "Nothing decided yet", "left here"))
+
+
+def test_what_was_decided_is_listed_filtered_and_undone(run: str, open_page: OpenPage, store: ReviewStore) -> None:
+    pairs = [(f"http://one.example/resource/Entity_{number}", f"http://two.example/q/Q{number}") for number in (50, 51)]
+    for author in ("Ann", "<b>Bob</b>"):
+        store.decide(DATA, [Choice(*pair, "accept") for pair in pairs], author, author)
+    store.decide(DATA, Choice(*pairs[0], "reject", "[no](http://evil)"), "Ann", "changed")
+    app = open_page("review", run=run, reviewer="Ann", kind="decided")
+    assert_no_crash(app)
+    (table,) = app.dataframe
+    assert len(table.value) == 4
+    assert "agreement 50%" in words(app)
+    app = open_page("review", run=run, reviewer="Ann", kind="decided", decided="disputed")
+    assert len(app.dataframe[0].value) == 2
+    app = open_page("review", run=run, reviewer="Ann", kind="decided", author="Ann", decided="accept")
+    assert app.dataframe[0].value["reviewer"].tolist() == ["Ann"]
+    app = open_page("review", run=run, reviewer="Ann", kind="decided", author="nobody")
+    assert "No decision passes" in words(app)
+
+
+def test_a_damaged_database_is_told_in_one_sentence(run: str, open_page: OpenPage, models: Path) -> None:
+    reviews_file(models).write_bytes(b"no database" * 1000)
+    app = open_page("review", run=run, reviewer="Ann")
+    assert_no_crash(app)
+    assert "the file is damaged" in "".join(error.value for error in app.error)
+    app = open_page("entity", run=run, side="source", entity="Österreich")
+    assert_no_crash(app)
+    assert not app.error, "other pages do without"
+
+
+def test_the_explanation_stands_beside_the_pair(models: Path, open_page: OpenPage) -> None:
+    run = drawn_run()
+    missing = {name: value for name, value in sample_run().manifest.items() if name not in run.manifest}
+    written = write_run(run, models, **{**missing, "data": {**sample_run().manifest["data"], **run.manifest["data"]}})
+    app = open_page("review", run=written, reviewer="Ann", known="yes")
+    assert_no_crash(app)
+    assert "Who speaks for it" in words(app)
+    assert any(link.startswith("explain?") for link in links(app))
+
+
+def test_compare_tells_what_reviews_went_in(models: Path, open_page: OpenPage) -> None:
+    runs = [write_run(jolted(run, 0.1, 1), models, run_id=name, **more) for run, name, more in reviewed_and_plain()]
+    app = open_page("compare", run=runs)
+    assert_no_crash(app)
+    assert "5 decisions by 2 reviewers went in, 3 pairs accepted (2 new as seed links) and 1 rejected" in words(app)
+
+
+def reviewed_and_plain() -> list[tuple[MemoryRun, str, dict[str, object]]]:
+    reviews = {"votes": 5, "authors": 2, "accepted": 3, "rejected": 1, "new_seeds": 2, "test_to_seeds": 1, "test_set_aside": 0}
+    plain = sample_run()
+    links = plain.tables["links"]
+    roles = links["role"].where(links.index != 20, "train")
+    reviewed = replace(plain, tables={**plain.tables, "links": links.assign(role=roles)})
+    return [(reviewed, "semi-s0-reviewed", {"reviews": reviews}), (plain, "semi-s0-plain", {})]
