@@ -44,7 +44,7 @@ def settled(page: Page) -> str:
     """The pair that is shown when the page has come to rest, long enough to have been looked at."""
     page.locator(PAIR).wait_for()
     page.wait_for_selector(QUIET)
-    page.wait_for_timeout(400)
+    page.wait_for_timeout(800)
     return page.locator(PAIR).inner_text()
 
 
