@@ -17,7 +17,7 @@ from engine.reviews import Choice, check_author, snapshot_of
 from engine.reviews.decisions import Pair
 from engine.reviews.snapshot import Outcome
 
-LEAST_SECONDS = 0.3
+LEAST_SECONDS = 0.5
 """A pair that was shown for less has not been looked at: the click came from a key that is held down, or was meant for the pair before."""
 MARK_OF_ACCOUNTS: Final = "@"
 
@@ -118,19 +118,19 @@ def to_look_at_again() -> Pair | None:
     return found
 
 
-def shown(pair: Pair) -> None:
-    """Remember when a pair first appeared."""
-    if st.session_state.get(f"{state.REVIEW_CLICK}:shown", (None,))[0] != pair:
+def shown(pair: tuple[int, int]) -> None:
+    """For the end of drawing a pair: from now on it can be looked at."""
+    known, since = st.session_state.get(f"{state.REVIEW_CLICK}:shown", (None, None))
+    if known != pair or since is None:
         st.session_state[f"{state.REVIEW_CLICK}:shown"] = pair, time.monotonic()
 
 
 def _too_soon() -> bool:
-    """Whether the pair has just appeared; if so the wait begins anew, so that a key that is held down decides once."""
-    pair, since = st.session_state.get(f"{state.REVIEW_CLICK}:shown", (None, 0.0))
-    now = time.monotonic()
-    if now - since >= LEAST_SECONDS:
+    """Whether the pair has only just been drawn. If so the wait begins anew with the next drawing, so that a key that is held down decides once."""
+    pair, since = st.session_state.get(f"{state.REVIEW_CLICK}:shown", (None, None))
+    if since is not None and time.monotonic() - since >= LEAST_SECONDS:
         return False
-    st.session_state[f"{state.REVIEW_CLICK}:shown"] = pair, now
+    st.session_state[f"{state.REVIEW_CLICK}:shown"] = pair, None
     return True
 
 

@@ -16,7 +16,7 @@ from app.glossary import explain as term
 from app.palette import PLAIN_MARKS
 from app.state import Decided, EntityAddress, ExplainAddress, ReviewAddress, ReviewKind
 from engine.datasets.knowledge_graph import IntArray
-from engine.errors import ReviewError, RunDamagedError, RunError
+from engine.errors import ReviewError, RunError
 from engine.explanation import Explanation, explain, sentence
 from engine.matching import PairScore
 from engine.review_queue import Kind, Open, choice_on, take
@@ -141,6 +141,7 @@ def _one_by_one(run: OpenRun, page: ReviewAddress, author: str) -> None:
         _pair(run, address, author, pair)
         for following in [one for one in upcoming if one != pair][:1]:
             _explained(run, *following)  # while the reviewer looks at this one
+        reviewing.shown(pair)  # at the very end: clicks are answered only now
 
 
 def _upcoming(run: OpenRun, author: str, rows: IntArray, kind: Kind) -> list[tuple[int, int]]:
@@ -154,13 +155,15 @@ def _pair(run: OpenRun, address: ReviewAddress, author: str, pair: tuple[int, in
         found, reason = _explained(run, *pair)
     scored = found.pair if found else run.view.pair(*pair)
     components.pair_header(run.view, scored, address.runs, "source")
-    _buttons(run, author, scored)
+    verdicts = st.container(horizontal=True, vertical_alignment="bottom", key="verdicts")
     if found is None:
         st.caption(f":material/info: {text.plain(reason, 400)}")
     else:
         _evidence(found)
     neighbours = EntityAddress(address.runs, "source", scored.source.uri, scored.target.uri)
     facing.neighbourhoods(run, neighbours, scored.source, scored.target)
+    with verdicts:  # last: until the whole pair is there, keys find the buttons of the pair before, which is decided already
+        _buttons(run, author, scored)
 
 
 def _explained(run: OpenRun, source: int, target: int) -> tuple[Explanation | None, str]:
@@ -169,9 +172,7 @@ def _explained(run: OpenRun, source: int, target: int) -> tuple[Explanation | No
     def compute() -> tuple[Explanation | None, str]:
         try:
             return explain(run.explainer, source, target, "all", LISTED), ""
-        except RunDamagedError:
-            raise
-        except RunError as error:
+        except RunError as error:  # without weights, or with such as do not fit: the pair can be decided all the same
             return None, str(error)
 
     return cache.kept([run], ("review", str(source), str(target)), compute)
@@ -179,22 +180,20 @@ def _explained(run: OpenRun, source: int, target: int) -> tuple[Explanation | No
 
 def _buttons(run: OpenRun, author: str, pair: PairScore) -> None:
     ends = pair.source.uri, pair.target.uri
-    reviewing.shown(ends)
     note = state.widget_key(state.REVIEW_NOTE, run.card.fingerprint, ends)
     click = reviewing.token()
-    with st.container(horizontal=True, vertical_alignment="bottom", key="verdicts"):
-        for verdict, label, shortcut, icon in BUTTONS:
-            st.button(
-                label,
-                icon=icon,
-                shortcut=shortcut,
-                type="primary" if verdict == "accept" else "secondary",
-                key=state.widget_key(state.REVIEW_BUTTON, verdict, ends),
-                on_click=reviewing.decide,
-                args=(run.card.fingerprint, [choice_on(pair, run.card.run, verdict)], author, click, note),
-            )
-        _undo_button(run, author, click)
-        st.text_input("Note", key=note, max_chars=2000, placeholder="kept with the decision", width=320, label_visibility="collapsed")
+    for verdict, label, shortcut, icon in BUTTONS:
+        st.button(
+            label,
+            icon=icon,
+            shortcut=shortcut,
+            type="primary" if verdict == "accept" else "secondary",
+            key=state.widget_key(state.REVIEW_BUTTON, verdict, ends),
+            on_click=reviewing.decide,
+            args=(run.card.fingerprint, [choice_on(pair, run.card.run, verdict)], author, click, note),
+        )
+    _undo_button(run, author, click)
+    st.text_input("Note", key=note, max_chars=2000, placeholder="kept with the decision", width=320, label_visibility="collapsed")
 
 
 def _undo_button(run: OpenRun, author: str, click: str) -> None:

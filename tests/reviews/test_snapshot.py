@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pandas as pd
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 
 from engine.errors import ReviewError
 from engine.reviews import Choice, Decision, ReviewStore, agreement, disagreements, progress, read_snapshot, snapshot_of
-from engine.reviews.snapshot import COLUMNS
 from engine.run_store import RunStore
 from tests.reviews.reviewers import DATA
 
@@ -73,12 +71,6 @@ def test_a_snapshot_comes_back_from_a_run_and_from_the_database(tmp_path: Path) 
     assert again.pairs == found.pairs
     assert again.digest == found.digest
     store.close()
-
-
-def test_the_documents_name_the_columns() -> None:
-    text = (Path(__file__).resolve().parents[2] / "docs" / "run_tables.md").read_text(encoding="utf-8")
-    section = text.split("### `reviews`\n")[1].split("\n#")[0]
-    assert tuple(re.findall(r"^\| `([a-z_]+)` \|", section, re.M)) == COLUMNS
 
 
 def test_files_that_hold_no_reviews_say_so(tmp_path: Path) -> None:
