@@ -14,7 +14,11 @@ from engine.alignment_table import Alignment, described_matches
 from engine.datasets.knowledge_graph import SIDES, IntArray, Side
 from engine.entities import other
 from engine.matching import RunView
+from engine.reviews import ReviewStore, Verdict, snapshot_of
+from engine.reviews.decisions import Pair
+from engine.reviews.snapshot import Outcome
 from engine.search import Hubness, PairScores, pair_csls
+from engine.settings import reviews_file
 
 Ends = tuple[int, int]
 """Numbers of a source and of a target entity."""
@@ -43,8 +47,27 @@ def reviewed_pairs(models: Path, fingerprint: str) -> tuple[ReviewedPair, ...]:
     Args:
         models: the folder of the runs.
         fingerprint: of the two graphs and their links, as a run's manifest has it.
+
+    Returns:
+        The pairs that the majority accepts or rejects, by identifiers; undecided ones are left out.
+
+    Raises:
+        ReviewError: the reviewers' database cannot be read.
     """
-    return ()
+    store = ReviewStore(reviews_file(models))
+    try:
+        standing = store.standing(fingerprint)
+    finally:
+        store.close()
+    voters: dict[tuple[Pair, Verdict], list[str]] = {}
+    for decision in standing:
+        voters.setdefault((decision.choice.pair, decision.choice.verdict), []).append(decision.author)
+    verdicts: Mapping[Outcome, Verdict] = {"accepted": "accept", "rejected": "reject"}
+    return tuple(
+        ReviewedPair(*one.pair, one.outcome == "accepted", tuple(sorted(voters[one.pair, verdicts[one.outcome]])))
+        for one in snapshot_of(fingerprint, standing).pairs
+        if one.outcome in verdicts
+    )
 
 
 @dataclass(frozen=True)

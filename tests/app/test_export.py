@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 from engine.alignment_table import PairFilter
-from engine.exporting import DECODER_NAMES, FORMATS, ReviewedPair, Selection, decoded_alignments, export_bytes, get_format, select_pairs
+from engine.exporting import DECODER_NAMES, FORMATS, Selection, decoded_alignments, export_bytes, get_format, select_pairs
 from engine.matching import RunView
+from engine.reviews import Choice, ReviewStore
+from engine.run_store import RunStore
+from engine.settings import reviews_file
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.run_fixture import HOSTILE_LABELS, MemoryRun, sample_run, write_run
 
@@ -114,13 +117,18 @@ def test_filters_stand_as_chips_and_can_be_taken_away(models: Path, open_page: O
     assert metrics(app)["Pairs"] == "64"
 
 
-def test_reviewed_pairs(models: Path, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reviewed_pairs(models: Path, open_page: OpenPage) -> None:
     run = write_run(knowing(), models)
     app = open_page("export", run=run, part="reviewed")
     assert_no_crash(app)
     assert "No reviewer has accepted a pair" in words(app)
-    accepted = ReviewedPair("http://one.example/resource/Entity_30", "http://two.example/q/Q1", True, ("Ana",))
-    monkeypatch.setattr("engine.exporting.reviewed_pairs", lambda *_: (accepted,))
+    fingerprint = str(RunStore(models).find(run).manifest["data"]["fingerprint"])
+    store = ReviewStore(reviews_file(models))
+    for number, verdict in ((30, "accept"), (31, "reject"), (32, "skip")):
+        store.decide(
+            fingerprint, Choice(f"http://one.example/resource/Entity_{number}", "http://two.example/q/Q1", verdict), "Ana", f"click-{number}"
+        )  # type: ignore[arg-type]
+    store.close()
     app = open_page("export", run=run, part="reviewed")
     assert_no_crash(app)
     assert metrics(app)["Pairs"] == "1"

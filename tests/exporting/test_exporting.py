@@ -35,10 +35,13 @@ from engine.exporting import (
     export_bytes,
     get_format,
     preview,
+    reviewed_pairs,
     select_pairs,
     write_export,
 )
 from engine.matching import RunView
+from engine.reviews import Choice, ReviewStore
+from engine.settings import reviews_file
 from tests.run_fixture import MemoryRun, sample_run
 
 every_format = pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)
@@ -322,3 +325,21 @@ def test_a_preview_is_the_first_lines(fmt: Format, table: ExportTable) -> None:
     assert bool(lines) == fmt.readable
     if fmt.name == "openea":
         assert lines == export_bytes(table, fmt).decode().splitlines()[:3]
+
+
+def test_reviews_are_the_majority_with_those_who_made_it(tmp_path: Path) -> None:
+    assert reviewed_pairs(tmp_path, "data") == ()
+    votes = [
+        ("Bo", "x", "accept"),
+        ("Ana", "x", "accept"),
+        ("Cyd", "x", "reject"),
+        ("Ana", "y", "reject"),
+        ("Ana", "z", "accept"),
+        ("Bo", "z", "reject"),
+    ]
+    store = ReviewStore(reviews_file(tmp_path))
+    for number, (author, target, verdict) in enumerate(votes):
+        store.decide("data", Choice("s", target, verdict), author, f"click-{number}")  # type: ignore[arg-type]
+    store.decide("other data", Choice("s", "w", "accept"), "Ana", "click-w")
+    store.close()
+    assert reviewed_pairs(tmp_path, "data") == (ReviewedPair("s", "x", True, ("Ana", "Bo")), ReviewedPair("s", "y", False, ("Ana",)))
