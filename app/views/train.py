@@ -17,10 +17,22 @@ from engine import settings
 from engine.config import VARIANTS, RunConfig, Variant
 from engine.data_library import StoredDataSet, data_sets
 from engine.errors import ConfigError, EngineError
-from engine.estimate import Estimate, available_memory, check_memory, estimate_training, measured_machine
-from engine.jobs import Job, JobQueue, News, Plan, State, check_reachable, is_starting, plan_training, read_news, start_trainer, trainer_alive
+from engine.estimate import Estimate, available_memory, check_memory
+from engine.jobs import (
+    Job,
+    JobQueue,
+    News,
+    Plan,
+    State,
+    check_reachable,
+    estimate_plan,
+    is_starting,
+    plan_training,
+    read_news,
+    start_trainer,
+    trainer_alive,
+)
 from engine.paper import paper_figure
-from engine.run_store import RunStore
 
 WATCH_SECONDS = 2.0
 LISTED = 8
@@ -280,8 +292,7 @@ def _outlook(runs: cache.RunList, plan: Plan) -> None:
     """What to expect before it starts: time, memory, accuracy."""
     sizes = plan.sizes
     with st.spinner("Trying out how fast this machine is…"):
-        machine = measured_machine(plan.config.training.threads)
-    found = estimate_training(sizes, plan.config, machine, RunStore(cache.models_folder()).list())
+        found = estimate_plan(plan, cache.models_folder())
     links = f"{text.count(sizes.train, 'seed link')}, {sizes.valid:,} validation and {sizes.test:,} test links"
     st.markdown(f"{sizes.entities[0]:,} and {sizes.entities[1]:,} entities with {sum(sizes.triples):,} triples; {links}.")
     with st.container(horizontal=True, gap="large"):
@@ -334,7 +345,7 @@ def _start(address: TrainAddress, plan: Plan, jobs: Sequence[Job]) -> None:
         return
     waiting = sum(job.active for job in jobs)
     words = f"Start after {text.count(waiting, 'other training')}" if waiting else "Start training"
-    if st.button(words, type="primary", icon=":material/play_arrow:", key=state.widget_key(state.JOB_BUTTON, "submit", plan.name)):
+    if st.button(words, icon=":material/play_arrow:", key=state.widget_key(state.JOB_BUTTON, "submit", plan.name)):
         check_memory(plan.sizes, plan.config, available_memory())
         job = JobQueue(cache.models_folder()).submit(plan, _visitor()).job
         start_trainer(cache.models_folder())

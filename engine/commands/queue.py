@@ -13,9 +13,8 @@ from typing import Any
 
 from engine.config import RunConfig
 from engine.errors import ConfigError, printable
-from engine.estimate import available_memory, check_memory, duration_range, estimate_training, measured_machine
-from engine.jobs import Job, JobQueue, News, Plan, plan_training, read_news, start_trainer, summarise, trainer_alive
-from engine.run_store import RunStore
+from engine.estimate import available_memory, check_memory, duration_range
+from engine.jobs import Job, JobQueue, News, Plan, estimate_plan, plan_training, read_news, start_trainer, summarise, trainer_alive
 from engine.training import remaining_text
 
 AddOption = Callable[[argparse.ArgumentParser], None]
@@ -103,7 +102,7 @@ def _submit(parsed: argparse.Namespace, plan: Plan) -> int:
 
 
 def _estimate(parsed: argparse.Namespace, plan: Plan) -> int:
-    found = estimate_training(plan.sizes, plan.config, measured_machine(plan.config.training.threads), RunStore(parsed.models).list())
+    found = estimate_plan(plan, parsed.models)
     warning = check_memory(plan.sizes, plan.config, available_memory())
     if parsed.json:
         _print_json({"run": plan.name, "seconds": found.seconds, "low": found.low, "high": found.high, "memory_mb": found.memory, "runs": found.runs})

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from engine.config import DataConfig, RunConfig
 from engine.datasets import load_task
 from engine.errors import ConfigError
-from engine.estimate import Sizes, task_sizes
+from engine.estimate import Estimate, Sizes, estimate_training, measured_machine, task_sizes
 from engine.pipeline import make_run_id
 from engine.run_store import RunStore
 
@@ -41,6 +41,7 @@ class Plan:
     Attributes:
         dataset, run_id: what the run will be called.
         finished: whether there is such a run already.
+        structure_ready: whether there is the semi run that a literal one adds names to.
     """
 
     data: Path
@@ -49,6 +50,7 @@ class Plan:
     run_id: str
     sizes: Sizes
     finished: bool
+    structure_ready: bool = False
 
     @property
     def name(self) -> str:
@@ -72,9 +74,19 @@ def plan_training(data: DataSummary, config: RunConfig, models: Path) -> Plan:
     Raises:
         RunError: the models folder cannot hold such a run.
     """
-    run_id = make_run_id(data, config)
-    finished = RunStore(models).path_of(data.name, run_id).exists()
-    return Plan(data.path, config, data.name, run_id, data.sizes, finished)
+    store = RunStore(models)
+
+    def exists(wanted: RunConfig) -> bool:
+        return store.path_of(data.name, make_run_id(data, wanted)).exists()
+
+    ready = config.variant == "literal" and exists(replace(config, variant="semi"))
+    return Plan(data.path, config, data.name, make_run_id(data, config), data.sizes, exists(config), ready)
+
+
+def estimate_plan(plan: Plan, models: Path) -> Estimate:
+    """Time and memory of a planned training on this machine, corrected by the runs that it has finished."""
+    machine = measured_machine(plan.config.training.threads)
+    return estimate_training(plan.sizes, plan.config, machine, RunStore(models).list(), structure_ready=plan.structure_ready)
 
 
 def check_reachable(config: RunConfig, folders: Sequence[Path]) -> None:

@@ -1,0 +1,94 @@
+"""``queue``, ``train --queue`` and ``train --estimate``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.cli import main
+from engine.config import RunConfig
+from engine.jobs import JobQueue
+from engine.jobs.trainer import work
+from tests.jobs.conftest import SETTINGS
+
+SET = [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}")]
+
+
+@pytest.fixture(autouse=True)
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Where a trainer would have been started."""
+    found: list[Path] = []
+    monkeypatch.setattr("engine.commands.queue.start_trainer", found.append)
+    return found
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(words) == 0
+    return capsys.readouterr().out
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    return json.loads(said(capsys, *words, "--json").splitlines()[-1])
+
+
+def test_from_asking_to_the_run(data: Path, models: Path, capsys: pytest.CaptureFixture[str], started: list[Path]) -> None:
+    where = ("--models", str(models))
+    assert "no training was asked for" in said(capsys, "queue", *where)
+    first = told(capsys, "train", str(data), *SET, "--queue", *where)
+    assert (first["state"], first["position"], first["joined"]) == ("queued", 1, False)
+    assert "(it was asked for before)" in said(capsys, "train", str(data), *SET, "--queue", *where)
+    assert started == [models, models]
+    assert "number 1" in said(capsys, "queue", *where)
+    assert told(capsys, "queue", "--cancel", first["job"], *where)[0]["state"] == "cancelled"
+    assert told(capsys, "queue", "--resume", first["job"], *where)[0]["state"] == "queued"
+    work(models, successor=lambda models: None)
+    (row,) = told(capsys, "queue", *where)
+    assert (row["state"], row["run"], row["epoch"], row["epochs"]) == ("finished", first["training"], 6, 6)
+    assert main(["train", str(data), *SET, "--queue", *where]) == 2
+    assert "is trained already" in capsys.readouterr().err
+
+
+def test_an_estimate_trains_nothing(data: Path, models: Path, capsys: pytest.CaptureFixture[str], started: list[Path]) -> None:
+    found = told(capsys, "train", str(data), *SET, "--variant", "literal", "--estimate", "--models", str(models))
+    assert 0 < found["low"] < found["seconds"] < found["high"]
+    assert found["memory_mb"] > 100
+    assert "without an earlier run" in said(capsys, "train", str(data), *SET, "--estimate", "--models", str(models))
+    assert not started
+    assert not models.exists()
+
+
+def test_names_of_files_are_found_wherever_the_trainer_works(
+    data: Path, models: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(data)
+    Path("names.json").write_text("{}", encoding="utf-8")
+    said(capsys, "train", ".", "--variant", "literal", "--names", "names.json", "--queue", "--models", str(models))
+    (job,) = JobQueue(models).jobs()
+    assert job.config == RunConfig(variant="literal").with_values({"literal.names": f"file:{data / 'names.json'}"})
+    assert job.data == data
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["queue", "--stop", "nothing"], "there is no training job 'nothing'"),
+        (["train", "nowhere", "--queue"], "there is no such folder"),
+        (["train", "DATA", "--queue", "--fresh"], "--fresh trains here and now"),
+        (["train", "DATA", "--queue", "--set", "encoder.dim=0"], "must lie between 1 and 4096"),
+    ],
+)
+def test_mistakes_are_one_line(data: Path, models: Path, capsys: pytest.CaptureFixture[str], words: list[str], sentence: str) -> None:
+    assert main([str(data) if word == "DATA" else word for word in words] + ["--models", str(models)]) == 2
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert error.count("\n") == 1
+
+
+def test_more_memory_than_there_is(data: Path, models: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.commands.queue.available_memory", lambda: 100.0)
+    assert main(["train", str(data), "--queue", "--models", str(models)]) == 2
+    assert "needs about" in capsys.readouterr().err
+    assert not JobQueue(models).jobs()
