@@ -29,7 +29,7 @@ from engine.paper import PaperFigure, paper_figure
 from engine.proxies import ProxyView
 from engine.relations import RelationView
 from engine.review_queue import ReviewQueue
-from engine.reviews import ReviewStore
+from engine.reviews import ReviewStore, Snapshot
 from engine.run_similarity import has_table
 from engine.run_store import Run, RunStore, RunSummary
 
@@ -325,13 +325,14 @@ def _kept(runs: tuple[tuple[Path, str], ...], question: tuple[str, ...], _comput
 
 
 @st.cache_data(ttl=600, max_entries=16, show_spinner="Reading the data set…")
-def data_summary(path: Path, changed: float, config: DataConfig, seed: int) -> DataSummary:
-    """What a data set is called and how large it is; ``changed``: its folder's time, so that other files are read anew.
+def data_summary(path: Path, changed: float, config: DataConfig, seed: int, digest: str = "", _reviews: Snapshot | None = None) -> DataSummary:
+    """What a data set is called and how large it is; ``changed``: its folder's time, so that other files are read anew; ``digest``: of the
+    decisions that are to be trained with.
 
     Raises:
         DataError, ConfigError: it cannot be read.
     """
-    return summarise(path, config, seed)
+    return summarise(path, config, seed, None if _reviews is None else lambda fingerprint: _reviews)
 
 
 @st.cache_data(ttl=600, max_entries=1, show_spinner=False)

@@ -9,7 +9,7 @@ from typing import Final
 
 import streamlit as st
 
-from app import cache, state
+from app import cache, sign_in, state
 from engine.entities import Entity
 from engine.errors import EngineError, ReviewError
 from engine.matching import RunView
@@ -24,11 +24,8 @@ MARK_OF_ACCOUNTS: Final = "@"
 
 def signed_in() -> str | None:
     """The name of whoever has signed in through Streamlit's login; None without sign-in."""
-    user = st.user.to_dict()
-    if not user.get("is_logged_in"):
-        return None
-    name = next((str(user[field]) for field in ("email", "preferred_username", "sub") if user.get(field)), "")
-    return check_author(name)
+    name = sign_in.account()
+    return None if name is None else check_author(name)
 
 
 def reviewer(address: state.ReviewAddress) -> str | None:

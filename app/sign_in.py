@@ -41,11 +41,18 @@ def require() -> None:
 
 
 def user_name() -> str | None:
-    """The name under which someone reviews: what the identity provider calls them, else their e-mail address; None where nobody signs in."""
+    """What someone is called: the identity provider's name for them, else their e-mail address; None where nobody signs in."""
     if not st.user.get("is_logged_in", False):
         return None
     named = (st.user.get(key) for key in ("name", "preferred_username", "email", "sub"))
     return next((text.clip(str(one), 80) for one in named if one), None)
+
+
+def account() -> str | None:
+    """What tells a signed-in person from every other: the e-mail address, or what the identity provider has in its place; None without sign-in."""
+    if not st.user.get("is_logged_in", False):
+        return None
+    return next((str(st.user[key]) for key in ("email", "preferred_username", "sub") if st.user.get(key)), "")
 
 
 def sign_out_button() -> None:

@@ -306,6 +306,7 @@ class TrainAddress(Address):
     Attributes:
         data: name of a data set of the library.
         settings: ``section.option=value``, as on the command line; of those that are not left as they are.
+        reviews: with what reviewers decided of the data.
         job: id of a job of the queue.
     """
 
@@ -313,6 +314,7 @@ class TrainAddress(Address):
     variant: Variant = "basic"
     seed: int = 0
     settings: tuple[str, ...] = ()
+    reviews: bool = False
     job: str | None = None
 
 

@@ -261,9 +261,9 @@ def train(parsed: argparse.Namespace) -> int:
     config = RunConfig(variant=parsed.variant, seed=parsed.seed).with_assignments(parsed.set)
     names = None if parsed.names is None else f"file:{parsed.names}"
     config = config.with_values(given({"data.train_ratio": parsed.train_ratio, "training.epochs": parsed.epochs, "literal.names": names}))
-    if parsed.queue or parsed.estimate:
-        return queue_instead(parsed, config)
     reviews = reviews_file(parsed.models) if parsed.with_reviews == Path() else parsed.with_reviews
+    if parsed.queue or parsed.estimate:
+        return queue_instead(parsed, config, reviews)
     with interruptions() as should_stop:
         outcome = train_run(
             parsed.data, config, RunStore(parsed.models), fresh=parsed.fresh, reviews=reviews, on_event=report, should_stop=should_stop

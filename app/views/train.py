@@ -8,7 +8,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from app import cache, components, frame, pages, palette, state, text
+from app import cache, components, frame, pages, palette, sign_in, state, text
 from app.glossary import explain
 from app.state import CompareAddress, EntityAddress, TrainAddress
 from app.training_figures import curve_figure, curve_sentence, curve_table, round_table
@@ -19,6 +19,7 @@ from engine.data_library import StoredDataSet, data_sets
 from engine.errors import ConfigError, EngineError
 from engine.estimate import Estimate, available_memory, check_memory
 from engine.jobs import (
+    DataSummary,
     Job,
     JobQueue,
     News,
@@ -33,6 +34,7 @@ from engine.jobs import (
     trainer_alive,
 )
 from engine.paper import paper_figure
+from engine.reviews import Snapshot, snapshot_of
 
 WATCH_SECONDS = 2.0
 LISTED = 8
@@ -246,7 +248,9 @@ def _form(runs: cache.RunList, address: TrainAddress, jobs: Sequence[Job]) -> No
     with st.expander("Advanced settings", icon=":material/tune:", expanded=bool(address.settings)):
         advanced(address, base)
     try:
-        plan = _plan(data, base.with_assignments(address.settings))
+        config = base.with_assignments(address.settings)
+        check_reachable(config, (data.path, *settings.import_folders()))
+        plan = plan_training(_summary(data, config, address), config, cache.models_folder())
         _outlook(runs, plan)
         _start(address, plan, jobs)
     except EngineError as error:
@@ -277,11 +281,27 @@ def _basics(found: dict[str, StoredDataSet], data: StoredDataSet, address: Train
     components.choice("Variant", VARIANT_WORDS, name="variant", value=address.variant, default="basic", help=explain(*VARIANTS))
 
 
-def _plan(data: StoredDataSet, config: RunConfig) -> Plan:
-    """Checked on the server: files that settings name lie in the data set or in folders that are offered."""
-    check_reachable(config, (data.path, *settings.import_folders()))
-    summary = cache.data_summary(data.path, _changed(data.path), config.data, config.seed)
-    return plan_training(summary, config, cache.models_folder())
+def _summary(data: StoredDataSet, config: RunConfig, address: TrainAddress) -> DataSummary:
+    """The data set, with what reviewers decided of it where that is wanted."""
+    asked = data.path, _changed(data.path), config.data, config.seed
+    found = cache.data_summary(*asked)
+    reviews = snapshot_of(found.fingerprint, cache.reviews().standing(found.fingerprint))
+    if not (reviews.accepted or reviews.rejected):
+        return found
+    _reviews_asked_for(reviews, address)
+    return cache.data_summary(*asked, reviews.digest, reviews) if address.reviews else found
+
+
+def _reviews_asked_for(reviews: Snapshot, address: TrainAddress) -> None:
+    key = state.widget_key(state.TRAIN_FORM, "reviews", address.reviews)
+    st.toggle(
+        f"With what reviewers decided: {len(reviews.accepted):,} accepted, {len(reviews.rejected):,} rejected",
+        value=address.reviews,
+        key=key,
+        on_change=lambda: state.set_parameter("reviews", "yes" if st.session_state[key] else None),
+        help="Accepted pairs become seed links, rejected ones are never selected, and what was reviewed is not tested on. Decisions taken after the "
+        "start are not in it.",
+    )
 
 
 def _changed(path: Path) -> float:
@@ -347,14 +367,9 @@ def _start(address: TrainAddress, plan: Plan, jobs: Sequence[Job]) -> None:
     words = f"Start after {text.count(waiting, 'other training')}" if waiting else "Start training"
     if st.button(words, icon=":material/play_arrow:", key=state.widget_key(state.JOB_BUTTON, "submit", plan.name)):
         check_memory(plan.sizes, plan.config, available_memory())
-        job = JobQueue(cache.models_folder()).submit(plan, _visitor()).job
+        job = JobQueue(cache.models_folder()).submit(plan, sign_in.user_name() or "").job
         start_trainer(cache.models_folder())
         pages.go(pages.TRAIN, TrainAddress(address.runs, job=job.id))
-
-
-def _visitor() -> str:
-    """The name that somebody signed in with; "" without sign-in."""
-    return str(st.user.get("name") or st.user.get("email") or "")
 
 
 frame.without_run(pages.TRAIN, render)

@@ -8,6 +8,7 @@ import getpass
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from engine.config import RunConfig
 from engine.errors import ConfigError, printable
 from engine.estimate import available_memory, check_memory, duration_range
 from engine.jobs import Job, JobQueue, News, Plan, estimate_plan, plan_training, read_news, start_trainer, summarise, trainer_alive
+from engine.reviews import read_snapshot
 from engine.training import remaining_text
 
 AddOption = Callable[[argparse.ArgumentParser], None]
@@ -68,11 +70,12 @@ def queue(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def queue_instead(parsed: argparse.Namespace, config: RunConfig) -> int:
-    """Ask for the training, or estimate it."""
+def queue_instead(parsed: argparse.Namespace, config: RunConfig, reviews: Path | None) -> int:
+    """Ask for the training, or estimate it; ``reviews``: decisions to train with, as they are now."""
     if parsed.fresh:
         raise ConfigError("--fresh trains here and now; leave it out, or leave --queue and --estimate out.")
-    data = summarise(Path(parsed.data), config.data, config.seed)
+    decided = None if reviews is None else partial(read_snapshot, reviews)
+    data = summarise(Path(parsed.data), config.data, config.seed, decided)
     plan = plan_training(data, absolute(config), parsed.models)
     return _estimate(parsed, plan) if parsed.estimate else _submit(parsed, plan)
 

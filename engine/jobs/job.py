@@ -36,6 +36,7 @@ class Job:
         submitted, started, ended: ISO 8601, UTC; "" for what has not happened yet.
         message: one sentence on how it ended, where there is something to say; "" otherwise.
         run: ``dataset/run_id`` of the run that it left behind; "" without one.
+        reviews: name of the file beside the queue that holds the reviewers' decisions to train with; "" for none.
         position: 1 for the next one that a trainer takes; 0 unless queued.
     """
 
@@ -52,6 +53,7 @@ class Job:
     ended: str = ""
     message: str = ""
     run: str = ""
+    reviews: str = ""
     position: int = 0
 
     @property

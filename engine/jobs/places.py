@@ -38,6 +38,11 @@ def trainer_log(models: Path) -> Path:
     return jobs_folder(models) / "trainer.log"
 
 
+def reviews_copy(models: Path, digest: str) -> Path:
+    """Reviewers' decisions as they were when a training was asked for; ``digest`` is that of the snapshot."""
+    return jobs_folder(models) / f"reviews-{digest[:16]}.parquet"
+
+
 def news_file(models: Path, job_id: str) -> Path:
     """The last news of a job; the id has been checked."""
     return jobs_folder(models) / f"{job_id}.json"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -12,10 +12,14 @@ from engine.datasets import load_task
 from engine.errors import ConfigError
 from engine.estimate import Estimate, Sizes, estimate_training, measured_machine, task_sizes
 from engine.pipeline import make_run_id
+from engine.reviews import Snapshot, with_reviews
 from engine.run_store import RunStore
 
 FILE_OPTIONS: Final = {"literal.names": ("file",), "literal.encoder": ("vectors", "sentence")}
 """Settings that name something on the server's disk, and with which word in front."""
+
+
+ReviewsOf = Callable[[str], Snapshot]
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,7 @@ class DataSummary:
     Attributes:
         name: as runs call it.
         fingerprint, split: as of :class:`engine.datasets.AlignmentTask`.
+        reviews: what reviewers say of it, which is trained on too; None: nothing, or not asked for.
     """
 
     path: Path
@@ -32,6 +37,7 @@ class DataSummary:
     fingerprint: str
     split: str
     sizes: Sizes
+    reviews: Snapshot | None = None
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,7 @@ class Plan:
         dataset, run_id: what the run will be called.
         finished: whether there is such a run already.
         structure_ready: whether there is the semi run that a literal one adds names to.
+        reviews: as of :class:`DataSummary`.
     """
 
     data: Path
@@ -51,6 +58,7 @@ class Plan:
     sizes: Sizes
     finished: bool
     structure_ready: bool = False
+    reviews: Snapshot | None = None
 
     @property
     def name(self) -> str:
@@ -58,14 +66,21 @@ class Plan:
         return f"{self.dataset}/{self.run_id}"
 
 
-def summarise(path: Path, config: DataConfig, seed: int) -> DataSummary:
+def summarise(path: Path, config: DataConfig, seed: int, reviews: ReviewsOf | None = None) -> DataSummary:
     """Read a data set for what it is called and how large it is.
+
+    Args:
+        reviews: gives the decisions on the data of a fingerprint that are to be trained on.
 
     Raises:
         DataError, ConfigError: as :func:`engine.datasets.load_task`.
+        ReviewError: there are none, or they leave nothing to train on.
     """
-    task = load_task(path, config, seed)
-    return DataSummary(path.resolve(), task.name, task.fingerprint, task.split, task_sizes(task))
+    task, snapshot = load_task(path, config, seed), None
+    if reviews is not None:
+        snapshot = reviews(task.fingerprint)
+        task, _ = with_reviews(task, snapshot)
+    return DataSummary(path.resolve(), task.name, task.fingerprint, task.split, task_sizes(task), snapshot)
 
 
 def plan_training(data: DataSummary, config: RunConfig, models: Path) -> Plan:
@@ -80,7 +95,7 @@ def plan_training(data: DataSummary, config: RunConfig, models: Path) -> Plan:
         return store.path_of(data.name, make_run_id(data, wanted)).exists()
 
     ready = config.variant == "literal" and exists(replace(config, variant="semi"))
-    return Plan(data.path, config, data.name, make_run_id(data, config), data.sizes, exists(config), ready)
+    return Plan(data.path, config, data.name, make_run_id(data, config), data.sizes, exists(config), ready, data.reviews)
 
 
 def estimate_plan(plan: Plan, models: Path) -> Estimate:

@@ -23,8 +23,10 @@ from engine.errors import JobError, printable
 from engine.estimate import Sizes
 from engine.jobs.job import AT_WORK, JOB_ID, RESUMABLE, STATES, WAITING_OR_AT_WORK, Job, State
 from engine.jobs.launch import trainer_alive
-from engine.jobs.places import jobs_folder, queue_file, setup_lock
+from engine.jobs.places import jobs_folder, queue_file, reviews_copy, setup_lock
 from engine.jobs.plan import Plan
+from engine.output_files import new_file
+from engine.reviews import Snapshot
 
 VERSION: Final = 1
 PATIENCE: Final = 20.0
@@ -50,6 +52,7 @@ CREATE TABLE IF NOT EXISTS jobs (
     ended TEXT NOT NULL DEFAULT '',
     message TEXT NOT NULL DEFAULT '',
     run TEXT NOT NULL DEFAULT '',
+    reviews TEXT NOT NULL DEFAULT '',
     UNIQUE (dataset, run_id)
 ) STRICT
 """
@@ -197,12 +200,20 @@ class JobQueue:
     # Rows
 
     def _insert(self, database: sqlite3.Connection, job_id: str, plan: Plan, who: str) -> None:
+        reviews = "" if plan.reviews is None else self._kept(plan.reviews)
         values = (job_id, str(plan.data), plan.dataset, plan.run_id, json.dumps(plan.config.to_dict()), json.dumps(asdict(plan.sizes)))
         database.execute(
-            "INSERT INTO jobs (id, place, data, dataset, run_id, config, sizes, who, submitted, state) "
-            f"VALUES (?, {_LAST_PLACE}, ?, ?, ?, ?, ?, ?, ?, 'queued')",
-            (*values, _one_line(who), now()),
+            "INSERT INTO jobs (id, place, data, dataset, run_id, config, sizes, reviews, who, submitted, state) "
+            f"VALUES (?, {_LAST_PLACE}, ?, ?, ?, ?, ?, ?, ?, ?, 'queued')",
+            (*values, reviews, _one_line(who), now()),
         )
+
+    def _kept(self, reviews: Snapshot) -> str:
+        """The decisions as they are now, in a file of their own: others may be taken before the training begins. Returns its name."""
+        path = reviews_copy(self.models, reviews.digest)
+        with new_file(path, force=True) as file:
+            reviews.table().to_parquet(file, index=False)
+        return path.name
 
     def _requeue(self, database: sqlite3.Connection, job_id: str, data: Path) -> None:
         database.execute(
@@ -303,7 +314,7 @@ def _one_line(name: str) -> str:
 def _job(row: Any, waiting: Sequence[str]) -> Job:
     """A row as a job."""
     position = waiting.index(row["id"]) + 1 if row["id"] in waiting else 0
-    texts = {name: row[name] for name in ("id", "dataset", "run_id", "who", "state", "submitted", "started", "ended", "message", "run")}
+    texts = {name: row[name] for name in ("id", "dataset", "run_id", "who", "state", "submitted", "started", "ended", "message", "run", "reviews")}
     return Job(
         data=Path(row["data"]), settings=json.loads(row["config"]), sizes=Sizes(**_tupled(json.loads(row["sizes"]))), position=position, **texts
     )

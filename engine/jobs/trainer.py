@@ -93,7 +93,8 @@ def _train(queue: JobQueue, job: Job, asked: Asked) -> Outcome:
         reporter.step()
         return asked()
 
-    return train_run(job.data, config, store, on_event=reporter.event, should_stop=on_step)
+    reviews = jobs_folder(queue.models) / job.reviews if job.reviews else None
+    return train_run(job.data, config, store, reviews=reviews, on_event=reporter.event, should_stop=on_step)
 
 
 @dataclass

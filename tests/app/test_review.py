@@ -66,7 +66,7 @@ def test_names_that_cannot_be_one(run: str, open_page: OpenPage, name: str, told
 
 def test_who_is_signed_in_reviews_under_that_name_whatever_the_address_says(run: str, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
     account = {"is_logged_in": True, "email": "ann@example.org", "name": "Bob"}
-    monkeypatch.setattr(type(st.user), "to_dict", lambda self: account)
+    monkeypatch.setattr(st, "user", account)
     app = open_page("review", run=run, reviewer="Bob")
     assert_no_crash(app)
     assert r"ann\@example\.org" in words(app)

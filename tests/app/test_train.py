@@ -15,10 +15,13 @@ from app.training_figures import curve_figure, curve_sentence, curve_table
 from app.training_form import SECTION_WORDS, offered_sections
 from engine.bootstrapping import Round
 from engine.config import SECTIONS, VARIANTS, RunConfig, section_options
+from engine.datasets import load_task
 from engine.jobs import JobQueue, plan_training, summarise
 from engine.jobs.places import trainer_lock
 from engine.jobs.progress import Reporter, read_news
 from engine.pipeline import Phase
+from engine.reviews import Choice, ReviewStore
+from engine.settings import reviews_file
 from engine.training import Progress
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.run_fixture import sample_run, write_run
@@ -254,3 +257,21 @@ def test_a_queue_that_is_damaged_is_told(models: Path, open_page: OpenPage) -> N
     assert_no_crash(app)
     assert "cannot be used" in app.error[0].value
     assert_no_crash(open_page("home"))
+
+
+def test_what_reviewers_decided_can_be_trained_with(models: Path, open_page: OpenPage) -> None:
+    assert not open_page("train", data="europe").toggle
+    task = load_task(EUROPE.resolve(), RunConfig().data, 0)
+    models.mkdir(exist_ok=True)
+    store = ReviewStore(reviews_file(models))
+    for link, verdict in zip(task.test_links[:3], ("accept", "accept", "reject"), strict=True):
+        pair = task.source.entities[link[0]], task.target.entities[link[1]]
+        store.decide(task.fingerprint, Choice(*pair, verdict), "Ann", f"click-{link[0]}")  # type: ignore[arg-type]
+    store.close()
+    app = open_page("train", data="europe")
+    assert app.toggle[0].label == "With what reviewers decided: 2 accepted, 1 rejected"
+    assert "234 seed links" in words(app)
+    app.toggle[0].set_value(True).run()
+    assert_no_crash(app)
+    assert "yes" in app.query_params["reviews"]
+    assert "236 seed links" in words(app)

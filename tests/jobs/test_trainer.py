@@ -16,15 +16,19 @@ from filelock import FileLock
 
 from benchmarks.kills import Study, kill_apps, kill_trainers, same_bits
 from engine.config import RunConfig
+from engine.datasets import load_task
+from engine.datasets.knowledge_graph import IntArray
 from engine.estimate import estimate_training
-from engine.jobs import Job, JobQueue, read_news, start_trainer, trainer_alive
+from engine.jobs import Job, JobQueue, plan_training, read_news, start_trainer, summarise, trainer_alive
 from engine.jobs.places import jobs_folder, trainer_lock
 from engine.jobs.progress import MOST_POINTS, Reporter
 from engine.jobs.trainer import work
 from engine.pipeline import Phase, train_run
+from engine.reviews import Choice, ReviewStore, snapshot_of
 from engine.run_store import RunStore
+from engine.settings import reviews_file
 from engine.training import Progress
-from tests.jobs.conftest import MakePlan
+from tests.jobs.conftest import SETTINGS, MakePlan
 from tests.test_estimate import MACHINE, SIZES
 
 PATIENCE = 120  # seconds
@@ -56,6 +60,32 @@ def test_a_training_from_the_queue_is_the_run_that_train_makes(models: Path, tmp
     assert [point.epoch for point in news.points] == list(range(1, news.epochs + 1))
     assert [one.number for one in news.rounds] == [1]
     assert not trainer_alive(models)
+
+
+def test_decisions_are_those_of_the_moment_of_asking(data: Path, models: Path) -> None:
+    config = RunConfig().with_values(SETTINGS)
+    task = load_task(data, config.data, config.seed)
+    models.mkdir()
+    store = ReviewStore(reviews_file(models))
+
+    def accept(link: IntArray) -> None:
+        pair = task.source.entities[link[0]], task.target.entities[link[1]]
+        store.decide(task.fingerprint, Choice(*pair, "accept"), "Ann", f"click-{link[0]}")
+
+    accept(task.test_links[0])
+    summary = summarise(data, config.data, config.seed, lambda fingerprint: snapshot_of(fingerprint, store.standing(fingerprint)))
+    wanted, without = (plan_training(one, config, models) for one in (summary, summarise(data, config.data, config.seed)))
+    assert wanted.run_id != without.run_id
+    assert wanted.sizes.train == without.sizes.train + 1
+    queue = JobQueue(models)
+    job = queue.submit(wanted).job
+    accept(task.test_links[1])
+    store.close()
+    work(models, successor=nobody)
+    assert queue.find(job.id).run == wanted.name
+    run = RunStore(models).find(wanted.name)
+    assert run.manifest["reviews"]["accepted"] == 1
+    assert run.table("reviews")["source_uri"].tolist() == [task.source.entities[task.test_links[0][0]]]
 
 
 def test_a_trainer_takes_one_job_and_leaves_the_others_to_its_successor(models: Path, plan: MakePlan) -> None:
