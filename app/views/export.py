@@ -190,7 +190,7 @@ def _format_asked_for(address: ExportAddress, fmt: Format) -> None:
     if fmt.predicate is not None:
         components.choice(
             "Each pair says",
-            {name: text.plain(name) for name in PREDICATES},
+            {name: name.replace(":", "\\:") for name in PREDICATES},
             name="predicate",
             value=address.predicate or fmt.predicate,
             default=fmt.predicate,
