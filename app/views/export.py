@@ -227,7 +227,6 @@ def _take(run: OpenRun, table: ExportTable, fmt: Format, address: ExportAddress)
         fmt.media_type,
         key=state.widget_key(state.DOWNLOAD, "export", address),
         on_click="ignore",
-        type="primary",
         icon=":material/download:",
     )
     if not pair_filters.active(run, address):
