@@ -98,7 +98,7 @@ def _ask(settings: Mapping[str, Any]) -> None:
         raise SignInError("signing in needs the package Authlib; install requirements-sign-in.txt, then start the app again.")
     for provider in providers(settings):
         words = "Sign in" if provider is None else f"Sign in with {text.plain(provider, 40)}"
-        st.button(words, on_click=st.login, args=(provider,), type="primary", icon=":material/login:", key=f"sign_in_{provider}")
+        st.button(words, on_click=st.login, args=(provider,), icon=":material/login:", key=f"sign_in_{provider}")
 
 
 def _refuse() -> None:

@@ -190,7 +190,7 @@ def _format_asked_for(address: ExportAddress, fmt: Format) -> None:
     if fmt.predicate is not None:
         components.choice(
             "Each pair says",
-            {name: text.plain(name) for name in PREDICATES},
+            {name: name.replace(":", "\\:") for name in PREDICATES},
             name="predicate",
             value=address.predicate or fmt.predicate,
             default=fmt.predicate,
@@ -227,7 +227,6 @@ def _take(run: OpenRun, table: ExportTable, fmt: Format, address: ExportAddress)
         fmt.media_type,
         key=state.widget_key(state.DOWNLOAD, "export", address),
         on_click="ignore",
-        type="primary",
         icon=":material/download:",
     )
     if not pair_filters.active(run, address):
