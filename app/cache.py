@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +15,7 @@ import streamlit as st
 from app.state import MOST_RUNS
 from engine import settings
 from engine.alignment_table import Alignment, alignments
+from engine.data_library import StoredDataSet, data_sets
 from engine.data_profile import inspect_run, relation_profile
 from engine.datasets.inspection import Inspection
 from engine.datasets.knowledge_graph import SIDES, Side
@@ -185,16 +185,6 @@ class OpenRun:
         return self.run.json(name) if f"{name}.json" in self.run.files else {}
 
 
-@dataclass(frozen=True)
-class DataSet:
-    """A folder under ``sample_data``."""
-
-    name: str
-    path: str
-    entities: tuple[int, int] | None
-    links: int | None
-
-
 def a_run_a_variant(group: Sequence[RunCard], chosen: Sequence[RunCard]) -> tuple[RunCard, ...]:
     """The chosen runs, then of each variant that is not among them the first of the group: what is worth comparing, at most four."""
     found = list(chosen)
@@ -306,17 +296,7 @@ def _kept(runs: tuple[tuple[Path, str], ...], question: tuple[str, ...], _comput
     return _compute()
 
 
-@st.cache_data(ttl=600, max_entries=1, show_spinner=False)
-def list_data_sets() -> tuple[DataSet, ...]:
-    """The sample data that comes with the project."""
-    folders = sorted(path for path in settings.SAMPLES.glob("*") if path.is_dir() and not path.name.startswith((".", "_")))
-    return tuple(_data_set(path) for path in folders)
-
-
-def _data_set(path: Path) -> DataSet:
-    try:
-        counts = json.loads((path / "STATS.json").read_text(encoding="utf-8"))
-        entities, links = (int(counts["kg1"]["entities"]), int(counts["kg2"]["entities"])), int(counts["links"])
-    except (OSError, ValueError, KeyError, TypeError):
-        entities, links = None, None
-    return DataSet(path.name, path.relative_to(settings.PROJECT).as_posix(), entities, links)
+@st.cache_data(ttl=LIST_SECONDS, max_entries=4, show_spinner=False)
+def list_data_sets() -> tuple[StoredDataSet, ...]:
+    """What can be trained on: imported data sets, the newest first, then the sample data."""
+    return data_sets()

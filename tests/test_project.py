@@ -23,6 +23,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "settings", "threads"}),
     frozenset({"config"}),
     frozenset({"datasets"}),
+    frozenset({"data_library"}),
     frozenset({"encoders", "search"}),
     frozenset({"losses", "execution"}),
     frozenset({"evaluation"}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -70,10 +71,10 @@ def _data_heading(group: Sequence[cache.RunCard]) -> None:
 def _next_steps(runs: cache.RunList, group: Sequence[cache.RunCard]) -> None:
     """The variants that this data has no run of."""
     missing = [variant for variant in palette.VARIANT if variant not in {card.variant for card in runs.of_same_data(group[0])}]
-    path = {data.name: data.path for data in cache.list_data_sets()}.get(group[0].dataset)
+    path = {data.name: data.shown_path for data in cache.list_data_sets()}.get(group[0].dataset)
     if missing and path:
         st.caption(f"What to do next: {explain(missing[0])} Train the {missing[0]} variant and compare:")
-        st.code(f"python -m engine train {path} --variant {missing[0]}", language=None, wrap_lines=True)
+        st.code(f"python -m engine train {shlex.quote(path)} --variant {missing[0]}", language=None, wrap_lines=True)
 
 
 def _card(card: cache.RunCard) -> None:
@@ -146,10 +147,11 @@ def _data_sets(runs: cache.RunList) -> None:
         st.header("More data sets" if trained else "Data sets", anchor=False)
     for data in found:
         with st.container(border=True):
-            st.markdown(f"**{text.plain(data.name)}** · not trained yet")
+            imported = f" · imported {text.age(data.imported)}" if data.imported else ""
+            st.markdown(f"**{text.plain(data.name)}** · not trained yet{imported}")
             if data.entities:
                 st.caption(f"{data.entities[0]:,} and {data.entities[1]:,} entities · {data.links or 0:,} known links")
-            st.code(f"python -m engine train {data.path} --variant basic", language=None, wrap_lines=True)
+            st.code(f"python -m engine train {shlex.quote(data.shown_path)} --variant basic", language=None, wrap_lines=True)
     st.markdown(
         "Your own graphs: `python -m engine inspect FOLDER` says what is read from them and what looks wrong; docs/data_formats.md lists the formats."
     )
