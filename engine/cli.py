@@ -1,4 +1,4 @@
-"""The command line: ``python -m engine train | prepare | runs | evaluate | match | explain | inspect | options``.
+"""The command line: ``python -m engine train | prepare | runs | evaluate | match | explain | inspect | import | options``.
 
 Results go to standard output, progress to standard error. A user's mistake gives one line on standard error and exit code 2.
 """
@@ -21,6 +21,7 @@ from typing import Any
 
 import engine
 from engine.bootstrapping import Round
+from engine.commands.importing import add_import
 from engine.config import SECTIONS, VARIANTS, RunConfig, alternatives, choices, describe
 from engine.datasets import inspect_task, inspection_to_dict, load_task, render_inspection
 from engine.datasets.knowledge_graph import Side
@@ -89,6 +90,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_match(commands)
     add_explain(commands)
     add_inspect(commands)
+    add_import(commands)
     add_options(commands)
     return parser
 

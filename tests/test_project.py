@@ -31,11 +31,13 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"assessment", "bootstrapping"}),
     frozenset({"training"}),
     frozenset({"analysis", "run_store", "run_similarity", "run_tables"}),
+    frozenset({"importing"}),
     frozenset({"comparison", "entities", "paper", "pipeline", "preparation"}),
     frozenset({"matching"}),
     frozenset({"neighbours"}),
     frozenset({"alignment_table", "data_profile", "neighbourhood", "proxies", "relations"}),
     frozenset({"explanation"}),
+    frozenset({"commands"}),
     frozenset({"cli"}),
     frozenset({"__main__"}),
 )

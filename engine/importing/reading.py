@@ -1,0 +1,278 @@
+"""From what was brought to the two graphs and links that a reader would have found, and what was understood of each file."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engine.config import DataConfig
+from engine.datasets.files import read_tabbed_literals, shorten
+from engine.datasets.knowledge_graph import Finding
+from engine.datasets.readers import READERS, RawDataset, RawGraph, RawLinks
+from engine.datasets.readers.base import PART_WORDS, Part
+from engine.datasets.readers.rdf import read_graph, read_same_as
+from engine.datasets.readers.tables import links_by_part
+from engine.datasets.tabular import (
+    ATTRIBUTE_ROLES,
+    DECLARED_ROLES,
+    LINK_ROLES,
+    NAME_ROLES,
+    TAB,
+    TRIPLE_ROLES,
+    Layout,
+    Role,
+    Table,
+    open_table,
+    place,
+    read_columns,
+    table_suffix,
+)
+from engine.errors import DataError, DataImportError
+from engine.importing.corrections import Corrections
+from engine.importing.limits import in_words
+from engine.importing.material import ROLE_WORDS, Material, SourceFile, assign
+from engine.importing.sniffing import RDF_FORMS, SUFFIXES, Sniffed, sniff
+
+SAMPLE_ROWS = 5
+Columns = tuple[Sequence[str], Sequence[str], Sequence[str]]
+
+
+@dataclass(frozen=True)
+class UnderstoodTable:
+    """How a table was read.
+
+    Attributes:
+        header: whether the first row names the columns.
+        delimiter: between the cells; "" for Parquet.
+        columns: names of the columns, or "column 1", ...
+        places: role of a column -> its position.
+        offered: roles that a column may be given, the needed ones first.
+        sample: the first rows beneath the header.
+    """
+
+    header: bool
+    delimiter: str
+    columns: tuple[str, ...]
+    places: Mapping[str, int]
+    offered: tuple[str, ...]
+    sample: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class UnderstoodFile:
+    """What a file was taken for.
+
+    Attributes:
+        role: "graph 1", "links", ...
+        name: what its owner calls it.
+        form: for people: "table, comma between the cells", "Turtle".
+        size: in bytes.
+        table: how its columns were read; None for what has no columns.
+    """
+
+    role: str
+    name: str
+    form: str
+    size: int
+    table: UnderstoodTable | None = None
+
+    @property
+    def words(self) -> str:
+        return f"{self.form}, {in_words(self.size)}"
+
+
+@dataclass(frozen=True)
+class ReadMaterial:
+    """Graphs and links before they are put together, and how they were understood.
+
+    Attributes:
+        raw: graphs and links; without links where none were brought.
+        format: the reader's name, "files" where each file was understood by itself.
+    """
+
+    raw: RawDataset
+    format: str
+    files: tuple[UnderstoodFile, ...]
+    sources: tuple[SourceFile, ...] = field(default=())
+
+
+def read_material(material: Material, corrections: Corrections) -> ReadMaterial:
+    """
+    Raises:
+        DataImportError: a graph is missing, or a file is nothing that could be read.
+        DataError: a file does not hold what it should, under the name that its owner gave it, with the line.
+    """
+    whole = material.whole_folder
+    with original_names(material):
+        if whole is not None and material.folder is not None and not corrections.roles:
+            raw = READERS.named(whole).read(material.folder, DataConfig())
+            files = tuple(UnderstoodFile("", file.name, whole, file.size) for file in material.files)
+            found = ReadMaterial(raw, whole, files, material.files)
+        else:
+            found = _FileByFile(material, corrections).read()
+    return dataclasses.replace(found, raw=_swapped(found.raw)) if corrections.swap_links else found
+
+
+def _swapped(raw: RawDataset) -> RawDataset:
+    links = {part: RawLinks(one.path, one.targets, one.sources) for part, one in raw.links.items()}
+    return dataclasses.replace(raw, links=links)
+
+
+@contextmanager
+def original_names(material: Material) -> Iterator[None]:
+    """Says in errors what a file's owner calls it, and not where it lies on the server."""
+    try:
+        yield
+    except DataError as error:
+        known = {file.path: file.name for file in material.files}
+        if error.path is None:
+            raise
+        shown = known.get(error.path, error.path.name)
+        raise DataError(error.complaint, path=shorten(shown), line=error.line) from None
+
+
+class _FileByFile:
+    """Reads files of any form, each in its role."""
+
+    def __init__(self, material: Material, corrections: Corrections) -> None:
+        self.corrections = corrections
+        self.roles = assign(material, corrections.roles)
+        self.understood: list[UnderstoodFile] = []
+        self.findings: list[Finding] = []
+
+    def read(self) -> ReadMaterial:
+        for role in ("graph 1", "graph 2"):
+            if role not in self.roles:
+                raise DataImportError(f"no file is known to be the {ROLE_WORDS[role]}; choose one for it.")
+        source, target = (self._graph(number) for number in "12")
+        links: dict[Part, RawLinks] = {}
+        for role in sorted(role for role in self.roles if role.startswith("links")):
+            links |= self._links(role, source, target)
+        given = "given with the files" if "train" in links else ""
+        raw = RawDataset(source, target, links, given, tuple(self.findings))
+        return ReadMaterial(raw, "files", tuple(self.understood), tuple(self.roles.values()))
+
+    def _graph(self, number: str) -> RawGraph:
+        role = f"graph {number}"
+        file, kind = self._sniffed(role)
+        if kind.form in RDF_FORMS:
+            graph = read_graph(self._as(file, kind), self.findings)
+            self._understand(role, kind)
+        else:
+            heads, relations, tails = self._columns(role, file, kind, TRIPLE_ROLES)
+            graph = RawGraph(file.path, heads, relations, tails)
+        entities, names = (self._declared(f"declared {what} {number}") for what in ("entities", "relations"))
+        graph = dataclasses.replace(graph, entities=entities, known_relations=names)
+        return self._described(graph, f"attributes {number}")
+
+    def _described(self, graph: RawGraph, role: str) -> RawGraph:
+        """The graph with the attributes of another file; one in RDF may bring triples as well."""
+        if role not in self.roles:
+            return graph
+        file, kind = self._sniffed(role)
+        if kind.form in RDF_FORMS:
+            more = read_graph(self._as(file, kind), self.findings)
+            self._understand(role, kind)
+            graph = dataclasses.replace(
+                graph,
+                heads=[*graph.heads, *more.heads],
+                relations=[*graph.relations, *more.relations],
+                tails=[*graph.tails, *more.tails],
+            )
+            found: Columns = more.attributes
+        else:
+            found = self._attributes(role, file, kind)
+        entities, attributes, values = ([*own, *theirs] for own, theirs in zip(graph.attributes, found, strict=True))
+        return dataclasses.replace(graph, attributes=(entities, attributes, values))
+
+    def _attributes(self, role: str, file: SourceFile, kind: Sniffed) -> Columns:
+        if kind.delimiter == TAB and not table_suffix(file.path) and role not in self.corrections.tables:
+            rows = read_tabbed_literals(file.path, ("entity", "attribute", "value"))  # OpenEA's, whose values may hold tabs
+            self._understand(role, kind)
+            entities, attributes, values = rows.columns
+            return entities, attributes, values
+        table = self._open(role, file, kind)
+        if len(table.names) == len(NAME_ROLES):
+            entities, names = self._read(role, kind, table, NAME_ROLES)
+            return entities, ["name"] * len(entities), names
+        entities, attributes, values = self._read(role, kind, table, ATTRIBUTE_ROLES)
+        return entities, attributes, values
+
+    def _links(self, role: str, source: RawGraph, target: RawGraph) -> dict[Part, RawLinks]:
+        part: Part = PART_WORDS.get(role.removeprefix("links").strip(), "all")
+        file, kind = self._sniffed(role)
+        if kind.form in RDF_FORMS:
+            found = {part: read_same_as(self._as(file, kind), source, target)}
+            self._understand(role, kind)
+        else:
+            table = self._open(role, file, kind)
+            layout = self._layout(role, kind)
+            found = links_by_part(file.path, part, read_columns(table, LINK_ROLES, layout))
+            self._understand(role, kind, table, LINK_ROLES)
+        return found
+
+    def _declared(self, role: str) -> Sequence[str]:
+        if role not in self.roles:
+            return ()
+        file, kind = self._sniffed(role)
+        return self._columns(role, file, kind, DECLARED_ROLES)[0]
+
+    def _columns(self, role: str, file: SourceFile, kind: Sniffed, columns: Sequence[Role]) -> list[list[str]]:
+        return self._read(role, kind, self._open(role, file, kind), columns)
+
+    def _sniffed(self, role: str) -> tuple[SourceFile, Sniffed]:
+        file = self.roles[role]
+        return file, sniff(file.path, file.name)
+
+    def _layout(self, role: str, kind: Sniffed) -> Layout:
+        layout = self.corrections.tables.get(role, Layout())
+        return dataclasses.replace(layout, delimiter=layout.delimiter or kind.delimiter or None)
+
+    def _open(self, role: str, file: SourceFile, kind: Sniffed) -> Table:
+        return open_table(self._as(file, kind), self._layout(role, kind))
+
+    def _read(self, role: str, kind: Sniffed, table: Table, columns: Sequence[Role]) -> list[list[str]]:
+        found = read_columns(table, columns, self._layout(role, kind))
+        self._understand(role, kind, table, columns)
+        return [found[column.name].columns[0] for column in columns if column.name in found]
+
+    def _as(self, file: SourceFile, kind: Sniffed) -> Path:
+        """The file's path, with an ending that says what it holds: the readers go by it."""
+        wanted = SUFFIXES.get(kind.form, "")
+        name = file.path.name.lower().removesuffix(".gz")
+        if not wanted or name.endswith(_KNOWN_ENDINGS[kind.form]):
+            return file.path
+        raise DataImportError(f"{shorten(file.name)} holds {kind.words}, but its name does not say so; call it '{shorten(Path(name).stem)}{wanted}'.")
+
+    def _understand(self, role: str, kind: Sniffed, table: Table | None = None, columns: Sequence[Role] = ()) -> None:
+        file = self.roles[role]
+        shown = None if table is None else _shown(table, columns, self._layout(role, kind))
+        if shown is not None and shown.delimiter:
+            kind = Sniffed(kind.form, shown.delimiter)
+        self.understood.append(UnderstoodFile(role, file.name, kind.words, file.size, shown))
+
+
+_KNOWN_ENDINGS: Mapping[str, tuple[str, ...]] = {
+    "parquet": (".parquet",),
+    "turtle": (".ttl", ".turtle"),
+    "ntriples": (".nt", ".ntriples"),
+    "rdfxml": (".rdf", ".owl", ".xml"),
+}
+
+
+def _shown(table: Table, columns: Sequence[Role], layout: Layout) -> UnderstoodTable:
+    places, header = place(table, columns, layout)
+    first = 1 if header and not table.always_named else 0
+    width = len(table.names)
+    names = tuple(shorten(name, 60) for name in table.names) if header or table.always_named else tuple(f"column {at + 1}" for at in range(width))
+    return UnderstoodTable(
+        header=header or table.always_named,
+        delimiter=table.delimiter,
+        columns=names,
+        places={role.name: position for role, position in places.items()},
+        offered=tuple(role.name for role in columns),
+        sample=tuple(tuple(shorten(cell, 120) for cell in row) for row in table.sample(first, SAMPLE_ROWS)),
+    )
