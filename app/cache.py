@@ -21,6 +21,7 @@ from engine.datasets.inspection import Inspection
 from engine.datasets.knowledge_graph import SIDES, Side
 from engine.errors import RunError, RunNotFoundError
 from engine.explanation import Explainer
+from engine.importing import Preview, find_staged, preview
 from engine.matching import RunView
 from engine.neighbourhood import Adjacency
 from engine.paper import PaperFigure, paper_figure
@@ -35,6 +36,7 @@ OPEN_RUNS = 6  # their indexes; the embeddings are memory-mapped
 OPEN_TABLES = 48
 KEPT_RESULTS = 64  # what the engine computes of runs: a few arrays over the test entities each
 KEPT_SECONDS = 3600
+KEPT_PREVIEWS = 16  # samples and counts, and the seeds that names suggest
 LIST_SECONDS = 3.0  # a new run appears after so long
 PARTIAL_WORDS = {True: "being trained right now", False: "interrupted; the same train command goes on from its last checkpoint"}
 
@@ -214,6 +216,17 @@ def list_runs(folder: Path) -> RunList:
             except (KeyError, TypeError, ValueError, AttributeError) as error:  # sealed, yet not by this engine's pipeline
                 broken.append(UnusableRun(summary.id, f"its manifest lacks what this page shows ({error!r}); train again."))
     return RunList(tuple(cards), tuple(partial), tuple(broken))
+
+
+@st.cache_resource(ttl=KEPT_SECONDS, max_entries=KEPT_PREVIEWS, show_spinner=False)
+def import_preview(token: str, version: int) -> Preview:
+    """What is understood of an import, with the corrections of this version.
+
+    Raises:
+        DataImportError, DataError: it cannot be read; that is not kept.
+    """
+    staged = find_staged(token)
+    return preview(staged.material, staged.corrections)
 
 
 def _card(summary: RunSummary, manifest: Mapping[str, Any]) -> RunCard:

@@ -14,6 +14,7 @@ from app.state import (
     DegreeAddress,
     EntityAddress,
     ExplainAddress,
+    ImportAddress,
     PairsAddress,
     ProxiesAddress,
     RelationsAddress,
@@ -27,11 +28,12 @@ class Page(Generic[A]):
     """A page.
 
     Attributes:
-        name: in the address, and of its file under ``views``.
+        name: in the address, and of its file under ``views`` (but for ``module``).
         question: what the page answers, in one line.
         address: what its address can say.
         least: how many runs it needs; 0 for pages that do without.
         most: how many it shows together.
+        module: its file under ``views``, where that cannot have the page's name.
     """
 
     name: str
@@ -41,10 +43,11 @@ class Page(Generic[A]):
     address: type[A]
     least: int = 1
     most: int = 1
+    module: str = ""
 
     @property
     def script(self) -> str:
-        return f"views/{self.name}.py"
+        return f"views/{self.module or self.name}.py"
 
 
 HOME: Final = Page("home", "Home", ":material/home:", "What have I got, and what shall I do?", Address, least=0)
@@ -60,8 +63,9 @@ COMPARE: Final = Page(
     "compare", "Compare", ":material/compare_arrows:", "What did one run buy over another, and at what price?", CompareAddress, least=2, most=4
 )
 DATASET: Final = Page("dataset", "Data set", ":material/database:", "What is in the two graphs, and what do they have in common?", DataSetAddress)
+IMPORT: Final = Page("import", "Import", ":material/upload:", "How do I bring my own two graphs?", ImportAddress, least=0, module="importing")
 
-GROUPS: Final[tuple[tuple[Page[Any], ...], ...]] = ((HOME,), (ENTITY, EXPLAIN, PAIRS), (RELATIONS, PROXIES, DEGREE, COMPARE), (DATASET,))
+GROUPS: Final[tuple[tuple[Page[Any], ...], ...]] = ((HOME,), (ENTITY, EXPLAIN, PAIRS), (RELATIONS, PROXIES, DEGREE, COMPARE), (DATASET, IMPORT))
 PAGES: Final = tuple(page for group in GROUPS for page in group)
 
 

@@ -31,6 +31,7 @@ Hops = Literal["1", "2"]
 Drawn = Literal["10", "20", "40"]
 Listed = Literal["drawn", "source", "target"]
 ProxyUse = Literal["nearest", "attention"]
+Come = Literal["upload", "archive", "server"]
 Shown = Literal["misses", "hits", "all"]
 
 # Parameters of an address that are changed one by one
@@ -43,6 +44,8 @@ POOL: Final = "pool"
 EXPAND: Final = "expand"
 LISTED: Final = "listed"
 PROXY: Final = "proxy"
+STAGING: Final = "staging"
+STORED: Final = "stored"
 
 # Which part of a run's metrics is about queries of which graph
 DIRECTION_OF: Final[Mapping[Side, str]] = {"source": "source_to_target", "target": "target_to_source"}
@@ -70,6 +73,9 @@ DOWNLOAD: Final = "download"
 DEGREE_FIGURE: Final = "degree_figure"
 QUERY_LIST: Final = "query_list"
 CLEAR: Final = "clear"
+UPLOAD: Final = "upload"
+IMPORT_BUTTON: Final = "import_button"
+SEED_TABLE: Final = "seed_table"
 PICTURE_FORMAT: Final = "picture_format"
 
 MOST_RUNS: Final = 4
@@ -234,6 +240,15 @@ class DataSetAddress(Address):
     side: Side = "source"
     relation: str | None = None
     search: str | None = None
+
+
+@dataclass(frozen=True)
+class ImportAddress(Address):
+    """Which step an import is at: how the files come, then the token of what was brought, then the data set that was made of it."""
+
+    come: Come = "upload"
+    staging: str | None = None
+    stored: str | None = None
 
 
 def entity_address(runs: Sequence[str], entity: Entity, match: Entity | None = None, pool: Pool = "all") -> EntityAddress:

@@ -13,7 +13,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.datasets.files import Rows, check_identifiers, read_bytes, read_text, shorten
+from engine.datasets.files import Rows, check_identifiers, read_bytes, read_head, read_text, shorten
 from engine.errors import DataError
 
 ENDINGS = ("", "id", "uri", "iri", "entity")
@@ -134,6 +134,26 @@ def open_table(path: Path, layout: Layout = FOUND_OUT) -> Table:
     return _open_parquet(path) if table_suffix(path) == ".parquet" else _open_text(path, layout.delimiter)
 
 
+def open_head(path: Path, layout: Layout = FOUND_OUT, size: int = 2**16) -> Table:
+    """The first rows of a table, for a look at them; rows of another length than the first are left out.
+
+    Raises:
+        DataError: unreadable, or no row among the first ``size`` bytes.
+    """
+    if table_suffix(path) == ".parquet":
+        return _open_parquet(path)
+    text = read_head(path, size).decode("utf-8-sig", "ignore")
+    delimiter = layout.delimiter or (_csv_delimiter(text) if table_suffix(path) == ".csv" else TAB)
+    try:
+        records, lines = _parse_tsv(text) if delimiter == TAB else _parse_csv(path, text, delimiter)
+    except DataError:  # a quotation mark that is open where the text was cut
+        records, lines = _parse_tsv(text.split("\n", 1)[0].replace(delimiter, TAB))
+    alike = [number for number, record in enumerate(records) if len(record) == len(records[0])]
+    if not alike:
+        raise DataError("this table has no rows.", path=path)
+    return _text_table(path, [records[number] for number in alike], [lines[number] for number in alike], delimiter)
+
+
 def read_columns(table: Table, roles: Sequence[Role], layout: Layout = FOUND_OUT) -> dict[str, Rows]:
     """As :func:`read_table`, of a table that is open."""
     positions, has_header = place(table, roles, layout)
@@ -241,10 +261,14 @@ def _open_text(path: Path, delimiter: str | None) -> Table:
             f"expected {width} columns as in the first row, found {len(records[wrong])}; correct or remove this row.", path=path, line=lines[wrong]
         )
 
+    return _text_table(path, records, lines, delimiter)
+
+
+def _text_table(path: Path, records: Sequence[list[str]], lines: Sequence[int], delimiter: str) -> Table:
     def column(position: int, role: Role, has_header: bool) -> list[str]:
         return [record[position] for record in records[1 if has_header else 0 :]]
 
-    return Table(path, records[0], False, lines, delimiter, column, lambda first, count: records[first : first + count])
+    return Table(path, records[0], False, lines, delimiter, column, lambda first, count: list(records[first : first + count]))
 
 
 def _parse_tsv(text: str) -> tuple[list[list[str]], list[int]]:

@@ -2,10 +2,10 @@
 
 from engine.importing.corrections import SEED_CHOICES, Corrections, SeedChoice
 from engine.importing.expectation import Expectation, expectation
+from engine.importing.glance import UnderstoodFile, UnderstoodTable, glance
 from engine.importing.limits import LIMITS, Limits, in_words
 from engine.importing.material import ROLE_WORDS, ROLES, Material, Role, SourceFile, check_given, folder_material, with_file
 from engine.importing.preview import NameCandidate, Preview, UnderstoodGraph, preview, understand
-from engine.importing.reading import UnderstoodFile, UnderstoodTable
 from engine.importing.report import preview_to_dict, render_preview
 from engine.importing.seeds import SeedPair, SeedSuggestions, suggest_seeds
 from engine.importing.server_folders import Offered, find, offered
@@ -44,6 +44,7 @@ __all__ = [
     "find_staged",
     "folder_material",
     "free_name",
+    "glance",
     "in_words",
     "offered",
     "preview",

@@ -22,9 +22,10 @@ from engine.datasets.labels import find_name_attributes
 from engine.datasets.readers import RawDataset, RawGraph
 from engine.importing.corrections import Corrections
 from engine.importing.expectation import Expectation, expectation
+from engine.importing.glance import UnderstoodFile, glance
 from engine.importing.linking import link_findings, with_seeds
 from engine.importing.material import Material
-from engine.importing.reading import ReadMaterial, UnderstoodFile, original_names, read_material
+from engine.importing.reading import ReadMaterial, original_names, read_material
 from engine.importing.seeds import SeedPair, SeedSuggestions, suggest_seeds
 
 SAMPLES: Final = 8
@@ -136,7 +137,8 @@ def understand(material: Material, corrections: Corrections) -> Understood:
     inspection = inspect_task(task)
     if not len(task.train_links) and not any(finding.severity == "error" for finding in found):
         found.append(_no_seeds(suggestions))
-    return Understood(_preview(read, task, inspection, found, suggestions, chosen), read, raw)
+    files = glance(material, corrections)
+    return Understood(_preview(read.format, files, task, inspection, found, suggestions, chosen), read, raw)
 
 
 def preview(material: Material, corrections: Corrections) -> Preview:
@@ -163,7 +165,8 @@ def _smaller(task: AlignmentTask) -> int:
 
 
 def _preview(
-    read: ReadMaterial,
+    format: str,
+    files: tuple[UnderstoodFile, ...],
     task: AlignmentTask,
     inspection: Inspection,
     found: Sequence[Finding],
@@ -176,8 +179,8 @@ def _preview(
     findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     known = [(task.source.entities[left], task.target.entities[right]) for links in task.all_links() for left, right in links[:SAMPLES].tolist()]
     return Preview(
-        format=read.format,
-        files=read.files,
+        format=format,
+        files=files,
         graphs={side: _graph(task, side, inspection) for side in SIDES},
         links=inspection.links,
         link_sample=tuple(known[:SAMPLES]),

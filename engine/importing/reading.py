@@ -1,11 +1,11 @@
-"""From what was brought to the two graphs and links that a reader would have found, and what was understood of each file."""
+"""From what was brought to the two graphs and links that a reader would have found."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from engine.config import DataConfig
@@ -26,77 +26,30 @@ from engine.datasets.tabular import (
     Role,
     Table,
     open_table,
-    place,
     read_columns,
     table_suffix,
 )
 from engine.errors import DataError, DataImportError
 from engine.importing.corrections import Corrections
-from engine.importing.limits import in_words
 from engine.importing.material import ROLE_WORDS, Material, SourceFile, assign
-from engine.importing.sniffing import RDF_FORMS, SUFFIXES, Sniffed, sniff
+from engine.importing.sniffing import RDF_FORMS, SUFFIXES, Sniffed, layout_of, sniff
 
-SAMPLE_ROWS = 5
 Columns = tuple[Sequence[str], Sequence[str], Sequence[str]]
 
 
 @dataclass(frozen=True)
-class UnderstoodTable:
-    """How a table was read.
-
-    Attributes:
-        header: whether the first row names the columns.
-        delimiter: between the cells; "" for Parquet.
-        columns: names of the columns, or "column 1", ...
-        places: role of a column -> its position.
-        offered: roles that a column may be given, the needed ones first.
-        sample: the first rows beneath the header.
-    """
-
-    header: bool
-    delimiter: str
-    columns: tuple[str, ...]
-    places: Mapping[str, int]
-    offered: tuple[str, ...]
-    sample: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True)
-class UnderstoodFile:
-    """What a file was taken for.
-
-    Attributes:
-        role: "graph 1", "links", ...
-        name: what its owner calls it.
-        form: for people: "table, comma between the cells", "Turtle".
-        size: in bytes.
-        table: how its columns were read; None for what has no columns.
-    """
-
-    role: str
-    name: str
-    form: str
-    size: int
-    table: UnderstoodTable | None = None
-
-    @property
-    def words(self) -> str:
-        return f"{self.form}, {in_words(self.size)}"
-
-
-@dataclass(frozen=True)
 class ReadMaterial:
-    """Graphs and links before they are put together, and how they were understood.
+    """Graphs and links before they are put together.
 
     Attributes:
         raw: graphs and links; without links where none were brought.
         format: the reader's name, "files" where each file was understood by itself.
+        files: those that were read.
     """
 
     raw: RawDataset
     format: str
-    files: tuple[UnderstoodFile, ...]
-    sources: tuple[SourceFile, ...] = field(default=())
+    files: tuple[SourceFile, ...]
 
 
 def read_material(material: Material, corrections: Corrections) -> ReadMaterial:
@@ -109,8 +62,7 @@ def read_material(material: Material, corrections: Corrections) -> ReadMaterial:
     with original_names(material):
         if whole is not None and material.folder is not None and not corrections.roles:
             raw = READERS.named(whole).read(material.folder, DataConfig())
-            files = tuple(UnderstoodFile("", file.name, whole, file.size) for file in material.files)
-            found = ReadMaterial(raw, whole, files, material.files)
+            found = ReadMaterial(raw, whole, material.files)
         else:
             found = _FileByFile(material, corrections).read()
     return dataclasses.replace(found, raw=_swapped(found.raw)) if corrections.swap_links else found
@@ -140,7 +92,6 @@ class _FileByFile:
     def __init__(self, material: Material, corrections: Corrections) -> None:
         self.corrections = corrections
         self.roles = assign(material, corrections.roles)
-        self.understood: list[UnderstoodFile] = []
         self.findings: list[Finding] = []
 
     def read(self) -> ReadMaterial:
@@ -153,14 +104,13 @@ class _FileByFile:
             links |= self._links(role, source, target)
         given = "given with the files" if "train" in links else ""
         raw = RawDataset(source, target, links, given, tuple(self.findings))
-        return ReadMaterial(raw, "files", tuple(self.understood), tuple(self.roles.values()))
+        return ReadMaterial(raw, "files", tuple(self.roles.values()))
 
     def _graph(self, number: str) -> RawGraph:
         role = f"graph {number}"
         file, kind = self._sniffed(role)
         if kind.form in RDF_FORMS:
             graph = read_graph(self._as(file, kind), self.findings)
-            self._understand(role, kind)
         else:
             heads, relations, tails = self._columns(role, file, kind, TRIPLE_ROLES)
             graph = RawGraph(file.path, heads, relations, tails)
@@ -175,7 +125,6 @@ class _FileByFile:
         file, kind = self._sniffed(role)
         if kind.form in RDF_FORMS:
             more = read_graph(self._as(file, kind), self.findings)
-            self._understand(role, kind)
             graph = dataclasses.replace(
                 graph,
                 heads=[*graph.heads, *more.heads],
@@ -191,7 +140,6 @@ class _FileByFile:
     def _attributes(self, role: str, file: SourceFile, kind: Sniffed) -> Columns:
         if kind.delimiter == TAB and not table_suffix(file.path) and role not in self.corrections.tables:
             rows = read_tabbed_literals(file.path, ("entity", "attribute", "value"))  # OpenEA's, whose values may hold tabs
-            self._understand(role, kind)
             entities, attributes, values = rows.columns
             return entities, attributes, values
         table = self._open(role, file, kind)
@@ -206,12 +154,10 @@ class _FileByFile:
         file, kind = self._sniffed(role)
         if kind.form in RDF_FORMS:
             found = {part: read_same_as(self._as(file, kind), source, target)}
-            self._understand(role, kind)
         else:
             table = self._open(role, file, kind)
             layout = self._layout(role, kind)
             found = links_by_part(file.path, part, read_columns(table, LINK_ROLES, layout))
-            self._understand(role, kind, table, LINK_ROLES)
         return found
 
     def _declared(self, role: str) -> Sequence[str]:
@@ -228,15 +174,13 @@ class _FileByFile:
         return file, sniff(file.path, file.name)
 
     def _layout(self, role: str, kind: Sniffed) -> Layout:
-        layout = self.corrections.tables.get(role, Layout())
-        return dataclasses.replace(layout, delimiter=layout.delimiter or kind.delimiter or None)
+        return layout_of(kind, self.corrections.tables.get(role, Layout()))
 
     def _open(self, role: str, file: SourceFile, kind: Sniffed) -> Table:
         return open_table(self._as(file, kind), self._layout(role, kind))
 
     def _read(self, role: str, kind: Sniffed, table: Table, columns: Sequence[Role]) -> list[list[str]]:
         found = read_columns(table, columns, self._layout(role, kind))
-        self._understand(role, kind, table, columns)
         return [found[column.name].columns[0] for column in columns if column.name in found]
 
     def _as(self, file: SourceFile, kind: Sniffed) -> Path:
@@ -247,13 +191,6 @@ class _FileByFile:
             return file.path
         raise DataImportError(f"{shorten(file.name)} holds {kind.words}, but its name does not say so; call it '{shorten(Path(name).stem)}{wanted}'.")
 
-    def _understand(self, role: str, kind: Sniffed, table: Table | None = None, columns: Sequence[Role] = ()) -> None:
-        file = self.roles[role]
-        shown = None if table is None else _shown(table, columns, self._layout(role, kind))
-        if shown is not None and shown.delimiter:
-            kind = Sniffed(kind.form, shown.delimiter)
-        self.understood.append(UnderstoodFile(role, file.name, kind.words, file.size, shown))
-
 
 _KNOWN_ENDINGS: Mapping[str, tuple[str, ...]] = {
     "parquet": (".parquet",),
@@ -261,18 +198,3 @@ _KNOWN_ENDINGS: Mapping[str, tuple[str, ...]] = {
     "ntriples": (".nt", ".ntriples"),
     "rdfxml": (".rdf", ".owl", ".xml"),
 }
-
-
-def _shown(table: Table, columns: Sequence[Role], layout: Layout) -> UnderstoodTable:
-    places, header = place(table, columns, layout)
-    first = 1 if header and not table.always_named else 0
-    width = len(table.names)
-    names = tuple(shorten(name, 60) for name in table.names) if header or table.always_named else tuple(f"column {at + 1}" for at in range(width))
-    return UnderstoodTable(
-        header=header or table.always_named,
-        delimiter=table.delimiter,
-        columns=names,
-        places={role.name: position for role, position in places.items()},
-        offered=tuple(role.name for role in columns),
-        sample=tuple(tuple(shorten(cell, 120) for cell in row) for row in table.sample(first, SAMPLE_ROWS)),
-    )

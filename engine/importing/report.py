@@ -9,8 +9,8 @@ from typing import Any
 from engine.datasets.files import escape_controls, shorten
 from engine.datasets.knowledge_graph import SIDES
 from engine.datasets.report import render_findings
+from engine.importing.glance import UnderstoodFile
 from engine.importing.preview import Preview, UnderstoodGraph
-from engine.importing.reading import UnderstoodFile
 
 SHOWN_SEEDS = 10
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
+import dataclasses
 import re
-import zlib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from engine.datasets.files import GZIP_MAGIC, reason, shorten
+from engine.datasets.files import read_head, shorten
 from engine.datasets.readers.rdf import rdf_suffix
-from engine.datasets.tabular import TAB, table_suffix
-from engine.errors import DataImportError
+from engine.datasets.tabular import TAB, Layout, table_suffix
+from engine.errors import DataError, DataImportError
 
 Form = Literal["table", "parquet", "turtle", "ntriples", "rdfxml"]
 HEAD: Final = 2**16
@@ -86,7 +85,10 @@ def sniff(path: Path, name: str) -> Sniffed:
     Raises:
         DataImportError: unreadable, empty, or no text and no Parquet.
     """
-    head = _head(path, name)
+    try:
+        head = read_head(path, HEAD)
+    except DataError as error:
+        raise DataImportError(f"{shorten(name)}: {error.complaint}") from None
     if head.startswith(b"PAR1"):
         return Sniffed("parquet")
     shown = shorten(name)
@@ -102,18 +104,9 @@ def sniff(path: Path, name: str) -> Sniffed:
     return Sniffed(form, _delimiter(text, name) if form == "table" else "")
 
 
-def _head(path: Path, name: str) -> bytes:
-    try:
-        with path.open("rb") as file:
-            head = file.read(HEAD)
-            if not head.startswith(GZIP_MAGIC):
-                return head
-            file.seek(0)
-            return gzip.GzipFile(fileobj=file).read(HEAD)
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise DataImportError(f"{shorten(name)} is a damaged gzip file; copy or pack it again.") from None
-    except OSError as error:
-        raise DataImportError(f"{shorten(name)} cannot be read ({reason(error)}); check its path and permissions.") from None
+def layout_of(kind: Sniffed, said: Layout) -> Layout:
+    """What was said of a table, and beneath that what its content tells."""
+    return dataclasses.replace(said, delimiter=said.delimiter or kind.delimiter or None)
 
 
 def _text_form(text: str, name: str) -> Form:

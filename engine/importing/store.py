@@ -159,7 +159,7 @@ def _record(understood: Understood, material: Material, corrections: Corrections
         "origin": material.origin,
         "format": preview.format,
         "files": [
-            {"name": file.name, "role": roles.get(file.name, ""), "size": file.size, "sha256": file.sha256()} for file in understood.read.sources
+            {"name": file.name, "role": roles.get(file.name, ""), "size": file.size, "sha256": file.sha256()} for file in understood.read.files
         ],
         "counts": {
             **{side: _counts(preview, side) for side in ("source", "target")},

@@ -49,7 +49,7 @@ def open_page(models: Path) -> OpenPage:
         app = AppTest.from_file(str(MAIN), default_timeout=TIMEOUT).run()
         for name, value in parameters.items():
             app.query_params[name] = value
-        return app.switch_page(f"views/{page}.py").run()
+        return app.switch_page(next(known.script for known in PAGES if known.name == page)).run()
 
     return open_page
 
