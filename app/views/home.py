@@ -11,7 +11,7 @@ import streamlit as st
 
 from app import cache, components, frame, pages, palette, text
 from app.glossary import TERMS, explain
-from app.state import CompareAddress, DataSetAddress, EntityAddress
+from app.state import CompareAddress, DataSetAddress, EntityAddress, ImportAddress
 
 CARDS = 12
 COLUMNS = 3
@@ -152,9 +152,7 @@ def _data_sets(runs: cache.RunList) -> None:
             if data.entities:
                 st.caption(f"{data.entities[0]:,} and {data.entities[1]:,} entities · {data.links or 0:,} known links")
             st.code(f"python -m engine train {shlex.quote(data.shown_path)} --variant basic", language=None, wrap_lines=True)
-    st.markdown(
-        "Your own graphs: `python -m engine inspect FOLDER` says what is read from them and what looks wrong; docs/data_formats.md lists the formats."
-    )
+    pages.link(pages.IMPORT, ImportAddress(), "Bring your own two graphs", icon=":material/upload:")
 
 
 frame.without_run(pages.HOME, render)

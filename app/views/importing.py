@@ -45,7 +45,7 @@ from engine.importing.sniffing import DELIMITERS
 
 COME_WORDS: Final[Mapping[Come, str]] = {"upload": "Separate files", "archive": "One archive", "server": "A folder on the server"}
 FORMATS: Final = "CSV, TSV, Parquet, Turtle, N-Triples or RDF/XML, plain or gzipped"
-STEPS: Final = ("1. Files", "2. Check", "3. Go")
+STEPS: Final = (r"1\. Files", r"2\. Check", r"3\. Go")
 SIDE_ROLES: Final[Mapping[Side, tuple[Role, Role]]] = {"source": ("graph 1", "attributes 1"), "target": ("graph 2", "attributes 2")}
 SEED_WORDS: Final[Mapping[SeedChoice, str]] = {"none": "none", "exact": "equal names", "near": "equal and nearly equal names"}
 SEEDS_SHOWN: Final = 500
@@ -130,7 +130,7 @@ def _limit_words() -> str:
 
 def _read_button(begin: Callable[[], Staged], *, disabled: bool) -> None:
     key = state.widget_key(state.IMPORT_BUTTON, "read")
-    if not st.button("Read and check", type="primary", icon=":material/fact_check:", disabled=disabled, key=key):
+    if not st.button("Read and check", icon=":material/fact_check:", disabled=disabled, key=key):
         return
     try:
         with st.spinner("Taking in the files…"):
@@ -175,8 +175,11 @@ def _facts(staged: Staged, preview: Preview) -> None:
     for column, side in zip(st.columns(2), SIDES, strict=True):
         with column:
             _graph(side, preview.graphs[side])
-    links = ", ".join(f"{count:,} {part}" for part, count in preview.links.items() if count)
-    st.markdown(f"**Links:** {links or 'none'}. {text.plain(preview.expectation.sentence, 600)}")
+    if preview.links_left_out:
+        st.markdown("**Links:** left out until what is wrong with them is mended, see below.")
+    else:
+        links = ", ".join(f"{count:,} {part}" for part, count in preview.links.items() if count)
+        st.markdown(f"**Links:** {links or 'none'}. {text.plain(preview.expectation.sentence, 600)}")
     _name_attribute(staged, preview)
 
 
@@ -195,11 +198,14 @@ def _graph(side: Side, graph: UnderstoodGraph) -> None:
 def _name_attribute(staged: Staged, preview: Preview) -> None:
     """Which attribute holds the names; what training by names begins with."""
     shares: dict[str, list[str]] = {}
+    taken: list[str] = []
     for side in SIDES:
         for one in preview.graphs[side].names:
             shares.setdefault(one.attribute, []).append(f"{palette.PLAIN_MARKS[side]} {text.percent(one.share)}")
+            taken += [f"{palette.PLAIN_MARKS[side]} {text.cell(one.attribute, 40)}"] if one.chosen else []
     if not shares:
         return
+    by_itself = f"{NOT_CHOSEN}: {', '.join(taken) or 'none'}"
     options = [None, *shares]
     chosen = staged.corrections.name_attribute
     key = state.widget_key(state.CHOICE, "name_attribute", staged.token, staged.version)
@@ -207,7 +213,7 @@ def _name_attribute(staged: Staged, preview: Preview) -> None:
         "Attribute that holds the entities' names",
         options,
         index=options.index(chosen) if chosen in options else 0,
-        format_func=lambda name: NOT_CHOSEN if name is None else f"{text.cell(name, 60)} ({', '.join(shares[name])} of the entities)",
+        format_func=lambda name: by_itself if name is None else f"{text.cell(name, 60)} ({', '.join(shares[name])} of the entities)",
         key=key,
         on_change=lambda: _change(staged, lambda now: dataclasses.replace(now, name_attribute=st.session_state[key])),
         help="Names are shown everywhere, and the literal variant compares them.",
@@ -303,7 +309,7 @@ def _column_choice(staged: Staged, file: UnderstoodFile, table: UnderstoodTable,
         key=key,
         on_change=follow,
         placeholder="none",
-        width=170,
+        width=150,
     )
 
 
@@ -317,7 +323,7 @@ def _delimiter_choice(staged: Staged, file: UnderstoodFile, delimiter: str) -> N
         format_func=lambda one: DELIMITERS.get(one, one),
         key=key,
         on_change=lambda: _lay_out(staged, file, lambda _: Layout(delimiter=st.session_state[key])),
-        width=170,
+        width=150,
     )
 
 
@@ -358,17 +364,18 @@ def _seeds(staged: Staged, preview: Preview) -> None:
         key=key,
         on_change=lambda: _change(staged, lambda now: dataclasses.replace(now, seeds=st.session_state[key])),
     )
-    _seed_table(staged, suggestions.chosen("near" if chosen == "none" else chosen), editable=chosen != "none")
+    heads = [f"{palette.PLAIN_MARKS[side]} {text.cell(preview.graphs[side].summary.name, 30)}" for side in SIDES]
+    _seed_table(staged, heads, suggestions.chosen("near" if chosen == "none" else chosen), editable=chosen != "none")
 
 
-def _seed_table(staged: Staged, pairs: Sequence[SeedPair], *, editable: bool) -> None:
+def _seed_table(staged: Staged, heads: Sequence[str], pairs: Sequence[SeedPair], *, editable: bool) -> None:
     shown = pairs[:SEEDS_SHOWN]
     rejected = staged.corrections.rejected
     rows = pd.DataFrame(
         {
             "take": [editable and (pair.source, pair.target) not in rejected for pair in shown],
-            palette.PLAIN_MARKS["source"]: [text.cell(pair.names[0], 80) for pair in shown],
-            palette.PLAIN_MARKS["target"]: [text.cell(pair.names[1], 80) for pair in shown],
+            heads[0]: [text.cell(pair.names[0], 80) for pair in shown],
+            heads[1]: [text.cell(pair.names[1], 80) for pair in shown],
             "alike": [pair.similarity for pair in shown],
             "identifiers": [f"{text.cell(pair.source, 80)} = {text.cell(pair.target, 80)}" for pair in shown],
         }
@@ -410,7 +417,7 @@ def _go(staged: Staged, preview: Preview) -> None:
         help="Letters, digits and _ - .; runs go by it.",
         width=400,
     )
-    if not st.button("Store the data set", type="primary", icon=":material/save:", key=state.widget_key(state.IMPORT_BUTTON, "store")):
+    if not st.button("Store the data set", icon=":material/save:", key=state.widget_key(state.IMPORT_BUTTON, "store")):
         return
     try:
         with st.spinner("Reading once more and storing…"):

@@ -166,6 +166,9 @@ def _tar_members(archive: Path, meter: _Meter, stack: ExitStack) -> Iterator[_Me
     for info in packed:
         if not info.isdir():
             yield _Member(info.name, packed.extractfile(info) if info.isreg() and not info.issparse() else None)
+    content.seek(packed.offset)
+    if content.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):  # the tarfile module takes a damaged header for the end
+        raise tarfile.ReadError("it is damaged or incomplete")
 
 
 def _checked(archive: str, member: _Member) -> PurePosixPath | None:

@@ -108,6 +108,11 @@ class Preview:
         """What keeps the data from being stored."""
         return tuple(finding for finding in self.findings if finding.severity == "error")
 
+    @property
+    def links_left_out(self) -> bool:
+        """Whether there are links that cannot be used as they are."""
+        return any(finding.code.startswith("links-") for finding in self.problems)
+
 
 @dataclass(frozen=True)
 class Understood:
@@ -126,16 +131,17 @@ def understand(material: Material, corrections: Corrections) -> Understood:
     """
     read = read_material(material, corrections)
     found = [*_one_graph_twice(read.raw), *_spread_relations(read.raw), *link_findings(read.raw)]
-    usable = read.raw if not any(finding.severity == "error" for finding in found) else dataclasses.replace(read.raw, links={})
+    sound = not any(finding.severity == "error" for finding in found)
+    usable = read.raw if sound else dataclasses.replace(read.raw, links={})
     with original_names(material):
         task = _task(usable, corrections)
-        suggestions = _suggestions(task, corrections)
+        suggestions = _suggestions(task, corrections) if sound else SeedSuggestions()
         chosen = suggestions.chosen(corrections.seeds, corrections.rejected)
         raw = with_seeds(usable, chosen)
         if chosen:
             task = _task(raw, corrections)
     inspection = inspect_task(task)
-    if not len(task.train_links) and not any(finding.severity == "error" for finding in found):
+    if sound and not len(task.train_links):
         found.append(_no_seeds(suggestions))
     files = glance(material, corrections)
     return Understood(_preview(read.format, files, task, inspection, found, suggestions, chosen), read, raw)

@@ -54,6 +54,9 @@ def _graph(side: str, graph: UnderstoodGraph) -> Iterator[str]:
 
 
 def _links(preview: Preview) -> Iterator[str]:
+    if preview.links_left_out:
+        yield "links: left out until what is wrong with them is mended"
+        return
     yield "links: " + (", ".join(f"{count:,} {part}" for part, count in preview.links.items() if count) or "none")
     yield preview.expectation.sentence
 

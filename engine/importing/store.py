@@ -76,7 +76,7 @@ def check_name(name: str) -> None:
     """
     if not name.strip():
         raise DataImportError("the data set needs a name; use letters, digits and _ - . for it.")
-    if name != safe_name(Path(name)) or "/" in name or name.startswith("_") or len(name) > LONGEST_NAME:
+    if "/" in name or "\0" in name or name != safe_name(Path(name)) or name.startswith("_") or len(name) > LONGEST_NAME:
         raise DataImportError(f"'{shorten(name)}' cannot be the name of a data set; use letters, digits and _ - ., for example '{free_name(name)}'.")
     if _is_taken(name):
         raise DataImportError(
