@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,11 +16,13 @@ from app.state import MOST_RUNS
 from engine import settings
 from engine.alignment_table import Alignment, alignments
 from engine.config import DataConfig
+from engine.data_library import StoredDataSet, data_sets
 from engine.data_profile import inspect_run, relation_profile
 from engine.datasets.inspection import Inspection
 from engine.datasets.knowledge_graph import SIDES, Side
 from engine.errors import RunError, RunNotFoundError
 from engine.explanation import Explainer
+from engine.importing import Preview, find_staged, preview
 from engine.jobs import DataSummary, summarise
 from engine.matching import RunView
 from engine.neighbourhood import Adjacency
@@ -39,6 +40,7 @@ OPEN_RUNS = 6  # their indexes; the embeddings are memory-mapped
 OPEN_TABLES = 48
 KEPT_RESULTS = 64  # what the engine computes of runs: a few arrays over the test entities each
 KEPT_SECONDS = 3600
+KEPT_PREVIEWS = 16  # samples and counts, and the seeds that names suggest
 LIST_SECONDS = 3.0  # a new run appears after so long
 PARTIAL_WORDS = {True: "being trained right now", False: "interrupted; the same train command goes on from its last checkpoint"}
 
@@ -193,16 +195,6 @@ class OpenRun:
         return self.run.json(name) if f"{name}.json" in self.run.files else {}
 
 
-@dataclass(frozen=True)
-class DataSet:
-    """A folder under ``sample_data``."""
-
-    name: str
-    path: str
-    entities: tuple[int, int] | None
-    links: int | None
-
-
 def a_run_a_variant(group: Sequence[RunCard], chosen: Sequence[RunCard]) -> tuple[RunCard, ...]:
     """The chosen runs, then of each variant that is not among them the first of the group: what is worth comparing, at most four."""
     found = list(chosen)
@@ -232,6 +224,17 @@ def list_runs(folder: Path) -> RunList:
             except (KeyError, TypeError, ValueError, AttributeError) as error:  # sealed, yet not by this engine's pipeline
                 broken.append(UnusableRun(summary.id, f"its manifest lacks what this page shows ({error!r}); train again."))
     return RunList(tuple(cards), tuple(partial), tuple(broken))
+
+
+@st.cache_resource(ttl=KEPT_SECONDS, max_entries=KEPT_PREVIEWS, show_spinner=False)
+def import_preview(token: str, version: int) -> Preview:
+    """What is understood of an import, with the corrections of this version.
+
+    Raises:
+        DataImportError, DataError: it cannot be read; that is not kept.
+    """
+    staged = find_staged(token)
+    return preview(staged.material, staged.corrections)
 
 
 def _card(summary: RunSummary, manifest: Mapping[str, Any]) -> RunCard:
@@ -335,17 +338,7 @@ def data_summary(path: Path, changed: float, config: DataConfig, seed: int, dige
     return summarise(path, config, seed, None if _reviews is None else lambda fingerprint: _reviews)
 
 
-@st.cache_data(ttl=600, max_entries=1, show_spinner=False)
-def list_data_sets() -> tuple[DataSet, ...]:
-    """The sample data that comes with the project."""
-    folders = sorted(path for path in settings.SAMPLES.glob("*") if path.is_dir() and not path.name.startswith((".", "_")))
-    return tuple(_data_set(path) for path in folders)
-
-
-def _data_set(path: Path) -> DataSet:
-    try:
-        counts = json.loads((path / "STATS.json").read_text(encoding="utf-8"))
-        entities, links = (int(counts["kg1"]["entities"]), int(counts["kg2"]["entities"])), int(counts["links"])
-    except (OSError, ValueError, KeyError, TypeError):
-        entities, links = None, None
-    return DataSet(path.name, path.relative_to(settings.PROJECT).as_posix(), entities, links)
+@st.cache_data(ttl=LIST_SECONDS, max_entries=4, show_spinner=False)
+def list_data_sets() -> tuple[StoredDataSet, ...]:
+    """What can be trained on: imported data sets, the newest first, then the sample data."""
+    return data_sets()

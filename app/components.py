@@ -15,7 +15,7 @@ from app import pages, reviewing, state, text
 from app.glossary import explain
 from app.palette import MARKS
 from engine.datasets.formulas import defuse
-from engine.datasets.knowledge_graph import Side
+from engine.datasets.knowledge_graph import Finding, Severity, Side
 from engine.entities import LONGEST_QUERY, Entity, other
 from engine.errors import EngineError, EntityError
 from engine.matching import PairScore, Pool, RunView, Verdict
@@ -55,6 +55,13 @@ VERDICTS: Mapping[Verdict, VerdictStyle] = {
     "contradicts a known link": VerdictStyle("×", "wrong: another link is known", "wrong", "red", "One of the two has another known counterpart."),
     "unknown": VerdictStyle("?", "unknown", "unknown", "gray", "No known link touches either entity."),
 }
+
+SEVERITIES: Mapping[Severity, tuple[str, str]] = {
+    "error": (":material/error:", "error"),
+    "warning": (":material/warning:", "warning"),
+    "info": (":material/info:", "note"),
+}
+"""How grave a finding is: its icon, and a word to count it by."""
 
 
 def graph_name(view: RunView, side: Side) -> str:
@@ -343,6 +350,22 @@ def empty_state(title: str, explanation: str, commands: Sequence[str] = ()) -> N
         st.markdown(explanation)
         for command in commands:
             st.code(command, language=None, wrap_lines=True)
+
+
+def findings(found: Sequence[Finding]) -> None:
+    """What inspection noticed: how much of each kind, then each with what to do and examples. Errors stand open."""
+    if not found:
+        st.markdown("Nothing suspicious.")
+        return
+    kinds = [(severity, sum(finding.severity == severity for finding in found)) for severity in SEVERITIES]
+    st.markdown(", ".join(text.count(number, SEVERITIES[severity][1]) for severity, number in kinds if number) + "; open one for examples.")
+    for finding in found:
+        with st.expander(text.plain(finding.message, 400), icon=SEVERITIES[finding.severity][0], expanded=finding.severity == "error"):
+            if finding.advice:
+                st.markdown(text.plain(finding.advice, 400))
+            for example in finding.examples:
+                st.code(text.cell(example, 300), language=None, wrap_lines=True)
+            st.caption(f"Code: {text.plain(finding.code)}")
 
 
 def show_error(error: EngineError) -> None:

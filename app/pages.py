@@ -15,6 +15,7 @@ from app.state import (
     EntityAddress,
     ExplainAddress,
     ExportAddress,
+    ImportAddress,
     PairsAddress,
     ProxiesAddress,
     RelationsAddress,
@@ -30,11 +31,12 @@ class Page(Generic[A]):
     """A page.
 
     Attributes:
-        name: in the address, and of its file under ``views``.
+        name: in the address, and of its file under ``views`` (but for ``module``).
         question: what the page answers, in one line.
         address: what its address can say.
         least: how many runs it needs; 0 for pages that do without.
         most: how many it shows together.
+        module: its file under ``views``, where that cannot have the page's name.
     """
 
     name: str
@@ -44,10 +46,11 @@ class Page(Generic[A]):
     address: type[A]
     least: int = 1
     most: int = 1
+    module: str = ""
 
     @property
     def script(self) -> str:
-        return f"views/{self.name}.py"
+        return f"views/{self.module or self.name}.py"
 
 
 HOME: Final = Page("home", "Home", ":material/home:", "What have I got, and what shall I do?", Address, least=0)
@@ -67,13 +70,14 @@ DATASET: Final = Page("dataset", "Data set", ":material/database:", "What is in 
 TRAIN: Final = Page(
     "train", "Train", ":material/model_training:", "Can it do mine? What is being trained, and what shall be trained next?", TrainAddress, least=0
 )
+IMPORT: Final = Page("import", "Import", ":material/upload:", "How do I bring my own two graphs?", ImportAddress, least=0, module="importing")
 EXPORT: Final = Page("export", "Export", ":material/file_export:", "How do I take the alignment home?", ExportAddress)
 
 GROUPS: Final[tuple[tuple[Page[Any], ...], ...]] = (
     (HOME,),
     (ENTITY, EXPLAIN, PAIRS, REVIEW),
     (RELATIONS, PROXIES, DEGREE, COMPARE),
-    (DATASET, TRAIN, EXPORT),
+    (DATASET, IMPORT, TRAIN, EXPORT),
 )
 PAGES: Final = tuple(page for group in GROUPS for page in group)
 

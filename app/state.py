@@ -22,7 +22,8 @@ from engine.config import Variant
 from engine.datasets.knowledge_graph import Side
 from engine.entities import Entity
 from engine.errors import EngineError
-from engine.exporting import STORED, Part, Predicate
+from engine.exporting import STORED as STORED_MATCHES
+from engine.exporting import Part, Predicate
 from engine.matching import Pool
 from engine.proxies import Channel
 
@@ -33,6 +34,7 @@ Hops = Literal["1", "2"]
 Drawn = Literal["10", "20", "40"]
 Listed = Literal["drawn", "source", "target"]
 ProxyUse = Literal["nearest", "attention"]
+Come = Literal["upload", "archive", "server"]
 Shown = Literal["misses", "hits", "all"]
 ReviewKind = Literal["uncertain", "conflicts", "sure", "second", "decided"]
 Decided = Literal["all", "accept", "reject", "skip", "disputed"]
@@ -52,6 +54,8 @@ JOB: Final = "job"
 REVIEWER: Final = "reviewer"
 THRESHOLD: Final = "threshold"
 AUTHOR: Final = "author"
+STAGING: Final = "staging"
+STORED: Final = "stored"
 
 # Which part of a run's metrics is about queries of which graph
 DIRECTION_OF: Final[Mapping[Side, str]] = {"source": "source_to_target", "target": "target_to_source"}
@@ -81,6 +85,9 @@ QUERY_LIST: Final = "query_list"
 CLEAR: Final = "clear"
 TRAIN_FORM: Final = "train_form"
 JOB_BUTTON: Final = "job_button"
+UPLOAD: Final = "upload"
+IMPORT_BUTTON: Final = "import_button"
+SEED_TABLE: Final = "seed_table"
 PICTURE_FORMAT: Final = "picture_format"
 PREVIEW: Final = "preview"
 REVIEWER_NAME: Final = "reviewer_name"
@@ -189,7 +196,7 @@ class ExportAddress(PairFilterAddress):
     """
 
     part: Part = "all"
-    decoder: str = STORED
+    decoder: str = STORED_MATCHES
     least: float | None = None
     seeds: bool = True
     format: str = "csv"
@@ -316,6 +323,15 @@ class TrainAddress(Address):
     settings: tuple[str, ...] = ()
     reviews: bool = False
     job: str | None = None
+
+
+@dataclass(frozen=True)
+class ImportAddress(Address):
+    """Which step an import is at: how the files come, then the token of what was brought, then the data set that was made of it."""
+
+    come: Come = "upload"
+    staging: str | None = None
+    stored: str | None = None
 
 
 def entity_address(runs: Sequence[str], entity: Entity, match: Entity | None = None, pool: Pool = "all") -> EntityAddress:

@@ -1,4 +1,4 @@
-"""The command line: ``python -m engine train | prepare | runs | evaluate | match | explain | inspect | export | backup | queue | options``.
+"""The command line: ``python -m engine`` with a command; ``--help`` lists them.
 
 Results go to standard output, progress to standard error. A user's mistake gives one line on standard error and exit code 2.
 """
@@ -22,6 +22,7 @@ import engine
 from engine.bootstrapping import Round
 from engine.commands.export import add_export
 from engine.commands.housekeeping import add_backup, add_clean_up
+from engine.commands.importing import add_import
 from engine.commands.queue import add_queue, add_queueing, queue_instead
 from engine.config import SECTIONS, VARIANTS, RunConfig, section_options
 from engine.datasets import inspect_task, inspection_to_dict, load_task, render_inspection
@@ -95,6 +96,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_queue(commands, add_models, add_json)
     add_export(commands, add_models, add_json)
     add_backup(commands, add_models, add_json)
+    add_import(commands)
     add_options(commands)
     return parser
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, Union
 from engine.errors import ConfigError
 
 Variant = Literal["basic", "semi", "literal"]
-VARIANTS: tuple[str, ...] = typing.get_args(Variant)
+VARIANTS: tuple[Variant, ...] = typing.get_args(Variant)
 UNUSED_SECTIONS: Mapping[str, tuple[str, ...]] = {"basic": ("semi", "literal"), "semi": ("literal",), "literal": ()}
 """Settings that a variant does not look at: they make no other run."""
 

@@ -25,14 +25,19 @@ class ConfigError(EngineError):
 class DataError(EngineError):
     """An input file or folder cannot be read as what it should be.
 
-    The message starts with the place (``file:line: ``) where there is one.
+    The message starts with the place (``file:line: ``) where there is one; ``complaint`` is what it says without that.
     """
 
     def __init__(self, message: str, *, path: Path | str | None = None, line: int | None = None) -> None:
         self.path = None if path is None else Path(path)
         self.line = line
+        self.complaint = message
         place = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
         super().__init__(printable(f"{place}{message}"))
+
+
+class DataImportError(EngineError):
+    """What was brought cannot be imported as it is, or not under this name."""
 
 
 class EntityError(EngineError):

@@ -14,18 +14,13 @@ from app.glossary import explain
 from app.state import DataSetAddress
 from engine.data_profile import PaperData, dangling_entities, degree_survival, isolated_entities, paper_data, relations_holding, sample_triples
 from engine.datasets.inspection import GraphSummary, Inspection
-from engine.datasets.knowledge_graph import SIDES, Finding, IntArray, Severity, Side
+from engine.datasets.knowledge_graph import SIDES, IntArray, Side
 from engine.entities import short_id
 
 SAMPLES = 5
 LISTED = 200
 HEIGHT, ROW_HEIGHT = 330, 35  # pixels
 
-SEVERITIES: Mapping[Severity, tuple[str, str]] = {
-    "error": (":material/error:", "error"),
-    "warning": (":material/warning:", "warning"),
-    "info": (":material/info:", "note"),
-}
 ROLES: Mapping[str, str] = {"train": "seed", "valid": "validation", "test": "test", "unsure": "probable"}
 
 
@@ -38,7 +33,8 @@ def render(run: OpenRun, address: DataSetAddress) -> None:
     with links:
         _links(found)
         _paper(found)
-    _findings(found.findings)
+    st.subheader("What inspect found", anchor=False)
+    components.findings(found.findings)
     _degrees(run)
     _samples(run, address)
     st.header("One graph closely", anchor=False)
@@ -131,26 +127,6 @@ def _difference(known: PaperData, found: Inspection) -> str:
     if not any(differences):
         return "as many entities and triples"
     return f"as many entities, and {differences[0]:+,} and {differences[1]:+,} triples, as copies differ"
-
-
-# Findings
-
-
-def _findings(findings: Sequence[Finding]) -> None:
-    st.subheader("What inspect found", anchor=False)
-    if not findings:
-        st.markdown("Nothing suspicious.")
-        return
-    kinds = [(severity, sum(finding.severity == severity for finding in findings)) for severity in SEVERITIES]
-    st.markdown(", ".join(text.count(number, SEVERITIES[severity][1]) for severity, number in kinds if number) + "; open one for examples.")
-    for finding in findings:
-        icon, _ = SEVERITIES[finding.severity]
-        with st.expander(text.plain(finding.message, 400), icon=icon):
-            if finding.advice:
-                st.markdown(text.plain(finding.advice, 400))
-            for example in finding.examples:
-                st.code(text.cell(example, 300), language=None, wrap_lines=True)
-            st.caption(f"Code: {text.plain(finding.code)}")
 
 
 # Degrees

@@ -10,7 +10,8 @@ import streamlit as st
 
 from app import cache, components, frame, pages, palette, text
 from app.glossary import TERMS, explain
-from app.state import CompareAddress, DataSetAddress, EntityAddress, TrainAddress
+from app.state import CompareAddress, DataSetAddress, EntityAddress, ImportAddress, TrainAddress
+from engine.config import VARIANTS
 from engine.errors import JobError
 from engine.jobs import JobQueue
 
@@ -49,9 +50,9 @@ def _at_work() -> None:
 def _first_steps() -> None:
     components.empty_state(
         "No run yet",
-        "A run is one training on one data set; everything here looks at runs. To get the first ones, close the app and either let make train all "
-        "three variants on the sample data, which takes a few minutes, or train yourself:",
-        ["make app", "python -m engine train sample_data/world --variant basic"],
+        "A run is one training on one data set; everything here looks at runs. Train on a data set below, bring your own two graphs, or close the "
+        "app and let make train all three variants on the sample data, which takes a few minutes:",
+        ["make app"],
     )
 
 
@@ -87,11 +88,11 @@ def _data_heading(group: Sequence[cache.RunCard]) -> None:
 
 def _next_steps(runs: cache.RunList, group: Sequence[cache.RunCard]) -> None:
     """The variants that this data has no run of."""
-    missing = [variant for variant in palette.VARIANT if variant not in {card.variant for card in runs.of_same_data(group[0])}]
-    path = {data.name: data.path for data in cache.list_data_sets()}.get(group[0].dataset)
-    if missing and path:
-        st.caption(f"What to do next: {explain(missing[0])} Train the {missing[0]} variant and compare:")
-        st.code(f"python -m engine train {path} --variant {missing[0]}", language=None, wrap_lines=True)
+    missing = [variant for variant in VARIANTS if variant not in {card.variant for card in runs.of_same_data(group[0])}]
+    if missing and group[0].dataset in {data.name for data in cache.list_data_sets()}:
+        st.caption(f"What to do next: {explain(missing[0])}")
+        address = TrainAddress((group[0].run,), group[0].dataset, missing[0])
+        pages.link(pages.TRAIN, address, f"Train the {missing[0]} variant and compare", icon=":material/model_training:")
 
 
 def _card(card: cache.RunCard) -> None:
@@ -164,13 +165,12 @@ def _data_sets(runs: cache.RunList) -> None:
         st.header("More data sets" if trained else "Data sets", anchor=False)
     for data in found:
         with st.container(border=True):
-            st.markdown(f"**{text.plain(data.name)}** · not trained yet")
+            imported = f" · imported {text.age(data.imported)}" if data.imported else ""
+            st.markdown(f"**{text.plain(data.name)}** · not trained yet{imported}")
             if data.entities:
                 st.caption(f"{data.entities[0]:,} and {data.entities[1]:,} entities · {data.links or 0:,} known links")
-            st.code(f"python -m engine train {data.path} --variant basic", language=None, wrap_lines=True)
-    st.markdown(
-        "Your own graphs: `python -m engine inspect FOLDER` says what is read from them and what looks wrong; docs/data_formats.md lists the formats."
-    )
+            pages.link(pages.TRAIN, TrainAddress(data=data.name), f"Train on {text.plain(data.name)}", icon=":material/model_training:")
+    pages.link(pages.IMPORT, ImportAddress(), "Bring your own two graphs", icon=":material/upload:")
 
 
 frame.without_run(pages.HOME, render)

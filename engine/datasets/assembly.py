@@ -23,13 +23,15 @@ from engine.datasets.identifiers import with_known_identifiers
 from engine.datasets.knowledge_graph import AlignmentTask, Finding, IntArray, KnowledgeGraph, empty_attributes
 from engine.datasets.labels import find_name_attributes, label_entities
 from engine.datasets.readers.base import Part, RawDataset, RawGraph, RawLinks
-from engine.datasets.splits import divide
+from engine.datasets.splits import UNDIVIDED, divide
 from engine.errors import DataError
 
 MAX_NAME = 80
 
 
-def build_task(folder: Path, format: str, raw: RawDataset, config: DataConfig, seed: int, findings: Sequence[Finding] = ()) -> AlignmentTask:
+def build_task(
+    folder: Path, format: str, raw: RawDataset, config: DataConfig, seed: int, findings: Sequence[Finding] = (), *, links_needed: bool = True
+) -> AlignmentTask:
     """Make the task.
 
     Args:
@@ -39,6 +41,7 @@ def build_task(folder: Path, format: str, raw: RawDataset, config: DataConfig, s
         config: labels and split.
         seed: draws the split.
         findings: what was noticed before.
+        links_needed: whether data without links are refused; without, such a task has graphs and nothing to train on.
 
     Raises:
         DataError: an empty graph, links that do not fit the graphs, no training links, a name attribute that is not there.
@@ -54,7 +57,7 @@ def build_task(folder: Path, format: str, raw: RawDataset, config: DataConfig, s
     _check_name_attribute(source, target, config.name_attribute, folder)
     width = target.num_entities
     keys, duplicates = _encode_links(raw.links, source, target)
-    split = divide(keys, raw.given, config, seed, folder)
+    split = UNDIVIDED if not links_needed and not any(map(len, keys.values())) else divide(keys, raw.given, config, seed, folder)
     train, valid, test, unsure = (_decode(part, width) for part in (split.train, split.valid, split.test, split.unsure))
     known = _decode(np.sort(np.concatenate([split.train, split.valid, split.test])), width)
     return AlignmentTask(

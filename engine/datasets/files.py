@@ -95,6 +95,25 @@ def read_bytes(path: Path) -> bytes:
     return data
 
 
+def read_head(path: Path, size: int) -> bytes:
+    """The first bytes of a file, unpacked where they are gzipped.
+
+    Raises:
+        DataError: missing, unreadable, or a damaged gzip file.
+    """
+    try:
+        with open(path, "rb") as file:
+            head = file.read(size)
+            if not head.startswith(GZIP_MAGIC):
+                return head
+            file.seek(0)
+            return gzip.GzipFile(fileobj=file).read(size)
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise DataError("this gzip file is damaged or incomplete; copy or pack it again.", path=path) from None
+    except OSError as error:
+        raise DataError(f"this file cannot be read ({reason(error)}); check its path and permissions.", path=path) from None
+
+
 def read_text(path: Path) -> str:
     """The file as text, without a byte order mark; where all lines end in CR alone, they end in LF.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from engine.datasets.files import escape_controls, shorten
 from engine.datasets.inspection import GraphSummary, Inspection
@@ -16,7 +16,7 @@ MARKS = {"error": "ERROR", "warning": "WARN", "info": "note"}
 
 def render_inspection(inspection: Inspection) -> str:
     """The text that ``inspect`` prints, without a final newline."""
-    return "\n".join([*_head(inspection), "", *_table(inspection), "", *_links(inspection), "", *_findings(inspection.findings)])
+    return "\n".join([*_head(inspection), "", *_table(inspection), "", *_links(inspection), "", *render_findings(inspection.findings)])
 
 
 def _head(inspection: Inspection) -> Iterator[str]:
@@ -56,7 +56,8 @@ def _links(inspection: Inspection) -> Iterator[str]:
     yield from _wrapped("  links  ", counts)
 
 
-def _findings(findings: tuple[Finding, ...]) -> Iterator[str]:
+def render_findings(findings: Sequence[Finding]) -> Iterator[str]:
+    """Lines on what is suspicious, with what to do about each."""
     if not findings:
         yield "Nothing suspicious was found."
         return

@@ -117,3 +117,6 @@ def _no_seeds(config: DataConfig, known: int) -> str:
 
 def _none() -> IntArray:
     return np.empty(0, dtype=np.int64)
+
+
+UNDIVIDED = Split(_none(), _none(), _none(), _none(), "no links")

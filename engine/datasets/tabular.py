@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.datasets.files import Rows, check_identifiers, read_bytes, read_text, shorten
+from engine.datasets.files import Rows, check_identifiers, read_bytes, read_head, read_text, shorten
 from engine.errors import DataError
 
 ENDINGS = ("", "id", "uri", "iri", "entity")
+TAB = "\t"
 SUFFIXES = (".csv", ".tsv", ".parquet")
 MAX_FIELD = 2**27  # characters; the csv module's own limit of 131,072 is too short for some literals
 
@@ -68,18 +70,58 @@ EXPORTED = _role("exported", "sourcelabel", optional=True, literal=True)
 """What our own exports have besides, whose cells are defused (:mod:`engine.datasets.formulas`)."""
 
 
+LINK_TABLE_ROLES = (*LINK_ROLES, *MAPPING_ROLES, EXPORTED)
+"""What a table of links may have in all."""
+NAME_ROLES = (
+    _role("entity", "head h subject subj s source id"),
+    _role("name", "label title value literal preflabel", literal=True),
+)
+"""Of tables that name entities and say nothing else: two columns."""
+DECLARED_ROLES = (_role("name", "id"),)
+"""Of tables that list entities or relations, whether or not a triple has them."""
+
+
 @dataclass(frozen=True)
-class _Table:
-    """What CSV, TSV and Parquet have in common: perhaps a header, a width, and columns that are turned into texts when asked for."""
+class Layout:
+    """What is known of a table beforehand, instead of being found out.
+
+    Attributes:
+        delimiter: between the cells of a text table; a tab makes quotation marks ordinary characters. None goes by the file's name.
+        header: whether the first row names the columns; None looks whether it does.
+        columns: role -> position from 0, for roles whose column would not be found.
+    """
+
+    delimiter: str | None = None
+    header: bool | None = None
+    columns: Mapping[str, int] = field(default_factory=dict)
+
+
+FOUND_OUT: Final = Layout()
+
+
+@dataclass(frozen=True)
+class Table:
+    """What CSV, TSV and Parquet have in common: perhaps a header, a width, and columns that are turned into texts when asked for.
+
+    Attributes:
+        names: the first row of a text table, the columns' names of a Parquet file.
+        always_named: the names are no row.
+        lines: where each row stands, the first one included.
+        delimiter: between the cells; "" for Parquet.
+        column: position, role, whether the first row is left out -> cells.
+        sample: first row, number of rows -> their cells.
+    """
 
     path: Path
     names: Sequence[str]
     always_named: bool
     lines: Sequence[int]
+    delimiter: str
     column: Callable[[int, Role, bool], list[str]]
+    sample: Callable[[int, int], list[list[str]]]
 
 
-def read_table(path: Path, roles: Sequence[Role]) -> dict[str, Rows]:
+def read_table(path: Path, roles: Sequence[Role], layout: Layout = FOUND_OUT) -> dict[str, Rows]:
     """The columns that play these roles, by the role's name; optional ones may be missing.
 
     A CSV or TSV file's first row is a header if it names at least two of the roles; otherwise columns are taken by position.
@@ -90,12 +132,44 @@ def read_table(path: Path, roles: Sequence[Role]) -> dict[str, Rows]:
     Raises:
         DataError: unreadable, empty, a row of another length, a needed column that is not there, an identifier that cannot be one.
     """
-    table = _open_parquet(path) if table_suffix(path) == ".parquet" else _open_text(path)
-    positions, has_header = _place(table, roles)
+    return read_columns(open_table(path, layout), roles, layout)
+
+
+def open_table(path: Path, layout: Layout = FOUND_OUT) -> Table:
+    """
+    Raises:
+        DataError: unreadable, empty, a row of another length than the first.
+    """
+    return _open_parquet(path) if table_suffix(path) == ".parquet" else _open_text(path, layout.delimiter)
+
+
+def open_head(path: Path, layout: Layout = FOUND_OUT, size: int = 2**16) -> Table:
+    """The first rows of a table, for a look at them; rows of another length than the first are left out.
+
+    Raises:
+        DataError: unreadable, or no row among the first ``size`` bytes.
+    """
+    if table_suffix(path) == ".parquet":
+        return _open_parquet(path)
+    text = read_head(path, size).decode("utf-8-sig", "ignore")
+    delimiter = layout.delimiter or (_csv_delimiter(text) if table_suffix(path) == ".csv" else TAB)
+    try:
+        records, lines = _parse_tsv(text) if delimiter == TAB else _parse_csv(path, text, delimiter)
+    except DataError:  # a quotation mark that is open where the text was cut
+        records, lines = _parse_tsv(text.split("\n", 1)[0].replace(delimiter, TAB))
+    alike = [number for number, record in enumerate(records) if len(record) == len(records[0])]
+    if not alike:
+        raise DataError("this table has no rows.", path=path)
+    return _text_table(path, [records[number] for number in alike], [lines[number] for number in alike], delimiter)
+
+
+def read_columns(table: Table, roles: Sequence[Role], layout: Layout = FOUND_OUT) -> dict[str, Rows]:
+    """As :func:`read_table`, of a table that is open."""
+    positions, has_header = place(table, roles, layout)
     lines = table.lines if table.always_named else table.lines[1 if has_header else 0 :]
     if not len(lines):
-        raise DataError(f"this table has no rows; expected {_names(roles)}.", path=path)
-    found = {role.name: Rows(path, (table.column(position, role, has_header),), lines) for role, position in positions.items()}
+        raise DataError(f"this table has no rows; expected {_names(roles)}.", path=table.path)
+    found = {role.name: Rows(table.path, (table.column(position, role, has_header),), lines) for role, position in positions.items()}
     for role in positions:
         if not role.literal:
             check_identifiers(found[role.name], [role.name])
@@ -113,14 +187,25 @@ def normalise_name(name: str) -> str:
     return "".join(character for character in name.lower() if character.isalnum())
 
 
-def _place(table: _Table, roles: Sequence[Role]) -> tuple[dict[Role, int], bool]:
-    """Role -> position, and whether the table has a header."""
-    names = [normalise_name(name) for name in table.names]
-    by_name = {role: position for role in roles if (position := role.find(names)) is not None}
+def place(table: Table, roles: Sequence[Role], layout: Layout = FOUND_OUT) -> tuple[dict[Role, int], bool]:
+    """Role -> position, and whether the first row is a header.
+
+    Raises:
+        DataError: a needed column that is not there, or one column in two roles.
+    """
     needed = [role for role in roles if not role.optional]
-    if len(set(by_name.values())) < 2:
-        if len(names) < len(needed):
-            raise DataError(f"expected at least {len(needed)} columns ({_names(roles)}), found {len(names)}.", path=table.path, line=_line(table))
+    if layout.header is None and not layout.columns:
+        return _found_places(table, roles, needed)
+    by_name = _by_name(table, roles)
+    has_header = layout.header if layout.header is not None else table.always_named or _is_header(by_name, needed)
+    return _given_places(table, roles, by_name if has_header else {}, layout.columns), has_header
+
+
+def _found_places(table: Table, roles: Sequence[Role], needed: Sequence[Role]) -> tuple[dict[Role, int], bool]:
+    by_name = _by_name(table, roles)
+    if not _is_header(by_name, needed):
+        if len(table.names) < len(needed):
+            raise DataError(_too_narrow(table, roles), path=table.path, line=_line(table))
         return {role: position for position, role in enumerate(needed)}, False
     for role in needed:
         if role not in by_name:
@@ -131,17 +216,51 @@ def _place(table: _Table, roles: Sequence[Role]) -> tuple[dict[Role, int], bool]
     return by_name, True
 
 
+def _given_places(table: Table, roles: Sequence[Role], by_name: Mapping[Role, int], columns: Mapping[str, int]) -> dict[Role, int]:
+    """The given positions, then names, then what is left in its order."""
+    width = len(table.names)
+    given = {role: columns[role.name] for role in roles if role.name in columns}
+    for role, position in given.items():
+        if not 0 <= position < width:
+            raise DataError(f"there is no column {position + 1} for the {role.name}; this table has {width}.", path=table.path)
+        if (twin := next((one for one, at in given.items() if at == position and one is not role), None)) is not None:
+            raise DataError(f"column {position + 1} cannot hold both the {role.name} and the {twin.name}; choose two columns.", path=table.path)
+    places = given | {role: at for role, at in by_name.items() if role not in given and at not in given.values()}
+    left = (position for position in range(width) if position not in places.values())
+    for role in roles:
+        if not role.optional and role not in places:
+            position = next(left, -1)
+            if position < 0:
+                raise DataError(_too_narrow(table, roles), path=table.path, line=_line(table))
+            places[role] = position
+    return places
+
+
+def _by_name(table: Table, roles: Sequence[Role]) -> dict[Role, int]:
+    names = [normalise_name(name) for name in table.names]
+    return {role: position for role in roles if (position := role.find(names)) is not None}
+
+
+def _is_header(by_name: Mapping[Role, int], needed: Sequence[Role]) -> bool:
+    return len(set(by_name.values())) >= min(2, len(needed))
+
+
+def _too_narrow(table: Table, roles: Sequence[Role]) -> str:
+    return f"expected at least {sum(not role.optional for role in roles)} columns ({_names(roles)}), found {len(table.names)}."
+
+
 def _names(roles: Sequence[Role]) -> str:
     return ", ".join(role.name for role in roles if not role.optional)
 
 
-def _line(table: _Table) -> int | None:
+def _line(table: Table) -> int | None:
     return None if table.always_named or not table.lines else table.lines[0]
 
 
-def _open_text(path: Path) -> _Table:
+def _open_text(path: Path, delimiter: str | None) -> Table:
     text = read_text(path)
-    records, lines = _parse_csv(path, text) if table_suffix(path) == ".csv" else _parse_tsv(text)
+    delimiter = delimiter or (_csv_delimiter(text) if table_suffix(path) == ".csv" else TAB)
+    records, lines = _parse_tsv(text) if delimiter == TAB else _parse_csv(path, text, delimiter)
     if not records:
         raise DataError("this file is empty; expected a table.", path=path)
     width = len(records[0])
@@ -151,10 +270,14 @@ def _open_text(path: Path) -> _Table:
             f"expected {width} columns as in the first row, found {len(records[wrong])}; correct or remove this row.", path=path, line=lines[wrong]
         )
 
+    return _text_table(path, records, lines, delimiter)
+
+
+def _text_table(path: Path, records: Sequence[list[str]], lines: Sequence[int], delimiter: str) -> Table:
     def column(position: int, role: Role, has_header: bool) -> list[str]:
         return [record[position] for record in records[1 if has_header else 0 :]]
 
-    return _Table(path, records[0], False, lines, column)
+    return Table(path, records[0], False, lines, delimiter, column, lambda first, count: list(records[first : first + count]))
 
 
 def _parse_tsv(text: str) -> tuple[list[list[str]], list[int]]:
@@ -165,9 +288,13 @@ def _parse_tsv(text: str) -> tuple[list[list[str]], list[int]]:
     return [line.split("\t") for _, line in filled[start:]], [number for number, _ in filled[start:]]
 
 
-def _parse_csv(path: Path, text: str) -> tuple[list[list[str]], list[int]]:
+def _csv_delimiter(text: str) -> str:
     first = text.split("\n", 1)[0]
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=";" if ";" in first and "," not in first else ",", strict=True)
+    return ";" if ";" in first and "," not in first else ","
+
+
+def _parse_csv(path: Path, text: str, delimiter: str) -> tuple[list[list[str]], list[int]]:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     records: list[list[str]] = []
     lines: list[int] = []
     previous_limit = csv.field_size_limit(MAX_FIELD)
@@ -185,7 +312,7 @@ def _parse_csv(path: Path, text: str) -> tuple[list[list[str]], list[int]]:
     return records, lines
 
 
-def _open_parquet(path: Path) -> _Table:
+def _open_parquet(path: Path) -> Table:
     try:
         table = pq.read_table(pa.BufferReader(read_bytes(path)))
         table.validate(full=True)
@@ -196,7 +323,10 @@ def _open_parquet(path: Path) -> _Table:
     def column(position: int, role: Role, has_header: bool) -> list[str]:
         return _texts(path, names[position], table.column(position), role)
 
-    return _Table(path, names, True, range(1, table.num_rows + 1), column)
+    def sample(first: int, count: int) -> list[list[str]]:
+        return [[str(cell) for cell in row.values()] for row in table.slice(first, count).to_pylist()]
+
+    return Table(path, names, True, range(1, table.num_rows + 1), "", column, sample)
 
 
 def _texts(path: Path, name: str, column: pa.ChunkedArray, role: Role) -> list[str]:

@@ -20,8 +20,9 @@ OpenPage = Callable[..., AppTest]
 
 @pytest.fixture
 def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty models folder that the app looks at."""
+    """An empty models folder that the app looks at, and beside it a data folder of its own."""
     folder = tmp_path / "models"
+    monkeypatch.setenv("DUAL_AMN_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("DUAL_AMN_MODELS", str(folder))
     st.cache_data.clear()
     st.cache_resource.clear()
@@ -48,7 +49,7 @@ def open_page(models: Path) -> OpenPage:
         app = AppTest.from_file(str(MAIN), default_timeout=TIMEOUT).run()
         for name, value in parameters.items():
             app.query_params[name] = value
-        return app.switch_page(f"views/{page}.py").run()
+        return app.switch_page(next(known.script for known in PAGES if known.name == page)).run()
 
     return open_page
 

@@ -8,7 +8,7 @@ import pytest
 
 from engine.paper import SIZES
 from engine.run_store import RunStore
-from tests.app.conftest import OpenPage, assert_no_crash, words
+from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.run_fixture import HOSTILE_LABELS, sample_run, write_run
 
 
@@ -18,7 +18,7 @@ def test_without_runs_it_says_what_to_do(open_page: OpenPage) -> None:
     told = words(app)
     assert "No run yet" in told
     assert "make app" in told
-    assert "python -m engine train sample_data/world" in told
+    assert any(link.startswith("train?") and "data=world" in link for link in links(app))
     assert not app.metric
 
 
@@ -114,8 +114,13 @@ def test_hostile_names_in_a_manifest_stay_text(models: Path, open_page: OpenPage
     assert label not in words(app) or label.isalpha()
 
 
-def test_data_sets_are_offered_with_their_command(open_page: OpenPage) -> None:
+def test_data_sets_are_offered_to_be_trained_on(open_page: OpenPage) -> None:
     app = open_page("home")
-    commands = [block.value for block in app.code]
-    assert "python -m engine train sample_data/europe --variant basic" in commands
+    assert {link for link in links(app) if link.startswith("train?")} == {"train?data=europe", "train?data=world"}
     assert "not trained yet" in words(app)
+
+
+def test_the_next_variant_of_a_trained_data_set_is_one_click_away(models: Path, open_page: OpenPage) -> None:
+    write_run(sample_run(), models, "europe")
+    (next_one,) = [link for link in links(open_page("home")) if "data=europe" in link]
+    assert "variant=semi" in next_one

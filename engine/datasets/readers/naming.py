@@ -1,21 +1,24 @@
 """Which file of a folder is what, by its name: the rule that tables and RDF graphs share (docs/data_formats.md).
 
 A file's name is cut into words and numbers. A link word makes it a links file (with ``train``, ``valid``, ``test`` or ``unsure`` for a part),
-a word that starts with ``attr`` an attribute table, and everything else with a known ending a graph. ``1``, ``source``, ``src``, ``left`` say the
-source side; ``2``, ``target``, ``tgt``, ``right`` the target side. Exactly two graph files without a side are taken in alphabetical order.
+``declared`` with ``entities`` or ``relations`` a list of these, a word that starts with ``attr`` an attribute table, and everything else with a
+known ending a graph. ``1``, ``source``, ``src``, ``left`` say the source side; ``2``, ``target``, ``tgt``, ``right`` the target side. Exactly two
+graph files without a side are taken in alphabetical order.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from engine.datasets.files import list_files, shorten
 from engine.datasets.readers.base import PART_WORDS, Detection, Part
 from engine.errors import DataError
 
+File = TypeVar("File")
 LINK_STEMS = ("link", "alignment", "match", "mapping", "sameas", "seed", "pair", "correspondence")
 LINK_WORDS = frozenset(stem + ending for stem in LINK_STEMS for ending in ("", "s", "es"))
 SIDE_WORDS: Mapping[str, frozenset[str]] = {"1": frozenset({"1", "source", "src", "left"}), "2": frozenset({"2", "target", "tgt", "right"})}
@@ -23,7 +26,10 @@ SIDE_WORDS: Mapping[str, frozenset[str]] = {"1": frozenset({"1", "source", "src"
 
 @dataclass(frozen=True)
 class NamedFiles:
-    """Files by role: "graph 1", "graph 2", "attributes 1", "attributes 2", "links", "links train", ... Several files in one role are a mistake."""
+    """Files by role: "graph 1", "attributes 1", "declared entities 1", "declared relations 1", the same with 2, "links", "links train", ...
+
+    Several files in one role are a mistake.
+    """
 
     folder: Path
     roles: Mapping[str, tuple[Path, ...]]
@@ -45,8 +51,9 @@ class NamedFiles:
         """The file of a graph; to be asked after :attr:`detection` said 1."""
         return self.roles[f"graph {number}"][0]
 
-    def attributes(self, number: str) -> Path | None:
-        return self._single(f"attributes {number}")
+    def optional(self, kind: str, number: str) -> Path | None:
+        """The file of a graph's "attributes", "declared entities" or "declared relations"."""
+        return self._single(f"{kind} {number}")
 
     def links(self) -> dict[Part, Path]:
         """Files of links by part."""
@@ -79,21 +86,37 @@ def sort_files(folder: Path, is_graph: Callable[[Path], bool], is_links: Callabl
     """
     roles: dict[str, list[Path]] = {}
     for path in list_files(folder):
-        role = _role(path)
+        role = _role(path.name)
         fits = is_links(path) if role.startswith("links") else is_graph(path)
         if fits:
             roles.setdefault(role, []).append(path)
-    sideless = roles.pop("graph", [])
+    return NamedFiles(folder, {role: tuple(paths) for role, paths in _with_sides(roles).items()})
+
+
+def sort_names(names: Iterable[str]) -> dict[str, list[str]]:
+    """Give each file name its role; names that do not say their graph's side are left in the roles "graph" and "attributes"."""
+    roles: dict[str, list[str]] = {}
+    for name in sorted(names):
+        roles.setdefault(_role(name), []).append(name)
+    return _with_sides(roles)
+
+
+def _with_sides(roles: dict[str, list[File]]) -> dict[str, list[File]]:
+    """Exactly two graphs without a side become source and target, in their order."""
+    sideless = roles.get("graph", [])
     if len(sideless) == 2 and not roles.keys() & {"graph 1", "graph 2"}:
-        roles["graph 1"], roles["graph 2"] = [sideless[0]], [sideless[1]]
-    return NamedFiles(folder, {role: tuple(paths) for role, paths in roles.items()})
+        return {role: files for role, files in roles.items() if role != "graph"} | {"graph 1": sideless[:1], "graph 2": sideless[1:]}
+    return roles
 
 
-def _role(path: Path) -> str:
-    words = re.findall(r"[^\W\d_]+|\d+", path.name.split(".", 1)[0].lower())
+def _role(name: str) -> str:
+    words = re.findall(r"[^\W\d_]+|\d+", name.split(".", 1)[0].lower())
     if LINK_WORDS & set(words):
         part = next((PART_WORDS[word] for word in words if word in PART_WORDS), None)
         return "links" if part is None else f"links {part}"
     sides = [number for number, known in SIDE_WORDS.items() if known & set(words)]
-    kind = "attributes" if any(word.startswith("attr") for word in words) else "graph"
+    if "declared" in words and len(listed := {"entities", "relations"} & set(words)) == 1:
+        kind = f"declared {listed.pop()}"
+    else:
+        kind = "attributes" if any(word.startswith("attr") for word in words) else "graph"
     return f"{kind} {sides[0]}" if len(sides) == 1 else kind

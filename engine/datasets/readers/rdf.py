@@ -1,4 +1,4 @@
-"""N-Triples and Turtle: two graph files and links as owl:sameAs triples or as a table."""
+"""N-Triples, Turtle and RDF/XML: two graph files and links as owl:sameAs triples or as a table."""
 
 from __future__ import annotations
 
@@ -16,16 +16,25 @@ from engine.datasets.readers.base import Detection, Part, RawDataset, RawGraph, 
 from engine.datasets.readers.naming import NamedFiles, sort_files
 from engine.datasets.readers.tables import complete, gather_links, read_links
 from engine.datasets.tabular import table_suffix
+from engine.datasets.xml_entities import check_entities, error_line
 from engine.errors import DataError
 
-FORMATS = {".nt": ox.RdfFormat.N_TRIPLES, ".ntriples": ox.RdfFormat.N_TRIPLES, ".ttl": ox.RdfFormat.TURTLE, ".turtle": ox.RdfFormat.TURTLE}
+FORMATS = {
+    ".nt": ox.RdfFormat.N_TRIPLES,
+    ".ntriples": ox.RdfFormat.N_TRIPLES,
+    ".ttl": ox.RdfFormat.TURTLE,
+    ".turtle": ox.RdfFormat.TURTLE,
+    ".rdf": ox.RdfFormat.RDF_XML,
+    ".owl": ox.RdfFormat.RDF_XML,
+    ".xml": ox.RdfFormat.RDF_XML,
+}
 SAME_AS = "http://www.w3.org/2002/07/owl#sameAs"
 LINK_PREDICATES = frozenset({SAME_AS, "http://www.w3.org/2004/02/skos/core#exactMatch"})
 
 
 class RdfReader:
     name = "rdf"
-    description = "N-Triples or Turtle: a file for each graph, and links as owl:sameAs triples or as a table"
+    description = "N-Triples, Turtle or RDF/XML: a file for each graph, and links as owl:sameAs triples or as a table"
 
     def detect(self, folder: Path) -> Detection:
         return _files(folder).detection
@@ -33,10 +42,10 @@ class RdfReader:
     def read(self, folder: Path, config: DataConfig) -> RawDataset:
         files = complete(_files(folder))
         findings: list[Finding] = []
-        source, target = (_read_graph(files.graph(number), findings) for number in "12")
+        source, target = (read_graph(files.graph(number), findings) for number in "12")
 
         def read(path: Path, part: Part) -> dict[Part, RawLinks]:
-            return {part: _read_same_as(path, source, target)} if rdf_suffix(path) else read_links(path, part)
+            return {part: read_same_as(path, source, target)} if rdf_suffix(path) else read_links(path, part)
 
         links, given = gather_links(files, read)
         return RawDataset(source, target, links, given, tuple(findings))
@@ -79,7 +88,12 @@ class _Collector:
         return str(node.value)
 
 
-def _read_graph(path: Path, findings: list[Finding]) -> RawGraph:
+def read_graph(path: Path, findings: list[Finding]) -> RawGraph:
+    """A graph with its attributes; what was left out is added to the findings.
+
+    Raises:
+        DataError: as :func:`parse`; an identifier that cannot be one.
+    """
     collector = _Collector()
     for statement in parse(path):
         collector.add(statement.subject, statement.predicate, statement.object)
@@ -94,8 +108,12 @@ def _read_graph(path: Path, findings: list[Finding]) -> RawGraph:
     return RawGraph(path, heads, relations, tails, attributes=collector.attributes)
 
 
-def _read_same_as(path: Path, source: RawGraph, target: RawGraph) -> RawLinks:
-    """The link triples; sameAs is symmetric, so a pair that only fits the other way round is turned."""
+def read_same_as(path: Path, source: RawGraph, target: RawGraph) -> RawLinks:
+    """The link triples; sameAs is symmetric, so a pair that only fits the other way round is turned.
+
+    Raises:
+        DataError: as :func:`parse`; no such triple.
+    """
     known = tuple({*graph.heads, *graph.tails, *graph.attributes[0]} for graph in (source, target))
     pairs: list[tuple[str, str]] = []
     for statement in parse(path):
@@ -115,16 +133,21 @@ def _read_same_as(path: Path, source: RawGraph, target: RawGraph) -> RawLinks:
 
 
 def parse(path: Path) -> Iterator[Any]:
-    """The statements of an N-Triples or Turtle file, in order.
+    """The statements of an RDF file, in order.
 
     Raises:
-        DataError: as :func:`read_text`; a syntax error, with its line.
+        DataError: as :func:`read_text`; a syntax error, with its line; XML that refers to other files or grows without measure.
     """
     text = read_text(path)
+    kind = FORMATS[rdf_suffix(path)]
+    is_xml = kind == ox.RdfFormat.RDF_XML
+    if is_xml:
+        check_entities(path, text)
     try:
-        yield from ox.parse(text, format=FORMATS[rdf_suffix(path)], without_named_graphs=True)
+        yield from ox.parse(text, format=kind, without_named_graphs=True)
     except SyntaxError as error:
-        raise DataError(f"this is not valid RDF ({_explanation(error)}); correct this line.", path=path, line=error.lineno) from None
+        line = error.lineno or (error_line(text) if is_xml else None)
+        raise DataError(f"this is not valid RDF ({_explanation(error)}); correct this {'line' if line else 'file'}.", path=path, line=line) from None
     except (OSError, ValueError) as error:
         raise DataError(f"this file cannot be read as RDF ({error}).", path=path) from None
 

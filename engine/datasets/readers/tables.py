@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from engine.config import DataConfig
@@ -11,7 +11,20 @@ from engine.datasets.formulas import restore
 from engine.datasets.readers.base import PART_WORDS, Detection, Part, RawDataset, RawGraph, RawLinks
 from engine.datasets.readers.naming import NamedFiles, sort_files
 from engine.datasets.sssom import expand, read_curie_map, says_same
-from engine.datasets.tabular import ATTRIBUTE_ROLES, EXPORTED, LINK_ROLES, MAPPING_ROLES, TRIPLE_ROLES, read_table, table_suffix
+from engine.datasets.tabular import (
+    ATTRIBUTE_ROLES,
+    DECLARED_ROLES,
+    FOUND_OUT,
+    LINK_TABLE_ROLES,
+    NAME_ROLES,
+    TRIPLE_ROLES,
+    Layout,
+    Role,
+    open_table,
+    read_columns,
+    read_table,
+    table_suffix,
+)
 from engine.errors import DataError
 
 
@@ -55,13 +68,21 @@ def gather_links(files: NamedFiles, read: Callable[[Path, Part], dict[Part, RawL
     return links, f"given: {links['train'].path.name}" if "train" in links else ""
 
 
-def read_links(path: Path, part: Part) -> dict[Part, RawLinks]:
+def read_links(path: Path, part: Part, layout: Layout = FOUND_OUT) -> dict[Part, RawLinks]:
     """A table of links, taken apart by its column ``split`` where it has one. Of SSSOM mappings those that say that two things are the same.
 
     Raises:
         DataError: as :func:`read_table`; an unknown word in ``split``; mappings none of which says so.
     """
-    found = read_table(path, (*LINK_ROLES, *MAPPING_ROLES, EXPORTED))
+    return links_by_part(path, part, read_table(path, LINK_TABLE_ROLES, layout))
+
+
+def links_by_part(path: Path, part: Part, found: Mapping[str, Rows]) -> dict[Part, RawLinks]:
+    """A table that was read, by its column ``split`` where it has one; else all of it is of one part.
+
+    Raises:
+        DataError: an unknown word in ``split``; mappings none of which says that two things are the same.
+    """
     if "predicate" in found:
         return {part: _mapped(path, found)}
     sources, targets = found["source"].columns[0], found["target"].columns[0]
@@ -97,11 +118,32 @@ def _files(folder: Path) -> NamedFiles:
 
 def _read_graph(files: NamedFiles, number: str) -> RawGraph:
     path = files.graph(number)
-    triples = read_table(path, TRIPLE_ROLES)
-    heads, relations, tails = (triples[role].columns[0] for role in ("head", "relation", "tail"))
-    attributes_path = files.attributes(number)
-    if attributes_path is None:
-        return RawGraph(path, heads, relations, tails)
-    attributes = read_table(attributes_path, ATTRIBUTE_ROLES)
-    entities, names, values = (attributes[role].columns[0] for role in ("entity", "attribute", "value"))
-    return RawGraph(path, heads, relations, tails, attributes=(entities, names, values))
+    heads, relations, tails = _columns(path, TRIPLE_ROLES)
+    entities, known_relations = (_declared(files.optional(f"declared {kind}", number)) for kind in ("entities", "relations"))
+    described = files.optional("attributes", number)
+    attributes = ((), (), ()) if described is None else read_attributes(described)
+    return RawGraph(path, heads, relations, tails, entities, known_relations, attributes)
+
+
+def read_attributes(path: Path, layout: Layout = FOUND_OUT) -> tuple[Sequence[str], Sequence[str], Sequence[str]]:
+    """Entities, attributes and values; of a table of two columns, which only names entities, the attribute is called "name".
+
+    Raises:
+        DataError: as :func:`read_table`.
+    """
+    table = open_table(path, layout)
+    if len(table.names) == len(NAME_ROLES):
+        entities, names = (rows.columns[0] for rows in read_columns(table, NAME_ROLES, layout).values())
+        return entities, ["name"] * len(entities), names
+    found = read_columns(table, ATTRIBUTE_ROLES, layout)
+    entities, attributes, values = (found[role.name].columns[0] for role in ATTRIBUTE_ROLES)
+    return entities, attributes, values
+
+
+def _declared(path: Path | None) -> Sequence[str]:
+    return () if path is None else _columns(path, DECLARED_ROLES)[0]
+
+
+def _columns(path: Path, roles: Sequence[Role]) -> list[list[str]]:
+    found = read_table(path, roles)
+    return [found[role.name].columns[0] for role in roles]

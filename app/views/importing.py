@@ -1,0 +1,473 @@
+"""Import: how do I bring my own two graphs? Three steps: files, check, go."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import pandas as pd
+import streamlit as st
+
+from app import cache, components, frame, pages, palette, state, text
+from app.glossary import explain
+from app.state import Come, ImportAddress, TrainAddress
+from engine.data_library import StoredDataSet
+from engine.datasets.knowledge_graph import SIDES, Side
+from engine.datasets.tabular import Layout
+from engine.errors import DataImportError, EngineError
+from engine.importing import (
+    ROLE_WORDS,
+    ROLES,
+    Brought,
+    Corrections,
+    Preview,
+    Role,
+    SeedChoice,
+    SeedPair,
+    Staged,
+    UnderstoodFile,
+    UnderstoodGraph,
+    UnderstoodTable,
+    correct,
+    discard,
+    find,
+    find_staged,
+    glance,
+    offered,
+    stage,
+    stage_folder,
+    store,
+    suggested_name,
+)
+from engine.importing.sniffing import DELIMITERS
+
+COME_WORDS: Final[Mapping[Come, str]] = {"upload": "Separate files", "archive": "One archive", "server": "A folder on the server"}
+FORMATS: Final = "CSV, TSV, Parquet, Turtle, N-Triples or RDF/XML, plain or gzipped"
+STEPS: Final = (r"1\. Files", r"2\. Check", r"3\. Go")
+SIDE_ROLES: Final[Mapping[Side, tuple[Role, Role]]] = {"source": ("graph 1", "attributes 1"), "target": ("graph 2", "attributes 2")}
+SEED_WORDS: Final[Mapping[SeedChoice, str]] = {"none": "none", "exact": "equal names", "near": "equal and nearly equal names"}
+SEEDS_SHOWN: Final = 500
+NOT_CHOSEN: Final = "found by itself"
+
+Change = Callable[[Corrections], Corrections]
+
+
+def render(runs: cache.RunList) -> None:
+    """The page."""
+    st.title(pages.IMPORT.title, anchor=False)
+    st.caption(pages.IMPORT.question)
+    if not runs.cards:
+        st.caption("No run yet: bring two graphs of your own here, or train on the sample data first.")
+    address = ImportAddress.read()
+    step = 2 if address.stored else 1 if address.staging else 0
+    st.markdown(" › ".join(f"**{words}**" if number == step else words for number, words in enumerate(STEPS)))
+    if address.stored:
+        _stored(address, address.stored)
+    elif address.staging:
+        _check(address, address.staging)
+    else:
+        _files(address)
+
+
+# 1. Files
+
+
+def _files(address: ImportAddress) -> None:
+    components.choice("How do the data come?", COME_WORDS, name="come", value=address.come, default="upload")
+    {"upload": _upload_files, "archive": _upload_archive, "server": _choose_folder}[address.come]()
+
+
+def _upload_files() -> None:
+    st.markdown(f"Two graphs as triples, and links between them that are known: {FORMATS}. Columns can be corrected in the next step.")
+    given: dict[Role, Any] = {}
+    for column, side in zip(st.columns(2), SIDES, strict=True):
+        graph, attributes = SIDE_ROLES[side]
+        with column, st.container(border=True):
+            given[graph] = _uploader(graph, f"{palette.MARKS[side]} {ROLE_WORDS[graph].capitalize()}")
+            given[attributes] = _uploader(attributes, "Its names and attributes, if they are in another file")
+    with st.container(border=True):
+        given["links"] = _uploader("links", "Known links")
+        st.caption("Pairs of entities that mean the same thing. Without any, names can suggest some in the next step.")
+    st.caption(_limit_words())
+    brought = [Brought(file.name, file, role) for role, file in given.items() if file is not None]
+    _read_button(lambda: stage(brought), disabled=given["graph 1"] is None or given["graph 2"] is None)
+
+
+def _upload_archive() -> None:
+    st.markdown(
+        "A .zip or .tar.gz with two graphs and links, among them folders of the OpenEA and DBP15K benchmarks. Which file is what is told by their "
+        "names: `source.csv`, `target.ttl`, `links.csv`, `attributes_1.csv`; it can be corrected in the next step."
+    )
+    file = _uploader("archive", "Archive")
+    st.caption(_limit_words())
+    _read_button(lambda: stage([Brought(file.name, file)]) if file else stage([]), disabled=file is None)
+
+
+def _choose_folder() -> None:
+    folders = [one.name for one in offered()]
+    if not folders:
+        components.empty_state(
+            "No folder to import from",
+            "Whoever runs this server names the folders that may be read, for example:",
+            ["DUAL_AMN_IMPORT=FOLDER make app"],
+        )
+        return
+    st.markdown("Folders and archives that this server lets be imported; nothing is uploaded, and the files stay as they are.")
+    chosen = st.selectbox("Folder or archive", folders, index=None, format_func=lambda name: text.cell(name, 120), placeholder="choose")
+    _read_button(lambda: stage_folder(find(str(chosen))), disabled=chosen is None)
+
+
+def _uploader(role: str, label: str) -> Any:
+    return st.file_uploader(label, key=state.widget_key(state.UPLOAD, role))
+
+
+def _limit_words() -> str:
+    limit = f"{int(st.get_option('server.maxUploadSize')):,} MB"
+    return f"At most {limit} a file; gzip makes triples ten times smaller. Larger graphs are read from a folder on the server."
+
+
+def _read_button(begin: Callable[[], Staged], *, disabled: bool) -> None:
+    key = state.widget_key(state.IMPORT_BUTTON, "read")
+    if not st.button("Read and check", icon=":material/fact_check:", disabled=disabled, key=key):
+        return
+    try:
+        with st.spinner("Taking in the files…"):
+            staged = begin()
+    except EngineError as error:
+        components.show_error(error)
+        return
+    state.set_parameters({state.STAGING: staged.token})
+    st.rerun()
+
+
+# 2. Check
+
+
+def _check(address: ImportAddress, token: str) -> None:
+    pages.link(pages.IMPORT, ImportAddress(address.runs), "Begin again with other files", icon=":material/arrow_back:")
+    staged = find_staged(token)
+    problem: EngineError | None = None
+    files: tuple[UnderstoodFile, ...] = ()
+    try:
+        files = glance(staged.material, staged.corrections)
+        with st.spinner("Reading both graphs and looking for what is wrong…"):
+            preview = cache.import_preview(staged.token, staged.version)
+    except EngineError as error:
+        problem = error
+    _which_is_what(staged, files)
+    if problem is not None:
+        components.show_error(problem)
+        _tables(staged, files)
+        return
+    _facts(staged, preview)
+    _tables(staged, files)
+    st.subheader("What looks wrong, and what to do", anchor=False)
+    _swap(staged, preview)
+    components.findings(preview.findings)
+    _seeds(staged, preview)
+    _go(staged, preview)
+
+
+def _facts(staged: Staged, preview: Preview) -> None:
+    st.subheader("What was understood", anchor=False)
+    for column, side in zip(st.columns(2), SIDES, strict=True):
+        with column:
+            _graph(side, preview.graphs[side])
+    if preview.links_left_out:
+        st.markdown("**Links:** left out until what is wrong with them is mended, see below.")
+    else:
+        links = ", ".join(f"{count:,} {part}" for part, count in preview.links.items() if count)
+        st.markdown(f"**Links:** {links or 'none'}. {text.plain(preview.expectation.sentence, 600)}")
+    _name_attribute(staged, preview)
+
+
+def _graph(side: Side, graph: UnderstoodGraph) -> None:
+    summary = graph.summary
+    st.markdown(f"{palette.MARKS[side]} **{text.plain(summary.name, 40)}**")
+    counted = ((summary.entities, "entity", "entities"), (summary.relations, "relation", None), (summary.triples, "triple", None))
+    counts = " · ".join(text.count(number, noun, plural) for number, noun, plural in counted)
+    st.markdown(f"{counts} · {text.count(summary.attributes, 'attribute triple')} · {summary.named:,} with a name")
+    if graph.namespaces:
+        st.caption("Identifiers begin with " + ", ".join(f"{text.plain(name, 60)} ({count:,})" for name, count in graph.namespaces[:3]))
+    sample = pd.DataFrame([[text.cell(part, 80) for part in triple] for triple in graph.triples], columns=["head", "relation", "tail"])
+    components.table(sample, name=f"{side}-triples", key=state.widget_key(state.UPLOAD, "sample", side))
+
+
+def _name_attribute(staged: Staged, preview: Preview) -> None:
+    """Which attribute holds the names; what training by names begins with."""
+    shares: dict[str, list[str]] = {}
+    taken: list[str] = []
+    for side in SIDES:
+        for one in preview.graphs[side].names:
+            shares.setdefault(one.attribute, []).append(f"{palette.PLAIN_MARKS[side]} {text.percent(one.share)}")
+            taken += [f"{palette.PLAIN_MARKS[side]} {text.cell(one.attribute, 40)}"] if one.chosen else []
+    if not shares:
+        return
+    by_itself = f"{NOT_CHOSEN}: {', '.join(taken) or 'none'}"
+    options = [None, *shares]
+    chosen = staged.corrections.name_attribute
+    key = state.widget_key(state.CHOICE, "name_attribute", staged.token, staged.version)
+    st.selectbox(
+        "Attribute that holds the entities' names",
+        options,
+        index=options.index(chosen) if chosen in options else 0,
+        format_func=lambda name: by_itself if name is None else f"{text.cell(name, 60)} ({', '.join(shares[name])} of the entities)",
+        key=key,
+        on_change=lambda: _change(staged, lambda now: dataclasses.replace(now, name_attribute=st.session_state[key])),
+        help="Names are shown everywhere, and the literal variant compares them.",
+    )
+
+
+def _which_is_what(staged: Staged, files: Sequence[UnderstoodFile]) -> None:
+    """Files of a folder or an archive, whose names may tell the wrong thing."""
+    if staged.material.folder is None and all(file.role for file in staged.material.files):
+        return
+    names = [file.name for file in staged.material.files]
+    now = {file.role: file.name for file in files}
+    with st.expander(f"Which file is what: {text.count(len(names), 'file')} from {text.plain(staged.material.origin, 60)}", expanded=not files):
+        if any(not role for role in now):
+            st.caption("A folder of a benchmark's format, read as a whole. Choose files here only where that is wrong.")
+        for role in ROLES:
+            _role_choice(staged, role, names, now.get(role))
+
+
+def _role_choice(staged: Staged, role: Role, names: Sequence[str], now: str | None) -> None:
+    key = state.widget_key(state.CHOICE, "role", role, staged.token, staged.version)
+
+    def follow() -> None:
+        chosen = st.session_state[key]
+        rest = {one: name for one, name in staged.corrections.roles.items() if one != role}
+        _change(staged, lambda was: dataclasses.replace(was, roles=rest if chosen is None else {**rest, role: chosen}))
+
+    st.selectbox(
+        ROLE_WORDS[role].capitalize(),
+        names,
+        index=None if now is None else names.index(now),
+        format_func=lambda name: text.cell(name, 100),
+        key=key,
+        on_change=follow,
+        placeholder="none",
+    )
+
+
+def _tables(staged: Staged, files: Sequence[UnderstoodFile]) -> None:
+    """Each file with its first rows and, of tables, which column is which."""
+    shown = [file for file in files if file.role]
+    if not shown:
+        return
+    st.subheader("The files, and which column is which", anchor=False)
+    for start in range(0, len(shown), 2):
+        for column, file in zip(st.columns(2), shown[start : start + 2], strict=False):
+            with column, st.container(border=True):
+                st.markdown(f"**{text.plain(ROLE_WORDS.get(file.role, file.role).capitalize())}**: {text.plain(file.name, 60)}")
+                st.caption(text.plain(file.words))
+                if file.table is not None:
+                    _table(staged, file, file.table)
+
+
+def _table(staged: Staged, file: UnderstoodFile, table: UnderstoodTable) -> None:
+    names = [f"{number}. {text.cell(name, 30)}" for number, name in enumerate(table.columns, start=1)]
+    rows = pd.DataFrame([[text.cell(cell, 60) for cell in row] for row in table.sample], columns=names)
+    st.dataframe(
+        rows,
+        hide_index=True,
+        key=state.widget_key(state.UPLOAD, "rows", file.role, staged.version),
+        alt=f"Table: first rows of {text.cell(file.name, 60)}",
+    )
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        for role in table.offered:
+            _column_choice(staged, file, table, role, names)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        key = state.widget_key(state.CHOICE, "header", file.role, staged.token, staged.version)
+        if table.delimiter:
+            st.toggle(
+                "The first row is a header",
+                value=table.header,
+                key=key,
+                on_change=lambda: _lay_out(staged, file, lambda layout: dataclasses.replace(layout, header=st.session_state[key])),
+            )
+            _delimiter_choice(staged, file, table.delimiter)
+
+
+def _column_choice(staged: Staged, file: UnderstoodFile, table: UnderstoodTable, role: str, names: Sequence[str]) -> None:
+    key = state.widget_key(state.CHOICE, "column", file.role, role, staged.token, staged.version)
+
+    def follow() -> None:
+        places = {**table.places, role: st.session_state[key]}
+        displaced = next((other for other, at in table.places.items() if other != role and at == places[role]), None)
+        if displaced is not None and role in table.places:
+            places[displaced] = table.places[role]  # the two change places
+        _lay_out(staged, file, lambda layout: dataclasses.replace(layout, header=table.header, columns=places))
+
+    st.selectbox(
+        role.capitalize(),
+        range(len(names)),
+        index=table.places.get(role),
+        format_func=names.__getitem__,
+        key=key,
+        on_change=follow,
+        placeholder="none",
+        width=150,
+    )
+
+
+def _delimiter_choice(staged: Staged, file: UnderstoodFile, delimiter: str) -> None:
+    options = list(dict.fromkeys([*DELIMITERS, delimiter]))
+    key = state.widget_key(state.CHOICE, "delimiter", file.role, staged.token, staged.version)
+    st.selectbox(
+        "Between the cells",
+        options,
+        index=options.index(delimiter),
+        format_func=lambda one: DELIMITERS.get(one, one),
+        key=key,
+        on_change=lambda: _lay_out(staged, file, lambda _: Layout(delimiter=st.session_state[key])),
+        width=150,
+    )
+
+
+def _swap(staged: Staged, preview: Preview) -> None:
+    swapped = staged.corrections.swap_links
+    if not swapped and "links-swapped" not in {finding.code for finding in preview.findings}:
+        return
+    st.button(
+        "Take the links as the file has them" if swapped else "Swap the links' columns",
+        icon=":material/swap_horiz:",
+        key=state.widget_key(state.IMPORT_BUTTON, "swap", swapped),
+        on_click=_change,
+        args=(staged, lambda now: dataclasses.replace(now, swap_links=not swapped)),
+    )
+
+
+def _seeds(staged: Staged, preview: Preview) -> None:
+    """Seeds from names, to be confirmed."""
+    suggestions = preview.suggestions
+    if not suggestions.pairs:
+        return
+    st.subheader("Seed links from names", anchor=False, help=explain("seed link"))
+    exact, near = suggestions.count("exact"), suggestions.count("near")
+    st.markdown(
+        f"{text.count(exact, 'pair')} of entities have a name that is unique in both graphs and the same but for case, accents and script; "
+        f"{near:,} more have nearly the same. Equal names can mean two things: look through the list and take the tick from what is wrong."
+    )
+    if suggestions.too_many:
+        st.caption("There are too many names to look for nearly equal ones.")
+    chosen = staged.corrections.seeds
+    key = state.widget_key(state.CHOICE, "seeds", staged.token, staged.version)
+    st.segmented_control(
+        "Take as seed links",
+        list(SEED_WORDS),
+        format_func=SEED_WORDS.__getitem__,
+        default=chosen,
+        required=True,
+        key=key,
+        on_change=lambda: _change(staged, lambda now: dataclasses.replace(now, seeds=st.session_state[key])),
+    )
+    heads = [f"{palette.PLAIN_MARKS[side]} {text.cell(preview.graphs[side].summary.name, 30)}" for side in SIDES]
+    _seed_table(staged, heads, suggestions.chosen("near" if chosen == "none" else chosen), editable=chosen != "none")
+
+
+def _seed_table(staged: Staged, heads: Sequence[str], pairs: Sequence[SeedPair], *, editable: bool) -> None:
+    shown = pairs[:SEEDS_SHOWN]
+    rejected = staged.corrections.rejected
+    rows = pd.DataFrame(
+        {
+            "take": [editable and (pair.source, pair.target) not in rejected for pair in shown],
+            heads[0]: [text.cell(pair.names[0], 80) for pair in shown],
+            heads[1]: [text.cell(pair.names[1], 80) for pair in shown],
+            "alike": [pair.similarity for pair in shown],
+            "identifiers": [f"{text.cell(pair.source, 80)} = {text.cell(pair.target, 80)}" for pair in shown],
+        }
+    )
+    key = state.widget_key(state.SEED_TABLE, staged.token, staged.version)
+
+    def follow() -> None:
+        ticked = {int(row): bool(edit["take"]) for row, edit in st.session_state[key]["edited_rows"].items() if "take" in edit}
+        off = {(shown[row].source, shown[row].target) for row, take in ticked.items() if not take}
+        on = {(shown[row].source, shown[row].target) for row, take in ticked.items() if take}
+        _change(staged, lambda now: dataclasses.replace(now, rejected=frozenset((now.rejected | off) - on)))
+
+    st.data_editor(
+        rows,
+        hide_index=True,
+        key=key,
+        disabled=[name for name in rows.columns if name != "take" or not editable],
+        column_config={"alike": st.column_config.NumberColumn(format="%.2f")},
+        on_change=follow,
+    )
+    if len(pairs) > len(shown):
+        st.caption(f"The first {len(shown):,} of {len(pairs):,}; those that are not shown are taken as well.")
+
+
+# 3. Go
+
+
+def _go(staged: Staged, preview: Preview) -> None:
+    st.subheader("Store it", anchor=False)
+    if preview.problems:
+        st.markdown("This cannot be stored yet: see what is marked as an error above.")
+        return
+    key = state.widget_key(state.CHOICE, "name", staged.token)
+    name = st.text_input(
+        "Name of the data set",
+        value=suggested_name(staged.material),
+        key=key,
+        max_chars=80,
+        help="Letters, digits and _ - .; runs go by it.",
+        width=400,
+    )
+    if not st.button("Store the data set", icon=":material/save:", key=state.widget_key(state.IMPORT_BUTTON, "store")):
+        return
+    try:
+        with st.spinner("Reading once more and storing…"):
+            stored = store(staged.material, staged.corrections, name.strip())
+    except EngineError as error:
+        components.show_error(error)
+        return
+    discard(staged)
+    cache.list_data_sets.clear()
+    state.set_parameters({state.STAGING: None, state.STORED: stored.name})
+    st.rerun()
+
+
+def _stored(address: ImportAddress, name: str) -> None:
+    """
+    Raises:
+        DataImportError: no such data set.
+    """
+    found = next((one for one in cache.list_data_sets() if one.name == name), None)
+    if found is None:
+        raise DataImportError(f"there is no data set '{text.cell(name, 80)}'; import it again, or choose another one.")
+    sizes = f"{found.entities[0]:,} and {found.entities[1]:,} entities, {found.links or 0:,} known links." if found.entities else ""
+    components.empty_state(f"{text.plain(found.name)} is stored", f"{sizes} Train on it next:", [_command(found)])
+    pages.link(pages.TRAIN, TrainAddress(address.runs, data=found.name), "Train on it", icon=":material/model_training:")
+    pages.link(pages.IMPORT, ImportAddress(address.runs), "Import more", icon=":material/upload:")
+
+
+def _command(found: StoredDataSet) -> str:
+    settings = "".join(f" --set {shlex.quote(f'{key}={value}')}" for key, value in found.settings.items())
+    return f"python -m engine train {shlex.quote(found.shown_path)}{settings}"
+
+
+# Corrections
+
+
+def _change(staged: Staged, change: Change) -> None:
+    """Keep a correction; made of what is kept now, which another tab may have changed."""
+    try:
+        now = find_staged(staged.token)
+        correct(now, change(now.corrections))
+    except DataImportError as error:
+        components.show_error(error)
+
+
+def _lay_out(staged: Staged, file: UnderstoodFile, change: Callable[[Layout], Layout]) -> None:
+    def changed(now: Corrections) -> Corrections:
+        layout = change(now.tables.get(file.role, Layout()))
+        return dataclasses.replace(now, tables={**now.tables, file.role: layout})
+
+    _change(staged, changed)
+
+
+frame.without_run(pages.IMPORT, render)

@@ -1,0 +1,63 @@
+"""What the owner of the data says about it, where the engine understood something else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, get_args
+
+from engine.datasets.tabular import Layout
+
+SeedChoice = Literal["none", "exact", "near"]
+SEED_CHOICES: Final[tuple[SeedChoice, ...]] = get_args(SeedChoice)
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Corrections:
+    """All of it; as it is by default, nothing is corrected.
+
+    Attributes:
+        roles: "graph 1", "links", ... -> name of the file that plays this role.
+        tables: role -> what is known of that file's table.
+        name_attribute: the attribute that holds the names; None looks for it.
+        swap_links: take the links' second column for the source.
+        seeds: seed links from names: none, exactly equal ones, or nearly equal ones too.
+        rejected: pairs of these that are not to be seeds, by identifier.
+    """
+
+    roles: Mapping[str, str] = field(default_factory=dict)
+    tables: Mapping[str, Layout] = field(default_factory=dict)
+    name_attribute: str | None = None
+    swap_links: bool = False
+    seeds: SeedChoice = "none"
+    rejected: frozenset[Pair] = frozenset()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as they stand in ``import.json``."""
+        return {
+            "roles": dict(self.roles),
+            "tables": {role: {"delimiter": one.delimiter, "header": one.header, "columns": dict(one.columns)} for role, one in self.tables.items()},
+            "name_attribute": self.name_attribute,
+            "swap_links": self.swap_links,
+            "seeds": self.seeds,
+            "rejected": sorted(map(list, self.rejected)),
+        }
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Corrections:
+        """The inverse of :meth:`to_dict`.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is none.
+        """
+        if value["seeds"] not in SEED_CHOICES:
+            raise ValueError(value["seeds"])
+        return cls(
+            roles=dict(value["roles"]),
+            tables={role: Layout(one["delimiter"], one["header"], dict(one["columns"])) for role, one in value["tables"].items()},
+            name_attribute=value["name_attribute"],
+            swap_links=bool(value["swap_links"]),
+            seeds=value["seeds"],
+            rejected=frozenset((str(left), str(right)) for left, right in value["rejected"]),
+        )

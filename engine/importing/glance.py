@@ -1,0 +1,126 @@
+"""A glance at each file: what it was taken for, its columns and first rows. It needs no whole reading, so that a wrong column can be mended first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from engine.datasets.files import shorten
+from engine.datasets.tabular import (
+    ATTRIBUTE_ROLES,
+    DECLARED_ROLES,
+    LINK_ROLES,
+    NAME_ROLES,
+    TRIPLE_ROLES,
+    Layout,
+    Role,
+    Table,
+    open_head,
+    place,
+)
+from engine.errors import DataError
+from engine.importing.corrections import Corrections
+from engine.importing.limits import in_words
+from engine.importing.material import Material, SourceFile, assign
+from engine.importing.sniffing import RDF_FORMS, Sniffed, layout_of, sniff
+
+SAMPLE_ROWS: Final = 5
+COLUMNS: Final[Mapping[str, Sequence[Role]]] = {
+    "graph": TRIPLE_ROLES,
+    "attributes": ATTRIBUTE_ROLES,
+    "links": LINK_ROLES,
+    "declared": DECLARED_ROLES,
+}
+
+
+@dataclass(frozen=True)
+class UnderstoodTable:
+    """How a table was read.
+
+    Attributes:
+        header: whether the first row names the columns.
+        delimiter: between the cells; "" for Parquet.
+        columns: names of the columns, or "column 1", ...
+        places: role of a column -> its position.
+        offered: roles that a column may be given, the needed ones first.
+        sample: the first rows beneath the header.
+    """
+
+    header: bool
+    delimiter: str
+    columns: tuple[str, ...]
+    places: Mapping[str, int]
+    offered: tuple[str, ...]
+    sample: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class UnderstoodFile:
+    """What a file was taken for.
+
+    Attributes:
+        role: "graph 1", "links", ...
+        name: what its owner calls it.
+        form: for people: "table, comma between the cells", "Turtle".
+        size: in bytes.
+        table: how its columns were read; None for what has no columns.
+    """
+
+    role: str
+    name: str
+    form: str
+    size: int
+    table: UnderstoodTable | None = None
+
+    @property
+    def words(self) -> str:
+        return f"{self.form}, {in_words(self.size)}"
+
+
+def glance(material: Material, corrections: Corrections) -> tuple[UnderstoodFile, ...]:
+    """What the files were taken for, graphs first.
+
+    Raises:
+        DataImportError: a file is nothing that could be read, or several could play one role.
+    """
+    whole = material.whole_folder
+    if whole is not None and not corrections.roles:
+        return tuple(UnderstoodFile("", file.name, whole, file.size) for file in material.files)
+    roles = assign(material, corrections.roles)
+    order = sorted(roles, key=lambda role: (not role.startswith("graph"), not role.startswith("links"), role))
+    return tuple(_understood(role, roles[role], corrections.tables.get(role, Layout())) for role in order)
+
+
+def _understood(role: str, file: SourceFile, layout: Layout) -> UnderstoodFile:
+    kind = sniff(file.path, file.name)
+    if kind.form in RDF_FORMS:
+        return UnderstoodFile(role, file.name, kind.words, file.size)
+    layout = layout_of(kind, layout)
+    try:
+        table = open_head(file.path, layout)
+    except DataError:
+        return UnderstoodFile(role, file.name, kind.words, file.size)  # reading the whole file says what is wrong with it
+    return UnderstoodFile(role, file.name, Sniffed(kind.form, table.delimiter).words, file.size, _shown(table, _columns(role, table), layout))
+
+
+def _columns(role: str, table: Table) -> Sequence[Role]:
+    kind = role.split(" ")[0]
+    return NAME_ROLES if kind == "attributes" and len(table.names) == len(NAME_ROLES) else COLUMNS[kind]
+
+
+def _shown(table: Table, columns: Sequence[Role], layout: Layout) -> UnderstoodTable:
+    try:
+        places, header = place(table, columns, layout)
+    except DataError:
+        places, header = {}, bool(layout.header)
+    named = header or table.always_named
+    first = 1 if header and not table.always_named else 0
+    return UnderstoodTable(
+        header=named,
+        delimiter=table.delimiter,
+        columns=tuple(shorten(name, 60) if named else f"column {at}" for at, name in enumerate(table.names, start=1)),
+        places={role.name: position for role, position in places.items()},
+        offered=tuple(role.name for role in columns),
+        sample=tuple(tuple(shorten(cell, 120) for cell in row) for row in table.sample(first, SAMPLE_ROWS)),
+    )

@@ -1,0 +1,178 @@
+"""What was brought: files, what their owner calls them, and which of them is what."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, get_args
+
+from engine.datasets.files import reason, shorten
+from engine.datasets.readers import READERS
+from engine.datasets.readers.naming import sort_names
+from engine.datasets.readers.rdf import rdf_suffix
+from engine.datasets.tabular import table_suffix
+from engine.errors import DataImportError
+from engine.importing.limits import LIMITS, Limits, in_words
+
+Role = Literal["graph 1", "graph 2", "attributes 1", "attributes 2", "links"]
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
+ROLE_WORDS: Final[Mapping[str, str]] = {
+    "graph 1": "source graph",
+    "graph 2": "target graph",
+    "attributes 1": "names and attributes of the source graph",
+    "attributes 2": "names and attributes of the target graph",
+    "links": "known links",
+}
+WHOLE_FOLDERS: Final = ("openea", "dbp15k")
+"""Formats that are a folder of files with fixed names; files of all others are understood one by one."""
+DEEPEST: Final = 3
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file.
+
+    Attributes:
+        path: where it lies now.
+        name: what its owner calls it: text, and never a path.
+        role: what its owner says it is; None where its name is to tell.
+    """
+
+    path: Path
+    name: str
+    role: Role | None = None
+
+    @property
+    def size(self) -> int:
+        return self.path.stat().st_size
+
+    def sha256(self) -> str:
+        """Hex checksum, read in pieces."""
+        with self.path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@dataclass(frozen=True)
+class Material:
+    """Everything that was brought.
+
+    Attributes:
+        files: the files.
+        folder: where they lie, if they came as one folder.
+        origin: how they came, for people.
+    """
+
+    files: tuple[SourceFile, ...]
+    folder: Path | None = None
+    origin: str = "files"
+
+    @property
+    def whole_folder(self) -> str | None:
+        """The format that the folder as a whole is in; None if its files are to be understood one by one."""
+        if self.folder is None or any(file.role for file in self.files):
+            return None
+        return next((name for name in WHOLE_FOLDERS if READERS.named(name).detect(self.folder).score >= 1), None)
+
+    def named(self, name: str) -> SourceFile | None:
+        return next((file for file in self.files if file.name == name), None)
+
+
+def folder_material(folder: Path, *, origin: str = "folder", limits: Limits = LIMITS) -> Material:
+    """The files of a folder, links among them only if they stay inside of it.
+
+    Raises:
+        DataImportError: nothing in it, a link that leads out of it, too many or too large files, no permission.
+    """
+    start = _innermost(folder)
+    files: list[SourceFile] = []
+    for path in _walk(start):
+        name = path.relative_to(start).as_posix()
+        if not path.resolve().is_relative_to(start.resolve()):
+            raise DataImportError(f"{shorten(name)} is a link that leads out of the folder; put the file itself there.")
+        if len(files) == limits.files:
+            raise DataImportError(f"{shorten(folder.name)} holds more than {limits.files:,} files, the limit; choose a folder of one data set.")
+        files.append(SourceFile(path, name))
+        if files[-1].size > limits.file_bytes:
+            raise DataImportError(f"{shorten(name)} is larger than {in_words(limits.file_bytes)}, the limit for a file; thin out the graph.")
+    if not files:
+        raise DataImportError(f"{shorten(folder.name)} holds no files; choose a folder with two graphs and links.")
+    return Material(tuple(files), start, origin)
+
+
+def with_file(material: Material, file: SourceFile) -> Material:
+    """One more file, whose role takes precedence over what names say."""
+    return dataclasses.replace(material, files=(*material.files, file))
+
+
+def check_given(material: Material) -> None:
+    """
+    Raises:
+        DataImportError: two files were given for one role.
+    """
+    given = [file for file in material.files if file.role]
+    for file in given:
+        twin = next(one for one in given if one.role == file.role)
+        if twin is not file and file.role is not None:
+            raise DataImportError(f"{shorten(twin.name)} and {shorten(file.name)} were both given as {ROLE_WORDS[file.role]}; give one of them.")
+
+
+def assign(material: Material, corrected: Mapping[str, str]) -> dict[str, SourceFile]:
+    """Role -> file: what was corrected, then what was said, then what names tell. Roles that nothing plays are missing.
+
+    Besides ROLES there may be parts of links ("links train") and lists ("declared entities 1").
+
+    Raises:
+        DataImportError: a role that names leave open, or a correction that names no file.
+    """
+    chosen: dict[str, SourceFile] = {}
+    for role, name in corrected.items():
+        file = material.named(name)
+        if role not in ROLES or file is None:
+            raise DataImportError(
+                f"there is no file '{shorten(name)}' to be the {ROLE_WORDS.get(role, shorten(role))}; choose one of those that were brought."
+            )
+        chosen[role] = file
+    said: dict[str, SourceFile] = {file.role: file for file in material.files if file.role}
+    settled: dict[str, SourceFile] = {**said, **chosen}
+    unsaid = {file.name: file for file in material.files if file not in settled.values() and file.role is None and may_be_data(file.name)}
+    told = sort_names(unsaid)
+    for role, names in told.items():
+        if role in settled or role in ("graph", "attributes"):
+            continue
+        if role == "links" and any(one.startswith("links") for one in settled):
+            continue
+        if len(names) > 1:
+            listed = " and ".join(shorten(name, 40) for name in names[:3])
+            raise DataImportError(f"{listed} could each be the {ROLE_WORDS.get(role, role)}; say which one it is.")
+        settled[role] = unsaid[names[0]]
+    return settled
+
+
+def may_be_data(name: str) -> bool:
+    """Whether a file's name lets it be a graph or links: a known ending or none, and right inside of the folder."""
+    path = Path(name)
+    return "/" not in name and bool(table_suffix(path) or rdf_suffix(path) or Path(name.removesuffix(".gz")).suffix in ("", ".txt"))
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    def refuse(error: OSError) -> None:
+        raise DataImportError(f"{shorten(folder.name)} cannot be read ({reason(error)}); check its permissions.")
+
+    for place, folders, names in os.walk(folder, onerror=refuse):
+        depth = len(Path(place).relative_to(folder).parts)
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "__MACOSX"))) if depth < DEEPEST else []
+        yield from (path for name in sorted(names) if not name.startswith(".") and (path := Path(place, name)).is_file())
+
+
+def _innermost(folder: Path) -> Path:
+    """Archives often hold one folder that holds everything."""
+    for _ in range(DEEPEST):
+        inside = [path for path in folder.iterdir() if not path.name.startswith((".", "__MACOSX"))]
+        if len(inside) != 1 or not inside[0].is_dir() or inside[0].is_symlink():
+            break
+        folder = inside[0]
+    return folder

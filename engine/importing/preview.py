@@ -1,0 +1,273 @@
+"""What was understood of two graphs and their links, what is suspicious about them, and what that means for training."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from engine.config import DataConfig
+from engine.datasets.assembly import build_task
+from engine.datasets.files import shorten
+from engine.datasets.inspection import SEVERITIES, GraphSummary, Inspection, inspect_task
+from engine.datasets.knowledge_graph import SIDES, AlignmentTask, Finding, KnowledgeGraph, Side
+from engine.datasets.labels import find_name_attributes
+from engine.datasets.readers import RawDataset, RawGraph
+from engine.importing.corrections import Corrections
+from engine.importing.expectation import Expectation, expectation
+from engine.importing.glance import UnderstoodFile, glance
+from engine.importing.linking import link_findings, with_seeds
+from engine.importing.material import Material
+from engine.importing.reading import ReadMaterial, original_names, read_material
+from engine.importing.seeds import SeedPair, SeedSuggestions, suggest_seeds
+
+SAMPLES: Final = 8
+LISTED: Final = 12
+SAME_GRAPH: Final = 0.99
+SHARED_TRIPLES: Final = 0.5
+SPREAD_RELATIONS: Final = 0.2
+ENOUGH_TRIPLES: Final = 20
+_NAMESPACE = re.compile(r"(.*[#/:])[^#/:]*")
+
+Triple = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class NameCandidate:
+    """An attribute that may hold the entities' names.
+
+    Attributes:
+        share: of the graph's entities that have it.
+        distinct: share of different values among its values; names are mostly different.
+        example: one value.
+        chosen: whether names are taken from it now.
+    """
+
+    attribute: str
+    share: float
+    distinct: float
+    example: str
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class UnderstoodGraph:
+    """One graph, to be looked over.
+
+    Attributes:
+        summary: counts.
+        namespaces: beginnings of identifiers with their numbers of entities, the most frequent first.
+        relations: with their numbers of triples, the most frequent first.
+        triples: a few of them.
+        names: attributes that may hold names, the likeliest first.
+    """
+
+    summary: GraphSummary
+    namespaces: tuple[tuple[str, int], ...]
+    relations: tuple[tuple[str, int], ...]
+    triples: tuple[Triple, ...]
+    names: tuple[NameCandidate, ...]
+
+
+@dataclass(frozen=True)
+class Preview:
+    """All that is known of an import before it is stored.
+
+    Attributes:
+        format: "openea" or "dbp15k" for a folder of that format, "files" where each file was understood by itself.
+        graphs: what was understood of each.
+        links: part -> number.
+        link_sample: a few pairs of identifiers.
+        findings: the gravest first; one of severity "error" must be mended before the data can be stored.
+        expectation: of a training with these seeds.
+        suggestions: seed links that names suggest.
+        chosen: those of them that are to be seeds.
+        fingerprint: of graphs and links.
+    """
+
+    format: str
+    files: tuple[UnderstoodFile, ...]
+    graphs: Mapping[Side, UnderstoodGraph]
+    links: Mapping[str, int]
+    link_sample: tuple[tuple[str, str], ...]
+    findings: tuple[Finding, ...]
+    expectation: Expectation
+    suggestions: SeedSuggestions
+    chosen: tuple[SeedPair, ...]
+    fingerprint: str
+
+    @property
+    def problems(self) -> tuple[Finding, ...]:
+        """What keeps the data from being stored."""
+        return tuple(finding for finding in self.findings if finding.severity == "error")
+
+    @property
+    def links_left_out(self) -> bool:
+        """Whether there are links that cannot be used as they are."""
+        return any(finding.code.startswith("links-") for finding in self.problems)
+
+
+@dataclass(frozen=True)
+class Understood:
+    """A preview with the data behind it, which may be large."""
+
+    preview: Preview
+    read: ReadMaterial
+    raw: RawDataset
+
+
+def understand(material: Material, corrections: Corrections) -> Understood:
+    """Read everything and look at it; nothing is written.
+
+    Raises:
+        DataImportError, DataError: something cannot be read at all; says what, where, and what to do.
+    """
+    read = read_material(material, corrections)
+    found = [*_one_graph_twice(read.raw), *_spread_relations(read.raw), *link_findings(read.raw)]
+    sound = not any(finding.severity == "error" for finding in found)
+    usable = read.raw if sound else dataclasses.replace(read.raw, links={})
+    with original_names(material):
+        task = _task(usable, corrections)
+        suggestions = _suggestions(task, corrections) if sound else SeedSuggestions()
+        chosen = suggestions.chosen(corrections.seeds, corrections.rejected)
+        raw = with_seeds(usable, chosen)
+        if chosen:
+            task = _task(raw, corrections)
+    inspection = inspect_task(task)
+    if sound and not len(task.train_links):
+        found.append(_no_seeds(suggestions))
+    files = glance(material, corrections)
+    return Understood(_preview(read.format, files, task, inspection, found, suggestions, chosen), read, raw)
+
+
+def preview(material: Material, corrections: Corrections) -> Preview:
+    """The same without the data.
+
+    Raises:
+        DataImportError, DataError: as :func:`understand`.
+    """
+    return understand(material, corrections).preview
+
+
+def _task(raw: RawDataset, corrections: Corrections) -> AlignmentTask:
+    config = DataConfig(name_attribute=corrections.name_attribute)
+    return build_task(Path("import"), "import", raw, config, 0, links_needed=False)
+
+
+def _suggestions(task: AlignmentTask, corrections: Corrections) -> SeedSuggestions:
+    few = expectation(len(task.train_links), _smaller(task)).few
+    return suggest_seeds(task) if few or corrections.seeds != "none" else SeedSuggestions()
+
+
+def _smaller(task: AlignmentTask) -> int:
+    return min(task.source.num_entities, task.target.num_entities)
+
+
+def _preview(
+    format: str,
+    files: tuple[UnderstoodFile, ...],
+    task: AlignmentTask,
+    inspection: Inspection,
+    found: Sequence[Finding],
+    suggestions: SeedSuggestions,
+    chosen: tuple[SeedPair, ...],
+) -> Preview:
+    # The expectation says more than "few seeds"; without any link the error says all.
+    hidden = {"few-seeds"} if any(map(len, task.all_links())) else {"few-seeds", "no-test-links"}
+    findings = [*found, *(finding for finding in inspection.findings if finding.code not in hidden)]
+    findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+    known = [(task.source.entities[left], task.target.entities[right]) for links in task.all_links() for left, right in links[:SAMPLES].tolist()]
+    return Preview(
+        format=format,
+        files=files,
+        graphs={side: _graph(task, side, inspection) for side in SIDES},
+        links=inspection.links,
+        link_sample=tuple(known[:SAMPLES]),
+        findings=tuple(findings),
+        expectation=expectation(len(task.train_links), _smaller(task)),
+        suggestions=suggestions,
+        chosen=chosen,
+        fingerprint=task.fingerprint,
+    )
+
+
+def _graph(task: AlignmentTask, side: Side, inspection: Inspection) -> UnderstoodGraph:
+    graph = task.graph(side)
+    counts = np.bincount(graph.triples[:, 1], minlength=graph.num_relations)
+    most = np.argsort(-counts, kind="stable")[:LISTED]
+    chosen = graph.triples[np.linspace(0, len(graph.triples) - 1, min(SAMPLES, len(graph.triples)), dtype=np.int64)]
+    return UnderstoodGraph(
+        summary=inspection.source if side == "source" else inspection.target,
+        namespaces=_namespaces(graph.entities),
+        relations=tuple((graph.relations[at], int(counts[at])) for at in most),
+        triples=tuple((graph.entities[head], graph.relations[relation], graph.entities[tail]) for head, relation, tail in chosen.tolist()),
+        names=_name_candidates(graph),
+    )
+
+
+def _namespaces(entities: Sequence[str]) -> tuple[tuple[str, int], ...]:
+    """Of bare names there is none."""
+    counts = Counter(match[1] for entity in entities if (match := _NAMESPACE.fullmatch(entity.rstrip("#/"))))
+    return tuple(counts.most_common(5))
+
+
+def _name_candidates(graph: KnowledgeGraph) -> tuple[NameCandidate, ...]:
+    table = graph.attributes
+    if table.empty:
+        return ()
+    now = set(find_name_attributes(table))
+    stats = table.groupby("attribute", sort=False).agg(entities=("entity", "nunique"), values=("value", "nunique"), rows=("value", "size"))
+    stats["distinct"] = stats["values"] / stats["rows"]
+    stats["rank"] = stats["entities"] * stats["distinct"] * (1 + stats.index.isin(now))
+    best = stats.sort_values("rank", ascending=False, kind="stable").head(LISTED)
+    return tuple(_candidate(graph, str(name), row, str(name) in now) for name, row in best.iterrows())
+
+
+def _candidate(graph: KnowledgeGraph, name: str, row: pd.Series, chosen: bool) -> NameCandidate:
+    example = str(graph.attributes.loc[graph.attributes["attribute"] == name, "value"].iloc[0])
+    return NameCandidate(name, float(row["entities"]) / graph.num_entities, float(row["distinct"]), shorten(example, 60), chosen)
+
+
+# What only an import can notice
+
+
+def _one_graph_twice(raw: RawDataset) -> Iterator[Finding]:
+    first, second = (set(zip(graph.heads, graph.relations, graph.tails, strict=True)) for graph in (raw.source, raw.target))
+    smaller = min(len(first), len(second))
+    shared = len(first & second)
+    if not smaller or shared < SHARED_TRIPLES * smaller:
+        return
+    if shared >= SAME_GRAPH * max(len(first), len(second)):
+        message = "Both graphs are the same: one file was given twice."
+        yield Finding("one-graph-twice", "error", message, shared, advice="Choose the other graph's file for one of them.")
+    else:
+        message = f"{shared:,} triples are in both graphs, {100 * shared / smaller:.0f} % of the smaller one."
+        yield Finding("shared-triples", "warning", message, shared, advice="Check that these are two graphs and not one in two versions.")
+
+
+def _spread_relations(raw: RawDataset) -> Iterator[Finding]:
+    """Nearly as many relations as triples: another column holds the relations."""
+    for side, graph in zip(SIDES, (raw.source, raw.target), strict=True):
+        relations, triples = len(set(graph.relations)), len(graph.heads)
+        if triples >= ENOUGH_TRIPLES and relations > SPREAD_RELATIONS * triples:
+            message = f"The {side} graph has {relations:,} relations in {triples:,} triples; real graphs have far fewer."
+            yield Finding("columns-mixed-up", "warning", message, relations, _examples(graph), "Check which column holds the relations.")
+
+
+def _examples(graph: RawGraph) -> tuple[str, ...]:
+    return tuple(sorted(set(graph.relations))[:3])
+
+
+def _no_seeds(suggestions: SeedSuggestions) -> Finding:
+    exact = suggestions.count("exact")
+    advice = "Bring a file of known links."
+    if suggestions.pairs:
+        advice = f"Take seeds from names ({exact:,} pairs have the same name, {suggestions.count('near'):,} nearly), or bring a file of known links."
+    return Finding("no-seeds", "error", "There are no links to learn from.", advice=advice)

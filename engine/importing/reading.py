@@ -1,0 +1,200 @@
+"""From what was brought to the two graphs and links that a reader would have found."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.config import DataConfig
+from engine.datasets.files import read_tabbed_literals, shorten
+from engine.datasets.knowledge_graph import Finding
+from engine.datasets.readers import READERS, RawDataset, RawGraph, RawLinks
+from engine.datasets.readers.base import PART_WORDS, Part
+from engine.datasets.readers.rdf import read_graph, read_same_as
+from engine.datasets.readers.tables import links_by_part
+from engine.datasets.tabular import (
+    ATTRIBUTE_ROLES,
+    DECLARED_ROLES,
+    LINK_TABLE_ROLES,
+    NAME_ROLES,
+    TAB,
+    TRIPLE_ROLES,
+    Layout,
+    Role,
+    Table,
+    open_table,
+    read_columns,
+    table_suffix,
+)
+from engine.errors import DataError, DataImportError
+from engine.importing.corrections import Corrections
+from engine.importing.material import ROLE_WORDS, Material, SourceFile, assign
+from engine.importing.sniffing import RDF_FORMS, SUFFIXES, Sniffed, layout_of, sniff
+
+Columns = tuple[Sequence[str], Sequence[str], Sequence[str]]
+
+
+@dataclass(frozen=True)
+class ReadMaterial:
+    """Graphs and links before they are put together.
+
+    Attributes:
+        raw: graphs and links; without links where none were brought.
+        format: the reader's name, "files" where each file was understood by itself.
+        files: those that were read.
+    """
+
+    raw: RawDataset
+    format: str
+    files: tuple[SourceFile, ...]
+
+
+def read_material(material: Material, corrections: Corrections) -> ReadMaterial:
+    """
+    Raises:
+        DataImportError: a graph is missing, or a file is nothing that could be read.
+        DataError: a file does not hold what it should, under the name that its owner gave it, with the line.
+    """
+    whole = material.whole_folder
+    with original_names(material):
+        if whole is not None and material.folder is not None and not corrections.roles:
+            raw = READERS.named(whole).read(material.folder, DataConfig())
+            found = ReadMaterial(raw, whole, material.files)
+        else:
+            found = _FileByFile(material, corrections).read()
+    return dataclasses.replace(found, raw=_swapped(found.raw)) if corrections.swap_links else found
+
+
+def _swapped(raw: RawDataset) -> RawDataset:
+    links = {part: RawLinks(one.path, one.targets, one.sources) for part, one in raw.links.items()}
+    return dataclasses.replace(raw, links=links)
+
+
+@contextmanager
+def original_names(material: Material) -> Iterator[None]:
+    """Says in errors what a file's owner calls it, and not where it lies on the server."""
+    try:
+        yield
+    except DataError as error:
+        known = {file.path: file.name for file in material.files}
+        if error.path is None:
+            raise
+        shown = known.get(error.path, error.path.name)
+        raise DataError(error.complaint, path=shorten(shown), line=error.line) from None
+
+
+class _FileByFile:
+    """Reads files of any form, each in its role."""
+
+    def __init__(self, material: Material, corrections: Corrections) -> None:
+        self.corrections = corrections
+        self.roles = assign(material, corrections.roles)
+        self.findings: list[Finding] = []
+
+    def read(self) -> ReadMaterial:
+        for role in ("graph 1", "graph 2"):
+            if role not in self.roles:
+                raise DataImportError(f"no file is known to be the {ROLE_WORDS[role]}; choose one for it.")
+        source, target = (self._graph(number) for number in "12")
+        links: dict[Part, RawLinks] = {}
+        for role in sorted(role for role in self.roles if role.startswith("links")):
+            links |= self._links(role, source, target)
+        given = "given with the files" if "train" in links else ""
+        raw = RawDataset(source, target, links, given, tuple(self.findings))
+        return ReadMaterial(raw, "files", tuple(self.roles.values()))
+
+    def _graph(self, number: str) -> RawGraph:
+        role = f"graph {number}"
+        file, kind = self._sniffed(role)
+        if kind.form in RDF_FORMS:
+            graph = read_graph(self._as(file, kind), self.findings)
+        else:
+            heads, relations, tails = self._columns(role, file, kind, TRIPLE_ROLES)
+            graph = RawGraph(file.path, heads, relations, tails)
+        entities, names = (self._declared(f"declared {what} {number}") for what in ("entities", "relations"))
+        graph = dataclasses.replace(graph, entities=entities, known_relations=names)
+        return self._described(graph, f"attributes {number}")
+
+    def _described(self, graph: RawGraph, role: str) -> RawGraph:
+        """The graph with the attributes of another file; one in RDF may bring triples as well."""
+        if role not in self.roles:
+            return graph
+        file, kind = self._sniffed(role)
+        if kind.form in RDF_FORMS:
+            more = read_graph(self._as(file, kind), self.findings)
+            graph = dataclasses.replace(
+                graph,
+                heads=[*graph.heads, *more.heads],
+                relations=[*graph.relations, *more.relations],
+                tails=[*graph.tails, *more.tails],
+            )
+            found: Columns = more.attributes
+        else:
+            found = self._attributes(role, file, kind)
+        entities, attributes, values = ([*own, *theirs] for own, theirs in zip(graph.attributes, found, strict=True))
+        return dataclasses.replace(graph, attributes=(entities, attributes, values))
+
+    def _attributes(self, role: str, file: SourceFile, kind: Sniffed) -> Columns:
+        if kind.delimiter == TAB and not table_suffix(file.path) and role not in self.corrections.tables:
+            rows = read_tabbed_literals(file.path, ("entity", "attribute", "value"))  # OpenEA's, whose values may hold tabs
+            entities, attributes, values = rows.columns
+            return entities, attributes, values
+        table = self._open(role, file, kind)
+        if len(table.names) == len(NAME_ROLES):
+            entities, names = self._read(role, kind, table, NAME_ROLES)
+            return entities, ["name"] * len(entities), names
+        entities, attributes, values = self._read(role, kind, table, ATTRIBUTE_ROLES)
+        return entities, attributes, values
+
+    def _links(self, role: str, source: RawGraph, target: RawGraph) -> dict[Part, RawLinks]:
+        part: Part = PART_WORDS.get(role.removeprefix("links").strip(), "all")
+        file, kind = self._sniffed(role)
+        if kind.form in RDF_FORMS:
+            found = {part: read_same_as(self._as(file, kind), source, target)}
+        else:
+            table = self._open(role, file, kind)
+            layout = self._layout(role, kind)
+            found = links_by_part(file.path, part, read_columns(table, LINK_TABLE_ROLES, layout))
+        return found
+
+    def _declared(self, role: str) -> Sequence[str]:
+        if role not in self.roles:
+            return ()
+        file, kind = self._sniffed(role)
+        return self._columns(role, file, kind, DECLARED_ROLES)[0]
+
+    def _columns(self, role: str, file: SourceFile, kind: Sniffed, columns: Sequence[Role]) -> list[list[str]]:
+        return self._read(role, kind, self._open(role, file, kind), columns)
+
+    def _sniffed(self, role: str) -> tuple[SourceFile, Sniffed]:
+        file = self.roles[role]
+        return file, sniff(file.path, file.name)
+
+    def _layout(self, role: str, kind: Sniffed) -> Layout:
+        return layout_of(kind, self.corrections.tables.get(role, Layout()))
+
+    def _open(self, role: str, file: SourceFile, kind: Sniffed) -> Table:
+        return open_table(self._as(file, kind), self._layout(role, kind))
+
+    def _read(self, role: str, kind: Sniffed, table: Table, columns: Sequence[Role]) -> list[list[str]]:
+        found = read_columns(table, columns, self._layout(role, kind))
+        return [found[column.name].columns[0] for column in columns if column.name in found]
+
+    def _as(self, file: SourceFile, kind: Sniffed) -> Path:
+        """The file's path, with an ending that says what it holds: the readers go by it."""
+        wanted = SUFFIXES.get(kind.form, "")
+        name = file.path.name.lower().removesuffix(".gz")
+        if not wanted or name.endswith(_KNOWN_ENDINGS[kind.form]):
+            return file.path
+        raise DataImportError(f"{shorten(file.name)} holds {kind.words}, but its name does not say so; call it '{shorten(Path(name).stem)}{wanted}'.")
+
+
+_KNOWN_ENDINGS: Mapping[str, tuple[str, ...]] = {
+    "parquet": (".parquet",),
+    "turtle": (".ttl", ".turtle"),
+    "ntriples": (".nt", ".ntriples"),
+    "rdfxml": (".rdf", ".owl", ".xml"),
+}

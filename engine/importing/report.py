@@ -1,0 +1,72 @@
+"""A preview as text for a terminal, and as plain values for JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from engine.datasets.files import escape_controls, shorten
+from engine.datasets.knowledge_graph import SIDES
+from engine.datasets.report import render_findings
+from engine.importing.glance import UnderstoodFile
+from engine.importing.preview import Preview, UnderstoodGraph
+
+SHOWN_SEEDS = 10
+
+
+def render_preview(preview: Preview) -> str:
+    """What ``import`` prints, without a final newline."""
+    parts = [*_files(preview), "", *(line for side in SIDES for line in _graph(side, preview.graphs[side])), "", *_links(preview), ""]
+    return "\n".join([*parts, *_seeds(preview), *render_findings(preview.findings)])
+
+
+def preview_to_dict(preview: Preview) -> dict[str, Any]:
+    """Plain values, ready for JSON."""
+    values = dataclasses.asdict(preview)
+    return values | {"expectation": {**values["expectation"], "sentence": preview.expectation.sentence}, "can be stored": not preview.problems}
+
+
+def _files(preview: Preview) -> Iterator[str]:
+    yield f"{len(preview.files)} files, format {preview.format}"
+    yield from (line for file in preview.files for line in _file(file))
+
+
+def _file(file: UnderstoodFile) -> Iterator[str]:
+    yield f"  {file.role or 'file':<14}{shorten(file.name, 60)} ({file.words})"
+    if file.table is not None:
+        columns = file.table.columns
+        places = ", ".join(f"{role} = {at + 1} ({shorten(columns[at], 30)})" for role, at in file.table.places.items())
+        yield f"  {'':<14}columns: {places}; header: {'yes' if file.table.header else 'no'}"
+
+
+def _graph(side: str, graph: UnderstoodGraph) -> Iterator[str]:
+    summary = graph.summary
+    counts = f"{summary.entities:,} entities, {summary.relations:,} relations, {summary.triples:,} triples, {summary.attributes:,} attribute triples"
+    yield f"{side} graph ({escape_controls(summary.name)}): {counts}, {summary.named:,} with a name"
+    for namespace, count in graph.namespaces[:3]:
+        yield f"  {count:>9,} entities begin with {shorten(namespace, 80)}"
+    for head, relation, tail in graph.triples[:3]:
+        yield f"  e.g. {' | '.join(shorten(part, 45) for part in (head, relation, tail))}"
+    if graph.names:
+        names = ", ".join(f"{shorten(one.attribute, 40)} ({100 * one.share:.0f} %{', taken' if one.chosen else ''})" for one in graph.names[:4])
+        yield f"  attributes that may hold names: {names}"
+
+
+def _links(preview: Preview) -> Iterator[str]:
+    if preview.links_left_out:
+        yield "links: left out until what is wrong with them is mended"
+        return
+    yield "links: " + (", ".join(f"{count:,} {part}" for part, count in preview.links.items() if count) or "none")
+    yield preview.expectation.sentence
+
+
+def _seeds(preview: Preview) -> Iterator[str]:
+    if not preview.suggestions.pairs:
+        return
+    exact, near = (preview.suggestions.count(likeness) for likeness in ("exact", "near"))
+    taken = f"{len(preview.chosen):,} of them are taken (--seeds-from-names)"
+    yield f"names suggest {exact:,} seed links by equal and {near:,} by nearly equal names; {taken}"
+    for pair in preview.suggestions.pairs[:SHOWN_SEEDS]:
+        yield f"  {pair.similarity:.2f}  {shorten(pair.names[0], 45)} = {shorten(pair.names[1], 45)}"
+    yield ""

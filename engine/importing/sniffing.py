@@ -1,0 +1,132 @@
+"""What kind of file something is, by its content and then by its name: a name is only what somebody called it."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from engine.datasets.files import read_head, shorten
+from engine.datasets.readers.rdf import rdf_suffix
+from engine.datasets.tabular import TAB, Layout, table_suffix
+from engine.errors import DataError, DataImportError
+
+Form = Literal["table", "parquet", "turtle", "ntriples", "rdfxml"]
+HEAD: Final = 2**16
+LINES: Final = 50
+DELIMITERS: Final[Mapping[str, str]] = {",": "comma", ";": "semicolon", TAB: "tab", "|": "vertical bar"}
+FORM_WORDS: Final[Mapping[Form, str]] = {
+    "table": "table",
+    "parquet": "Parquet table",
+    "turtle": "Turtle",
+    "ntriples": "N-Triples",
+    "rdfxml": "RDF/XML",
+}
+RDF_FORMS: Final[frozenset[Form]] = frozenset({"turtle", "ntriples", "rdfxml"})
+SUFFIXES: Final[Mapping[Form, str]] = {"parquet": ".parquet", "turtle": ".ttl", "ntriples": ".nt", "rdfxml": ".rdf"}
+_BY_SUFFIX: Final[Mapping[str, Form]] = {
+    ".ttl": "turtle",
+    ".turtle": "turtle",
+    ".nt": "ntriples",
+    ".ntriples": "ntriples",
+    ".rdf": "rdfxml",
+    ".owl": "rdfxml",
+    ".xml": "rdfxml",
+    ".parquet": "parquet",
+    ".csv": "table",
+    ".tsv": "table",
+}
+_MAGIC: Final = (
+    (b"PK\x03\x04", "a zip archive, perhaps an Excel workbook; save the sheet as CSV, or give the archive as an archive"),
+    (b"\xd0\xcf\x11\xe0", "an old Office file; save the sheet as CSV"),
+    (b"%PDF", "a PDF; give the data behind it"),
+    (b"\x89PNG", "a picture"),
+    (b"\xff\xd8\xff", "a picture"),
+    (b"\x7fELF", "a program"),
+    (b"MZ", "a program"),
+    (b"SQLite format 3", "a database; export its tables as CSV"),
+    (b"BZh", "packed with bzip2; unpack it, or pack it with gzip"),
+    (b"\xfd7zXZ", "packed with xz; unpack it, or pack it with gzip"),
+    (b"7z\xbc\xaf", "a 7z archive; pack it as .zip"),
+    (b"\x28\xb5\x2f\xfd", "packed with zstd; unpack it, or pack it with gzip"),
+)
+_NTRIPLE = re.compile(r"\s*(?:<[^<>\s]*>|_:\S+)\s+<[^<>\s]*>\s+.*\.\s*(?:#.*)?")
+_TURTLE = re.compile(r"^\s*(?:@prefix|@base|PREFIX|BASE)\s", re.MULTILINE | re.IGNORECASE)
+_XML = re.compile(r"\s*<(?:\?xml|!DOCTYPE|!--|rdf:RDF)")
+
+
+@dataclass(frozen=True)
+class Sniffed:
+    """A file's form, and for text tables what stands between the cells ("" otherwise)."""
+
+    form: Form
+    delimiter: str = ""
+
+    @property
+    def words(self) -> str:
+        """'table, semicolon between the cells'."""
+        return (
+            f"{FORM_WORDS[self.form]}, {DELIMITERS.get(self.delimiter, self.delimiter)} between the cells"
+            if self.delimiter
+            else FORM_WORDS[self.form]
+        )
+
+
+def sniff(path: Path, name: str) -> Sniffed:
+    """
+    Args:
+        path: the file.
+        name: what its owner calls it; its ending counts where the content leaves a choice.
+
+    Raises:
+        DataImportError: unreadable, empty, or no text and no Parquet.
+    """
+    try:
+        head = read_head(path, HEAD)
+    except DataError as error:
+        raise DataImportError(f"{shorten(name)}: {error.complaint}") from None
+    if head.startswith(b"PAR1"):
+        return Sniffed("parquet")
+    shown = shorten(name)
+    for magic, what in _MAGIC:
+        if head.startswith(magic):
+            raise DataImportError(f"{shown} is {what}; expected a text table, Parquet, Turtle, N-Triples or RDF/XML.")
+    if b"\0" in head and head[:2] not in (b"\xff\xfe", b"\xfe\xff"):  # UTF-16 has its own message in the reader
+        raise DataImportError(f"{shown} is a binary file, whatever its name says; expected a text table, Parquet, Turtle, N-Triples or RDF/XML.")
+    text = head.decode("utf-8-sig", "replace")
+    if not text.strip():
+        raise DataImportError(f"{shown} is empty; choose another file.")
+    form = _text_form(text, name)
+    return Sniffed(form, _delimiter(text, name) if form == "table" else "")
+
+
+def layout_of(kind: Sniffed, said: Layout) -> Layout:
+    """What was said of a table, and beneath that what its content tells."""
+    return dataclasses.replace(said, delimiter=said.delimiter or kind.delimiter or None)
+
+
+def _text_form(text: str, name: str) -> Form:
+    suffix = rdf_suffix(Path(name)) or table_suffix(Path(name))
+    if _XML.match(text):
+        return "rdfxml"
+    if suffix and suffix != ".parquet" and _BY_SUFFIX[suffix] != "rdfxml":
+        return _BY_SUFFIX[suffix]
+    lines = [line for line in text.split("\n")[:LINES] if line.strip() and not line.startswith("#")]
+    if _TURTLE.search(text):
+        return "turtle"
+    return "ntriples" if lines and _NTRIPLE.fullmatch(lines[0]) else "table"
+
+
+def _delimiter(text: str, name: str) -> str:
+    """What stands equally often in the first lines, and most often; commas and semicolons inside of quotation marks do not count."""
+    if table_suffix(Path(name)) == ".tsv":
+        return TAB
+    lines = [re.sub(r'"[^"]*"', "", line) for line in text.split("\n")[:LINES][: -1 if len(text) >= HEAD - 4 else None] if line.strip()]
+    counts = {delimiter: Counter(line.count(delimiter) for line in lines) for delimiter in DELIMITERS}
+    steady = {delimiter: count.most_common(1)[0] for delimiter, count in counts.items() if count}
+    usable = {delimiter: (lines_alike, cells) for delimiter, (cells, lines_alike) in steady.items() if cells}
+    return max(usable, key=lambda delimiter: usable[delimiter]) if usable else ","

@@ -1,0 +1,211 @@
+"""Where what was brought lies until it is stored: a folder for each import, beside the data sets, under a name that nobody can guess.
+
+An import lives on the server and not in the browser: its address holds the token alone, so it survives a reload and a restart of the app.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final
+
+from engine import settings
+from engine.datasets.files import reason, shorten
+from engine.errors import DataImportError
+from engine.importing.archives import is_archive, unpack
+from engine.importing.corrections import Corrections
+from engine.importing.limits import LIMITS, Limits, in_words
+from engine.importing.material import Material, Role, SourceFile, check_given, folder_material
+from engine.run_store.files import remove, write_durably
+
+STAGING: Final = ".staging-"
+PARTIAL: Final = ".partial-"
+KEPT_SECONDS: Final = 24 * 3600
+STATE: Final = "staging.json"
+PIECE: Final = 2**20
+_TOKEN = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True)
+class Brought:
+    """A file that somebody brings: what they call it, its content, and what they say it is; None for an archive, or where its name decides."""
+
+    name: str
+    content: IO[bytes]
+    role: Role | None = None
+
+
+@dataclass(frozen=True)
+class Staged:
+    """An import in the making.
+
+    Attributes:
+        token: names it, and is hard to guess.
+        material: what was brought.
+        corrections: what its owner said of it since.
+        version: changes with every correction, to keep results by.
+    """
+
+    token: str
+    material: Material
+    corrections: Corrections
+    version: int = 0
+
+
+def stage(brought: Sequence[Brought], limits: Limits = LIMITS) -> Staged:
+    """Write files into a staging folder of their own; archives are unpacked.
+
+    Raises:
+        DataImportError: nothing, too much or the same role twice; an archive that :func:`engine.importing.archives.unpack` refuses; no space.
+    """
+    if not brought:
+        raise DataImportError("no file was given; an import needs two graphs, and links or names that seeds can be made from.")
+    folder, token = _new_folder()
+    try:
+        files: list[SourceFile] = []
+        for number, one in enumerate(brought):
+            files += _put(folder / "files" / str(number), one, limits)
+        material = Material(tuple(files), folder=_only_folder(folder / "files", files, len(brought)), origin="upload")
+        check_given(material)
+        return _save(folder, Staged(token, material, Corrections()))
+    except OSError as error:
+        remove(folder)
+        raise DataImportError(f"what was brought cannot be kept ({reason(error)}); free some space on the server and try again.") from None
+    except BaseException:
+        remove(folder)
+        raise
+
+
+def stage_folder(folder: Path) -> Staged:
+    """An import of a folder or archive on the server; files of a folder are read where they lie.
+
+    Args:
+        folder: from :func:`engine.importing.server_folders.find`, which has checked that it may be read.
+
+    Raises:
+        DataImportError: an archive or file that is refused.
+    """
+    if folder.is_file():
+        with folder.open("rb") as content:
+            return stage([Brought(folder.name, content)])
+    material = folder_material(folder, origin=f"server folder {folder.name}")
+    place, token = _new_folder()
+    return _save(place, Staged(token, material, Corrections()))
+
+
+def find_staged(token: str) -> Staged:
+    """
+    Raises:
+        DataImportError: there is no such import (any more).
+    """
+    gone = DataImportError("this import is not there any more (it was stored, or is older than a day); begin again with the files.")
+    if not _TOKEN.fullmatch(token):
+        raise gone
+    try:
+        return _staged(token, json.loads((_folder(token) / STATE).read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError):
+        raise gone from None
+
+
+def correct(staged: Staged, corrections: Corrections) -> Staged:
+    """Keep what was corrected.
+
+    Raises:
+        DataImportError: it cannot be written.
+    """
+    try:
+        return _save(_folder(staged.token), dataclasses.replace(staged, corrections=corrections, version=staged.version + 1))
+    except OSError as error:
+        raise DataImportError(f"the correction cannot be kept ({reason(error)}); begin the import again.") from None
+
+
+def discard(staged: Staged) -> None:
+    """Remove what was staged; files of a server folder stay where they are."""
+    remove(_folder(staged.token))
+
+
+def clean_up(older_than: float = KEPT_SECONDS) -> int:
+    """Remove staging folders that were left behind, and data sets that a killed import did not finish; says how many."""
+    parent, now = settings.data_folder(), time.time()
+    found = [path for start in (STAGING, PARTIAL) for path in parent.glob(f"{start}*")]
+    old = [path for path in found if now - path.lstat().st_mtime > older_than]
+    for path in old:
+        remove(path)
+    return len(old)
+
+
+def _new_folder() -> tuple[Path, str]:
+    token = secrets.token_hex(16)
+    folder = _folder(token)
+    try:
+        folder.mkdir(parents=True, mode=0o700)
+    except OSError as error:
+        raise DataImportError(f"{settings.data_folder()} cannot be written to ({reason(error)}); make it writable, or set DUAL_AMN_DATA.") from None
+    clean_up()
+    return folder, token
+
+
+def _folder(token: str) -> Path:
+    return settings.data_folder() / f"{STAGING}{token}"
+
+
+def _put(folder: Path, one: Brought, limits: Limits) -> list[SourceFile]:
+    path = folder / safe_file_name(one.name)
+    folder.mkdir(parents=True)
+    _copy(one, path, limits)
+    if not is_archive(path):
+        return [SourceFile(path, one.name, one.role)]
+    if one.role is not None:
+        raise DataImportError(f"{shorten(one.name)} is an archive, where one file was expected as {one.role}; give it as an archive, or unpack it.")
+    unpack(path, one.name, folder / "unpacked", limits)
+    path.unlink()
+    return list(folder_material(folder / "unpacked", limits=limits).files)
+
+
+def _copy(one: Brought, path: Path, limits: Limits) -> None:
+    size = 0
+    with path.open("xb") as file:
+        while piece := one.content.read(PIECE):
+            size += len(piece)
+            if size > limits.file_bytes:
+                limit = in_words(limits.file_bytes)
+                raise DataImportError(f"{shorten(one.name)} is larger than {limit}, the limit for a file; thin out the graph, or pack it with gzip.")
+            file.write(piece)
+
+
+def safe_file_name(name: str) -> str:
+    """A name in ASCII letters, digits, ``_``, ``-`` and ``.``, with its endings, of at most 100 characters, that hides nothing."""
+    last = re.split(r"[/\\]", name)[-1]
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", last).lstrip(".-")[-100:] or "file"
+
+
+def _only_folder(files: Path, found: Sequence[SourceFile], brought: int) -> Path | None:
+    """The folder of what was unpacked, where one archive is all that came: it may be of a format that needs its whole folder."""
+    unpacked = files / "0" / "unpacked"
+    return folder_material(unpacked).folder if brought == 1 and found and unpacked.is_dir() else None
+
+
+def _save(folder: Path, staged: Staged) -> Staged:
+    material = staged.material
+    value = {
+        "files": [{"path": str(file.path), "name": file.name, "role": file.role} for file in material.files],
+        "folder": None if material.folder is None else str(material.folder),
+        "origin": material.origin,
+        "corrections": staged.corrections.to_dict(),
+        "version": staged.version,
+    }
+    write_durably(folder / STATE, json.dumps(value, ensure_ascii=True, indent=1).encode())
+    return staged
+
+
+def _staged(token: str, value: Mapping[str, Any]) -> Staged:
+    files = tuple(SourceFile(Path(file["path"]), file["name"], file["role"]) for file in value["files"])
+    folder = None if value["folder"] is None else Path(value["folder"])
+    corrections = Corrections.from_dict(value["corrections"])
+    return Staged(token, Material(files, folder, value["origin"]), corrections, int(value["version"]))

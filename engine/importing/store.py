@@ -1,0 +1,188 @@
+"""Storing an import: one folder of Parquet tables with its record, written beside its place and renamed into it, never over another one."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import engine
+from engine import settings
+from engine.data_library import RECORD, StoredDataSet, data_sets
+from engine.datasets import safe_name
+from engine.datasets.files import reason, shorten
+from engine.datasets.readers import RawGraph
+from engine.errors import DataImportError
+from engine.importing.corrections import Corrections
+from engine.importing.material import Material
+from engine.importing.preview import Preview, Understood, understand
+from engine.importing.staging import PARTIAL
+from engine.run_store.files import fsync, remove
+
+FORMAT_VERSION: Final = 1
+LONGEST_NAME: Final = 80
+
+
+def store(material: Material, corrections: Corrections, name: str) -> StoredDataSet:
+    """Read, check and store a data set.
+
+    Args:
+        material: what was brought.
+        corrections: what its owner said about it.
+        name: of the data set; runs go by it.
+
+    Raises:
+        DataImportError: a problem that must be mended first; a name that is taken or cannot be one (says another); no space.
+        DataError: as :func:`engine.importing.preview.understand`.
+    """
+    check_name(name)
+    return write(understand(material, corrections), material, corrections, name)
+
+
+def write(understood: Understood, material: Material, corrections: Corrections, name: str) -> StoredDataSet:
+    """The second half of :func:`store`, for what is understood already."""
+    check_name(name)
+    if problems := understood.preview.problems:
+        raise DataImportError(f"{problems[0].message} {problems[0].advice}")
+    parent = settings.data_folder()
+    partial, final = parent / f"{PARTIAL}{secrets.token_hex(8)}", parent / name
+    try:
+        partial.mkdir(parents=True)
+        _write_tables(partial, understood)
+        record = _record(understood, material, corrections, name)
+        (partial / RECORD).write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", encoding="utf-8", errors="backslashreplace")
+        for path in (*partial.iterdir(), partial):
+            fsync(path)
+        _move(partial, final)
+    except OSError as error:
+        raise DataImportError(f"{name} cannot be stored ({reason(error)}); make room or make {parent} writable, and try again.") from None
+    finally:
+        remove(partial)
+    return next(one for one in data_sets() if one.path == final)
+
+
+def check_name(name: str) -> None:
+    """
+    Raises:
+        DataImportError: the name cannot be one, or is taken; another one is offered.
+    """
+    if not name.strip():
+        raise DataImportError("the data set needs a name; use letters, digits and _ - . for it.")
+    if "/" in name or "\0" in name or name != safe_name(Path(name)) or name.startswith("_") or len(name) > LONGEST_NAME:
+        raise DataImportError(f"'{shorten(name)}' cannot be the name of a data set; use letters, digits and _ - ., for example '{free_name(name)}'.")
+    if _is_taken(name):
+        raise DataImportError(
+            f"there is a data set called '{name}' already, and it is not overwritten; take another name, for example '{free_name(name)}'."
+        )
+
+
+def free_name(wanted: str) -> str:
+    """A name like this one that a data set can have and none has."""
+    plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", wanted).strip("._-")[: LONGEST_NAME - 4] or "my-graphs"
+    numbered = (f"{plain}-{number}" for number in range(2, 10_000))
+    return plain if not _is_taken(plain) else next(name for name in numbered if not _is_taken(name))
+
+
+def suggested_name(material: Material) -> str:
+    """From the folder's, or the first file's name."""
+    if material.folder is not None and material.origin != "upload":
+        return free_name(material.folder.name)
+    return free_name("my-graphs")
+
+
+def _is_taken(name: str) -> bool:
+    """Capital letters do not tell names apart: on some systems they tell no files apart."""
+    return os.path.lexists(settings.data_folder() / name) or name.lower() in {one.name.lower() for one in data_sets()}
+
+
+def _move(partial: Path, final: Path) -> None:
+    """
+    Raises:
+        DataImportError: another import took the name in the meantime.
+    """
+    try:
+        if os.path.lexists(final):
+            raise FileExistsError
+        os.rename(partial, final)  # fails where a folder with something in it has come into its place
+    except OSError:
+        if os.path.lexists(final):
+            message = f"another import took the name '{final.name}' just now; take another name, for example '{free_name(final.name)}'."
+            raise DataImportError(message) from None
+        raise
+    fsync(final.parent)
+
+
+def _write_tables(folder: Path, understood: Understood) -> None:
+    for number, graph in (("1", understood.raw.source), ("2", understood.raw.target)):
+        for name, columns in _graph_tables(graph):
+            _write(folder / f"{name}_{number}.parquet", columns)
+    for part, links in understood.raw.links.items():
+        if len(links.sources):
+            _write(folder / ("links.parquet" if part == "all" else f"links_{part}.parquet"), {"source": links.sources, "target": links.targets})
+
+
+def _graph_tables(graph: RawGraph) -> Iterator[tuple[str, Mapping[str, Sequence[str]]]]:
+    """Those with rows; names are what the reader of tables goes by."""
+    yield "triples", {"head": graph.heads, "relation": graph.relations, "tail": graph.tails}
+    entities, attributes, values = graph.attributes
+    if len(entities):
+        yield "attributes", {"entity": entities, "attribute": attributes, "value": values}
+    if len(graph.entities):
+        yield "declared_entities", {"name": graph.entities}
+    if len(graph.known_relations):
+        yield "declared_relations", {"name": graph.known_relations}
+
+
+def _write(path: Path, columns: Mapping[str, Sequence[str]]) -> None:
+    table = pa.table({name: pa.array(cells, type=pa.large_string()) for name, cells in columns.items()})
+    pq.write_table(table, path, compression="zstd")
+
+
+def _record(understood: Understood, material: Material, corrections: Corrections, name: str) -> dict[str, Any]:
+    """What ``import.json`` says (docs/importing.md)."""
+    preview = understood.preview
+    roles = {file.name: file.role for file in preview.files}
+    return {
+        "format_version": FORMAT_VERSION,
+        "name": name,
+        "imported": datetime.now(UTC).isoformat(timespec="seconds"),
+        "engine": engine.__version__,
+        "fingerprint": preview.fingerprint,
+        "origin": material.origin,
+        "format": preview.format,
+        "files": [
+            {"name": file.name, "role": roles.get(file.name, ""), "size": file.size, "sha256": file.sha256()} for file in understood.read.files
+        ],
+        "counts": {
+            **{side: _counts(preview, side) for side in ("source", "target")},
+            "links": sum(preview.links.values()) - preview.links.get("unsure", 0),
+        },
+        "corrections": corrections.to_dict(),
+        "settings": _settings(corrections),
+        "seed from names": [[pair.source, pair.target, pair.likeness, round(pair.similarity, 3)] for pair in preview.chosen],
+        "findings": [{"code": finding.code, "severity": finding.severity, "message": finding.message} for finding in preview.findings],
+    }
+
+
+def _counts(preview: Preview, side: Any) -> dict[str, int]:
+    summary = preview.graphs[side].summary
+    return {
+        "entities": summary.entities,
+        "relations": summary.relations,
+        "triples": summary.triples,
+        "attributes": summary.attributes,
+        "named": summary.named,
+    }
+
+
+def _settings(corrections: Corrections) -> dict[str, str]:
+    """What a training on this data should begin with."""
+    return {} if corrections.name_attribute is None else {"data.name_attribute": corrections.name_attribute}

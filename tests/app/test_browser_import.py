@@ -1,0 +1,131 @@
+"""The import page in a browser: two files of different kinds, a wrong column, links the wrong way round, and a data set at the end."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from benchmarks.served_app import BROWSER_OPTIONS, QUIET, served
+from engine.datasets import load_task
+from tests.importing.conftest import GRAPH_1, NAMES, SWAPPED
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+EXPECTED = "/_stcore/"
+PATIENCE = 90_000  # milliseconds, for a machine that is busy
+TURNED = "Wohin;Woher;Art\n" + "".join(f"a:{other};a:{one};near\n" for one, other in zip(NAMES, NAMES[1:] + NAMES[:1], strict=True))
+TURTLE = "".join(f"<b:{one}> <b:nah> <b:{other}> .\n" for one, other in zip(NAMES, NAMES[1:] + NAMES[:1], strict=True))
+
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture(scope="module")
+def app(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DUAL_AMN_DATA", str(data))
+        with served(tmp_path_factory.mktemp("models")) as (address, _):
+            yield address
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(BROWSER_OPTIONS), timeout=PATIENCE)
+        yield browser
+        browser.close()
+
+
+def upload(page: Page, box: str, name: str, content: str | bytes) -> None:
+    """Into the uploader with this label."""
+    chosen = page.locator("[data-testid=stFileUploader]", has_text=box).first
+    chosen.locator("input[type=file]").set_input_files(
+        {"name": name, "mimeType": "application/octet-stream", "buffer": content if isinstance(content, bytes) else content.encode()}
+    )
+    chosen.get_by_text(name).wait_for()
+    page.wait_for_selector(QUIET)
+
+
+def choose(page: Page, label: str, option: str) -> None:
+    """In the first list of this label."""
+    page.get_by_label(label, exact=True).first.click()
+    page.get_by_role("option", name=option).click()
+    page.wait_for_selector(QUIET)
+
+
+def begun(page: Page, app: str) -> None:
+    """At the second step, with a column and the links wrong."""
+    page.goto(f"{app}/import")
+    page.get_by_text("Read and check").wait_for()
+    upload(page, "Source graph", "one.csv", TURNED)
+    upload(page, "Target graph", "two.ttl", TURTLE)
+    upload(page, "Known links", "links.csv", SWAPPED)
+    page.get_by_role("button", name="Read and check").click()
+    page.get_by_text("What was understood").wait_for()
+
+
+def test_from_two_files_to_a_data_set(browser: Browser, app: str, data: Path) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 1900})
+    page.set_default_timeout(PATIENCE)
+    problems: list[str] = []
+    page.on("console", lambda message: problems.append(message.text) if message.type == "error" and EXPECTED not in str(message.location) else None)
+    begun(page, app)
+    page.get_by_text("The first row is a header").first.click()
+    page.get_by_text("1. Wohin").locator("visible=true").first.wait_for()
+    choose(page, "Head", "2. Woher")
+    choose(page, "Relation", "3. Art")
+    page.get_by_role("button", name="Swap the links' columns").click()
+    page.get_by_role("button", name="Store the data set").wait_for()
+    page.reload()
+    expect(page.get_by_text("8 entities · 1 relation · 8 triples")).to_have_count(2, timeout=PATIENCE)
+    name = page.get_by_role("textbox", name="Name of the data set")
+    name.fill("cities")
+    name.press("Enter")
+    page.wait_for_selector(QUIET)
+    page.get_by_role("button", name="Store the data set").click()
+    page.get_by_text("is stored").wait_for()
+    task = load_task(data / "cities")
+    straight = {tuple(line.split(",")) for line in GRAPH_1.split("\n")[1:-1]}
+    assert {
+        (task.source.entities[head], task.source.relations[relation], task.source.entities[tail]) for head, relation, tail in task.source.triples
+    } == straight
+    assert [path.name for path in data.iterdir() if not path.name.startswith(".")] == ["cities"]
+    assert not problems
+    page.close()
+
+
+def test_a_binary_file_is_refused_in_a_sentence(browser: Browser, app: str) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 900})
+    page.set_default_timeout(PATIENCE)
+    page.goto(f"{app}/import")
+    page.get_by_text("Read and check").wait_for()
+    upload(page, "Source graph", "one.csv", b"PK\x03\x04\0\0\0\0not a table")
+    upload(page, "Target graph", "two.ttl", TURTLE)
+    page.get_by_role("button", name="Read and check").click()
+    page.get_by_text("perhaps an Excel workbook").wait_for()
+    assert page.locator("[data-testid=stException]").count() == 0
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth <= window.innerWidth")
+    page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_check_has_no_serious_barrier(browser: Browser, app: str, scheme: Literal["light", "dark"]) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 3000}, color_scheme=scheme)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    begun(page, app)
+    page.wait_for_selector(QUIET)
+    page.wait_for_selector("[data-testid=stSkeleton]", state="detached")
+    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    serious = [f"{one['id']}: {node['html'][:200]}" for one in found if one["impact"] in ("serious", "critical") for node in one["nodes"]]
+    context.close()
+    assert not serious

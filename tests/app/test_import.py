@@ -1,0 +1,164 @@
+"""The import page without a browser: its three steps, what is refused, and that nothing of it trusts its address."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from engine import settings
+from engine.data_library import RECORD
+from engine.datasets import load_task
+from engine.importing import Brought, Role, Staged, find_staged, stage, stage_folder
+from tests.app.conftest import OpenPage, assert_no_crash, links, words
+from tests.importing.conftest import GRAPH_1, GRAPH_2, LINKS, NAMES, SWAPPED
+from tests.run_fixture import HOSTILE_LABELS
+
+TURNED = "Wohin,Woher,Art\n" + "".join(f"a:{other},a:{one},near\n" for one, other in zip(NAMES, NAMES[1:] + NAMES[:1], strict=True))
+
+
+def staged(models: Path, *, graph_1: str = GRAPH_1, links: str | None = LINKS, name: str = "one.csv") -> Staged:
+    """An import at its second step; ``models`` is there so that the data folder is the test's own."""
+    contents: list[tuple[str, str | None, Role]] = [(name, graph_1, "graph 1"), ("two.csv", GRAPH_2, "graph 2"), ("links.csv", links, "links")]
+    return stage([Brought(called, io.BytesIO(content.encode()), role) for called, content, role in contents if content is not None])
+
+
+def element(kind: Any, label: str, number: int = 0) -> Any:
+    return [one for one in kind if one.label == label][number]
+
+
+def told(app: AppTest) -> str:
+    return words(app).translate(str.maketrans("", "", "\\\u2068\u2069*"))
+
+
+def test_the_first_step_asks_for_files_and_names_the_limit(models: Path, open_page: OpenPage) -> None:
+    app = open_page("import")
+    assert_no_crash(app)
+    assert "At most 200 MB a file" in words(app)
+    assert element(app.button, "Read and check").disabled
+
+
+def test_folders_on_the_server_are_chosen_from_a_list(models: Path, open_page: OpenPage) -> None:
+    app = open_page("import", come="server")
+    folders = element(app.selectbox, "Folder or archive")
+    assert folders.options == ["sample_data/europe", "sample_data/world"]
+    folders.set_value("sample_data/europe").run()
+    element(app.button, "Read and check").click().run()
+    assert_no_crash(app)
+    assert "1,510 entities" in words(app)
+    assert "Store the data set" in [button.label for button in app.button]
+
+
+def test_without_folders_on_the_server_it_says_how_to_get_some(models: Path, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUAL_AMN_IMPORT", str(models / "none"))
+    assert "No folder to import from" in words(open_page("import", come="server"))
+
+
+def test_the_second_step_shows_both_graphs_and_stores(models: Path, open_page: OpenPage) -> None:
+    app = open_page("import", staging=staged(models).token)
+    assert_no_crash(app)
+    assert told(app).count("8 entities · 1 relation · 8 triples") == 2
+    element(app.text_input, "Name of the data set").set_value("cities").run()
+    element(app.button, "Store the data set").click().run()
+    assert_no_crash(app)
+    assert app.query_params == {"stored": "cities"}
+    assert "cities is stored" in told(app)
+    assert load_task(settings.data_folder() / "cities").num_entities == 16
+    assert [path.name for path in settings.data_folder().iterdir()] == ["cities"], "what was staged is gone"
+    assert "cities · not trained yet · imported just now" in told(open_page("home"))
+
+
+def test_a_name_that_cannot_be_is_refused_and_nothing_is_lost(models: Path, open_page: OpenPage) -> None:
+    brought = staged(models)
+    app = open_page("import", staging=brought.token)
+    element(app.text_input, "Name of the data set").set_value("../x").run()
+    element(app.button, "Store the data set").click().run()
+    assert_no_crash(app)
+    assert "cannot be the name of a data set" in app.error[0].value
+    assert find_staged(brought.token) == brought
+
+
+def test_columns_are_corrected(models: Path, open_page: OpenPage) -> None:
+    brought = staged(models, graph_1=TURNED)
+    app = open_page("import", staging=brought.token)
+    assert "9 triples" in told(app), "the header is taken for a triple"
+    app.toggle[0].set_value(True).run()
+    element(app.selectbox, "Head").set_value(1).run()
+    element(app.selectbox, "Relation").set_value(2).run()
+    assert_no_crash(app)
+    assert dict(find_staged(brought.token).corrections.tables["graph 1"].columns) == {"head": 1, "relation": 2, "tail": 0}
+    assert told(app).count("8 entities · 1 relation · 8 triples") == 2
+    again = open_page("import", staging=brought.token)
+    assert element(again.selectbox, "Head").value == 1, "a reload keeps what was corrected"
+
+
+def test_what_cannot_be_read_is_said_and_can_be_mended(models: Path, open_page: OpenPage) -> None:
+    app = open_page("import", staging=staged(models, graph_1=GRAPH_1.replace("relation", "x1").replace("near", "x")).token)
+    assert_no_crash(app)
+    assert "no column is known to hold the relation" in told(app)
+    element(app.selectbox, "Relation").set_value(1).run()
+    assert_no_crash(app)
+    assert not app.error
+
+
+def test_links_the_wrong_way_round_are_swapped(models: Path, open_page: OpenPage) -> None:
+    app = open_page("import", staging=staged(models, links=SWAPPED).token)
+    assert "left out until what is wrong" in words(app)
+    assert "cannot be stored yet" in words(app)
+    element(app.button, "Swap the links' columns").click().run()
+    assert_no_crash(app)
+    assert "Store the data set" in [button.label for button in app.button]
+
+
+def test_seeds_from_names_are_taken_and_recorded(models: Path, open_page: OpenPage) -> None:
+    brought = staged(models, links=None)
+    app = open_page("import", staging=brought.token)
+    assert "8 pairs of entities have a name that is unique in both graphs" in words(app)
+    assert "Store the data set" not in [button.label for button in app.button]
+    element(app.button_group, "Take as seed links").set_value("exact").run()
+    assert_no_crash(app)
+    element(app.text_input, "Name of the data set").set_value("seeded").run()
+    element(app.button, "Store the data set").click().run()
+    record = json.loads((settings.data_folder() / "seeded" / RECORD).read_text(encoding="utf-8"))
+    assert len(record["seed from names"]) == 8
+
+
+def test_files_of_a_folder_are_given_roles(models: Path, open_page: OpenPage, tmp_path: Path) -> None:
+    for name, content in (("x.csv", GRAPH_1), ("y.csv", GRAPH_2), ("z.csv", GRAPH_1)):
+        (tmp_path / "mine" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "mine" / name).write_text(content, encoding="utf-8")
+    app = open_page("import", staging=stage_folder(tmp_path / "mine").token)
+    assert "no file is known to be the source graph" in told(app)
+    element(app.selectbox, "Source graph").set_value("x.csv").run()
+    element(app.selectbox, "Target graph").set_value("y.csv").run()
+    assert_no_crash(app)
+    assert "8 entities" in words(app)
+
+
+@pytest.mark.parametrize("token", ["../..", "0" * 32, "<b>x</b>", "x" * 5000])
+def test_imports_that_are_not_there(token: str, models: Path, open_page: OpenPage) -> None:
+    app = open_page("import", staging=token)
+    assert_no_crash(app)
+    assert "begin again with the files" in words(app)
+    assert links(app), "a way to begin again"
+
+
+@pytest.mark.parametrize("name", ["none", "../..", "<b>x</b>", ".staging-0"])
+def test_data_sets_that_are_not_there(name: str, models: Path, open_page: OpenPage) -> None:
+    app = open_page("import", stored=name)
+    assert_no_crash(app)
+    assert "there is no data set" in words(app)
+    assert "<b>" not in words(app)
+
+
+def test_hostile_names_and_cells_stay_text(models: Path, open_page: OpenPage) -> None:
+    label = HOSTILE_LABELS[0]
+    quoted = label.replace('"', '""')
+    hostile = GRAPH_1 + f'"{quoted}",near,a:Rome\n'
+    app = open_page("import", staging=staged(models, graph_1=hostile, name=f"{label}.csv").token)
+    assert_no_crash(app)
+    assert label not in words(app)

@@ -1,0 +1,180 @@
+"""Archives: what is unpacked, and each way in which one can be hostile."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.errors import DataImportError
+from engine.importing.archives import is_archive, unpack
+from engine.importing.limits import Limits
+
+SMALL = Limits(file_bytes=2**20, unpacked_bytes=2**16, files=5, ratio=20, ratio_from=2**12)
+Pack = Callable[[Path, dict[str, bytes]], None]
+
+
+def pack_zip(path: Path, files: dict[str, bytes]) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+
+
+def pack_tar(path: Path, files: dict[str, bytes], mode: str = "w:") -> None:
+    with tarfile.open(path, mode) as archive:  # type: ignore[call-overload]
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+
+
+def pack_tgz(path: Path, files: dict[str, bytes]) -> None:
+    pack_tar(path, files, "w:gz")
+
+
+PACKERS: dict[str, Pack] = {"zip": pack_zip, "tar": pack_tar, "tar.gz": pack_tgz}
+every_kind = pytest.mark.parametrize("pack", PACKERS.values(), ids=PACKERS)
+
+
+def refused(path: Path, into: Path, words: str, limits: Limits = SMALL) -> None:
+    with pytest.raises(DataImportError, match=words) as caught:
+        unpack(path, path.name, into, limits)
+    assert "\n" not in str(caught.value)
+
+
+def content_of(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@every_kind
+def test_files_come_out_as_they_went_in(pack: Pack, tmp_path: Path) -> None:
+    files = {"data/graph 1.csv": b"a,b,c\n", "data/721_5fold/1/train_links": os.urandom(3000), "empty": b""}
+    pack(tmp_path / "archive", files)
+    assert is_archive(tmp_path / "archive")
+    unpack(tmp_path / "archive", "archive", tmp_path / "out", SMALL)
+    assert content_of(tmp_path / "out") == files
+
+
+@every_kind
+def test_what_programs_add_is_left_out(pack: Pack, tmp_path: Path) -> None:
+    pack(tmp_path / "archive", {"__MACOSX/._a.csv": b"x", ".DS_Store": b"x", "a.csv": b"y"})
+    unpack(tmp_path / "archive", "archive", tmp_path / "out", SMALL)
+    assert content_of(tmp_path / "out") == {"a.csv": b"y"}
+
+
+@every_kind
+@pytest.mark.parametrize("name", ["../out.csv", "a/../../out.csv", "/etc/out.csv", "a\\..\\out.csv", "C:out.csv", "a\nb.csv"])
+def test_no_name_leads_out(pack: Pack, name: str, tmp_path: Path) -> None:
+    pack(tmp_path / "archive", {name: b"x"})
+    refused(tmp_path / "archive", tmp_path / "deep" / "er" / "out", "leads out of the archive")
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / "archive"]
+
+
+@every_kind
+def test_too_deep_and_too_long(pack: Pack, tmp_path: Path) -> None:
+    pack(tmp_path / "deep", {"/".join("abcdefgh"): b"x"})
+    refused(tmp_path / "deep", tmp_path / "one", "too long or too deep")
+    pack(tmp_path / "long", {"x" * 250: b"x"})
+    refused(tmp_path / "long", tmp_path / "two", "too long or too deep")
+
+
+@every_kind
+def test_too_many_files(pack: Pack, tmp_path: Path) -> None:
+    pack(tmp_path / "archive", {f"{number}.csv": os.urandom(700) for number in range(6)})
+    refused(tmp_path / "archive", tmp_path / "out", "more than 5 files, the limit")
+
+
+@every_kind
+def test_a_name_that_comes_twice(pack: Pack, tmp_path: Path) -> None:
+    pack(tmp_path / "archive", {"a.csv": b"1", "./a.csv": b"2"})
+    refused(tmp_path / "archive", tmp_path / "out", "cannot be unpacked")
+
+
+@every_kind
+def test_too_much_content(pack: Pack, tmp_path: Path) -> None:
+    pack(tmp_path / "archive", {"a": os.urandom(40_000), "b": os.urandom(40_000)})
+    refused(tmp_path / "archive", tmp_path / "out", "unpacks to more than 64 KB, the limit")
+
+
+@pytest.mark.parametrize("pack", [pack_zip, pack_tgz])
+def test_a_bomb(pack: Pack, tmp_path: Path) -> None:
+    pack(tmp_path / "archive", {"zeros": bytes(60_000)})
+    refused(tmp_path / "archive", tmp_path / "out", "more than 20 times its size")
+
+
+def test_sizes_are_counted_and_not_believed(tmp_path: Path) -> None:
+    """The list of files says 10 bytes, the content is 60,000."""
+    path = tmp_path / "archive.zip"
+    pack_zip(path, {"zeros": bytes(60_000)})
+    packed = path.read_bytes()
+    lie = packed.replace((60_000).to_bytes(4, "little"), (10).to_bytes(4, "little"))
+    assert lie != packed
+    path.write_bytes(lie)
+    with pytest.raises(DataImportError):
+        unpack(path, path.name, tmp_path / "out", SMALL)
+    assert sum(map(len, content_of(tmp_path / "out").values())) < 60_000
+
+
+def test_a_tar_header_of_enormous_size_is_not_read(tmp_path: Path) -> None:
+    """Extended headers are read into memory whole by the tarfile module."""
+    info = tarfile.TarInfo("pax")
+    info.type, info.size = tarfile.XHDTYPE, 2**33
+    path = tmp_path / "archive.tar.gz"
+    path.write_bytes(gzip.compress(info.tobuf(tarfile.USTAR_FORMAT) if info.size < 2**33 else info.tobuf(tarfile.GNU_FORMAT)))
+    assert is_archive(path)
+    refused(path, tmp_path / "out", "times its size")
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE])
+def test_links_and_devices_in_a_tar(kind: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "archive.tar"
+    with tarfile.open(path, "w:") as archive:
+        info = tarfile.TarInfo("graph.csv")
+        info.type, info.linkname = kind, "/etc/passwd"
+        archive.addfile(info)
+    refused(path, tmp_path / "out", "a link or a device")
+
+
+def test_links_in_a_zip(tmp_path: Path) -> None:
+    path = tmp_path / "archive.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        info = zipfile.ZipInfo("graph.csv")
+        info.external_attr = 0o120777 << 16
+        archive.writestr(info, "/etc/passwd")
+    refused(path, tmp_path / "out", "a link or a device")
+
+
+def test_a_zip_with_an_enormous_list_of_files_is_not_opened(tmp_path: Path) -> None:
+    path = tmp_path / "archive.zip"
+    pack_zip(path, {"a.csv": b"x"})
+    content = bytearray(path.read_bytes())
+    at = content.rfind(b"PK\x05\x06")
+    content[at + 12 : at + 16] = (2**31).to_bytes(4, "little")
+    path.write_bytes(content)
+    refused(path, tmp_path / "out", "more than 5 files")
+
+
+@every_kind
+def test_damaged_archives(pack: Pack, tmp_path: Path) -> None:
+    path = tmp_path / "archive"
+    pack(path, {"a.csv": os.urandom(5000), "b.csv": os.urandom(5000)})
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 8] + whole[len(whole) // 8 + 700 :])
+    if is_archive(path):
+        refused(path, tmp_path / "out", ".")
+
+
+@given(content=st.binary(max_size=600))
+def test_anything_else_is_no_archive_or_is_refused_in_a_sentence(content: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("any")
+    (folder / "file").write_bytes(b"PK\x03\x04" + content)
+    if is_archive(folder / "file"):
+        refused(folder / "file", folder / "out", ".")

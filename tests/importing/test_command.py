@@ -1,0 +1,87 @@
+"""``python -m engine import``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.cli import main
+from engine.datasets import load_task
+from tests.datasets.writers import WRITERS, small_sample
+from tests.importing.conftest import GRAPH_1, GRAPH_2, LINKS, SWAPPED, files
+from tests.importing.test_archives import pack_zip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    files(tmp_path, graph_1=GRAPH_1, graph_2=GRAPH_2, links=LINKS)
+    return tmp_path
+
+
+def test_a_folder_becomes_a_data_set(folder: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    WRITERS["openea"][1](tmp_path / "mine", small_sample())
+    assert main(["import", str(tmp_path / "mine")]) == 0
+    told = capsys.readouterr().out
+    assert "6 entities, 1 relations, 6 triples" in told
+    assert f"next: python -m engine train {data / 'mine'}" in told
+    assert load_task(data / "mine").fingerprint == load_task(tmp_path / "mine").fingerprint
+
+
+def test_files_with_corrections(folder: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [line.split(",") for line in GRAPH_1.split("\n")[1:-1]]
+    (folder / "one.csv").write_text("x|y|z\n" + "".join(f"{tail}|{head}|{relation}\n" for head, relation, tail in rows), encoding="utf-8")
+    (folder / "swapped.csv").write_text(SWAPPED, encoding="utf-8")
+    command = ["import", str(folder / "one.csv"), str(folder / "graph_2.csv"), "--links", str(folder / "swapped.csv"), "--name", "cities", "--json"]
+    corrections = ["--swap-links", "--columns", "graph1:head=2,tail=1,relation=3,header=yes,delimiter=bar"]
+    assert main([*command, *corrections]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["stored"] == str(data / "cities")
+    assert found["graphs"]["source"]["summary"]["entities"] == 8
+    assert found["can be stored"]
+
+
+def test_a_dry_run_stores_nothing(folder: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", str(folder / "graph_1.csv"), str(folder / "graph_2.csv"), "--dry-run"]) == 0
+    told = capsys.readouterr().out
+    assert "names suggest 8 seed links by equal" in told
+    assert "There are no links to learn from." in told
+    assert not data.exists()
+
+
+def test_seeds_from_names(folder: Path, data: Path) -> None:
+    assert main(["import", str(folder / "graph_1.csv"), str(folder / "graph_2.csv"), "--seeds-from-names", "--name", "seeded"]) == 0
+    assert len(load_task(data / "seeded").train_links) == 8
+
+
+def test_an_archive(folder: Path, data: Path, tmp_path: Path) -> None:
+    pack_zip(tmp_path / "mine.zip", {"x/kg1.csv": GRAPH_1.encode(), "x/kg2.csv": GRAPH_2.encode(), "x/links.csv": LINKS.encode()})
+    assert main(["import", str(tmp_path / "mine.zip"), "--name", "packed"]) == 0
+    assert [path.name for path in data.iterdir()] == ["packed"], "what was unpacked is gone"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["none"], "there is no file or folder 'none'"),
+        (["graph_1.csv"], "alone is one file"),
+        (["graph_1.csv", "."], "is a folder among files"),
+        (["graph_1.csv", "graph_2.csv", "--links", "none"], "there is no file 'none' to be the links"),
+        (["graph_1.csv", "graph_2.csv", "--columns", "graph3:head=1"], "--columns expects"),
+        (["graph_1.csv", "graph_2.csv", "--columns", "graph1:head=x"], "--columns expects"),
+        (["graph_1.csv", "graph_2.csv", "--columns", "graph1:head=²"], "--columns expects"),
+        (["graph_1.csv", "graph_2.csv", "--columns", "graph1:delimiter=,"], "--columns expects"),
+        (["graph_1.csv", "graph_2.csv", "--name", "a b"], "'a b' cannot be the name of a data set"),
+        (["graph_1.csv", "graph_2.csv", "--name", "europe"], "there is a data set called 'europe' already"),
+        (["graph_1.csv", "graph_2.csv"], "There are no links to learn from"),
+    ],
+)
+def test_mistakes_are_one_line(
+    arguments: list[str], words: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    assert main(["import", *arguments]) == 2
+    told = capsys.readouterr().err
+    assert words in told
+    assert told.count("\n") == 1

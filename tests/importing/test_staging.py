@@ -1,0 +1,132 @@
+"""What was brought: kept under a name nobody can guess, cleaned up, and never written elsewhere."""
+
+from __future__ import annotations
+
+import io
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from engine.datasets.tabular import Layout
+from engine.errors import DataImportError
+from engine.importing import Brought, Corrections, clean_up, correct, discard, find_staged, preview, stage, stage_folder
+from engine.importing.limits import Limits
+from engine.importing.staging import PARTIAL, STAGING, safe_file_name
+from tests.datasets.writers import WRITERS, small_sample
+from tests.importing.conftest import GRAPH_1, GRAPH_2, LINKS
+from tests.importing.test_archives import pack_tgz
+
+
+def brought(name: str, content: str | bytes, role: str | None = None) -> Brought:
+    return Brought(name, io.BytesIO(content.encode() if isinstance(content, str) else content), role)  # type: ignore[arg-type]
+
+
+def three() -> list[Brought]:
+    return [brought("a.csv", GRAPH_1, "graph 1"), brought("b.csv", GRAPH_2, "graph 2"), brought("links.csv", LINKS, "links")]
+
+
+def test_what_is_staged_is_found_again_with_its_corrections(data: Path) -> None:
+    staged = stage(three())
+    assert find_staged(staged.token) == staged
+    said = Corrections(
+        roles={"links": "links.csv"},
+        tables={"graph 1": Layout(";", True, {"head": 2})},
+        name_attribute="title",
+        swap_links=True,
+        seeds="near",
+        rejected=frozenset({("a", "b")}),
+    )
+    changed = correct(staged, said)
+    assert changed.version == 1
+    assert find_staged(staged.token) == changed
+    assert find_staged(staged.token).corrections == said
+    discard(changed)
+    assert not list(data.iterdir())
+
+
+def test_the_folder_is_for_the_servers_user_alone(data: Path) -> None:
+    staged = stage(three())
+    assert (data / f"{STAGING}{staged.token}").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("token", ["", "..", "../x", "0" * 31, "0" * 32, "0" * 32 + "/..", "Z" * 32, "x" * 10_000, "\0"])
+def test_unknown_tokens(token: str, data: Path) -> None:
+    data.mkdir()
+    with pytest.raises(DataImportError, match="begin again with the files"):
+        find_staged(token)
+
+
+def test_a_damaged_state_is_no_crash(data: Path) -> None:
+    staged = stage(three())
+    for content in ("", "[]", '{"files": 3}', "{"):
+        (data / f"{STAGING}{staged.token}" / "staging.json").write_text(content, encoding="utf-8")
+        with pytest.raises(DataImportError, match="begin again"):
+            find_staged(staged.token)
+
+
+@pytest.mark.parametrize(
+    "name", ["../../etc/passwd.csv", "/etc/x.csv", "..\\x.csv", ".hidden.csv", "<b>x</b>.csv", "北京.csv", "a" * 300 + ".csv", ".."]
+)
+def test_names_are_text_and_no_paths(name: str, data: Path) -> None:
+    staged = stage([brought(name, GRAPH_1, "graph 1"), *three()[1:]])
+    assert staged.material.files[0].name == name
+    inside = data / f"{STAGING}{staged.token}"
+    assert all(file.path.resolve().is_relative_to(inside.resolve()) for file in staged.material.files)
+    assert {path.name for path in data.iterdir()} == {inside.name}
+    safe = safe_file_name(name)
+    assert safe.isascii()
+    assert "/" not in safe
+    assert not safe.startswith(".")
+
+
+def test_nothing_is_left_behind_by_what_is_refused(data: Path) -> None:
+    with pytest.raises(DataImportError, match=r"large\.csv is larger than 10 bytes, the limit"):
+        stage([brought("large.csv", b"x" * 100, "graph 1")], Limits(file_bytes=10))
+    with pytest.raises(DataImportError, match="both given as source graph"):
+        stage([brought("a.csv", GRAPH_1, "graph 1"), brought("b.csv", GRAPH_1, "graph 1")])
+    with pytest.raises(DataImportError, match="no file was given"):
+        stage([])
+    assert not data.exists() or not list(data.iterdir())
+
+
+def test_an_archive_is_unpacked_and_understood_as_a_whole(tmp_path: Path) -> None:
+    WRITERS["openea"][1](tmp_path / "openea", small_sample())
+    members = {path.relative_to(tmp_path).as_posix(): path.read_bytes() for path in (tmp_path / "openea").rglob("*") if path.is_file()}
+    pack_tgz(tmp_path / "a.tar.gz", members)
+    staged = stage([brought("mine.tar.gz", (tmp_path / "a.tar.gz").read_bytes())])
+    assert preview(staged.material, Corrections()).format == "openea"
+
+
+def test_an_archive_where_a_graph_was_expected(tmp_path: Path) -> None:
+    pack_tgz(tmp_path / "a.tar.gz", {"a": b"x"})
+    with pytest.raises(DataImportError, match="is an archive, where one file was expected as graph 1"):
+        stage([brought("a.tar.gz", (tmp_path / "a.tar.gz").read_bytes(), "graph 1")])
+
+
+def test_a_folder_on_the_server_stays_where_it_is(tmp_path: Path) -> None:
+    WRITERS["csv"][1](tmp_path / "mine", small_sample())
+    before = {path.name for path in (tmp_path / "mine").iterdir()}
+    staged = stage_folder(tmp_path / "mine")
+    assert find_staged(staged.token) == staged
+    discard(staged)
+    assert {path.name for path in (tmp_path / "mine").iterdir()} == before
+
+
+def test_what_is_a_day_old_goes(data: Path) -> None:
+    old, new = stage(three()), stage(three())
+    (data / f"{PARTIAL}x").mkdir()
+    for path in (data / f"{STAGING}{old.token}", data / f"{PARTIAL}x"):
+        os.utime(path, (time.time() - 90_000,) * 2)
+    (data / "kept").mkdir()
+    os.utime(data / "kept", (0, 0))
+    assert clean_up() == 2
+    assert {path.name for path in data.iterdir()} == {"kept", f"{STAGING}{new.token}"}
+
+
+def test_a_data_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    monkeypatch.setenv("DUAL_AMN_DATA", str(tmp_path / "file" / "data"))
+    with pytest.raises(DataImportError, match="cannot be written to"):
+        stage(three())
