@@ -45,7 +45,7 @@ def page(browser: Browser) -> Iterator[Page]:  # noqa: F811
 
 def settled(page: Page) -> str:
     """The pair that is shown when the page has come to rest, long enough to have been looked at."""
-    page.locator(PAIR).wait_for()
+    page.get_by_role("button", name="Accept").wait_for()  # drawn last
     page.wait_for_selector(QUIET)
     page.wait_for_timeout(800)
     return page.locator(PAIR).inner_text()
