@@ -213,7 +213,7 @@ def _legend(opened: OpenRun, address: EntityAddress) -> None:
         width = f"Wider lines: more attention of the entity in the middle to its triples ({layer}, {channel})."
     st.caption(
         "Across: solid for a seed link, dashed for a prediction, dotted for a link kept for evaluation. Blue: source; brown: target; grey: aligned "
-        f"elsewhere or not at all. :green[Green with an arrow]: the entity in the middle is the triple's head; :violet[violet with a dot]: its tail; "
+        "elsewhere or not at all. Green with an arrow: the entity in the middle is the triple's head; violet with a dot: its tail; "
         f"grey with a diamond: both. {width}"
     )
 

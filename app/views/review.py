@@ -187,7 +187,6 @@ def _buttons(run: OpenRun, author: str, pair: PairScore) -> None:
             label,
             icon=icon,
             shortcut=shortcut,
-            type="primary" if verdict == "accept" else "secondary",
             key=state.widget_key(state.REVIEW_BUTTON, verdict, ends),
             on_click=reviewing.decide,
             args=(run.card.fingerprint, [choice_on(pair, run.card.run, verdict)], author, click, note),
@@ -334,7 +333,6 @@ def _bulk(run: OpenRun, author: str, rows: IntArray) -> None:
         st.button(
             f"Accept {text.count(len(picked), 'pair')}{'' if wrong is None else f' ({_about(wrong)} wrong)'}",
             icon=":material/done_all:",
-            type="primary",
             disabled=not len(picked),
             key=state.widget_key(state.REVIEW_BUTTON, "bulk", key),
             on_click=reviewing.decide,

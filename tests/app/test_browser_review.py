@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from benchmarks.served_app import QUIET, served
@@ -43,7 +45,7 @@ def page(browser: Browser) -> Iterator[Page]:  # noqa: F811
 
 def settled(page: Page) -> str:
     """The pair that is shown when the page has come to rest, long enough to have been looked at."""
-    page.locator(PAIR).wait_for()
+    page.get_by_role("button", name="Accept").wait_for()  # drawn last
     page.wait_for_selector(QUIET)
     page.wait_for_timeout(800)
     return page.locator(PAIR).inner_text()
@@ -98,6 +100,22 @@ def test_a_key_that_is_pressed_in_haste_decides_once(page: Page, app: str, model
     mine = [decision for decision in store.history(DATA) if decision.author == "Held"]
     store.close()
     assert len(mine) == 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("kind", ["uncertain", "sure", "decided"])
+def test_no_serious_barrier_while_reviewing(browser: Browser, app: str, kind: str, scheme: Literal["light", "dark"]) -> None:  # noqa: F811
+    context = browser.new_context(viewport={"width": 1280, "height": 1600}, color_scheme=scheme)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    page.goto(f"{app}/review?run=towns%2Fbasic-s0&known=yes&reviewer=Axe&kind={kind}&threshold=0.1")
+    page.get_by_text("Reviewing as").wait_for()
+    page.wait_for_selector(QUIET)
+    page.wait_for_selector("[data-testid=stSkeleton]", state="detached")
+    page.wait_for_timeout(1500)  # what has just been drawn fades in
+    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    context.close()
+    assert not [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found if one["impact"] in ("serious", "critical")]
 
 
 def test_two_reviewers_are_shown_different_pairs(browser: Browser, app: str) -> None:  # noqa: F811
