@@ -15,8 +15,8 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from app.cache import a_run_a_variant, list_runs
-from app.pages import ENTITY, EXPLAIN, HOME, PAGES
-from app.state import Address, EntityAddress, ExplainAddress
+from app.pages import ENTITY, EXPLAIN, HOME, PAGES, REVIEW
+from app.state import Address, EntityAddress, ExplainAddress, ReviewAddress
 from engine.errors import EntityError
 from engine.matching import RunView
 from engine.run_store import RunStore
@@ -42,6 +42,7 @@ def addresses(models: Path, run: str | None, entity: str) -> dict[str, str]:
     found = {page.name: path(page.name, Address(several[: page.most])) for page in PAGES if page is not HOME}
     start = found.pop(ENTITY.name)
     found["explain"] = path(EXPLAIN.name, ExplainAddress(several, **{shown.side: shown.uri}))  # type: ignore[arg-type]
+    found["review"] = path(REVIEW.name, ReviewAddress(several[:1], reviewer="Ann"))
     return {"home": "/", "start": start, "entity": path(ENTITY.name, EntityAddress(several, shown.side, shown.uri)), **found}
 
 
