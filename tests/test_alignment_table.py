@@ -124,7 +124,7 @@ def test_the_parts_of_a_structural_run_are_its_cosine_alone(view: RunView) -> No
         PairFilter(degree=(10**30, None)),
         PairFilter(csls=(-1e300, 1e300)),
     ],
-    ids=str,
+    ids=["all", "known", "probable", "probable and right", "csls", "degree", "conflicts", "added", "vast degree", "vast csls"],
 )
 def test_filters_keep_the_rows_that_pass_all_of_their_parts(both: dict[Side, Alignment], wanted: PairFilter) -> None:
     alignment = both["target"]
