@@ -10,7 +10,7 @@ import streamlit as st
 
 from app import cache, components, frame, pages, palette, sign_in, state, text
 from app.glossary import explain
-from app.state import CompareAddress, EntityAddress, TrainAddress
+from app.state import CompareAddress, EntityAddress, ExportAddress, ReviewAddress, TrainAddress
 from app.training_figures import curve_figure, curve_sentence, curve_table, round_table
 from app.training_form import advanced
 from engine import settings
@@ -186,6 +186,8 @@ def _how_it_ended(job: Job) -> None:
         st.metric("Hits@1, target to source", text.score(card.metrics["target_to_source"]["hits@1"]), help=explain("Hits@1"))
     with st.container(horizontal=True):
         pages.link(pages.ENTITY, EntityAddress((card.run,)), "Open", icon=":material/arrow_forward:")
+        pages.link(pages.REVIEW, ReviewAddress((card.run,)), "Review its matches", icon=pages.REVIEW.icon)
+        pages.link(pages.EXPORT, ExportAddress((card.run,)), "Export", icon=pages.EXPORT.icon)
         together = cache.a_run_a_variant(runs.of_same_data(card), [card])
         if len(together) > 1:
             address = CompareAddress(tuple(one.run for one in together))
