@@ -24,7 +24,7 @@ from engine.importing.corrections import Corrections
 from engine.importing.expectation import Expectation, expectation
 from engine.importing.glance import UnderstoodFile, glance
 from engine.importing.linking import link_findings, with_seeds
-from engine.importing.material import ROLE_WORDS, Material, Role
+from engine.importing.material import ROLE_WORDS, Material
 from engine.importing.reading import ReadMaterial, original_names, read_material
 from engine.importing.seeds import SeedPair, SeedSuggestions, suggest_seeds
 

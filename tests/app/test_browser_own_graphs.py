@@ -1,30 +1,22 @@
-"""Two graphs of one's own in a browser: from files to reviewed links that are taken home, and all of it whole after the app was killed."""
+"""Two graphs of one's own in a browser: from files to reviewed links that are taken home."""
 
 from __future__ import annotations
 
 import csv
 import io
-import os
-import random
 import re
-import shutil
-import signal
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from threading import Timer
 
 import pytest
-from playwright.sync_api import Browser, Error, Page, expect
+from playwright.sync_api import Browser, Page
 
 from benchmarks.served_app import QUIET, served
 from engine.data_library import read_record
 from engine.datasets import load_task
 from engine.datasets.links import read_links
-from engine.jobs import JobQueue, trainer_alive
 from engine.reviews import Decision, ReviewStore, snapshot_of
-from engine.run_store import RunStore
 from engine.settings import SAMPLES, reviews_file
 from tests.app.test_browser import EXPECTED, PATIENCE, address_says, browser, pytestmark
 from tests.app.test_browser_import import choose, upload
