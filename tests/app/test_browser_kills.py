@@ -140,6 +140,11 @@ def store_again(page: Page, app: str, token: str, folder: Path) -> None:
     check_data(folder)
 
 
+def finished_run(models: Path) -> str:
+    (found,) = (one.id for one in RunStore(models).list() if one.manifest)
+    return found
+
+
 def epoch_told(models: Path, job: str) -> int:
     news = read_news(models, job)
     assert news is not None
@@ -151,8 +156,7 @@ def check_whole(models: Path, data: Path, job: str, before: int) -> None:
     assert trainer_alive(models)
     assert JobQueue(models).find(job).state == "running"
     assert epoch_told(models, job) > before
-    for run in RunStore(models).list():
-        RunStore(models).find(run.id).verify()
+    RunStore(models).find(finished_run(models)).verify()
     check_data(data / NAME)
 
 
@@ -165,7 +169,7 @@ def killed_while_storing(page: Page, app: str, process: int, seconds: float, tok
 def killed_while_reviewing(page: Page, app: str, process: int, draw: random.Random, models: Path, data: Path) -> int:
     """How many decisions the page had told of."""
     known = decisions(models, data)
-    page.goto(f"{app}/review?run={RunStore(models).list()[0].id}&known=yes&reviewer={REVIEWER}")
+    page.goto(f"{app}/review?run={finished_run(models)}&known=yes&reviewer={REVIEWER}")
     page.locator(PAIR).wait_for()
     with killed(process, draw.uniform(0.0, LATEST["review"])) as over:
         told = review_until(page, over, draw)
