@@ -51,13 +51,15 @@ def path(page: str, address: Address) -> str:
 
 
 @contextmanager
-def served(models: Path) -> Iterator[tuple[str, int]]:
-    """The app's address and the number of its process, while it runs."""
+def served(models: Path, data: Path | None = None) -> Iterator[tuple[str, int]]:
+    """The app's address and the number of its process, while it runs. ``data``: where imported data sets are kept; None: as the environment says."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "streamlit", "run", "app/main.py", "--server.address", "127.0.0.1", "--server.port", str(port)]
-    process = subprocess.Popen(command, cwd=PROJECT, env={**os.environ, "DUAL_AMN_MODELS": str(models.resolve())}, stdout=subprocess.DEVNULL)
+    folders = {"DUAL_AMN_MODELS": models} | ({"DUAL_AMN_DATA": data} if data else {})
+    environment = {**os.environ, **{name: str(folder.resolve()) for name, folder in folders.items()}}
+    process = subprocess.Popen(command, cwd=PROJECT, env=environment, stdout=subprocess.DEVNULL)
     try:
         wait_for(f"http://127.0.0.1:{port}/_stcore/health", process)
         yield f"http://127.0.0.1:{port}", process.pid

@@ -11,7 +11,7 @@ import streamlit as st
 from app import cache, components, frame, pages, pair_filters, palette, state, text
 from app.cache import OpenRun
 from app.glossary import explain
-from app.state import ExportAddress, PairsAddress
+from app.state import ExportAddress, PairsAddress, ReviewAddress
 from engine.datasets.knowledge_graph import SIDES, Side
 from engine.errors import ConfigError
 from engine.exporting import (
@@ -154,6 +154,7 @@ def _nothing(run: OpenRun, address: ExportAddress) -> None:
         components.empty_state(
             "No accepted pair here", f"No reviewer has accepted a pair of {text.plain(run.card.dataset)} that passes. Review some, or take all."
         )
+        pages.link(pages.REVIEW, ReviewAddress(address.runs), "Review pairs", icon=pages.REVIEW.icon)
     else:
         components.empty_state("No pair is left", "Ask for a lower probability, or take a filter away; each is a button above.")
 

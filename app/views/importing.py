@@ -58,10 +58,10 @@ def render(runs: cache.RunList) -> None:
     """The page."""
     st.title(pages.IMPORT.title, anchor=False)
     st.caption(pages.IMPORT.question)
-    if not runs.cards:
-        st.caption("No run yet: bring two graphs of your own here, or train on the sample data first.")
     address = ImportAddress.read()
     step = 2 if address.stored else 1 if address.staging else 0
+    if not runs.cards and not step:
+        st.caption("No run yet: bring two graphs of your own here, or train on the sample data first.")
     st.markdown(" › ".join(f"**{words}**" if number == step else words for number, words in enumerate(STEPS)))
     if address.stored:
         _stored(address, address.stored)
@@ -440,9 +440,11 @@ def _stored(address: ImportAddress, name: str) -> None:
     if found is None:
         raise DataImportError(f"there is no data set '{text.cell(name, 80)}'; import it again, or choose another one.")
     sizes = f"{found.entities[0]:,} and {found.entities[1]:,} entities, {found.links or 0:,} known links." if found.entities else ""
-    components.empty_state(f"{text.plain(found.name)} is stored", f"{sizes} Train on it next:", [_command(found)])
+    components.empty_state(f"{text.plain(found.name)} is stored", f"{sizes} Train on it next: a run says which entities of the two graphs match.")
     pages.link(pages.TRAIN, TrainAddress(address.runs, data=found.name), "Train on it", icon=":material/model_training:")
     pages.link(pages.IMPORT, ImportAddress(address.runs), "Import more", icon=":material/upload:")
+    with st.expander("The same on the command line"):
+        st.code(_command(found), language=None, wrap_lines=True)
 
 
 def _command(found: StoredDataSet) -> str:

@@ -14,7 +14,7 @@ from app import cache, components, evidence_figures, facing, frame, pages, revie
 from app.cache import OpenRun
 from app.glossary import explain as term
 from app.palette import PLAIN_MARKS
-from app.state import Decided, EntityAddress, ExplainAddress, ReviewAddress, ReviewKind
+from app.state import Decided, EntityAddress, ExplainAddress, ExportAddress, ReviewAddress, ReviewKind
 from engine.datasets.knowledge_graph import IntArray
 from engine.errors import ReviewError, RunError
 from engine.explanation import Explanation, explain, sentence
@@ -98,6 +98,7 @@ def _author(address: ReviewAddress) -> str | None:
         st.markdown(f"Reviewing as **{text.plain(author)}**", width="content")
         if reviewing.signed_in() is None:
             st.button("Change", type="tertiary", key=state.widget_key(state.REVIEW_BUTTON, "name"), on_click=reviewing.forget_name)
+        pages.link(pages.EXPORT, ExportAddress(address.runs, part="reviewed"), "Take the accepted pairs home", icon=pages.EXPORT.icon)
     return author
 
 

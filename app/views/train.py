@@ -10,12 +10,13 @@ import streamlit as st
 
 from app import cache, components, frame, pages, palette, sign_in, state, text
 from app.glossary import explain
-from app.state import CompareAddress, EntityAddress, TrainAddress
+from app.state import CompareAddress, EntityAddress, ExportAddress, ReviewAddress, TrainAddress
 from app.training_figures import curve_figure, curve_sentence, curve_table, round_table
 from app.training_form import advanced
 from engine import settings
 from engine.config import VARIANTS, RunConfig, Variant
 from engine.data_library import StoredDataSet, data_sets
+from engine.decoding import LEAST_LINKS, share_to_hold_out
 from engine.errors import ConfigError, EngineError
 from engine.estimate import Estimate, available_memory, check_memory
 from engine.jobs import (
@@ -38,6 +39,7 @@ from engine.reviews import Snapshot, snapshot_of
 
 WATCH_SECONDS = 2.0
 LISTED = 8
+HELD_OUT = "data.valid_ratio"
 NEW = "A new training"
 QUIET_SECONDS = 120
 """After so long without news from a trainer that lives, the page says how old they are."""
@@ -166,7 +168,7 @@ def _going_on(job: Job, news: News | None) -> None:
     else:
         left = "" if news.remaining is None else f" · about {text.duration(news.remaining)} left"
         st.progress(min(news.epoch / news.epochs, 1.0), text=f"Epoch {news.epoch:,} of {news.epochs:,}{left}")
-        st.caption(f"{text.plain(news.detail, 200)} You may close this page and come back to it by its address.")
+        st.caption(f"{text.plain(news.detail, 200)}. You may close this page and come back to it by its address.")
     for note in news.notes if news is not None else ():
         st.caption(text.plain(note, 400))
 
@@ -186,6 +188,8 @@ def _how_it_ended(job: Job) -> None:
         st.metric("Hits@1, target to source", text.score(card.metrics["target_to_source"]["hits@1"]), help=explain("Hits@1"))
     with st.container(horizontal=True):
         pages.link(pages.ENTITY, EntityAddress((card.run,)), "Open", icon=":material/arrow_forward:")
+        pages.link(pages.REVIEW, ReviewAddress((card.run,)), "Review its matches", icon=pages.REVIEW.icon)
+        pages.link(pages.EXPORT, ExportAddress((card.run,)), "Export", icon=pages.EXPORT.icon)
         together = cache.a_run_a_variant(runs.of_same_data(card), [card])
         if len(together) > 1:
             address = CompareAddress(tuple(one.run for one in together))
@@ -251,7 +255,7 @@ def _form(runs: cache.RunList, address: TrainAddress, jobs: Sequence[Job]) -> No
         config = base.with_assignments(address.settings)
         check_reachable(config, (data.path, *settings.import_folders()))
         plan = plan_training(_summary(data, config, address), config, cache.models_folder())
-        _outlook(runs, plan)
+        _outlook(runs, plan, address)
         _start(address, plan, jobs)
     except EngineError as error:
         components.show_error(error)
@@ -308,13 +312,14 @@ def _changed(path: Path) -> float:
     return max((entry.stat().st_mtime for entry in (path, *path.iterdir())), default=0.0) if path.is_dir() else 0.0
 
 
-def _outlook(runs: cache.RunList, plan: Plan) -> None:
+def _outlook(runs: cache.RunList, plan: Plan, address: TrainAddress) -> None:
     """What to expect before it starts: time, memory, accuracy."""
     sizes = plan.sizes
     with st.spinner("Trying out how fast this machine is…"):
         found = estimate_plan(plan, cache.models_folder())
     links = f"{text.count(sizes.train, 'seed link')}, {sizes.valid:,} validation and {sizes.test:,} test links"
     st.markdown(f"{sizes.entities[0]:,} and {sizes.entities[1]:,} entities with {sum(sizes.triples):,} triples; {links}.")
+    _held_out(plan, address)
     with st.container(horizontal=True, gap="large"):
         spread = f"{text.duration(found.low)} to {text.duration(found.high)}"
         st.metric("Time", text.duration(found.seconds), delta=spread, delta_color="off", delta_arrow="off", help=_time_words(found))
@@ -325,6 +330,27 @@ def _outlook(runs: cache.RunList, plan: Plan) -> None:
     st.caption(_accuracy(runs, plan))
     if warning := check_memory(sizes, plan.config, free):
         st.warning(text.plain(warning, 600))
+
+
+def _held_out(plan: Plan, address: TrainAddress) -> None:
+    """Without enough validation links there are no probabilities: say so, and offer to hold some seed links out."""
+    now = plan.config.data.valid_ratio
+    if plan.sizes.valid >= LEAST_LINKS or (plan.sizes.valid and not now):  # the data's own ones stay as they are
+        return
+    share = share_to_hold_out(plan.sizes.train + plan.sizes.valid)
+    if share is None or now >= share:
+        return
+    st.caption(
+        f"With fewer than {LEAST_LINKS} validation links the matches get no probabilities, which the pages Pairs, Review and Export go by. "
+        "Seed links can be held out for that; the model then learns from fewer."
+    )
+    st.button(
+        f"Hold out {text.percent(share)} of the seed links",
+        icon=":material/call_split:",
+        key=state.widget_key(state.TRAIN_FORM, "hold out", address),
+        on_click=state.set_parameter,
+        args=(state.SETTING, [*(one for one in address.settings if not one.startswith(f"{HELD_OUT}=")), f"{HELD_OUT}={share:g}"]),
+    )
 
 
 def _time_words(found: Estimate) -> str:

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from engine.decoding.base import DECODERS, GRAPH_DECODERS, NONE, Decoder, Decoding, get_decoder
-from engine.decoding.calibration import Calibration, Threshold, Uncalibrated, expected_calibration_error, fit_calibration, pair_features
+from engine.decoding.calibration import (
+    LEAST_LINKS,
+    Calibration,
+    Threshold,
+    Uncalibrated,
+    expected_calibration_error,
+    fit_calibration,
+    pair_features,
+    share_to_hold_out,
+)
 from engine.decoding.candidates import TOP, Candidates, find_candidates
 from engine.decoding.evaluation import DecodingEvaluation, PairMetrics, evaluate_decoders, evaluate_decoding
 from engine.decoding.graph_evidence import GraphEvidence
@@ -15,6 +24,7 @@ from engine.decoding.sinkhorn import SinkhornDecoder, log_plan
 __all__ = [
     "DECODERS",
     "GRAPH_DECODERS",
+    "LEAST_LINKS",
     "NONE",
     "TOP",
     "AssignmentDecoder",
@@ -40,4 +50,5 @@ __all__ = [
     "get_decoder",
     "log_plan",
     "pair_features",
+    "share_to_hold_out",
 ]

@@ -16,6 +16,7 @@ Every figure about the fit (calibration error, precision, recall) is cross-valid
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -49,6 +50,7 @@ MAX_MARGIN = 1.0
 """Lead over the runner-up in CSLS that counts as none in sight."""
 LEAST_LOG_WEIGHT = -20.0
 LEAST_LINKS = 50
+MOST_HELD_OUT = 0.2
 LEAST_OF_EACH = 10
 LEAST_ABOVE = 20
 """Predictions that a threshold must leave to be suggested: the precision of fewer is anyone's guess."""
@@ -226,6 +228,12 @@ def fit_calibration(
     if dangling_share:
         rows = rows.joined(dangling_rows(decoder, candidates, links, degrees, seed), dangling_share)
     return fitted(decoding.decoder, rows, links, dangling_share, seed)
+
+
+def share_to_hold_out(seeds: int) -> float | None:
+    """The share of so many seed links, a multiple of .05, that makes validation links enough; None where it would be more than a fifth."""
+    share = max(math.ceil(20 * LEAST_LINKS / max(seeds, 1)) / 20, 0.1)
+    return share if share <= MOST_HELD_OUT else None
 
 
 def too_few(count: int) -> str:

@@ -24,7 +24,7 @@ from engine.importing.corrections import Corrections
 from engine.importing.expectation import Expectation, expectation
 from engine.importing.glance import UnderstoodFile, glance
 from engine.importing.linking import link_findings, with_seeds
-from engine.importing.material import Material
+from engine.importing.material import ROLE_WORDS, Material
 from engine.importing.reading import ReadMaterial, original_names, read_material
 from engine.importing.seeds import SeedPair, SeedSuggestions, suggest_seeds
 
@@ -130,7 +130,8 @@ def understand(material: Material, corrections: Corrections) -> Understood:
         DataImportError, DataError: something cannot be read at all; says what, where, and what to do.
     """
     read = read_material(material, corrections)
-    found = [*_one_graph_twice(read.raw), *_spread_relations(read.raw), *link_findings(read.raw)]
+    files = glance(material, corrections)
+    found = [*_one_graph_twice(read.raw), *_spread_relations(read.raw), *_header_as_triple(files, read.raw), *link_findings(read.raw)]
     sound = not any(finding.severity == "error" for finding in found)
     usable = read.raw if sound else dataclasses.replace(read.raw, links={})
     with original_names(material):
@@ -143,7 +144,6 @@ def understand(material: Material, corrections: Corrections) -> Understood:
     inspection = inspect_task(task)
     if sound and not len(task.train_links):
         found.append(_no_seeds(suggestions))
-    files = glance(material, corrections)
     return Understood(_preview(read.format, files, task, inspection, found, suggestions, chosen), read, raw)
 
 
@@ -259,6 +259,19 @@ def _spread_relations(raw: RawDataset) -> Iterator[Finding]:
         if triples >= ENOUGH_TRIPLES and relations > SPREAD_RELATIONS * triples:
             message = f"The {side} graph has {relations:,} relations in {triples:,} triples; real graphs have far fewer."
             yield Finding("columns-mixed-up", "warning", message, relations, _examples(graph), "Check which column holds the relations.")
+
+
+def _header_as_triple(files: Sequence[UnderstoodFile], raw: RawDataset) -> Iterator[Finding]:
+    """A table's first row whose words no other row has: in a graph an edge on its own, in a file much rather a header in unknown words."""
+    for role, graph in zip(("graph 1", "graph 2"), (raw.source, raw.target), strict=True):
+        headless = any(file.role == role and file.table is not None and not file.table.header for file in files)
+        if not headless or len(graph.heads) < ENOUGH_TRIPLES:
+            continue
+        first = graph.heads[0], graph.relations[0], graph.tails[0]
+        if graph.relations.count(first[1]) == 1 and all(graph.heads.count(end) + graph.tails.count(end) == 1 for end in (first[0], first[2])):
+            words = shorten(", ".join(first), 120)
+            message = f"The first row of the {ROLE_WORDS[role]} looks like a header: no other row has any of its words ({words})."
+            yield Finding("header-as-triple", "warning", message, 1, (words,), "Say that this file's first row is a header, or leave it as a triple.")
 
 
 def _examples(graph: RawGraph) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ class Progress:
     Attributes:
         accepted, rejected, skipped: decisions that stand, of all reviewers.
         pairs: distinct pairs that anybody accepted or rejected.
-        mine: decisions of the reviewer who asks.
+        mine: pairs that the reviewer who asks accepted or rejected.
         pace: of that reviewer's latest decisions, in pairs a minute; None before there are two within five minutes.
     """
 
@@ -82,7 +82,7 @@ def progress(standing: Sequence[Decision], author: str | None) -> Progress:
     """Of all decisions that stand, and of one reviewer's."""
     counts = Counter(decision.verdict for decision in standing)
     mine = [decision for decision in standing if decision.author == author]
-    return Progress(counts["accept"], counts["reject"], counts["skip"], len(votes(standing)), len(mine), _pace(mine))
+    return Progress(counts["accept"], counts["reject"], counts["skip"], len(votes(standing)), len(votes(mine)), _pace(mine))
 
 
 def _pace(decisions: Sequence[Decision]) -> float | None:

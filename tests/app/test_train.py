@@ -245,7 +245,7 @@ def test_a_curve_without_validation_links(models: Path) -> None:
     reporter.event(Progress(1, 3, 5.0, 1.0, 2.0))
     news = read_news(models, "0" * 8)
     assert news is not None
-    assert "no validation links" in curve_sentence(news)
+    assert "No accuracy yet" in curve_sentence(news)
     assert len(curve_figure(news, "basic").data) == 1
     assert curve_table(news.points)["loss"].tolist() == [5.0]
 
@@ -275,3 +275,12 @@ def test_what_reviewers_decided_can_be_trained_with(models: Path, open_page: Ope
     assert_no_crash(app)
     assert "yes" in app.query_params["reviews"]
     assert "236 seed links" in words(app)
+
+
+def test_seed_links_are_held_out_for_probabilities(open_page: OpenPage) -> None:
+    app = open_page("train", data="europe", set=["encoder.dim=8"])
+    assert "fewer than 50 validation links" in words(app)
+    press(app, "Hold out 15% of the seed links")
+    assert app.query_params["set"] == ["encoder.dim=8", "data.valid_ratio=0.15"]
+    assert "fewer than 50" not in words(app)
+    assert "53 validation" in words(app)

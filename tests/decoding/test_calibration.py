@@ -22,6 +22,7 @@ from engine.decoding import (
     fit_calibration,
     get_decoder,
     pair_features,
+    share_to_hold_out,
 )
 from engine.decoding.calibration import FEATURES, LEAST_LINKS, threshold_curve
 from engine.errors import ConfigError, RunDamagedError
@@ -157,6 +158,13 @@ def test_too_few_links_are_explained(count: int, words: str) -> None:
     assert words in found.reason
     assert "data.valid_ratio" in found.reason
     assert found.to_dict() == {"calibrated": False, "reason": found.reason}
+
+
+def test_what_to_hold_out_gives_enough_links_and_no_more_than_a_fifth() -> None:
+    for seeds in range(1, 2000):
+        share = share_to_hold_out(seeds)
+        assert (share is None) == (seeds < 5 * LEAST_LINKS)
+        assert share is None or (round(share * seeds) >= LEAST_LINKS and 0.1 <= share <= 0.2)
 
 
 def test_links_that_are_all_right_teach_nothing() -> None:

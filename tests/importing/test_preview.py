@@ -160,6 +160,18 @@ def test_a_column_of_entities_taken_for_relations(tmp_path: Path) -> None:
     assert codes(found)["columns-mixed-up"] == "warning"
 
 
+def test_a_header_in_unknown_words_is_noticed(tmp_path: Path) -> None:
+    rows = "".join(f"a:{number},near,a:{(number + 1) % 25}\n" for number in range(25))
+    material = files(tmp_path, graph_1=f"Ziel,Art,Anfang\n{rows}", graph_2=GRAPH_2, links="a:0,b:Rome\n")
+    found = preview(material, NONE)
+    assert codes(found)["header-as-triple"] == "warning"
+    assert found.graphs["source"].summary.triples == 26
+    corrected = preview(material, Corrections(tables={"graph 1": Layout(header=True)}))
+    assert "header-as-triple" not in codes(corrected)
+    assert corrected.graphs["source"].summary.triples == 25
+    assert "header-as-triple" not in codes(preview(files(tmp_path, graph_1=rows, graph_2=GRAPH_2, links="a:0,b:Rome\n"), NONE))
+
+
 def test_without_links_there_is_nothing_to_train_on(tmp_path: Path) -> None:
     found = preview(files(tmp_path, graph_1=GRAPH_1, graph_2=GRAPH_2), NONE)
     assert codes(found)["no-seeds"] == "error"
