@@ -94,7 +94,8 @@ def imported(page: Page, app: str) -> None:
 
 def asked_for(page: Page, **settings: str) -> str:
     """A training with these settings, entered in the form; the job's id."""
-    page.get_by_text("Advanced settings").click()
+    if not page.get_by_label("epochs", exact=True).is_visible():
+        page.get_by_text("Advanced settings").click()
     for label, value in settings.items():
         field = page.get_by_label(label.replace("_", " "), exact=True)
         field.fill(value)
@@ -140,7 +141,10 @@ def test_from_two_files_to_reviewed_links(browser: Browser, tmp_path: Path) -> N
             assert told == {tuple(row) for row in rows("rel_triples_1")}
             follow(page, "Train on it")
             address_says(page, "data", NAME)
-            job = asked_for(page, epochs="40", valid_ratio="0.2")
+            page.get_by_role("button", name="Hold out 15").click()
+            address_says(page, "set", "data.valid_ratio=0.15")
+            page.wait_for_selector(QUIET)
+            job = asked_for(page, epochs="20", dim="16")
             epoch(page)
         with tab(browser) as page:
             page.goto(f"{app}/train?job={job}")

@@ -278,9 +278,9 @@ def test_what_reviewers_decided_can_be_trained_with(models: Path, open_page: Ope
 
 
 def test_seed_links_are_held_out_for_probabilities(open_page: OpenPage) -> None:
-    app = open_page("train", data="europe", set=["encoder.dim=8"])
+    app = open_page("train", data="europe", set=["data.train_ratio=0.3"])
     assert "fewer than 50 validation links" in words(app)
     press(app, "Hold out 15% of the seed links")
-    assert app.query_params["set"] == ["encoder.dim=8", "data.valid_ratio=0.15"]
+    assert app.query_params["set"] == ["data.train_ratio=0.3", "data.valid_ratio=0.15"]
     assert "fewer than 50" not in words(app)
     assert "53 validation" in words(app)
