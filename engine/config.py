@@ -313,8 +313,10 @@ def check_value(key: str, value: Any, hint: Any, metadata: Mapping[str, Any]) ->
         raise ConfigError(f"{key} must lie between {_in_figures(low)} and {_in_figures(high)}; got {value}.")
 
 
-def _in_figures(bound: float) -> str:
+def _in_figures(bound: float | None) -> str:
     """A limit as people type it: 1000000, and not 1e+06."""
+    if bound is None:
+        return "any number"
     return f"{bound:.0f}" if float(bound).is_integer() else f"{bound:g}"
 
 

@@ -166,7 +166,7 @@ def _going_on(job: Job, news: News | None) -> None:
     else:
         left = "" if news.remaining is None else f" · about {text.duration(news.remaining)} left"
         st.progress(min(news.epoch / news.epochs, 1.0), text=f"Epoch {news.epoch:,} of {news.epochs:,}{left}")
-        st.caption(f"{text.plain(news.detail, 200)} You may close this page and come back to it by its address.")
+        st.caption(f"{text.plain(news.detail, 200)}. You may close this page and come back to it by its address.")
     for note in news.notes if news is not None else ():
         st.caption(text.plain(note, 400))
 
