@@ -69,6 +69,7 @@ class RunCard:
     metrics: Mapping[str, Any] | None
     protocol: str
     paper: PaperFigure | None
+    structure_run: str  # whose training a literal run goes on from; empty where it trained by itself
 
     @property
     def run_id(self) -> str:
@@ -256,6 +257,7 @@ def _card(summary: RunSummary, manifest: Mapping[str, Any]) -> RunCard:
         metrics=_measured(summary.metrics),
         protocol=str(manifest["protocol"]),
         paper=paper_figure(source, target, summary.variant),
+        structure_run=str(manifest.get("training", {}).get("structure_run", "")),
     )
 
 

@@ -66,4 +66,5 @@ def curve_sentence(news: News) -> str:
     told = f"Loss {text.score(first.loss)} → **{text.score(last.loss)}** in {text.count(last.epoch, 'epoch')}"
     if not validated:
         return f"{told}. No accuracy yet: it is measured every few epochs, and on validation links only."
-    return f"{told}; Hits@1 on the validation links {text.score(validated[0].hits_at_1 or 0)} → **{text.score(validated[-1].hits_at_1 or 0)}**."
+    begun = f"{text.score(validated[0].hits_at_1 or 0)} → " if len(validated) > 1 else ""
+    return f"{told}; Hits@1 on the validation links {begun}**{text.score(validated[-1].hits_at_1 or 0)}**."

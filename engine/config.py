@@ -249,7 +249,7 @@ class Option:
     @property
     def values(self) -> str:
         """What it takes, for people."""
-        limits = "" if self.low is None else f" from {self.low:g} to {self.high:g}"
+        limits = "" if self.low is None else f" from {_in_figures(self.low)} to {_in_figures(self.high)}"
         return " | ".join(self.choices) or describe(self.kind) + limits
 
 
@@ -310,7 +310,14 @@ def check_value(key: str, value: Any, hint: Any, metadata: Mapping[str, Any]) ->
     low, high = metadata.get("low"), metadata.get("high")
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if is_number and (value != value or (low is not None and value < low) or (high is not None and value > high)):
-        raise ConfigError(f"{key} must lie between {low:g} and {high:g}; got {value}.")
+        raise ConfigError(f"{key} must lie between {_in_figures(low)} and {_in_figures(high)}; got {value}.")
+
+
+def _in_figures(bound: float | None) -> str:
+    """A limit as people type it: 1000000, and not 1e+06."""
+    if bound is None:
+        return "any number"
+    return f"{bound:.0f}" if float(bound).is_integer() else f"{bound:g}"
 
 
 def parse_value(key: str, text: str, hint: Any) -> Any:

@@ -391,6 +391,13 @@ def _costs(runs: Sequence[OpenRun]) -> None:
     components.table(pd.DataFrame(rows), name="costs", columns={"pairs added": st.column_config.TextColumn(help=explain("semi"))})
 
 
+def _training_time(training: Mapping[str, Any]) -> str:
+    """A run that took over another one's structure did not spend that one's time."""
+    if "seconds" not in training:
+        return ""
+    return text.duration(training["seconds"]) + (" in the structure's run" if training.get("structure_run") else "")
+
+
 def _cost_row(run: OpenRun, name: str) -> dict[str, object]:
     manifest = run.run.manifest
     training, peak = manifest.get("training", {}), manifest.get("peak_rss_mb")
@@ -402,7 +409,7 @@ def _cost_row(run: OpenRun, name: str) -> dict[str, object]:
         "epochs": training.get("epochs"),
         "rounds": rounds,
         "pairs added": f"{len(last):,} in the last round" if rounds else "none",
-        "training": text.duration(training["seconds"]) if "seconds" in training else "",
+        "training": _training_time(training),
         "whole run": text.duration(run.card.seconds),
         "memory": f"{peak:,.0f} MB" if peak else "",
         "device": text.cell(str(manifest.get("device", ""))),

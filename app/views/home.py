@@ -95,13 +95,21 @@ def _next_steps(runs: cache.RunList, group: Sequence[cache.RunCard]) -> None:
         pages.link(pages.TRAIN, address, f"Train the {missing[0]} variant and compare", icon=":material/model_training:")
 
 
+def _making(card: cache.RunCard) -> str:
+    """How long it took; a run that stands on another one did not train again."""
+    took = text.duration(card.seconds)
+    if not card.structure_run:
+        return f"trained in {took}"
+    return f"names added in {took} to {text.plain(card.structure_run.rpartition('/')[2], 60)}"
+
+
 def _card(card: cache.RunCard) -> None:
     with st.container(border=True, height="stretch"):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.badge(text.plain(card.variant, 20), color=palette.BADGES.get(card.variant, "gray"), help=TERMS.get(card.variant))
             if card.stopped:
                 st.badge("stopped early", icon=":material/warning:", color="yellow")
-            st.caption(f"{text.age(card.created)} · seed {card.seed} · trained in {text.duration(card.seconds)}")
+            st.caption(f"{text.age(card.created)} · seed {card.seed} · {_making(card)}")
         if card.metrics:
             _figures(card, card.metrics)
         else:

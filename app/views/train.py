@@ -112,7 +112,7 @@ def _watch(address: TrainAddress, watched: str | None, was_active: bool) -> None
 def _list(jobs: Sequence[Job], address: TrainAddress) -> None:
     st.subheader("Queue", anchor=False)
     if not jobs:
-        st.markdown("Nothing was trained from here yet. One training at a time is worked at; what is asked for meanwhile waits here.")
+        st.markdown("Nothing has been trained from here yet. Trainings run one at a time; those that are asked for meanwhile wait here.")
     for job in jobs[:LISTED]:
         style = STATES[job.state]
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):

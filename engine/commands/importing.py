@@ -32,7 +32,7 @@ from engine.importing import (
     with_file,
     write,
 )
-from engine.importing.archives import is_archive
+from engine.importing.archives import is_archive, refuse_half_archive
 
 DELIMITERS: Final = {"tab": TAB, "comma": ",", "semicolon": ";", "bar": "|"}
 YES_NO: Final = {"yes": True, "no": False}
@@ -143,6 +143,7 @@ def _material(parsed: argparse.Namespace, stack: ExitStack) -> Material:
 def _whole(path: Path, stack: ExitStack) -> Material:
     if path.is_dir():
         return folder_material(path)
+    refuse_half_archive(path, path.name)
     if not is_archive(path):
         raise DataImportError(f"'{path}' alone is one file; give the other graph as well, or a folder or archive with both.")
     with path.open("rb") as content:

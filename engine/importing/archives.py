@@ -22,6 +22,7 @@ LONGEST_PATH: Final = 200  # bytes of a name inside of an archive
 DEEPEST: Final = 6
 MOST_AT_ONCE: Final = 2**22
 LONGEST_DIRECTORY: Final = 2**20
+ZIP_MAGIC: Final = b"PK\x03\x04"
 TAR_MARK: Final = slice(257, 262)
 JUNK: Final = ("__MACOSX", ".")
 _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f\\:]")
@@ -46,6 +47,18 @@ def is_archive(path: Path) -> bool:
         return start[TAR_MARK] == b"ustar" or zipfile.is_zipfile(path)
     except (OSError, EOFError, zlib.error):
         return False
+
+
+def refuse_half_archive(path: Path, name: str) -> None:
+    """Notice what is left of a zip archive whose end, where its list of files stands, did not arrive.
+
+    Raises:
+        DataImportError: it is one; ``name`` is what its owner calls it.
+    """
+    with path.open("rb") as file:
+        begins = file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
+    if begins and not zipfile.is_zipfile(path):
+        raise DataImportError(f"{shorten(name)} is a zip archive whose end is missing, or is damaged; copy or pack it again.")
 
 
 def unpack(archive: Path, name: str, into: Path, limits: Limits = LIMITS) -> None:

@@ -81,25 +81,27 @@ class Material:
         return next((file for file in self.files if file.name == name), None)
 
 
-def folder_material(folder: Path, *, origin: str = "folder", limits: Limits = LIMITS) -> Material:
+def folder_material(folder: Path, *, origin: str = "folder", called: str | None = None, limits: Limits = LIMITS) -> Material:
     """The files of a folder, links among them only if they stay inside of it.
+
+    ``called``: what its owner calls it, for messages; None: the folder's own name.
 
     Raises:
         DataImportError: nothing in it, a link that leads out of it, too many or too large files, no permission.
     """
-    start = _innermost(folder)
+    start, shown = _innermost(folder), shorten(called or folder.name)
     files: list[SourceFile] = []
     for path in _walk(start):
         name = path.relative_to(start).as_posix()
         if not path.resolve().is_relative_to(start.resolve()):
             raise DataImportError(f"{shorten(name)} is a link that leads out of the folder; put the file itself there.")
         if len(files) == limits.files:
-            raise DataImportError(f"{shorten(folder.name)} holds more than {limits.files:,} files, the limit; choose a folder of one data set.")
+            raise DataImportError(f"{shown} holds more than {limits.files:,} files, the limit; choose a folder of one data set.")
         files.append(SourceFile(path, name))
         if files[-1].size > limits.file_bytes:
             raise DataImportError(f"{shorten(name)} is larger than {in_words(limits.file_bytes)}, the limit for a file; thin out the graph.")
     if not files:
-        raise DataImportError(f"{shorten(folder.name)} holds no files; choose a folder with two graphs and links.")
+        raise DataImportError(f"{shown} holds no files; choose one with two graphs and links.")
     return Material(tuple(files), start, origin)
 
 

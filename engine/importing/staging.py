@@ -18,7 +18,7 @@ from typing import IO, Any, Final
 from engine import settings
 from engine.datasets.files import reason, shorten
 from engine.errors import DataImportError
-from engine.importing.archives import is_archive, unpack
+from engine.importing.archives import is_archive, refuse_half_archive, unpack
 from engine.importing.corrections import Corrections
 from engine.importing.limits import LIMITS, Limits, in_words
 from engine.importing.material import Material, Role, SourceFile, check_given, folder_material
@@ -159,13 +159,18 @@ def _put(folder: Path, one: Brought, limits: Limits) -> list[SourceFile]:
     path = folder / safe_file_name(one.name)
     folder.mkdir(parents=True)
     _copy(one, path, limits)
+    if one.role is None:
+        refuse_half_archive(path, one.name)
     if not is_archive(path):
         return [SourceFile(path, one.name, one.role)]
     if one.role is not None:
-        raise DataImportError(f"{shorten(one.name)} is an archive, where one file was expected as {one.role}; give it as an archive, or unpack it.")
+        raise DataImportError(
+            f"{shorten(one.name)} is an archive, where one file was expected as {one.role}; "
+            "give it as an archive, or unpack it (if it is an Excel workbook, save the sheet as CSV)."
+        )
     unpack(path, one.name, folder / "unpacked", limits)
     path.unlink()
-    return list(folder_material(folder / "unpacked", limits=limits).files)
+    return list(folder_material(folder / "unpacked", called=one.name, limits=limits).files)
 
 
 def _copy(one: Brought, path: Path, limits: Limits) -> None:

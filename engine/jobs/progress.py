@@ -164,6 +164,12 @@ def read_news(models: Path, job_id: str) -> News | None:
         return None
 
 
+def forget_news(models: Path, job_id: str) -> None:
+    """Of a training that has nothing to go on from: what an earlier trainer said of it is true no more."""
+    with contextlib.suppress(OSError):
+        news_file(models, job_id).unlink(missing_ok=True)
+
+
 def _parts(kind: type[Any], rows: Sequence[dict[str, Any]]) -> tuple[Any, ...]:
     return tuple(kind(**row) for row in rows)
 

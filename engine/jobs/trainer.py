@@ -25,7 +25,7 @@ from engine.estimate import estimate_training, measured_machine
 from engine.jobs.job import Job
 from engine.jobs.launch import start_trainer
 from engine.jobs.places import jobs_folder, trainer_lock, trainer_log
-from engine.jobs.progress import Reporter
+from engine.jobs.progress import Reporter, forget_news
 from engine.jobs.queue import JobQueue
 from engine.pipeline import Outcome, train_run
 from engine.run_store import RunStore
@@ -71,6 +71,7 @@ def run_job(queue: JobQueue, job: Job, interrupted: Callable[[], bool]) -> None:
     try:
         outcome = _train(queue, job, asked)
     except StoppedError:
+        forget_news(queue.models, job.id)
         queue.end(job.id, "stopped", message=NOTHING_YET)
     except EngineError as error:
         queue.end(job.id, "failed", message=str(error))

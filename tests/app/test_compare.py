@@ -158,6 +158,16 @@ def test_settings_that_differ_and_costs(runs: list[str], open_page: OpenPage) ->
     assert costs["whole run"].tolist() == ["1 min 2 s"] * 2
 
 
+def test_the_training_of_a_structure_is_told_from_the_runs_own(better: MemoryRun, models: Path, open_page: OpenPage) -> None:
+    """Otherwise a part would take longer than the whole."""
+    semi = write_run(better, models, run_id="semi-s0", variant="semi", seconds=75.0, training={"seconds": 70.0})
+    training = {"seconds": 70.0, "structure_run": semi}
+    literal = write_run(better, models, run_id="literal-s0", variant="literal", seconds=4.0, training=training)
+    costs = open_page("compare", run=[literal, semi]).dataframe[-1].value
+    assert costs["whole run"].tolist() == ["4 s", "1 min 15 s"]
+    assert costs["training"].tolist() == ["1 min 10 s in the structure's run", "1 min 10 s"]
+
+
 def test_runs_without_test_links_say_so(models: Path, open_page: OpenPage) -> None:
     sample = sample_run()
     links = sample.tables["links"]

@@ -52,6 +52,14 @@ def test_several_runs_come_newest_first_and_many_are_folded(models: Path, open_p
     assert [expander.label for expander in app.expander] == ["3 older runs"]
 
 
+def test_a_run_on_anothers_structure_does_not_claim_its_training(models: Path, open_page: OpenPage) -> None:
+    training = {"seconds": 70.0, "structure_run": "towns/semi-s0-aaaaaaaa"}
+    write_run(sample_run(), models, run_id="literal-s0-bbbbbbbb", variant="literal", seconds=4.0, training=training)
+    told = words(open_page("home"))
+    assert "names added in 4 s to semi-s0-aaaaaaaa" in told.replace("\\", "").replace("\u2068", "").replace("\u2069", "")
+    assert "trained in" not in told
+
+
 def test_a_run_without_test_links_has_no_figure(models: Path, open_page: OpenPage) -> None:
     run = sample_run()
     run.metrics = None

@@ -250,6 +250,16 @@ def test_a_curve_without_validation_links(models: Path) -> None:
     assert curve_table(news.points)["loss"].tolist() == [5.0]
 
 
+def test_a_curve_that_was_validated_once_does_not_rise_from_itself(models: Path) -> None:
+    trainer_lock(models).parent.mkdir(parents=True)
+    reporter = Reporter(models, "0" * 8)
+    for epoch, told in ((1, "validation links **0.500**."), (2, "validation links 0.500 → **0.750**.")):
+        reporter.event(Progress(epoch, 3, 5.0, 1.0, 2.0, {"hits@1": 0.25 * (epoch + 1), "mrr": 0.8}))
+        news = read_news(models, "0" * 8)
+        assert news is not None
+        assert told in curve_sentence(news)
+
+
 def test_a_queue_that_is_damaged_is_told(models: Path, open_page: OpenPage) -> None:
     os.makedirs(models / ".jobs")
     (models / ".jobs" / "queue.sqlite3").write_bytes(b"no database at all" * 100)

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import DataImportError
-from engine.importing.archives import is_archive, unpack
+from engine.importing.archives import is_archive, refuse_half_archive, unpack
 from engine.importing.limits import Limits
 
 SMALL = Limits(file_bytes=2**20, unpacked_bytes=2**16, files=5, ratio=20, ratio_from=2**12)
@@ -170,6 +170,18 @@ def test_damaged_archives(pack: Pack, tmp_path: Path) -> None:
     path.write_bytes(whole[: len(whole) // 8] + whole[len(whole) // 8 + 700 :])
     if is_archive(path):
         refused(path, tmp_path / "out", ".")
+
+
+def test_a_zip_that_did_not_arrive_whole_is_told_from_files_that_are_none(tmp_path: Path) -> None:
+    pack_zip(tmp_path / "archive", {"a.csv": os.urandom(5000)})
+    whole = (tmp_path / "archive").read_bytes()
+    for content in (whole, b"a,b,c\n", b""):
+        (tmp_path / "file").write_bytes(content)
+        refuse_half_archive(tmp_path / "file", "mine.zip")
+    for size in (4, len(whole) // 2, len(whole) - 30):
+        (tmp_path / "file").write_bytes(whole[:size])
+        with pytest.raises(DataImportError, match=r"mine\.zip is a zip archive whose end is missing"):
+            refuse_half_archive(tmp_path / "file", "mine.zip")
 
 
 @given(content=st.binary(max_size=600))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,22 @@ def test_an_archive_where_a_graph_was_expected(tmp_path: Path) -> None:
     pack_tgz(tmp_path / "a.tar.gz", {"a": b"x"})
     with pytest.raises(DataImportError, match="is an archive, where one file was expected as graph 1"):
         stage([brought("a.tar.gz", (tmp_path / "a.tar.gz").read_bytes(), "graph 1")])
+
+
+def test_archives_with_nothing_to_read_are_called_by_their_own_names(tmp_path: Path, data: Path) -> None:
+    zipfile.ZipFile(tmp_path / "a.zip", "w").close()
+    with pytest.raises(DataImportError, match=r"^mine\.zip holds no files; choose one with two graphs"):
+        stage([brought("mine.zip", (tmp_path / "a.zip").read_bytes())])
+    with pytest.raises(DataImportError, match=r"^mine\.zip is a zip archive whose end is missing"):
+        stage([brought("mine.zip", b"PK\x03\x04" + b"x" * 500)])
+    assert not data.exists() or not list(data.iterdir())
+
+
+def test_a_workbook_where_a_graph_was_expected(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.xlsx", "w") as workbook:
+        workbook.writestr("xl/workbook.xml", "<workbook/>")
+    with pytest.raises(DataImportError, match="if it is an Excel workbook, save the sheet as CSV"):
+        stage([brought("a.xlsx", (tmp_path / "a.xlsx").read_bytes(), "graph 1")])
 
 
 def test_a_folder_on_the_server_stays_where_it_is(tmp_path: Path) -> None:

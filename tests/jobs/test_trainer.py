@@ -147,11 +147,13 @@ def test_stop_keeps_a_run_and_resume_ends_where_unbroken_training_does(
 
 def test_stopped_before_there_is_anything_to_keep(models: Path, plan: MakePlan, monkeypatch: pytest.MonkeyPatch) -> None:
     job = JobQueue(models).submit(plan()).job
+    Reporter(models, job.id).event(Progress(6, 40, 5.0, 1.0, 2.0))  # of a trainer that was killed before its first checkpoint
     stop_at(monkeypatch, models, 0)
     work(models, successor=nobody)
     after = JobQueue(models).find(job.id)
     assert (after.state, after.run) == ("stopped", "")
     assert "there is no run yet" in after.message
+    assert read_news(models, job.id) is None, "a curve of epochs that are lost"
 
 
 def test_users_mistakes_and_our_own_are_told_apart(
