@@ -81,7 +81,7 @@ def test_from_two_files_to_a_data_set(browser: Browser, app: str, data: Path) ->
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" and EXPECTED not in str(message.location) else None)
     begun(page, app)
     page.get_by_text("The first row is a header").first.click()
-    page.locator("th", has_text="1. Wohin").first.wait_for(state="attached")  # in the table of first rows, which is drawn and described
+    expect(page.get_by_text("9 entities · 8 relations · 8 triples")).to_be_visible(timeout=PATIENCE)
     choose(page, "Head", "2. Woher")
     choose(page, "Relation", "3. Art")
     page.get_by_role("button", name="Swap the links' columns").click()
