@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sqlite3
 import tarfile
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from engine.errors import ConfigError, ExportError, RunError, RunNotFoundError, printable
+from engine.jobs.places import jobs_folder
 from engine.output_files import new_file
 from engine.run_store import RunStore, RunSummary
 from engine.run_store.files import TRASH, folders, remove
@@ -153,7 +155,8 @@ def back_up(models: Path, data: Path, output: Path, *, force: bool = False) -> B
         raise ExportError(printable(f"{output} should end in .tar.gz (or .tar, which is not compressed)."))
     runs = [one for one in RunStore(models).list() if one.state in ("finished", "stopped")]
     data_sets = [folder for folder in folders(data) if not folder.name.startswith(".")]
-    databases = sorted(path for path in models.glob("*.sqlite3") if path.is_file())
+    queue = jobs_folder(models)
+    databases = [path for folder in (models, queue) for path in _files(folder, "*.sqlite3")]
     if not (runs or data_sets or databases):
         raise ExportError(printable(f"there is nothing to back up: no runs and no reviews in {models}, no data sets in {data}."))
     with new_file(output, force=force) as file, _archive(file, output) as archive:
@@ -162,8 +165,14 @@ def back_up(models: Path, data: Path, output: Path, *, force: bool = False) -> B
         for folder in data_sets:
             _add_folder(archive, folder, f"data/{folder.name}")
         for path in databases:
-            _add_database(archive, path, f"models/{path.name}")
+            _add_database(archive, path, f"models/{path.relative_to(models).as_posix()}")
+        for path in (*_files(queue, "*.json"), *_files(queue, "*.parquet")):  # how trainings went, and the decisions that they were asked for with
+            _add_small_file(archive, path, f"models/{path.relative_to(models).as_posix()}")
     return Backup(output, len(runs), len(data_sets), tuple(path.name for path in databases), output.stat().st_size)
+
+
+def _files(folder: Path, pattern: str) -> list[Path]:
+    return sorted(path for path in folder.glob(pattern) if path.is_file() and not path.is_symlink() and not path.name.startswith("."))
 
 
 @contextlib.contextmanager
@@ -187,6 +196,15 @@ def _add_folder(archive: tarfile.TarFile, folder: Path, name: str) -> None:
                 archive.add(path, f"{name}/{path.relative_to(folder).as_posix()}", recursive=False)
             except FileNotFoundError:
                 raise ExportError(printable(f"{path} was deleted while it was being backed up; start again.")) from None
+
+
+def _add_small_file(archive: tarfile.TarFile, path: Path, name: str) -> None:
+    """One that a trainer may replace or take away at any moment: read at once, so that its size and its content are of the same file."""
+    with contextlib.suppress(FileNotFoundError):
+        with path.open("rb") as file:
+            about, content = archive.gettarinfo(name, name, file), file.read()
+        about.size = len(content)
+        archive.addfile(about, io.BytesIO(content))
 
 
 def _add_database(archive: tarfile.TarFile, path: Path, name: str) -> None:

@@ -16,6 +16,7 @@ from engine.cli import main
 from engine.commands.housekeeping import size_text
 from engine.errors import ConfigError, ExportError, RunError, RunNotFoundError
 from engine.housekeeping import back_up, delete, doomed, size_of, to_prune
+from engine.jobs.places import jobs_folder
 from engine.run_store import RunStore
 from engine.run_store.files import TRASH
 
@@ -204,6 +205,25 @@ def test_a_backup_holds_runs_data_and_reviews_and_can_be_unpacked_and_used(store
     with closing(sqlite3.connect(restored.root / "reviews.sqlite3")) as copy:
         assert copy.execute("select pair from decisions").fetchall() == [("a=b",)]
     assert [path.name for path in (tmp_path / "restored" / "data" / "mine").iterdir()] == ["kg1.csv"]
+
+
+def test_a_backup_holds_the_queue_and_what_its_jobs_go_on_with(store: RunStore, tmp_path: Path) -> None:
+    jobs = jobs_folder(store.root)
+    jobs.mkdir()
+    with closing(sqlite3.connect(jobs / "queue.sqlite3")) as queue:
+        queue.execute("create table jobs (id text)")
+        queue.execute("insert into jobs values ('1f3c9a20')")
+        queue.commit()
+    for name in ("1f3c9a20.json", "reviews-ab.parquet", ".1f3c9a20.json.tmp", "trainer.lock", "trainer.log"):
+        (jobs / name).write_text("x", encoding="utf-8")
+    made = back_up(store.root, tmp_path / "nothing", tmp_path / "all.tar")
+    assert made.databases == ("queue.sqlite3",)
+    with tarfile.open(made.file) as archive:
+        archive.extractall(tmp_path / "restored", filter="data")
+    restored = jobs_folder(tmp_path / "restored" / "models")
+    assert {path.name for path in restored.iterdir()} == {"queue.sqlite3", "1f3c9a20.json", "reviews-ab.parquet"}
+    with closing(sqlite3.connect(restored / "queue.sqlite3")) as copy:
+        assert copy.execute("select id from jobs").fetchall() == [("1f3c9a20",)]
 
 
 @pytest.mark.parametrize("name", ["all.zip", "all"])

@@ -275,8 +275,9 @@ def _sure(run: OpenRun, page: ReviewAddress, author: str) -> None:
         standing = cache.reviews().standing(run.card.fingerprint)
         _threshold(run, threshold)
         found = run.queue.sure_pairs(run.queue.left(standing, author), threshold, known=page.known)
+        _told_progress(progress(standing, author), standing, len(found.rows))
         if not len(found.rows):
-            components.empty_state("No pair is that sure", "Lower the threshold, or decide the uncertain ones one by one.")
+            components.empty_state("No undecided pair is that sure", "Lower the threshold, or decide the uncertain ones one by one.")
             _undo_button(run, author, reviewing.token())
             return
         st.markdown(_expectation(len(found.rows), found.expected_wrong))

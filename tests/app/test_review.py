@@ -135,7 +135,8 @@ def test_sure_pairs_are_accepted_together_and_undone_together(models: Path, open
     assert f"about {found.expected_wrong:.1f}" in words(app)
     press(app, "Accept")
     assert {decision.pair for decision in store.standing(DATA)} == {queue.pair(row) for row in found.rows.tolist()}
-    assert "No pair is that sure" in words(app)
+    assert "No undecided pair is that sure" in words(app)
+    assert f"**0** left here · **{len(found.rows)}** decided by you" in words(app), "what the click did is told"
     press(app, "Undo")
     assert store.standing(DATA) == []
 
@@ -144,7 +145,7 @@ def test_sure_pairs_are_accepted_together_and_undone_together(models: Path, open
 def test_every_kind_has_something_to_say_when_it_is_empty(run: str, open_page: OpenPage, kind: str) -> None:
     app = open_page("review", run=run, reviewer="Ann", kind=kind, threshold="99")
     assert_no_crash(app)
-    assert any(told in words(app) for told in ("No second opinion", "No pair is that sure", "Nothing decided yet", "left here"))
+    assert any(told in words(app) for told in ("No second opinion", "No undecided pair is that sure", "Nothing decided yet", "left here"))
 
 
 def test_what_was_decided_is_listed_filtered_and_undone(run: str, open_page: OpenPage, store: ReviewStore) -> None:
