@@ -178,7 +178,8 @@ def killed_while_reviewing(page: Page, app: str, process: int, draw: random.Rand
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", [3, 20])
 def test_nothing_is_lost_when_the_app_is_killed(browser: Browser, folders: tuple[Path, Path], kills: int) -> None:
     models, data = folders
     draw, told = random.Random(kills), 0
