@@ -21,12 +21,12 @@ from torch import Tensor
 from benchmarks.tables import markdown, told
 from engine.config import RunConfig
 from engine.datasets import AlignmentTask, load_task
-from engine.encoders.dual_amn import DualAMN
 from engine.encoders.proxy_matching import proxy_parts
+from engine.pipeline import stored_model
 from engine.run_store import Run, RunStore
 from engine.search import normalise_rows
 from engine.settings import models_folder
-from engine.training import split_embeddings, task_adjacency
+from engine.training import split_embeddings
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,8 +55,7 @@ def study(parsed: argparse.Namespace) -> str:
 
 def taken_apart(run: Run, task: AlignmentTask, config: RunConfig) -> tuple[Tensor, Tensor, Tensor]:
     """(E, C, D) multi-hop part h, (E, C, D) what is subtracted of it, (E, C, P) attention to the proxies."""
-    model = DualAMN(task_adjacency(task, config), config.encoder)
-    model.load_state_dict({name: torch.from_numpy(run.tensor("model", name)).clone() for name in model.state_dict()})
+    model = stored_model(run, task, config)
     hidden = model.multi_hop()
     channels = [proxy_parts(hidden[:, c], model.proxies[c], model.gate_weight[c], model.gate_bias[c]) for c in range(len(model.channels))]
     correction = torch.stack([(1 - parts.gate) * parts.proxy for parts in channels], dim=1)

@@ -6,10 +6,8 @@ Results go to standard output, progress to standard error. A user's mistake give
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shlex
-import signal
 import sys
 import typing
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +21,7 @@ from engine.bootstrapping import Round
 from engine.commands.export import add_export
 from engine.commands.housekeeping import add_backup, add_clean_up
 from engine.commands.importing import add_import
+from engine.commands.output import print_json
 from engine.commands.queue import add_queue, add_queueing, queue_instead
 from engine.config import SECTIONS, VARIANTS, RunConfig, section_options
 from engine.datasets import inspect_task, inspection_to_dict, load_task, render_inspection
@@ -30,6 +29,7 @@ from engine.datasets.knowledge_graph import Side
 from engine.decoding import DECODERS, GRAPH_DECODERS, evaluate_decoders
 from engine.errors import ConfigError, EngineError, RunError
 from engine.evaluation import METRICS, Pool, evaluate_links
+from engine.execution import when_told_to_end
 from engine.explanation import Explainer, Report, compare_with, conflict, context, intervene, lines, named_evidence, resolve_pair, sibling_runs
 from engine.explanation import explain as explain_pair
 from engine.explanation.removal import FORMS
@@ -473,12 +473,8 @@ def interruptions() -> Iterator[Callable[[], bool]]:
         # A signal may arrive in the middle of a print, and buffered streams cannot be entered twice.
         os.write(2, b"Stopping after this step (once more stops at once) ...\n")
 
-    earlier = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with when_told_to_end(ask):
         yield lambda: asked
-    finally:
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
 
 
 def report(event: Phase | Progress | Round) -> None:
@@ -503,10 +499,6 @@ def round_text(event: Round) -> str:
 
 def say(text: str) -> None:
     print(printable(text), file=sys.stderr, flush=True)
-
-
-def print_json(value: Any) -> None:
-    print(json.dumps(value, ensure_ascii=False, allow_nan=False, default=str))
 
 
 def printable(text: str) -> str:

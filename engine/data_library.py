@@ -6,6 +6,7 @@ An imported data set has a file ``import.json`` beside its tables: the record of
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,6 +50,12 @@ class StoredDataSet:
             return self.path.resolve().relative_to(settings.PROJECT).as_posix()
         except ValueError:
             return str(self.path)
+
+    @property
+    def train_command(self) -> str:
+        """What trains on it, to be typed in the project's folder."""
+        chosen = "".join(f" --set {shlex.quote(f'{key}={value}')}" for key, value in self.settings.items())
+        return f"python -m engine train {shlex.quote(self.shown_path)}{chosen}"
 
 
 def data_sets() -> tuple[StoredDataSet, ...]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import time
+from collections.abc import Callable, Iterator
 from functools import cache
+from types import FrameType
 from typing import Literal
 
 import torch
@@ -87,3 +91,14 @@ def _seconds(left: Tensor, right: Tensor) -> float:
     started = time.perf_counter()
     left @ right
     return time.perf_counter() - started
+
+
+@contextlib.contextmanager
+def when_told_to_end(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Within this, Ctrl-C and a termination signal call ``handler``; afterwards they do what they did before."""
+    earlier = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, before in earlier.items():
+            signal.signal(number, before)

@@ -304,10 +304,16 @@ def trained_structure(trainer: Trainer, trained: Trained) -> Structure:
     return Structure(trainer.model, source, target, trained.selections, training)
 
 
-def stored_structure(run: Run, task: AlignmentTask, config: RunConfig) -> Structure:
-    """The structure of a finished run, from its folder."""
+def stored_model(run: Run, task: AlignmentTask, config: RunConfig) -> DualAMN:
+    """The encoder with the weights of a finished run."""
     model = DualAMN(task_adjacency(task, config), config.encoder)
     model.load_state_dict({name: torch.from_numpy(run.tensor("model", name)).clone() for name in model.state_dict()})
+    return model
+
+
+def stored_structure(run: Run, task: AlignmentTask, config: RunConfig) -> Structure:
+    """The structure of a finished run, from its folder."""
+    model = stored_model(run, task, config)
     source, target = (torch.from_numpy(run.tensor("embeddings", side)) for side in SIDES)
     rounds = run.table("selections").groupby("round", sort=True)
     selections = [Selection(part[["source", "target"]].to_numpy(dtype="int64"), part["score"].to_numpy(dtype="float32")) for _, part in rounds]

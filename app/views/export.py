@@ -140,7 +140,7 @@ def _selected(run: OpenRun, address: ExportAddress) -> ExportTable:
     Raises:
         AddressError, ConfigError, ExportError: the address asks for what this run does not have.
     """
-    reviewed = reviewed_pairs(cache.models_folder(), run.card.fingerprint)
+    reviewed = reviewed_pairs(cache.reviews(), run.card.fingerprint)
     with st.spinner("Deciding who matches whom…"):
         found = run.alignments
         if address.decoder != STORED:

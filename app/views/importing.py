@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -13,7 +12,6 @@ import streamlit as st
 from app import cache, components, frame, pages, palette, state, text
 from app.glossary import explain
 from app.state import Come, ImportAddress, TrainAddress
-from engine.data_library import StoredDataSet
 from engine.datasets.knowledge_graph import SIDES, Side
 from engine.datasets.tabular import Layout
 from engine.errors import DataImportError, EngineError
@@ -444,12 +442,7 @@ def _stored(address: ImportAddress, name: str) -> None:
     pages.link(pages.TRAIN, TrainAddress(address.runs, data=found.name), "Train on it", icon=":material/model_training:")
     pages.link(pages.IMPORT, ImportAddress(address.runs), "Import more", icon=":material/upload:")
     with st.expander("The same on the command line"):
-        st.code(_command(found), language=None, wrap_lines=True)
-
-
-def _command(found: StoredDataSet) -> str:
-    settings = "".join(f" --set {shlex.quote(f'{key}={value}')}" for key, value in found.settings.items())
-    return f"python -m engine train {shlex.quote(found.shown_path)}{settings}"
+        st.code(found.train_command, language=None, wrap_lines=True)
 
 
 # Corrections

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, get_args
 
+from engine.commands.output import AddOption
 from engine.datasets.knowledge_graph import Side
 from engine.errors import ExportError, printable
 from engine.exporting import DECODER_NAMES, FORMATS, PREDICATES, STORED, ExportTable, Format, Selection, get_format, select_pairs, write_export
 from engine.exporting import reviewed_pairs as kept_reviews
 from engine.matching import RunView
+from engine.reviews import ReviewStore
 from engine.run_store import RunStore
-
-AddOption = Callable[[argparse.ArgumentParser], None]
+from engine.settings import reviews_file
 
 
 def add_export(commands: Any, add_models: AddOption, add_json: AddOption) -> None:
@@ -45,7 +46,8 @@ def add_export(commands: Any, add_models: AddOption, add_json: AddOption) -> Non
 def export(parsed: argparse.Namespace) -> int:
     run = RunStore(parsed.models).find(parsed.run)
     run.verify()
-    reviewed = kept_reviews(parsed.models, str(run.manifest.get("data", {}).get("fingerprint", "")))
+    with closing(ReviewStore(reviews_file(parsed.models))) as store:
+        reviewed = kept_reviews(store, str(run.manifest.get("data", {}).get("fingerprint", "")))
     if parsed.reviewed and not any(pair.accepted for pair in reviewed):
         raise ExportError(f"no pair of {run.dataset} has been accepted by a reviewer yet; review some first, or leave --reviewed out.")
     selection = Selection(

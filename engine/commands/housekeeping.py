@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from engine import settings
+from engine.commands.output import AddOption, print_json
 from engine.errors import ConfigError, printable
 from engine.housekeeping import Doomed, back_up, delete, doomed, to_prune
 from engine.run_store import RunStore
 
-AddOption = Callable[[argparse.ArgumentParser], None]
 UNITS = ("bytes", "KB", "MB", "GB", "TB")
 
 
@@ -74,7 +73,7 @@ def carry_out(parsed: argparse.Namespace, store: RunStore, going: Sequence[Doome
     done = "would be deleted" if dry else "deleted"
     print(f"{count(going)} {done}, {size_text(total)}{' would be freed' if dry else ' freed'}." if going else "nothing to delete.", file=told)
     if parsed.json:
-        print(json.dumps({"runs": [one.run.id for one in going], "bytes": total, "deleted": not dry}, ensure_ascii=False))
+        print_json({"runs": [one.run.id for one in going], "bytes": total, "deleted": not dry})
     return 0
 
 
@@ -107,7 +106,7 @@ def backup(parsed: argparse.Namespace) -> int:
     made = back_up(parsed.models, settings.data_folder(), parsed.output, force=parsed.force)
     if parsed.json:
         values = {"file": str(made.file), "runs": made.runs, "data_sets": made.data_sets, "databases": list(made.databases), "bytes": made.bytes}
-        print(json.dumps(values, ensure_ascii=False))
+        print_json(values)
         return 0
     parts = [f"{made.runs:,} runs", f"{made.data_sets:,} imported data sets", *made.databases]
     print(printable(f"{made.file}: {', '.join(parts)}; {size_text(made.bytes)}."))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -108,8 +107,7 @@ def printable_lines(text: str) -> str:
 
 def _print_next(stored: StoredDataSet) -> None:
     print(f"\nstored as {printable(stored.shown_path)}")
-    settings = "".join(f" --set {shlex.quote(f'{key}={value}')}" for key, value in stored.settings.items())
-    print(printable(f"next: python -m engine train {shlex.quote(stored.shown_path)}{settings}"))
+    print(printable(f"next: {stored.train_command}"))
 
 
 def _material(parsed: argparse.Namespace, stack: ExitStack) -> Material:

@@ -5,21 +5,18 @@ from __future__ import annotations
 import argparse
 import contextlib
 import getpass
-import json
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from engine.commands.output import AddOption, print_json
 from engine.config import RunConfig
 from engine.errors import ConfigError, printable
 from engine.estimate import available_memory, check_memory, duration_range
 from engine.jobs import Job, JobQueue, News, Plan, estimate_plan, plan_training, read_news, start_trainer, summarise, trainer_alive
 from engine.reviews import read_snapshot
 from engine.training import remaining_text
-
-AddOption = Callable[[argparse.ArgumentParser], None]
 
 
 def add_queue(commands: Any, add_models: AddOption, add_json: AddOption) -> None:
@@ -59,7 +56,7 @@ def queue(parsed: argparse.Namespace) -> int:
         start_trainer(parsed.models)
     found = jobs.jobs()
     if parsed.json:
-        _print_json([job_row(job, read_news(parsed.models, job.id)) for job in found])
+        print_json([job_row(job, read_news(parsed.models, job.id)) for job in found])
         return 0
     for job in found:
         print(printable(job_line(job, read_news(parsed.models, job.id))))
@@ -96,7 +93,7 @@ def _submit(parsed: argparse.Namespace, plan: Plan) -> int:
     start_trainer(parsed.models)
     job = submission.job
     if parsed.json:
-        _print_json({**job_row(job, None), "joined": submission.joined})
+        print_json({**job_row(job, None), "joined": submission.joined})
         return 0
     where = "is at work" if job.state != "queued" else f"waits as number {job.position}"
     print(printable(f"{job.id}: {job.name} {where}{' (it was asked for before)' if submission.joined else ''}"))
@@ -108,7 +105,7 @@ def _estimate(parsed: argparse.Namespace, plan: Plan) -> int:
     found = estimate_plan(plan, parsed.models)
     warning = check_memory(plan.sizes, plan.config, available_memory())
     if parsed.json:
-        _print_json({"run": plan.name, "seconds": found.seconds, "low": found.low, "high": found.high, "memory_mb": found.memory, "runs": found.runs})
+        print_json({"run": plan.name, "seconds": found.seconds, "low": found.low, "high": found.high, "memory_mb": found.memory, "runs": found.runs})
         return 0
     known = f"corrected by {found.runs} earlier runs of this machine" if found.runs else "without an earlier run of this machine to go by"
     print(printable(f"{plan.name}: {duration_range(found)}, {found.memory:,.0f} MiB of memory; {known}"))
@@ -139,7 +136,3 @@ def _user() -> str:
     with contextlib.suppress(Exception):  # no name in the environment, and none in the system's list of users
         return getpass.getuser()
     return ""
-
-
-def _print_json(value: Any) -> None:
-    print(json.dumps(value, ensure_ascii=False, allow_nan=False, default=str))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,6 @@ from engine.reviews import ReviewStore, Verdict, snapshot_of
 from engine.reviews.decisions import Pair
 from engine.reviews.snapshot import Outcome
 from engine.search import Hubness, PairScores, pair_csls
-from engine.settings import reviews_file
 
 Ends = tuple[int, int]
 """Numbers of a source and of a target entity."""
@@ -41,11 +39,11 @@ class ReviewedPair:
     reviewers: tuple[str, ...] = ()
 
 
-def reviewed_pairs(models: Path, fingerprint: str) -> tuple[ReviewedPair, ...]:
-    """All decisions on some data that are kept beside the runs.
+def reviewed_pairs(store: ReviewStore, fingerprint: str) -> tuple[ReviewedPair, ...]:
+    """All decisions on some data.
 
     Args:
-        models: the folder of the runs.
+        store: the decisions that are kept beside the runs.
         fingerprint: of the two graphs and their links, as a run's manifest has it.
 
     Returns:
@@ -54,11 +52,7 @@ def reviewed_pairs(models: Path, fingerprint: str) -> tuple[ReviewedPair, ...]:
     Raises:
         ReviewError: the reviewers' database cannot be read.
     """
-    store = ReviewStore(reviews_file(models))
-    try:
-        standing = store.standing(fingerprint)
-    finally:
-        store.close()
+    standing = store.standing(fingerprint)
     voters: dict[tuple[Pair, Verdict], list[str]] = {}
     for decision in standing:
         voters.setdefault((decision.choice.pair, decision.choice.verdict), []).append(decision.author)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
 import time
 import traceback
@@ -22,6 +21,7 @@ from filelock import FileLock, Timeout
 
 from engine.errors import EngineError, JobError, StoppedError
 from engine.estimate import estimate_training, measured_machine
+from engine.execution import when_told_to_end
 from engine.jobs.job import Job
 from engine.jobs.launch import start_trainer
 from engine.jobs.places import jobs_folder, trainer_lock, trainer_log
@@ -125,12 +125,8 @@ def interruption() -> Iterator[Callable[[], bool]]:
         nonlocal asked
         asked = True
 
-    earlier = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with when_told_to_end(ask):
         yield lambda: asked
-    finally:
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
 
 
 def main(models: Path) -> int:

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
-from benchmarks.served_app import BROWSER_OPTIONS, QUIET, served
+from benchmarks.served_app import QUIET, served
 from engine.datasets import load_task
+from tests.app.test_browser import EXPECTED, PATIENCE, browser, pytestmark
 from tests.importing.conftest import GRAPH_1, NAMES, SWAPPED
 
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-EXPECTED = "/_stcore/"
-PATIENCE = 90_000  # milliseconds, for a machine that is busy
+__all__ = ["browser", "pytestmark"]
+
 TURNED = "Wohin;Woher;Art\n" + "".join(f"a:{other};a:{one};near\n" for one, other in zip(NAMES, NAMES[1:] + NAMES[:1], strict=True))
 TURTLE = "".join(f"<b:{one}> <b:nah> <b:{other}> .\n" for one, other in zip(NAMES, NAMES[1:] + NAMES[:1], strict=True))
-
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")]
 
 
 @pytest.fixture(scope="module")
@@ -35,14 +32,6 @@ def app(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         patch.setenv("DUAL_AMN_DATA", str(data))
         with served(tmp_path_factory.mktemp("models")) as (address, _):
             yield address
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(BROWSER_OPTIONS), timeout=PATIENCE)
-        yield browser
-        browser.close()
 
 
 def upload(page: Page, box: str, name: str, content: str | bytes) -> None:

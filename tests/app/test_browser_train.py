@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,9 +11,10 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 from benchmarks.served_app import BROWSER_OPTIONS, QUIET, served
 from engine.jobs import JobQueue, trainer_alive
+from tests.app.test_browser import CHROMIUM, PATIENCE, pytestmark
 
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-PATIENCE = 90_000  # milliseconds, for a machine that is busy
+__all__ = ["pytestmark"]
+
 SMALL = (
     "training.epochs=100000",
     "encoder.dim=8",
@@ -23,8 +23,6 @@ SMALL = (
     "training.checkpoint_seconds=0",
     "training.threads=1",
 )
-
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")]
 
 
 @pytest.fixture

@@ -328,7 +328,6 @@ def test_a_preview_is_the_first_lines(fmt: Format, table: ExportTable) -> None:
 
 
 def test_reviews_are_the_majority_with_those_who_made_it(tmp_path: Path) -> None:
-    assert reviewed_pairs(tmp_path, "data") == ()
     votes = [
         ("Bo", "x", "accept"),
         ("Ana", "x", "accept"),
@@ -338,8 +337,9 @@ def test_reviews_are_the_majority_with_those_who_made_it(tmp_path: Path) -> None
         ("Bo", "z", "reject"),
     ]
     store = ReviewStore(reviews_file(tmp_path))
+    assert reviewed_pairs(store, "data") == ()
     for number, (author, target, verdict) in enumerate(votes):
         store.decide("data", Choice("s", target, verdict), author, f"click-{number}")  # type: ignore[arg-type]
     store.decide("other data", Choice("s", "w", "accept"), "Ana", "click-w")
+    assert reviewed_pairs(store, "data") == (ReviewedPair("s", "x", True, ("Ana", "Bo")), ReviewedPair("s", "y", False, ("Ana",)))
     store.close()
-    assert reviewed_pairs(tmp_path, "data") == (ReviewedPair("s", "x", True, ("Ana", "Bo")), ReviewedPair("s", "y", False, ("Ana",)))
