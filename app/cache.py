@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -41,7 +42,7 @@ OPEN_TABLES = 48
 KEPT_RESULTS = 64  # what the engine computes of runs: a few arrays over the test entities each
 KEPT_SECONDS = 3600
 KEPT_PREVIEWS = 16  # samples and counts, and the seeds that names suggest
-LIST_SECONDS = 3.0  # a new run appears after so long
+LIST_SECONDS = 3.0  # what the folders' times do not tell, such as a trainer that died, appears after so long
 PARTIAL_WORDS = {True: "being trained right now", False: "interrupted; the same train command goes on from its last checkpoint"}
 
 
@@ -210,9 +211,24 @@ def models_folder() -> Path:
     return settings.models_folder()
 
 
-@st.cache_data(ttl=LIST_SECONDS, max_entries=4, show_spinner=False)
 def list_runs(folder: Path) -> RunList:
-    """The runs of a models folder, whatever their state."""
+    """The runs of a models folder, whatever their state; a run that was finished this moment is among them."""
+    return _list_runs(folder, _changes(folder))
+
+
+def _changes(folder: Path) -> tuple[int, ...]:
+    """When a run was last begun, sealed or deleted: times of the folders, which are read much faster than what is in them."""
+    changes = []
+    for pattern in ("*", "*/*"):
+        for path in folder.glob(pattern):
+            with suppress(OSError):  # deleted meanwhile
+                changes.append(path.stat().st_mtime_ns)
+    return tuple(sorted(changes))
+
+
+@st.cache_data(ttl=LIST_SECONDS, max_entries=4, show_spinner=False)
+def _list_runs(folder: Path, changes: tuple[int, ...]) -> RunList:
+    """``changes`` tells a changed folder from what it was."""
     cards, partial, broken = [], [], []
     for summary in RunStore(folder).list():
         if summary.state == "partial":

@@ -48,6 +48,7 @@ SIDE_ROLES: Final[Mapping[Side, tuple[Role, Role]]] = {"source": ("graph 1", "at
 SEED_WORDS: Final[Mapping[SeedChoice, str]] = {"none": "none", "exact": "equal names", "near": "equal and nearly equal names"}
 SEEDS_SHOWN: Final = 500
 NOT_CHOSEN: Final = "found by itself"
+BY_ITSELF: Final = ""  # no attribute is called so
 
 Change = Callable[[Corrections], Corrections]
 
@@ -204,16 +205,14 @@ def _name_attribute(staged: Staged, preview: Preview) -> None:
     if not shares:
         return
     by_itself = f"{NOT_CHOSEN}: {', '.join(taken) or 'none'}"
-    options = [None, *shares]
     chosen = staged.corrections.name_attribute
-    key = state.widget_key(state.CHOICE, "name_attribute", staged.token, staged.version)
+    key = _shown(chosen if chosen in shares else BY_ITSELF, "name_attribute", staged.token, by_itself, shares)
     st.selectbox(
         "Attribute that holds the entities' names",
-        options,
-        index=options.index(chosen) if chosen in options else 0,
-        format_func=lambda name: by_itself if name is None else f"{text.cell(name, 60)} ({', '.join(shares[name])} of the entities)",
+        [BY_ITSELF, *shares],
+        format_func=lambda name: by_itself if name == BY_ITSELF else f"{text.cell(name, 60)} ({', '.join(shares[name])} of the entities)",
         key=key,
-        on_change=lambda: _change(staged, lambda now: dataclasses.replace(now, name_attribute=st.session_state[key])),
+        on_change=lambda: _change(staged, lambda now: dataclasses.replace(now, name_attribute=st.session_state[key] or None)),
         help="Names are shown everywhere, and the literal variant compares them.",
     )
 
@@ -232,7 +231,7 @@ def _which_is_what(staged: Staged, files: Sequence[UnderstoodFile]) -> None:
 
 
 def _role_choice(staged: Staged, role: Role, names: Sequence[str], now: str | None) -> None:
-    key = state.widget_key(state.CHOICE, "role", role, staged.token, staged.version)
+    key = _shown(now, "role", role, staged.token)
 
     def follow() -> None:
         chosen = st.session_state[key]
@@ -242,7 +241,7 @@ def _role_choice(staged: Staged, role: Role, names: Sequence[str], now: str | No
     st.selectbox(
         ROLE_WORDS[role].capitalize(),
         names,
-        index=None if now is None else names.index(now),
+        index=None if now is None else 0,
         format_func=lambda name: text.cell(name, 100),
         key=key,
         on_change=follow,
@@ -257,8 +256,8 @@ def _tables(staged: Staged, files: Sequence[UnderstoodFile]) -> None:
         return
     st.subheader("The files, and which column is which", anchor=False)
     for start in range(0, len(shown), 2):
-        for column, file in zip(st.columns(2), shown[start : start + 2], strict=False):
-            with column, st.container(border=True):
+        for column, (number, file) in zip(st.columns(2), list(enumerate(shown))[start : start + 2], strict=False):
+            with column, st.container(border=True, key=f"file_{number}"):
                 st.markdown(f"**{text.plain(ROLE_WORDS.get(file.role, file.role).capitalize())}**: {text.plain(file.name, 60)}")
                 st.caption(text.plain(file.words))
                 if file.table is not None:
@@ -278,11 +277,10 @@ def _table(staged: Staged, file: UnderstoodFile, table: UnderstoodTable) -> None
         for role in table.offered:
             _column_choice(staged, file, table, role, names)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        key = state.widget_key(state.CHOICE, "header", file.role, staged.token, staged.version)
         if table.delimiter:
+            key = _shown(table.header, "header", file.role, staged.token)
             st.toggle(
                 "The first row is a header",
-                value=table.header,
                 key=key,
                 on_change=lambda: _lay_out(staged, file, lambda layout: dataclasses.replace(layout, header=st.session_state[key])),
             )
@@ -290,7 +288,7 @@ def _table(staged: Staged, file: UnderstoodFile, table: UnderstoodTable) -> None
 
 
 def _column_choice(staged: Staged, file: UnderstoodFile, table: UnderstoodTable, role: str, names: Sequence[str]) -> None:
-    key = state.widget_key(state.CHOICE, "column", file.role, role, staged.token, staged.version)
+    key = _shown(table.places.get(role), "column", file.role, role, staged.token, names)
 
     def follow() -> None:
         places = {**table.places, role: st.session_state[key]}
@@ -302,7 +300,7 @@ def _column_choice(staged: Staged, file: UnderstoodFile, table: UnderstoodTable,
     st.selectbox(
         role.capitalize(),
         range(len(names)),
-        index=table.places.get(role),
+        index=None if role not in table.places else 0,
         format_func=names.__getitem__,
         key=key,
         on_change=follow,
@@ -313,11 +311,10 @@ def _column_choice(staged: Staged, file: UnderstoodFile, table: UnderstoodTable,
 
 def _delimiter_choice(staged: Staged, file: UnderstoodFile, delimiter: str) -> None:
     options = list(dict.fromkeys([*DELIMITERS, delimiter]))
-    key = state.widget_key(state.CHOICE, "delimiter", file.role, staged.token, staged.version)
+    key = _shown(delimiter, "delimiter", file.role, staged.token)
     st.selectbox(
         "Between the cells",
         options,
-        index=options.index(delimiter),
         format_func=lambda one: DELIMITERS.get(one, one),
         key=key,
         on_change=lambda: _lay_out(staged, file, lambda _: Layout(delimiter=st.session_state[key])),
@@ -352,12 +349,11 @@ def _seeds(staged: Staged, preview: Preview) -> None:
     if suggestions.too_many:
         st.caption("There are too many names to look for nearly equal ones.")
     chosen = staged.corrections.seeds
-    key = state.widget_key(state.CHOICE, "seeds", staged.token, staged.version)
+    key = _shown(chosen, "seeds", staged.token)
     st.segmented_control(
         "Take as seed links",
         list(SEED_WORDS),
         format_func=SEED_WORDS.__getitem__,
-        default=chosen,
         required=True,
         key=key,
         on_change=lambda: _change(staged, lambda now: dataclasses.replace(now, seeds=st.session_state[key])),
@@ -446,6 +442,15 @@ def _stored(address: ImportAddress, name: str) -> None:
 
 
 # Corrections
+
+
+def _shown(value: object, *parts: object) -> str:
+    """The key of a widget that shows what is kept, whoever corrected it; it stays the same widget, so that a quick second click is not lost. Whether it can be emptied is told
+    by its ``index``."""
+    key = state.widget_key(state.CHOICE, *parts)
+    if key not in st.session_state or st.session_state[key] != value:  # setting what is there already would undo a click that is on its way
+        st.session_state[key] = value
+    return key
 
 
 def _change(staged: Staged, change: Change) -> None:

@@ -45,9 +45,19 @@ def upload(page: Page, box: str, name: str, content: str | bytes) -> None:
 
 
 def choose(page: Page, label: str, option: str) -> None:
-    """In the first list of this label."""
-    page.get_by_label(label, exact=True).first.click()
+    """In the first list of this label, at once, as a user with quick hands."""
+    field = page.get_by_label(label, exact=True).first
+    field.click()
     page.get_by_role("option", name=option).click()
+    expect(field).to_have_value(option, timeout=PATIENCE)
+    page.wait_for_selector(QUIET)
+
+
+def header_told(page: Page, first: str) -> None:
+    """Of the source graph; waits until its columns are called by it. ``first``: what the first column is called then."""
+    table = page.locator(".st-key-file_0")
+    table.get_by_text("The first row is a header").click()
+    expect(table.get_by_label("Head", exact=True).first).to_have_value(f"1. {first}", timeout=PATIENCE)
     page.wait_for_selector(QUIET)
 
 
@@ -69,7 +79,7 @@ def test_from_two_files_to_a_data_set(browser: Browser, app: str, data: Path) ->
     problems: list[str] = []
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" and EXPECTED not in str(message.location) else None)
     begun(page, app)
-    page.get_by_text("The first row is a header").first.click()
+    header_told(page, "Wohin")
     expect(page.get_by_text("9 entities · 8 relations · 8 triples")).to_be_visible(timeout=PATIENCE)
     choose(page, "Head", "2. Woher")
     choose(page, "Relation", "3. Art")

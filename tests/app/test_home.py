@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+from app.cache import list_runs
 from engine.paper import SIZES
 from engine.run_store import RunStore
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
@@ -50,6 +52,14 @@ def test_several_runs_come_newest_first_and_many_are_folded(models: Path, open_p
     seeds = [caption.value.split("seed ")[1].split(" ")[0] for caption in app.caption if " · seed " in caption.value]
     assert seeds == [str(day) for day in range(15, 3, -1)]
     assert [expander.label for expander in app.expander] == ["3 older runs"]
+
+
+def test_a_run_that_was_finished_or_deleted_this_moment_is_told_at_once(models: Path) -> None:
+    assert [card.run for card in list_runs(models).cards] == []
+    run = write_run(sample_run(), models)
+    assert [card.run for card in list_runs(models).cards] == [run]
+    shutil.rmtree(models / run)
+    assert [card.run for card in list_runs(models).cards] == []
 
 
 def test_a_run_on_anothers_structure_does_not_claim_its_training(models: Path, open_page: OpenPage) -> None:
