@@ -445,8 +445,9 @@ def _stored(address: ImportAddress, name: str) -> None:
 
 
 def _shown(value: object, *parts: object) -> str:
-    """The key of a widget that shows what is kept, whoever corrected it; it stays the same widget, so that a quick second click is not lost. Whether it can be emptied is told
-    by its ``index``."""
+    """The key of a widget that shows what is kept, whoever corrected it: the same widget after a correction, so that a quick second click is
+    not lost. Whether it can be emptied is told by its ``index``.
+    """
     key = state.widget_key(state.CHOICE, *parts)
     if key not in st.session_state or st.session_state[key] != value:  # setting what is there already would undo a click that is on its way
         st.session_state[key] = value
