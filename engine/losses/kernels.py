@@ -3,6 +3,9 @@
 lambda standard deviations make the softmax over candidates so peaked that a few dozen of them carry nearly all of it. Each row keeps its
 hardest candidates, down to the level (a whole number of nats below the hardest) at which what is left out weighs no more than the tail mass
 that was granted. The products that the rows are screened by may be rounded (bfloat16): what is kept is scored again from the embeddings.
+
+A function that kernels call may be there several times, compiled on its own and together with its callers, and which of them runs depends on what was
+loaded first. So what sums, whose order the compiler may choose, is written into the kernel (``inline``); what is called computes value by value.
 """
 
 from __future__ import annotations
@@ -10,12 +13,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import types
+from numba import njit, types
 from numba.extending import overload
 
 from engine.threads import compiled, kernel
 
 LEVELS = 24  # nats below the hardest candidate that are looked at; exp(-24) of a million candidates is 4e-5 of the hardest one
+BLOCK = 512  # values whose sum is taken in single precision; a fixed length, so that the loop becomes vector instructions
+SMALL_BLOCK = 64  # candidates that are passed over together where none of them is kept
+LOG2_E = 1.4426950408889634
 
 
 def widened(value: Any) -> Any:
@@ -30,84 +36,164 @@ def _widened(value):  # type: ignore[no-untyped-def]
     return lambda value: value
 
 
+def highest_of(values: Any) -> Any:
+    """The largest of an array's values."""
+    raise NotImplementedError("only within compiled kernels")
+
+
+@overload(highest_of)
+def _highest_of(values):  # type: ignore[no-untyped-def]
+    def by_bits(values):  # type: ignore[no-untyped-def]
+        # As integers, a float32's bits are in the order of the values where the sign is 0 and in the opposite one where it is 1. The maximum of
+        # integers becomes vector instructions; that of numbers does not, because of what is not a number (which counts as the largest here).
+        bits = values.view(np.int32)
+        highest = np.int32(-(2**31))
+        for c in range(len(bits)):
+            highest = max(highest, bits[c] ^ ((bits[c] >> np.int32(31)) & np.int32(0x7FFFFFFF)))
+        return np.int32(highest ^ ((highest >> np.int32(31)) & np.int32(0x7FFFFFFF))).view(np.float32)
+
+    def plain(values):  # type: ignore[no-untyped-def]
+        return values.max()
+
+    return by_bits if values.dtype == types.float32 else plain
+
+
+@njit(inline="always")
+def power_of_two(exponent):  # type: ignore[no-untyped-def]
+    """2^exponent of a float32 that is at most 0, to 2e-7 of itself, without a call: below -120 it stays at 2^-120."""
+    exponent = max(exponent, np.float32(-120))
+    whole = np.floor(exponent)
+    rest = np.float32(exponent - whole)
+    power = np.float32(1.5403530e-4)  # Taylor's series in log(2), its last terms adjusted to the interval
+    power = power * rest + np.float32(1.3333558e-3)
+    power = power * rest + np.float32(9.6181291e-3)
+    power = power * rest + np.float32(5.5504109e-2)
+    power = power * rest + np.float32(0.24022651)
+    power = power * rest + np.float32(0.69314718)
+    power = power * rest + np.float32(1)
+    return power * np.int32((np.int32(whole) + np.int32(127)) << np.int32(23)).view(np.float32)
+
+
+@compiled
+def losses_of(products, base, norms, first, second, x):  # type: ignore[no-untyped-def]
+    """x = base - norms + 2 products, and 0 at the pair's own columns; nothing may be reassociated, so that two passes over a row see equal bits."""
+    for c in range(len(x)):
+        x[c] = widened(products[c])
+    for c in range(len(x)):
+        x[c] = base - norms[c] + 2 * x[c]
+    for c in (first, second):
+        if c >= 0:
+            x[c] = 0
+
+
+@njit(inline="always")
+def sum_above(values, threshold):  # type: ignore[no-untyped-def]
+    """The sum of the values above a threshold: float32 within blocks, float64 outside, which is fast and accurate."""
+    total = np.float64(0)
+    whole = len(values) // BLOCK * BLOCK
+    for start in range(0, whole, BLOCK):
+        block = values[start : start + BLOCK]
+        sums = np.float32(0)
+        for c in range(BLOCK):
+            sums += block[c] if block[c] > threshold else np.float32(0)
+        total += sums
+    for c in range(whole, len(values)):
+        total += values[c] if values[c] > threshold else np.float32(0)
+    return total
+
+
+@compiled
+def count_from(values, threshold):  # type: ignore[no-untyped-def]
+    """How many values reach a threshold."""
+    count = 0
+    for c in range(len(values)):
+        count += values[c] >= threshold
+    return count
+
+
+@njit(inline="always")
+def spread_of(x):  # type: ignore[no-untyped-def]
+    """Sum and sum of squares."""
+    total, squares = 0.0, 0.0
+    for c in range(len(x)):
+        value = np.float64(x[c])
+        total += value
+        squares += value * value
+    return total, squares
+
+
+@compiled
+def weights_below(x, highest, factor, shares):  # type: ignore[no-untyped-def]
+    """shares = exp(factor (x - highest)), float32."""
+    bits = x.dtype.type(factor * LOG2_E)
+    for c in range(len(x)):
+        shares[c] = power_of_two(np.float32(bits * (x[c] - highest)))
+
+
+@njit(inline="always")
+def level_that_matters(shares, tail_mass):  # type: ignore[no-untyped-def]
+    """The smallest whole number of nats below the highest (1 .. LEVELS) at which what lies beneath weighs no more than ``tail_mass`` of all."""
+    mass = sum_above(shares, np.float32(0))
+    low, level = 0, LEVELS
+    while level - low > 1:
+        middle = (low + level) // 2
+        if mass - sum_above(shares, np.float32(np.exp(-middle))) <= tail_mass * mass:
+            level = middle
+        else:
+            low = middle
+    return level
+
+
 @kernel
 def mine_rows(part, bounds, products, anchor_norms, norms, positive, margin, first, second, normalise, scale, tail_mass, statistics, counts):  # type: ignore[no-untyped-def]
     """Statistics of the losses x of each row, and how many of its candidates matter.
 
     products (n, m): anchor . candidate; x = margin + positive - |anchor - candidate|^2, and 0 where the column is ``first`` or ``second``
     (the pair itself; -1: not among the columns). statistics (n, 5): the mean of x (0 unless ``normalise``), the factor f of
-    z = f (x - mean), the highest x, how many nats below it are kept, and the sum of exp(f (x - highest)) over what is left out.
+    z = f (x - mean), the highest x, the x from which on candidates are kept, and the sum of exp(f (x - highest)) over what is left out.
     counts (n,): how many are kept.
     """
     columns = products.shape[1]
     x = np.empty(columns, dtype=norms.dtype)  # stays in the cache for the passes over a row
+    shares = np.empty(columns, dtype=np.float32)
     for row in range(bounds[part], bounds[part + 1]):
         base = norms.dtype.type(margin + positive[row] - anchor_norms[row])
-        total = 0.0
-        squares = 0.0
-        for block in range(0, columns, 512):  # short float32 sums inside, float64 outside: fast and accurate
-            sums = norms.dtype.type(0)
-            sums_of_squares = norms.dtype.type(0)
-            for c in range(block, min(block + 512, columns)):
-                x[c] = base - norms[c] + 2 * widened(products[row, c])
-            for c in range(block, min(block + 512, columns)):
-                sums += x[c]
-                sums_of_squares += x[c] * x[c]
-            total += sums
-            squares += sums_of_squares
-        for c in (first[row], second[row]):
-            if c >= 0:
-                total -= x[c]
-                squares -= np.float64(x[c]) * x[c]
-                x[c] = 0
+        losses_of(products[row], base, norms, first[row], second[row], x)  # type: ignore[no-untyped-call]
+        total, squares = spread_of(x)
         mean = total / columns
         factor = scale
         if normalise:
             factor = scale / np.sqrt(max(squares / columns - mean * mean, 1e-12))
-        highest = x[0]
+        highest = highest_of(x)
+        weights_below(x, highest, factor, shares)  # type: ignore[no-untyped-call]
+        cut = x.dtype.type(highest - level_that_matters(shares, tail_mass) / factor)
+        counts[row] = count_from(x, cut)  # type: ignore[no-untyped-call]
         for c in range(columns):
-            highest = max(highest, x[c])
-        masses = np.zeros(LEVELS)
-        sizes = np.zeros(LEVELS, dtype=np.int64)
-        floor = norms.dtype.type(highest - (LEVELS + 1) / factor)  # rough, so that few elements need the exact depth
-        for c in range(columns):
-            if x[c] >= floor:
-                depth = factor * (highest - x[c])
-                if depth < LEVELS:
-                    masses[int(depth)] += np.exp(-depth)
-                    sizes[int(depth)] += 1
-        mass = masses.sum()
-        level = LEVELS
-        left_out = 0.0
-        while level > 1 and left_out + masses[level - 1] <= tail_mass * mass:
-            level -= 1
-            left_out += masses[level]
-        counts[row] = sizes[:level].sum()
+            shares[c] = np.float32(0) if x[c] >= cut else shares[c]
         statistics[row, 0] = mean if normalise else 0.0
         statistics[row, 1] = factor
         statistics[row, 2] = highest
-        statistics[row, 3] = level
-        statistics[row, 4] = left_out
+        statistics[row, 3] = cut
+        statistics[row, 4] = sum_above(shares, np.float32(0))
 
 
 @kernel
 def collect_rows(part, bounds, products, anchor_norms, norms, positive, margin, first, second, statistics, offsets, columns_out):  # type: ignore[no-untyped-def]
     """Write the kept candidates of each row, ascending; the arguments are those of ``mine_rows``."""
+    columns = products.shape[1]
+    x = np.empty(columns, dtype=norms.dtype)
     for row in range(bounds[part], bounds[part + 1]):
-        factor, highest, level = statistics[row, 1], statistics[row, 2], statistics[row, 3]
         base = norms.dtype.type(margin + positive[row] - anchor_norms[row])
-        floor = norms.dtype.type(highest - (level + 1) / factor)
-        position, stop = offsets[row], offsets[row + 1]
-        for c in range(products.shape[1]):
-            x = base - norms[c] + 2 * widened(products[row, c])
-            if x >= floor or c == first[row] or c == second[row]:
-                if c == first[row] or c == second[row]:
-                    x = norms.dtype.type(0)
-                if factor * (highest - x) < level and position < stop:
-                    columns_out[position] = c
-                    position += 1
-        for rest in range(position, stop):  # only where rounding tells the two passes apart
-            columns_out[rest] = columns_out[offsets[row]]
+        losses_of(products[row], base, norms, first[row], second[row], x)  # type: ignore[no-untyped-call]
+        cut = x.dtype.type(statistics[row, 3])
+        position = offsets[row]
+        for start in range(0, columns, SMALL_BLOCK):
+            stop = min(start + SMALL_BLOCK, columns)
+            if count_from(x[start:stop], cut):  # type: ignore[no-untyped-call]
+                for c in range(start, stop):
+                    if x[c] >= cut:
+                        columns_out[position] = c
+                        position += 1
 
 
 @compiled
