@@ -20,6 +20,7 @@ from torch.autograd.function import once_differentiable
 from engine.encoders.dropout import dropout, mask_in_place
 
 BLOCK_ROWS = 2048  # on a CPU: 2048 x 300 float32 values are 2.4 MB
+ROUND_ROWS = 512
 EPSILON = 1e-12
 
 
@@ -129,11 +130,15 @@ def channel(block: Tensor, number: int) -> Tensor:
 
 
 def live_rows(grad: Tensor) -> Tensor | slice:
-    """Rows of (n, C, D) through which any gradient flows; on a CPU, where the loss looks at the few candidates that matter, often half of them."""
+    """Rows of (n, C, D) through which any gradient flows; on a CPU, where the loss looks at the few candidates that matter, often half of them.
+
+    Some rows without gradient fill the number up to a round one: for each new shape the matrix library would compile and keep a program of its own.
+    """
     if grad.device.type != "cpu":
         return slice(None)  # asking would stop the device
-    live = grad.flatten(1).any(1).nonzero().squeeze(1)
-    return live if len(live) < len(grad) else slice(None)
+    live = grad.flatten(1).any(1)
+    number = -(-int(live.sum()) // ROUND_ROWS) * ROUND_ROWS
+    return live.argsort(descending=True, stable=True)[:number] if number < len(grad) else slice(None)
 
 
 def mask_block(block: Tensor, share: float, seed: int, first_row: int) -> Tensor:
