@@ -174,6 +174,13 @@ class RunConfig:
         """Plain values, as they stand in a manifest."""
         return dataclasses.asdict(self)
 
+    def assignments(self) -> tuple[str, ...]:
+        """What differs from the defaults, as ``--set`` takes it: the inverse of :meth:`with_assignments`, but for variant and seed."""
+        words = {True: "yes", False: "no", None: "none"}
+        values = [(option, getattr(getattr(self, name), option.name)) for name, section in SECTIONS.items() for option in section_options(section)]
+        changed = [(option.key, value) for option, value in values if value != option.default]
+        return tuple(f"{key}={words[value] if value is None or isinstance(value, bool) else value}" for key, value in changed)
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> RunConfig:
         """The inverse of :meth:`to_dict`.

@@ -48,6 +48,7 @@ from engine.literal import (
     name_tensors,
     require_valid_links,
 )
+from engine.resuming import Begun, note_beginning
 from engine.reviews import ReviewEffect, Snapshot, read_snapshot, with_reviews
 from engine.run_store import FORMAT_VERSION, Run, RunStore, RunWriter
 from engine.run_tables import hubness_tensors, parameter_tensors, run_tables
@@ -180,7 +181,7 @@ def train_anew(making: Making, run_id: str, should_stop: Callable[[], bool]) -> 
 
 @dataclass(frozen=True)
 class Making:
-    """A run in the making: what it is made of, where it goes, who listens."""
+    """A run in the making: what it is made of, where it goes, who listens; ``above``: settings of the literal run that it is made for."""
 
     path: Path
     task: AlignmentTask
@@ -189,10 +190,16 @@ class Making:
     clock: Clock
     on_event: Listener
     reviewed: Reviewed | None = None
+    above: RunConfig | None = None
 
     @property
     def run_id(self) -> str:
         return make_run_id(self.task, self.config)
+
+    @property
+    def begun(self) -> Begun:
+        asked = self.above or self.config
+        return Begun(self.path, asked, make_run_id(self.task, asked))
 
     def free_id(self) -> str:
         return self.store.free_id(self.task.name, self.run_id)
@@ -203,6 +210,8 @@ def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool])
     task, store, clock = making.task, making.store, making.clock
     with store.create(task.name, run_id) as writer, discarded_where_diverged(writer):
         write_reviews(writer, making)  # first, so that a run that is interrupted can be gone on with by these, whatever is decided meanwhile
+        if run_id == making.run_id:  # one that is trained afresh under a number of its own is begun anew every time
+            note_beginning(writer, making.begun)
         making.on_event(Phase("index", f"{task.name}: {describe_task(task)}"))
         with clock.phase("index"):
             trainer = Trainer(task, making.config)
@@ -228,7 +237,7 @@ def literal_run(making: Making, run_id: str, should_stop: Callable[[], bool]) ->
     for finding in literal.findings:
         making.on_event(Phase(NOTE, note_on(finding)))
     semi = replace(config, variant="semi")
-    below = find_or_train(replace(making, config=semi, clock=making.clock.since_reading()), should_stop)
+    below = find_or_train(replace(making, config=semi, above=config, clock=making.clock.since_reading()), should_stop)
     if below.run.manifest["status"] != "finished":
         return below
     with making.store.create(task.name, run_id) as writer:
