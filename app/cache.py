@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 import streamlit as st
 
+from app import text
 from app.state import MOST_RUNS
 from engine import settings
 from engine.alignment_table import Alignment, alignments
@@ -241,7 +242,7 @@ def _list_runs(folder: Path, changes: tuple[int, ...]) -> RunList:
             begun = None if summary.active else read_beginning(summary.path)
             partial.append(UnusableRun(summary.id, PARTIAL_WORDS[summary.active], begun))
         elif summary.manifest is None:
-            broken.append(UnusableRun(summary.id, summary.reason))
+            broken.append(UnusableRun(summary.id, text.without_places(summary.reason)))
         else:
             try:
                 cards.append(_card(summary, summary.manifest))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+
+from engine import settings
 
 LONGEST_LABEL = 120
 _FIGURE_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;", "%": "&#37;", "{": "&#123;"})
@@ -39,6 +41,24 @@ def cell(text: str, length: int = 200) -> str:
 def figure_label(text: str, length: int = 60) -> str:
     """For Plotly, which reads a part of HTML, TeX between dollars, and templates: everything is shown as it is written."""
     return clip(text, length).translate(_FIGURE_ESCAPES)
+
+
+def without_places(words: str) -> str:
+    """The engine's words with paths as they are within the folders of this server, which are nobody's business: ``world/basic-s0/manifest.json``."""
+    for folder, start, whole in sorted(_places(), key=lambda place: len(place[0]), reverse=True):
+        begins = rf"(?<![\w./-]){re.escape(folder)}"
+        words = re.sub(f"{begins}/", lambda _, instead=start: instead, words)
+        words = re.sub(rf"{begins}(?![\w/-]|\.\w)", lambda _, instead=whole: instead, words)
+    return words
+
+
+def _places() -> Iterator[tuple[str, str, str]]:
+    """Absolute folders of the server: what stands for one before a path in it, and by itself."""
+    kept = ((settings.models_folder(), "the models folder"), (settings.data_folder(), "the data folder"), (settings.PROJECT, "the project's folder"))
+    named = [(folder, "", whole) for folder, whole in kept]
+    named += [(folder, f"{folder.name}/", folder.name) for folder in settings.import_folders()]
+    for folder, start, whole in named:
+        yield from ((str(form), start, whole) for form in {folder.absolute(), folder.resolve()} if form.name)
 
 
 def file_name(*parts: str) -> str:

@@ -176,7 +176,8 @@ def _going_on(job: Job, news: News | None) -> None:
 def _how_it_ended(job: Job) -> None:
     if job.message:
         show = {"failed": st.error, "lost": st.error}.get(job.state, st.info)
-        show(text.plain(job.message[:1].upper() + job.message[1:], 1500))
+        message = text.without_places(job.message)
+        show(text.plain(message[:1].upper() + message[1:], 1500))
     if not job.run:
         return
     runs = cache.list_runs(cache.models_folder())

@@ -103,7 +103,11 @@ def test_a_damaged_run_is_listed_with_its_reason_beside_a_whole_one(run: str, mo
     assert [expander.label for expander in app.expander] == ["1 folder that cannot be opened"]
     told = words(app).replace("\\", "")
     assert "towns/basic-s9-damaged" in told
-    assert "not valid JSON" in told
+    assert ": towns/basic-s9-damaged/manifest.json is not valid JSON" in told.translate(str.maketrans("", "", "\u2068\u2069*"))
+    assert str(models) not in told, "where the server keeps its runs is nobody's business"
+    asked = open_page("entity", run="towns/basic-s9-damaged").error[0].value.replace("\\", "")
+    assert "towns/basic-s9-damaged cannot be opened: towns/basic-s9-damaged/manifest.json is not" in asked
+    assert str(models) not in asked
 
 
 def test_a_run_of_another_program_is_listed_as_broken(models: Path, open_page: OpenPage) -> None:
