@@ -28,6 +28,7 @@ from engine.importing import (
     UnderstoodFile,
     UnderstoodGraph,
     UnderstoodTable,
+    add,
     correct,
     discard,
     find,
@@ -159,12 +160,16 @@ def _check(address: ImportAddress, token: str) -> None:
     if problem is not None:
         components.show_error(problem)
         _tables(staged, files)
+        if any(file.role == "links" for file in staged.material.files):
+            _more_links(staged, "Other known links instead of these")
         return
     _facts(staged, preview)
     _tables(staged, files)
     st.subheader("What looks wrong, and what to do", anchor=False)
     _swap(staged, preview)
     components.findings(preview.findings)
+    if staged.material.whole_folder is None and (preview.links_left_out or not any(preview.links.values())):
+        _more_links(staged, "Other known links instead of these" if preview.links_left_out else "A file of known links")
     _seeds(staged, preview)
     _go(staged, preview)
 
@@ -333,6 +338,23 @@ def _swap(staged: Staged, preview: Preview) -> None:
         on_click=_change,
         args=(staged, lambda now: dataclasses.replace(now, swap_links=not swapped)),
     )
+
+
+def _more_links(staged: Staged, label: str) -> None:
+    """A file of known links that is brought now; everything else stays as it is."""
+    with st.container(border=True):
+        file = st.file_uploader(label, key=state.widget_key(state.UPLOAD, "more links", staged.token, staged.version))
+        st.caption(f"The two graphs stay as they are; columns can be corrected once the file is here. {_limit_words()}")
+        key = state.widget_key(state.IMPORT_BUTTON, "more links", staged.version)
+        if not st.button("Take these links", icon=":material/add_link:", disabled=file is None, key=key) or file is None:
+            return
+    try:
+        with st.spinner("Taking in the file…"):
+            add(find_staged(staged.token), Brought(file.name, file, "links"))
+    except EngineError as error:
+        components.show_error(error)
+        return
+    st.rerun()
 
 
 def _seeds(staged: Staged, preview: Preview) -> None:

@@ -9,7 +9,7 @@ from engine.importing.preview import NameCandidate, Preview, UnderstoodGraph, pr
 from engine.importing.report import preview_to_dict, render_preview
 from engine.importing.seeds import SeedPair, SeedSuggestions, suggest_seeds
 from engine.importing.server_folders import Offered, find, offered
-from engine.importing.staging import Brought, Staged, clean_up, correct, discard, find_staged, stage, stage_folder
+from engine.importing.staging import Brought, Staged, add, clean_up, correct, discard, find_staged, stage, stage_folder
 from engine.importing.store import check_name, free_name, store, suggested_name, write
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "UnderstoodFile",
     "UnderstoodGraph",
     "UnderstoodTable",
+    "add",
     "check_given",
     "check_name",
     "clean_up",
