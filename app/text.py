@@ -47,8 +47,8 @@ def without_places(words: str) -> str:
     """The engine's words with paths as they are within the folders of this server, which are nobody's business: ``world/basic-s0/manifest.json``."""
     for folder, start, whole in sorted(_places(), key=lambda place: len(place[0]), reverse=True):
         begins = rf"(?<![\w./-]){re.escape(folder)}"
-        words = re.sub(f"{begins}/", lambda _, instead=start: instead, words)
-        words = re.sub(rf"{begins}(?![\w/-]|\.\w)", lambda _, instead=whole: instead, words)
+        words = re.sub(f"{begins}/", start.replace("\\", r"\\"), words)
+        words = re.sub(rf"{begins}(?![\w/-]|\.\w)", whole.replace("\\", r"\\"), words)
     return words
 
 

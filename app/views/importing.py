@@ -16,6 +16,7 @@ from engine.datasets.knowledge_graph import SIDES, Side
 from engine.datasets.tabular import Layout
 from engine.errors import DataImportError, EngineError
 from engine.importing import (
+    REMEDIES,
     ROLE_WORDS,
     ROLES,
     Brought,
@@ -183,7 +184,9 @@ def _facts(staged: Staged, preview: Preview) -> None:
         st.markdown("**Links:** left out until what is wrong with them is mended, see below.")
     else:
         links = ", ".join(f"{count:,} {part}" for part, count in preview.links.items() if count)
-        st.markdown(f"**Links:** {links or 'none'}. {text.plain(preview.expectation.sentence, 600)}")
+        expected = preview.expectation
+        more = f" {REMEDIES['few-seeds'].page}" if expected.seeds and expected.few else ""
+        st.markdown(f"**Links:** {links or 'none'}. {text.plain(expected.sentence, 600)}{more}")
     _name_attribute(staged, preview)
 
 

@@ -228,9 +228,14 @@ def check_names(task: AlignmentTask) -> Iterator[Finding]:
         nameless = [entity for entity, label in zip(graph.entities, graph.labels, strict=True) if not label]
         if nameless:
             share = len(nameless) / graph.num_entities
-            message = f"{len(nameless):,} entities of the {side} graph ({_percent(share)}) have no name."
+            of_them = f"{len(nameless):,} entities of the {side} graph ({_percent(share)})"
             severity: Severity = "warning" if share > MOSTLY else "info"
-            advice = "Identifiers stand in for them; say with data.name_attribute where the names are."
+            if graph.attributes.empty:
+                message = f"No name is known of {of_them}: the data has no attributes of this graph, and these identifiers do not speak."
+                advice = "Identifiers stand in for them; if there are names somewhere, add them as attributes."
+            else:
+                message = f"No name is known of {of_them}: none of the attributes that names are taken from has one."
+                advice = "Identifiers stand in for them; say with data.name_attribute where the names are."
             yield Finding("entities-without-name", severity, message, len(nameless), _examples(nameless), advice)
 
 

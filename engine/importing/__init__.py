@@ -6,6 +6,7 @@ from engine.importing.glance import UnderstoodFile, UnderstoodTable, glance
 from engine.importing.limits import LIMITS, Limits, in_words
 from engine.importing.material import ROLE_WORDS, ROLES, Material, Role, SourceFile, check_given, folder_material, with_file
 from engine.importing.preview import NameCandidate, Preview, UnderstoodGraph, preview, understand
+from engine.importing.remedies import REMEDIES
 from engine.importing.report import preview_to_dict, render_preview
 from engine.importing.seeds import SeedPair, SeedSuggestions, suggest_seeds
 from engine.importing.server_folders import Offered, find, offered
@@ -14,6 +15,7 @@ from engine.importing.store import check_name, free_name, store, suggested_name,
 
 __all__ = [
     "LIMITS",
+    "REMEDIES",
     "ROLES",
     "ROLE_WORDS",
     "SEED_CHOICES",

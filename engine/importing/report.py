@@ -11,6 +11,7 @@ from engine.datasets.knowledge_graph import SIDES
 from engine.datasets.report import render_findings
 from engine.importing.glance import UnderstoodFile
 from engine.importing.preview import Preview, UnderstoodGraph
+from engine.importing.remedies import REMEDIES
 
 SHOWN_SEEDS = 10
 
@@ -59,6 +60,8 @@ def _links(preview: Preview) -> Iterator[str]:
         return
     yield "links: " + (", ".join(f"{count:,} {part}" for part, count in preview.links.items() if count) or "none")
     yield preview.expectation.sentence
+    if preview.expectation.seeds and preview.expectation.few:
+        yield REMEDIES["few-seeds"].command
 
 
 def _seeds(preview: Preview) -> Iterator[str]:

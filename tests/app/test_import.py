@@ -109,6 +109,7 @@ def test_links_the_wrong_way_round_are_swapped(models: Path, open_page: OpenPage
     app = open_page("import", staging=staged(models, links=SWAPPED).token)
     assert "left out until what is wrong" in words(app)
     assert "cannot be stored yet" in words(app)
+    assert "--" not in told(app), "options are of the command line"
     element(app.button, "Swap the links' columns").click().run()
     assert_no_crash(app)
     assert "Store the data set" in [button.label for button in app.button]

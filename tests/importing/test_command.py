@@ -55,6 +55,42 @@ def test_seeds_from_names(folder: Path, data: Path) -> None:
     assert len(load_task(data / "seeded").train_links) == 8
 
 
+@pytest.mark.parametrize(
+    ("files_given", "code", "option"),
+    [
+        (["graph_1.csv", "graph_2.csv", "--links", "swapped.csv"], "links-swapped", "--swap-links"),
+        (["graph_1.csv", "graph_2.csv", "--links", "strange.csv"], "links-unknown", "--links FILE"),
+        (["graph_1.csv", "graph_2.csv"], "no-seeds", "--seeds-from-names"),
+        (["graph_1.csv", "spread.csv", "--links", "links.csv"], "columns-mixed-up", "--columns graph1:relation=NUMBER"),
+        (["graph_1.csv", "spread.csv", "--links", "links.csv"], "entities-without-name", "--name-attribute NAME"),
+    ],
+)
+def test_what_is_wrong_comes_with_the_option_that_mends_it(
+    files_given: list[str], code: str, option: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    (folder / "swapped.csv").write_text(SWAPPED, encoding="utf-8")
+    (folder / "strange.csv").write_text(LINKS.replace("a:", "c:"), encoding="utf-8")
+    spread = "head,relation,tail\n" + "".join(f"b:{number},r{number},b:{number + 1}\n" for number in range(1000, 1030))
+    (folder / "spread.csv").write_text(spread + GRAPH_2.partition("\n")[2], encoding="utf-8")
+    assert main(["import", *files_given, "--dry-run", "--json"]) == 0
+    found = next(one for one in json.loads(capsys.readouterr().out)["findings"] if one["code"] == code)
+    assert option in found["advice"]
+    assert main(["import", *files_given, "--dry-run"]) == 0
+    assert option in " ".join(capsys.readouterr().out.split())
+    if found["severity"] == "error":
+        assert main(["import", *files_given]) == 2
+        assert option in capsys.readouterr().err
+
+
+def test_few_links_come_with_the_options_for_more(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "".join(f"b:{number},nah,b:{number + 1}\n" for number in range(1000))
+    (folder / "large.csv").write_text(GRAPH_2 + rows, encoding="utf-8")
+    (folder / "other.csv").write_text(GRAPH_1 + rows.replace("b:", "a:"), encoding="utf-8")
+    assert main(["import", str(folder / "other.csv"), str(folder / "large.csv"), "--links", str(folder / "links.csv"), "--dry-run"]) == 0
+    assert "Bring more with --links FILE, or take seeds with --seeds-from-names" in capsys.readouterr().out
+
+
 def test_an_archive(folder: Path, data: Path, tmp_path: Path) -> None:
     pack_zip(tmp_path / "mine.zip", {"x/kg1.csv": GRAPH_1.encode(), "x/kg2.csv": GRAPH_2.encode(), "x/links.csv": LINKS.encode()})
     assert main(["import", str(tmp_path / "mine.zip"), "--name", "packed"]) == 0
