@@ -134,6 +134,14 @@ def test_an_archive_is_unpacked_and_understood_as_a_whole(tmp_path: Path) -> Non
     assert preview(staged.material, Corrections()).format == "openea"
 
 
+def test_an_archive_within_an_archive_is_named(tmp_path: Path, data: Path) -> None:
+    pack_tgz(tmp_path / "graphs.tar.gz", {"source.csv": GRAPH_1.encode(), "target.csv": GRAPH_2.encode()})
+    pack_tgz(tmp_path / "all.tgz", {"all/graphs.tar.gz": (tmp_path / "graphs.tar.gz").read_bytes(), "all/links.csv": LINKS.encode()})
+    staged = stage([brought("all.tgz", (tmp_path / "all.tgz").read_bytes())])
+    with pytest.raises(DataImportError, match=r"source graph, and graphs\.tar\.gz is an archive among the files; unpack it"):
+        preview(staged.material, staged.corrections)
+
+
 def test_an_archive_where_a_graph_was_expected(tmp_path: Path) -> None:
     pack_tgz(tmp_path / "a.tar.gz", {"a": b"x"})
     with pytest.raises(DataImportError, match="is an archive, where one file was expected as graph 1"):
