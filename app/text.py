@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from engine import settings
+from engine.wording import count as count
 
 LONGEST_LABEL = 120
 _FIGURE_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;", "%": "&#37;", "{": "&#123;"})
@@ -81,11 +82,6 @@ def percent(share: float) -> str:
     if 0 < share < 0.01:
         return "under 1%"
     return "over 99%" if 0.99 < share < 1 else f"{share:.0%}"
-
-
-def count(number: int, noun: str, plural: str | None = None) -> str:
-    """'1 run', '1,200 runs'."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def age(created: str, now: datetime | None = None) -> str:

@@ -54,6 +54,7 @@ from engine.run_store import FORMAT_VERSION, Run, RunStore, RunWriter
 from engine.run_tables import hubness_tensors, parameter_tensors, run_tables
 from engine.search import CslsTopK, StructuralSimilarity, StructureAndNames, csls_topk, normalise_rows
 from engine.training import Progress, Trained, Trainer, split_embeddings, task_adjacency
+from engine.wording import count
 
 CHECKPOINT = "training"
 REVIEWS = "reviews"
@@ -342,7 +343,7 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
     making.on_event(Phase("search", f"Looking for the {search.top} best matches of {task.num_entities:,} entities"))
     with clock.phase("search"):
         found = csls_topk(similarity, search.csls_k, search.top, index=search.index)
-    making.on_event(Phase("evaluate", f"Evaluating on {len(task.test_links):,} test links"))
+    making.on_event(Phase("evaluate", f"Evaluating on {count(len(task.test_links), 'test link')}"))
     with clock.phase("evaluate"):
         evaluation = evaluate_links(similarity, task.test_links, search.csls_k, index=search.index)
         decoders = decoder_evaluations(similarity, task, search.csls_k, search.index)
@@ -517,8 +518,12 @@ def describe_graph(graph: KnowledgeGraph) -> dict[str, Any]:
 
 def describe_task(task: AlignmentTask) -> str:
     """One line for people."""
-    graphs = " and ".join(f"{graph.num_entities:,} entities with {len(graph.triples):,} triples" for graph in (task.source, task.target))
-    return f"{graphs}; {len(task.train_links):,} seed, {len(task.valid_links):,} validation, {len(task.test_links):,} test links ({task.split})"
+    graphs = " and ".join(
+        f"{count(graph.num_entities, 'entity', 'entities')} with {count(len(graph.triples), 'triple')}" for graph in (task.source, task.target)
+    )
+    return (
+        f"{graphs}; {len(task.train_links):,} seed, {len(task.valid_links):,} validation, {count(len(task.test_links), 'test link')} ({task.split})"
+    )
 
 
 def device_name(device: torch.device) -> str:

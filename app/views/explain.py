@@ -189,7 +189,7 @@ def _removal(run: OpenRun, page: ExplainAddress, experiment: Experiment, items: 
         with left:
             _evidence_table(page, offered, gone, asked)
             if len(items) > len(offered):
-                st.caption(f"The {len(offered)} neighbours whose removal should cost the most, of {len(items):,}.")
+                st.caption(f"The {text.count(len(offered), 'neighbour')} whose removal should cost the most, of {len(items):,}.")
         with right:
             _result(run, page, experiment, gone)
 

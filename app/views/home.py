@@ -193,7 +193,7 @@ def _data_sets(runs: cache.RunList) -> None:
             imported = f" · imported {text.age(data.imported)}" if data.imported else ""
             st.markdown(f"**{text.plain(data.name)}** · not trained yet{imported}")
             if data.entities:
-                st.caption(f"{data.entities[0]:,} and {data.entities[1]:,} entities · {data.links or 0:,} known links")
+                st.caption(f"{data.entities[0]:,} and {data.entities[1]:,} entities · {text.count(data.links or 0, 'known link')}")
             pages.link(pages.TRAIN, TrainAddress(data=data.name), f"Train on {text.plain(data.name)}", icon=":material/model_training:")
     pages.link(pages.IMPORT, ImportAddress(), "Bring your own two graphs", icon=":material/upload:")
 

@@ -458,7 +458,7 @@ def _stored(address: ImportAddress, name: str) -> None:
     found = next((one for one in cache.list_data_sets() if one.name == name), None)
     if found is None:
         raise DataImportError(f"there is no data set '{text.cell(name, 80)}'; import it again, or choose another one.")
-    sizes = f"{found.entities[0]:,} and {found.entities[1]:,} entities, {found.links or 0:,} known links." if found.entities else ""
+    sizes = f"{found.entities[0]:,} and {found.entities[1]:,} entities, {text.count(found.links or 0, 'known link')}." if found.entities else ""
     components.empty_state(f"{text.plain(found.name)} is stored", f"{sizes} Train on it next: a run says which entities of the two graphs match.")
     pages.link(pages.TRAIN, TrainAddress(address.runs, data=found.name), "Train on it", icon=":material/model_training:")
     pages.link(pages.IMPORT, ImportAddress(address.runs), "Import more", icon=":material/upload:")

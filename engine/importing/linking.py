@@ -11,6 +11,7 @@ from engine.datasets.knowledge_graph import Finding
 from engine.datasets.readers import RawDataset, RawGraph, RawLinks
 from engine.datasets.readers.base import Part
 from engine.importing.seeds import SeedPair
+from engine.wording import count
 
 WORTH_A_TEST: Final = 30
 """So many known links say something about accuracy; fewer are of more use as seeds."""
@@ -39,7 +40,9 @@ def link_findings(raw: RawDataset) -> Iterator[Finding]:
             )
             yield Finding("links-unknown", "error", message, len(unknown), tuple(unknown[:3]))
         elif len(unknown) > MANY_UNKNOWN * len(ends):
-            message = f"{len(unknown):,} of {len(ends):,} links name a {side} entity that is in no triple."
+            message = (
+                f"{len(unknown):,} of {count(len(ends), 'link')} {'names' if len(unknown) == 1 else 'name'} a {side} entity that is in no triple."
+            )
             yield Finding("links-partly-unknown", "warning", message, len(unknown), tuple(unknown[:3]))
 
 

@@ -28,6 +28,7 @@ from engine.importing.material import ROLE_WORDS, Material
 from engine.importing.reading import ReadMaterial, original_names, read_material
 from engine.importing.remedies import on_the_command_line, on_the_page
 from engine.importing.seeds import SeedPair, SeedSuggestions, suggest_seeds
+from engine.wording import count
 
 SAMPLES: Final = 8
 LISTED: Final = 12
@@ -255,7 +256,7 @@ def _one_graph_twice(raw: RawDataset) -> Iterator[Finding]:
         message = "Both graphs are the same: one file was given twice."
         yield Finding("one-graph-twice", "error", message, shared)
     else:
-        message = f"{shared:,} triples are in both graphs, {100 * shared / smaller:.0f} % of the smaller one."
+        message = f"{count(shared, 'triple is', 'triples are')} in both graphs, {100 * shared / smaller:.0f} % of the smaller one."
         yield Finding("shared-triples", "warning", message, shared)
 
 
@@ -289,5 +290,5 @@ def _no_seeds(suggestions: SeedSuggestions) -> Finding:
     message = "There are no links to learn from."
     if suggestions.pairs:
         exact, near = (suggestions.count(likeness) for likeness in ("exact", "near"))
-        message += f" Names suggest some: {exact:,} {'pair has' if exact == 1 else 'pairs have'} the same name, {near:,} nearly the same."
+        message += f" Names suggest some: {count(exact, 'pair has', 'pairs have')} the same name, {near:,} nearly the same."
     return Finding("no-seeds", "error", message)

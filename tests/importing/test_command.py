@@ -24,7 +24,7 @@ def test_a_folder_becomes_a_data_set(folder: Path, data: Path, tmp_path: Path, c
     WRITERS["openea"][1](tmp_path / "mine", small_sample())
     assert main(["import", str(tmp_path / "mine")]) == 0
     told = capsys.readouterr().out
-    assert "6 entities, 1 relations, 6 triples" in told
+    assert "6 entities, 1 relation, 6 triples" in told
     assert f"next: python -m engine train {data / 'mine'}" in told
     assert load_task(data / "mine").fingerprint == load_task(tmp_path / "mine").fingerprint
 
