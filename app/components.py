@@ -18,6 +18,7 @@ from engine.datasets.formulas import defuse
 from engine.datasets.knowledge_graph import Finding, Severity, Side
 from engine.entities import LONGEST_QUERY, Entity, other
 from engine.errors import EngineError, EntityError
+from engine.explanation import resolve_pair
 from engine.matching import PairScore, Pool, RunView, Verdict
 from engine.reviews.snapshot import Outcome
 
@@ -162,6 +163,9 @@ def asked_pair(view: RunView, source: str | None, target: str | None) -> tuple[E
     asked: dict[Side, str | None] = {"source": source, "target": target}
     found: dict[Side, Entity] = {}
     try:
+        if source is not None and target is not None:
+            pair = resolve_pair(view, source, target)
+            return view.entity("source", pair[0]), view.entity("target", pair[1])
         for side, words in asked.items():
             if words is not None:
                 found[side] = view.resolve(words, side)
