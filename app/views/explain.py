@@ -396,13 +396,13 @@ def _elsewhere(run: OpenRun, address: ExplainAddress, source: Entity, target: En
         st.markdown(f"Trained on in round {one.number}, chosen with {one.score:.3f}.")
     if not found.runs:
         st.markdown("There is no other run of the same data.")
-    for one in found.runs:
-        if one.pair is None:
-            st.caption(f"{text.plain(one.run)}: {text.plain(one.reason)}")
+    for seen in found.runs:
+        if seen.pair is None:
+            st.caption(f"{text.plain(seen.run)}: {text.plain(text.without_places(seen.reason))}")
             continue
-        words = f"**{text.plain(one.variant, 20)}** seed {one.seed}: CSLS {one.pair.csls:.3f}, ranks {one.pair.rank_from_source:,} and "
-        runs = (one.run, *(one for one in address.runs if one != one.run))[: state.MOST_RUNS]
-        pages.link(pages.EXPLAIN, replace(address, runs=runs, without=(), against=None), f"{words}{one.pair.rank_from_target:,}")
+        words = f"**{text.plain(seen.variant, 20)}** seed {seen.seed}: CSLS {seen.pair.csls:.3f}, ranks {seen.pair.rank_from_source:,} and "
+        runs = (seen.run, *(run for run in address.runs if run != seen.run))[: state.MOST_RUNS]
+        pages.link(pages.EXPLAIN, replace(address, runs=runs, without=(), against=None), f"{words}{seen.pair.rank_from_target:,}")
 
 
 frame.one_run(pages.EXPLAIN, render)
