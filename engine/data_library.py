@@ -46,10 +46,7 @@ class StoredDataSet:
     @property
     def shown_path(self) -> str:
         """The path for a command that is typed in the project's folder."""
-        try:
-            return self.path.resolve().relative_to(settings.PROJECT).as_posix()
-        except ValueError:
-            return str(self.path)
+        return settings.shown_path(self.path)
 
     @property
     def train_command(self) -> str:

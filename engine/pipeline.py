@@ -48,11 +48,13 @@ from engine.literal import (
     name_tensors,
     require_valid_links,
 )
+from engine.resuming import Begun, note_beginning
 from engine.reviews import ReviewEffect, Snapshot, read_snapshot, with_reviews
 from engine.run_store import FORMAT_VERSION, Run, RunStore, RunWriter
 from engine.run_tables import hubness_tensors, parameter_tensors, run_tables
 from engine.search import CslsTopK, StructuralSimilarity, StructureAndNames, csls_topk, normalise_rows
 from engine.training import Progress, Trained, Trainer, split_embeddings, task_adjacency
+from engine.wording import count
 
 CHECKPOINT = "training"
 REVIEWS = "reviews"
@@ -180,7 +182,7 @@ def train_anew(making: Making, run_id: str, should_stop: Callable[[], bool]) -> 
 
 @dataclass(frozen=True)
 class Making:
-    """A run in the making: what it is made of, where it goes, who listens."""
+    """A run in the making: what it is made of, where it goes, who listens; ``above``: settings of the literal run that it is made for."""
 
     path: Path
     task: AlignmentTask
@@ -189,10 +191,16 @@ class Making:
     clock: Clock
     on_event: Listener
     reviewed: Reviewed | None = None
+    above: RunConfig | None = None
 
     @property
     def run_id(self) -> str:
         return make_run_id(self.task, self.config)
+
+    @property
+    def begun(self) -> Begun:
+        asked = self.above or self.config
+        return Begun(self.path, asked, make_run_id(self.task, asked))
 
     def free_id(self) -> str:
         return self.store.free_id(self.task.name, self.run_id)
@@ -203,6 +211,8 @@ def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool])
     task, store, clock = making.task, making.store, making.clock
     with store.create(task.name, run_id) as writer, discarded_where_diverged(writer):
         write_reviews(writer, making)  # first, so that a run that is interrupted can be gone on with by these, whatever is decided meanwhile
+        if run_id == making.run_id:  # one that is trained afresh under a number of its own is begun anew every time
+            note_beginning(writer, making.begun)
         making.on_event(Phase("index", f"{task.name}: {describe_task(task)}"))
         with clock.phase("index"):
             trainer = Trainer(task, making.config)
@@ -228,7 +238,7 @@ def literal_run(making: Making, run_id: str, should_stop: Callable[[], bool]) ->
     for finding in literal.findings:
         making.on_event(Phase(NOTE, note_on(finding)))
     semi = replace(config, variant="semi")
-    below = find_or_train(replace(making, config=semi, clock=making.clock.since_reading()), should_stop)
+    below = find_or_train(replace(making, config=semi, above=config, clock=making.clock.since_reading()), should_stop)
     if below.run.manifest["status"] != "finished":
         return below
     with making.store.create(task.name, run_id) as writer:
@@ -333,7 +343,7 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
     making.on_event(Phase("search", f"Looking for the {search.top} best matches of {task.num_entities:,} entities"))
     with clock.phase("search"):
         found = csls_topk(similarity, search.csls_k, search.top, index=search.index)
-    making.on_event(Phase("evaluate", f"Evaluating on {len(task.test_links):,} test links"))
+    making.on_event(Phase("evaluate", f"Evaluating on {count(len(task.test_links), 'test link')}"))
     with clock.phase("evaluate"):
         evaluation = evaluate_links(similarity, task.test_links, search.csls_k, index=search.index)
         decoders = decoder_evaluations(similarity, task, search.csls_k, search.index)
@@ -508,8 +518,12 @@ def describe_graph(graph: KnowledgeGraph) -> dict[str, Any]:
 
 def describe_task(task: AlignmentTask) -> str:
     """One line for people."""
-    graphs = " and ".join(f"{graph.num_entities:,} entities with {len(graph.triples):,} triples" for graph in (task.source, task.target))
-    return f"{graphs}; {len(task.train_links):,} seed, {len(task.valid_links):,} validation, {len(task.test_links):,} test links ({task.split})"
+    graphs = " and ".join(
+        f"{count(graph.num_entities, 'entity', 'entities')} with {count(len(graph.triples), 'triple')}" for graph in (task.source, task.target)
+    )
+    return (
+        f"{graphs}; {len(task.train_links):,} seed, {len(task.valid_links):,} validation, {count(len(task.test_links), 'test link')} ({task.split})"
+    )
 
 
 def device_name(device: torch.device) -> str:

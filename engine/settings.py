@@ -44,5 +44,13 @@ def reviews_file(models: Path) -> Path:
     return models / "reviews.sqlite3"
 
 
+def shown_path(path: Path) -> str:
+    """A path for a command that is typed in the project's folder."""
+    try:
+        return path.resolve().relative_to(PROJECT).as_posix()
+    except ValueError:
+        return str(path)
+
+
 def _folder(variable: str, otherwise: Path) -> Path:
     return Path(os.environ.get(variable) or otherwise)

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # From the bottom up. A module imports from the layers beneath its own, from its own package, and from nothing else of the engine.
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"errors", "settings", "threads"}),
+    frozenset({"errors", "settings", "threads", "wording"}),
     frozenset({"output_files"}),
     frozenset({"config"}),
     frozenset({"datasets"}),
@@ -32,7 +32,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"assessment", "bootstrapping"}),
     frozenset({"training"}),
     frozenset({"analysis", "run_store", "run_similarity", "run_tables"}),
-    frozenset({"importing"}),
+    frozenset({"importing", "resuming"}),
     frozenset({"comparison", "entities", "paper", "pipeline", "preparation"}),
     frozenset({"estimate"}),
     frozenset({"jobs"}),

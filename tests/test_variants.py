@@ -153,7 +153,7 @@ def test_names_from_a_file(trained: dict[str, Run], semi_models: Path, tmp_path:
     names = written(tmp_path / "names.tsv", "\n".join(rows) + "\n")
     assert train(semi_models, "literal", "--names", str(names), "--json") == 0
     captured = capsys.readouterr()
-    assert "warning: names.tsv names 1 entities that neither graph has (the first is 'nobody')" in captured.err
+    assert "warning: names.tsv names 1 entity that neither graph has (the first is 'nobody')" in captured.err
     assert "warning: Names alone find" in captured.err
     result = last_json(captured.out)
     assert result["metrics"]["target_to_source"]["hits@1"] > hits(trained["literal"])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -16,8 +17,8 @@ from app.glossary import explain as term
 from app.palette import PLAIN_MARKS
 from app.state import ExplainAddress
 from engine.datasets.knowledge_graph import SIDES
-from engine.entities import Entity
-from engine.errors import EngineError, EvidenceError
+from engine.entities import Entity, other
+from engine.errors import EngineError, EntityError, EvidenceError
 from engine.explanation import (
     Experiment,
     Explanation,
@@ -97,9 +98,22 @@ def _search(address: ExplainAddress) -> None:
 def _starts(run: OpenRun, address: ExplainAddress) -> None:
     """Without a pair: some to begin with."""
     components.empty_state("Which pair?", "Name an entity above, open a pair from the Pairs or the Entity page, or begin with one of these.")
-    for index in list(run.view.best["source"])[:STARTS]:
-        source, target = run.view.entity("source", index), run.view.entity("target", run.view.best["source"][index])
-        pages.link(pages.EXPLAIN, replace(address, source=source.uri, target=target.uri), components.pair_label(source, target))
+    best = run.view.best["source"]
+    usual = [(run.view.entity("source", index), run.view.entity("target", best[index])) for index in list(best)[:STARTS]]
+    pairs = [*_with_their_matches(run, address), *usual]
+    for source, target in list(dict.fromkeys(pairs))[:STARTS]:
+        ends = replace(address, source=source.uri, target=target.uri, against=None, without=())
+        pages.link(pages.EXPLAIN, ends, components.pair_label(source, target))
+
+
+def _with_their_matches(run: OpenRun, address: ExplainAddress) -> Iterator[tuple[Entity, Entity]]:
+    """The entities that the address names, which make no pair with each other: each with its best match."""
+    for words in (address.source, address.target):
+        with suppress(EntityError):
+            entity = run.view.resolve(words or "")
+            if (best := run.view.best[entity.side].get(entity.index)) is not None:
+                match = run.view.entity(other(entity.side), best)
+                yield (entity, match) if entity.side == "source" else (match, entity)
 
 
 def _kept(run: OpenRun, what: str, source: int, target: int, address: ExplainAddress, compute: Callable[[], T]) -> T:
@@ -189,7 +203,7 @@ def _removal(run: OpenRun, page: ExplainAddress, experiment: Experiment, items: 
         with left:
             _evidence_table(page, offered, gone, asked)
             if len(items) > len(offered):
-                st.caption(f"The {len(offered)} neighbours whose removal should cost the most, of {len(items):,}.")
+                st.caption(f"The {text.count(len(offered), 'neighbour')} whose removal should cost the most, of {len(items):,}.")
         with right:
             _result(run, page, experiment, gone)
 
@@ -382,13 +396,13 @@ def _elsewhere(run: OpenRun, address: ExplainAddress, source: Entity, target: En
         st.markdown(f"Trained on in round {one.number}, chosen with {one.score:.3f}.")
     if not found.runs:
         st.markdown("There is no other run of the same data.")
-    for other in found.runs:
-        if other.pair is None:
-            st.caption(f"{text.plain(other.run)}: {text.plain(other.reason)}")
+    for seen in found.runs:
+        if seen.pair is None:
+            st.caption(f"{text.plain(seen.run)}: {text.plain(text.without_places(seen.reason))}")
             continue
-        words = f"**{text.plain(other.variant, 20)}** seed {other.seed}: CSLS {other.pair.csls:.3f}, ranks {other.pair.rank_from_source:,} and "
-        runs = (other.run, *(one for one in address.runs if one != other.run))[: state.MOST_RUNS]
-        pages.link(pages.EXPLAIN, replace(address, runs=runs, without=(), against=None), f"{words}{other.pair.rank_from_target:,}")
+        words = f"**{text.plain(seen.variant, 20)}** seed {seen.seed}: CSLS {seen.pair.csls:.3f}, ranks {seen.pair.rank_from_source:,} and "
+        runs = (seen.run, *(run for run in address.runs if run != seen.run))[: state.MOST_RUNS]
+        pages.link(pages.EXPLAIN, replace(address, runs=runs, without=(), against=None), f"{words}{seen.pair.rank_from_target:,}")
 
 
 frame.one_run(pages.EXPLAIN, render)

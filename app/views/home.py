@@ -13,7 +13,7 @@ from app.glossary import TERMS, explain
 from app.state import CompareAddress, DataSetAddress, EntityAddress, ImportAddress, TrainAddress
 from engine.config import VARIANTS
 from engine.errors import JobError
-from engine.jobs import JobQueue
+from engine.jobs import Job, JobQueue
 
 CARDS = 12
 COLUMNS = 3
@@ -23,22 +23,26 @@ def render(runs: cache.RunList) -> None:
     """The page."""
     st.title("Dual-AMN Explorer", anchor=False)
     st.markdown("Two knowledge graphs, aligned: which entities mean the same thing, how sure that is, and what speaks for it.")
-    _at_work()
+    jobs = _jobs()
+    _at_work([job for job in jobs if job.active])
     if runs.cards:
         _runs(runs)
     else:
         _first_steps()
-    _unusable(runs)
+    _unusable(runs, jobs)
     _data_sets(runs)
 
 
-def _at_work() -> None:
-    """The training that is going on, and how many wait."""
+def _jobs() -> Sequence[Job]:
     try:
-        jobs = [job for job in JobQueue(cache.models_folder()).jobs() if job.active]
+        return JobQueue(cache.models_folder()).jobs()
     except JobError as error:
         components.show_error(error)
-        return
+        return ()
+
+
+def _at_work(jobs: Sequence[Job]) -> None:
+    """The training that is going on, and how many wait."""
     if jobs:
         with st.container(horizontal=True, vertical_alignment="center", border=True):
             waiting = f" · {len(jobs) - 1} more in the queue" if len(jobs) > 1 else ""
@@ -154,15 +158,28 @@ def _older(cards: tuple[cache.RunCard, ...]) -> None:
         st.caption("Open one of them on any page: the list of runs at the top holds all of them.")
 
 
-def _unusable(runs: cache.RunList) -> None:
+def _unusable(runs: cache.RunList, jobs: Sequence[Job]) -> None:
     for partial in runs.partial:
-        st.info(f"**{text.plain(partial.run)}** {partial.reason}.", icon=":material/hourglass_top:")
+        _partial(partial, jobs)
     if not runs.broken:
         return
     with st.expander(f"{text.count(len(runs.broken), 'folder')} that cannot be opened", icon=":material/warning:", expanded=not runs.cards):
         for broken in runs.broken:
             st.markdown(f"**{text.plain(broken.run)}**: {text.plain(broken.reason, 600)}")
         st.caption("Other runs are not affected.")
+
+
+def _partial(partial: cache.UnusableRun, jobs: Sequence[Job]) -> None:
+    """A run in the making, and where an interrupted one is gone on with: at the job that began it, or else with its command."""
+    begun = partial.begun
+    name = partial.run if begun is None else f"{partial.run.rpartition('/')[0]}/{begun.run_id}"
+    job = next((job for job in jobs if job.name == name and job.resumable), None)
+    reason = "interrupted" if job is not None else partial.reason
+    st.info(f"**{text.plain(partial.run)}** {reason}.", icon=":material/hourglass_top:")
+    if job is not None:
+        pages.link(pages.TRAIN, TrainAddress(job=job.id), "Go on with it on the Train page", icon=":material/resume:")
+    elif begun is not None and not any(one.name == name for one in jobs):
+        st.code(begun.command(cache.models_folder()), language=None, wrap_lines=True)
 
 
 def _data_sets(runs: cache.RunList) -> None:
@@ -176,7 +193,7 @@ def _data_sets(runs: cache.RunList) -> None:
             imported = f" · imported {text.age(data.imported)}" if data.imported else ""
             st.markdown(f"**{text.plain(data.name)}** · not trained yet{imported}")
             if data.entities:
-                st.caption(f"{data.entities[0]:,} and {data.entities[1]:,} entities · {data.links or 0:,} known links")
+                st.caption(f"{data.entities[0]:,} and {data.entities[1]:,} entities · {text.count(data.links or 0, 'known link')}")
             pages.link(pages.TRAIN, TrainAddress(data=data.name), f"Train on {text.plain(data.name)}", icon=":material/model_training:")
     pages.link(pages.IMPORT, ImportAddress(), "Bring your own two graphs", icon=":material/upload:")
 

@@ -16,6 +16,7 @@ from engine.datasets.knowledge_graph import SIDES, Side
 from engine.datasets.tabular import Layout
 from engine.errors import DataImportError, EngineError
 from engine.importing import (
+    REMEDIES,
     ROLE_WORDS,
     ROLES,
     Brought,
@@ -28,6 +29,7 @@ from engine.importing import (
     UnderstoodFile,
     UnderstoodGraph,
     UnderstoodTable,
+    add,
     correct,
     discard,
     find,
@@ -159,12 +161,16 @@ def _check(address: ImportAddress, token: str) -> None:
     if problem is not None:
         components.show_error(problem)
         _tables(staged, files)
+        if any(file.role == "links" for file in staged.material.files):
+            _more_links(staged, "Other known links instead of these")
         return
     _facts(staged, preview)
     _tables(staged, files)
     st.subheader("What looks wrong, and what to do", anchor=False)
     _swap(staged, preview)
     components.findings(preview.findings)
+    if staged.material.whole_folder is None and (preview.links_left_out or not any(preview.links.values())):
+        _more_links(staged, "Other known links instead of these" if preview.links_left_out else "A file of known links")
     _seeds(staged, preview)
     _go(staged, preview)
 
@@ -178,7 +184,9 @@ def _facts(staged: Staged, preview: Preview) -> None:
         st.markdown("**Links:** left out until what is wrong with them is mended, see below.")
     else:
         links = ", ".join(f"{count:,} {part}" for part, count in preview.links.items() if count)
-        st.markdown(f"**Links:** {links or 'none'}. {text.plain(preview.expectation.sentence, 600)}")
+        expected = preview.expectation
+        more = f" {REMEDIES['few-seeds'].page}" if expected.seeds and expected.few else ""
+        st.markdown(f"**Links:** {links or 'none'}. {text.plain(expected.sentence, 600)}{more}")
     _name_attribute(staged, preview)
 
 
@@ -335,6 +343,23 @@ def _swap(staged: Staged, preview: Preview) -> None:
     )
 
 
+def _more_links(staged: Staged, label: str) -> None:
+    """A file of known links that is brought now; everything else stays as it is."""
+    with st.container(border=True):
+        file = st.file_uploader(label, key=state.widget_key(state.UPLOAD, "more links", staged.token, staged.version))
+        st.caption(f"The two graphs stay as they are; columns can be corrected once the file is here. {_limit_words()}")
+        key = state.widget_key(state.IMPORT_BUTTON, "more links", staged.version)
+        if not st.button("Take these links", icon=":material/add_link:", disabled=file is None, key=key) or file is None:
+            return
+    try:
+        with st.spinner("Taking in the file…"):
+            add(find_staged(staged.token), Brought(file.name, file, "links"))
+    except EngineError as error:
+        components.show_error(error)
+        return
+    st.rerun()
+
+
 def _seeds(staged: Staged, preview: Preview) -> None:
     """Seeds from names, to be confirmed."""
     suggestions = preview.suggestions
@@ -433,7 +458,7 @@ def _stored(address: ImportAddress, name: str) -> None:
     found = next((one for one in cache.list_data_sets() if one.name == name), None)
     if found is None:
         raise DataImportError(f"there is no data set '{text.cell(name, 80)}'; import it again, or choose another one.")
-    sizes = f"{found.entities[0]:,} and {found.entities[1]:,} entities, {found.links or 0:,} known links." if found.entities else ""
+    sizes = f"{found.entities[0]:,} and {found.entities[1]:,} entities, {text.count(found.links or 0, 'known link')}." if found.entities else ""
     components.empty_state(f"{text.plain(found.name)} is stored", f"{sizes} Train on it next: a run says which entities of the two graphs match.")
     pages.link(pages.TRAIN, TrainAddress(address.runs, data=found.name), "Train on it", icon=":material/model_training:")
     pages.link(pages.IMPORT, ImportAddress(address.runs), "Import more", icon=":material/upload:")

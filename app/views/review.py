@@ -174,7 +174,7 @@ def _explained(run: OpenRun, source: int, target: int) -> tuple[Explanation | No
         try:
             return explain(run.explainer, source, target, "all", LISTED), ""
         except RunError as error:  # without weights, or with such as do not fit: the pair can be decided all the same
-            return None, str(error)
+            return None, text.without_places(str(error))
 
     return cache.kept([run], ("review", str(source), str(target)), compute)
 

@@ -176,7 +176,8 @@ def _going_on(job: Job, news: News | None) -> None:
 def _how_it_ended(job: Job) -> None:
     if job.message:
         show = {"failed": st.error, "lost": st.error}.get(job.state, st.info)
-        show(text.plain(job.message[:1].upper() + job.message[1:], 1500))
+        message = text.without_places(job.message)
+        show(text.plain(message[:1].upper() + message[1:], 1500))
     if not job.run:
         return
     runs = cache.list_runs(cache.models_folder())
@@ -317,8 +318,8 @@ def _outlook(runs: cache.RunList, plan: Plan, address: TrainAddress) -> None:
     sizes = plan.sizes
     with st.spinner("Trying out how fast this machine is…"):
         found = estimate_plan(plan, cache.models_folder())
-    links = f"{text.count(sizes.train, 'seed link')}, {sizes.valid:,} validation and {sizes.test:,} test links"
-    st.markdown(f"{sizes.entities[0]:,} and {sizes.entities[1]:,} entities with {sum(sizes.triples):,} triples; {links}.")
+    links = f"{text.count(sizes.train, 'seed link')}, {sizes.valid:,} validation and {text.count(sizes.test, 'test link')}"
+    st.markdown(f"{sizes.entities[0]:,} and {sizes.entities[1]:,} entities with {text.count(sum(sizes.triples), 'triple')}; {links}.")
     _held_out(plan, address)
     with st.container(horizontal=True, gap="large"):
         spread = f"{text.duration(found.low)} to {text.duration(found.high)}"

@@ -13,6 +13,7 @@ from engine.commands.output import AddOption, print_json
 from engine.errors import ConfigError, printable
 from engine.housekeeping import Doomed, back_up, delete, doomed, to_prune
 from engine.run_store import RunStore
+from engine.wording import count
 
 UNITS = ("bytes", "KB", "MB", "GB", "TB")
 
@@ -68,10 +69,13 @@ def carry_out(parsed: argparse.Namespace, store: RunStore, going: Sequence[Doome
     for one in going:
         print(printable(line_of(one)), file=told)
     if going and not dry:
-        confirm(f"Delete {count(going)}, {size_text(total)}, for good?", yes=parsed.yes)
+        confirm(f"Delete {count(len(going), 'run')}, {size_text(total)}, for good?", yes=parsed.yes)
         delete(store, going)
     done = "would be deleted" if dry else "deleted"
-    print(f"{count(going)} {done}, {size_text(total)}{' would be freed' if dry else ' freed'}." if going else "nothing to delete.", file=told)
+    print(
+        f"{count(len(going), 'run')} {done}, {size_text(total)}{' would be freed' if dry else ' freed'}." if going else "nothing to delete.",
+        file=told,
+    )
     if parsed.json:
         print_json({"runs": [one.run.id for one in going], "bytes": total, "deleted": not dry})
     return 0
@@ -82,10 +86,6 @@ def line_of(one: Doomed) -> str:
     states = {"partial": "interrupted", "broken": "cannot be opened", "stopped": "stopped early"}
     notes = [states.get(one.run.state, ""), f"{', '.join(one.built_on)} was built on it and stays whole" if one.built_on else ""]
     return "  ".join([one.run.id, one.run.created, size_text(one.bytes), *(note for note in notes if note)])
-
-
-def count(going: Sequence[Doomed]) -> str:
-    return f"{len(going):,} {'run' if len(going) == 1 else 'runs'}"
 
 
 def confirm(question: str, *, yes: bool) -> None:
@@ -108,7 +108,7 @@ def backup(parsed: argparse.Namespace) -> int:
         values = {"file": str(made.file), "runs": made.runs, "data_sets": made.data_sets, "databases": list(made.databases), "bytes": made.bytes}
         print_json(values)
         return 0
-    parts = [f"{made.runs:,} runs", f"{made.data_sets:,} imported data sets", *made.databases]
+    parts = [count(made.runs, "run"), count(made.data_sets, "imported data set"), *made.databases]
     print(printable(f"{made.file}: {', '.join(parts)}; {size_text(made.bytes)}."))
     return 0
 

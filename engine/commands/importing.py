@@ -89,7 +89,7 @@ def import_data(parsed: argparse.Namespace) -> int:
         name = parsed.name or suggested_name(material)
         if not parsed.dry_run:
             check_name(name)
-        understood = understand(material, corrections)
+        understood = understand(material, corrections).on_the_command_line
         if not parsed.json:
             print(printable_lines(render_preview(understood.preview)))
         stored = None if parsed.dry_run else write(understood, material, corrections, name)

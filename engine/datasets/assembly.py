@@ -25,6 +25,7 @@ from engine.datasets.labels import find_name_attributes, label_entities
 from engine.datasets.readers.base import Part, RawDataset, RawGraph, RawLinks
 from engine.datasets.splits import UNDIVIDED, divide
 from engine.errors import DataError
+from engine.wording import count
 
 MAX_NAME = 80
 
@@ -213,5 +214,6 @@ def _unknown_ends(path: Path, entities: Sequence[str]) -> tuple[Finding, ...]:
 def _attribute_only(path: Path, entities: Sequence[str]) -> tuple[Finding, ...]:
     if not entities:
         return ()
-    message = f"{len(entities):,} entities with attributes are in no triple of {path.name}; structure alone cannot align them."
+    told = count(len(entities), "entity with attributes is", "entities with attributes are")
+    message = f"{told} in no triple of {path.name}; structure alone cannot align that."
     return (Finding("attribute-only-entities", "info", message, len(entities), tuple(entities[:3])),)

@@ -13,6 +13,7 @@ import numpy as np
 
 from engine.datasets.knowledge_graph import SIDES, AlignmentTask, Finding, IntArray, KnowledgeGraph, Severity, Side
 from engine.datasets.labels import identifier_tail, local_name
+from engine.wording import count
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 NUM_EXAMPLES = 3
@@ -146,7 +147,7 @@ def check_self_loops(task: AlignmentTask) -> Iterator[Finding]:
         loops = graph.triples[graph.triples[:, 0] == graph.triples[:, 2]]
         if len(loops):
             examples = tuple(f"{graph.entities[head]} | {graph.relations[relation]}" for head, relation, _ in loops[:NUM_EXAMPLES])
-            message = f"{len(loops):,} triples of the {side} graph lead from an entity to itself."
+            message = f"{count(len(loops), 'triple')} of the {side} graph {'leads' if len(loops) == 1 else 'lead'} from an entity to itself."
             yield Finding("self-loops", "info", message, len(loops), examples, "They are kept; remove them if they are mistakes.")
 
 
@@ -156,7 +157,7 @@ def check_isolated(task: AlignmentTask) -> Iterator[Finding]:
         isolated = np.flatnonzero(graph.degrees == 0)
         if len(isolated):
             examples = _examples([graph.entities[entity] for entity in isolated[:NUM_EXAMPLES]])
-            message = f"{len(isolated):,} entities of the {side} graph are in no triple."
+            message = f"{count(len(isolated), 'entity', 'entities')} of the {side} graph {'is' if len(isolated) == 1 else 'are'} in no triple."
             yield Finding(
                 "isolated-entities", "warning", message, len(isolated), examples, "Structure says nothing about them; only names can align them."
             )
@@ -168,7 +169,7 @@ def check_relations_without_triples(task: AlignmentTask) -> Iterator[Finding]:
         unused = np.setdiff1d(np.arange(graph.num_relations), graph.triples[:, 1])
         if len(unused):
             examples = _examples([graph.relations[relation] for relation in unused[:NUM_EXAMPLES]])
-            message = f"{len(unused):,} relations of the {side} graph have no triples."
+            message = f"{count(len(unused), 'relation')} of the {side} graph {'has' if len(unused) == 1 else 'have'} no triples."
             yield Finding("relations-without-triples", "info", message, len(unused), examples, "They do no harm; check that no triples were lost.")
 
 
@@ -176,11 +177,11 @@ def check_identity_relations(task: AlignmentTask) -> Iterator[Finding]:
     for side in SIDES:
         graph = task.graph(side)
         telling = [number for number, name in enumerate(graph.relations) if local_name(name).lower() in IDENTITY_RELATIONS]
-        count = int(np.isin(graph.triples[:, 1], telling).sum())
-        if count:
+        same = int(np.isin(graph.triples[:, 1], telling).sum())
+        if same:
             examples = _examples([graph.relations[number] for number in telling])
-            message = f"{count:,} triples of the {side} graph say that two things are the same."
-            yield Finding("identity-relations", "warning", message, count, examples, "Take them out: they may hold the very answers that are tested.")
+            message = f"{count(same, 'triple')} of the {side} graph {'says' if same == 1 else 'say'} that two things are the same."
+            yield Finding("identity-relations", "warning", message, same, examples, "Take them out: they may hold the very answers that are tested.")
 
 
 def check_one_to_one(task: AlignmentTask) -> Iterator[Finding]:
@@ -190,7 +191,7 @@ def check_one_to_one(task: AlignmentTask) -> Iterator[Finding]:
         several = entities[counts > 1]
         if len(several):
             examples = _examples([task.graph(side).entities[entity] for entity in several[:NUM_EXAMPLES]])
-            message = f"{len(several):,} {side} entities have more than one link."
+            message = f"{count(len(several), f'{side} entity has', f'{side} entities have')} more than one link."
             advice = "Each counts on its own; one-to-one matching will miss all but one of them."
             yield Finding("links-not-one-to-one", "warning", message, len(several), examples, advice)
 
@@ -200,7 +201,7 @@ def check_entity_leakage(task: AlignmentTask) -> Iterator[Finding]:
     seen = [np.concatenate([task.train_links[:, column], task.valid_links[:, column]]) for column in (0, 1)]
     shared = task.test_links[np.isin(task.test_links[:, 0], seen[0]) | np.isin(task.test_links[:, 1], seen[1])]
     if len(shared):
-        message = f"{len(shared):,} test links have an entity that is in a training or validation link too."
+        message = f"{count(len(shared), 'test link has', 'test links have')} an entity that is in a training or validation link too."
         yield Finding(
             "entity-leakage", "warning", message, len(shared), _pairs(task, shared), "Keep all links of an entity in one part of the split."
         )
@@ -210,9 +211,9 @@ def check_overlapping_identifiers(task: AlignmentTask) -> Iterator[Finding]:
     shared = sorted(entity for entity in set(task.source.entities).intersection(task.target.entities) if not entity.startswith("_:"))
     if not shared:
         return
-    message = f"{len(shared):,} identifiers occur in both graphs."
+    message = f"{count(len(shared), 'identifier occurs', 'identifiers occur')} in both graphs."
     if links := _self_links(task, shared):
-        message += f" {links:,} links join such an identifier with itself."
+        message += f" {count(links, 'link joins', 'links join')} such an identifier with itself."
     advice = "They were kept apart and are not taken for the same thing; rename them if that is misleading."
     yield Finding("overlapping-identifiers", "warning" if links else "info", message, len(shared), _examples(shared), advice)
 
@@ -228,9 +229,14 @@ def check_names(task: AlignmentTask) -> Iterator[Finding]:
         nameless = [entity for entity, label in zip(graph.entities, graph.labels, strict=True) if not label]
         if nameless:
             share = len(nameless) / graph.num_entities
-            message = f"{len(nameless):,} entities of the {side} graph ({_percent(share)}) have no name."
+            of_them = f"{count(len(nameless), 'entity', 'entities')} of the {side} graph ({_percent(share)})"
             severity: Severity = "warning" if share > MOSTLY else "info"
-            advice = "Identifiers stand in for them; say with data.name_attribute where the names are."
+            if graph.attributes.empty:
+                message = f"No name is known of {of_them}: the data has no attributes of this graph, and these identifiers do not speak."
+                advice = "Identifiers stand in for them; if there are names somewhere, add them as attributes."
+            else:
+                message = f"No name is known of {of_them}: none of the attributes that names are taken from has one."
+                advice = "Identifiers stand in for them; say with data.name_attribute where the names are."
             yield Finding("entities-without-name", severity, message, len(nameless), _examples(nameless), advice)
 
 
@@ -283,15 +289,17 @@ def comparable(label: str) -> str:
 
 
 def check_seeds(task: AlignmentTask) -> Iterator[Finding]:
-    count = len(task.train_links)
-    coverage = count / min(task.source.num_entities, task.target.num_entities)
-    if count < FEW_SEEDS or coverage < LOW_COVERAGE:
-        message = f"There are only {count:,} training links, for {_percent(coverage)} of the smaller graph's entities."
-        yield Finding("few-seeds", "warning", message, count, advice="Add known pairs: accuracy grows quickly with the first hundreds.")
+    seeds = len(task.train_links)
+    coverage = seeds / min(task.source.num_entities, task.target.num_entities)
+    if seeds < FEW_SEEDS or coverage < LOW_COVERAGE:
+        message = (
+            f"There {'is' if seeds == 1 else 'are'} only {count(seeds, 'training link')}, for {_percent(coverage)} of the smaller graph's entities."
+        )
+        yield Finding("few-seeds", "warning", message, seeds, advice="Add known pairs: accuracy grows quickly with the first hundreds.")
     degrees = task.source.degrees[task.train_links[:, 0]], task.target.degrees[task.train_links[:, 1]]
     idle = int(((degrees[0] == 0) | (degrees[1] == 0)).sum())
     if idle:
-        message = f"{idle:,} training links have an end without triples."
+        message = f"{count(idle, 'training link has', 'training links have')} an end without triples."
         yield Finding("idle-seeds", "warning", message, idle, advice="Nothing can be learned from them; choose other pairs.")
 
 

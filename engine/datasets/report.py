@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from engine.datasets.files import escape_controls, shorten
 from engine.datasets.inspection import GraphSummary, Inspection
 from engine.datasets.knowledge_graph import Finding
+from engine.wording import count
 
 WIDTH = 100
 COLUMN = 24
@@ -61,7 +62,7 @@ def render_findings(findings: Sequence[Finding]) -> Iterator[str]:
     if not findings:
         yield "Nothing suspicious was found."
         return
-    yield f"{len(findings)} findings" if len(findings) > 1 else "1 finding"
+    yield count(len(findings), "finding")
     for finding in findings:
         yield from _wrapped(f"  {MARKS[finding.severity]:<6}", f"{escape_controls(finding.message)} [{finding.code}]")
         for example in finding.examples:

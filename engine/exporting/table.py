@@ -16,6 +16,7 @@ from engine.alignment_table import Alignment, Precision
 from engine.datasets.knowledge_graph import IntArray
 from engine.exporting.reviewed import Ends, ReviewedPair
 from engine.matching import RunView
+from engine.wording import count
 
 ROWS_AT_ONCE = 2**15
 SEED = "seed link"
@@ -166,7 +167,7 @@ class Expectation:
         """What to tell the user of it."""
         told = [f"{count:,} {words}" for count, words in ((self.seeds, "seed links"), (self.accepted, "accepted by reviewers")) if count]
         among = f", among them {' and '.join(told)}" if told else ""
-        parts = [f"{self.pairs:,} {'pair' if self.pairs == 1 else 'pairs'}{among}."]
+        parts = [f"{count(self.pairs, 'pair')}{among}."]
         if self.precision is not None:
             parts.append(f"By their probabilities {self.precision:.1%} of {self.estimated:,} should be right.")
         if self.measured.judged:

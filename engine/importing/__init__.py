@@ -6,14 +6,16 @@ from engine.importing.glance import UnderstoodFile, UnderstoodTable, glance
 from engine.importing.limits import LIMITS, Limits, in_words
 from engine.importing.material import ROLE_WORDS, ROLES, Material, Role, SourceFile, check_given, folder_material, with_file
 from engine.importing.preview import NameCandidate, Preview, UnderstoodGraph, preview, understand
+from engine.importing.remedies import REMEDIES
 from engine.importing.report import preview_to_dict, render_preview
 from engine.importing.seeds import SeedPair, SeedSuggestions, suggest_seeds
 from engine.importing.server_folders import Offered, find, offered
-from engine.importing.staging import Brought, Staged, clean_up, correct, discard, find_staged, stage, stage_folder
+from engine.importing.staging import Brought, Staged, add, clean_up, correct, discard, find_staged, stage, stage_folder
 from engine.importing.store import check_name, free_name, store, suggested_name, write
 
 __all__ = [
     "LIMITS",
+    "REMEDIES",
     "ROLES",
     "ROLE_WORDS",
     "SEED_CHOICES",
@@ -34,6 +36,7 @@ __all__ = [
     "UnderstoodFile",
     "UnderstoodGraph",
     "UnderstoodTable",
+    "add",
     "check_given",
     "check_name",
     "clean_up",

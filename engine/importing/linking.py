@@ -11,6 +11,7 @@ from engine.datasets.knowledge_graph import Finding
 from engine.datasets.readers import RawDataset, RawGraph, RawLinks
 from engine.datasets.readers.base import Part
 from engine.importing.seeds import SeedPair
+from engine.wording import count
 
 WORTH_A_TEST: Final = 30
 """So many known links say something about accuracy; fewer are of more use as seeds."""
@@ -28,17 +29,21 @@ def link_findings(raw: RawDataset) -> Iterator[Finding]:
     crossed = _known(sources, second) + _known(targets, first)
     if crossed > straight:
         message = f"The links point the wrong way round: {crossed:,} of {2 * len(sources):,} ends are in the graph of the other column."
-        yield Finding("links-swapped", "error", message, crossed, _pairs(sources, targets), "Swap their columns.")
+        yield Finding("links-swapped", "error", message, crossed, _pairs(sources, targets))
         return
     for side, ends, entities in (("source", sources, first), ("target", targets, second)):
         unknown = [one for one in ends if one not in entities]
         if len(unknown) == len(ends):
-            message = f"No {side} entity of the links (the first is '{shorten(ends[0])}') is in the {side} graph."
-            advice = f"Check that identifiers are written alike; the {side} graph's look like '{shorten(min(entities))}'."
-            yield Finding("links-unknown", "error", message, len(unknown), tuple(unknown[:3]), advice)
+            message = (
+                f"No {side} entity of the links (the first is '{shorten(ends[0])}') is in the {side} graph, whose identifiers look like "
+                f"'{shorten(min(entities))}'."
+            )
+            yield Finding("links-unknown", "error", message, len(unknown), tuple(unknown[:3]))
         elif len(unknown) > MANY_UNKNOWN * len(ends):
-            message = f"{len(unknown):,} of {len(ends):,} links name a {side} entity that is in no triple."
-            yield Finding("links-partly-unknown", "warning", message, len(unknown), tuple(unknown[:3]), "Check how these identifiers are written.")
+            message = (
+                f"{len(unknown):,} of {count(len(ends), 'link')} {'names' if len(unknown) == 1 else 'name'} a {side} entity that is in no triple."
+            )
+            yield Finding("links-partly-unknown", "warning", message, len(unknown), tuple(unknown[:3]))
 
 
 def with_seeds(raw: RawDataset, seeds: Sequence[SeedPair]) -> RawDataset:

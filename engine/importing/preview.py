@@ -26,7 +26,9 @@ from engine.importing.glance import UnderstoodFile, glance
 from engine.importing.linking import link_findings, with_seeds
 from engine.importing.material import ROLE_WORDS, Material
 from engine.importing.reading import ReadMaterial, original_names, read_material
+from engine.importing.remedies import on_the_command_line, on_the_page
 from engine.importing.seeds import SeedPair, SeedSuggestions, suggest_seeds
+from engine.wording import count
 
 SAMPLES: Final = 8
 LISTED: Final = 12
@@ -122,6 +124,12 @@ class Understood:
     read: ReadMaterial
     raw: RawDataset
 
+    @property
+    def on_the_command_line(self) -> Understood:
+        """The same, with the options that mend what was found."""
+        findings = on_the_command_line(self.preview.findings)
+        return dataclasses.replace(self, preview=dataclasses.replace(self.preview, findings=findings))
+
 
 def understand(material: Material, corrections: Corrections) -> Understood:
     """Read everything and look at it; nothing is written.
@@ -190,7 +198,7 @@ def _preview(
         graphs={side: _graph(task, side, inspection) for side in SIDES},
         links=inspection.links,
         link_sample=tuple(known[:SAMPLES]),
-        findings=tuple(findings),
+        findings=on_the_page(findings),
         expectation=expectation(len(task.train_links), _smaller(task)),
         suggestions=suggestions,
         chosen=chosen,
@@ -246,10 +254,10 @@ def _one_graph_twice(raw: RawDataset) -> Iterator[Finding]:
         return
     if shared >= SAME_GRAPH * max(len(first), len(second)):
         message = "Both graphs are the same: one file was given twice."
-        yield Finding("one-graph-twice", "error", message, shared, advice="Choose the other graph's file for one of them.")
+        yield Finding("one-graph-twice", "error", message, shared)
     else:
-        message = f"{shared:,} triples are in both graphs, {100 * shared / smaller:.0f} % of the smaller one."
-        yield Finding("shared-triples", "warning", message, shared, advice="Check that these are two graphs and not one in two versions.")
+        message = f"{count(shared, 'triple is', 'triples are')} in both graphs, {100 * shared / smaller:.0f} % of the smaller one."
+        yield Finding("shared-triples", "warning", message, shared)
 
 
 def _spread_relations(raw: RawDataset) -> Iterator[Finding]:
@@ -258,7 +266,7 @@ def _spread_relations(raw: RawDataset) -> Iterator[Finding]:
         relations, triples = len(set(graph.relations)), len(graph.heads)
         if triples >= ENOUGH_TRIPLES and relations > SPREAD_RELATIONS * triples:
             message = f"The {side} graph has {relations:,} relations in {triples:,} triples; real graphs have far fewer."
-            yield Finding("columns-mixed-up", "warning", message, relations, _examples(graph), "Check which column holds the relations.")
+            yield Finding("columns-mixed-up", "warning", message, relations, _examples(graph))
 
 
 def _header_as_triple(files: Sequence[UnderstoodFile], raw: RawDataset) -> Iterator[Finding]:
@@ -271,7 +279,7 @@ def _header_as_triple(files: Sequence[UnderstoodFile], raw: RawDataset) -> Itera
         if graph.relations.count(first[1]) == 1 and all(graph.heads.count(end) + graph.tails.count(end) == 1 for end in (first[0], first[2])):
             words = shorten(", ".join(first), 120)
             message = f"The first row of the {ROLE_WORDS[role]} looks like a header: no other row has any of its words ({words})."
-            yield Finding("header-as-triple", "warning", message, 1, (words,), "Say that this file's first row is a header, or leave it as a triple.")
+            yield Finding("header-as-triple", "warning", message, 1, (words,))
 
 
 def _examples(graph: RawGraph) -> tuple[str, ...]:
@@ -279,8 +287,8 @@ def _examples(graph: RawGraph) -> tuple[str, ...]:
 
 
 def _no_seeds(suggestions: SeedSuggestions) -> Finding:
-    exact = suggestions.count("exact")
-    advice = "Bring a file of known links."
+    message = "There are no links to learn from."
     if suggestions.pairs:
-        advice = f"Take seeds from names ({exact:,} pairs have the same name, {suggestions.count('near'):,} nearly), or bring a file of known links."
-    return Finding("no-seeds", "error", "There are no links to learn from.", advice=advice)
+        exact, near = (suggestions.count(likeness) for likeness in ("exact", "near"))
+        message += f" Names suggest some: {count(exact, 'pair has', 'pairs have')} the same name, {near:,} nearly the same."
+    return Finding("no-seeds", "error", message)

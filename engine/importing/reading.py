@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from engine.config import DataConfig
 from engine.datasets.files import read_tabbed_literals, shorten
@@ -34,6 +35,7 @@ from engine.importing.corrections import Corrections
 from engine.importing.material import ROLE_WORDS, Material, SourceFile, assign
 from engine.importing.sniffing import RDF_FORMS, SUFFIXES, Sniffed, layout_of, sniff
 
+ARCHIVES: Final = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".7z", ".rar")
 Columns = tuple[Sequence[str], Sequence[str], Sequence[str]]
 
 
@@ -92,12 +94,13 @@ class _FileByFile:
     def __init__(self, material: Material, corrections: Corrections) -> None:
         self.corrections = corrections
         self.roles = assign(material, corrections.roles)
+        self.archives = [file.name for file in material.files if file.name.lower().endswith(ARCHIVES)]
         self.findings: list[Finding] = []
 
     def read(self) -> ReadMaterial:
         for role in ("graph 1", "graph 2"):
             if role not in self.roles:
-                raise DataImportError(f"no file is known to be the {ROLE_WORDS[role]}; choose one for it.")
+                raise self._missing(ROLE_WORDS[role])
         source, target = (self._graph(number) for number in "12")
         links: dict[Part, RawLinks] = {}
         for role in sorted(role for role in self.roles if role.startswith("links")):
@@ -105,6 +108,12 @@ class _FileByFile:
         given = "given with the files" if "train" in links else ""
         raw = RawDataset(source, target, links, given, tuple(self.findings))
         return ReadMaterial(raw, "files", tuple(self.roles.values()))
+
+    def _missing(self, role: str) -> DataImportError:
+        if not self.archives:
+            return DataImportError(f"no file is known to be the {role}; choose one for it.")
+        inner = shorten(self.archives[0])
+        return DataImportError(f"no file is known to be the {role}, and {inner} is an archive among the files; unpack it and bring what is in it.")
 
     def _graph(self, number: str) -> RawGraph:
         role = f"graph {number}"

@@ -11,6 +11,8 @@ from engine.datasets.knowledge_graph import SIDES
 from engine.datasets.report import render_findings
 from engine.importing.glance import UnderstoodFile
 from engine.importing.preview import Preview, UnderstoodGraph
+from engine.importing.remedies import REMEDIES
+from engine.wording import count
 
 SHOWN_SEEDS = 10
 
@@ -28,7 +30,7 @@ def preview_to_dict(preview: Preview) -> dict[str, Any]:
 
 
 def _files(preview: Preview) -> Iterator[str]:
-    yield f"{len(preview.files)} files, format {preview.format}"
+    yield f"{count(len(preview.files), 'file')}, format {preview.format}"
     yield from (line for file in preview.files for line in _file(file))
 
 
@@ -42,10 +44,17 @@ def _file(file: UnderstoodFile) -> Iterator[str]:
 
 def _graph(side: str, graph: UnderstoodGraph) -> Iterator[str]:
     summary = graph.summary
-    counts = f"{summary.entities:,} entities, {summary.relations:,} relations, {summary.triples:,} triples, {summary.attributes:,} attribute triples"
+    counts = ", ".join(
+        (
+            count(summary.entities, "entity", "entities"),
+            count(summary.relations, "relation"),
+            count(summary.triples, "triple"),
+            count(summary.attributes, "attribute triple"),
+        )
+    )
     yield f"{side} graph ({escape_controls(summary.name)}): {counts}, {summary.named:,} with a name"
-    for namespace, count in graph.namespaces[:3]:
-        yield f"  {count:>9,} entities begin with {shorten(namespace, 80)}"
+    for namespace, number in graph.namespaces[:3]:
+        yield f"  {number:>9,} {'entity begins' if number == 1 else 'entities begin'} with {shorten(namespace, 80)}"
     for head, relation, tail in graph.triples[:3]:
         yield f"  e.g. {' | '.join(shorten(part, 45) for part in (head, relation, tail))}"
     if graph.names:
@@ -57,8 +66,10 @@ def _links(preview: Preview) -> Iterator[str]:
     if preview.links_left_out:
         yield "links: left out until what is wrong with them is mended"
         return
-    yield "links: " + (", ".join(f"{count:,} {part}" for part, count in preview.links.items() if count) or "none")
+    yield "links: " + (", ".join(f"{number:,} {part}" for part, number in preview.links.items() if number) or "none")
     yield preview.expectation.sentence
+    if preview.expectation.seeds and preview.expectation.few:
+        yield REMEDIES["few-seeds"].command
 
 
 def _seeds(preview: Preview) -> Iterator[str]:

@@ -58,6 +58,8 @@ _NTRIPLE = re.compile(r"\s*(?:<[^<>\s]*>|_:\S+)\s+<[^<>\s]*>\s+.*\.\s*(?:#.*)?")
 _TURTLE = re.compile(r"^\s*(?:@prefix|@base|PREFIX|BASE)\s", re.MULTILINE | re.IGNORECASE)
 _XML = re.compile(r"\s*<(?:\?xml|!DOCTYPE|!--|rdf:RDF)")
 
+_HTML = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!DOCTYPE\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
+
 
 @dataclass(frozen=True)
 class Sniffed:
@@ -83,7 +85,7 @@ def sniff(path: Path, name: str) -> Sniffed:
         name: what its owner calls it; its ending counts where the content leaves a choice.
 
     Raises:
-        DataImportError: unreadable, empty, or no text and no Parquet.
+        DataImportError: unreadable, empty, a web page, or no text and no Parquet.
     """
     try:
         head = read_head(path, HEAD)
@@ -100,6 +102,10 @@ def sniff(path: Path, name: str) -> Sniffed:
     text = head.decode("utf-8-sig", "replace")
     if not text.strip():
         raise DataImportError(f"{shown} is empty; choose another file.")
+    if _HTML.match(text):
+        raise DataImportError(
+            f"{shown} is a web page and not a table or graph; download the file itself, perhaps after signing in where it comes from."
+        )
     form = _text_form(text, name)
     return Sniffed(form, _delimiter(text, name) if form == "table" else "")
 

@@ -125,6 +125,38 @@ def correct(staged: Staged, corrections: Corrections) -> Staged:
         raise DataImportError(f"the correction cannot be kept ({reason(error)}); begin the import again.") from None
 
 
+def add(staged: Staged, brought: Brought, limits: Limits = LIMITS) -> Staged:
+    """One more file, in the role that it is brought for. A file that was given for this role before makes way, with what was corrected of it.
+
+    Raises:
+        DataImportError: the file is refused, as :func:`stage` does, or cannot be kept; the import stays as it is.
+    """
+    place = _folder(staged.token) / "files" / secrets.token_hex(4)
+    role, now = brought.role or "", staged.corrections
+    try:
+        (file,) = _put(place, brought, limits)
+        replaced = [one for one in staged.material.files if one.role == brought.role]
+        kept = tuple(one for one in staged.material.files if one not in replaced)
+        corrections = dataclasses.replace(
+            now,
+            roles={one: name for one, name in now.roles.items() if one != role},
+            tables={one: layout for one, layout in now.tables.items() if one != role},
+            swap_links=now.swap_links and role != "links",
+        )
+        material = dataclasses.replace(staged.material, files=(*kept, file))
+        after = _save(_folder(staged.token), Staged(staged.token, material, corrections, staged.version + 1))
+    except OSError as error:
+        remove(place)
+        raise DataImportError(f"{shorten(brought.name)} cannot be kept ({reason(error)}); free some space on the server and try again.") from None
+    except BaseException:
+        remove(place)
+        raise
+    for one in replaced:
+        if one.path.is_relative_to(_folder(staged.token)):
+            remove(one.path)
+    return after
+
+
 def discard(staged: Staged) -> None:
     """Remove what was staged; files of a server folder stay where they are."""
     remove(_folder(staged.token))

@@ -16,6 +16,7 @@ from engine.datasets.knowledge_graph import SIDES, AlignmentTask, Finding, Knowl
 from engine.datasets.labels import clean_label, find_name_attributes, label_from_identifier
 from engine.datasets.readers import dbp15k
 from engine.errors import ConfigError, DataError
+from engine.wording import count
 
 EXAMPLES = 3
 OTHER_NAMES = (
@@ -165,8 +166,8 @@ def names_from_file(task: AlignmentTask, argument: str, folder: Path | None) -> 
 
 def file_findings(path: Path, unknown: Sequence[str], repeated: Sequence[str]) -> Iterator[Finding]:
     if unknown:
-        message = f"{path.name} names {len(unknown):,} entities that neither graph has (the first is '{unknown[0]}'); they were passed over."
-        advice = "Check that the file belongs to this data set."
+        message = f"{path.name} names {count(len(unknown), 'entity', 'entities')} that neither graph has (the first is '{unknown[0]}')."
+        advice = "That was passed over; check that the file belongs to this data set."
         yield Finding("unknown-names", "warning", message, len(unknown), tuple(unknown[:EXAMPLES]), advice)
     if repeated:
         message = f"{path.name} gives {len(repeated):,} further names to entities that it has named before; the first name of each counts."

@@ -23,6 +23,7 @@ from engine.datasets.knowledge_graph import AlignmentTask, Finding, IntArray, em
 from engine.errors import ReviewError
 from engine.reviews.decisions import Pair
 from engine.reviews.snapshot import Snapshot
+from engine.wording import count
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -159,8 +160,8 @@ def describe_reviews(manifest: Mapping[str, Any]) -> str | None:
         return None
     number = {name: int(effect.get(name) or 0) for name in ("votes", "accepted", "rejected", "new_seeds", "test_to_seeds", "test_set_aside")}
     authors = effect.get("authors")
-    by = f" by {authors:,} reviewer{'' if authors == 1 else 's'}" if isinstance(authors, int) else ""
-    told = f"{number['votes']:,} decisions{by} went in, {number['accepted']:,} pairs accepted ({number['new_seeds']:,} new as seed links) and "
-    told += f"{number['rejected']:,} rejected"
+    by = f" by {count(authors, 'reviewer')}" if isinstance(authors, int) else ""
+    told = f"{count(number['votes'], 'decision')}{by} went in, {count(number['accepted'], 'pair')} accepted "
+    told += f"({number['new_seeds']:,} new as seed links) and {number['rejected']:,} rejected"
     left = number["test_to_seeds"] + number["test_set_aside"]
-    return f"{told}; {left:,} test links left the test because of it." if left else f"{told}; none of them touched a test link."
+    return f"{told}; {count(left, 'test link')} left the test because of it." if left else f"{told}; none of them touched a test link."

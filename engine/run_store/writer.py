@@ -107,6 +107,11 @@ class RunWriter:
         with self._replacing(with_suffix(name, ".json")) as path:
             path.write_bytes(to_json(value, indent=2) + b"\n")
 
+    def write_note(self, name: str, value: Mapping[str, Any]) -> None:
+        """Write a JSON object for whoever goes on with the run; the finished run does not have it."""
+        with explained(f"write to {self.path}"):
+            write_durably(self.path / with_suffix(name, ".json"), to_json(value, indent=2) + b"\n")
+
     def append_trace(self, entry: Mapping[str, Any]) -> None:
         """Add a line to ``trace.jsonl``. Other processes see it at once; the disk has it for certain at the next checkpoint."""
         with explained(f"write {self.path / TRACE}"):

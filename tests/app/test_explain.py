@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -128,6 +129,25 @@ def test_what_is_not_there_is_told(drawn: MemoryRun, models: Path, parameters: d
     app = open_page("explain", run=written(drawn, models), **given, **parameters)
     assert_no_crash(app)
     assert told in "".join(error.value for error in app.error).replace("\\", "")
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_two_entities_of_one_graph_are_told_with_a_way_on(side: str, drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
+    first, second = uri(drawn, side, 3), uri(drawn, side, 5)
+    app = open_page("explain", run=written(drawn, models), source=first, target=second)
+    assert_no_crash(app)
+    (error,) = app.error
+    assert f"is an entity of the {side} graph, as is the other one; a pair needs one entity of each graph" in error.value.replace("\\", "")
+    offered = [parse_qs(link.partition("?")[2]) for link in links(app) if link.startswith("explain?")]
+    assert [pair[side] for pair in offered[:2]] == [[first], [second]], "each with its best match"
+    assert not charts(app)
+
+
+def test_a_pair_the_wrong_way_round_is_understood(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
+    app = open_page("explain", run=written(drawn, models), source=uri(drawn, "target", 5), target=uri(drawn, "source", 3))
+    assert_no_crash(app)
+    assert not app.error
+    assert metric(app, "CSLS").value == f"{explain(explainer_of(drawn), 3, 5).pair.csls:.3f}"
 
 
 def test_without_a_pair_there_are_some_to_begin_with(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:

@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 
 from app.cache import list_runs
+from engine.config import RunConfig
+from engine.jobs import JobQueue, plan_training, summarise
 from engine.paper import SIZES
+from engine.resuming import Begun, note_beginning
 from engine.run_store import RunStore
+from engine.settings import SAMPLES
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.run_fixture import HOSTILE_LABELS, sample_run, write_run
 
@@ -99,7 +103,11 @@ def test_a_damaged_run_is_listed_with_its_reason_beside_a_whole_one(run: str, mo
     assert [expander.label for expander in app.expander] == ["1 folder that cannot be opened"]
     told = words(app).replace("\\", "")
     assert "towns/basic-s9-damaged" in told
-    assert "not valid JSON" in told
+    assert ": towns/basic-s9-damaged/manifest.json is not valid JSON" in told.translate(str.maketrans("", "", "\u2068\u2069*"))
+    assert str(models) not in told, "where the server keeps its runs is nobody's business"
+    asked = open_page("entity", run="towns/basic-s9-damaged").error[0].value.replace("\\", "")
+    assert "towns/basic-s9-damaged cannot be opened: towns/basic-s9-damaged/manifest.json is not" in asked
+    assert str(models) not in asked
 
 
 def test_a_run_of_another_program_is_listed_as_broken(models: Path, open_page: OpenPage) -> None:
@@ -115,6 +123,36 @@ def test_interrupted_training_is_told(models: Path, open_page: OpenPage) -> None
     app = open_page("home")
     assert_no_crash(app)
     assert "interrupted; the same train command goes on" in words(app)
+
+
+def begun(models: Path, run_id: str) -> None:
+    """An interrupted run that says how it was begun: as the one below ``run_id``."""
+    with RunStore(models).create("europe", "semi-s1-0") as writer:
+        note_beginning(writer, Begun(SAMPLES / "europe", RunConfig("literal", 1), run_id))
+
+
+def test_an_interrupted_training_of_the_command_line_names_its_command(models: Path, open_page: OpenPage) -> None:
+    begun(models, "literal-s1-0")
+    app = open_page("home")
+    assert_no_crash(app)
+    assert [code.value for code in app.code if code.value.startswith("python")] == [
+        f"python -m engine train sample_data/europe --variant literal --seed 1 --models {models}"
+    ]
+
+
+def test_an_interrupted_training_of_the_queue_is_gone_on_with_at_its_job(models: Path, open_page: OpenPage) -> None:
+    config = RunConfig("literal", 1)
+    plan = plan_training(summarise(SAMPLES / "europe", config.data, config.seed), config, models)
+    queue = JobQueue(models)
+    job = queue.submit(plan).job
+    begun(models, plan.run_id)
+    assert not [link for link in links(open_page("home")) if link == f"train?job={job.id}"][1:], "it waits: watching it is all"
+    queue.cancel(job.id)
+    app = open_page("home")
+    assert_no_crash(app)
+    assert f"train?job={job.id}" in links(app)
+    assert "same train command" not in words(app)
+    assert not [code for code in app.code if code.value.startswith("python -m engine train")]
 
 
 def test_a_run_stopped_early_says_so(models: Path, open_page: OpenPage) -> None:

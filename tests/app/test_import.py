@@ -109,6 +109,7 @@ def test_links_the_wrong_way_round_are_swapped(models: Path, open_page: OpenPage
     app = open_page("import", staging=staged(models, links=SWAPPED).token)
     assert "left out until what is wrong" in words(app)
     assert "cannot be stored yet" in words(app)
+    assert "--" not in told(app), "options are of the command line"
     element(app.button, "Swap the links' columns").click().run()
     assert_no_crash(app)
     assert "Store the data set" in [button.label for button in app.button]
@@ -125,6 +126,35 @@ def test_seeds_from_names_are_taken_and_recorded(models: Path, open_page: OpenPa
     element(app.button, "Store the data set").click().run()
     record = json.loads((settings.data_folder() / "seeded" / RECORD).read_text(encoding="utf-8"))
     assert len(record["seed from names"]) == 8
+
+
+def test_links_can_be_brought_in_the_second_step(models: Path, open_page: OpenPage) -> None:
+    nameless = GRAPH_1
+    for number, name in enumerate(NAMES):
+        nameless = nameless.replace(f"a:{name}", f"a:{100 + number}")
+    known = "source,target\n" + "".join(f"a:{100 + number},b:{name}\n" for number, name in enumerate(NAMES))
+    brought = staged(models, graph_1=nameless, links=None)
+    app = open_page("import", staging=brought.token)
+    assert "Seed links from names" not in words(app)
+    assert "cannot be stored yet" in words(app)
+    assert element(app.button, "Take these links").disabled
+    element(app.file_uploader, "A file of known links").set_value(("known.csv", known.encode(), "text/csv")).run()
+    element(app.button, "Take these links").click().run()
+    assert_no_crash(app)
+    assert app.query_params["staging"] == brought.token
+    assert "Store the data set" in [button.label for button in app.button]
+    assert not app.file_uploader, "there are links now"
+
+
+@pytest.mark.parametrize("wrong", [LINKS.replace("a:", "c:"), "only one column\n", "\x00"])
+def test_links_that_fit_nothing_are_replaced(wrong: str, models: Path, open_page: OpenPage) -> None:
+    app = open_page("import", staging=staged(models, links=wrong).token)
+    assert_no_crash(app)
+    assert "Store the data set" not in [button.label for button in app.button]
+    element(app.file_uploader, "Other known links instead of these").set_value(("links.csv", LINKS.encode(), "text/csv")).run()
+    element(app.button, "Take these links").click().run()
+    assert_no_crash(app)
+    assert "Store the data set" in [button.label for button in app.button]
 
 
 def test_files_of_a_folder_are_given_roles(models: Path, open_page: OpenPage, tmp_path: Path) -> None:

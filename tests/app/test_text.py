@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app import text
+from engine import settings
 
 
 @given(st.text(max_size=200))
@@ -30,6 +32,23 @@ def test_clip_is_one_short_line(raw: str) -> None:
 def test_names_of_any_script_stay_as_they_are(name: str) -> None:
     assert text.clip(name) == name
     assert text.plain(name) == f"\u2068{name}\u2069"
+
+
+def test_paths_are_shown_as_they_are_within_the_servers_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUAL_AMN_MODELS", str(tmp_path / "models"))
+    monkeypatch.setenv("DUAL_AMN_DATA", str(tmp_path / "data (1)"))
+    monkeypatch.setenv("DUAL_AMN_IMPORT", str(tmp_path / "models" / "offered"))
+    for told, shown in {
+        f"{tmp_path}/models/world/a/manifest.json: torn": "world/a/manifest.json: torn",
+        f"cannot write to {tmp_path}/models: full": "cannot write to the models folder: full",
+        f"a link out of {tmp_path}/models; remove it, in {tmp_path}/models.": "a link out of the models folder; remove it, in the models folder.",
+        f"{tmp_path}/models/offered/x.csv": "offered/x.csv",
+        f"{tmp_path}/models-2/x, {tmp_path}/models.old/x": f"{tmp_path}/models-2/x, {tmp_path}/models.old/x",
+        f"'{tmp_path}/data (1)/mine' is gone": "'mine' is gone",
+        str(settings.SAMPLES / "world"): "sample_data/world",
+        "models/x stays": "models/x stays",
+    }.items():
+        assert text.without_places(told) == shown
 
 
 def test_empty_names_stay_empty() -> None:

@@ -226,6 +226,15 @@ def test_the_form_has_a_widget_for_every_setting_of_the_variant(variant: str, op
     assert set(SECTION_WORDS) == set(SECTIONS)
 
 
+def test_every_setting_says_in_words_what_it_is(open_page: OpenPage) -> None:
+    app = open_page("train", data="europe", variant="literal")
+    shown = words(app).translate(str.maketrans("", "", "\\\u2068\u2069"))
+    for section in SECTIONS.values():
+        for option in section_options(section):
+            assert len(option.help.split()) >= 3, f"{option.key} says too little"
+            assert f"{option.help[:1].upper()}{option.help[1:]}." in shown, option.key
+
+
 def test_what_is_set_stands_in_the_address_and_leaves_it_when_taken_back(open_page: OpenPage) -> None:
     app = open_page("train", data="europe")
     next(box for box in app.text_input if box.label == "dim").set_value("64").run()

@@ -41,6 +41,20 @@ def test_a_clean_data_set_only_lacks_names_and_seeds(tmp_path: Path) -> None:
     assert dict(summary.degrees) == {"min": 2, "p10": 2, "median": 2, "p90": 2, "max": 2, "mean": 2.0}
 
 
+def test_without_attributes_no_more_is_claimed_than_that(tmp_path: Path) -> None:
+    both = found(inspect(SAMPLE, tmp_path / "bare"), "entities-without-name")
+    assert len(both) == 2
+    for finding in both:
+        assert finding.message.startswith("No name is known of 6 entities of the ")
+        assert "the data has no attributes of this graph" in finding.message
+        assert "data.name_attribute" not in finding.advice, "there is none to choose"
+    heights = tuple((head, "height", "7") for head, _, _ in SAMPLE.source)
+    with_heights = dataclasses.replace(SAMPLE, source_attributes=heights)
+    (source, _) = found(inspect(with_heights, tmp_path / "heights"), "entities-without-name")
+    assert "none of the attributes that names are taken from has one" in source.message
+    assert "data.name_attribute" in source.advice
+
+
 def test_self_loops(tmp_path: Path) -> None:
     entity = SAMPLE.target[0][0]
     inspection = inspect(dataclasses.replace(SAMPLE, target=(*SAMPLE.target, (entity, "http://x.org/nah", entity))), tmp_path)

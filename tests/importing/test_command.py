@@ -24,7 +24,7 @@ def test_a_folder_becomes_a_data_set(folder: Path, data: Path, tmp_path: Path, c
     WRITERS["openea"][1](tmp_path / "mine", small_sample())
     assert main(["import", str(tmp_path / "mine")]) == 0
     told = capsys.readouterr().out
-    assert "6 entities, 1 relations, 6 triples" in told
+    assert "6 entities, 1 relation, 6 triples" in told
     assert f"next: python -m engine train {data / 'mine'}" in told
     assert load_task(data / "mine").fingerprint == load_task(tmp_path / "mine").fingerprint
 
@@ -53,6 +53,42 @@ def test_a_dry_run_stores_nothing(folder: Path, data: Path, capsys: pytest.Captu
 def test_seeds_from_names(folder: Path, data: Path) -> None:
     assert main(["import", str(folder / "graph_1.csv"), str(folder / "graph_2.csv"), "--seeds-from-names", "--name", "seeded"]) == 0
     assert len(load_task(data / "seeded").train_links) == 8
+
+
+@pytest.mark.parametrize(
+    ("files_given", "code", "option"),
+    [
+        (["graph_1.csv", "graph_2.csv", "--links", "swapped.csv"], "links-swapped", "--swap-links"),
+        (["graph_1.csv", "graph_2.csv", "--links", "strange.csv"], "links-unknown", "--links FILE"),
+        (["graph_1.csv", "graph_2.csv"], "no-seeds", "--seeds-from-names"),
+        (["graph_1.csv", "spread.csv", "--links", "links.csv"], "columns-mixed-up", "--columns graph1:relation=NUMBER"),
+        (["graph_1.csv", "spread.csv", "--links", "links.csv"], "entities-without-name", "--name-attribute NAME"),
+    ],
+)
+def test_what_is_wrong_comes_with_the_option_that_mends_it(
+    files_given: list[str], code: str, option: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    (folder / "swapped.csv").write_text(SWAPPED, encoding="utf-8")
+    (folder / "strange.csv").write_text(LINKS.replace("a:", "c:"), encoding="utf-8")
+    spread = "head,relation,tail\n" + "".join(f"b:{number},r{number},b:{number + 1}\n" for number in range(1000, 1030))
+    (folder / "spread.csv").write_text(spread + GRAPH_2.partition("\n")[2], encoding="utf-8")
+    assert main(["import", *files_given, "--dry-run", "--json"]) == 0
+    found = next(one for one in json.loads(capsys.readouterr().out)["findings"] if one["code"] == code)
+    assert option in found["advice"]
+    assert main(["import", *files_given, "--dry-run"]) == 0
+    assert option in " ".join(capsys.readouterr().out.split())
+    if found["severity"] == "error":
+        assert main(["import", *files_given]) == 2
+        assert option in capsys.readouterr().err
+
+
+def test_few_links_come_with_the_options_for_more(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "".join(f"b:{number},nah,b:{number + 1}\n" for number in range(1000))
+    (folder / "large.csv").write_text(GRAPH_2 + rows, encoding="utf-8")
+    (folder / "other.csv").write_text(GRAPH_1 + rows.replace("b:", "a:"), encoding="utf-8")
+    assert main(["import", str(folder / "other.csv"), str(folder / "large.csv"), "--links", str(folder / "links.csv"), "--dry-run"]) == 0
+    assert "Bring more with --links FILE, or take seeds with --seeds-from-names" in capsys.readouterr().out
 
 
 def test_an_archive(folder: Path, data: Path, tmp_path: Path) -> None:

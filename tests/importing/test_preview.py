@@ -136,7 +136,7 @@ def test_links_that_fit_nothing_or_only_in_part(tmp_path: Path) -> None:
     nothing = files(tmp_path, graph_1=GRAPH_1, graph_2=GRAPH_2, links=LINKS.replace("a:", "http://a.org/"))
     found = preview(nothing, NONE)
     assert codes(found)["links-unknown"] == "error"
-    assert "look like 'a:Berlin'" in found.problems[0].advice
+    assert "look like 'a:Berlin'" in found.problems[0].message
     partly = files(tmp_path, graph_1=GRAPH_1, graph_2=GRAPH_2, links=LINKS + "x:1,b:Rome\nx:2,b:Oslo\n")
     assert codes(preview(partly, NONE))["links-partly-unknown"] == "warning"
 
@@ -176,7 +176,7 @@ def test_without_links_there_is_nothing_to_train_on(tmp_path: Path) -> None:
     found = preview(files(tmp_path, graph_1=GRAPH_1, graph_2=GRAPH_2), NONE)
     assert codes(found)["no-seeds"] == "error"
     assert "nothing can be trained" in found.expectation.sentence
-    assert "8 pairs have the same name" in found.problems[0].advice
+    assert "8 pairs have the same name" in found.problems[0].message
 
 
 def test_seeds_from_names_train_and_known_links_measure_where_they_are_enough(tmp_path: Path) -> None:

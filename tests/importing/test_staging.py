@@ -12,7 +12,7 @@ import pytest
 
 from engine.datasets.tabular import Layout
 from engine.errors import DataImportError
-from engine.importing import Brought, Corrections, clean_up, correct, discard, find_staged, preview, stage, stage_folder
+from engine.importing import Brought, Corrections, add, clean_up, correct, discard, find_staged, preview, stage, stage_folder
 from engine.importing.limits import Limits
 from engine.importing.staging import PARTIAL, STAGING, safe_file_name
 from tests.datasets.writers import WRITERS, small_sample
@@ -45,6 +45,40 @@ def test_what_is_staged_is_found_again_with_its_corrections(data: Path) -> None:
     assert find_staged(staged.token).corrections == said
     discard(changed)
     assert not list(data.iterdir())
+
+
+def test_links_that_come_later_take_the_place_of_earlier_ones(data: Path) -> None:
+    said = Corrections(
+        roles={"graph 1": "a.csv", "links": "links.csv"}, tables={"graph 1": Layout(), "links": Layout()}, swap_links=True, seeds="near"
+    )
+    staged = correct(stage(three()), said)
+    after = add(staged, brought("links.csv", "source,target\na:Rome,b:Rome\n", "links"))
+    assert find_staged(staged.token) == after
+    assert after.version == staged.version + 1
+    assert after.corrections == Corrections(roles={"graph 1": "a.csv"}, tables={"graph 1": Layout()}, seeds="near")
+    assert [(file.name, file.role) for file in after.material.files] == [("a.csv", "graph 1"), ("b.csv", "graph 2"), ("links.csv", "links")]
+    assert sum(preview(after.material, Corrections()).links.values()) == 1
+    assert len(list(data.rglob("links.csv"))) == 1, "what made way is gone"
+
+
+def test_links_that_come_later_leave_a_folder_of_the_server_alone(tmp_path: Path) -> None:
+    for name, content in (("source.csv", GRAPH_1), ("target.csv", GRAPH_2)):
+        (tmp_path / "mine").mkdir(exist_ok=True)
+        (tmp_path / "mine" / name).write_text(content, encoding="utf-8")
+    after = add(stage_folder(tmp_path / "mine"), brought("../known.csv", LINKS, "links"))
+    assert sum(preview(after.material, after.corrections).links.values()) == 8
+    assert sorted(path.name for path in (tmp_path / "mine").iterdir()) == ["source.csv", "target.csv"]
+
+
+def test_later_links_that_are_refused_change_nothing(tmp_path: Path, data: Path) -> None:
+    staged = stage(three())
+    pack_tgz(tmp_path / "x.tgz", {"links.csv": LINKS.encode()})
+    with pytest.raises(DataImportError, match="is an archive, where one file was expected as links"):
+        add(staged, brought("x.tgz", (tmp_path / "x.tgz").read_bytes(), "links"))
+    with pytest.raises(DataImportError, match="is larger than"):
+        add(staged, brought("links.csv", LINKS, "links"), Limits(file_bytes=3))
+    assert find_staged(staged.token) == staged
+    assert len(list((data / f"{STAGING}{staged.token}" / "files").iterdir())) == 3
 
 
 def test_the_folder_is_for_the_servers_user_alone(data: Path) -> None:
@@ -98,6 +132,14 @@ def test_an_archive_is_unpacked_and_understood_as_a_whole(tmp_path: Path) -> Non
     pack_tgz(tmp_path / "a.tar.gz", members)
     staged = stage([brought("mine.tar.gz", (tmp_path / "a.tar.gz").read_bytes())])
     assert preview(staged.material, Corrections()).format == "openea"
+
+
+def test_an_archive_within_an_archive_is_named(tmp_path: Path, data: Path) -> None:
+    pack_tgz(tmp_path / "graphs.tar.gz", {"source.csv": GRAPH_1.encode(), "target.csv": GRAPH_2.encode()})
+    pack_tgz(tmp_path / "all.tgz", {"all/graphs.tar.gz": (tmp_path / "graphs.tar.gz").read_bytes(), "all/links.csv": LINKS.encode()})
+    staged = stage([brought("all.tgz", (tmp_path / "all.tgz").read_bytes())])
+    with pytest.raises(DataImportError, match=r"source graph, and graphs\.tar\.gz is an archive among the files; unpack it"):
+        preview(staged.material, staged.corrections)
 
 
 def test_an_archive_where_a_graph_was_expected(tmp_path: Path) -> None:

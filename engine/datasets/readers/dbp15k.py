@@ -15,6 +15,7 @@ from engine.datasets.files import Rows, find_file, parse_ids, read_tabbed, requi
 from engine.datasets.knowledge_graph import Finding
 from engine.datasets.readers.base import Detection, Part, RawDataset, RawGraph, RawLinks
 from engine.errors import DataError
+from engine.wording import count
 
 NEEDED = ("ent_ids_1", "ent_ids_2", "triples_1", "triples_2", "ref_ent_ids")
 
@@ -60,7 +61,7 @@ def _read_names(path: Path, what: str, findings: list[Finding]) -> dict[int, str
     repeated = {text for text, count in Counter(texts).items() if count > 1}
     if not repeated:
         return names
-    message = f"{path.name}: {len(repeated):,} names stand for several ids; the ids were appended to tell them apart."
+    message = f"{path.name}: {count(len(repeated), 'name stands', 'names stand')} for several ids; the ids were appended to tell them apart."
     findings.append(Finding("repeated-names", "warning", message, len(repeated), tuple(sorted(repeated)[:3]), "Give each entity a name of its own."))
     return _told_apart(names, repeated)
 
@@ -96,7 +97,7 @@ def _read_graph(folder: Path, number: str, entities: Mapping[int, str], findings
     known = {} if known_path is None else _read_names(known_path, "relation", findings)
     relations = [known.get(relation) or str(relation) for relation in relation_ids]
     if known and (nameless := set(relation_ids) - set(known)):
-        message = f"triples_{number}: {len(nameless):,} relations are not in rel_ids_{number} and are called by their ids."
+        message = f"triples_{number}: {count(len(nameless), 'relation is', 'relations are')} not in rel_ids_{number} and called by id."
         examples = tuple(map(str, sorted(nameless)[:3]))
         findings.append(Finding("relations-without-name", "warning", message, len(nameless), examples, f"Complete rel_ids_{number}."))
     return RawGraph(path, heads, relations, tails, entities=tuple(entities.values()), known_relations=tuple(known.values()))

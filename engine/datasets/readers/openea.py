@@ -10,6 +10,7 @@ from engine.datasets.files import escape_controls, find_file, list_files, read_t
 from engine.datasets.knowledge_graph import Finding
 from engine.datasets.readers.base import Detection, Part, RawDataset, RawGraph, RawLinks
 from engine.errors import DataError
+from engine.wording import count
 
 TRIPLES = ("rel_triples_1", "rel_triples_2")
 FOLDS = re.compile(r"\d+_\d+fold")
@@ -89,5 +90,5 @@ def _read_graph(folder: Path, number: str) -> tuple[RawGraph, tuple[Finding, ...
     graph = RawGraph(path, heads, relations, tails, attributes=(entities, names, values))
     if not rows.skipped:
         return graph, ()
-    message = f"{attributes.name}: {rows.skipped:,} lines without entity, attribute and value were passed over."
+    message = f"{attributes.name}: {count(rows.skipped, 'line')} without entity, attribute and value passed over."
     return graph, (Finding("short-attribute-lines", "warning", message, rows.skipped, advice="Look for line breaks inside of literals."),)

@@ -1,0 +1,65 @@
+"""What to do about a finding of an import: on the page, where the means are at hand, and on the command line, where they are options."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from engine.datasets.knowledge_graph import Finding
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What to do, in the words of the page and in those of the command line."""
+
+    page: str
+    command: str
+
+
+REMEDIES: Final[Mapping[str, Remedy]] = {
+    "links-swapped": Remedy("Swap their columns.", "Swap their columns with --swap-links."),
+    "links-unknown": Remedy(
+        "Check that identifiers are written alike, or bring other links instead.",
+        "Check that identifiers are written alike, or give other links with --links FILE.",
+    ),
+    "links-partly-unknown": Remedy("Check how these identifiers are written.", "Check how these identifiers are written in --links FILE."),
+    "one-graph-twice": Remedy("Choose the other graph's file for one of them.", "Give the source graph's file first and the target graph's second."),
+    "shared-triples": Remedy(*["Check that these are two graphs and not one in two versions."] * 2),
+    "columns-mixed-up": Remedy(
+        "Check which column holds the relations.", "Say which column holds the relations with --columns graph1:relation=NUMBER (or graph2)."
+    ),
+    "header-as-triple": Remedy(
+        "Say that this file's first row is a header, or leave it as a triple.",
+        "Say that the first row is a header with --columns graph1:header=yes (or graph2), or leave it as a triple.",
+    ),
+    "no-seeds": Remedy(
+        "Bring a file of known links, or take seeds from names where names suggest some.",
+        "Bring known links with --links FILE, or take seeds with --seeds-from-names where names suggest some.",
+    ),
+    "few-seeds": Remedy(
+        "Take seeds from names as well, where names suggest some.",
+        "Bring more with --links FILE, or take seeds with --seeds-from-names where names suggest some.",
+    ),
+    "entities-without-name": Remedy(
+        "Identifiers stand in for them. If an attribute holds names, choose it; names in a file of their own can be brought with the graphs.",
+        "Identifiers stand in for them. If an attribute holds names, say so with --name-attribute NAME; "
+        "names in files of their own are given with --attributes1 and --attributes2.",
+    ),
+}
+"""By a finding's code: what an import alone can notice, and findings of an inspection that an import can do something about."""
+
+
+def on_the_page(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Findings with what to do about them on the import page."""
+    return tuple(_with_advice(finding, REMEDIES[finding.code].page) if finding.code in REMEDIES else finding for finding in findings)
+
+
+def on_the_command_line(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Findings with the options that mend them."""
+    return tuple(_with_advice(finding, REMEDIES[finding.code].command) if finding.code in REMEDIES else finding for finding in findings)
+
+
+def _with_advice(finding: Finding, advice: str) -> Finding:
+    return dataclasses.replace(finding, advice=advice)
