@@ -177,7 +177,8 @@ def uneven(relations: int, generator: np.random.Generator) -> FloatArray:
 def picked(cumulative: FloatArray, count: int, generator: np.random.Generator) -> IntArray:
     """(count,) indices drawn by their weights."""
     found = np.searchsorted(cumulative, generator.random(count) * cumulative[-1], side="right")
-    return np.minimum(found, len(cumulative) - 1).astype(np.int64)
+    indices: IntArray = np.minimum(found, len(cumulative) - 1).astype(np.int64)
+    return indices
 
 
 def drawn(count: int, pull: Pull, generator: np.random.Generator) -> Triples:
@@ -208,7 +209,8 @@ class Keys:
 
     def of(self, triples: Triples) -> IntArray:
         """(n,) sorted and distinct."""
-        return np.unique((triples.heads * self.relations + triples.relations) * self.entities + triples.tails)
+        keys: IntArray = np.unique((triples.heads * self.relations + triples.relations) * self.entities + triples.tails)
+        return keys
 
     def triples(self, keys: IntArray) -> Triples:
         rest, tails = np.divmod(keys, self.entities)
@@ -315,9 +317,9 @@ def write_pair(pair: Pair, folder: Path) -> None:
         relations = pa.array(identifiers(HOSTS[number], "r", pair.relations[number]))
         write_rows(folder / f"rel_triples_{number + 1}", triples.table(), (entities[number], relations, entities[number]))
     everything = np.stack([np.arange(pair.entities), pair.counterparts], axis=1)
-    parts = {"ent_links": everything, FOLD / "train_links": pair.links(seeds=True), FOLD / "test_links": pair.links(seeds=False)}
-    for name, links in parts.items():
-        write_rows(folder / name, links, entities)
+    write_rows(folder / "ent_links", everything, entities)
+    write_rows(folder / FOLD / "train_links", pair.links(seeds=True), entities)
+    write_rows(folder / FOLD / "test_links", pair.links(seeds=False), entities)
 
 
 def write_rows(path: Path, rows: IntArray, words: Sequence[pa.Array]) -> None:
