@@ -24,7 +24,7 @@ from benchmarks.children import Run, in_a_process
 from benchmarks.machine import Probe, device_peak_mib, resident_mib
 from benchmarks.phases import Stopwatch, heading, keep, optional, phase_table, record, this_command
 from benchmarks.speed import FAILED, add_guard, guarded
-from benchmarks.training_phases import FLOAT, TINY, compared
+from benchmarks.training_phases import FLOAT, TINY, compared, evenly
 from engine.errors import ConfigError, EngineError
 from engine.execution import choose_device, choose_threads
 from engine.search import INDEXES, CslsTopK, StructuralSimilarity, csls_topk, hubness, normalise_rows
@@ -92,8 +92,8 @@ def outcome(case: SearchCase, watch: Stopwatch, start: float | None, source: Ten
 
 def recall(source: Tensor, target: Tensor, found: CslsTopK, case: SearchCase) -> float:
     """Share of the exact best matches of some source entities that are among the found ones."""
-    rows = torch.linspace(0, len(source) - 1, min(RECALLED, len(source)), device=source.device).long()
-    exact = csls_topk(source, target, case.csls_k, case.top, terms=None).source_to_target.indices[rows]  # (r, top)
+    rows = evenly(len(source), RECALLED, source.device)
+    exact = csls_topk(source, target, case.csls_k, case.top).source_to_target.indices[rows]  # (r, top)
     listed = found.source_to_target.indices[rows]
     return float((exact[:, :, None] == listed[:, None, :]).any(2).double().mean())
 
@@ -110,9 +110,10 @@ def embeddings(case: SearchCase, device: torch.device) -> tuple[Tensor, Tensor]:
 def summary(one: Mapping[str, Any]) -> str:
     """What the issue of a search is judged by, in one line."""
     share = sum(2.0 * one["entities"] ** 2 * one["dim"] for _ in one["phases"]) / one["seconds"] / 1e9 / one["ceilings"]["float32"]
+    above = optional(one["above_embeddings_mib"], ",.0f")
     return (
-        f"{one['case']}: {one['seconds']:.2f} s in all, {share:.0%} of the product's speed; {optional(one['above_embeddings_mib'], ',.0f')} MiB above "
-        f"the embeddings ({one['embeddings_mib']:,.0f} MiB); recall {one['recall']:.3f}."
+        f"{one['case']}: {one['seconds']:.2f} s in all, {share:.0%} of the product's speed; {above} MiB above the embeddings "
+        f"({one['embeddings_mib']:,.0f} MiB); recall {one['recall']:.3f}."
     )
 
 

@@ -130,14 +130,19 @@ def search_and_evaluate(trainer: Trainer, watch: Stopwatch, case: Case) -> Searc
     task, config = trainer.task, trainer.config.search
     source, target = split_embeddings(trainer.embed(), task.source.num_entities)
     source, target = normalise_rows(source), normalise_rows(target)
-    count = min(case.queries or len(source), len(source))
-    rows = source if count == len(source) else source[torch.linspace(0, len(source) - 1, count, device=source.device).long()]
+    rows = source[evenly(len(source), case.queries, source.device)] if 0 < case.queries < len(source) else source
     links = task.test_links[: case.queries or None]
     for queries, keys, tested, counted in ((rows[:TINY], target[:TINY], links[:TINY], False), (rows, target, links, True)):
         similarity = StructuralSimilarity(queries, keys)
         watch.run("search", lambda pools=similarity: csls_topk(pools, config.csls_k, config.top, index=config.index), counted=counted)  # type: ignore[misc]
         watch.run("evaluation", lambda chosen=tested: evaluate_links(source, target, chosen, config.csls_k), counted=counted)  # type: ignore[misc]
-    return Searched(count, len(target), len(links))
+    return Searched(len(rows), len(target), len(links))
+
+
+def evenly(count: int, most: int, device: torch.device) -> Tensor:
+    """At most so many of ``count`` rows, spread over all."""
+    chosen = min(count, most)
+    return torch.arange(chosen, device=device) * count // max(chosen, 1)
 
 
 # What there is to do
