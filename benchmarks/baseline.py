@@ -1,7 +1,7 @@
 """The regression guard: what was measured before, kept in a file, and what takes more of the machine now.
 
-Compared are ratios, the seconds of a phase divided by the seconds of its ceiling in the same run (:mod:`benchmarks.phases`), so that a slower or a
-busy machine raises no alarm. The file (``benchmarks/baseline.json``) holds JSON::
+Compared are ratios, the least seconds of a phase divided by the least seconds of its ceiling in the same run (:mod:`benchmarks.phases`), so that a
+slower or a busy machine raises no alarm. The file (``benchmarks/baseline.json``) holds JSON::
 
     {"format": 1,
      "cases": {"synthetic 10,000": {"conditions": {"device": "cpu", "threads": 2, ...},   must be the same to be comparable
@@ -56,7 +56,7 @@ def save(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
     """
     cases = dict(load(path)) if path.exists() else {}
     for one in records:
-        phases = {name: {"ratio": round(phase["ratio"], 4), "seconds": round(phase["seconds"], 5)} for name, phase in rated(one)}
+        phases = {name: {"ratio": round(phase["best_ratio"], 4), "seconds": round(phase["seconds"], 5)} for name, phase in rated(one)}
         cases[one["case"]] = {name: one[name] for name in ("conditions", "machine", "versions", "commit", "command")} | {"phases": phases}
     try:
         write(path, json.dumps({"format": FORMAT, "cases": cases}, indent=1, sort_keys=True))
@@ -94,7 +94,20 @@ def as_mapping(value: object) -> Mapping[str, Any]:
 
 def rated(record: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The phases of a measured case that have a ratio."""
-    return ((name, phase) for name, phase in record["phases"].items() if phase["ratio"] is not None)
+    return ((name, phase) for name, phase in record["phases"].items() if phase["best_ratio"] is not None)
+
+
+def best_of(first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The first measurements, each phase with the better ratio of both."""
+
+    def better(name: str, phase: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any]:
+        again = other["phases"][name]["best_ratio"]
+        return phase if phase["best_ratio"] is None else {**phase, "best_ratio": min(phase["best_ratio"], again)}
+
+    return [
+        {**one, "phases": {name: better(name, phase, other) for name, phase in one["phases"].items()}}
+        for one, other in zip(first, second, strict=True)
+    ]
 
 
 def compare(cases: Mapping[str, Any], records: Sequence[Mapping[str, Any]], tolerance: float = TOLERANCE) -> list[Comparison]:
@@ -124,11 +137,11 @@ def compared(case: Mapping[str, Any] | None, record: Mapping[str, Any], toleranc
     for name, phase in rated(record):
         before = case["phases"].get(name) if case is not None else None
         if before is None:
-            yield Comparison(record["case"], name, None, phase["ratio"], NEW)
+            yield Comparison(record["case"], name, None, phase["best_ratio"], NEW)
         else:
             short = max(before["seconds"], phase["seconds"]) < LEAST_SECONDS
-            verdict = SHORT if short else judged(phase["ratio"] / before["ratio"], tolerance)
-            yield Comparison(record["case"], name, before["ratio"], phase["ratio"], verdict)
+            verdict = SHORT if short else judged(phase["best_ratio"] / before["ratio"], tolerance)
+            yield Comparison(record["case"], name, before["ratio"], phase["best_ratio"], verdict)
 
 
 def judged(change: float, tolerance: float) -> str:

@@ -1,8 +1,8 @@
 """What is measured: phases of a case, with what each has to compute and to move, and the lines that tell of it.
 
 A phase's *ceiling* is the least time in which this machine could do it: its operations at the speed of a matrix product and then its bytes at the
-speed of a copy, both measured in the same run. How many times the ceiling a phase takes hardly depends on the machine or on what else it is doing,
-so that is what is compared with earlier measurements.
+speed of a copy, both measured in the same run. How many times the ceiling a phase takes depends far less than its seconds on the machine and on what
+else it is doing. Tables show medians; earlier measurements are compared by the best of the trials, which other work on the machine disturbs least.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from engine.pipeline import git_commit, versions
 
 Result = TypeVar("Result")
 HEADER = ("case", "phase", "seconds", "GFLOP/s", "of product", "GB/s", "of copy", "times the ceiling", "peak MiB")
-REPEATS, LONG = 3, 3.0
+REPEATS, LONG = 5, 3.0
 """How often what happens once in a run is timed, unless that takes so many seconds."""
 
 
@@ -55,8 +55,8 @@ class Phase:
     def seconds(self) -> float:
         return statistics.median(self.samples)
 
-    def to_dict(self, ceilings: Ceilings) -> dict[str, Any]:
-        """As it stands in a JSON line; shares and ``ratio`` are of the same run's ceilings."""
+    def to_dict(self, ceilings: Ceilings, best: Ceilings) -> dict[str, Any]:
+        """As it stands in a JSON line; shares and ``ratio`` are medians over medians, ``best_ratio`` the best of both."""
         seconds, least = self.seconds, self.work.ceiling(ceilings, self.precision)
         flops, moved = self.work.operations / seconds, self.work.bytes / seconds
         return {
@@ -67,6 +67,7 @@ class Phase:
             "gbytes": moved / 1e9 if moved else None,
             "of_copy": moved / ceilings.copy if moved else None,
             "ratio": seconds / least if least else None,
+            "best_ratio": min(self.samples) / self.work.ceiling(best, self.precision) if least else None,
             "precision": self.precision,
             "peak_mib": self.peak,
             "note": self.note,
@@ -91,7 +92,7 @@ class Stopwatch:
         return result
 
     def several(self, name: str, work: Callable[[], Result]) -> Result:
-        """The same three times over, where it is short; returns what the last one did."""
+        """The same some times over, where it is short; returns what the last one did."""
         result = self.run(name, work)
         while len(self.phases[name].samples) < REPEATS and sum(self.phases[name].samples) < LONG:
             del result  # or memory would be that of two
@@ -129,7 +130,7 @@ def record(name: str, watch: Stopwatch, probe: Probe, conditions: Mapping[str, A
         "case": name,
         "conditions": dict(conditions),
         "ceilings": ceilings.to_dict(),
-        "phases": {phase.name: phase.to_dict(ceilings) for phase in watch.phases.values()},
+        "phases": {phase.name: phase.to_dict(ceilings, probe.best) for phase in watch.phases.values()},
         "peak_mib": watch.peak,
         "device_peak_mib": device_peak_mib(watch.device),
         "machine": describe_machine(watch.device),

@@ -13,12 +13,12 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.baseline import TOLERANCE, compare, comparison_table, complaints, load, save
+from benchmarks.baseline import TOLERANCE, best_of, compare, comparison_table, complaints, load, save
 from benchmarks.children import Run, in_a_process
 from benchmarks.growth import growth_table
 from benchmarks.phases import heading, keep, phase_table, this_command
@@ -32,18 +32,25 @@ REGRESSION, FAILED = 1, 2
 def main(arguments: Sequence[str] | None = None, run: Run = in_a_process) -> int:
     """Measure, write, compare; returns the exit code."""
     parsed = build_parser().parse_args(arguments)
-    records: list[Mapping[str, Any]] = []
+    command = this_command("benchmarks.speed", arguments)
     try:
         check(parsed)
-        for case in cases(parsed, run):
-            print(f"measuring {case.name}", file=sys.stderr)
-            records.append({**run(measure, case, case.name), "command": this_command("benchmarks.speed", arguments)})
+        records: list[Mapping[str, Any]] = []
+        for one in measured(parsed, run, command):
+            records.append(one)
             keep(records, tables(records), parsed.out)
         print(tables(records))
-        return guarded(records, parsed)
+        return guarded(records, parsed, lambda: list(measured(parsed, run, command)))
     except EngineError as error:
         print(f"error: {error}", file=sys.stderr)
         return FAILED
+
+
+def measured(parsed: argparse.Namespace, run: Run, command: str) -> Iterator[Mapping[str, Any]]:
+    """Every case, one after the other."""
+    for case in cases(parsed, run):
+        print(f"measuring {case.name}", file=sys.stderr)
+        yield {**run(measure, case, case.name), "command": command}
 
 
 def tables(records: Sequence[Mapping[str, Any]]) -> str:
@@ -51,8 +58,10 @@ def tables(records: Sequence[Mapping[str, Any]]) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def guarded(records: Sequence[Mapping[str, Any]], parsed: argparse.Namespace) -> int:
+def guarded(records: Sequence[Mapping[str, Any]], parsed: argparse.Namespace, again: Callable[[], Sequence[Mapping[str, Any]]]) -> int:
     """Compare with the baseline and record a new one, as asked for; the exit code.
+
+    What seems worse is measured once more, and only what is worse both times counts: a neighbour on the machine does not come twice.
 
     Raises:
         ConfigError: a baseline that cannot be used or written.
@@ -60,6 +69,9 @@ def guarded(records: Sequence[Mapping[str, Any]], parsed: argparse.Namespace) ->
     failed: list[str] = []
     if parsed.baseline is not None:
         found = compare(load(parsed.baseline), records, parsed.tolerance)
+        if complaints(found, parsed.tolerance):
+            print("something seems to have become slower; measuring once more", file=sys.stderr)
+            found = compare(load(parsed.baseline), best_of(records, again()), parsed.tolerance)
         print(f"\n{comparison_table(found)}")
         failed = complaints(found, parsed.tolerance)
     if parsed.record is not None:

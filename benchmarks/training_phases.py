@@ -23,7 +23,7 @@ from engine.datasets import AlignmentTask, load_task
 from engine.estimate import width
 from engine.evaluation import evaluate_links
 from engine.execution import choose_device, choose_threads
-from engine.search import StructuralSimilarity, csls_topk, normalise_rows
+from engine.search import csls_topk, normalise_rows
 from engine.training import Trainer, split_embeddings, task_adjacency
 
 FLOAT = 4  # bytes
@@ -132,10 +132,10 @@ def search_and_evaluate(trainer: Trainer, watch: Stopwatch, case: Case) -> Searc
     source, target = normalise_rows(source), normalise_rows(target)
     rows = source[evenly(len(source), case.queries, source.device)] if 0 < case.queries < len(source) else source
     links = task.test_links[: case.queries or None]
-    for queries, keys, tested, counted in ((rows[:TINY], target[:TINY], links[:TINY], False), (rows, target, links, True)):
-        similarity = StructuralSimilarity(queries, keys)
-        watch.run("search", lambda pools=similarity: csls_topk(pools, config.csls_k, config.top, index=config.index), counted=counted)  # type: ignore[misc]
-        watch.run("evaluation", lambda chosen=tested: evaluate_links(source, target, chosen, config.csls_k), counted=counted)  # type: ignore[misc]
+    csls_topk(rows[:TINY], target[:TINY], config.csls_k, config.top, index=config.index)
+    evaluate_links(source, target, links[:TINY], config.csls_k)
+    watch.several("search", lambda: csls_topk(rows, target, config.csls_k, config.top, index=config.index))
+    watch.several("evaluation", lambda: evaluate_links(source, target, links, config.csls_k))
     return Searched(len(rows), len(target), len(links))
 
 
