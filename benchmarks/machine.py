@@ -149,8 +149,10 @@ def peak_mib() -> float | None:
     return peak_rss_mb() if kib is None else round(kib / 1024, 1)
 
 
-def forget_peak() -> None:
-    """Count the peak anew from here, where the system allows that."""
+def forget_peak(device: torch.device) -> None:
+    """Count the peaks anew from here, where the system allows that."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
     try:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     except OSError:
@@ -158,7 +160,7 @@ def forget_peak() -> None:
 
 
 def device_peak_mib(device: torch.device) -> float | None:
-    """The most that was held on a graphics card; None on a CPU."""
+    """The most that was held on a graphics card since :func:`forget_peak`; None on a CPU."""
     return round(torch.cuda.max_memory_allocated(device) / MIB, 1) if device.type == "cuda" else None
 
 

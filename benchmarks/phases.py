@@ -42,13 +42,14 @@ class Work:
 
 @dataclass
 class Phase:
-    """Seconds of each time that a phase was gone through, what it has to do each time, and the most memory held meanwhile."""
+    """Seconds of each time that a phase was gone through, what it has to do each time, and the most MiB held meanwhile."""
 
     name: str
     work: Work = field(default_factory=Work)
     precision: str = "float32"
     samples: list[float] = field(default_factory=list)
     peak: float | None = None
+    device_peak: float | None = None
     note: str = ""
 
     @property
@@ -70,6 +71,7 @@ class Phase:
             "best_ratio": min(self.samples) / self.work.ceiling(best, self.precision) if least else None,
             "precision": self.precision,
             "peak_mib": self.peak,
+            "device_peak_mib": self.device_peak,
             "note": self.note,
         }
 
@@ -83,10 +85,11 @@ class Stopwatch:
 
     def run(self, name: str, work: Callable[[], Result], *, counted: bool = True) -> Result:
         """Do it as one more sample of a phase; ``counted=False`` for one that warms up."""
-        forget_peak()
+        forget_peak(self.device)
         result, seconds = timed(self.device, work)
         phase = self.phases.setdefault(name, Phase(name))
         phase.peak = larger(phase.peak, peak_mib())
+        phase.device_peak = larger(phase.device_peak, device_peak_mib(self.device))
         if counted:
             phase.samples.append(seconds)
         return result
@@ -107,14 +110,17 @@ class Stopwatch:
     @property
     def peak(self) -> float | None:
         """Of all phases."""
-        found: float | None = None
-        for phase in self.phases.values():
-            found = larger(found, phase.peak)
-        return found
+        return larger(*(phase.peak for phase in self.phases.values()))
+
+    @property
+    def device_peak(self) -> float | None:
+        """The same on the graphics card."""
+        return larger(*(phase.device_peak for phase in self.phases.values()))
 
 
-def larger(one: float | None, other: float | None) -> float | None:
-    return max((value for value in (one, other) if value is not None), default=None)
+def larger(*values: float | None) -> float | None:
+    """The largest that is known."""
+    return max((value for value in values if value is not None), default=None)
 
 
 def record(name: str, watch: Stopwatch, probe: Probe, conditions: Mapping[str, Any], **more: Any) -> dict[str, Any]:
@@ -132,7 +138,7 @@ def record(name: str, watch: Stopwatch, probe: Probe, conditions: Mapping[str, A
         "ceilings": ceilings.to_dict(),
         "phases": {phase.name: phase.to_dict(ceilings, probe.best) for phase in watch.phases.values()},
         "peak_mib": watch.peak,
-        "device_peak_mib": device_peak_mib(watch.device),
+        "device_peak_mib": watch.device_peak,
         "machine": describe_machine(watch.device),
         "versions": versions(),
         "commit": git_commit(),

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.children import Run, in_a_process
-from benchmarks.machine import Probe, device_peak_mib, resident_mib
+from benchmarks.machine import Probe, resident_mib
 from benchmarks.phases import Stopwatch, heading, keep, optional, phase_table, record, this_command
 from benchmarks.speed import FAILED, add_guard, guarded
 from benchmarks.training_phases import FLOAT, TINY, compared, evenly
@@ -77,7 +77,7 @@ def measure_search(case: SearchCase) -> dict[str, Any]:
 
 def outcome(case: SearchCase, watch: Stopwatch, start: float | None, source: Tensor, target: Tensor, found: CslsTopK) -> dict[str, Any]:
     """Seconds in all, memory above the embeddings, and how much of the exact result was found."""
-    peak, on_card = watch.peak, device_peak_mib(watch.device)
+    peak, on_card = watch.peak, watch.device_peak
     stored = 2 * FLOAT * case.entities * case.dim / 2**20
     above = peak - start if peak is not None and start is not None else None
     return {

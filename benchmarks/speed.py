@@ -139,7 +139,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description="Time by phase, memory, and the machine's ceilings.")
     parser.add_argument("--data", nargs="+", type=Path, default=[], metavar="FOLDER", help="data folders")
     parser.add_argument("--entities", nargs="+", type=int, default=[], metavar="N", help="sizes of synthetic pairs, entities a side")
-    parser.add_argument("--like", default="dbp-wd", choices=LIKE, help="what synthetic pairs look like (default: dbp-wd)")
+    parser.add_argument("--like", default="dbp-wd", choices=sorted(LIKE), help="what synthetic pairs look like (default: dbp-wd)")
     parser.add_argument("--steps", type=int, default=5, help="training steps to time after the warm-up (default: 5)")
     parser.add_argument("--queries", type=int, default=10_000, help="most entities to search for and links to evaluate; 0: all (default: 10,000)")
     parser.add_argument("--seed", type=int, default=0)

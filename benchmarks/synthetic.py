@@ -338,7 +338,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("out", type=Path, help="folder to write to")
     parser.add_argument("--entities", type=int, default=100_000, help=f"of each graph, {LEAST:,} to {MOST:,} (default: 100,000)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--like", default="dbp-wd", choices=LIKE, help="density and relations to have (default: dbp-wd)")
+    parser.add_argument("--like", default="dbp-wd", choices=sorted(LIKE), help="density and relations to have (default: dbp-wd)")
     parser.add_argument("--shared", type=float, default=0.7, help="share of the target's triples that the source has as well (default: 0.7)")
     return parser
 

@@ -66,7 +66,7 @@ def test_the_peak_of_a_phase_is_its_own() -> None:
     assert small is not None
     assert large - small > 50
     assert watch.peak == large
-    forget_peak()
+    forget_peak(CPU)
     peak, now = peak_mib(), resident_mib()
     assert peak is not None
     assert now is not None
