@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.machine import describe_machine, timed
-from benchmarks.phases import this_command
+from benchmarks.phases import check_place, this_command
 from benchmarks.tables import write
 from engine.config import RunConfig
 from engine.datasets import AlignmentTask, load_task
@@ -115,6 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Compare, print and write; returns the exit code."""
     parsed = build_parser().parse_args(arguments)
     try:
+        check_place(parsed.out)
         config = RunConfig().with_assignments(parsed.set)
         task = load_task(parsed.data, config.data, config.seed)
         found = agreement(task, config, parsed.device, parsed.step_tolerance, parsed.tolerance)

@@ -8,6 +8,7 @@ else it is doing. Tables show medians; earlier measurements are compared by the 
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import statistics
 import sys
@@ -20,10 +21,12 @@ import torch
 
 from benchmarks.machine import Ceilings, Probe, describe_machine, device_peak_mib, forget_peak, peak_mib, timed
 from benchmarks.tables import NOTHING, markdown, write
+from engine.errors import ConfigError
 from engine.pipeline import git_commit, versions
 
 Result = TypeVar("Result")
 HEADER = ("case", "phase", "seconds", "GFLOP/s", "of product", "GB/s", "of copy", "times the ceiling", "peak MiB")
+MEASUREMENTS = ".jsonl"
 REPEATS, LONG = 5, 3.0
 """How often what happens once in a run is timed, unless that takes so many seconds."""
 
@@ -205,8 +208,24 @@ def optional(value: float | None, shape: str) -> str:
     return NOTHING if value is None else format(value, shape)
 
 
+def check_place(path: Path | None) -> None:
+    """Find out before anything is measured whether its results can be written there.
+
+    Raises:
+        ConfigError: they cannot.
+    """
+    if path is None:
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{path}: this cannot be written ({error.strerror or error}); name another place.") from None
+    if path.is_dir() or path.suffix == MEASUREMENTS or not os.access(path.parent, os.W_OK):
+        raise ConfigError(f"{path}: results cannot be written there; name a file in a folder of yours, for example speed.md.")
+
+
 def keep(records: Sequence[Mapping[str, Any]], text: str, out: Path | None) -> None:
     """Write the text, and beside it the measurements as JSON lines (``FILE.jsonl``)."""
     if out is not None:
         write(out, text)
-        write(out.with_suffix(".jsonl"), "\n".join(json.dumps(one, sort_keys=True) for one in records))
+        write(out.with_suffix(MEASUREMENTS), "\n".join(json.dumps(one, sort_keys=True) for one in records))

@@ -22,8 +22,8 @@ from torch import Tensor
 
 from benchmarks.children import Run, in_a_process
 from benchmarks.machine import Probe, resident_mib
-from benchmarks.phases import Stopwatch, heading, keep, optional, phase_table, record, this_command
-from benchmarks.speed import FAILED, add_guard, guarded
+from benchmarks.phases import Stopwatch, check_place, heading, keep, optional, phase_table, record, this_command
+from benchmarks.speed import add_guard, told_off, with_guard
 from benchmarks.training_phases import FLOAT, TINY, compared, evenly
 from engine.errors import ConfigError, EngineError
 from engine.execution import choose_device, choose_threads
@@ -120,20 +120,20 @@ def summary(one: Mapping[str, Any]) -> str:
 def main(arguments: Sequence[str] | None = None, run: Run = in_a_process) -> int:
     """Measure, write, compare; returns the exit code."""
     parsed = build_parser().parse_args(arguments)
-    try:
+
+    def measured() -> list[Mapping[str, Any]]:
         case = chosen(parsed)
+        return [{**run(measure_search, case, case.name), "command": this_command("benchmarks.search_speed", arguments)}]
 
-        def measured() -> list[Mapping[str, Any]]:
-            return [{**run(measure_search, case, case.name), "command": this_command("benchmarks.search_speed", arguments)}]
-
+    try:
+        check_place(parsed.out)
         records = measured()
         text = "\n\n".join([heading(records), phase_table(records), *map(summary, records)])
         keep(records, text, parsed.out)
-        print(text)
-        return guarded(records, parsed, measured)
-    except EngineError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return FAILED
+    except (EngineError, KeyboardInterrupt) as problem:
+        return told_off(problem)
+    print(text)
+    return with_guard(records, parsed, measured)
 
 
 def chosen(parsed: argparse.Namespace) -> SearchCase:

@@ -21,29 +21,37 @@ from typing import Any
 from benchmarks.baseline import TOLERANCE, best_of, compare, comparison_table, complaints, load, save
 from benchmarks.children import Run, in_a_process
 from benchmarks.growth import growth_table
-from benchmarks.phases import heading, keep, phase_table, this_command
+from benchmarks.phases import check_place, heading, keep, phase_table, this_command
 from benchmarks.synthetic import LIKE, Shape, generate, shape_like, write_pair
 from benchmarks.training_phases import Case, measure, of_size
 from engine.errors import ConfigError, EngineError
 
-REGRESSION, FAILED = 1, 2
+REGRESSION, FAILED, INTERRUPTED = 1, 2, 130
 
 
 def main(arguments: Sequence[str] | None = None, run: Run = in_a_process) -> int:
     """Measure, write, compare; returns the exit code."""
     parsed = build_parser().parse_args(arguments)
     command = this_command("benchmarks.speed", arguments)
+    records: list[Mapping[str, Any]] = []
     try:
         check(parsed)
-        records: list[Mapping[str, Any]] = []
         for one in measured(parsed, run, command):
             records.append(one)
             keep(records, tables(records), parsed.out)
-        print(tables(records))
-        return guarded(records, parsed, lambda: list(measured(parsed, run, command)))
-    except EngineError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return FAILED
+    except (EngineError, KeyboardInterrupt) as problem:
+        if records:
+            print(tables(records))
+        return told_off(problem)
+    print(tables(records))
+    return with_guard(records, parsed, lambda: list(measured(parsed, run, command)))
+
+
+def told_off(problem: BaseException) -> int:
+    """One line for a mistake or an interruption; the exit code."""
+    interrupted = isinstance(problem, KeyboardInterrupt)
+    print("interrupted." if interrupted else f"error: {problem}", file=sys.stderr)
+    return INTERRUPTED if interrupted else FAILED
 
 
 def measured(parsed: argparse.Namespace, run: Run, command: str) -> Iterator[Mapping[str, Any]]:
@@ -56,6 +64,14 @@ def measured(parsed: argparse.Namespace, run: Run, command: str) -> Iterator[Map
 def tables(records: Sequence[Mapping[str, Any]]) -> str:
     parts = [heading(records), phase_table(records), growth_table(records)]
     return "\n\n".join(part for part in parts if part)
+
+
+def with_guard(records: Sequence[Mapping[str, Any]], parsed: argparse.Namespace, again: Callable[[], Sequence[Mapping[str, Any]]]) -> int:
+    """:func:`guarded`, with a mistake as one line."""
+    try:
+        return guarded(records, parsed, again)
+    except (EngineError, KeyboardInterrupt) as problem:
+        return told_off(problem)
 
 
 def guarded(records: Sequence[Mapping[str, Any]], parsed: argparse.Namespace, again: Callable[[], Sequence[Mapping[str, Any]]]) -> int:
@@ -115,7 +131,7 @@ def check(parsed: argparse.Namespace) -> None:
     """Find mistakes before anything is measured.
 
     Raises:
-        ConfigError: nothing to measure, a name twice, a number that is too small, a baseline that cannot be used.
+        ConfigError: nothing to measure, a name twice, a number that is too small, a file that cannot be used.
     """
     names = [folder.resolve().name for folder in parsed.data]
     if not names and not parsed.entities:
@@ -126,6 +142,8 @@ def check(parsed: argparse.Namespace) -> None:
         raise ConfigError("--steps must be at least 1, --queries at least 0 (all), --tolerance above 1.")
     for entities in parsed.entities:
         shape_like(parsed.like, entities)
+    for path in (parsed.out, parsed.record):
+        check_place(path)
     if parsed.baseline is not None:
         load(parsed.baseline)
 

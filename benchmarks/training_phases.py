@@ -20,7 +20,7 @@ from benchmarks.machine import Probe, resident_mib
 from benchmarks.phases import Stopwatch, Work, record
 from engine.config import RunConfig
 from engine.datasets import AlignmentTask, load_task
-from engine.estimate import width
+from engine.estimate import available_memory, check_memory, task_sizes, width
 from engine.evaluation import evaluate_links
 from engine.execution import choose_device, choose_threads
 from engine.search import csls_topk, normalise_rows
@@ -59,7 +59,7 @@ def measure(case: Case) -> dict[str, Any]:
     """Go through all phases.
 
     Raises:
-        EngineError: data or settings that cannot be used.
+        EngineError: data or settings that cannot be used, or more memory needed than there is.
     """
     config = RunConfig(seed=case.seed).with_assignments(case.settings)
     device, threads = choose_device(config.training.device), choose_threads(config.training.threads)
@@ -68,6 +68,8 @@ def measure(case: Case) -> dict[str, Any]:
     probe.measure()
     start = resident_mib()
     task = watch.several("read", lambda: load_task(case.folder, config.data, config.seed))
+    if device.type == "cpu":
+        check_memory(task_sizes(task), config, available_memory())
     adjacency = watch.several("index", lambda: task_adjacency(task, config))
     trainer = watch.several("encoder", lambda: Trainer(task, config, adjacency))
     train(trainer, watch, probe, case.steps)

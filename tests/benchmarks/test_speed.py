@@ -102,15 +102,34 @@ def test_data_folders(small_world: Path, tmp_path: Path) -> None:
         (["--entities", "1000", "--steps", "0"], "--steps must be at least 1"),
         (["--entities", "1000", "--tolerance", "1"], "--tolerance above 1"),
         (["--entities", "1000", "--baseline", "none.json"], "make one with --record"),
+        (["--entities", "1000", "--out", "speed.jsonl"], "for example speed.md"),
+        (["--entities", "1000", "--out", "."], "for example speed.md"),
+        (["--entities", "1000", "--record", "README.md/x.json"], "name another place"),
         (["--data", "no/such/folder"], "there is no such folder"),
         (["--data", "no/such/folder", "--set", "encoder.dim"], "expects section.option=value"),
     ],
 )
-def test_mistakes_become_one_line(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_become_one_line(
+    monkeypatch: pytest.MonkeyPatch, repository: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(repository)
     assert speed.main(words, here) == 2
     found = capsys.readouterr().err.splitlines()
     assert said in found[-1]
     assert found[-1].startswith("error: ")
+
+
+def test_what_was_measured_is_shown_when_a_later_case_fails(small_world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert speed.main(["--data", str(small_world), "no/such/folder", *QUICK], here) == 2
+    said = capsys.readouterr()
+    assert "| small | loss |" in said.out
+    assert "there is no such folder" in said.err
+
+
+def test_more_memory_than_there_is_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("benchmarks.training_phases.available_memory", lambda: 700.0)
+    assert speed.main(["--entities", "5000", "--steps", "1", "--threads", "1"], here) == 2
+    assert "error: this training needs about" in capsys.readouterr().err
 
 
 def test_a_process_of_its_own() -> None:
