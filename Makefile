@@ -5,6 +5,8 @@ PORT ?= 8501
 MODELS ?= $(or $(DUAL_AMN_MODELS),models)
 SAMPLE ?= sample_data/world
 DATA ?= sample_data/europe
+ENTITIES ?= 5000
+BASELINE ?= benchmarks/baseline.json
 PREPARE ?= yes
 ARGS ?=
 
@@ -18,7 +20,7 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help install app test check bench clean
+.PHONY: help install app test check bench reproduce clean
 
 help: ## show this list
 	@echo "Dual-AMN Explorer. Targets:"
@@ -39,7 +41,10 @@ check: $(DEV_STAMP) ## lint, formatting and types
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 
-bench: $(DEV_STAMP) ## train and compare with the paper (DATA="folder ...", ARGS="--seeds 0 1 2"); see benchmarks/RESULTS.md
+bench: $(DEV_STAMP) ## measure speed and memory and compare with what was recorded (ARGS="--record benchmarks/baseline.json"); see docs/benchmarks.md
+	$(PY) -m benchmarks.speed --entities $(ENTITIES) --baseline $(BASELINE) $(ARGS)
+
+reproduce: $(DEV_STAMP) ## train and compare with the paper (DATA="folder ...", ARGS="--seeds 0 1 2"); see benchmarks/RESULTS.md
 	$(PY) -m benchmarks.reproduce $(DATA) $(ARGS)
 
 clean: ## remove .venv and caches; never touches models

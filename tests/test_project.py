@@ -229,6 +229,17 @@ def test_commands_in_documents_exist(path: Path) -> None:
         assert options <= known[name], f"{relative(path)}: 'python -m engine {name}' has no {sorted(options - known[name])}"
 
 
+@pytest.mark.parametrize("path", [*DOCUMENTS, ROOT / "Makefile", ROOT / "benchmarks" / "gpu.sh"], ids=relative)
+def test_benchmarks_that_are_named_exist(path: Path) -> None:
+    text = path.read_text(encoding="utf-8").replace("\\\n", " ")
+    for name, rest in re.findall(r"-m benchmarks\.([a-z_]+)([^`\n]*)", text if path.suffix != ".md" else code_in(path)):
+        module = importlib.import_module(f"benchmarks.{name}")
+        known = set(options_of(module.build_parser())) if hasattr(module, "build_parser") else None
+        for option in set(re.findall(r"(?<=\s)\[?(--[a-z-]+)", rest.split("#")[0])):
+            there = option in known if known is not None else f'"{option}"' in Path(str(module.__file__)).read_text(encoding="utf-8")
+            assert there, f"{relative(path)}: 'python -m benchmarks.{name}' has no {option}"
+
+
 def test_the_makefile_calls_commands_that_exist() -> None:
     known = subcommands()
     for name, rest in re.findall(r"-m engine ([a-z]+)([^;\n]*)", (ROOT / "Makefile").read_text(encoding="utf-8")):

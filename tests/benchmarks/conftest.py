@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import machine, phases
 from benchmarks.runs import Experiment
 from engine.config import RunConfig
 from engine.pipeline import train_run
@@ -40,3 +41,11 @@ def small_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Runs that the tests share: what one has trained the next one finds."""
     return tmp_path_factory.mktemp("models")
+
+
+@pytest.fixture
+def quick_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ceilings from small products and copies, and no second time for what happens once."""
+    monkeypatch.setitem(machine.PRODUCT_SIDE, "cpu", 64)
+    monkeypatch.setitem(machine.COPIED, "cpu", 2**20)
+    monkeypatch.setattr(phases, "REPEATS", 2)
