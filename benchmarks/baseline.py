@@ -25,6 +25,11 @@ TOLERANCE = 1.3
 LEAST_SECONDS = 0.02
 """Phases that took less than this, then and now, are not compared: the clock and the system's scheduler would decide."""
 
+FAR = 50
+LOOSE = 2.0
+"""Phases that took more than ``FAR`` times their ceiling (reading, indexing) wait for the interpreter and not for what the ceiling measures; how fast
+that is changes beside the ceiling, so only twice as much counts."""
+
 HEADER = ("case", "phase", "recorded ratio", "now", "change", "verdict")
 BETTER, SAME, WORSE, SHORT, NEW = "better", "as before", "WORSE", "too short to compare", "not recorded"
 
@@ -140,8 +145,13 @@ def compared(case: Mapping[str, Any] | None, record: Mapping[str, Any], toleranc
             yield Comparison(record["case"], name, None, phase["best_ratio"], NEW)
         else:
             short = max(before["seconds"], phase["seconds"]) < LEAST_SECONDS
-            verdict = SHORT if short else judged(phase["best_ratio"] / before["ratio"], tolerance)
+            verdict = SHORT if short else judged(phase["best_ratio"] / before["ratio"], tolerated(before["ratio"], tolerance))
             yield Comparison(record["case"], name, before["ratio"], phase["best_ratio"], verdict)
+
+
+def tolerated(recorded: float, tolerance: float) -> float:
+    """How many times the recorded ratio is still the same."""
+    return max(tolerance, LOOSE) if recorded > FAR else tolerance
 
 
 def judged(change: float, tolerance: float) -> str:
@@ -156,7 +166,7 @@ def complaints(found: Sequence[Comparison], tolerance: float) -> list[str]:
     """One sentence for each phase that became worse."""
     return [
         f"regression: {one.case}: {one.phase} takes {one.now:,.2f} times its ceiling, recorded were {one.recorded:,.2f} "
-        f"(x {one.change:.2f}, tolerated x {tolerance:g})."
+        f"(x {one.change:.2f}, tolerated x {tolerated(one.recorded or 0.0, tolerance):g})."
         for one in found
         if one.verdict == WORSE
     ]

@@ -40,6 +40,15 @@ def test_a_complaint_names_case_and_phase(baseline: Path) -> None:
     assert said == "regression: synthetic 10: loss takes 4.00 times its ceiling, recorded were 2.00 (x 2.00, tolerated x 1.3)."
 
 
+@pytest.mark.parametrize(("ratio", "verdict"), [(1400.0, "as before"), (1990.0, "as before"), (2010.0, "WORSE")])
+def test_a_phase_that_waits_for_the_interpreter_has_more_room(tmp_path: Path, ratio: float, verdict: str) -> None:
+    path = tmp_path / "baseline.json"
+    save(path, [measured(1000.0)])
+    found = compare(load(path), [measured(ratio)], 1.3)
+    assert [one.verdict for one in found] == [verdict]
+    assert [said.endswith("tolerated x 2).") for said in complaints(found, 1.3)] == [True] * (verdict == "WORSE")
+
+
 def test_short_phases_are_not_compared_unless_they_became_long(tmp_path: Path) -> None:
     path = tmp_path / "baseline.json"
     save(path, [measured(2.0, seconds=0.001)])
