@@ -134,9 +134,9 @@ class Probe:
 # Memory
 
 
-def resident_mib() -> float | None:
-    """What this process holds in memory now."""
-    kib = _kib(Path("/proc/self/status"), "VmRSS")
+def resident_mib(process: int | None = None) -> float | None:
+    """What a process holds in memory now; None: this one."""
+    kib = _kib(Path(f"/proc/{process or 'self'}/status"), "VmRSS")
     return None if kib is None else round(kib / 1024, 1)
 
 

@@ -25,6 +25,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, BrowserContext, Error, Page, ViewportSize, sync_playwright
 
+from benchmarks.machine import resident_mib
 from benchmarks.served_app import BROWSER_OPTIONS, PROJECT, QUIET, addresses, served
 from benchmarks.tables import markdown, told
 
@@ -172,11 +173,8 @@ def many(browser: Browser, addresses: Sequence[str], sessions: int, process: int
 
 def resident(process: int) -> float:
     """Resident memory of a process in MiB; nan where the system does not tell."""
-    try:
-        lines = Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return float("nan")
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
+    found = resident_mib(process)
+    return float("nan") if found is None else found
 
 
 def timing_table(timings: Mapping[str, Timing]) -> str:

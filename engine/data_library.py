@@ -6,7 +6,6 @@ An imported data set has a file ``import.json`` beside its tables: the record of
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,8 +50,7 @@ class StoredDataSet:
     @property
     def train_command(self) -> str:
         """What trains on it, to be typed in the project's folder."""
-        chosen = "".join(f" --set {shlex.quote(f'{key}={value}')}" for key, value in self.settings.items())
-        return f"python -m engine train {shlex.quote(self.shown_path)}{chosen}"
+        return settings.train_command(self.path, [("--set", f"{key}={value}") for key, value in self.settings.items()])
 
 
 def data_sets() -> tuple[StoredDataSet, ...]:

@@ -48,7 +48,7 @@ from engine.literal import (
     name_tensors,
     require_valid_links,
 )
-from engine.resuming import Begun, note_beginning
+from engine.resuming import REVIEWS, Begun, note_beginning
 from engine.reviews import ReviewEffect, Snapshot, read_snapshot, with_reviews
 from engine.run_store import FORMAT_VERSION, Run, RunStore, RunWriter
 from engine.run_tables import hubness_tensors, parameter_tensors, run_tables
@@ -57,7 +57,6 @@ from engine.training import Progress, Trained, Trainer, split_embeddings, task_a
 from engine.wording import count
 
 CHECKPOINT = "training"
-REVIEWS = "reviews"
 NOTE = "note"
 PACKAGES = ("torch", "numpy", "numba", "pandas", "faiss-cpu", "faiss-gpu", "streamlit")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +13,8 @@ from engine.errors import ConfigError
 from engine.run_store import RunWriter
 
 NOTE: Final = "begun"
-REVIEWS: Final = "reviews.parquet"
+REVIEWS: Final = "reviews"
+"""Table of the decisions that a run is trained with."""
 
 
 @dataclass(frozen=True)
@@ -35,16 +35,15 @@ class Begun:
 
     def command(self, models: Path) -> str:
         """What goes on with it, to be typed in the project's folder; ``models``: where the run is."""
-        options = [f"--set {shlex.quote(one)}" for one in self.config.assignments()]
+        options: list[tuple[str, str]] = [("--variant", self.config.variant)] if self.config.variant != "basic" else []
         if self.config.seed:
-            options.insert(0, f"--seed {self.config.seed}")
-        if self.config.variant != "basic":
-            options.insert(0, f"--variant {self.config.variant}")
+            options.append(("--seed", str(self.config.seed)))
+        options += [("--set", one) for one in self.config.assignments()]
         if self.reviews is not None:
-            options.append(f"--with-reviews {shlex.quote(settings.shown_path(self.reviews))}")
+            options.append(("--with-reviews", settings.shown_path(self.reviews)))
         if (shown := settings.shown_path(models)) != "models":
-            options.append(f"--models {shlex.quote(shown)}")
-        return " ".join(["python -m engine train", shlex.quote(settings.shown_path(self.data)), *options])
+            options.append(("--models", shown))
+        return settings.train_command(self.data, options)
 
 
 def note_beginning(writer: RunWriter, begun: Begun) -> None:
@@ -59,7 +58,7 @@ def read_beginning(folder: Path) -> Begun | None:
     """What stands in the folder of a run in the making; None where that is nothing this engine understands."""
     try:
         value: Any = json.loads((folder / f"{NOTE}.json").read_text(encoding="utf-8"))
-        reviews = folder / REVIEWS
+        reviews = folder / f"{REVIEWS}.parquet"
         return Begun(Path(value["data"]), RunConfig.from_dict(value["config"]), str(value["run_id"]), reviews if reviews.is_file() else None)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, ConfigError):
         return None

@@ -14,6 +14,8 @@ DUAL_AMN_IMPORT      folders that an import may read on the server      ``sample
 from __future__ import annotations
 
 import os
+import shlex
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -50,6 +52,12 @@ def shown_path(path: Path) -> str:
         return path.resolve().relative_to(PROJECT).as_posix()
     except ValueError:
         return str(path)
+
+
+def train_command(data: Path, options: Iterable[tuple[str, str]]) -> str:
+    """What trains on a data set with these options, to be typed in the project's folder."""
+    told = "".join(f" {name} {shlex.quote(value)}" for name, value in options)
+    return f"python -m engine train {shlex.quote(shown_path(data))}{told}"
 
 
 def _folder(variable: str, otherwise: Path) -> Path:

@@ -10,7 +10,8 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
@@ -67,19 +68,13 @@ def stage(brought: Sequence[Brought], limits: Limits = LIMITS) -> Staged:
     if not brought:
         raise DataImportError("no file was given; an import needs two graphs, and links or names that seeds can be made from.")
     folder, token = _new_folder()
-    try:
+    with _whole_or_not_at_all(folder, "what was brought"):
         files: list[SourceFile] = []
         for number, one in enumerate(brought):
             files += _put(folder / "files" / str(number), one, limits)
         material = Material(tuple(files), folder=_only_folder(folder / "files", files, len(brought)), origin="upload")
         check_given(material)
         return _save(folder, Staged(token, material, Corrections()))
-    except OSError as error:
-        remove(folder)
-        raise DataImportError(f"what was brought cannot be kept ({reason(error)}); free some space on the server and try again.") from None
-    except BaseException:
-        remove(folder)
-        raise
 
 
 def stage_folder(folder: Path) -> Staged:
@@ -133,7 +128,7 @@ def add(staged: Staged, brought: Brought, limits: Limits = LIMITS) -> Staged:
     """
     place = _folder(staged.token) / "files" / secrets.token_hex(4)
     role, now = brought.role or "", staged.corrections
-    try:
+    with _whole_or_not_at_all(place, shorten(brought.name)):
         (file,) = _put(place, brought, limits)
         replaced = [one for one in staged.material.files if one.role == brought.role]
         kept = tuple(one for one in staged.material.files if one not in replaced)
@@ -145,12 +140,6 @@ def add(staged: Staged, brought: Brought, limits: Limits = LIMITS) -> Staged:
         )
         material = dataclasses.replace(staged.material, files=(*kept, file))
         after = _save(_folder(staged.token), Staged(staged.token, material, corrections, staged.version + 1))
-    except OSError as error:
-        remove(place)
-        raise DataImportError(f"{shorten(brought.name)} cannot be kept ({reason(error)}); free some space on the server and try again.") from None
-    except BaseException:
-        remove(place)
-        raise
     for one in replaced:
         if one.path.is_relative_to(_folder(staged.token)):
             remove(one.path)
@@ -181,6 +170,23 @@ def _new_folder() -> tuple[Path, str]:
         raise DataImportError(f"{settings.data_folder()} cannot be written to ({reason(error)}); make it writable, or set DUAL_AMN_DATA.") from None
     clean_up()
     return folder, token
+
+
+@contextmanager
+def _whole_or_not_at_all(place: Path, what: str) -> Iterator[None]:
+    """While something is written to a place, which is removed if that fails.
+
+    Raises:
+        DataImportError: ``what`` cannot be kept there.
+    """
+    try:
+        yield
+    except OSError as error:
+        remove(place)
+        raise DataImportError(f"{what} cannot be kept ({reason(error)}); free some space on the server and try again.") from None
+    except BaseException:
+        remove(place)
+        raise
 
 
 def _folder(token: str) -> Path:
