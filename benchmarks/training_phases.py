@@ -105,10 +105,10 @@ def train(trainer: Trainer, watch: Stopwatch, probe: Probe, steps: int) -> None:
 
 
 def train_step(trainer: Trainer, watch: Stopwatch, pairs: Tensor, seed: int, *, counted: bool) -> None:
-    rounded = trainer.precision == "bfloat16"
     trainer.optimiser.zero_grad(set_to_none=True)
-    embeddings: Tensor = watch.run("forward", lambda: trainer.model(dropout_seed=seed, rounded=rounded), counted=counted)
-    value = watch.run("loss", lambda: trainer.loss(embeddings, pairs, seed=seed, rounded=rounded), counted=counted)
+    sample = trainer.sampling.draw(pairs, seed)
+    embeddings: Tensor = watch.run("forward", lambda: trainer.forward(sample, seed), counted=counted)
+    value = watch.run("loss", lambda: trainer.compare(embeddings, sample, seed), counted=counted)
     watch.run("backward", lambda: value.backward(), counted=counted)  # type: ignore[no-untyped-call]
     watch.run("optimiser", lambda: trainer.optimiser.step(), counted=counted)
 

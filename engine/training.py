@@ -27,7 +27,7 @@ from engine.encoders.dual_amn import DualAMN
 from engine.errors import ConfigError, DivergenceError, TrainingError
 from engine.evaluation import evaluate_links
 from engine.execution import EXECUTION_OPTIONS, choose_device, choose_precision, choose_threads
-from engine.losses import Loss, build_loss
+from engine.losses import Sample, Sampling, build_loss
 
 LEAST_EPOCHS = 20
 LEAST_STEPS = 60
@@ -133,7 +133,7 @@ class Trainer:
         self.device = choose_device(config.training.device)
         self.precision = choose_precision(config.training.precision, self.device)
         self.model = DualAMN(adjacency or task_adjacency(task, config), config.encoder, seed=config.seed, device=self.device)
-        self.loss: Loss = build_loss(config.loss, task.source.num_entities, task.target.num_entities)
+        self.sampling = Sampling.of(task.source.num_entities, task.target.num_entities, config.loss, config.training.batch_size)
         self.optimiser = torch.optim.RMSprop(self.model.parameters(), lr=config.training.learning_rate, alpha=RHO, eps=RMSPROP_EPSILON)
         self.pairs = torch.from_numpy(task.stacked_links(task.train_links)).to(self.device)
         self.seed_pairs = len(self.pairs)
@@ -241,8 +241,8 @@ class Trainer:
         at = self.at
         seed = int(np.random.SeedSequence([self.config.seed, 2, at.epoch, at.step]).generate_state(1)[0])
         self.optimiser.zero_grad(set_to_none=True)
-        rounded = self.precision == "bfloat16"
-        value = self.loss(self.model(dropout_seed=seed, rounded=rounded), pairs, seed=seed, rounded=rounded)
+        sample = self.sampling.draw(pairs, seed)
+        value = self.compare(self.forward(sample, seed), sample, seed)
         value.backward()  # type: ignore[no-untyped-call]
         loss = float(value.detach())
         if not math.isfinite(loss):
@@ -252,6 +252,21 @@ class Trainer:
             )
         self.optimiser.step()
         return loss
+
+    @property
+    def rounded(self) -> bool:
+        """Whether a step's products are taken of bfloat16 values."""
+        return self.precision == "bfloat16"
+
+    def forward(self, sample: Sample, seed: int) -> Tensor:
+        """(n, D) final embeddings of a step's sample, after dropout."""
+        out: Tensor = self.model(sample.rows, dropout_seed=seed, rounded=self.rounded)
+        return out
+
+    def compare(self, embeddings: Tensor, sample: Sample, seed: int) -> Tensor:
+        """The loss of a step's pairs."""
+        loss = build_loss(self.config.loss, sample.num_source, sample.num_target)
+        return loss(embeddings, sample.pairs, seed=seed, rounded=self.rounded)
 
     def _finish_epoch(self, on_progress: Callable[[Progress | Round], None]) -> None:
         at = self.at

@@ -18,9 +18,9 @@ from torch import Tensor, nn
 
 from engine.config import EncoderConfig
 from engine.encoders.adjacency import Adjacency
-from engine.encoders.dropout import dropout
+from engine.encoders.dropout import Dropped, dropout
 from engine.encoders.proxy_matching import match_proxies, unit_rows
-from engine.encoders.relational_attention import MessageGraph, RowMean, aggregate
+from engine.encoders.relational_attention import MessageGraph, RowMean, aggregate, take_rows
 
 CHANNELS = ("entity", "relation")
 
@@ -74,33 +74,42 @@ class DualAMN(nn.Module):
         self.gate_weight = uniform(count, width, width, limit=glorot(width, width))
         self.gate_bias = nn.Parameter(torch.zeros(count, width))
 
-    def forward(self, *, dropout_seed: int | None = None, rounded: bool = False) -> Tensor:
-        """(E, C D) final embeddings: the entity channel's blocks, then the relation channel's; each by layer.
+    def forward(self, rows: Tensor | None = None, *, dropout_seed: int | None = None, rounded: bool = False) -> Tensor:
+        """(n, C D) final embeddings: the entity channel's blocks, then the relation channel's; each by layer.
 
-        ``dropout_seed`` draws the dropout of a training step; None leaves it out. ``rounded`` lets proxy matching multiply bfloat16 values.
+        Args:
+            rows: (n,) distinct entities that are wanted; all by default. Only what they depend on is computed.
+            dropout_seed: draws the dropout of a training step, the same for an entity whatever others are wanted; None leaves it out.
+            rounded: lets proxy matching multiply bfloat16 values.
         """
-        share = 0.0 if dropout_seed is None else self.config.dropout
-        hidden = self.multi_hop()  # (E, C, D)
+        dropped = Dropped(0.0 if dropout_seed is None else self.config.dropout, dropout_seed or 0, rows)
+        hidden = self.multi_hop(rows)  # (n, C, D)
         if not self.config.proxy_matching:
-            return dropout(hidden.flatten(1), share, dropout_seed or 0)
-        return match_proxies(hidden, self.proxies, self.gate_weight, self.gate_bias, share, dropout_seed or 0, rounded=rounded)
+            return dropout(hidden.flatten(1), dropped)
+        return match_proxies(hidden, self.proxies, self.gate_weight, self.gate_bias, dropped, rounded=rounded)
 
-    def multi_hop(self) -> Tensor:
-        """(E, C, D) multi-hop embeddings, before proxies and gate (paper eq. 4)."""
-        layers = self.layer_outputs()
+    def multi_hop(self, rows: Tensor | None = None) -> Tensor:
+        """(n, C, D) multi-hop embeddings of the given entities, before proxies and gate (paper eq. 4)."""
+        layers = self.layer_outputs(rows)
         if not self.config.multi_hop:
             return layers[-1]
         return torch.stack(layers, dim=2).flatten(2)
 
-    def layer_outputs(self) -> list[Tensor]:
-        """L + 1 tensors (E, C, d): layer 0 and each round of messages, after tanh."""
+    def layer_outputs(self, rows: Tensor | None = None) -> list[Tensor]:
+        """L + 1 tensors (n, C, d): layer 0 and each round of messages, after tanh, of the given entities.
+
+        Of the last layer nothing else is computed; those before it are needed whole, for what the neighbours send.
+        """
         vectors = self.unit_vectors()
-        x = torch.tanh(self.inputs())
-        outputs = [x]
+        outputs = [torch.tanh(self.inputs())]
         for layer in range(self.config.layers):
-            x = torch.tanh(aggregate(self.graph, x, vectors, self.scores(vectors, layer), reflect=self.config.relational_projection))
-            outputs.append(x)
-        return outputs
+            wanted = rows if layer == self.config.layers - 1 else None
+            heard = aggregate(self.graph, outputs[-1], vectors, self.scores(vectors, layer), reflect=self.config.relational_projection, rows=wanted)
+            outputs.append(torch.tanh(heard))
+        if rows is None:
+            return outputs
+        whole = outputs[: max(self.config.layers, 1)]
+        return [*(take_rows(output, rows) for output in whole), *outputs[len(whole) :]]
 
     def inputs(self) -> Tensor:
         """(E, C, d) what layer 0 is the tanh of."""

@@ -30,11 +30,11 @@ def stretches(offsets: npt.NDArray[np.int64], parts: int | None = None) -> npt.N
 
 
 @kernel
-def aggregate_forward(part, bounds, offsets, senders, units, x, vectors, scores, reflect, out, log_norm):  # type: ignore[no-untyped-def]
-    """out_i = sum over i's entries of a (x_j - 2 (r . x_j) r), a = softmax of the entries' scores; log_norm_i = logsumexp of the scores."""
+def aggregate_forward(part, bounds, rows, offsets, senders, units, x, vectors, scores, reflect, out, log_norm):  # type: ignore[no-untyped-def]
+    """out_i = sum over the entries of rows_i of a (x_j - 2 (r . x_j) r), a = softmax of the entries' scores; log_norm_i = their scores' logsumexp."""
     channels, width = x.shape[1], x.shape[2]
     for i in range(bounds[part], bounds[part + 1]):
-        start, stop = offsets[i], offsets[i + 1]
+        start, stop = offsets[rows[i]], offsets[rows[i] + 1]
         for c in range(channels):
             for k in range(width):
                 out[i, c, k] = 0
@@ -62,10 +62,13 @@ def aggregate_forward(part, bounds, offsets, senders, units, x, vectors, scores,
 
 
 @kernel
-def aggregate_backward(part, bounds, offsets, receivers, units, inverse, x, vectors, scores, log_norm, grad, pull, reflect, dx, dvectors, dscores):  # type: ignore[no-untyped-def]
+def aggregate_backward(  # type: ignore[no-untyped-def]
+    part, bounds, place, offsets, receivers, units, inverse, x, vectors, scores, log_norm, grad, pull, reflect, dx, dvectors, dscores
+):
     """The same entries seen from the sender j: who heard j, and along which unit.
 
-    grad is (E, C, d), pull (E, C) = grad_i . out_i; dvectors (threads, S, d) and dscores (threads, S, C) start at zero.
+    place (E,) is the row of ``grad`` that is of a receiver, or -1 where no gradient comes from it; grad is (n, C, d), pull (n, C) = grad_i . out_i;
+    dvectors (threads, S, d) and dscores (threads, S, C) start at zero.
     """
     channels, width = x.shape[1], x.shape[2]
     for j in range(bounds[part], bounds[part + 1]):
@@ -73,7 +76,9 @@ def aggregate_backward(part, bounds, offsets, receivers, units, inverse, x, vect
             for k in range(width):
                 dx[j, c, k] = 0
         for t in range(offsets[j], offsets[j + 1]):
-            i, u = receivers[t], inverse[units[t]]
+            i, u = place[receivers[t]], inverse[units[t]]
+            if i < 0:
+                continue
             for c in range(channels):
                 weight = x.dtype.type(np.exp(scores[u, c] - log_norm[i, c]))
                 both = x.dtype.type(0)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from engine.encoders.dropout import dropout, mask_in_place
+from engine.encoders.dropout import Dropped, mask_in_place
 
 BLOCK_ROWS = 2048  # on a CPU: 2048 x 300 float32 values are 2.4 MB
 ROUND_ROWS = 512
@@ -36,24 +36,23 @@ class Parts(NamedTuple):
 
 
 def match_proxies(
-    hidden: Tensor, proxies: Tensor, gate_weight: Tensor, gate_bias: Tensor, share: float = 0.0, seed: int = 0, *, rounded: bool = False
+    hidden: Tensor, proxies: Tensor, gate_weight: Tensor, gate_bias: Tensor, dropped: Dropped = Dropped(), *, rounded: bool = False
 ) -> Tensor:
     """final = h - (1 - eta) beta Q for each channel, then dropout.
 
     Args:
-        hidden: (E, C, D) multi-hop embeddings h.
+        hidden: (n, C, D) multi-hop embeddings h.
         proxies: (C, P, D) proxy vectors Q.
         gate_weight: (C, D, D) M, applied from the right.
         gate_bias: (C, D) b.
-        share, seed: dropout on the result (:func:`engine.encoders.dropout.dropout` on (E, C D), with the same mask).
+        dropped: dropout on the result (:func:`engine.encoders.dropout.dropout` on (n, C D), with the same mask).
         rounded: take the matrix products of bfloat16 values, forward and backward; h itself, which they correct, is never rounded.
 
     Returns:
-        (E, C D) the channels' final embeddings, side by side.
+        (n, C D) the channels' final embeddings, side by side.
     """
-    fused = share if hidden.device.type == "cpu" else 0.0
-    out: Tensor = _MatchProxies.apply(hidden, proxies, gate_weight, gate_bias, fused, seed, rounded)  # type: ignore[no-untyped-call]
-    return dropout(out, share - fused, seed)
+    out: Tensor = _MatchProxies.apply(hidden, proxies, gate_weight, gate_bias, dropped, rounded)  # type: ignore[no-untyped-call]
+    return out
 
 
 def proxy_parts(hidden: Tensor, proxies: Tensor, gate_weight: Tensor, gate_bias: Tensor) -> Parts:
@@ -87,9 +86,9 @@ def row_blocks(rows: int, device: torch.device) -> Iterator[slice]:
 
 class _MatchProxies(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, hidden: Tensor, proxies: Tensor, gate_weight: Tensor, gate_bias: Tensor, share: float, seed: int, rounded: bool) -> Tensor:
+    def forward(ctx: Any, hidden: Tensor, proxies: Tensor, gate_weight: Tensor, gate_bias: Tensor, dropped: Dropped, rounded: bool) -> Tensor:
         ctx.save_for_backward(hidden, proxies, gate_weight, gate_bias)
-        ctx.share, ctx.seed, ctx.rounded = share, seed, rounded
+        ctx.dropped, ctx.rounded = dropped, rounded
         parameters = [cast(one, rounded) for one in (proxies, gate_weight, gate_bias)]
         out = torch.empty(hidden.shape, dtype=hidden.dtype, device=hidden.device)
         for rows in row_blocks(len(hidden), hidden.device):
@@ -97,7 +96,7 @@ class _MatchProxies(torch.autograd.Function):
             for c in range(hidden.shape[1]):
                 parts = proxy_parts(channel(block, c), *(one[c] for one in parameters))
                 final[:, c] += parts.gate.sub_(1).mul_(parts.proxy)
-            mask_block(final, share, seed, rows.start)
+            mask_in_place(final.flatten(1), dropped.block(rows))
         return out.flatten(1)
 
     @staticmethod
@@ -109,14 +108,15 @@ class _MatchProxies(torch.autograd.Function):
         sums = [torch.zeros_like(one) for one in (parameters[0], *parameters)]
         rounded = [cast(one, ctx.rounded) for one in parameters]
         for rows in row_blocks(len(hidden), hidden.device):
-            total = mask_block(dhidden[rows].copy_(grad[rows]), ctx.share, ctx.seed, rows.start)
+            total = dhidden[rows].copy_(grad[rows])
+            mask_in_place(total.flatten(1), ctx.dropped.block(rows))
             live = live_rows(total)
             block, from_above = (cast(one[live], ctx.rounded) for one in (hidden[rows], total))
             for c in range(hidden.shape[1]):
                 total[live, c] += block_backward(channel(block, c), channel(from_above, c), [one[c] for one in rounded], [one[c] for one in sums])
         dunit_proxies, dproxies, dweight, dbias = sums
         dproxies += unit_backward(unit_rows(parameters[0]), row_norms(parameters[0]), dunit_proxies)
-        return dhidden, dproxies, dweight, dbias, None, None, None
+        return dhidden, dproxies, dweight, dbias, None, None
 
 
 def cast(values: Tensor, rounded: bool) -> Tensor:
@@ -139,13 +139,6 @@ def live_rows(grad: Tensor) -> Tensor | slice:
     live = grad.flatten(1).any(1)
     number = -(-int(live.sum()) // ROUND_ROWS) * ROUND_ROWS
     return live.argsort(descending=True, stable=True)[:number] if number < len(grad) else slice(None)
-
-
-def mask_block(block: Tensor, share: float, seed: int, first_row: int) -> Tensor:
-    """Dropout on rows ``first_row`` .. of the whole, in place."""
-    if share:
-        mask_in_place(block.flatten(1), share, seed, first_row)
-    return block
 
 
 def block_backward(block: Tensor, from_above: Tensor, parameters: list[Tensor], sums: list[Tensor]) -> Tensor:

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from engine.encoders import kernels
-from engine.encoders.adjacency import Adjacency, Csr, to_torch
+from engine.encoders.adjacency import Adjacency, Csr, Int32Array, Int64Array, cumulative, to_torch
 
 
 class MessageGraph:
@@ -25,6 +25,15 @@ class MessageGraph:
         self.adjacency = adjacency
         self.device = torch.device(device)
         self.bounds = kernels.stretches(adjacency.messages.offsets)
+        self.everyone = np.arange(adjacency.num_entities, dtype=np.int64)
+
+    def entries(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What the given rows hear: the position in ``rows``, the sender and the unit of each of their entries."""
+        chosen = rows.cpu().numpy()
+        starts, lengths = self.adjacency.messages.offsets[chosen], self.adjacency.messages.lengths()[chosen]
+        position = np.repeat(np.arange(len(chosen)), lengths)
+        index = to_torch(np.arange(len(position)) + np.repeat(starts - cumulative(lengths)[:-1], lengths), self.device)
+        return to_torch(position, self.device), self.senders[index], self.units[index]
 
     @cached_property
     def receivers(self) -> Tensor:
@@ -39,7 +48,7 @@ class MessageGraph:
         return to_torch(self.adjacency.units, self.device)
 
 
-def aggregate(graph: MessageGraph, x: Tensor, vectors: Tensor, scores: Tensor, *, reflect: bool = True) -> Tensor:
+def aggregate(graph: MessageGraph, x: Tensor, vectors: Tensor, scores: Tensor, *, reflect: bool = True, rows: Tensor | None = None) -> Tensor:
     """One round of messages, before the activation (paper eq. 2 and 3).
 
     out_i = sum over i's entries (j, u) of a_iju (x_j - 2 (r_u . x_j) r_u), with a_i = softmax of i's entries' scores.
@@ -50,24 +59,29 @@ def aggregate(graph: MessageGraph, x: Tensor, vectors: Tensor, scores: Tensor, *
         vectors: (S, d) unit vectors r_u.
         scores: (S, C) attention scores v_c . r_u; all equal switches attention off.
         reflect: False leaves the neighbours as they are (ablation: no relational projection).
+        rows: (n,) distinct entities that are wanted; all by default.
 
     Returns:
-        (E, C, d); zero for entities that hear nobody.
+        (n, C, d); zero for entities that hear nobody.
     """
     if x.device.type == "cpu":
-        out: Tensor = _FusedAggregate.apply(x, vectors, scores, graph, reflect)  # type: ignore[no-untyped-call]
+        out: Tensor = _FusedAggregate.apply(x, vectors, scores, graph, reflect, rows)  # type: ignore[no-untyped-call]
         return out
-    return aggregate_plain(graph, x, vectors, scores, reflect=reflect)
+    return aggregate_plain(graph, x, vectors, scores, reflect=reflect, rows=rows)
 
 
-def aggregate_plain(graph: MessageGraph, x: Tensor, vectors: Tensor, scores: Tensor, *, reflect: bool = True) -> Tensor:
+def aggregate_plain(
+    graph: MessageGraph, x: Tensor, vectors: Tensor, scores: Tensor, *, reflect: bool = True, rows: Tensor | None = None
+) -> Tensor:
     """:func:`aggregate` in plain torch, for any device; its temporaries are (entries, C, d)."""
-    weights = edge_softmax(scores[graph.units], graph.receivers, x.shape[0])  # (entries, C)
-    messages = x[graph.senders]  # (entries, C, d)
+    receivers, senders, units = (graph.receivers, graph.senders, graph.units) if rows is None else graph.entries(rows)
+    number = len(x) if rows is None else len(rows)
+    weights = edge_softmax(scores[units], receivers, number)  # (entries, C)
+    messages = x[senders]  # (entries, C, d)
     if reflect:
-        relation = vectors[graph.units].unsqueeze(1)  # (entries, 1, d)
+        relation = vectors[units].unsqueeze(1)  # (entries, 1, d)
         messages = messages - 2 * (relation * messages).sum(-1, keepdim=True) * relation
-    return torch.zeros_like(x).index_add(0, graph.receivers, weights.unsqueeze(-1) * messages)
+    return x.new_zeros((number, *x.shape[1:])).index_add(0, receivers, weights.unsqueeze(-1) * messages)
 
 
 def edge_softmax(scores: Tensor, rows: Tensor, num_rows: int) -> Tensor:
@@ -83,13 +97,15 @@ class _FusedAggregate(torch.autograd.Function):
     """The CPU kernels as a differentiable operation."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, vectors: Tensor, scores: Tensor, graph: MessageGraph, reflect: bool) -> Tensor:
+    def forward(ctx: Any, x: Tensor, vectors: Tensor, scores: Tensor, graph: MessageGraph, reflect: bool, rows: Tensor | None) -> Tensor:
         x, vectors, scores = x.detach(), vectors.detach().contiguous(), scores.detach().contiguous()
         messages = graph.adjacency.messages
-        out = torch.empty(x.shape, dtype=x.dtype)
-        log_norm = torch.empty(x.shape[:2], dtype=x.dtype)
+        chosen = graph.everyone if rows is None else rows.numpy()
+        out = torch.empty((len(chosen), *x.shape[1:]), dtype=x.dtype)
+        log_norm = torch.empty(out.shape[:2], dtype=x.dtype)
         kernels.aggregate_forward(
-            graph.bounds,
+            graph.bounds if rows is None else kernels.stretches(cumulative(messages.lengths()[chosen])),
+            chosen,
             messages.offsets,
             messages.columns,
             graph.adjacency.units,
@@ -100,7 +116,7 @@ class _FusedAggregate(torch.autograd.Function):
             out.numpy(),
             log_norm.numpy(),
         )
-        ctx.graph, ctx.reflect = graph, reflect
+        ctx.graph, ctx.reflect, ctx.chosen = graph, reflect, chosen
         ctx.save_for_backward(x, vectors, scores, log_norm, out)
         return out
 
@@ -117,6 +133,7 @@ class _FusedAggregate(torch.autograd.Function):
         messages = ctx.graph.adjacency.messages
         kernels.aggregate_backward(
             ctx.graph.bounds,
+            live_places(grad, ctx.chosen, len(x)),
             messages.offsets,
             messages.columns,
             ctx.graph.adjacency.units,
@@ -132,7 +149,35 @@ class _FusedAggregate(torch.autograd.Function):
             dvectors.numpy(),
             dscores.numpy(),
         )
-        return dx, dvectors.sum(0), dscores.sum(0), None, None
+        return dx, dvectors.sum(0), dscores.sum(0), None, None, None
+
+
+def live_places(grad: Tensor, rows: Int64Array, num_entities: int) -> Int32Array:
+    """(E,) where an entity's gradient stands among the (n, C, d) of ``rows``; -1 where there is none, or nothing but zeros."""
+    places = np.full(num_entities, -1, dtype=np.int32)
+    live = grad.flatten(1).any(1).numpy()
+    places[rows[live]] = np.flatnonzero(live)
+    return places
+
+
+def take_rows(x: Tensor, rows: Tensor) -> Tensor:
+    """(E, ...) -> (n, ...) the given distinct rows; its gradient is written in one go, where that of indexing is added row by row."""
+    out: Tensor = _TakeRows.apply(x, rows)  # type: ignore[no-untyped-call]
+    return out
+
+
+class _TakeRows(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, rows: Tensor) -> Tensor:
+        ctx.size = x.shape
+        ctx.save_for_backward(rows)
+        return x.detach().index_select(0, rows)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        (rows,) = ctx.saved_tensors
+        return grad.new_zeros(ctx.size).index_copy_(0, rows, grad), None
 
 
 class RowMean:

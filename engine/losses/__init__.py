@@ -3,24 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from engine.config import LossConfig
+from engine.distribution import ALONE, Ranks
+from engine.errors import ConfigError
 from engine.losses.base import Candidates, Loss
 from engine.losses.comparisons import Triplet, Truncated, softmax_cross_entropy
 from engine.losses.normalized_hard_sample_mining import NormalizedHardSampleMining
+from engine.losses.sampling import Sample, Sampling
 
-__all__ = ["LOSSES", "Candidates", "Loss", "NormalizedHardSampleMining", "Triplet", "Truncated", "build_loss", "softmax_cross_entropy"]
+__all__ = [
+    "DIVIDED",
+    "LOSSES",
+    "Candidates",
+    "Loss",
+    "NormalizedHardSampleMining",
+    "Sample",
+    "Sampling",
+    "Triplet",
+    "Truncated",
+    "build_loss",
+    "softmax_cross_entropy",
+]
 
-LOSSES: dict[str, Callable[[LossConfig, Candidates], Loss]] = {
-    "nhsm": lambda config, candidates: NormalizedHardSampleMining(
-        candidates, margin=config.margin, scale=config.scale, shift=config.shift, tail_mass=config.tail_mass
+LOSSES: dict[str, Callable[[LossConfig, Candidates, Ranks], Loss]] = {
+    "nhsm": lambda config, candidates, ranks: NormalizedHardSampleMining(
+        candidates, margin=config.margin, scale=config.scale, shift=config.shift, tail_mass=config.tail_mass, ranks=ranks
     ),
-    "softmax": lambda config, candidates: softmax_cross_entropy(candidates, config.margin),
-    "truncated": lambda config, candidates: Truncated(candidates, margin=config.margin, hardest=config.hardest),
-    "triplet": lambda config, candidates: Triplet(candidates, margin=config.margin),
+    "softmax": lambda config, candidates, ranks: replace(softmax_cross_entropy(candidates, config.margin), ranks=ranks),
+    "truncated": lambda config, candidates, ranks: Truncated(candidates, margin=config.margin, hardest=config.hardest),
+    "triplet": lambda config, candidates, ranks: Triplet(candidates, margin=config.margin),
 }
+DIVIDED = ("nhsm", "softmax")
+"""Losses whose candidates can be divided among several processes."""
 
 
-def build_loss(config: LossConfig, num_source: int, num_target: int) -> Loss:
-    """The configured loss over a stacked graph of ``num_source`` and ``num_target`` entities."""
-    return LOSSES[config.kind](config, Candidates(num_source, num_target, config.candidates))
+def build_loss(config: LossConfig, num_source: int, num_target: int, ranks: Ranks = ALONE) -> Loss:
+    """The configured loss over embeddings that begin with ``num_source`` candidates of the source and ``num_target`` of the target graph.
+
+    Raises:
+        ConfigError: several processes, and a loss that cannot be divided among them.
+    """
+    if ranks.size > 1 and config.kind not in DIVIDED:
+        raise ConfigError(f"loss.kind={config.kind} trains in one process only; use one, or loss.kind=nhsm.")
+    return LOSSES[config.kind](config, Candidates(num_source, num_target, config.candidates), ranks)

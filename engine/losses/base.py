@@ -10,7 +10,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Candidates:
-    """Where negatives come from: the E1 entities of the source graph, stacked before the E2 of the target graph.
+    """Where negatives come from: the E1 candidates of the source graph, stacked before the E2 of the target graph.
 
     ``scope`` "both": every entity of both graphs (authors' code); "other": those of the graph that the anchor is not in (paper's formula).
     """
@@ -34,8 +34,8 @@ class Loss(Protocol):
         """The mean loss of B pairs.
 
         Args:
-            embeddings: (E, D) final embeddings of the stacked graph, after dropout, not normalised.
-            pairs: (B, 2) int64 stacked indices of source and target.
+            embeddings: (n, D) final embeddings, after dropout, not normalised: first those of the candidates, then any others that pairs name.
+            pairs: (B, 2) int64 rows of source and target.
             seed: for losses that draw; the same seed draws the same negatives.
             rounded: candidates may be compared by products of bfloat16 vectors where that only saves time.
         """

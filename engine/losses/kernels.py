@@ -19,7 +19,6 @@ from numba.extending import overload
 from engine.threads import compiled, kernel
 
 LEVELS = 24  # nats below the hardest candidate that are looked at; exp(-24) of a million candidates is 4e-5 of the hardest one
-BLOCK = 512  # values whose sum is taken in single precision; a fixed length, so that the loop becomes vector instructions
 SMALL_BLOCK = 64  # candidates that are passed over together where none of them is kept
 LOG2_E = 1.4426950408889634
 
@@ -86,22 +85,6 @@ def losses_of(products, base, norms, first, second, x):  # type: ignore[no-untyp
             x[c] = 0
 
 
-@njit(inline="always")
-def sum_above(values, threshold):  # type: ignore[no-untyped-def]
-    """The sum of the values above a threshold: float32 within blocks, float64 outside, which is fast and accurate."""
-    total = np.float64(0)
-    whole = len(values) // BLOCK * BLOCK
-    for start in range(0, whole, BLOCK):
-        block = values[start : start + BLOCK]
-        sums = np.float32(0)
-        for c in range(BLOCK):
-            sums += block[c] if block[c] > threshold else np.float32(0)
-        total += sums
-    for c in range(whole, len(values)):
-        total += values[c] if values[c] > threshold else np.float32(0)
-    return total
-
-
 @compiled
 def count_from(values, threshold):  # type: ignore[no-untyped-def]
     """How many values reach a threshold."""
@@ -123,76 +106,72 @@ def spread_of(x):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def weights_below(x, highest, factor, shares):  # type: ignore[no-untyped-def]
-    """shares = exp(factor (x - highest)), float32."""
-    bits = x.dtype.type(factor * LOG2_E)
+def levels_below(x, highest, factor, levels, shares):  # type: ignore[no-untyped-def]
+    """levels = whole nats that factor x lies below the highest, at most LEVELS; shares = exp(factor (x - highest)), float32."""
+    by = x.dtype.type(factor)
     for c in range(len(x)):
-        shares[c] = power_of_two(np.float32(bits * (x[c] - highest)))
-
-
-@njit(inline="always")
-def level_that_matters(shares, tail_mass):  # type: ignore[no-untyped-def]
-    """The smallest whole number of nats below the highest (1 .. LEVELS) at which what lies beneath weighs no more than ``tail_mass`` of all."""
-    mass = sum_above(shares, np.float32(0))
-    low, level = 0, LEVELS
-    while level - low > 1:
-        middle = (low + level) // 2
-        if mass - sum_above(shares, np.float32(np.exp(-middle))) <= tail_mass * mass:
-            level = middle
-        else:
-            low = middle
-    return level
+        nats = np.float32(by * (highest - x[c]))
+        levels[c] = np.int32(min(nats, np.float32(LEVELS)))
+        shares[c] = power_of_two(np.float32(nats * np.float32(-LOG2_E)))
 
 
 @kernel
-def mine_rows(part, bounds, products, anchor_norms, norms, positive, margin, first, second, normalise, scale, tail_mass, statistics, counts):  # type: ignore[no-untyped-def]
-    """Statistics of the losses x of each row, and how many of its candidates matter.
+def spread_rows(part, bounds, products, anchor_norms, norms, positive, margin, first, second, moments, highest):  # type: ignore[no-untyped-def]
+    """Sum, sum of squares (moments: (n, 2)) and highest (n,) of the losses x of each row.
 
     products (n, m): anchor . candidate; x = margin + positive - |anchor - candidate|^2, and 0 where the column is ``first`` or ``second``
-    (the pair itself; -1: not among the columns). statistics (n, 5): the mean of x (0 unless ``normalise``), the factor f of
-    z = f (x - mean), the highest x, the x from which on candidates are kept, and the sum of exp(f (x - highest)) over what is left out.
-    counts (n,): how many are kept.
+    (the pair itself; -1: not among the columns).
     """
-    columns = products.shape[1]
-    x = np.empty(columns, dtype=norms.dtype)  # stays in the cache for the passes over a row
-    shares = np.empty(columns, dtype=np.float32)
+    x = np.empty(products.shape[1], dtype=norms.dtype)  # stays in the cache for the passes over a row
     for row in range(bounds[part], bounds[part + 1]):
         base = norms.dtype.type(margin + positive[row] - anchor_norms[row])
         losses_of(products[row], base, norms, first[row], second[row], x)  # type: ignore[no-untyped-call]
-        total, squares = spread_of(x)
-        mean = total / columns
-        factor = scale
-        if normalise:
-            factor = scale / np.sqrt(max(squares / columns - mean * mean, 1e-12))
-        highest = highest_of(x)
-        weights_below(x, highest, factor, shares)  # type: ignore[no-untyped-call]
-        cut = x.dtype.type(highest - level_that_matters(shares, tail_mass) / factor)
-        counts[row] = count_from(x, cut)  # type: ignore[no-untyped-call]
-        for c in range(columns):
-            shares[c] = np.float32(0) if x[c] >= cut else shares[c]
-        statistics[row, 0] = mean if normalise else 0.0
-        statistics[row, 1] = factor
-        statistics[row, 2] = highest
-        statistics[row, 3] = cut
-        statistics[row, 4] = sum_above(shares, np.float32(0))
+        moments[row, 0], moments[row, 1] = spread_of(x)
+        highest[row] = highest_of(x)
 
 
 @kernel
-def collect_rows(part, bounds, products, anchor_norms, norms, positive, margin, first, second, statistics, offsets, columns_out):  # type: ignore[no-untyped-def]
-    """Write the kept candidates of each row, ascending; the arguments are those of ``mine_rows``."""
+def level_rows(part, bounds, products, anchor_norms, norms, positive, margin, first, second, factor, highest, masses, counts):  # type: ignore[no-untyped-def]
+    """How much lies how far below each row's highest x: masses and counts (n, LEVELS) start at zero.
+
+    Level l holds the candidates that lie between l and l + 1 nats below it, each with exp(factor (x - highest)); what lies further below is passed over.
+    The other arguments are those of ``spread_rows``.
+    """
     columns = products.shape[1]
     x = np.empty(columns, dtype=norms.dtype)
+    levels, shares = np.empty(SMALL_BLOCK, dtype=np.int32), np.empty(SMALL_BLOCK, dtype=np.float32)
     for row in range(bounds[part], bounds[part + 1]):
         base = norms.dtype.type(margin + positive[row] - anchor_norms[row])
         losses_of(products[row], base, norms, first[row], second[row], x)  # type: ignore[no-untyped-call]
-        cut = x.dtype.type(statistics[row, 3])
+        cut = x.dtype.type(highest[row] - LEVELS / factor[row])
+        for start in range(0, columns, SMALL_BLOCK):
+            block = x[start : start + SMALL_BLOCK]
+            if count_from(block, cut):  # type: ignore[no-untyped-call]
+                levels_below(block, highest[row], factor[row], levels, shares)  # type: ignore[no-untyped-call]
+                for c in range(len(block)):
+                    if levels[c] < LEVELS:
+                        masses[row, levels[c]] += shares[c]
+                        counts[row, levels[c]] += 1
+
+
+@kernel
+def collect_rows(part, bounds, products, anchor_norms, norms, positive, margin, first, second, factor, highest, kept, offsets, columns_out):  # type: ignore[no-untyped-def]
+    """Write the columns of each row that lie less than ``kept`` (n,) nats below its highest, ascending; the arguments are those of ``level_rows``."""
+    columns = products.shape[1]
+    x = np.empty(columns, dtype=norms.dtype)
+    levels, shares = np.empty(SMALL_BLOCK, dtype=np.int32), np.empty(SMALL_BLOCK, dtype=np.float32)
+    for row in range(bounds[part], bounds[part + 1]):
+        base = norms.dtype.type(margin + positive[row] - anchor_norms[row])
+        losses_of(products[row], base, norms, first[row], second[row], x)  # type: ignore[no-untyped-call]
+        cut = x.dtype.type(highest[row] - LEVELS / factor[row])
         position = offsets[row]
         for start in range(0, columns, SMALL_BLOCK):
-            stop = min(start + SMALL_BLOCK, columns)
-            if count_from(x[start:stop], cut):  # type: ignore[no-untyped-call]
-                for c in range(start, stop):
-                    if x[c] >= cut:
-                        columns_out[position] = c
+            block = x[start : start + SMALL_BLOCK]
+            if count_from(block, cut):  # type: ignore[no-untyped-call]
+                levels_below(block, highest[row], factor[row], levels, shares)  # type: ignore[no-untyped-call]
+                for c in range(len(block)):
+                    if levels[c] < kept[row]:
+                        columns_out[position] = start + c
                         position += 1
 
 
@@ -218,36 +197,19 @@ def transpose_entries(offsets, columns, weights, num_columns):  # type: ignore[n
 
 @kernel
 def weigh_rows(  # type: ignore[no-untyped-def]
-    part,
-    bounds,
-    offsets,
-    columns,
-    features,
-    norms,
-    anchors,
-    anchor_norms,
-    positive,
-    margin,
-    first,
-    second,
-    shift,
-    statistics,
-    weights,
-    totals,
-    values,
-    out,
+    part, bounds, offsets, columns, features, norms, anchors, anchor_norms, positive, margin, first, second, factor, highest, weights, totals, masses, out
 ):
-    """Score each row's kept candidates from the embeddings and weigh them: dL/dx is the softmax weight times the factor; the pair's own is 0.
+    """Score each row's kept candidates from the embeddings: exp(factor (x - highest)) is what they weigh in its softmax, before it is divided by all.
 
-    weights (t,): dL/dx by entry; totals (n,): a row's sum of them; values (n,): the row's loss; out (n, D): sum of weights_t features_{columns_t}.
+    weights (t,): by entry, 0 for the pair's own, which the gradient takes for constant; totals (n,): a row's sum of them; masses (n,): the same with
+    the pair's own; out (n, D): sum of weights_t features_{columns_t}.
     """
     width = features.shape[1]
     for i in range(bounds[part], bounds[part + 1]):
-        mean, factor, highest, mass = statistics[i, 0], statistics[i, 1], statistics[i, 2], statistics[i, 4]
         base = features.dtype.type(margin + positive[i] - anchor_norms[i])
         for k in range(width):
             out[i, k] = 0
-        total = 0.0
+        total, mass = 0.0, 0.0
         for t in range(offsets[i], offsets[i + 1]):
             c = columns[t]
             constant = c == first[i] or c == second[i]
@@ -256,7 +218,7 @@ def weigh_rows(  # type: ignore[no-untyped-def]
                 for k in range(width):
                     x += anchors[i, k] * features[c, k]
                 x = base - norms[c] + 2 * x
-            share = np.exp(factor * (x - highest))
+            share = np.exp(factor[i] * (x - highest[i]))
             mass += share
             weights[t] = 0.0 if constant else share
             if not constant:
@@ -264,13 +226,7 @@ def weigh_rows(  # type: ignore[no-untyped-def]
                 share = features.dtype.type(share)
                 for k in range(width):
                     out[i, k] += share * features[c, k]
-        scale = features.dtype.type(factor / mass)
-        for t in range(offsets[i], offsets[i + 1]):
-            weights[t] *= scale
-        for k in range(width):
-            out[i, k] *= scale
-        totals[i] = total * scale
-        values[i] = factor * (highest - mean) + shift + np.log(mass)
+        totals[i], masses[i] = total, mass
 
 
 @kernel

@@ -12,6 +12,7 @@ Without normalisation and with lambda = 1, tau = 0 the same expression is softma
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from engine.distribution import ALONE, Ranks
 from engine.encoders.adjacency import cumulative
 from engine.encoders.kernels import stretches
 from engine.losses import kernels
@@ -27,6 +29,7 @@ from engine.losses.base import Candidates
 from engine.threads import equal_parts
 
 BLOCK_BYTES = 48 * 2**20  # of the (rows x candidates) products held at a time
+VARIANCE = 1e-12  # at least
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,8 @@ class NormalizedHardSampleMining:
         shift: tau.
         normalise: False leaves out mean and std (x is used as it is).
         tail_mass: softmax mass that a row's gradient may leave out on a CPU; 0 takes every candidate into account.
+        ranks: the processes that the candidates are divided among; the embeddings' candidates are those of this one. The value is that of all, the
+            gradient this one's share of it.
     """
 
     candidates: Candidates
@@ -48,6 +53,7 @@ class NormalizedHardSampleMining:
     shift: float = 10.0
     normalise: bool = True
     tail_mass: float = 0.01
+    ranks: Ranks = ALONE
 
     def __call__(self, embeddings: Tensor, pairs: Tensor, *, seed: int = 0, rounded: bool = False) -> Tensor:
         """The loss; ``rounded``: a CPU screens the candidates by products of bfloat16 vectors, and scores those that matter in full."""
@@ -111,9 +117,8 @@ def block_rows(columns: int, element_size: int) -> int:
 
 def _dense_side(embeddings: Tensor, norms: Tensor, positive: Tensor, side: Side, loss: NormalizedHardSampleMining, grad: Tensor) -> Tensor:
     """Every candidate in value and gradient, in row blocks; any device. Adds to ``grad``."""
-    batch, columns = len(side.anchors), side.high - side.low
-    pool, value = embeddings[side.low : side.high], embeddings.new_zeros(())
-    step = block_rows(columns, embeddings.element_size()) if embeddings.device.type == "cpu" else batch
+    batch, pool, value = len(side.anchors), embeddings[side.low : side.high], embeddings.new_zeros(())
+    step = block_rows(loss.ranks.most(len(pool)), embeddings.element_size()) if embeddings.device.type == "cpu" else batch
     for start in range(0, batch, step):
         rows = slice(start, min(start + step, batch))
         block = Side(side.anchors[rows], side.others[rows], side.low, side.high)
@@ -123,17 +128,28 @@ def _dense_side(embeddings: Tensor, norms: Tensor, positive: Tensor, side: Side,
         for column in block.pair_columns():
             inside = (column >= 0).nonzero().squeeze(1)
             constant[inside, column[inside]] = True
-        x = x.masked_fill(constant, 0)
-        mean = x.mean(1, keepdim=True) if loss.normalise else x.new_zeros((len(x), 1))
-        deviation = x.var(1, correction=0, keepdim=True).clamp_min(1e-12).sqrt() if loss.normalise else x.new_ones((len(x), 1))
-        z = loss.scale * (x - mean) / deviation + loss.shift
-        value += torch.logsumexp(z, 1).sum() / batch
-        coefficients = (torch.softmax(z, 1) * (loss.scale / batch) / deviation).masked_fill(constant, 0)
+        value_of_block, coefficients = _softmax(x.masked_fill_(constant, 0), loss)
+        value += value_of_block / batch
+        coefficients = coefficients.masked_fill_(constant, 0).div_(batch)
         total = coefficients.sum(1, keepdim=True)
         grad[side.low : side.high] += 2 * (coefficients.T @ anchors - coefficients.sum(0).unsqueeze(1) * pool)
         grad.index_add_(0, block.anchors, 2 * (coefficients @ pool - total * others))
         grad.index_add_(0, block.others, -2 * total * (anchors - others))
     return value
+
+
+def _softmax(x: Tensor, loss: NormalizedHardSampleMining) -> tuple[Tensor, Tensor]:
+    """The sum over rows of logsumexp(lambda z + tau), and dL/dx; x (n, m) are this process's candidates, the statistics those of all."""
+    ranks, mean, deviation = loss.ranks, x.new_zeros((len(x), 1)), x.new_ones((len(x), 1))
+    if loss.normalise:
+        number = ranks.sum(torch.full_like(mean, x.shape[1]))
+        mean = ranks.sum(x.sum(1, keepdim=True)) / number
+        deviation = (ranks.sum((x - mean).square_().sum(1, keepdim=True)) / number).clamp_min_(VARIANCE).sqrt_()
+    z = (x - mean) / deviation * loss.scale
+    highest = ranks.max(z.amax(1, keepdim=True) if x.shape[1] else torch.full_like(mean, -torch.inf))
+    shares = (z - highest).exp_()
+    mass = ranks.sum(shares.sum(1, keepdim=True))
+    return (highest + mass.log() + loss.shift).sum(), shares.mul_(loss.scale / (mass * deviation))
 
 
 def _sparse_side(
@@ -162,31 +178,72 @@ class Rows:
 
 @dataclass(frozen=True)
 class Kept:
-    """Each row's candidates that matter: CSR offsets and columns, and the rows' statistics (:func:`engine.losses.kernels.mine_rows`)."""
+    """Each row's candidates that matter.
 
-    statistics: np.ndarray
-    offsets: np.ndarray
-    columns: np.ndarray
+    The factor f of z = f (x - mean) and the other statistics are of the candidates of all processes; the entries (CSR) those of this one.
+    """
+
+    mean: np.ndarray  # (B,) of the losses x; 0 without normalisation
+    factor: np.ndarray  # (B,)
+    highest: np.ndarray  # (B,)
+    left_out: np.ndarray  # (B,) the sum of exp(f (x - highest)) over candidates that are not kept
+    offsets: np.ndarray  # (B + 1,)
+    columns: np.ndarray  # (entries,)
+
+    @classmethod
+    def together(cls, blocks: Sequence[Kept]) -> Kept:
+        """Blocks of consecutive rows as one."""
+        mean, factor, highest, left_out = (np.concatenate([getattr(one, name) for one in blocks]) for name in ("mean", "factor", "highest", "left_out"))
+        offsets = cumulative(np.concatenate([np.diff(one.offsets) for one in blocks]))
+        return cls(mean, factor, highest, left_out, offsets, np.concatenate([one.columns for one in blocks]))
 
 
 def _mine(screened: Tensor, side: Side, rows: Rows, loss: NormalizedHardSampleMining) -> Kept:
     """Screen all candidates by the products of the given vectors, in blocks of rows."""
     anchors, pool = screened[side.anchors], screened[side.low : side.high]
-    step = min(len(anchors), block_rows(len(pool), screened.element_size()))
+    step = min(len(anchors), block_rows(loss.ranks.most(len(pool)), screened.element_size()))
     products = torch.empty((step, len(pool)), dtype=screened.dtype)
-    statistics, counts, columns = np.empty((len(anchors), 5)), np.empty(len(anchors), dtype=np.int64), []
+    blocks = []
     for start in range(0, len(anchors), step):
         at = slice(start, min(start + step, len(anchors)))
         block = products[: at.stop - start]
         torch.mm(anchors[at], pool.T, out=block)
-        part, bits = rows[at], block.view(torch.uint16).numpy() if block.dtype == torch.bfloat16 else block.numpy()
-        x = (bits, part.anchor_norms, part.norms, part.positive, loss.margin, part.first, part.second)
-        bounds = equal_parts(len(block), block.numel())
-        kernels.mine_rows(bounds, *x, loss.normalise, loss.scale, loss.tail_mass, statistics[at], counts[at])
-        offsets = cumulative(counts[at])
-        columns.append(np.empty(offsets[-1], dtype=np.int32))
-        kernels.collect_rows(bounds, *x, statistics[at], offsets, columns[-1])
-    return Kept(statistics, cumulative(counts), np.concatenate(columns))
+        blocks.append(mine_block(block.view(torch.uint16).numpy() if block.dtype == torch.bfloat16 else block.numpy(), rows[at], loss))
+    return Kept.together(blocks)
+
+
+def mine_block(products: np.ndarray, rows: Rows, loss: NormalizedHardSampleMining) -> Kept:
+    """The candidates that matter among the m of an (n, m) block of products; uint16 products hold the bits of bfloat16 numbers."""
+    number, ranks = len(products), loss.ranks
+    x = (products, rows.anchor_norms, rows.norms, rows.positive, loss.margin, rows.first, rows.second)
+    bounds = equal_parts(number, products.size)
+    moments, highest = np.empty((number, 3)), np.empty(number, dtype=rows.norms.dtype)
+    kernels.spread_rows(bounds, *x, moments, highest)
+    moments[:, 2] = products.shape[1]
+    total, squares, columns = ranks.sum(torch.from_numpy(moments)).numpy().T
+    highest = ranks.max(torch.from_numpy(highest)).numpy()
+    mean, factor = np.zeros(number), np.full(number, loss.scale)
+    if loss.normalise:
+        mean = total / columns
+        factor = loss.scale / np.sqrt(np.maximum(squares / columns - mean * mean, VARIANCE))
+    masses, counts = np.zeros((number, kernels.LEVELS)), np.zeros((number, kernels.LEVELS), dtype=np.int64)
+    kernels.level_rows(bounds, *x, factor, highest, masses, counts)
+    kept, left_out = levels_that_matter(ranks.sum(torch.from_numpy(masses)).numpy(), loss.tail_mass)
+    offsets = cumulative((counts * (np.arange(kernels.LEVELS) < kept[:, None])).sum(1))
+    found = np.empty(offsets[-1], dtype=np.int32)
+    kernels.collect_rows(bounds, *x, factor, highest, kept, offsets, found)
+    return Kept(mean, factor, highest, left_out, offsets, found)
+
+
+def levels_that_matter(masses: np.ndarray, tail_mass: float) -> tuple[np.ndarray, np.ndarray]:
+    """How many whole nats below the highest (n, LEVELS masses by nat) suffice for what lies beneath to weigh no more than ``tail_mass`` of all.
+
+    Returns the (n,) smallest such numbers, at least 1, and what lies beneath each.
+    """
+    from_below = np.cumsum(masses[:, ::-1], axis=1)[:, ::-1]  # from each level on downwards
+    kept = 1 + (from_below[:, 1:] > tail_mass * from_below[:, :1]).sum(1)
+    beneath = np.concatenate([from_below, np.zeros((len(masses), 1))], axis=1)
+    return kept, np.take_along_axis(beneath, kept[:, None], axis=1)[:, 0]
 
 
 def _add_gradient(embeddings: Tensor, side: Side, rows: Rows, kept: Kept, loss: NormalizedHardSampleMining, grad: Tensor) -> Tensor:
@@ -196,13 +253,17 @@ def _add_gradient(embeddings: Tensor, side: Side, rows: Rows, kept: Kept, loss: 
     """
     batch = len(side.anchors)
     anchors, others, pool = embeddings[side.anchors], embeddings[side.others], embeddings[side.low : side.high].numpy()
-    total, pulled, values = torch.empty(batch, dtype=embeddings.dtype), torch.empty_like(anchors), np.empty(batch)
+    total, pulled, masses = torch.empty((batch, 1), dtype=embeddings.dtype), torch.empty_like(anchors), np.empty(batch)
     weights = np.empty(len(kept.columns), dtype=pool.dtype)
-    x = (pool, rows.norms, anchors.numpy(), rows.anchor_norms, rows.positive, loss.margin, rows.first, rows.second, loss.shift)
-    kernels.weigh_rows(stretches(kept.offsets), kept.offsets, kept.columns, *x, kept.statistics, weights, total.numpy(), values, pulled.numpy())
-    weights /= batch
+    x = (pool, rows.norms, anchors.numpy(), rows.anchor_norms, rows.positive, loss.margin, rows.first, rows.second, kept.factor, kept.highest)
+    kernels.weigh_rows(stretches(kept.offsets), kept.offsets, kept.columns, *x, weights, total[:, 0].numpy(), masses, pulled.numpy())
+    masses = kept.left_out + loss.ranks.sum(torch.from_numpy(masses)).numpy()
+    scale = kept.factor / (masses * batch)  # from a weight to dL/dx
+    weights *= np.repeat(scale, np.diff(kept.offsets)).astype(weights.dtype)
     starts, entries, turned = kernels.transpose_entries(kept.offsets, kept.columns, weights, len(pool))  # type: ignore[no-untyped-call]
     kernels.push_rows(stretches(starts), starts, entries, turned, anchors.numpy(), pool, grad[side.low : side.high].numpy())
-    grad.index_add_(0, side.anchors, (pulled - total.unsqueeze(1) * others).mul_(2 / batch))
-    grad.index_add_(0, side.others, total.unsqueeze(1) * (anchors - others).mul_(-2 / batch))
+    scales = torch.from_numpy(scale).to(embeddings.dtype).unsqueeze(1)
+    grad.index_add_(0, side.anchors, (pulled - total * others).mul_(2 * scales))
+    grad.index_add_(0, side.others, (anchors - others).mul_(total * -2 * scales))
+    values = kept.factor * (kept.highest - kept.mean) + loss.shift + np.log(masses)
     return embeddings.new_tensor(values.sum() / batch)

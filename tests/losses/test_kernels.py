@@ -11,24 +11,19 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.encoders.adjacency import cumulative
-from engine.losses import kernels
-from engine.threads import equal_parts
+from engine.losses import Candidates, NormalizedHardSampleMining, kernels
+from engine.losses.normalized_hard_sample_mining import Kept, Rows, mine_block
 
 SCALE = 30.0
 
 
-def mined(products: npt.NDArray[np.float32], tail_mass: float, pair: tuple[int, int] = (-1, -1)) -> tuple[npt.NDArray[np.float64], list[list[int]]]:
+def mined(products: npt.NDArray[np.float32], tail_mass: float, pair: tuple[int, int] = (-1, -1)) -> tuple[Kept, list[list[int]]]:
     """Statistics and kept columns of each row, where every candidate has length 0 and the margin is 0: x is twice the product."""
     rows, columns = products.shape
-    zeros, first, second = np.zeros(rows, np.float32), np.full(rows, pair[0]), np.full(rows, pair[1])
-    arguments = (products, zeros, np.zeros(columns, np.float32), zeros, 0.0, first, second)
-    statistics, counts, bounds = np.empty((rows, 5)), np.empty(rows, dtype=np.int64), equal_parts(rows, products.size)
-    kernels.mine_rows(bounds, *arguments, True, SCALE, tail_mass, statistics, counts)
-    offsets = cumulative(counts)
-    kept = np.full(offsets[-1], -1, dtype=np.int32)
-    kernels.collect_rows(bounds, *arguments, statistics, offsets, kept)
-    return statistics, [list(kept[start:stop]) for start, stop in itertools.pairwise(offsets)]
+    zeros = np.zeros(rows, np.float32)
+    found = Rows(zeros, np.zeros(columns, np.float32), zeros, np.full(rows, pair[0]), np.full(rows, pair[1]))
+    kept = mine_block(products, found, NormalizedHardSampleMining(Candidates(columns, 0), margin=0.0, scale=SCALE, tail_mass=tail_mass))
+    return kept, [list(kept.columns[start:stop]) for start, stop in itertools.pairwise(kept.offsets)]
 
 
 @settings(deadline=None, max_examples=40)
@@ -42,28 +37,28 @@ def test_what_is_left_out_weighs_no_more_than_was_granted(seed: int, columns: in
     x[:, list(pair)] = 0
     factor = SCALE / np.sqrt(np.maximum(x.var(1), 1e-12))
     weights = np.exp(factor[:, None] * (x - x.max(1, keepdims=True)))
-    assert statistics[:, 0] == pytest.approx(x.mean(1), abs=1e-5)
-    assert statistics[:, 1] == pytest.approx(factor, rel=1e-5)
-    assert statistics[:, 2] == pytest.approx(x.max(1), rel=1e-6)
+    assert statistics.mean == pytest.approx(x.mean(1), abs=1e-5)
+    assert statistics.factor == pytest.approx(factor, rel=1e-5)
+    assert statistics.highest == pytest.approx(x.max(1), rel=1e-6)
     for row, columns_kept in enumerate(kept):
         left_out = np.delete(weights[row], columns_kept)
         assert columns_kept == sorted(set(columns_kept))
         assert int(x[row].argmax()) in columns_kept
         assert left_out.sum() <= max(tail_mass, columns * np.exp(-kernels.LEVELS)) * weights[row].sum() * 1.001 + 1e-9
-        assert statistics[row, 4] == pytest.approx(left_out.sum(), rel=1e-3, abs=1e-6)
+        assert statistics.left_out[row] == pytest.approx(left_out.sum(), rel=1e-3, abs=1e-6)
         assert not len(left_out) or left_out.max() <= weights[row, columns_kept].min() * 1.001
 
 
 def test_the_smallest_level_that_is_enough_is_taken() -> None:
     """One nat less would leave out too much."""
     products = np.random.default_rng(0).normal(size=(4, 3000)).astype(np.float32)
-    statistics, _ = mined(products, 0.01)
+    statistics, kept = mined(products, 0.01)
     x = 2 * products.astype(np.float64)
-    for row, (_, factor, highest, cut, _) in enumerate(statistics):
-        weights = np.exp(factor * (x[row] - highest))
-        level = round(factor * (highest - cut))
-        assert level == pytest.approx(factor * (highest - cut), abs=1e-2)
-        assert level == 1 or weights[x[row] < highest - (level - 1) / factor].sum() > 0.01 * weights.sum()
+    for row, (factor, highest) in enumerate(zip(statistics.factor, statistics.highest, strict=True)):
+        nats = factor * (highest - x[row])
+        weights = np.exp(-nats)
+        level = int(nats[kept[row]].max()) + 1  # that much lay within it
+        assert level == 1 or weights[nats > level - 1].sum() > 0.01 * weights.sum()
 
 
 def test_equal_candidates_are_all_kept() -> None:
@@ -77,12 +72,13 @@ def test_the_highest_is_found_whatever_its_sign(values: list[float], columns: in
     products = np.resize(np.array(values, dtype=np.float32), (1, columns))
     products[np.isinf(products)] = -1e30
     statistics, _ = mined(products, 0.01)
-    assert statistics[0, 2] == 2 * products.max()
+    assert statistics.highest[0] == 2 * products.max()
 
 
 def test_what_is_not_a_number_shows_in_the_statistics() -> None:
     products = torch.randn(2, 600).numpy()
     products[1, 77] = np.nan
     statistics, _ = mined(products, 0.01)
-    assert np.isfinite(statistics[0]).all()
-    assert np.isnan(statistics[1, :3]).all()
+    for found in (statistics.mean, statistics.factor, statistics.highest):
+        assert np.isfinite(found[0])
+        assert np.isnan(found[1])
