@@ -27,6 +27,7 @@ from engine.config import SECTIONS, VARIANTS, RunConfig, section_options
 from engine.datasets import inspect_task, inspection_to_dict, load_task, render_inspection
 from engine.datasets.knowledge_graph import Side
 from engine.decoding import DECODERS, GRAPH_DECODERS, evaluate_decoders
+from engine.distribution import joined
 from engine.errors import ConfigError, EngineError, RunError
 from engine.evaluation import METRICS, Pool, evaluate_links
 from engine.execution import when_told_to_end
@@ -34,6 +35,7 @@ from engine.explanation import Explainer, Report, compare_with, conflict, contex
 from engine.explanation import explain as explain_pair
 from engine.explanation.removal import FORMS
 from engine.exporting import graph_evidence
+from engine.following import follow
 from engine.matching import Match, RunView
 from engine.pipeline import Outcome, Phase, train_run
 from engine.preparation import missing_steps
@@ -264,12 +266,14 @@ def train(parsed: argparse.Namespace) -> int:
     names = None if parsed.names is None else f"file:{parsed.names}"
     config = config.with_values(given({"data.train_ratio": parsed.train_ratio, "training.epochs": parsed.epochs, "literal.names": names}))
     reviews = reviews_file(parsed.models) if parsed.with_reviews == Path() else parsed.with_reviews
-    if parsed.queue or parsed.estimate:
-        return queue_instead(parsed, config, reviews)
-    with interruptions() as should_stop:
-        outcome = train_run(
-            parsed.data, config, RunStore(parsed.models), fresh=parsed.fresh, reviews=reviews, on_event=report, should_stop=should_stop
-        )
+    with joined() as ranks, interruptions(told=not ranks.rank) as should_stop:
+        if ranks.rank:
+            follow(parsed.data, config, ranks, should_stop)
+            return 0
+        if parsed.queue or parsed.estimate:
+            return queue_instead(parsed, config, reviews)
+        options: dict[str, Any] = {"fresh": parsed.fresh, "reviews": reviews, "on_event": report, "should_stop": should_stop, "ranks": ranks}
+        outcome = train_run(parsed.data, config, RunStore(parsed.models), **options)
     show_outcome(outcome, parsed.models, as_json=parsed.json)
     return 0
 
@@ -461,8 +465,11 @@ def given(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def interruptions() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C or a termination signal once: stop after this step and keep the result; again: stop at once, with the last checkpoint."""
+def interruptions(*, told: bool = True) -> Iterator[Callable[[], bool]]:
+    """Ctrl-C or a termination signal once: stop after this step and keep the result; again: stop at once, with the last checkpoint.
+
+    ``told``: the user reads so.
+    """
     asked = False
 
     def ask(number: int, frame: FrameType | None) -> None:
@@ -471,7 +478,8 @@ def interruptions() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         asked = True
         # A signal may arrive in the middle of a print, and buffered streams cannot be entered twice.
-        os.write(2, b"Stopping after this step (once more stops at once) ...\n")
+        if told:
+            os.write(2, b"Stopping after this step (once more stops at once) ...\n")
 
     with when_told_to_end(ask):
         yield lambda: asked

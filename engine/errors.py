@@ -88,6 +88,10 @@ class DivergenceError(TrainingError):
     """A loss or an embedding is not finite any more. Going on from an earlier step would end the same way."""
 
 
+class LostProcessError(TrainingError):
+    """One of several processes that train together has ended, or cannot be reached any more."""
+
+
 class StoppedError(TrainingError):
     """Training was ended on request before it had learned anything that could be kept as a run; the same call goes on from there."""
 

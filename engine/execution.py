@@ -14,6 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from engine.distribution import local_processes
 from engine.errors import ConfigError
 
 EXECUTION_OPTIONS = ("checkpoint_seconds", "device", "threads", "precision")
@@ -46,7 +47,7 @@ def choose_threads(wanted: int | None) -> int:
     most = usable_cores()
     if wanted is not None and wanted > most:
         raise ConfigError(f"training.threads is {wanted}, but this machine offers {most}.")
-    threads = wanted or most
+    threads = wanted or max(most // local_processes(), 1)
     torch.set_num_threads(threads)
     return threads
 

@@ -35,9 +35,11 @@ from engine.datasets.knowledge_graph import SIDES, Finding, KnowledgeGraph
 from engine.decoding import DecodingEvaluation
 from engine.decoding.calibration import Uncalibrated
 from engine.encoders.dual_amn import DualAMN
+from engine.distribution import ALONE, Ranks
 from engine.errors import DivergenceError, StoppedError
 from engine.evaluation import Evaluation, evaluate_links
 from engine.execution import EXECUTION_OPTIONS
+from engine.following import lead, leading
 from engine.literal import (
     EncodedNames,
     Names,
@@ -114,6 +116,7 @@ def train_run(
     reviews: Path | None = None,
     on_event: Listener = lambda event: None,
     should_stop: Callable[[], bool] = lambda: False,
+    ranks: Ranks = ALONE,
 ) -> Outcome:
     """Train a run, or find it finished.
 
@@ -129,18 +132,20 @@ def train_run(
         on_event: told of phases, epochs and rounds.
         should_stop: asked after each step; True ends training. What was learned so far becomes a run of its own (status "stopped"), and the
             same call goes on from the same step later.
+        ranks: several processes that train together; this one is rank 0, the others are in :func:`engine.following.follow`.
 
     Raises:
         EngineError: with one sentence for the user; earlier runs stay as they are.
     """
     clock = Clock()
     on_event(Phase("read", f"Reading {path}"))
-    with clock.phase("read"):
-        task, reviewed = load_task(path, config.data, config.seed), None
-        if reviews is not None:
-            task, reviewed = add_reviews(task, reviews, on_event)
-    making = Making(Path(path), task, config, store, clock, on_event, reviewed)
-    return train_anew(making, making.free_id(), should_stop) if fresh else find_or_train(making, should_stop)
+    with leading(ranks):
+        with clock.phase("read"):
+            task, reviewed = load_task(path, config.data, config.seed), None
+            if reviews is not None:
+                task, reviewed = add_reviews(task, reviews, on_event)
+        making = Making(Path(path), task, config, store, clock, on_event, reviewed, ranks=ranks)
+        return train_anew(making, making.free_id(), should_stop) if fresh else find_or_train(making, should_stop)
 
 
 @dataclass(frozen=True)
@@ -191,6 +196,7 @@ class Making:
     on_event: Listener
     reviewed: Reviewed | None = None
     above: RunConfig | None = None
+    ranks: Ranks = ALONE
 
     @property
     def run_id(self) -> str:
@@ -214,8 +220,11 @@ def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool])
             note_beginning(writer, making.begun)
         making.on_event(Phase("index", f"{task.name}: {describe_task(task)}"))
         with clock.phase("index"):
-            trainer = Trainer(task, making.config)
-        where = f"{device_name(trainer.device)}, {trainer.threads} threads"
+            lead(task, making.config, making.ranks)
+            trainer = Trainer(task, making.config, ranks=making.ranks)
+        where = f"{device_name(trainer.device)}, {count(trainer.threads, 'thread')}"
+        if making.ranks.size > 1:
+            where = f"{making.ranks.size} processes, each on {where}"
         making.on_event(Phase("train", f"Training {run_id} on {where}, {trainer.epochs} epochs"))
         with clock.phase("train"):
             trained = trainer.train(checkpoints=RunCheckpoints(writer), on_progress=traced(writer, making.on_event), should_stop=should_stop)
@@ -309,6 +318,7 @@ def trained_structure(trainer: Trainer, trained: Trained) -> Structure:
         "device": device_name(trainer.device),
         "threads": trainer.threads,
         "precision": trainer.precision,
+        "processes": trainer.ranks.size,
     }
     return Structure(trainer.model, source, target, trained.selections, training)
 

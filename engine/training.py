@@ -18,13 +18,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.bootstrapping import Round, Selection, describe_round, no_selection, round_epochs, select_pairs, selection_pool
+from engine.bootstrapping import Pool, Round, Selection, describe_round, no_selection, round_epochs, select_pairs, selection_pool
 from engine.config import RunConfig
 from engine.datasets.knowledge_graph import AlignmentTask
 from engine.decoding import GraphEvidence
+from engine.distribution import ALONE, Ranks
 from engine.encoders.adjacency import Adjacency, build_adjacency
 from engine.encoders.dual_amn import DualAMN
-from engine.errors import ConfigError, DivergenceError, TrainingError
+from engine.errors import ConfigError, DivergenceError, LostProcessError, TrainingError
 from engine.evaluation import evaluate_links
 from engine.execution import EXECUTION_OPTIONS, choose_device, choose_precision, choose_threads
 from engine.losses import Sample, Sampling, build_loss
@@ -117,23 +118,25 @@ class Trainer:
         task: needs at least one seed link; nothing but its graphs, seed links and validation links is looked at.
         config: all settings.
         adjacency: of the task, if it is already there.
+        ranks: the processes that train together, all with the same task and config.
 
     Raises:
-        TrainingError: no seed links.
+        TrainingError: no seed links, or more processes than entities.
         ConfigError: patience without validation links to be patient by; a device or threads that this machine does not have.
     """
 
-    def __init__(self, task: AlignmentTask, config: RunConfig, adjacency: Adjacency | None = None) -> None:
+    def __init__(self, task: AlignmentTask, config: RunConfig, adjacency: Adjacency | None = None, ranks: Ranks = ALONE) -> None:
         if not len(task.train_links):
             raise TrainingError(f"{task.name} has no seed links to train on; give some known links, or a larger data.train_ratio.")
         if config.training.patience is not None and not len(task.valid_links):
             raise ConfigError("training.patience needs validation links, and there are none; hold some out (data.valid_ratio=0.1), or leave it out.")
-        self.task, self.config = task, config
+        check_processes(task, ranks)
+        self.task, self.config, self.ranks = task, config, ranks
         self.threads = choose_threads(config.training.threads)
         self.device = choose_device(config.training.device)
         self.precision = choose_precision(config.training.precision, self.device)
         self.model = DualAMN(adjacency or task_adjacency(task, config), config.encoder, seed=config.seed, device=self.device)
-        self.sampling = Sampling.of(task.source.num_entities, task.target.num_entities, config.loss, config.training.batch_size)
+        self.sampling = Sampling.of(task.source.num_entities, task.target.num_entities, config.loss, config.training.batch_size, ranks)
         self.optimiser = torch.optim.RMSprop(self.model.parameters(), lr=config.training.learning_rate, alpha=RHO, eps=RMSPROP_EPSILON)
         self.pairs = torch.from_numpy(task.stacked_links(task.train_links)).to(self.device)
         self.seed_pairs = len(self.pairs)
@@ -188,7 +191,7 @@ class Trainer:
         stopped = False
         while self.at.epoch < self.epochs and not self._out_of_patience() and not stopped:
             self._begin_round_if_due(on_progress)
-            stopped = self._train_epoch(should_stop)
+            stopped = self._train_epoch_or_save(should_stop, checkpoints)
             self.at.seconds = before + time.monotonic() - started
             if not stopped:
                 self._finish_epoch(on_progress)
@@ -205,14 +208,17 @@ class Trainer:
         started, at = len(self.selections), self.at
         if at.step or started == self.rounds or at.epoch != self.basic_epochs + started * self.round_epochs:
             return
-        config, pool = self.config.semi, selection_pool(self.task, self.config.semi)
+        pool = selection_pool(self.task, self.config.semi)
         earlier = self.selections[-1] if self.selections else no_selection()
-        source, target = split_embeddings(self.embed(), self.task.source.num_entities)
-        selection = select_pairs(source, target, pool, config, self.config.search.csls_k, earlier, lambda: self._graph_evidence)
+        selection = self.ranks.first(lambda: self._select(pool, earlier))
         self._train_on(selection)
         begun = describe_round(started + 1, self.rounds, selection, earlier, self.task, pool)
         at.trace.append(begun.to_dict())
         on_progress(begun)
+
+    def _select(self, pool: Pool, earlier: Selection) -> Selection:
+        source, target = split_embeddings(self.embed(), self.task.source.num_entities)
+        return select_pairs(source, target, pool, self.config.semi, self.config.search.csls_k, earlier, lambda: self._graph_evidence)
 
     @cached_property
     def _graph_evidence(self) -> GraphEvidence:
@@ -225,12 +231,21 @@ class Trainer:
         links = np.concatenate([self.task.train_links, selection.pairs])
         self.pairs = torch.from_numpy(self.task.stacked_links(links)).to(self.device)
 
+    def _train_epoch_or_save(self, should_stop: Callable[[], bool], checkpoints: Checkpoints | None) -> bool:
+        """Where another process is lost in the middle of a step, nothing of that step has been learned: what was before it is kept."""
+        try:
+            return self._train_epoch(should_stop)
+        except LostProcessError:
+            if checkpoints is not None:
+                self._save(checkpoints)
+            raise
+
     def _train_epoch(self, should_stop: Callable[[], bool]) -> bool:
         """The rest of the current epoch. True: stopped before its end."""
         size, at = self.config.training.batch_size, self.at
         order = np.random.default_rng([self.config.seed, 1, at.epoch]).permutation(len(self.pairs))
         for step in range(at.step, self.steps_per_epoch):
-            if should_stop():
+            if self.ranks.most(int(should_stop())):
                 return True
             batch = torch.from_numpy(order[step * size : (step + 1) * size]).to(self.device)
             at.loss_sum += self._train_step(self.pairs[batch])
@@ -250,8 +265,29 @@ class Trainer:
                 f"the loss became {loss} in epoch {at.epoch + 1}, step {at.step + 1}; "
                 f"a smaller training.learning_rate (now {self.config.training.learning_rate:g}) should help."
             )
+        self._sum_gradients()
         self.optimiser.step()
         return loss
+
+    def _sum_gradients(self) -> None:
+        """Each process has the gradient that comes from its candidates."""
+        if self.ranks.size == 1:
+            return
+        gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
+        together = self.ranks.sum(torch.cat([one.flatten() for one in gradients]))
+        for one, summed in zip(gradients, together.split([one.numel() for one in gradients]), strict=True):
+            one.copy_(summed.view_as(one))
+
+    def _check_agreement(self) -> None:
+        """
+        Raises:
+            TrainingError: the processes no longer hold the same parameters, for example since their machines compute differently.
+        """
+        if self.ranks.size == 1:
+            return
+        print_of_all = sum(int(parameter.detach().contiguous().view(torch.int32).sum(dtype=torch.int64)) for parameter in self.model.parameters())
+        if self.ranks.most(print_of_all) != -self.ranks.most(-print_of_all):
+            raise TrainingError("the processes of this training no longer hold the same parameters; run them on machines and software of the same kind.")
 
     @property
     def rounded(self) -> bool:
@@ -265,10 +301,11 @@ class Trainer:
 
     def compare(self, embeddings: Tensor, sample: Sample, seed: int) -> Tensor:
         """The loss of a step's pairs."""
-        loss = build_loss(self.config.loss, sample.num_source, sample.num_target)
+        loss = build_loss(self.config.loss, sample.num_source, sample.num_target, self.ranks)
         return loss(embeddings, sample.pairs, seed=seed, rounded=self.rounded)
 
     def _finish_epoch(self, on_progress: Callable[[Progress | Round], None]) -> None:
+        self._check_agreement()
         at = self.at
         at.epoch, at.step = at.epoch + 1, 0
         mean_loss, at.loss_sum = at.loss_sum / self.steps_per_epoch, 0.0
@@ -282,13 +319,16 @@ class Trainer:
         training, links, at = self.config.training, self.task.valid_links, self.at
         if not len(links) or (at.epoch % training.validate_every and at.epoch != self.epochs):
             return None
-        source, target = split_embeddings(self.embed(), self.task.source.num_entities)
-        found = evaluate_links(source, target, links, k=self.config.search.csls_k, bootstrap=0, links_name="validation").to_dict()
-        both = found["source_to_target"], found["target_to_source"]
-        scores = {name: float(np.mean([one[name] for one in both])) for name in ("hits@1", "mrr")}
+        scores = self.ranks.first(self._validation_scores)
         if training.patience is not None:
             self._remember_best(scores["mrr"])
         return scores
+
+    def _validation_scores(self) -> dict[str, float]:
+        source, target = split_embeddings(self.embed(), self.task.source.num_entities)
+        found = evaluate_links(source, target, self.task.valid_links, k=self.config.search.csls_k, bootstrap=0, links_name="validation").to_dict()
+        both = found["source_to_target"], found["target_to_source"]
+        return {name: float(np.mean([one[name] for one in both])) for name in ("hits@1", "mrr")}
 
     def _remember_best(self, mrr: float) -> None:
         if mrr > self.at.best_mrr:
@@ -328,7 +368,7 @@ class Trainer:
         return f"{self.task.fingerprint} {self.task.split} {values}"
 
     def _resume(self, checkpoints: Checkpoints | None) -> None:
-        found = checkpoints.load() if checkpoints is not None else None
+        found = self.ranks.first(lambda: checkpoints.load() if checkpoints is not None else None)
         if found is None:
             return
         tensors, state = found
@@ -347,6 +387,16 @@ class Trainer:
             # RMSprop does not look at "step" (it is not centred and has no momentum), but wants to find one.
             fresh["state"] = {int(index): {"step": torch.tensor(0.0), "square_avg": average.to(self.device)} for index, average in averages.items()}
             self.optimiser.load_state_dict(fresh)
+
+
+def check_processes(task: AlignmentTask, ranks: Ranks) -> None:
+    """
+    Raises:
+        TrainingError: the candidates of a graph cannot be divided among so many processes.
+    """
+    fewest = min(task.source.num_entities, task.target.num_entities)
+    if ranks.size > fewest:
+        raise TrainingError(f"{ranks.size} processes cannot share the {fewest} entities of the smaller graph; start fewer (torchrun --nproc-per-node).")
 
 
 def part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
