@@ -30,25 +30,25 @@ def stretches(offsets: npt.NDArray[np.int64], parts: int | None = None) -> npt.N
 
 
 @kernel
-def aggregate_forward(part, bounds, rows, offsets, senders, units, x, vectors, scores, reflect, out, log_norm):  # type: ignore[no-untyped-def]
-    """out_i = sum over the entries of rows_i of a (x_j - 2 (r . x_j) r), a = softmax of the entries' scores; log_norm_i = their scores' logsumexp."""
+def aggregate_forward(part, bounds, rows, offsets, senders, units, x, vectors, shares, reflect, out, totals):  # type: ignore[no-untyped-def]
+    """out_i = sum over the entries of rows_i of a (x_j - 2 (r . x_j) r), a = the entry's share of their sum, which is totals_i.
+
+    shares (S, C) are the units' scores, exponentiated (:func:`engine.encoders.relational_attention.exponentials`).
+    """
     channels, width = x.shape[1], x.shape[2]
     for i in range(bounds[part], bounds[part + 1]):
         start, stop = offsets[rows[i]], offsets[rows[i] + 1]
         for c in range(channels):
             for k in range(width):
                 out[i, c, k] = 0
-            highest = -np.inf
-            for t in range(start, stop):
-                highest = max(highest, scores[units[t], c])
             total = 0.0
             for t in range(start, stop):
-                total += np.exp(scores[units[t], c] - highest)
-            log_norm[i, c] = highest + np.log(total) if stop > start else 0.0
+                total += shares[units[t], c]
+            totals[i, c] = total
         for t in range(start, stop):
             j, u = senders[t], units[t]
             for c in range(channels):
-                weight = x.dtype.type(np.exp(scores[u, c] - log_norm[i, c]))
+                weight = x.dtype.type(shares[u, c] / totals[i, c])
                 if reflect:
                     dot = x.dtype.type(0)
                     for k in range(width):
@@ -63,7 +63,7 @@ def aggregate_forward(part, bounds, rows, offsets, senders, units, x, vectors, s
 
 @kernel
 def aggregate_backward(  # type: ignore[no-untyped-def]
-    part, bounds, place, offsets, receivers, units, inverse, x, vectors, scores, log_norm, grad, pull, reflect, dx, dvectors, dscores
+    part, bounds, place, offsets, receivers, units, inverse, x, vectors, shares, totals, grad, pull, reflect, dx, dvectors, dscores
 ):
     """The same entries seen from the sender j: who heard j, and along which unit.
 
@@ -80,7 +80,7 @@ def aggregate_backward(  # type: ignore[no-untyped-def]
             if i < 0:
                 continue
             for c in range(channels):
-                weight = x.dtype.type(np.exp(scores[u, c] - log_norm[i, c]))
+                weight = x.dtype.type(shares[u, c] / totals[i, c])
                 both = x.dtype.type(0)
                 if reflect:
                     from_grad = x.dtype.type(0)
