@@ -116,7 +116,7 @@ class TrainingConfig(Section):
     device: Literal["auto", "cpu", "cuda"] = option("auto", "what computes: a GPU (cuda) where there is one, or the CPU")
     threads: int | None = option(None, "CPU threads to train with; default: all cores", low=1, high=1024)
     precision: Literal["auto", "float32", "bfloat16"] = option(
-        "float32",
+        "auto",
         "of the matrix products of a step on a CPU; auto: bfloat16 where the CPU is faster with it; tried out, and told in the manifest",
     )
 
@@ -198,7 +198,8 @@ class RunConfig:
         Raises:
             ConfigError: an unknown name or a value that cannot be used.
         """
-        settings = {f"{section}.{key}": value for section in SECTIONS for key, value in dict(values.get(section, {})).items()}
+        given = {section: {**BEFORE.get(section, {}), **values[section]} for section in SECTIONS if values.get(section)}
+        settings = {f"{section}.{key}": value for section, options in given.items() for key, value in options.items()}
         unknown = set(values) - set(SECTIONS) - {"variant", "seed"}
         if unknown:
             raise ConfigError(f"unknown setting '{sorted(unknown)[0]}'; known are variant, seed and the sections {', '.join(SECTIONS)}.")
@@ -232,6 +233,9 @@ class RunConfig:
             settings[f"{section}.{name}"] = parse_value(key.strip(), value.strip(), typing.get_type_hints(SECTIONS[section])[name])
         return self.with_values(settings)
 
+
+BEFORE: Mapping[str, Mapping[str, Any]] = {"loss": {"candidate_share": 1.0}, "training": {"precision": "float32"}}
+"""What manifests that do not name a setting were made with: runs older than it, where its default is another one today."""
 
 SECTIONS: dict[str, type[Section]] = {
     part.name: part for part in (DataConfig, EncoderConfig, LossConfig, TrainingConfig, SemiConfig, LiteralConfig, SearchConfig)

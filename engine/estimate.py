@@ -25,6 +25,7 @@ from engine.config import RunConfig
 from engine.datasets import AlignmentTask
 from engine.errors import ConfigError, TrainingError
 from engine.execution import bfloat16_pays, choose_threads, usable_cores
+from engine.losses import Sampling
 from engine.run_store import RunSummary
 from engine.training import default_epochs, remaining_text
 
@@ -247,15 +248,20 @@ def count_work(sizes: Sizes, config: RunConfig, precision: str | None = None) ->
 
 def _epoch(sizes: Sizes, config: RunConfig, pairs: int) -> tuple[float, float, int]:
     """Operations of matrix products, gathered values and steps of an epoch on so many pairs."""
-    encoder, loss, entities = config.encoder, config.loss, sum(sizes.entities)
+    encoder, loss, sampled = config.encoder, config.loss, sampled_entities(sizes, config)
     steps = max(1, math.ceil(pairs / config.training.batch_size))
     channels, wide = _channels(config), width(config) // _channels(config)
-    candidates = entities if loss.candidates == "both" else entities / 2
+    candidates = sampled if loss.candidates == "both" else sampled / 2
     passes = 3 if loss.kind == "softmax" or loss.tail_mass == 0 else 1  # backward passes over all candidates as well
     compared = passes * 2 * 2.0 * pairs * candidates * width(config)  # anchors of both sides
-    gate = steps * entities * channels * (8.0 * wide**2 + 16.0 * wide * encoder.proxies) if encoder.proxy_matching else 0.0
+    gate = steps * sampled * channels * (8.0 * wide**2 + 16.0 * wide * encoder.proxies) if encoder.proxy_matching else 0.0
     gathered = steps * 2.0 * sum(sizes.triples) * channels * encoder.dim * max(encoder.layers, 1)
     return compared + gate, gathered, steps
+
+
+def sampled_entities(sizes: Sizes, config: RunConfig) -> int:
+    """Of both graphs, those that a step computes to the end."""
+    return sum(Sampling.of(*sizes.entities, config.loss, config.training.batch_size).counts)
 
 
 def _channels(config: RunConfig) -> int:

@@ -23,7 +23,7 @@ EXECUTION_OPTIONS = ("checkpoint_seconds", "device", "threads", "precision")
 Precision = Literal["float32", "bfloat16"]
 
 LEAST_GAIN = 1.3  # of bfloat16 products over float32 ones
-TRIALS = 5
+TRIALS = 12
 
 
 def choose_device(wanted: str) -> torch.device:

@@ -287,7 +287,9 @@ class Trainer:
             return
         print_of_all = sum(int(parameter.detach().contiguous().view(torch.int32).sum(dtype=torch.int64)) for parameter in self.model.parameters())
         if self.ranks.most(print_of_all) != -self.ranks.most(-print_of_all):
-            raise TrainingError("the processes of this training no longer hold the same parameters; run them on machines and software of the same kind.")
+            raise TrainingError(
+                "the processes of this training no longer hold the same parameters; run them on machines and software of the same kind."
+            )
 
     @property
     def rounded(self) -> bool:
@@ -396,7 +398,9 @@ def check_processes(task: AlignmentTask, ranks: Ranks) -> None:
     """
     fewest = min(task.source.num_entities, task.target.num_entities)
     if ranks.size > fewest:
-        raise TrainingError(f"{ranks.size} processes cannot share the {fewest} entities of the smaller graph; start fewer (torchrun --nproc-per-node).")
+        raise TrainingError(
+            f"{ranks.size} processes cannot share the {fewest} entities of the smaller graph; start fewer (torchrun --nproc-per-node)."
+        )
 
 
 def part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -20,7 +20,8 @@ from engine.training import Trainer
 
 MACHINE = Machine(float32=150e9, bfloat16=350e9, gather=5e9)
 SIZES = Sizes((19_388, 19_572), (70_414, 95_142), (1_701, 1_323), (0, 0), 4_500, 0, 10_500)
-SEMI = RunConfig(variant="semi")
+BASIC = RunConfig().with_values({"training.precision": "float32"})
+SEMI = replace(BASIC, variant="semi")
 
 
 def with_options(base: RunConfig, **options: Any) -> RunConfig:
@@ -28,7 +29,7 @@ def with_options(base: RunConfig, **options: Any) -> RunConfig:
 
 
 def seconds(sizes: Sizes = SIZES, config: RunConfig | None = None) -> float:
-    return estimate_training(sizes, config or RunConfig(), MACHINE).seconds
+    return estimate_training(sizes, config or BASIC, MACHINE).seconds
 
 
 def test_epochs_and_steps_are_those_of_the_trainer() -> None:
@@ -46,25 +47,25 @@ def test_it_grows_with_what_there_is_to_do() -> None:
     twice = replace(SIZES, entities=(38_776, 39_144), triples=(140_828, 190_284))
     assert seconds(twice) > 1.8 * basic
     assert seconds(config=SEMI) > 2 * basic
-    assert seconds(config=RunConfig(variant="literal")) > seconds(config=SEMI)
-    assert seconds(config=with_options(RunConfig(), encoder__dim=200)) > 1.8 * basic
-    assert seconds(config=with_options(RunConfig(), training__epochs=40)) == pytest.approx(2 * basic, rel=0.15)
-    assert seconds(config=with_options(RunConfig(), encoder__proxy_matching=False)) < basic
-    assert seconds(config=with_options(RunConfig(), training__precision="bfloat16")) < basic
-    assert seconds(config=with_options(RunConfig(), loss__kind="softmax")) > basic
+    assert seconds(config=replace(BASIC, variant="literal")) > seconds(config=SEMI)
+    assert seconds(config=with_options(BASIC, encoder__dim=200)) > 1.8 * basic
+    assert seconds(config=with_options(BASIC, training__epochs=40)) == pytest.approx(2 * basic, rel=0.15)
+    assert seconds(config=with_options(BASIC, encoder__proxy_matching=False)) < basic
+    assert seconds(config=with_options(BASIC, training__precision="bfloat16")) < basic
+    assert seconds(config=with_options(BASIC, loss__kind="softmax")) > basic
 
 
 def test_names_alone_are_quick_where_the_semi_run_is_there() -> None:
-    literal = RunConfig(variant="literal")
+    literal = replace(BASIC, variant="literal")
     found = estimate_training(SIZES, literal, MACHINE, structure_ready=True)
     assert found.training == 0
     assert found.seconds < 0.3 * seconds(config=literal)
 
 
 def test_the_range_holds_the_estimate_and_kernels_cost_their_compilation_once() -> None:
-    found = estimate_training(SIZES, RunConfig(), MACHINE)
+    found = estimate_training(SIZES, BASIC, MACHINE)
     assert found.low < found.seconds < found.high
-    assert estimate_training(SIZES, RunConfig(), replace(MACHINE, compiled=False)).seconds == found.seconds + estimate.COMPILE_SECONDS
+    assert estimate_training(SIZES, BASIC, replace(MACHINE, compiled=False)).seconds == found.seconds + estimate.COMPILE_SECONDS
 
 
 def test_time_left_counts_later_epochs_for_more() -> None:
@@ -80,7 +81,7 @@ def test_time_left_counts_later_epochs_for_more() -> None:
 
 def finished(factor: float, created: str = "2026-11-01T00:00:00+00:00", **changes: Any) -> RunSummary:
     """A run that took ``factor`` times as long as would have been estimated."""
-    config = RunConfig()
+    config = BASIC
     sides = {
         side: {"entities": SIZES.entities[at], "triples": SIZES.triples[at], "relations": SIZES.relations[at], "attributes": SIZES.attributes[at]}
         for at, side in enumerate(("source", "target"))
@@ -98,11 +99,11 @@ def finished(factor: float, created: str = "2026-11-01T00:00:00+00:00", **change
 
 
 def test_finished_runs_of_this_machine_correct_it() -> None:
-    plain = estimate_training(SIZES, RunConfig(), MACHINE)
-    slow = estimate_training(SIZES, RunConfig(), MACHINE, [finished(2.0)] * 3)
+    plain = estimate_training(SIZES, BASIC, MACHINE)
+    slow = estimate_training(SIZES, BASIC, MACHINE, [finished(2.0)] * 3)
     assert slow.training == pytest.approx(2**0.75 * plain.training)
     assert slow.runs == 3
-    one, many = (estimate_training(SIZES, RunConfig(), MACHINE, [finished(2.0)] * number).training for number in (1, 30))
+    one, many = (estimate_training(SIZES, BASIC, MACHINE, [finished(2.0)] * number).training for number in (1, 30))
     assert plain.training < one < slow.training < many < 2 * plain.training, "the fewer runs, the less they say"
 
 
@@ -110,16 +111,16 @@ def test_finished_runs_of_this_machine_correct_it() -> None:
     "other", [{"platform": "another"}, {"threads": 999}, {"device": "GPU"}, {"config": {"x": {}}}, {"data": {}}, {"training": {"seconds": 0.1}}]
 )
 def test_runs_that_say_nothing_of_this_machine_do_not(other: dict[str, Any]) -> None:
-    assert estimate_training(SIZES, RunConfig(), MACHINE, [finished(3.0, **other)]).runs == 0
+    assert estimate_training(SIZES, BASIC, MACHINE, [finished(3.0, **other)]).runs == 0
 
 
 def test_the_median_of_the_nearest_is_taken() -> None:
     factors = (1.0, 1.0, 1.0, 50.0, 0.01)
-    assert estimate_training(SIZES, RunConfig(), MACHINE, [finished(one) for one in factors]).training == pytest.approx(seconds_of_training())
+    assert estimate_training(SIZES, BASIC, MACHINE, [finished(one) for one in factors]).training == pytest.approx(seconds_of_training())
 
 
 def seconds_of_training() -> float:
-    return count_work(SIZES, RunConfig()).seconds(MACHINE)
+    return count_work(SIZES, BASIC).seconds(MACHINE)
 
 
 def test_memory_grows_with_entities_and_width_and_what_would_fit_is_said() -> None:

@@ -24,7 +24,15 @@ from engine.training import Progress, Trainer, default_epochs, split_embeddings
 
 EUROPE = Path(__file__).resolve().parent.parent / "sample_data" / "europe"
 SMALL = RunConfig().with_values(
-    {"encoder.dim": 12, "encoder.proxies": 8, "training.epochs": 6, "training.batch_size": 100, "training.validate_every": 2}
+    {
+        "encoder.dim": 12,
+        "encoder.proxies": 8,
+        "training.epochs": 6,
+        "training.batch_size": 100,
+        "training.validate_every": 2,
+        "training.precision": "float32",
+        "loss.least_candidates": 1500,  # of 3,670: steps draw samples
+    }
 )
 
 

@@ -70,9 +70,7 @@ def aggregate(graph: MessageGraph, x: Tensor, vectors: Tensor, scores: Tensor, *
     return aggregate_plain(graph, x, vectors, scores, reflect=reflect, rows=rows)
 
 
-def aggregate_plain(
-    graph: MessageGraph, x: Tensor, vectors: Tensor, scores: Tensor, *, reflect: bool = True, rows: Tensor | None = None
-) -> Tensor:
+def aggregate_plain(graph: MessageGraph, x: Tensor, vectors: Tensor, scores: Tensor, *, reflect: bool = True, rows: Tensor | None = None) -> Tensor:
     """:func:`aggregate` in plain torch, for any device; its temporaries are (entries, C, d)."""
     receivers, senders, units = (graph.receivers, graph.senders, graph.units) if rows is None else graph.entries(rows)
     number = len(x) if rows is None else len(rows)

@@ -197,7 +197,24 @@ def transpose_entries(offsets, columns, weights, num_columns):  # type: ignore[n
 
 @kernel
 def weigh_rows(  # type: ignore[no-untyped-def]
-    part, bounds, offsets, columns, features, norms, anchors, anchor_norms, positive, margin, first, second, factor, highest, weights, totals, masses, out
+    part,
+    bounds,
+    offsets,
+    columns,
+    features,
+    norms,
+    anchors,
+    anchor_norms,
+    positive,
+    margin,
+    first,
+    second,
+    factor,
+    highest,
+    weights,
+    totals,
+    masses,
+    out,
 ):
     """Score each row's kept candidates from the embeddings: exp(factor (x - highest)) is what they weigh in its softmax, before it is divided by all.
 

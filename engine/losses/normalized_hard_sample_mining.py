@@ -193,7 +193,9 @@ class Kept:
     @classmethod
     def together(cls, blocks: Sequence[Kept]) -> Kept:
         """Blocks of consecutive rows as one."""
-        mean, factor, highest, left_out = (np.concatenate([getattr(one, name) for one in blocks]) for name in ("mean", "factor", "highest", "left_out"))
+        mean, factor, highest, left_out = (
+            np.concatenate([getattr(one, name) for one in blocks]) for name in ("mean", "factor", "highest", "left_out")
+        )
         offsets = cumulative(np.concatenate([np.diff(one.offsets) for one in blocks]))
         return cls(mean, factor, highest, left_out, offsets, np.concatenate([one.columns for one in blocks]))
 
@@ -258,12 +260,13 @@ def _add_gradient(embeddings: Tensor, side: Side, rows: Rows, kept: Kept, loss: 
     x = (pool, rows.norms, anchors.numpy(), rows.anchor_norms, rows.positive, loss.margin, rows.first, rows.second, kept.factor, kept.highest)
     kernels.weigh_rows(stretches(kept.offsets), kept.offsets, kept.columns, *x, weights, total[:, 0].numpy(), masses, pulled.numpy())
     masses = kept.left_out + loss.ranks.sum(torch.from_numpy(masses)).numpy()
-    scale = kept.factor / (masses * batch)  # from a weight to dL/dx
+    with np.errstate(all="ignore"):  # what is not finite shows in the loss
+        scale = kept.factor / (masses * batch)  # from a weight to dL/dx
+        values = kept.factor * (kept.highest - kept.mean) + loss.shift + np.log(masses)
     weights *= np.repeat(scale, np.diff(kept.offsets)).astype(weights.dtype)
     starts, entries, turned = kernels.transpose_entries(kept.offsets, kept.columns, weights, len(pool))  # type: ignore[no-untyped-call]
     kernels.push_rows(stretches(starts), starts, entries, turned, anchors.numpy(), pool, grad[side.low : side.high].numpy())
     scales = torch.from_numpy(scale).to(embeddings.dtype).unsqueeze(1)
     grad.index_add_(0, side.anchors, (pulled - total * others).mul_(2 * scales))
     grad.index_add_(0, side.others, (anchors - others).mul_(total * -2 * scales))
-    values = kept.factor * (kept.highest - kept.mean) + loss.shift + np.log(masses)
     return embeddings.new_tensor(values.sum() / batch)

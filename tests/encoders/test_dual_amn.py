@@ -140,3 +140,43 @@ def test_results_do_not_depend_on_timing() -> None:
     for output, gradient in runs[1:]:
         assert torch.equal(output, runs[0][0])
         assert all(torch.equal(gradient[name], runs[0][1][name]) for name in gradient)
+
+
+@pytest.mark.parametrize("changes", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize("dropout_seed", [None, 5])
+def test_a_few_entities_by_themselves_are_what_they_are_among_all(changes: dict[str, object], dropout_seed: int | None) -> None:
+    """Embeddings, dropout and gradients, in any order of the entities; among them one that hears nobody."""
+    rng = np.random.default_rng(2)
+    triples = random_triples(rng, 12, 3, 40)
+    config = dataclasses.replace(SMALL, **{"dropout": 0.4, **changes})  # type: ignore[arg-type]
+    rows = torch.tensor([9, 0, 12, 4, 7])
+    model = build(triples, 13, 3, config, torch.float64)
+    whole = model(dropout_seed=dropout_seed)[rows]
+    expected, expected_gradients = whole.detach().clone(), gradients(model, whole)
+    few = model(rows, dropout_seed=dropout_seed)
+    torch.testing.assert_close(few, expected)
+    for name, grad in gradients(model, few).items():
+        torch.testing.assert_close(grad, expected_gradients[name], msg=lambda m, n=name: f"{n}: {m}")
+
+
+@pytest.mark.parametrize("rows", [[3, 1, 12, 0], []])
+def test_messages_to_few_receivers_are_the_same_on_any_device(rows: list[int]) -> None:
+    """The kernels beside plain torch, which other devices run."""
+    rng = np.random.default_rng(4)
+    graph = dual_amn.MessageGraph(build_adjacency(random_triples(rng, 12, 3, 40), 13, 3))
+    inputs = [torch.randn(shape, dtype=torch.float64).requires_grad_() for shape in ((13, 2, 4), (6, 4), (6, 2))]
+    found = []
+    for function in (aggregate, aggregate_plain):
+        out = function(graph, *inputs, rows=torch.tensor(rows, dtype=torch.int64))
+        found.append([out, *torch.autograd.grad(out.sin().sum(), inputs)])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_far_apart_scores_leave_the_loudest_message_alone() -> None:
+    """The exponentials are taken per unit, over the whole range of the scores."""
+    graph = dual_amn.MessageGraph(build_adjacency(np.array([[0, 0, 1], [0, 1, 2]]), 3, 2))
+    x = torch.eye(3, dtype=torch.float64).unsqueeze(1)
+    scores = torch.tensor([[900.0], [-900.0], [0.0], [0.0]], dtype=torch.float64)
+    out = aggregate(graph, x, torch.zeros(4, 3, dtype=torch.float64), scores)
+    torch.testing.assert_close(out[:, 0], torch.tensor([[0, 1.0, 0], [1, 0, 0], [1, 0, 0]], dtype=torch.float64))

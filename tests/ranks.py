@@ -1,0 +1,66 @@
+"""Several processes of a training, played by threads of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from threading import Barrier
+from typing import Any, TypeVar, cast
+
+import torch
+from torch import Tensor
+
+Value = TypeVar("Value")
+WAIT = 60.0  # seconds for the others
+
+
+@dataclass
+class Table:
+    """Where the threads put what they tell each other."""
+
+    size: int
+    barrier: Barrier = field(init=False)
+    told: list[Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.barrier = Barrier(self.size, timeout=WAIT)
+        self.told = [None] * self.size
+
+    def exchange(self, rank: int, value: Any) -> Sequence[Any]:
+        self.told[rank] = value
+        self.barrier.wait()
+        everything = list(self.told)
+        self.barrier.wait()
+        return everything
+
+
+@dataclass(frozen=True)
+class ThreadRanks:
+    """See :class:`engine.distribution.Ranks`."""
+
+    rank: int
+    table: Table
+
+    @property
+    def size(self) -> int:
+        return self.table.size
+
+    def sum(self, values: Tensor) -> Tensor:
+        return torch.stack(list(self.table.exchange(self.rank, values.clone()))).sum(0)
+
+    def max(self, values: Tensor) -> Tensor:
+        return torch.stack(list(self.table.exchange(self.rank, values.clone()))).amax(0)
+
+    def most(self, number: int) -> int:
+        return max(self.table.exchange(self.rank, number))
+
+    def first(self, compute: Callable[[], Value]) -> Value:
+        return cast(Value, self.table.exchange(self.rank, compute() if self.rank == 0 else None)[0])
+
+
+def together(size: int, work: Callable[[ThreadRanks], Value]) -> list[Value]:
+    """What ``work`` gives in each of ``size`` processes."""
+    table = Table(size)
+    with ThreadPoolExecutor(size) as pool:
+        return list(pool.map(lambda rank: work(ThreadRanks(rank, table)), range(size)))
