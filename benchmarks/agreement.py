@@ -40,8 +40,9 @@ METRICS = ("hits@1", "hits@10", "mrr")
 def step_values(task: AlignmentTask, config: RunConfig, device: str) -> dict[str, Tensor]:
     """Embeddings, loss and gradients of one step on a device, in float64 on the CPU."""
     trainer = Trainer(task, config.with_values({**STEP_SETTINGS, "training.device": device}))
-    embeddings = trainer.model()
-    value = trainer.loss(embeddings, trainer.pairs[: config.training.batch_size], seed=0)
+    sample = trainer.sampling.draw(trainer.pairs[: config.training.batch_size], seed=0)
+    embeddings = trainer.forward(sample, seed=0)
+    value = trainer.compare(embeddings, sample, seed=0)
     value.backward()  # type: ignore[no-untyped-call]
     found = {"embeddings": embeddings, "loss": value}
     found |= {f"gradient of {name}": parameter.grad for name, parameter in trainer.model.named_parameters() if parameter.grad is not None}

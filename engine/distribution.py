@@ -1,8 +1,8 @@
 """Several processes that train together (``torchrun -m engine train``): who they are, and what they tell each other.
 
-Every process ("rank") holds the graphs and the parameters. The candidates that a step compares its pairs with are divided among them: each computes the
-final embeddings, the products and the gradient of its own part, and small sums go round (per pair what the softmax needs, and at the end the gradients).
-Rank 0 leads: it alone writes, validates, selects pairs and evaluates; the others train what it tells them to (:class:`Order`), until it says that it is done.
+Every process ("rank") holds the graphs and the parameters. The candidates that a step compares its pairs with are divided among them: each computes
+the final embeddings, the products and the gradient of its own part, and sums go round (per pair what the softmax needs; at the end the gradients).
+Rank 0 leads: it alone writes, validates, selects pairs and evaluates; the others train what it orders (:mod:`engine.following`), until that ends.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from engine.errors import ConfigError, LostProcessError
 Value = TypeVar("Value")
 
 PATIENCE = timedelta(hours=2)
-"""How long the others wait for a word of rank 0, which evaluates and writes by itself. A process that ends is noticed at once, by its closed connection."""
+"""How long the others wait for a word of rank 0, which evaluates and writes by itself; one that ends is noticed at once, by its closed connection."""
 
 
 class Ranks(Protocol):

@@ -34,8 +34,8 @@ from engine.datasets import AlignmentTask, load_task
 from engine.datasets.knowledge_graph import SIDES, Finding, KnowledgeGraph
 from engine.decoding import DecodingEvaluation
 from engine.decoding.calibration import Uncalibrated
-from engine.encoders.dual_amn import DualAMN
 from engine.distribution import ALONE, Ranks
+from engine.encoders.dual_amn import DualAMN
 from engine.errors import DivergenceError, StoppedError
 from engine.evaluation import Evaluation, evaluate_links
 from engine.execution import EXECUTION_OPTIONS

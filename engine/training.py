@@ -275,7 +275,7 @@ class Trainer:
             return
         gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
         together = self.ranks.sum(torch.cat([one.flatten() for one in gradients]))
-        for one, summed in zip(gradients, together.split([one.numel() for one in gradients]), strict=True):
+        for one, summed in zip(gradients, torch.split(together, [one.numel() for one in gradients]), strict=True):
             one.copy_(summed.view_as(one))
 
     def _check_agreement(self) -> None:

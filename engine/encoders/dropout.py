@@ -32,6 +32,9 @@ class Dropped(NamedTuple):
         return self._replace(rows=chosen)
 
 
+NOTHING = Dropped()
+
+
 def dropout(values: Tensor, dropped: Dropped) -> Tensor:
     """Set a share of the (n, D) values to 0 and scale the rest by 1 / (1 - share); a share of 0 returns ``values``."""
     if not dropped.share:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from engine.encoders.dropout import Dropped, mask_in_place
+from engine.encoders.dropout import NOTHING, Dropped, mask_in_place
 
 BLOCK_ROWS = 2048  # on a CPU: 2048 x 300 float32 values are 2.4 MB
 ROUND_ROWS = 512
@@ -36,7 +36,7 @@ class Parts(NamedTuple):
 
 
 def match_proxies(
-    hidden: Tensor, proxies: Tensor, gate_weight: Tensor, gate_bias: Tensor, dropped: Dropped = Dropped(), *, rounded: bool = False
+    hidden: Tensor, proxies: Tensor, gate_weight: Tensor, gate_bias: Tensor, dropped: Dropped = NOTHING, *, rounded: bool = False
 ) -> Tensor:
     """final = h - (1 - eta) beta Q for each channel, then dropout.
 

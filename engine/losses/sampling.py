@@ -1,8 +1,8 @@
 """The candidates that a training step compares its pairs with: a share of the entities, drawn afresh each step.
 
-Normalised hard sample mining looks for the hardest among all entities. A random quarter of them holds, at each step, a quarter of the hard ones, and other ones at
-the next; mean, deviation and softmax are taken over what was drawn. On the benchmark sets that aligns as well as all entities do, at a fraction of the time, for
-nothing but the drawn entities and the pairs needs to pass through the last layer, the proxies and the gates (benchmarks/RESULTS.md).
+Normalised hard sample mining looks for the hardest among all entities. A random quarter of them holds, at each step, a quarter of the hard ones, and
+other ones at the next; mean, deviation and softmax are taken over what was drawn. On the benchmark sets that aligns as well as all entities do, at a
+fraction of the time, for nothing but the drawn entities passes through the last layer, the proxies and the gates (benchmarks/RESULTS.md).
 """
 
 from __future__ import annotations
