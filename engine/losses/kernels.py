@@ -156,7 +156,7 @@ def level_rows(part, bounds, products, anchor_norms, norms, positive, margin, fi
 
 @kernel
 def collect_rows(part, bounds, products, anchor_norms, norms, positive, margin, first, second, factor, highest, kept, offsets, columns_out):  # type: ignore[no-untyped-def]
-    """Write the columns of each row that lie less than ``kept`` (n,) nats below its highest, ascending; arguments as in ``level_rows``."""
+    """Write the columns of each row that lie less than ``kept`` (n,) nats below its highest, ascending; arguments as there."""
     columns = products.shape[1]
     x = np.empty(columns, dtype=norms.dtype)
     levels, shares = np.empty(SMALL_BLOCK, dtype=np.int32), np.empty(SMALL_BLOCK, dtype=np.float32)
