@@ -18,7 +18,7 @@ import streamlit as st
 
 from engine.alignment_table import Known, PairOrder
 from engine.analysis.relation_importance import Band
-from engine.config import Variant
+from engine.config import Preset, Variant
 from engine.datasets.knowledge_graph import Side
 from engine.entities import Entity
 from engine.errors import EngineError
@@ -312,6 +312,7 @@ class TrainAddress(Address):
 
     Attributes:
         data: name of a data set of the library.
+        preset: settings that belong together, before any others.
         settings: ``section.option=value``, as on the command line; of those that are not left as they are.
         reviews: with what reviewers decided of the data.
         job: id of a job of the queue.
@@ -320,6 +321,7 @@ class TrainAddress(Address):
     data: str | None = None
     variant: Variant = "basic"
     seed: int = 0
+    preset: Preset = "full"
     settings: tuple[str, ...] = ()
     reviews: bool = False
     job: str | None = None

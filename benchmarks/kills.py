@@ -33,6 +33,7 @@ SMALL = {
     "semi.round_epochs": 5,
     "training.epochs": 15,
     "training.checkpoint_seconds": 0.0,
+    "training.precision": "float32",  # one process might find bfloat16 faster, and another one not
     "training.threads": 1,
 }
 START_SECONDS = 120.0

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from engine.config import SemiConfig
+from engine.config import SemiConfig, TrainingConfig
 from engine.datasets.knowledge_graph import AlignmentTask, IntArray, empty_links
 from engine.decoding import TOP, Candidates, GraphEvidence, find_candidates, get_decoder
 from engine.decoding.base import NONE, Decoder
@@ -101,10 +101,10 @@ def selection_pool(task: AlignmentTask, config: SemiConfig) -> Pool:
     return Pool(sources, targets, name, task.rejected_links)
 
 
-def round_epochs(config: SemiConfig, pairs: int, batch_size: int) -> int:
-    """Epochs of a round: the paper's 5, and at least 15 optimiser steps."""
-    steps = max(1, math.ceil(pairs / batch_size))
-    return config.round_epochs or max(LEAST_ROUND_EPOCHS, math.ceil(LEAST_ROUND_STEPS / steps))
+def round_epochs(config: SemiConfig, training: TrainingConfig, pairs: int) -> int:
+    """Epochs of a round: the paper's 5, and at least 15 optimiser steps; the share of them that ``training.effort`` says."""
+    steps = max(1, math.ceil(pairs / training.batch_size))
+    return config.round_epochs or math.ceil(training.effort * max(LEAST_ROUND_EPOCHS, math.ceil(LEAST_ROUND_STEPS / steps)))
 
 
 @torch.no_grad()

@@ -23,7 +23,7 @@ from engine.commands.housekeeping import add_backup, add_clean_up
 from engine.commands.importing import add_import
 from engine.commands.output import print_json
 from engine.commands.queue import add_queue, add_queueing, queue_instead
-from engine.config import SECTIONS, VARIANTS, RunConfig, section_options
+from engine.config import PRESETS, SECTIONS, VARIANTS, RunConfig, section_options
 from engine.datasets import inspect_task, inspection_to_dict, load_task, render_inspection
 from engine.datasets.knowledge_graph import Side
 from engine.decoding import DECODERS, GRAPH_DECODERS, evaluate_decoders
@@ -125,6 +125,9 @@ def add_train(commands: Commands) -> None:
         "--train-ratio", type=float, metavar="SHARE", help="share of the known links to train on; default: the data's own split, else 0.3"
     )
     parser.add_argument("--epochs", type=int, metavar="N", help="passes over the seed links; default: 20, more for small data sets")
+    parser.add_argument(
+        "--preset", choices=PRESETS, default="full", help="fast: half the time, about half a point of Hits@1 less; --set goes before it"
+    )
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.OPTION=VALUE", help="any other setting; 'options' lists them")
     parser.add_argument(
         "--names", type=Path, metavar="FILE", help="literal: take (translated) names from this file; JSON or TSV, docs/data_formats.md"
@@ -262,7 +265,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def train(parsed: argparse.Namespace) -> int:
-    config = RunConfig(variant=parsed.variant, seed=parsed.seed).with_assignments(parsed.set)
+    config = RunConfig(variant=parsed.variant, seed=parsed.seed).with_values(PRESETS[parsed.preset]).with_assignments(parsed.set)
     names = None if parsed.names is None else f"file:{parsed.names}"
     config = config.with_values(given({"data.train_ratio": parsed.train_ratio, "training.epochs": parsed.epochs, "literal.names": names}))
     reviews = reviews_file(parsed.models) if parsed.with_reviews == Path() else parsed.with_reviews

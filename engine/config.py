@@ -108,6 +108,7 @@ class TrainingConfig(Section):
 
     name: ClassVar[str] = "training"
     epochs: int | None = option(None, "passes over the seed links; default: by the number of seed links (docs/architecture.md)", low=1, high=100000)
+    effort: float = option(1.0, "share of the epochs that the rules give, where none are set; fewer are sooner and somewhat worse", low=0.05, high=10.0)
     batch_size: int = option(1024, "seed pairs that a step learns from", low=1, high=1000000)
     learning_rate: float = option(0.005, "how large a step is (RMSprop); too large ones diverge", low=1e-9, high=10.0)
     validate_every: int = option(5, "epochs between validations, where there are validation links", low=1, high=100000)
@@ -160,6 +161,14 @@ class SearchConfig(Section):
     csls_k: int = option(10, "neighbours that say how much an entity is everybody's neighbour (in CSLS's hubness terms)", low=1, high=10000)
     index: Literal["exact", "faiss"] = option("exact", "exact chunked search, or a faiss index (approximate on large graphs)")
     top: int = option(10, "matches kept for each entity", low=1, high=1000)
+
+
+Preset = Literal["full", "fast"]
+PRESETS: Mapping[Preset, Mapping[str, Any]] = {
+    "full": {},
+    "fast": {"loss.candidate_share": 0.2, "training.effort": 0.6, "training.learning_rate": 0.006},
+}
+"""Settings that belong together. "full" reproduces the paper's figures; "fast" takes half the time for about half a point of Hits@1 less."""
 
 
 @dataclass(frozen=True)

@@ -229,12 +229,12 @@ def count_work(sizes: Sizes, config: RunConfig, precision: str | None = None) ->
     """What the epochs compute, those on the seed links and those of each round."""
     training = config.training
     pairs = max(sizes.train, 1)
-    basic = training.epochs or default_epochs(pairs, training.batch_size)
+    basic = training.epochs or default_epochs(pairs, training.batch_size, training.effort)
     rounds = 0 if config.variant == "basic" else config.semi.rounds
     pool = _pool(sizes, config)
     everyone = config.semi.pool == "all" or not sizes.test
     more = pairs + round(pool * (SELECTED_OF_ALL if everyone else SELECTED_SHARE))
-    parts = [(basic, pairs), *[(round_epochs(config.semi, pairs, training.batch_size), more)] * rounds]
+    parts = [(basic, pairs), *[(round_epochs(config.semi, training, pairs), more)] * rounds]
     counted = [_epoch(sizes, config, size) for _, size in parts]
     return Work(
         epochs=tuple(epochs for epochs, _ in parts),

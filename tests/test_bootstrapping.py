@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 import torch
 
 from engine.bootstrapping import Pool, Round, confident_pairs, mutual_pairs, no_selection, round_epochs, select_pairs, selection_pool
-from engine.config import RunConfig, SemiConfig
+from engine.config import RunConfig, SemiConfig, TrainingConfig
 from engine.datasets import AlignmentTask, load_task
 from engine.decoding import GraphEvidence
 from engine.decoding.graph_evidence import Incidence
@@ -194,5 +195,6 @@ def test_test_links_choose_nothing(task: AlignmentTask) -> None:
 
 @pytest.mark.parametrize(("pairs", "epochs"), [(4500, 5), (711, 15), (1, 15), (2000, 8)])
 def test_the_rule_for_epochs_of_a_round(pairs: int, epochs: int) -> None:
-    assert round_epochs(SemiConfig(), pairs, 1024) == epochs
-    assert round_epochs(SemiConfig(round_epochs=3), pairs, 1024) == 3
+    assert round_epochs(SemiConfig(), TrainingConfig(), pairs) == epochs
+    assert round_epochs(SemiConfig(), TrainingConfig(effort=0.4), pairs) == math.ceil(0.4 * epochs)
+    assert round_epochs(SemiConfig(round_epochs=3), TrainingConfig(effort=0.4), pairs) == 3

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.config import RunConfig
+from engine.config import PRESETS, RunConfig
 from engine.datasets import AlignmentTask, load_task
 from engine.errors import ConfigError, TrainingError
 from engine.evaluation import evaluate_links
@@ -183,6 +183,14 @@ def test_one_seed_link_is_enough_to_run(task: AlignmentTask) -> None:
 @pytest.mark.parametrize(("links", "epochs"), [(4500, 20), (711, 60), (1, 60), (1025, 30), (30_000, 20)])
 def test_the_rule_for_epochs(links: int, epochs: int) -> None:
     assert default_epochs(links, 1024) == epochs
+
+
+def test_less_effort_is_fewer_epochs_where_none_are_set(task: AlignmentTask) -> None:
+    fast = RunConfig().with_values(PRESETS["fast"])
+    assert default_epochs(4500, 1024, 0.6) == 12
+    assert Trainer(task, fast).epochs == 36 == 0.6 * Trainer(task, RunConfig()).epochs
+    assert Trainer(task, fast.with_values({"training.epochs": 7})).epochs == 7
+    assert Trainer(task, dataclasses.replace(fast, variant="semi")).epochs < 0.65 * Trainer(task, RunConfig(variant="semi")).epochs
 
 
 def test_a_device_or_threads_that_are_not_there_are_told() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from app.training_figures import curve_figure, curve_sentence, curve_table
 from app.training_form import SECTION_WORDS, offered_sections
 from engine.bootstrapping import Round
-from engine.config import SECTIONS, VARIANTS, RunConfig, section_options
+from engine.config import PRESETS, SECTIONS, VARIANTS, RunConfig, section_options
 from engine.datasets import load_task
 from engine.jobs import JobQueue, plan_training, summarise
 from engine.jobs.places import trainer_lock
@@ -303,3 +304,18 @@ def test_seed_links_are_held_out_for_probabilities(open_page: OpenPage) -> None:
     assert app.query_params["set"] == ["data.train_ratio=0.3", "data.valid_ratio=0.15"]
     assert "fewer than 50" not in words(app)
     assert "53 validation" in words(app)
+
+
+def test_a_fast_training_is_a_choice_and_its_settings_stand_below(models: Path, open_page: OpenPage, started: list[Path]) -> None:
+    full, fast = (open_page("train", data="europe", preset=preset, set=["loss.scale=20"]) for preset in ("full", "fast"))
+    assert_no_crash(fast)
+    assert "about half a point of Hits@1 less" in str(fast.get("button_group"))
+    assert seconds(metrics(fast)["Time"]) < seconds(metrics(full)["Time"])
+    press(fast, "Start training")
+    (job,) = JobQueue(models).jobs()
+    assert job.config == RunConfig().with_values({**PRESETS["fast"], "loss.scale": 20.0})
+
+
+def seconds(duration: str) -> float:
+    """Of '1 min 05 s'."""
+    return sum(float(number) * {"h": 3600, "min": 60, "s": 1}[unit] for number, unit in re.findall(r"([\d.]+) (h|min|s)", duration))

@@ -18,6 +18,7 @@ SETTINGS = {
     "semi.round_epochs": 2,
     "training.epochs": 6,
     "training.checkpoint_seconds": 0.0,
+    "training.precision": "float32",  # one process might find bfloat16 faster, and another one not
     "training.threads": 1,
 }
 
