@@ -108,7 +108,7 @@ class TrainingConfig(Section):
 
     name: ClassVar[str] = "training"
     epochs: int | None = option(None, "passes over the seed links; default: by the number of seed links (docs/architecture.md)", low=1, high=100000)
-    effort: float = option(1.0, "share of the epochs that the rules give, where none are set; fewer are sooner and somewhat worse", low=0.05, high=10.0)
+    effort: float = option(1.0, "share of the epochs that the rules give, where none are set: less is sooner and a little worse", low=0.05, high=10.0)
     batch_size: int = option(1024, "seed pairs that a step learns from", low=1, high=1000000)
     learning_rate: float = option(0.005, "how large a step is (RMSprop); too large ones diverge", low=1e-9, high=10.0)
     validate_every: int = option(5, "epochs between validations, where there are validation links", low=1, high=100000)
@@ -120,6 +120,7 @@ class TrainingConfig(Section):
         "auto",
         "of the matrix products of a step on a CPU; auto: bfloat16 where the CPU is faster with it; tried out, and told in the manifest",
     )
+    check_memory: bool = option(True, "before training, ask whether the machine has the memory for it; off: try it all the same")
 
 
 @dataclass(frozen=True)

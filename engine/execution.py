@@ -17,7 +17,7 @@ from torch import Tensor
 from engine.distribution import local_processes
 from engine.errors import ConfigError
 
-EXECUTION_OPTIONS = ("checkpoint_seconds", "device", "threads", "precision")
+EXECUTION_OPTIONS = ("checkpoint_seconds", "device", "threads", "precision", "check_memory")
 """Training options that do not change what is learned, only where and how it is computed."""
 
 Precision = Literal["float32", "bfloat16"]

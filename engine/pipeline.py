@@ -37,8 +37,9 @@ from engine.decoding.calibration import Uncalibrated
 from engine.distribution import ALONE, Ranks
 from engine.encoders.dual_amn import DualAMN
 from engine.errors import DivergenceError, StoppedError
+from engine.estimate import available_memory, check_memory, task_sizes
 from engine.evaluation import Evaluation, evaluate_links
-from engine.execution import EXECUTION_OPTIONS
+from engine.execution import EXECUTION_OPTIONS, bfloat16_pays, choose_device
 from engine.following import lead, leading
 from engine.literal import (
     EncodedNames,
@@ -219,6 +220,7 @@ def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool])
         if run_id == making.run_id:  # one that is trained afresh under a number of its own is begun anew every time
             note_beginning(writer, making.begun)
         making.on_event(Phase("index", f"{task.name}: {describe_task(task)}"))
+        check_machine(making)
         with clock.phase("index"):
             lead(task, making.config, making.ranks)
             trainer = Trainer(task, making.config, ranks=making.ranks)
@@ -265,6 +267,22 @@ def discarded_where_diverged(writer: RunWriter) -> Iterator[None]:
     except DivergenceError:
         writer.discard()
         raise
+
+
+def check_machine(making: Making) -> None:
+    """Tell what this machine will not do well, before the long part begins.
+
+    Raises:
+        TrainingError: the training needs more memory than there is.
+    """
+    config = making.config
+    if choose_device(config.training.device).type != "cpu":
+        return
+    if warning := check_memory(task_sizes(making.task), config, available_memory()):
+        making.on_event(Phase(NOTE, f"warning: {warning}"))
+    if config.training.precision == "bfloat16" and not bfloat16_pays():
+        told = "this CPU does not multiply bfloat16 faster than float32; training.precision=auto would take float32."
+        making.on_event(Phase(NOTE, f"info: {told}"))
 
 
 @dataclass(frozen=True)

@@ -232,13 +232,25 @@ class Trainer:
         self.pairs = torch.from_numpy(self.task.stacked_links(links)).to(self.device)
 
     def _train_epoch_or_save(self, should_stop: Callable[[], bool], checkpoints: Checkpoints | None) -> bool:
-        """Where another process is lost in the middle of a step, nothing of that step has been learned: what was before it is kept."""
+        """Where a step cannot be done, nothing of it has been learned: what was before it is kept.
+
+        Raises:
+            LostProcessError: another process has ended.
+            TrainingError: the GPU has no memory left, or fails.
+        """
         try:
             return self._train_epoch(should_stop)
-        except LostProcessError:
+        except (LostProcessError, torch.OutOfMemoryError) as error:
+            self.optimiser.zero_grad(set_to_none=True)
             if checkpoints is not None:
                 self._save(checkpoints)
-            raise
+            if isinstance(error, LostProcessError):
+                raise
+            advice = "go on from there with --set training.device=cpu, or begin anew with a smaller loss.candidate_share or encoder.dim"
+            raise TrainingError(f"the GPU has no memory left for a step; what was learned is kept: {advice}.") from None
+        except torch.AcceleratorError as error:  # what lies on the GPU cannot be read any more
+            reason = str(error).splitlines()[0]
+            raise TrainingError(f"the GPU failed ({reason}); the same command goes on from the last checkpoint.") from None
 
     def _train_epoch(self, should_stop: Callable[[], bool]) -> bool:
         """The rest of the current epoch. True: stopped before its end."""

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import torch
 
+from engine import pipeline
 from engine.config import RunConfig
-from engine.errors import DivergenceError
+from engine.errors import DivergenceError, TrainingError
 from engine.pipeline import Phase, train_run
 from engine.run_store import RunStore
 from engine.training import Progress
@@ -91,3 +92,26 @@ def test_other_failures_keep_what_was_learned(data: Path, tmp_path: Path, monkey
     events: list[Any] = []
     train_run(data, SMALL, store, on_event=events.append)
     assert [event.epoch for event in events if isinstance(event, Progress)] == [6], "the last epoch alone is not in a checkpoint"
+
+
+def test_a_training_that_does_not_fit_is_refused_before_it_begins(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what would fit; who knows better can try it all the same."""
+    store = RunStore(tmp_path / "models")
+    monkeypatch.setattr(pipeline, "available_memory", lambda: 100.0)
+    with pytest.raises(
+        TrainingError, match=r"needs about .* GiB of memory, and 0.1 GiB are free; .* \(training.check_memory=no tries it all the same\)"
+    ):
+        train_run(data, SMALL, store)
+    monkeypatch.setattr(pipeline, "available_memory", lambda: 800.0)
+    events: list[Any] = []
+    tried = train_run(data, SMALL, store, on_event=events.append).run
+    assert any("it may not suffice" in event.detail for event in events if isinstance(event, Phase))
+    monkeypatch.setattr(pipeline, "available_memory", lambda: 100.0)
+    assert train_run(data, SMALL.with_values({"training.check_memory": False}), store).run.id == tried.id, "it makes no other run"
+
+
+def test_a_cpu_without_fast_bfloat16_is_told(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "bfloat16_pays", lambda: False)
+    events: list[Any] = []
+    train_run(data, SMALL.with_values({"training.precision": "bfloat16"}), RunStore(tmp_path / "models"), on_event=events.append)
+    assert any("this CPU does not multiply bfloat16 faster" in event.detail for event in events if isinstance(event, Phase))

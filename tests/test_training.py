@@ -15,6 +15,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from engine import training
 from engine.config import PRESETS, RunConfig
 from engine.datasets import AlignmentTask, load_task
 from engine.errors import ConfigError, TrainingError
@@ -231,3 +232,32 @@ def test_compiled_here_or_loaded_from_the_cache_the_bits_are_the_same(repository
     found = [subprocess.run(command, cwd=repository, env=environment, capture_output=True, text=True, check=True).stdout for _ in range(2)]
     assert list(tmp_path.rglob("*.nbc"))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("problem", "told", "kept"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory."), r"the GPU has no memory left for a step; what was learned is kept: .*training.device=cpu", 3),
+        (
+            torch.AcceleratorError("the device was lost\nand more"),
+            r"the GPU failed \(the device was lost\); the same command goes on from the last",
+            2,
+        ),
+    ],
+    ids=["no memory", "lost"],
+)
+def test_a_gpu_that_fails_leaves_a_checkpoint(problem: Exception, told: str, kept: int, task: AlignmentTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Played on the CPU: the 8th of 3 steps an epoch cannot be done. Afterwards training goes on as if nothing had been."""
+    memory, steps, build = Memory(), iter(range(10**6)), training.build_loss
+
+    def failing(*arguments: Any) -> Any:
+        if next(steps) == 7:
+            raise problem
+        return build(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(training, "build_loss", failing)
+        with pytest.raises(TrainingError, match=told):
+            Trainer(task, every_epoch(SMALL)).train(checkpoints=memory)
+    assert memory.saves == kept
+    assert torch.equal(embeddings(task, every_epoch(SMALL), checkpoints=memory), embeddings(task, every_epoch(SMALL)))
