@@ -100,6 +100,9 @@ class LossConfig(Section):
     tail_mass: float = option(
         0.01, "nhsm on a CPU: softmax mass a row may leave out of the backward pass; 0 computes every candidate", low=0.0, high=0.5
     )
+    most_kept: int = option(
+        512, "nhsm on a CPU: candidates that a row's backward pass looks at, at most, where the tail mass asks for more", low=1, high=100000000
+    )
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ __all__ = [
 
 LOSSES: dict[str, Callable[[LossConfig, Candidates, Ranks], Loss]] = {
     "nhsm": lambda config, candidates, ranks: NormalizedHardSampleMining(
-        candidates, margin=config.margin, scale=config.scale, shift=config.shift, tail_mass=config.tail_mass, ranks=ranks
+        candidates, margin=config.margin, scale=config.scale, shift=config.shift, tail_mass=config.tail_mass, most_kept=config.most_kept, ranks=ranks
     ),
     "softmax": lambda config, candidates, ranks: replace(softmax_cross_entropy(candidates, config.margin), ranks=ranks),
     "truncated": lambda config, candidates, ranks: Truncated(candidates, margin=config.margin, hardest=config.hardest),

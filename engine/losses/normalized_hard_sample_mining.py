@@ -43,6 +43,7 @@ class NormalizedHardSampleMining:
         shift: tau.
         normalise: False leaves out mean and std (x is used as it is).
         tail_mass: softmax mass that a row's gradient may leave out on a CPU; 0 takes every candidate into account.
+        most_kept: candidates of a row that are kept at most, whatever its tail weighs (whole nats, the first in any case).
         ranks: the processes that the candidates are divided among; the embeddings' candidates are those of this one. The value is that of all, the
             gradient this one's share of it.
     """
@@ -53,6 +54,7 @@ class NormalizedHardSampleMining:
     shift: float = 10.0
     normalise: bool = True
     tail_mass: float = 0.01
+    most_kept: int = 10**9
     ranks: Ranks = ALONE
 
     def __call__(self, embeddings: Tensor, pairs: Tensor, *, seed: int = 0, rounded: bool = False) -> Tensor:
@@ -230,20 +232,22 @@ def mine_block(products: np.ndarray, rows: Rows, loss: NormalizedHardSampleMinin
         factor = loss.scale / np.sqrt(np.maximum(squares / columns - mean * mean, VARIANCE))
     masses, counts = np.zeros((number, kernels.LEVELS)), np.zeros((number, kernels.LEVELS), dtype=np.int64)
     kernels.level_rows(bounds, *x, factor, highest, masses, counts)
-    kept, left_out = levels_that_matter(ranks.sum(torch.from_numpy(masses)).numpy(), loss.tail_mass)
+    everywhere = ranks.sum(torch.from_numpy(np.stack([masses, counts]))).numpy()  # masses and counts
+    kept, left_out = levels_that_matter(*everywhere, loss.tail_mass, loss.most_kept)
     offsets = cumulative((counts * (np.arange(kernels.LEVELS) < kept[:, None])).sum(1))
     found = np.empty(offsets[-1], dtype=np.int32)
     kernels.collect_rows(bounds, *x, factor, highest, kept, offsets, found)
     return Kept(mean, factor, highest, left_out, offsets, found)
 
 
-def levels_that_matter(masses: np.ndarray, tail_mass: float) -> tuple[np.ndarray, np.ndarray]:
-    """How many whole nats below the highest (n, LEVELS masses by nat) suffice for what lies beneath to weigh no more than ``tail_mass`` of all.
+def levels_that_matter(masses: np.ndarray, counts: np.ndarray, tail_mass: float, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """How many whole nats below the highest suffice for what lies beneath to weigh no more than ``tail_mass`` of all; (n, LEVELS) masses, counts by nat.
 
-    Returns the (n,) smallest such numbers, at least 1, and what lies beneath each.
+    Returns the (n,) smallest such numbers, or smaller ones where ``most`` candidates lie within, at least 1, and what lies beneath each.
     """
     from_below = np.cumsum(masses[:, ::-1], axis=1)[:, ::-1]  # from each level on downwards
     kept = 1 + (from_below[:, 1:] > tail_mass * from_below[:, :1]).sum(1)
+    kept = np.minimum(kept, np.maximum((np.cumsum(counts, axis=1) <= most).sum(1), 1))
     beneath = np.concatenate([from_below, np.zeros((len(masses), 1))], axis=1)
     return kept, np.take_along_axis(beneath, kept[:, None], axis=1)[:, 0]
 

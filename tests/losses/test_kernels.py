@@ -17,12 +17,13 @@ from engine.losses.normalized_hard_sample_mining import Kept, Rows, mine_block
 SCALE = 30.0
 
 
-def mined(products: npt.NDArray[np.float32], tail_mass: float, pair: tuple[int, int] = (-1, -1)) -> tuple[Kept, list[list[int]]]:
+def mined(products: npt.NDArray[np.float32], tail_mass: float, pair: tuple[int, int] = (-1, -1), most: int = 10**9) -> tuple[Kept, list[list[int]]]:
     """Statistics and kept columns of each row, where every candidate has length 0 and the margin is 0: x is twice the product."""
     rows, columns = products.shape
     zeros = np.zeros(rows, np.float32)
     found = Rows(zeros, np.zeros(columns, np.float32), zeros, np.full(rows, pair[0]), np.full(rows, pair[1]))
-    kept = mine_block(products, found, NormalizedHardSampleMining(Candidates(columns, 0), margin=0.0, scale=SCALE, tail_mass=tail_mass))
+    loss = NormalizedHardSampleMining(Candidates(columns, 0), margin=0.0, scale=SCALE, tail_mass=tail_mass, most_kept=most)
+    kept = mine_block(products, found, loss)
     return kept, [list(kept.columns[start:stop]) for start, stop in itertools.pairwise(kept.offsets)]
 
 
@@ -82,3 +83,17 @@ def test_what_is_not_a_number_shows_in_the_statistics() -> None:
     for found in (statistics.mean, statistics.factor, statistics.highest):
         assert np.isfinite(found[0])
         assert np.isnan(found[1])
+
+
+@pytest.mark.parametrize("most", [1, 40, 10**6])
+def test_a_flat_row_keeps_its_hardest_up_to_the_limit(most: int) -> None:
+    """Whole nats, from the hardest downwards, and what they leave out is known."""
+    products = np.random.default_rng(3).normal(size=(3, 4000)).astype(np.float32) * np.float32(0.01)
+    full, _ = mined(products, 0.001)
+    limited, kept = mined(products, 0.001, most=most)
+    x = 2 * products.astype(np.float64)
+    for row, columns in enumerate(kept):
+        weights = np.exp(full.factor[row] * (x[row] - full.highest[row]))
+        assert len(columns) <= max(most, (weights > np.exp(-1)).sum())
+        assert limited.left_out[row] == pytest.approx(np.delete(weights, columns).sum(), rel=1e-3, abs=1e-6)
+        assert np.delete(weights, columns).max() <= weights[columns].min() * 1.001
