@@ -232,8 +232,8 @@ def mine_block(products: np.ndarray, rows: Rows, loss: NormalizedHardSampleMinin
         factor = loss.scale / np.sqrt(np.maximum(squares / columns - mean * mean, VARIANCE))
     masses, counts = np.zeros((number, kernels.LEVELS)), np.zeros((number, kernels.LEVELS), dtype=np.int64)
     kernels.level_rows(bounds, *x, factor, highest, masses, counts)
-    everywhere = ranks.sum(torch.from_numpy(np.stack([masses, counts]))).numpy()  # masses and counts
-    kept, left_out = levels_that_matter(*everywhere, loss.tail_mass, loss.most_kept)
+    all_masses, all_counts = ranks.sum(torch.from_numpy(np.stack([masses, counts]))).numpy()
+    kept, left_out = levels_that_matter(all_masses, all_counts, loss.tail_mass, loss.most_kept)
     offsets = cumulative((counts * (np.arange(kernels.LEVELS) < kept[:, None])).sum(1))
     found = np.empty(offsets[-1], dtype=np.int32)
     kernels.collect_rows(bounds, *x, factor, highest, kept, offsets, found)
@@ -241,9 +241,15 @@ def mine_block(products: np.ndarray, rows: Rows, loss: NormalizedHardSampleMinin
 
 
 def levels_that_matter(masses: np.ndarray, counts: np.ndarray, tail_mass: float, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """How many whole nats below the highest suffice for what lies beneath to weigh no more than ``tail_mass`` of all; (n, LEVELS) masses, counts by nat.
+    """How many whole nats below the highest suffice for what lies beneath to weigh no more than ``tail_mass`` of all.
 
-    Returns the (n,) smallest such numbers, or smaller ones where ``most`` candidates lie within, at least 1, and what lies beneath each.
+    Args:
+        masses, counts: (n, LEVELS) what lies in each nat below the highest.
+        tail_mass: share of the mass that may lie beneath.
+        most: candidates that may lie within, even if more lies beneath then.
+
+    Returns:
+        (n,) the smallest such numbers, at least 1; (n,) what lies beneath each.
     """
     from_below = np.cumsum(masses[:, ::-1], axis=1)[:, ::-1]  # from each level on downwards
     kept = 1 + (from_below[:, 1:] > tail_mass * from_below[:, :1]).sum(1)
