@@ -1,7 +1,7 @@
 """The phases of a training and of what follows it, each timed from outside through the engine's own parts.
 
 What each phase has to compute and to move is counted from the sizes alone (:func:`step_work` and its neighbours): the arithmetic of the method as it
-is defined, with every candidate compared, and every large array read or written once. An engine that finds a way round some of it shows more than a
+is defined, with every drawn candidate compared, and every large array read or written once. An engine that finds a way round some of it shows more than a
 machine could do, which is then what it gained.
 """
 
@@ -159,7 +159,7 @@ def tell_work(watch: Stopwatch, trainer: Trainer, case: Case, searched: Searched
     watch.has_to("index", Work(bytes=2 * 3 * 8.0 * triples))
     watch.has_to("encoder", Work(bytes=FLOAT * parameters + 2 * 2 * 8.0 * triples))
     batch = min(config.training.batch_size, len(trainer.pairs))
-    works = step_work(task.num_entities, triples, batch, parameters, config)
+    works = step_work(task.num_entities, sum(trainer.sampling.counts), triples, batch, parameters, config)
     for name, work in works.items():
         watch.has_to(name, work, "float32" if name == "optimiser" else trainer.precision)
     embedding = width(config)
@@ -170,22 +170,24 @@ def tell_work(watch: Stopwatch, trainer: Trainer, case: Case, searched: Searched
     watch.has_to("evaluation", compared(searched.links, searched.links, embedding, passes=2), note=note)
 
 
-def step_work(entities: int, triples: int, batch: int, parameters: int, config: RunConfig) -> Mapping[str, Work]:
+def step_work(entities: int, sampled: int, triples: int, batch: int, parameters: int, config: RunConfig) -> Mapping[str, Work]:
     """Of a training step by phase.
 
     Args:
         entities, triples: of both graphs.
+        sampled: entities that are computed to the end: the candidates.
         batch: pairs.
         parameters: how many numbers are learned.
     """
     encoder = config.encoder
     channels, wide = (2 if encoder.channels == "both" else 1), width(config)
     block = wide // channels
-    messages = 2.0 * triples * channels * encoder.dim * encoder.layers  # values that neighbours send
-    outputs = float(entities * wide)
-    gates = 2.0 * entities * channels * block * (block + 2 * encoder.proxies) if encoder.proxy_matching else 0.0
+    whole_layers = max(encoder.layers - 1, 0) + sampled / max(entities, 1)  # of the last one only what the candidates hear
+    messages = 2.0 * triples * channels * encoder.dim * min(whole_layers, encoder.layers)  # values that neighbours send
+    outputs = float(sampled * wide)
+    gates = 2.0 * sampled * channels * block * (block + 2 * encoder.proxies) if encoder.proxy_matching else 0.0
     forward = Work(gates + 8 * messages, FLOAT * (messages + 4 * outputs))  # reflecting a value and adding it takes about 8 operations
-    candidates = entities if config.loss.candidates == "both" else entities / 2
+    candidates = sampled if config.loss.candidates == "both" else sampled / 2
     return {
         "forward": forward,
         "loss": Work(2 * 2.0 * batch * candidates * wide, FLOAT * 3 * outputs),
