@@ -115,5 +115,6 @@ def test_deeply_nested_turtle(originals: dict[str, Path], tmp_path: Path) -> Non
 
 def test_gzip_bomb_is_not_unpacked_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     WRITERS["openea"][1](tmp_path, small_sample(), gz=True)
-    monkeypatch.setattr("engine.datasets.files.MAX_BYTES", 50)
-    assert "split or thin out the graph" in outcome(tmp_path)
+    monkeypatch.setattr("engine.datasets.blocks.MAX_BYTES", 50)
+    monkeypatch.setattr("engine.datasets.blocks.MAX_RATIO", 1)
+    assert "give it unpacked if that is right" in outcome(tmp_path)

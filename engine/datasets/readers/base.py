@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, Protocol
 
+import polars as pl
+
 from engine.config import DataConfig
 from engine.datasets.knowledge_graph import Finding
+from engine.datasets.texts import Texts, union
 from engine.errors import ConfigError, DataError
 
 Part = Literal["all", "train", "valid", "test", "unsure"]
@@ -61,6 +65,11 @@ class RawGraph:
     entities: Sequence[str] = ()
     known_relations: Sequence[str] = ()
     attributes: tuple[Sequence[str], Sequence[str], Sequence[str]] = ((), (), ())
+
+    @cached_property
+    def identifiers(self) -> pl.Series:
+        """All entities of the graph, in triples or declared or described; distinct, by code point."""
+        return union(map(Texts.of, (self.heads, self.tails, self.entities, self.attributes[0])))
 
 
 @dataclass(frozen=True)

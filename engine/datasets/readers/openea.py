@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 
 from engine.config import DataConfig
-from engine.datasets.files import escape_controls, find_file, list_files, read_tabbed, read_tabbed_literals, require_file
+from engine.datasets.files import escape_controls, find_file, list_files, require_file
 from engine.datasets.knowledge_graph import Finding
 from engine.datasets.readers.base import Detection, Part, RawDataset, RawGraph, RawLinks
+from engine.datasets.rows import read_tabbed, read_tabbed_literals
 from engine.errors import DataError
 from engine.wording import count
 
