@@ -99,12 +99,13 @@ def _ends(links: RawLinks, side: int) -> Texts:
 
 def _check_ends(raw: RawDataset) -> None:
     """Links must mostly name entities of the right graph; otherwise columns are swapped, or the links belong to other data."""
-    graphs = [raw.source.identifiers, raw.target.identifiers]
+    graphs = raw.source, raw.target
     certain = [links for part, links in raw.links.items() if part != "unsure" and len(links.sources)]
     if not certain:
         return
-    straight, crossed = ([_count(certain, side, graphs[side ^ flip]) for side in (0, 1)] for flip in (0, 1))
-    if all(there > here for there, here in zip(crossed, straight, strict=True)):
+    straight = [_count(certain, side, graphs[side]) for side in (0, 1)]
+    some_unknown = max(straight) < sum(len(links.sources) for links in certain)
+    if some_unknown and all(_count(certain, side, graphs[1 - side]) > straight[side] for side in (0, 1)):
         raise DataError("the columns of these links are swapped: the first must name entities of the source graph.", path=certain[0].path)
     for side, name in enumerate(("source", "target")):
         if not straight[side]:
@@ -114,26 +115,25 @@ def _check_ends(raw: RawDataset) -> None:
             )
 
 
-def _count(tables: Sequence[RawLinks], side: int, identifiers: pl.Series) -> int:
-    """How many ends of the links are among the identifiers."""
-    return sum(int(ends.having(are_among(ends.words, identifiers)).sum()) for ends in (_ends(links, side) for links in tables))
+def _count(tables: Sequence[RawLinks], side: int, graph: RawGraph) -> int:
+    """How many ends of the links are entities of the graph."""
+    return sum(int(ends.having(graph.knows(ends.words)).sum()) for ends in (_ends(links, side) for links in tables))
 
 
 def _build_graph(raw: RawGraph, link_ends: Sequence[Texts]) -> _BuiltGraph:
     """The graph, still without names for itself and its entities."""
-    entities = distinct_words(raw.identifiers, *(ends.words for ends in link_ends))
+    unknown = distinct_words(*(ends.words.filter(~raw.knows(ends.words)) for ends in link_ends))
+    entities = distinct_words(raw.identifiers, unknown) if len(unknown) else raw.identifiers
     relations = union(map(Texts.of, (raw.relations, raw.known_relations)))
     coded = _coded(raw.heads, entities), _coded(raw.relations, relations), _coded(raw.tails, entities)
     columns = sorted_rows(coded, (len(entities), len(relations), len(entities)))
     fresh = fresh_rows(columns)
     triples = np.stack([column[fresh] for column in columns], axis=1)  # (T, 3)
     graph = KnowledgeGraph("", tuple(entities.to_list()), (), tuple(relations.to_list()), triples, _attribute_table(raw, entities))
-    in_triples = union(map(Texts.of, (raw.heads, raw.tails, raw.entities)))
-    described = Texts.of(raw.attributes[0]).words
     findings = (
         *_duplicate_triples(raw.path, [column[~fresh] for column in columns], graph),
-        *_unknown_ends(raw.path, _without(entities, raw.identifiers)),
-        *_attribute_only(raw.path, _without(described, in_triples).sort()),
+        *_unknown_ends(raw.path, unknown),
+        *_attribute_only(raw),
     )
     return _BuiltGraph(graph, findings)
 
@@ -142,10 +142,6 @@ def _coded(texts: Sequence[str], ordered: pl.Series) -> IntArray:
     """(n,) where each text stands among the ordered words."""
     column = Texts.of(texts)
     return positions(column.words, ordered)[column.codes]
-
-
-def _without(words: pl.Series, others: pl.Series) -> pl.Series:
-    return words.filter(~are_among(words, others))
 
 
 def _named(graph: KnowledgeGraph, name: str, wanted: str | None) -> KnowledgeGraph:
@@ -215,9 +211,13 @@ def _unknown_ends(path: Path, entities: pl.Series) -> tuple[Finding, ...]:
     return (Finding("unknown-link-entities", "warning", message, len(entities), tuple(entities[:3]), "Check their spelling."),)
 
 
-def _attribute_only(path: Path, entities: pl.Series) -> tuple[Finding, ...]:
+def _attribute_only(raw: RawGraph) -> tuple[Finding, ...]:
+    if not len(raw.attributes[0]):
+        return ()
+    described = Texts.of(raw.attributes[0]).words
+    entities = described.filter(~are_among(described, union(map(Texts.of, (raw.heads, raw.tails, raw.entities))))).sort()
     if not len(entities):
         return ()
     told = count(len(entities), "entity with attributes is", "entities with attributes are")
-    message = f"{told} in no triple of {path.name}; structure alone cannot align that."
+    message = f"{told} in no triple of {raw.path.name}; structure alone cannot align that."
     return (Finding("attribute-only-entities", "info", message, len(entities), tuple(entities[:3])),)

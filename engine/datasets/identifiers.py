@@ -13,13 +13,12 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import quote, unquote
 
-import polars as pl
 import pyoxigraph as ox
 
 from engine.datasets.formulas import restore
 from engine.datasets.knowledge_graph import SIDES, Side
-from engine.datasets.readers.base import RawDataset, RawLinks
-from engine.datasets.texts import Texts, are_among
+from engine.datasets.readers.base import RawDataset, RawGraph, RawLinks
+from engine.datasets.texts import Texts
 
 BASE: Final = "urn:dual-amn:"
 """Of identifiers that are no IRIs, followed by the graph's side and a colon."""
@@ -64,16 +63,14 @@ def with_known_identifiers(raw: RawDataset) -> RawDataset:
 
 def _with_known_ends(links: RawLinks, raw: RawDataset) -> RawLinks:
     ends = zip(SIDES, (links.sources, links.targets), (raw.source, raw.target), strict=True)
-    sources, targets = (_with_known_words(Texts.of(texts), graph.identifiers, side) for side, texts, graph in ends)
+    sources, targets = (_with_known_words(Texts.of(texts), graph, side) for side, texts, graph in ends)
     return RawLinks(links.path, sources, targets)
 
 
-def _with_known_words(texts: Texts, identifiers: pl.Series, side: Side) -> Texts:
-    strange = ~are_among(texts.words, identifiers)
-    if not strange.any():
+def _with_known_words(texts: Texts, graph: RawGraph, side: Side) -> Texts:
+    if graph.knows(texts.words).all():
         return texts
-    words = texts.words.to_list()
-    return texts.renamed(_resolved(words, set(identifiers.to_list()), side))
+    return texts.renamed(_resolved(texts.words.to_list(), set(graph.identifiers.to_list()), side))
 
 
 def resolve_links(links: RawLinks, source: Collection[str], target: Collection[str]) -> RawLinks:

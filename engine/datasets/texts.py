@@ -107,8 +107,7 @@ class Texts(Sequence[str]):
 
     def first(self, words: BoolArray) -> int | None:
         """The first row that has one of the words that are marked."""
-        rows = self.having(words)
-        return int(rows.argmax()) if rows.any() else None
+        return int(self.having(words).argmax()) if words.any() else None
 
     def renamed(self, words: Iterable[str] | pl.Series) -> Texts:
         """With other words in the place of these, which may coincide."""
@@ -139,7 +138,8 @@ class TextsBuilder:
     def texts(self) -> Texts:
         """The column; the builder is done with then."""
         codes = np.concatenate([np.empty(0, dtype=np.uint32), *self._stretches])
-        return Texts(codes, self._words.to_series())
+        count = int(codes.max()) + 1 if len(codes) else 0
+        return Texts(codes, pl.Series(np.arange(count, dtype=np.uint32)).cat.to(self._held.dtype).cast(pl.String))
 
 
 def strings(texts: Iterable[str]) -> pl.Series:

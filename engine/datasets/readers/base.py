@@ -16,7 +16,7 @@ import polars as pl
 
 from engine.config import DataConfig
 from engine.datasets.knowledge_graph import Finding
-from engine.datasets.texts import Texts, union
+from engine.datasets.texts import BoolArray, Texts, are_among, union
 from engine.errors import ConfigError, DataError
 
 Part = Literal["all", "train", "valid", "test", "unsure"]
@@ -65,6 +65,14 @@ class RawGraph:
     entities: Sequence[str] = ()
     known_relations: Sequence[str] = ()
     attributes: tuple[Sequence[str], Sequence[str], Sequence[str]] = ((), (), ())
+
+    _known: dict[int, tuple[pl.Series, BoolArray]] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def knows(self, words: pl.Series) -> BoolArray:
+        """(n,) which of the words are entities of the graph."""
+        if id(words) not in self._known:
+            self._known[id(words)] = words, are_among(words, self.identifiers)
+        return self._known[id(words)][1]
 
     @cached_property
     def identifiers(self) -> pl.Series:
