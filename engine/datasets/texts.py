@@ -156,14 +156,15 @@ def distinct_words(*words: pl.Series) -> pl.Series:
     return pl.concat([strings(()), *words]).unique().sort()
 
 
-def are_among(words: pl.Series, among: pl.Series) -> BoolArray:
-    """(n,) which of the words are among the others."""
-    found: BoolArray = words.is_in(among.implode()).to_numpy()
+def are_among(words: pl.Series, others: pl.Series) -> BoolArray:
+    """(n,) which of the words are among the others, which are distinct."""
+    found: BoolArray = positions(words, others) >= 0
     return found
 
 
-def positions(words: pl.Series, ordered: pl.Series) -> IntArray:
-    """(n,) where each word stands among the others, which are distinct and have all of them."""
-    places = ordered.alias("word").to_frame().with_row_index("place")
+def positions(words: pl.Series, others: pl.Series) -> IntArray:
+    """(n,) where each word stands among the others, which are distinct; -1 where it is not among them."""
+    places = others.alias("word").to_frame().with_row_index("place")
     joined = words.alias("word").to_frame().join(places, on="word", how="left", maintain_order="left")
-    return joined["place"].to_numpy().astype(np.int64)
+    found: IntArray = joined["place"].cast(pl.Int64).fill_null(-1).to_numpy()
+    return found
