@@ -366,8 +366,7 @@ class RunView:
     @cached_property
     def best(self) -> dict[Side, dict[int, int]]:
         """For each side: entity -> its stored best match in the pool of all entities."""
-        table = self.run.table("matches")
-        first = table[table["rank"] == 1]
+        first = self.run.table("matches", ["graph", "entity", "match"], {"rank": 1})
         sides = {side: first[first["graph"] == side] for side in SIDES}
         return {side: dict(zip(rows["entity"].tolist(), rows["match"].tolist(), strict=True)) for side, rows in sides.items()}
 
