@@ -168,14 +168,18 @@ def _plain_columns(block: Block, dialect: Dialect) -> pl.DataFrame | None:
     """The columns of a block without anything out of the ordinary; None for any other."""
     content = block.content.replace(CRLF, LF) if CR in block.content else block.content
     lines = content.count(LF) + (not content.endswith(LF))
-    odd = content.startswith((LF, codecs.BOM_UTF8)) or LF + LF in content or CR in content or (dialect.quotes and QUOTE in content)
-    if odd or dialect.width is None or content.count(dialect.delimiter.encode()) != lines * (dialect.width - 1):
+    quoted = dialect.quotes and QUOTE in content
+    odd = content.startswith((LF, codecs.BOM_UTF8)) or LF + LF in content or CR in content
+    if odd or dialect.width is None:
+        return None
+    delimiters = _delimiters_between_quoted(content, dialect.delimiter) if quoted else content.count(dialect.delimiter.encode())
+    if delimiters != lines * (dialect.width - 1):
         return None
     try:
         frame = pl.read_csv(
             content,
             separator=dialect.delimiter,
-            quote_char=None,
+            quote_char=QUOTE.decode() if quoted else None,
             has_header=False,
             schema={str(number): pl.String for number in range(dialect.width)},
             empty_string_is_null=False,
@@ -183,6 +187,20 @@ def _plain_columns(block: Block, dialect: Dialect) -> pl.DataFrame | None:
     except pl.exceptions.PolarsError:  # a line with too few cells and one with too many, or no UTF-8
         return None
     return frame if frame.height == lines else None
+
+
+def _delimiters_between_quoted(content: bytes, delimiter: str) -> int | None:
+    """How many delimiters do not stand in quotation marks; None unless each mark begins or ends a whole cell."""
+    characters = np.frombuffer(content, dtype=np.uint8)
+    is_mark = characters == ord(QUOTE)
+    marks = np.flatnonzero(is_mark)
+    borders = np.array([ord(delimiter), ord(LF)], dtype=np.uint8)
+    framed = np.concatenate([borders[1:], characters, borders[1:]])
+    whole = len(marks) % 2 == 0 and np.isin(framed[marks[::2]], borders).all() and np.isin(framed[marks[1::2] + 2], borders).all()
+    if not whole:
+        return None
+    inside = np.bitwise_xor.accumulate(is_mark)
+    return int(np.count_nonzero((characters == ord(delimiter)) & ~inside))
 
 
 def _checked(dialect: Dialect, block: Block, more: Iterator[Block]) -> tuple[Cells, list[int]]:

@@ -11,7 +11,7 @@ import gzip
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
@@ -27,6 +27,11 @@ MAC_LINES = "it holds line ends of old Mac programs (CR), so write all line ends
 def find_file(folder: Path, name: str) -> Path | None:
     """``folder/name`` or its gzipped twin ``folder/name.gz``; the plain one goes first. None where neither is a regular file."""
     return next((path for path in (folder / name, folder / f"{name}.gz") if os.path.isfile(path)), None)
+
+
+def found_files(folder: Path, names: Iterable[str]) -> list[Path]:
+    """Those of the files that :func:`find_file` finds."""
+    return [path for name in names if (path := find_file(folder, name)) is not None]
 
 
 def require_file(folder: Path, name: str) -> Path:

@@ -122,6 +122,10 @@ class Reader(Protocol):
         """How well the folder fits, by the names of its files alone."""
         ...
 
+    def files(self, folder: Path) -> Sequence[Path]:
+        """The files of the folder that would be read; what is missing is left out."""
+        ...
+
     def read(self, folder: Path, config: DataConfig) -> RawDataset:
         """Read the folder.
 

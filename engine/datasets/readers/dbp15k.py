@@ -6,14 +6,14 @@ Ids of the two graphs interleave and mean nothing outside of the folder, so they
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from engine.config import DataConfig
-from engine.datasets.files import find_file, require_file
+from engine.datasets.files import find_file, found_files, require_file
 from engine.datasets.knowledge_graph import Finding
 from engine.datasets.readers.base import Detection, Part, RawDataset, RawGraph, RawLinks
 from engine.datasets.rows import Rows, parse_ids, read_tabbed
@@ -53,6 +53,9 @@ class Dbp15kReader:
     def detect(self, folder: Path) -> Detection:
         missing = tuple(name for name in NEEDED if find_file(folder, name) is None)
         return Detection(1 - len(missing) / len(NEEDED), missing)
+
+    def files(self, folder: Path) -> Sequence[Path]:
+        return found_files(folder, (*NEEDED, "sup_ent_ids", "rel_ids_1", "rel_ids_2"))
 
     def read(self, folder: Path, config: DataConfig) -> RawDataset:
         findings: list[Finding] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,9 @@ class RdfReader:
 
     def detect(self, folder: Path) -> Detection:
         return _files(folder).detection
+
+    def files(self, folder: Path) -> Sequence[Path]:
+        return _files(folder).paths
 
     def read(self, folder: Path, config: DataConfig) -> RawDataset:
         files = complete(_files(folder))

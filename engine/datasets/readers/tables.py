@@ -40,6 +40,9 @@ class TablesReader:
     def detect(self, folder: Path) -> Detection:
         return _files(folder).detection
 
+    def files(self, folder: Path) -> Sequence[Path]:
+        return _files(folder).paths
+
     def read(self, folder: Path, config: DataConfig) -> RawDataset:
         files = complete(_files(folder))
         source, target = (_read_graph(files, number) for number in "12")
