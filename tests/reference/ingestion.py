@@ -14,17 +14,17 @@ Row = tuple[int, list[str]]
 """A line's number and its cells."""
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """The file breaks a rule."""
 
 
 def text_of(content: bytes) -> str:
     if content[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in content:
-        raise Refused
+        raise RefusedError
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise Refused from None
+        raise RefusedError from None
     return text if "\n" in text else text.replace("\r", "\n")
 
 
@@ -35,13 +35,13 @@ def lines_of(content: bytes) -> list[tuple[int, str]]:
 
 def check_identifier(text: str) -> None:
     if not text.strip() or len(text) > 4096 or any(character < " " or character == "\x7f" for character in text):
-        raise Refused
+        raise RefusedError
 
 
 def tabbed(content: bytes, width: int) -> list[Row]:
     rows = [(number, line.split("\t")) for number, line in lines_of(content)]
     if not rows or any(len(cells) != width for _, cells in rows):
-        raise Refused
+        raise RefusedError
     for _, cells in rows:
         for cell in cells:
             check_identifier(cell)
@@ -53,7 +53,7 @@ def literals(content: bytes) -> tuple[list[Row], int]:
     rows = [(number, line.split("\t", 2)) for number, line in lines_of(content)]
     good = [(number, cells) for number, cells in rows if len(cells) == 3 and cells[0] and cells[1]]
     if rows and not good:
-        raise Refused
+        raise RefusedError
     for _, cells in good:
         check_identifier(cells[0])
         check_identifier(cells[1])
@@ -78,13 +78,13 @@ def comma_separated(content: bytes) -> list[Row]:
                 rows.append((start, cells))
             start = reader.line_num + 1
     except csv.Error:
-        raise Refused from None
+        raise RefusedError from None
     return alike(rows)
 
 
 def alike(rows: list[Row]) -> list[Row]:
     if not rows or any(len(cells) != len(rows[0][1]) for _, cells in rows):
-        raise Refused
+        raise RefusedError
     return rows
 
 
