@@ -26,7 +26,7 @@ from engine.datasets.knowledge_graph import AlignmentTask, Finding, IntArray, Kn
 from engine.datasets.labels import find_name_attributes, label_entities
 from engine.datasets.readers.base import Part, RawDataset, RawGraph, RawLinks
 from engine.datasets.splits import UNDIVIDED, divide
-from engine.datasets.texts import Texts, are_among, distinct_words, positions, strings, union
+from engine.datasets.texts import Texts, are_among, distinct_words, numbers, strings, union
 from engine.errors import DataError
 from engine.packing import fresh_rows, sorted_rows
 from engine.wording import count
@@ -125,7 +125,7 @@ def _build_graph(raw: RawGraph, link_ends: Sequence[Texts]) -> _BuiltGraph:
     unknown = distinct_words(*(ends.words.filter(~raw.knows(ends.words)) for ends in link_ends))
     entities = distinct_words(raw.identifiers, unknown) if len(unknown) else raw.identifiers
     relations = union(map(Texts.of, (raw.relations, raw.known_relations)))
-    coded = _coded(raw.heads, entities), _coded(raw.relations, relations), _coded(raw.tails, entities)
+    coded = numbers(raw.heads, entities), numbers(raw.relations, relations), numbers(raw.tails, entities)
     columns = sorted_rows(coded, (len(entities), len(relations), len(entities)))
     fresh = fresh_rows(columns)
     triples = np.stack([column[fresh] for column in columns], axis=1)  # (T, 3)
@@ -136,12 +136,6 @@ def _build_graph(raw: RawGraph, link_ends: Sequence[Texts]) -> _BuiltGraph:
         *_attribute_only(raw),
     )
     return _BuiltGraph(graph, findings)
-
-
-def _coded(texts: Sequence[str], ordered: pl.Series) -> IntArray:
-    """(n,) where each text stands among the ordered words."""
-    column = Texts.of(texts)
-    return positions(column.words, ordered)[column.codes]
 
 
 def _named(graph: KnowledgeGraph, name: str, wanted: str | None) -> KnowledgeGraph:
@@ -163,7 +157,7 @@ def _attribute_table(raw: RawGraph, ordered: pl.Series) -> pd.DataFrame:
     if not len(entities):
         return empty_attributes()
     blank = pc.equal(pc.utf8_trim_whitespace(values.words.to_arrow(compat_level=pl.CompatLevel.oldest())), "").to_numpy(zero_copy_only=False)
-    codes = pl.DataFrame({"entity": _coded(entities, ordered), "attribute": names.codes, "value": values.codes})
+    codes = pl.DataFrame({"entity": numbers(entities, ordered), "attribute": names.codes, "value": values.codes})
     kept = codes.filter(~values.having(blank)).unique(keep="first", maintain_order=True).sort("entity", maintain_order=True)
     names, values = Texts(kept["attribute"].to_numpy(), names.words), Texts(kept["value"].to_numpy(), values.words)
     return pd.DataFrame(
@@ -177,7 +171,7 @@ def _encode_links(parts: Mapping[Part, RawLinks], source: KnowledgeGraph, target
     findings = []
     words = strings(source.entities), strings(target.entities)
     for part, links in parts.items():
-        sources, targets = _coded(links.sources, words[0]), _coded(links.targets, words[1])
+        sources, targets = numbers(links.sources, words[0]), numbers(links.targets, words[1])
         keys[part], counts = np.unique(sources * target.num_entities + targets, return_counts=True)
         if dropped := len(sources) - len(keys[part]):
             repeated = _decode(keys[part][counts > 1][:3], target.num_entities)

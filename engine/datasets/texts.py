@@ -168,3 +168,9 @@ def positions(words: pl.Series, others: pl.Series) -> IntArray:
     joined = words.alias("word").to_frame().join(places, on="word", how="left", maintain_order="left")
     found: IntArray = joined["place"].cast(pl.Int64).fill_null(-1).to_numpy()
     return found
+
+
+def numbers(texts: Iterable[str], ordered: pl.Series) -> IntArray:
+    """(n,) where each text stands among the words, which are distinct and have all of them."""
+    column = Texts.of(texts)
+    return positions(column.words, ordered)[column.codes]
