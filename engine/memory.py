@@ -43,7 +43,7 @@ def check_fits(path: Path, needed: float) -> None:
     free = available_memory()
     if free is not None and needed > free:
         told = f"about {needed / 1024:.1f} GiB of memory, and {free / 1024:.1f} GiB are free"
-        raise DataError(f"reading this data set needs {told}; use a larger machine, or smaller graphs.", path=path)
+        raise DataError(f"reading this data set needs {told}; {free / needed:.0%} of it would fit, or use a larger machine.", path=path)
 
 
 def _system_memory() -> float | None:

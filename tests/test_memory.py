@@ -33,7 +33,7 @@ def test_what_cannot_fit_is_refused_before_it_is_read(form: str, gz: bool, tmp_p
     assert needed > BYTES_A_ROW * 12 / MIB
     monkeypatch.setattr(memory, "available_memory", lambda: needed / 2)
     monkeypatch.setattr(type(READERS[reader]), "read", lambda *_: pytest.fail("was read"))
-    with pytest.raises(DataError, match=r"reading this data set needs about [\d.]+ GiB of memory, and [\d.]+ GiB are free; use a larger machine"):
+    with pytest.raises(DataError, match=r"reading this data set needs about [\d.]+ GiB of memory, and [\d.]+ GiB are free; 50% of it would fit"):
         load_task(tmp_path)
 
 

@@ -27,6 +27,7 @@ FIRST_BLOCK: Final = 2**16
 BLOCK: Final = 2**24
 MAX_RATIO: Final = 100
 """Of a large file's size to its packed size; gzip packs text to a tenth, and a bomb to a thousandth."""
+MAX_COLUMNS: Final = 1000
 LF, CR, CRLF, QUOTE = b"\n", b"\r", b"\r\n", b'"'
 
 Cells = list[list[str]]
@@ -206,8 +207,18 @@ def _delimiters_between_quoted(content: bytes, delimiter: str) -> int | None:
 def _checked(dialect: Dialect, block: Block, more: Iterator[Block]) -> tuple[Cells, list[int]]:
     rows, lines = dialect.split(block, more)
     if rows and dialect.width is None:
-        dialect.width = len(rows[0])
+        dialect.width = checked_width(block.path, len(rows[0]), lines[0])
     wrong = next((number for number, row in enumerate(rows) if len(row) != dialect.width), None)
     if wrong is not None:
         raise DataError(dialect.complaint(rows[wrong]), path=block.path, line=lines[wrong])
     return rows, lines
+
+
+def checked_width(path: Path, width: int, line: int) -> int:
+    """
+    Raises:
+        DataError: more columns than any table needs; each costs some memory, however short it is.
+    """
+    if width > MAX_COLUMNS:
+        raise DataError(f"there are {width:,} columns here, where {MAX_COLUMNS:,} are the limit; leave out what is not needed.", path=path, line=line)
+    return width

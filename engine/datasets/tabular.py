@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from engine.datasets.blocks import Block, Cells, Grid, read_grid
+from engine.datasets.blocks import Block, Cells, Grid, checked_width, read_grid
 from engine.datasets.dialects import TAB, Csv, Tsv
 from engine.datasets.files import read_head, shorten
 from engine.datasets.parquet import open_parquet
@@ -163,6 +163,7 @@ def open_head(path: Path, layout: Layout = FOUND_OUT, size: int = 2**16) -> Tabl
     alike = [number for number, row in enumerate(rows) if len(row) == len(rows[0])]
     if not alike:
         raise DataError("this table has no rows.", path=path)
+    checked_width(path, len(rows[0]), lines[0])
     columns = tuple(map(Texts.of, zip(*(rows[number] for number in alike), strict=True)))
     return _text_table(path, Grid(columns, np.array([lines[number] for number in alike], dtype=np.int64)), dialect.delimiter)
 

@@ -6,6 +6,7 @@ wants to know of them (which identifiers occur, which are known elsewhere) is as
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, overload
 
@@ -77,7 +78,7 @@ class Texts(Sequence[str]):
             yield from self.words.gather(self.codes[start : start + STRETCH]).to_list()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and not isinstance(other, str) and len(self) == len(other) and all(map(str.__eq__, self, other))
+        return isinstance(other, Sequence) and not isinstance(other, str) and len(self) == len(other) and all(map(operator.eq, self, other))
 
     __hash__ = None  # type: ignore[assignment]
 
