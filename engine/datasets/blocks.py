@@ -107,29 +107,36 @@ def read_blocks(path: Path) -> Iterator[Block]:
     Raises:
         DataError: missing, unreadable, UTF-16, a damaged gzip file or a bomb, a NUL byte, or a line that is longer than 2 GiB.
     """
+    line, held = 1, 0
+    unfinished: list[bytes] = []
+    for data in _pieces(path):
+        _check_nul(path, data, line)
+        end = data.rfind(LF) + 1
+        if end:
+            block = Block(path, b"".join([*unfinished, data[:end]]), line)
+            line += block.content.count(LF)
+            yield block
+            unfinished, held = [], 0
+        unfinished.append(data[end:])
+        held += len(data) - end
+        if held > MAX_BYTES:
+            raise DataError(f"this file holds a line of more than {MAX_BYTES >> 30} GiB; break it up.", path=path, line=line)
+    if rest := b"".join(unfinished):
+        yield Block(path, rest if line > 1 else rest.replace(CR, LF), line)
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    """The file's bytes without a byte order mark, unpacked; the first piece is a small one."""
     with opened(path) as file:
-        line, size = 1, FIRST_BLOCK
         most, total = max(MAX_BYTES, MAX_RATIO * os.fstat(file.fileno()).st_size), 0
-        unfinished: list[bytes] = []
-        data = check_begin(path, file.read(size))
+        data = check_begin(path, file.read(FIRST_BLOCK))
         while data:
-            _check_nul(path, data, line)
             total += len(data)
             if total > most:
                 message = f"this gzip file unpacks to {MAX_RATIO} times its size and more; give it unpacked if that is right."
                 raise DataError(message, path=path)
-            end = data.rfind(LF) + 1
-            if end:
-                block = Block(path, b"".join([*unfinished, data[:end]]), line)
-                line += block.content.count(LF)
-                yield block
-                size, unfinished, data = BLOCK, [], data[end:]
-            unfinished.append(data)
-            if sum(map(len, unfinished)) > MAX_BYTES:
-                raise DataError(f"this file holds a line of more than {MAX_BYTES >> 30} GiB; break it up.", path=path, line=line)
-            data = file.read(size)
-    if rest := b"".join(unfinished):
-        yield Block(path, rest if line > 1 else rest.replace(CR, LF), line)
+            yield data
+            data = file.read(BLOCK)
 
 
 def _check_nul(path: Path, data: bytes, line: int) -> None:

@@ -51,7 +51,7 @@ PIECES = [
 JUNK = st.lists(st.sampled_from(PIECES), max_size=30).map(lambda pieces: "".join(pieces).encode())
 DAMAGE = st.one_of(JUNK, JUNK, JUNK, st.binary(max_size=4))
 SIZES = st.tuples(st.sampled_from([4, 7, 40, 2**16]), st.sampled_from([3, 17, 64, 2**24]))
-BODY = settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+BODY = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def lines(delimiter: str, width: int, *, quoted: bool = False) -> st.SearchStrategy[bytes]:
