@@ -98,8 +98,8 @@ class Texts(Sequence[str]):
         used = np.bincount(self.codes, minlength=len(self.words)).astype(bool)
         if used.all():
             return self
-        numbers = np.cumsum(used, dtype=np.uint32) - np.uint32(1)
-        return Texts(numbers[self.codes], self.words.filter(pl.Series(used)))
+        renumbered = np.cumsum(used, dtype=np.uint32) - np.uint32(1)
+        return Texts(renumbered[self.codes], self.words.filter(pl.Series(used)))
 
     def having(self, words: BoolArray) -> BoolArray:
         """(n,) which rows have one of the words that are marked."""
