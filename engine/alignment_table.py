@@ -299,8 +299,7 @@ def alignments(view: RunView) -> dict[Side, Alignment]:
     Raises:
         RunError: a table or tensor of the run cannot be read.
     """
-    matches = view.run.table("matches")
-    leading = matches[matches["rank"] <= 2]
+    leading = view.run.table("matches", where={"rank": [1, 2]})
     return described_matches(view, {side: _best(leading[leading["graph"] == side], len(view.graphs[side])) for side in SIDES})
 
 

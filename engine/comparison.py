@@ -203,7 +203,7 @@ def decoders_of(run: RunLike) -> list[str]:
     """The decoders that a run can be compared by, the published one first; those of a run without stored ranks are the published one alone."""
     if not has_table(run, RANKS):
         return [CSLS]
-    return sorted(set(run.table(RANKS)["decoder"].unique().tolist()) | {CSLS}, key=lambda name: (name != CSLS, name))
+    return sorted(set(run.table(RANKS, ["decoder"])["decoder"].unique().tolist()) | {CSLS}, key=lambda name: (name != CSLS, name))
 
 
 def outcomes(run: RunLike, side: Side, decoder: str = CSLS) -> Outcomes:
@@ -214,8 +214,7 @@ def outcomes(run: RunLike, side: Side, decoder: str = CSLS) -> Outcomes:
     """
     if not has_table(run, RANKS):
         return evaluated(run, links_of(run, "test"), side, decoder)
-    table = run.table(RANKS)
-    rows = table[(table["graph"] == side) & (table["decoder"] == decoder)].sort_values("entity")
+    rows = run.table(RANKS, where={"graph": side, "decoder": decoder}).sort_values("entity")
     if not len(rows):
         links_of(run, "test")
         raise ComparisonError(f"run {name_of(run)} stores no ranks of the decoder '{decoder}'; it has {', '.join(decoders_of(run))}.")

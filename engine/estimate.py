@@ -26,10 +26,11 @@ from engine.datasets import AlignmentTask
 from engine.errors import ConfigError, TrainingError
 from engine.execution import bfloat16_pays, choose_threads, usable_cores
 from engine.losses import Sampling
+from engine.memory import MIB
+from engine.memory import available_memory as available_memory
 from engine.run_store import RunSummary
 from engine.training import default_epochs, remaining_text
 
-MIB: Final = 2**20
 TRIALS: Final = 40
 
 # Seconds per unit of work that the probe would need one second for; fitted on quiet runs of the benchmark sets.
@@ -335,29 +336,6 @@ def kernels_compiled() -> bool:
     elsewhere = os.environ.get("NUMBA_CACHE_DIR")
     folder = Path(elsewhere) if elsewhere else Path(__file__).parent / "losses"
     return next(folder.rglob("kernels.*.nbi"), None) is not None
-
-
-def available_memory() -> float | None:
-    """MiB that a new process can have: what the system and the container's limit leave; None where the system does not tell."""
-    found = [amount for amount in (_system_memory(), _container_memory()) if amount is not None]
-    return min(found) / MIB if found else None
-
-
-def _system_memory() -> float | None:
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        return next(1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration, ValueError, IndexError):
-        return None
-
-
-def _container_memory(folder: Path = Path("/sys/fs/cgroup")) -> float | None:
-    """Bytes that the control group's limit leaves."""
-    try:
-        limit, used = ((folder / f"memory.{name}").read_text(encoding="ascii").strip() for name in ("max", "current"))
-        return float(limit) - float(used)
-    except (OSError, ValueError):  # no such file, or "max"
-        return None
 
 
 # Memory

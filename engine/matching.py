@@ -13,7 +13,6 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import torch
 
 from engine.datasets.knowledge_graph import SIDES, IntArray, Side
@@ -339,12 +338,6 @@ class RunView:
 
     # Facts
 
-    @cached_property
-    def _attributes(self) -> dict[Side, pd.DataFrame]:
-        """Attribute triples of each graph, indexed by entity and sorted, so that one entity's are a slice."""
-        table = self.run.table("attributes")
-        return {side: table[table["graph"] == side].set_index("entity").sort_index(kind="stable")[["attribute", "value"]] for side in SIDES}
-
     def attributes(self, side: Side, index: int) -> list[tuple[str, str]]:
         """(attribute, value) of an entity, in the data's order.
 
@@ -352,9 +345,7 @@ class RunView:
             EntityError: no such entity.
         """
         self.entity(side, index)
-        table = self._attributes[side]
-        start, stop = table.index.searchsorted([index, index + 1])
-        rows = table.iloc[start:stop]
+        rows = self.run.table("attributes", ["attribute", "value"], {"graph": side, "entity": index})
         return list(zip(rows["attribute"].astype(str).tolist(), rows["value"].astype(str).tolist(), strict=True))
 
     def well_connected(self, side: Side, count: int) -> list[Entity]:
@@ -366,8 +357,7 @@ class RunView:
     @cached_property
     def best(self) -> dict[Side, dict[int, int]]:
         """For each side: entity -> its stored best match in the pool of all entities."""
-        table = self.run.table("matches")
-        first = table[table["rank"] == 1]
+        first = self.run.table("matches", ["graph", "entity", "match"], {"rank": 1})
         sides = {side: first[first["graph"] == side] for side in SIDES}
         return {side: dict(zip(rows["entity"].tolist(), rows["match"].tolist(), strict=True)) for side, rows in sides.items()}
 

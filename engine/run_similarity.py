@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy.typing as npt
@@ -26,7 +26,7 @@ class HoldsTensors(Protocol):
 class RunLike(HoldsTensors, Protocol):
     """What looking into a run needs of :class:`engine.run_store.Run`."""
 
-    def table(self, name: str) -> pd.DataFrame: ...
+    def table(self, name: str, columns: Sequence[str] | None = None, where: Mapping[str, object] | None = None) -> pd.DataFrame: ...
 
 
 def has_table(run: HoldsTensors, name: str) -> bool:

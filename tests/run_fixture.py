@@ -48,9 +48,12 @@ class MemoryRun:
     documents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     reads: list[str] = field(default_factory=list)
 
-    def table(self, name: str) -> pd.DataFrame:
+    def table(self, name: str, columns: Sequence[str] | None = None, where: Mapping[str, object] | None = None) -> pd.DataFrame:
         self.reads.append(name)
-        return self.tables[name]
+        table = self.tables[name]
+        for column, value in (where or {}).items():
+            table = table[table[column].isin(value if isinstance(value, list) else [value])]
+        return table if columns is None else table[list(columns)]
 
     def tensor(self, name: str, key: str) -> npt.NDArray[Any]:
         return self.tensors[name][key]

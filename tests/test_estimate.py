@@ -139,16 +139,6 @@ def test_memory_grows_with_entities_and_width_and_what_would_fit_is_said() -> No
         check_memory(SIZES, SEMI, 100.0)
 
 
-def test_a_containers_limit_counts(tmp_path: Path) -> None:
-    (tmp_path / "memory.max").write_text("3000\n")
-    (tmp_path / "memory.current").write_text("1000\n")
-    assert estimate._container_memory(tmp_path) == 2000
-    (tmp_path / "memory.max").write_text("max\n")
-    assert estimate._container_memory(tmp_path) is None
-    assert estimate._container_memory(tmp_path / "none") is None
-    assert (estimate.available_memory() or 1) > 0
-
-
 def test_the_machine_is_tried_out_once() -> None:
     found = measured_machine()
     assert measured_machine() is found

@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # From the bottom up. A module imports from the layers beneath its own, from its own package, and from nothing else of the engine.
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"errors", "settings", "threads", "wording"}),
-    frozenset({"output_files"}),
+    frozenset({"errors", "packing", "settings", "threads", "wording"}),
+    frozenset({"memory", "output_files"}),
     frozenset({"config"}),
     frozenset({"datasets"}),
     frozenset({"data_library", "encoders", "reviews", "search"}),

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from engine.data_library import StoredDataSet
-from engine.datasets.tabular import TAB, Layout
+from engine.datasets.dialects import TAB
+from engine.datasets.tabular import Layout
 from engine.errors import ConfigError, DataImportError, printable
 from engine.importing import (
     ROLES,

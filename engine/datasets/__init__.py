@@ -11,7 +11,9 @@ from engine.datasets.inspection import GraphSummary, Inspection, inspect_task, i
 from engine.datasets.knowledge_graph import AlignmentTask, Finding, KnowledgeGraph
 from engine.datasets.readers import READERS, Reader
 from engine.datasets.report import render_inspection
+from engine.datasets.room import expected_memory
 from engine.errors import DataError
+from engine.memory import check_fits
 
 __all__ = [
     "READERS",
@@ -38,12 +40,14 @@ def load_task(path: Path | str, config: DataConfig | None = None, seed: int = 0)
         seed: draws the split where the data gives none, and what is held out for validation.
 
     Raises:
-        DataError: nothing there, no known format, or a file that does not hold what it should (with file and line).
+        DataError: nothing there, no known format, more than memory holds (said before anything is read), or a file that does not hold what it
+            should (with file and line).
         ConfigError: ``config.format`` names no reader.
     """
     config = config or DataConfig()
     folder = _folder(Path(path))
     reader, findings = READERS.choose(folder) if config.format == "auto" else (READERS.named(config.format), ())
+    check_fits(folder, expected_memory(reader.files(folder)))
     return build_task(folder, reader.name, reader.read(folder, config), config, seed, findings)
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow.compute as pc
 
 from engine.config import DataConfig
 from engine.datasets.files import shorten
@@ -24,7 +26,9 @@ from engine.datasets.knowledge_graph import AlignmentTask, Finding, IntArray, Kn
 from engine.datasets.labels import find_name_attributes, label_entities
 from engine.datasets.readers.base import Part, RawDataset, RawGraph, RawLinks
 from engine.datasets.splits import UNDIVIDED, divide
+from engine.datasets.texts import Texts, are_among, distinct_words, numbers, strings, union
 from engine.errors import DataError
+from engine.packing import fresh_rows, sorted_rows
 from engine.wording import count
 
 MAX_NAME = 80
@@ -89,18 +93,19 @@ class _BuiltGraph:
     findings: tuple[Finding, ...]
 
 
-def _ends(links: RawLinks, side: int) -> Sequence[str]:
-    return links.sources if side == 0 else links.targets
+def _ends(links: RawLinks, side: int) -> Texts:
+    return Texts.of(links.sources if side == 0 else links.targets)
 
 
 def _check_ends(raw: RawDataset) -> None:
     """Links must mostly name entities of the right graph; otherwise columns are swapped, or the links belong to other data."""
-    graphs = [{*graph.heads, *graph.tails, *graph.entities, *graph.attributes[0]} for graph in (raw.source, raw.target)]
+    graphs = raw.source, raw.target
     certain = [links for part, links in raw.links.items() if part != "unsure" and len(links.sources)]
     if not certain:
         return
-    straight, crossed = ([_count(certain, side, graphs[side ^ flip]) for side in (0, 1)] for flip in (0, 1))
-    if all(there > here for there, here in zip(crossed, straight, strict=True)):
+    straight = [_count(certain, side, graphs[side]) for side in (0, 1)]
+    some_unknown = max(straight) < sum(len(links.sources) for links in certain)
+    if some_unknown and all(_count(certain, side, graphs[1 - side]) > straight[side] for side in (0, 1)):
         raise DataError("the columns of these links are swapped: the first must name entities of the source graph.", path=certain[0].path)
     for side, name in enumerate(("source", "target")):
         if not straight[side]:
@@ -110,24 +115,25 @@ def _check_ends(raw: RawDataset) -> None:
             )
 
 
-def _count(tables: Sequence[RawLinks], side: int, graph: Collection[str]) -> int:
-    return sum(entity in graph for links in tables for entity in _ends(links, side))
+def _count(tables: Sequence[RawLinks], side: int, graph: RawGraph) -> int:
+    """How many ends of the links are entities of the graph."""
+    return sum(int(ends.having(graph.knows(ends.words)).sum()) for ends in (_ends(links, side) for links in tables))
 
 
-def _build_graph(raw: RawGraph, link_ends: Sequence[Sequence[str]]) -> _BuiltGraph:
+def _build_graph(raw: RawGraph, link_ends: Sequence[Texts]) -> _BuiltGraph:
     """The graph, still without names for itself and its entities."""
-    in_triples, linked, described = {*raw.heads, *raw.tails}, set().union(*link_ends), set(raw.attributes[0])
-    known = in_triples.union(raw.entities, described)
-    entities = sorted(known | linked)
-    relations = sorted({*raw.relations, *raw.known_relations})
-    index, relation_index = _index(entities), _index(relations)
-    rows = np.stack([_positions(raw.heads, index), _positions(raw.relations, relation_index), _positions(raw.tails, index)], axis=1)  # (n, 3)
-    triples = _distinct_rows(rows)
-    graph = KnowledgeGraph("", tuple(entities), ("",) * len(entities), tuple(relations), triples, _attribute_table(raw, index))
+    unknown = distinct_words(*(ends.words.filter(~raw.knows(ends.words)) for ends in link_ends))
+    entities = distinct_words(raw.identifiers, unknown) if len(unknown) else raw.identifiers
+    relations = union(map(Texts.of, (raw.relations, raw.known_relations)))
+    coded = numbers(raw.heads, entities), numbers(raw.relations, relations), numbers(raw.tails, entities)
+    columns = sorted_rows(coded, (len(entities), len(relations), len(entities)))
+    fresh = fresh_rows(columns)
+    triples = np.stack([column[fresh] for column in columns], axis=1)  # (T, 3)
+    graph = KnowledgeGraph("", tuple(entities.to_list()), (), tuple(relations.to_list()), triples, _attribute_table(raw, entities))
     findings = (
-        *_duplicate_triples(raw.path, rows, triples, graph),
-        *_unknown_ends(raw.path, sorted(linked - known)),
-        *_attribute_only(raw.path, sorted(described - in_triples - set(raw.entities))),
+        *_duplicate_triples(raw.path, [column[~fresh] for column in columns], graph),
+        *_unknown_ends(raw.path, unknown),
+        *_attribute_only(raw),
     )
     return _BuiltGraph(graph, findings)
 
@@ -145,40 +151,27 @@ def _check_name_attribute(source: KnowledgeGraph, target: KnowledgeGraph, wanted
     raise DataError(f"neither graph has an attribute '{shorten(wanted)}' (data.name_attribute); {known}.", path=folder)
 
 
-def _index(texts: Sequence[str]) -> dict[str, int]:
-    return {text: position for position, text in enumerate(texts)}
-
-
-def _positions(texts: Sequence[str], index: Mapping[str, int]) -> IntArray:
-    return np.fromiter(map(index.__getitem__, texts), dtype=np.int64, count=len(texts))
-
-
-def _distinct_rows(rows: IntArray) -> IntArray:
-    """(n, 3) -> (T, 3) sorted and without repetitions."""
-    ordered = rows[np.lexsort(rows.T[::-1])]
-    fresh = np.ones(len(ordered), dtype=bool)
-    fresh[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-    return ordered[fresh]
-
-
-def _attribute_table(raw: RawGraph, index: Mapping[str, int]) -> pd.DataFrame:
+def _attribute_table(raw: RawGraph, ordered: pl.Series) -> pd.DataFrame:
     """Distinct attribute triples with a value, by entity; an entity's stay in the file's order, since its first name is its label."""
-    entities, names, values = raw.attributes
+    entities, names, values = map(Texts.of, raw.attributes)
     if not len(entities):
         return empty_attributes()
-    table = pd.DataFrame(
-        {"entity": _positions(entities, index), "attribute": pd.Series(list(names), dtype="str"), "value": pd.Series(list(values), dtype="str")}
+    blank = pc.equal(pc.utf8_trim_whitespace(values.words.to_arrow(compat_level=pl.CompatLevel.oldest())), "").to_numpy(zero_copy_only=False)
+    codes = pl.DataFrame({"entity": numbers(entities, ordered), "attribute": names.codes, "value": values.codes})
+    kept = codes.filter(~values.having(blank)).unique(keep="first", maintain_order=True).sort("entity", maintain_order=True)
+    names, values = Texts(kept["attribute"].to_numpy(), names.words), Texts(kept["value"].to_numpy(), values.words)
+    return pd.DataFrame(
+        {"entity": kept["entity"].to_numpy(), "attribute": pd.Series(names.array(), dtype="str"), "value": pd.Series(values.array(), dtype="str")}
     )
-    table = table[table["value"].str.strip() != ""].drop_duplicates()
-    return table.sort_values("entity", kind="stable", ignore_index=True)
 
 
 def _encode_links(parts: Mapping[Part, RawLinks], source: KnowledgeGraph, target: KnowledgeGraph) -> tuple[dict[Part, IntArray], tuple[Finding, ...]]:
     """Sorted, distinct keys by part, and what was dropped."""
     keys: dict[Part, IntArray] = {}
     findings = []
+    words = strings(source.entities), strings(target.entities)
     for part, links in parts.items():
-        sources, targets = _positions(links.sources, source.index), _positions(links.targets, target.index)
+        sources, targets = numbers(links.sources, words[0]), numbers(links.targets, words[1])
         keys[part], counts = np.unique(sources * target.num_entities + targets, return_counts=True)
         if dropped := len(sources) - len(keys[part]):
             repeated = _decode(keys[part][counts > 1][:3], target.num_entities)
@@ -193,27 +186,32 @@ def _decode(keys: IntArray, width: int) -> IntArray:
     return np.stack(np.divmod(keys, width), axis=1)
 
 
-def _duplicate_triples(path: Path, rows: IntArray, triples: IntArray, graph: KnowledgeGraph) -> tuple[Finding, ...]:
-    dropped = len(rows) - len(triples)
+def _duplicate_triples(path: Path, repeated: Sequence[IntArray], graph: KnowledgeGraph) -> tuple[Finding, ...]:
+    dropped = len(repeated[0])
     if not dropped:
         return ()
-    ordered = rows[np.lexsort(rows.T[::-1])]
-    repeated = ordered[1:][(ordered[1:] == ordered[:-1]).all(axis=1)][:3]
-    examples = tuple(f"{graph.entities[head]} | {graph.relations[relation]} | {graph.entities[tail]}" for head, relation, tail in repeated)
+    examples = tuple(
+        f"{graph.entities[head]} | {graph.relations[relation]} | {graph.entities[tail]}"
+        for head, relation, tail in zip(*(column[:3] for column in repeated), strict=True)
+    )
     message = f"{path.name}: {dropped:,} repeated triples were dropped."
     return (Finding("duplicate-triples", "warning", message, dropped, examples, "Remove the repetitions."),)
 
 
-def _unknown_ends(path: Path, entities: Sequence[str]) -> tuple[Finding, ...]:
-    if not entities:
+def _unknown_ends(path: Path, entities: pl.Series) -> tuple[Finding, ...]:
+    if not len(entities):
         return ()
     message = f"{len(entities):,} linked entities are not in {path.name}; they were added as entities without triples."
     return (Finding("unknown-link-entities", "warning", message, len(entities), tuple(entities[:3]), "Check their spelling."),)
 
 
-def _attribute_only(path: Path, entities: Sequence[str]) -> tuple[Finding, ...]:
-    if not entities:
+def _attribute_only(raw: RawGraph) -> tuple[Finding, ...]:
+    if not len(raw.attributes[0]):
+        return ()
+    described = Texts.of(raw.attributes[0]).words
+    entities = described.filter(~are_among(described, union(map(Texts.of, (raw.heads, raw.tails, raw.entities))))).sort()
+    if not len(entities):
         return ()
     told = count(len(entities), "entity with attributes is", "entities with attributes are")
-    message = f"{told} in no triple of {path.name}; structure alone cannot align that."
+    message = f"{told} in no triple of {raw.path.name}; structure alone cannot align that."
     return (Finding("attribute-only-entities", "info", message, len(entities), tuple(entities[:3])),)

@@ -6,47 +6,32 @@ is no matter, and any file may be gzipped.
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import os
 import re
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, cast
 
 from engine.errors import DataError
 
-MAX_BYTES = 2**31  # files are read into memory whole; this also stops a gzip bomb
-MAX_IDENTIFIER = 4096
+MAX_BYTES = 2**31  # of a file that is read into memory whole, and of a line; this also stops a gzip bomb
 GZIP_MAGIC = b"\x1f\x8b"
 CR = "\r"
 MAC_LINES = "it holds line ends of old Mac programs (CR), so write all line ends as LF"
-CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Columns of texts from one file, and where each row stands in it.
-
-    Attributes:
-        path: the file.
-        columns: one list of n texts for each column.
-        lines: n line numbers (for Parquet: row numbers), from 1.
-        skipped: rows that could not be used, where the reader tolerates some.
-    """
-
-    path: Path
-    columns: tuple[list[str], ...]
-    lines: Sequence[int]
-    skipped: int = 0
-
-    def __len__(self) -> int:
-        return len(self.lines)
 
 
 def find_file(folder: Path, name: str) -> Path | None:
     """``folder/name`` or its gzipped twin ``folder/name.gz``; the plain one goes first. None where neither is a regular file."""
     return next((path for path in (folder / name, folder / f"{name}.gz") if os.path.isfile(path)), None)
+
+
+def found_files(folder: Path, names: Iterable[str]) -> list[Path]:
+    """Those of the files that :func:`find_file` finds."""
+    return [path for name in names if (path := find_file(folder, name)) is not None]
 
 
 def require_file(folder: Path, name: str) -> Path:
@@ -73,23 +58,34 @@ def list_files(folder: Path) -> list[Path]:
         raise DataError(f"this folder cannot be listed ({reason(error)}); check its permissions.", path=folder) from None
 
 
-def read_bytes(path: Path) -> bytes:
-    """The file's bytes, unpacked where they are gzipped (told by the content, not by the name).
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """The file for reading, unpacked where it is gzipped (told by the content, not by the name); what goes wrong meanwhile is said in plain words.
 
     Raises:
-        DataError: missing, unreadable, larger than 2 GiB unpacked, or a damaged gzip file.
+        DataError: missing, unreadable, a damaged gzip file, or no memory left for what is read.
     """
     try:
         with open(path, "rb") as file:
             zipped = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
             file.seek(0)
-            data = gzip.GzipFile(fileobj=file).read(MAX_BYTES + 1) if zipped else file.read(MAX_BYTES + 1)
+            yield cast("IO[bytes]", gzip.GzipFile(fileobj=file) if zipped else file)
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise DataError("this gzip file is damaged or incomplete; copy or pack it again.", path=path) from None
     except OSError as error:
         raise DataError(f"this file cannot be read ({reason(error)}); check its path and permissions.", path=path) from None
     except MemoryError:
         raise DataError("this file does not fit into memory; split or thin out the graph.", path=path) from None
+
+
+def read_bytes(path: Path) -> bytes:
+    """The file's bytes, unpacked where they are gzipped.
+
+    Raises:
+        DataError: as :func:`opened`; larger than 2 GiB unpacked.
+    """
+    with opened(path) as file:
+        data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise DataError(f"this file holds more than {MAX_BYTES >> 30} GiB of text; split or thin out the graph.", path=path)
     return data
@@ -99,19 +95,21 @@ def read_head(path: Path, size: int) -> bytes:
     """The first bytes of a file, unpacked where they are gzipped.
 
     Raises:
-        DataError: missing, unreadable, or a damaged gzip file.
+        DataError: as :func:`opened`.
     """
-    try:
-        with open(path, "rb") as file:
-            head = file.read(size)
-            if not head.startswith(GZIP_MAGIC):
-                return head
-            file.seek(0)
-            return gzip.GzipFile(fileobj=file).read(size)
-    except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise DataError("this gzip file is damaged or incomplete; copy or pack it again.", path=path) from None
-    except OSError as error:
-        raise DataError(f"this file cannot be read ({reason(error)}); check its path and permissions.", path=path) from None
+    with opened(path) as file:
+        return file.read(size)
+
+
+def check_begin(path: Path, data: bytes) -> bytes:
+    """The beginning of a text file without its byte order mark.
+
+    Raises:
+        DataError: it is UTF-16.
+    """
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise DataError("this file is UTF-16, expected UTF-8; save it again as UTF-8.", path=path, line=1)
+    return data.removeprefix(codecs.BOM_UTF8)
 
 
 def read_text(path: Path) -> str:
@@ -120,11 +118,9 @@ def read_text(path: Path) -> str:
     Raises:
         DataError: as :func:`read_bytes`; bytes that are not UTF-8, or a NUL byte, with their line.
     """
-    data = read_bytes(path)
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise DataError("this file is UTF-16, expected UTF-8; save it again as UTF-8.", path=path, line=1)
+    data = check_begin(path, read_bytes(path))
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode()
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise DataError("these bytes are not UTF-8; save the file again as UTF-8.", path=path, line=line) from None
@@ -133,96 +129,6 @@ def read_text(path: Path) -> str:
             "there is a NUL byte, so this is no text file; give the file in its text form.", path=path, line=line_at(text, text.index("\0"))
         )
     return text if "\n" in text else text.replace(CR, "\n")
-
-
-def read_tabbed(path: Path, names: Sequence[str], *, required: bool = True) -> Rows:
-    """A file of tab-separated lines with one column for each name. Blank lines are passed over.
-
-    Args:
-        path: the file.
-        names: what the columns hold, for messages.
-        required: whether a file without lines is an error.
-
-    Raises:
-        DataError: as :func:`read_text`; an empty file; a line with another number of columns; an identifier that cannot be one.
-    """
-    rows, lines = _split_lines(path, -1)
-    for row, line in zip(rows, lines, strict=True):
-        if len(row) != len(names):
-            cure = MAC_LINES if any(CR in cell for cell in row) else "correct or remove this line"
-            raise DataError(f"expected {len(names)} columns separated by tabs ({', '.join(names)}), found {len(row)}; {cure}.", path=path, line=line)
-    if required and not rows:
-        raise DataError(f"this file is empty; expected lines of {', '.join(names)}, separated by tabs.", path=path)
-    columns = tuple([row[column] for row in rows] for column in range(len(names)))
-    return check_identifiers(Rows(path, columns, lines), names)
-
-
-def read_tabbed_literals(path: Path, names: Sequence[str]) -> Rows:
-    """Like :func:`read_tabbed`, for attribute triples: the last column may hold tabs, and lines with too few columns are counted, not refused.
-
-    Published attribute files contain such lines, and names are all that is taken from there.
-
-    Raises:
-        DataError: as :func:`read_text`; no line has enough columns; an identifier that cannot be one.
-    """
-    rows, lines = _split_lines(path, len(names) - 1)
-    good = [number for number, row in enumerate(rows) if len(row) == len(names) and row[0] and row[1]]
-    if rows and not good:
-        raise DataError(f"expected {len(names)} columns separated by tabs ({', '.join(names)}), but no line has them.", path=path, line=lines[0])
-    columns = tuple([rows[number][column] for number in good] for column in range(len(names)))
-    found = Rows(path, columns, [lines[number] for number in good], skipped=len(rows) - len(good))
-    check_identifiers(Rows(path, found.columns[:-1], found.lines), names[:-1])
-    return found
-
-
-def _split_lines(path: Path, most_splits: int) -> tuple[list[list[str]], list[int]]:
-    rows, lines = [], []
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        line = line.removesuffix("\r")
-        if line:
-            rows.append(line.split("\t", most_splits))
-            lines.append(number)
-    return rows, lines
-
-
-def check_identifiers(rows: Rows, names: Sequence[str]) -> Rows:
-    """The rows unchanged, after a look at every identifier in them.
-
-    Raises:
-        DataError: an identifier that is blank, longer than 4,096 characters, or holds a control character.
-    """
-    for name, column in zip(names, rows.columns, strict=True):
-        for text in set(column):
-            if problem := identifier_problem(text):
-                raise DataError(f"the {name} {problem}; correct or remove this line.", path=rows.path, line=rows.lines[column.index(text)])
-    return rows
-
-
-def identifier_problem(text: str) -> str | None:
-    """Why a text cannot be an identifier (a half-sentence), or None."""
-    if not text.strip():
-        return "is empty"
-    if len(text) > MAX_IDENTIFIER:
-        return f"is {len(text):,} characters long, where {MAX_IDENTIFIER:,} are the limit for an identifier"
-    return "holds a control character" if CONTROL.search(text) else None
-
-
-def parse_ids(rows: Rows, column: int, name: str) -> list[int]:
-    """A column of ids as integers.
-
-    Raises:
-        DataError: an id is no whole number of at most 18 digits.
-    """
-    texts = rows.columns[column]
-    # isdigit alone would let other scripts' digits and superscripts through.
-    wrong = next((position for position, text in enumerate(texts) if not (text.isascii() and text.isdigit() and len(text) <= 18)), None)
-    if wrong is not None:
-        raise DataError(
-            f"expected a whole number as {name}, found '{shorten(texts[wrong])}'; correct or remove this line.",
-            path=rows.path,
-            line=rows.lines[wrong],
-        )
-    return list(map(int, texts))
 
 
 def line_at(text: str, position: int) -> int:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from engine.datasets.knowledge_graph import IntArray, KnowledgeGraph
 
@@ -25,24 +28,23 @@ def fingerprint(source: KnowledgeGraph, target: KnowledgeGraph, known_links: Int
         _add_texts(hasher, graph.entities)
         _add_texts(hasher, graph.relations)
         _add_numbers(hasher, graph.triples)
-        attributes = graph.attributes.sort_values(["entity", "attribute", "value"], kind="stable")
-        _add_numbers(hasher, attributes["entity"].to_numpy(dtype=np.int64))
-        _add_texts(hasher, attributes["attribute"].tolist())
-        _add_texts(hasher, attributes["value"].tolist())
+        attributes = pl.from_pandas(graph.attributes).sort("entity", "attribute", "value")
+        _add_numbers(hasher, attributes["entity"].to_numpy())
+        for name in ("attribute", "value"):
+            _add_texts(hasher, attributes[name].to_arrow(compat_level=pl.CompatLevel.oldest()))
     _add_numbers(hasher, known_links)
     _add_numbers(hasher, unsure_links)
     return hasher.hexdigest()
 
 
-def _add_texts(hasher: hashlib._Hash, texts: Sequence[str]) -> None:
+def _add_texts(hasher: hashlib._Hash, texts: Sequence[str] | pa.LargeStringArray) -> None:
     """Lengths first, so that no two lists of texts give the same bytes."""
-    encoded = [text.encode() for text in texts]
-    _add_numbers(hasher, _lengths(encoded))
-    hasher.update(b"".join(encoded))
-
-
-def _lengths(encoded: Iterable[bytes]) -> IntArray:
-    return np.array([len(text) for text in encoded], dtype=np.int64)
+    column = texts if isinstance(texts, pa.LargeStringArray) else pa.array(texts, type=pa.large_string())
+    _add_numbers(hasher, pc.binary_length(column).to_numpy())
+    _, offsets, content = column.buffers()
+    if len(column):
+        ends = np.frombuffer(offsets, dtype=np.int64)[[column.offset, column.offset + len(column)]]
+        hasher.update(memoryview(content)[ends[0] : ends[1]])
 
 
 def _add_numbers(hasher: hashlib._Hash, numbers: IntArray) -> None:

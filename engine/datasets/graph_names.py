@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import polars as pl
+
 OTHERWISE = ("KG1", "KG2")
 ENOUGH = 0.5  # of the entities must share an origin that is to name the graph
 
@@ -76,9 +78,13 @@ def graph_names(source: Sequence[str], target: Sequence[str]) -> tuple[str, str]
 
 def common_origin(entities: Sequence[str]) -> Origin | None:
     """The origin of more than half of the identifiers, None if none has as many."""
-    counts = Counter(origin for entity in entities if (origin := origin_of(entity)) is not None)
-    origin, count = counts.most_common(1)[0] if counts else (None, 0)
-    return origin if count > ENOUGH * len(entities) else None
+    texts = pl.Series(entities, dtype=pl.String)
+    hosts = texts.str.extract(rf"\A{_HOST.pattern}")
+    counts: Counter[Origin] = Counter(origin for entity in texts.filter(hosts.is_null()) if (origin := origin_of(entity)) is not None)
+    for host, count in hosts.drop_nulls().value_counts().iter_rows():
+        counts[origin_of_host(host.lower().rstrip("."))] += count
+    origin, most = counts.most_common(1)[0] if counts else (None, 0)
+    return origin if most > ENOUGH * len(entities) else None
 
 
 def origin_of(identifier: str) -> Origin | None:

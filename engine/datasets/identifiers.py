@@ -8,7 +8,7 @@ that the graph has, so that reading an export gives the graph's own identifiers,
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 from urllib.parse import quote, unquote
@@ -17,7 +17,8 @@ import pyoxigraph as ox
 
 from engine.datasets.formulas import restore
 from engine.datasets.knowledge_graph import SIDES, Side
-from engine.datasets.readers.base import RawDataset, RawLinks
+from engine.datasets.readers.base import RawDataset, RawGraph, RawLinks
+from engine.datasets.texts import Texts
 
 BASE: Final = "urn:dual-amn:"
 """Of identifiers that are no IRIs, followed by the graph's side and a colon."""
@@ -57,8 +58,19 @@ def _is_iri(text: str) -> bool:
 
 def with_known_identifiers(raw: RawDataset) -> RawDataset:
     """The data set with its links' ends spelt as the graphs spell them, where an export had to encode them."""
-    known = tuple({*graph.heads, *graph.tails, *graph.entities, *graph.attributes[0]} for graph in (raw.source, raw.target))
-    return replace(raw, links={part: resolve_links(links, known[0], known[1]) for part, links in raw.links.items()})
+    return replace(raw, links={part: _with_known_ends(links, raw) for part, links in raw.links.items()})
+
+
+def _with_known_ends(links: RawLinks, raw: RawDataset) -> RawLinks:
+    ends = zip(SIDES, (links.sources, links.targets), (raw.source, raw.target), strict=True)
+    sources, targets = (_with_known_words(Texts.of(texts), graph, side) for side, texts, graph in ends)
+    return RawLinks(links.path, sources, targets)
+
+
+def _with_known_words(texts: Texts, graph: RawGraph, side: Side) -> Texts:
+    if graph.knows(texts.words).all():
+        return texts
+    return texts.renamed(_resolved(texts.words.to_list(), set(graph.identifiers.to_list()), side))
 
 
 def resolve_links(links: RawLinks, source: Collection[str], target: Collection[str]) -> RawLinks:
@@ -78,9 +90,14 @@ def _resolved(texts: Sequence[str], known: Collection[str], side: Side) -> Seque
     strange = {text for text in texts if text not in known}
     if not strange:
         return texts
-    encoded = {form: identifier for identifier in known for form in (to_iri(identifier, side), to_uri(identifier, side)) if form != identifier}
+    encoded = _encoded_forms(known, side) if any("%" in text or text.startswith(BASE) for text in strange) else {}
     found = {text: _meaning(text, known, encoded, side) for text in strange}
     return [found.get(text, text) for text in texts]
+
+
+def _encoded_forms(identifiers: Iterable[str], side: Side) -> dict[str, str]:
+    """What identifiers become where they have to be encoded -> the identifiers; each such form has a percent sign or begins with BASE."""
+    return {form: identifier for identifier in identifiers for form in (to_iri(identifier, side), to_uri(identifier, side)) if form != identifier}
 
 
 def _meaning(text: str, known: Collection[str], encoded: dict[str, str], side: Side) -> str:

@@ -85,7 +85,8 @@ def local_name(name: str) -> str:
 def clean_label(text: str) -> str:
     """One line without control characters, quotation marks and language tag of an RDF literal taken off, at most 500 characters."""
     literal = _RDF_LITERAL.fullmatch(text) if text.startswith('"') else None
-    label = " ".join(_CONTROL.sub("", literal["text"] if literal else text).split())
+    inner: str = literal["text"] if literal else text
+    label = " ".join((inner if inner.isprintable() else _CONTROL.sub("", inner)).split())
     return label if len(label) <= MAX_LABEL else label[: MAX_LABEL - 1] + "…"
 
 
@@ -99,5 +100,5 @@ def _tail(identifier: str) -> tuple[str, bool, bool]:
     if not _IRI.match(identifier):
         return identifier, False, True
     path = identifier.rstrip("/#")
-    tail = re.split(r"[/#]", path)[-1]
+    tail = path[max(path.rfind("/"), path.rfind("#")) + 1 :]
     return (tail if "/" in path or "#" in path else tail.rpartition(":")[2]), False, False

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pyoxigraph as ox
 
-from engine.datasets.files import read_tabbed
 from engine.datasets.readers.base import RawLinks
 from engine.datasets.readers.rdf import LINK_PREDICATES, parse, rdf_suffix
 from engine.datasets.readers.tables import read_links as read_links_by_part
+from engine.datasets.rows import read_tabbed
 from engine.datasets.tabular import table_suffix
 from engine.errors import DataError
 

@@ -16,6 +16,7 @@ from engine.config import DataConfig
 from engine.datasets.knowledge_graph import Finding, IntArray
 from engine.datasets.readers.base import Part
 from engine.errors import DataError
+from engine.packing import distinct
 
 DEFAULT_TRAIN_RATIO = 0.3  # what DBP15K and the papers on it use
 
@@ -46,7 +47,7 @@ def divide(parts: Mapping[Part, IntArray], given: str, config: DataConfig, seed:
         DataError: no links, or none left to train on.
     """
     sets = {part: parts.get(part, _none()) for part in ("all", "train", "valid", "test", "unsure")}
-    known = np.unique(np.concatenate([sets[part] for part in ("all", "train", "valid", "test")]))
+    known = _union(*(sets[part] for part in ("all", "train", "valid", "test")))
     if not len(known):
         raise DataError("there are no links between the two graphs; some known pairs are needed to learn from.", path=folder)
     if "train" in parts and config.train_ratio is None:
@@ -65,15 +66,15 @@ def divide(parts: Mapping[Part, IntArray], given: str, config: DataConfig, seed:
 def _given(sets: Mapping[str, IntArray], given: str, config: DataConfig) -> Split:
     """Training before validation before test: a pair counts once, where it stands first."""
     train = sets["train"]
-    valid = np.setdiff1d(sets["valid"], train)
+    valid = _without(sets["valid"], train)
     listed = sets["test"] if len(sets["test"]) else sets["all"]
-    test = np.setdiff1d(listed, np.concatenate([train, valid]))
-    rest = np.setdiff1d(sets["all"], np.concatenate([train, valid, test]))
-    findings = _overlaps(len(sets["valid"]) - len(valid), len(np.intersect1d(sets["test"], np.concatenate([train, valid]))), len(rest))
+    test = _without(listed, np.concatenate([train, valid]))
+    rest = _without(sets["all"], np.concatenate([train, valid, test]))
+    findings = _overlaps(len(sets["valid"]) - len(valid), len(sets["test"]) - len(_without(sets["test"], np.concatenate([train, valid]))), len(rest))
     description = given
     if config.use_valid_links == "train" and len(valid):
-        train, valid, description = np.union1d(train, valid), _none(), f"{given}, validation links used as seeds"
-    unsure = np.setdiff1d(np.union1d(sets["unsure"], rest), np.concatenate([train, valid, test]))
+        train, valid, description = _union(train, valid), _none(), f"{given}, validation links used as seeds"
+    unsure = _without(_union(sets["unsure"], rest), np.concatenate([train, valid, test]))
     return Split(train, valid, test, unsure, description, findings)
 
 
@@ -96,7 +97,7 @@ def _drawn(known: IntArray, unsure: IntArray, config: DataConfig, seed: int) -> 
     size = max(round(ratio * len(known)), 1 if ratio > 0 else 0)
     shuffled = np.random.default_rng([seed, 1]).permutation(known)
     description = f"random {100 * ratio:g}/{100 - 100 * ratio:g}, seed {seed}"
-    return Split(np.sort(shuffled[:size]), _none(), np.sort(shuffled[size:]), np.setdiff1d(unsure, known), description)
+    return Split(np.sort(shuffled[:size]), _none(), np.sort(shuffled[size:]), _without(unsure, known), description)
 
 
 def _hold_out(split: Split, config: DataConfig, seed: int) -> Split:
@@ -113,6 +114,16 @@ def _no_seeds(config: DataConfig, known: int) -> str:
     if config.train_ratio is not None:
         return f"none of the {known:,} links is left to train on; set data.train_ratio above 0 (now {config.train_ratio:g})."
     return f"none of the {known:,} links is a training link; add some, or let them be drawn (data.train_ratio)."
+
+
+def _union(*parts: IntArray) -> IntArray:
+    """Sorted, distinct."""
+    return distinct(np.concatenate(parts))
+
+
+def _without(keys: IntArray, others: IntArray) -> IntArray:
+    """The keys, sorted and distinct as they are, that are not among the others, which are distinct."""
+    return np.setdiff1d(keys, others, assume_unique=True)
 
 
 def _none() -> IntArray:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from engine.datasets.files import read_text
+from engine.datasets.blocks import read_blocks
 
 IDENTITY_PREDICATES = frozenset({"sameAs", "exactMatch"})
 """Local names of owl:sameAs and skos:exactMatch: what makes a mapping a link."""
@@ -20,11 +20,11 @@ def read_curie_map(path: Path) -> dict[str, str]:
     """Prefix -> IRI, from the metadata in front of a table; empty where there is none.
 
     Raises:
-        DataError: as :func:`engine.datasets.files.read_text`.
+        DataError: as :func:`read_blocks`; bytes that are not UTF-8.
     """
     prefixes: dict[str, str] = {}
     inside = False
-    for line in read_text(path).split("\n"):
+    for line in (line for block in read_blocks(path) for line in block.text().split("\n")):
         if not line.startswith("#"):
             break
         entry = _ENTRY.fullmatch(line)

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+import numpy as np
 
-from engine.datasets.files import Rows, check_identifiers, read_bytes, read_head, read_text, shorten
+from engine.datasets.blocks import Block, Cells, Grid, checked_width, read_grid
+from engine.datasets.dialects import TAB, Csv, Tsv
+from engine.datasets.files import read_head, shorten
+from engine.datasets.parquet import open_parquet
+from engine.datasets.rows import Rows, check_identifiers
+from engine.datasets.texts import IntArray, Texts
 from engine.errors import DataError
 
 ENDINGS = ("", "id", "uri", "iri", "entity")
-TAB = "\t"
 SUFFIXES = (".csv", ".tsv", ".parquet")
-MAX_FIELD = 2**27  # characters; the csv module's own limit of 131,072 is too short for some literals
+HEAD = 2**16  # bytes in which the first line of a table is looked for
 
 
 @dataclass(frozen=True)
@@ -115,10 +116,10 @@ class Table:
     path: Path
     names: Sequence[str]
     always_named: bool
-    lines: Sequence[int]
+    lines: Sequence[int] | IntArray
     delimiter: str
-    column: Callable[[int, Role, bool], list[str]]
-    sample: Callable[[int, int], list[list[str]]]
+    column: Callable[[int, Role, bool], Texts]
+    sample: Callable[[int, int], Cells]
 
 
 def read_table(path: Path, roles: Sequence[Role], layout: Layout = FOUND_OUT) -> dict[str, Rows]:
@@ -151,16 +152,20 @@ def open_head(path: Path, layout: Layout = FOUND_OUT, size: int = 2**16) -> Tabl
     """
     if table_suffix(path) == ".parquet":
         return _open_parquet(path)
-    text = read_head(path, size).decode("utf-8-sig", "ignore")
-    delimiter = layout.delimiter or (_csv_delimiter(text) if table_suffix(path) == ".csv" else TAB)
+    head = read_head(path, size)
+    content = head.decode("utf-8-sig", "ignore").encode()
+    dialect = _dialect(path, layout.delimiter, content)
     try:
-        records, lines = _parse_tsv(text) if delimiter == TAB else _parse_csv(path, text, delimiter)
+        rows, lines = dialect.split(Block(path, content, 1), iter(()))
     except DataError:  # a quotation mark that is open where the text was cut
-        records, lines = _parse_tsv(text.split("\n", 1)[0].replace(delimiter, TAB))
-    alike = [number for number, record in enumerate(records) if len(record) == len(records[0])]
+        first = content.split(b"\n", 1)[0].replace(dialect.delimiter.encode(), b"\t")
+        rows, lines = Tsv().split(Block(path, first, 1), iter(()))
+    alike = [number for number, row in enumerate(rows) if len(row) == len(rows[0])]
     if not alike:
         raise DataError("this table has no rows.", path=path)
-    return _text_table(path, [records[number] for number in alike], [lines[number] for number in alike], delimiter)
+    checked_width(path, len(rows[0]), lines[0])
+    columns = tuple(map(Texts.of, zip(*(rows[number] for number in alike), strict=True)))
+    return _text_table(path, Grid(columns, np.array([lines[number] for number in alike], dtype=np.int64)), dialect.delimiter)
 
 
 def read_columns(table: Table, roles: Sequence[Role], layout: Layout = FOUND_OUT) -> dict[str, Rows]:
@@ -254,95 +259,38 @@ def _names(roles: Sequence[Role]) -> str:
 
 
 def _line(table: Table) -> int | None:
-    return None if table.always_named or not table.lines else table.lines[0]
+    return None if table.always_named or not len(table.lines) else int(table.lines[0])
 
 
 def _open_text(path: Path, delimiter: str | None) -> Table:
-    text = read_text(path)
-    delimiter = delimiter or (_csv_delimiter(text) if table_suffix(path) == ".csv" else TAB)
-    records, lines = _parse_tsv(text) if delimiter == TAB else _parse_csv(path, text, delimiter)
-    if not records:
+    dialect = _dialect(path, delimiter, read_head(path, HEAD))
+    grid = read_grid(path, dialect)
+    if not len(grid):
         raise DataError("this file is empty; expected a table.", path=path)
-    width = len(records[0])
-    wrong = next((number for number, record in enumerate(records) if len(record) != width), None)
-    if wrong is not None:
-        raise DataError(
-            f"expected {width} columns as in the first row, found {len(records[wrong])}; correct or remove this row.", path=path, line=lines[wrong]
-        )
-
-    return _text_table(path, records, lines, delimiter)
+    return _text_table(path, grid, dialect.delimiter)
 
 
-def _text_table(path: Path, records: Sequence[list[str]], lines: Sequence[int], delimiter: str) -> Table:
-    def column(position: int, role: Role, has_header: bool) -> list[str]:
-        return [record[position] for record in records[1 if has_header else 0 :]]
+def _text_table(path: Path, grid: Grid, delimiter: str) -> Table:
+    def column(position: int, role: Role, has_header: bool) -> Texts:
+        return grid.columns[position][1 if has_header else 0 :]
 
-    return Table(path, records[0], False, lines, delimiter, column, lambda first, count: list(records[first : first + count]))
+    def sample(first: int, count: int) -> Cells:
+        return [list(cells) for cells in zip(*(column[first : first + count] for column in grid.columns), strict=True)]
 
-
-def _parse_tsv(text: str) -> tuple[list[list[str]], list[int]]:
-    """Quotation marks are ordinary characters in TSV. Leading '#' lines without a tab (SSSOM's metadata) are passed over."""
-    numbered = ((number, line.removesuffix("\r")) for number, line in enumerate(text.split("\n"), start=1))
-    filled = [(number, line) for number, line in numbered if line]
-    start = next((at for at, (_, line) in enumerate(filled) if not line.startswith("#") or "\t" in line), 0)
-    return [line.split("\t") for _, line in filled[start:]], [number for number, _ in filled[start:]]
+    return Table(path, [column[0] for column in grid.columns], False, grid.lines, delimiter, column, sample)
 
 
-def _csv_delimiter(text: str) -> str:
-    first = text.split("\n", 1)[0]
-    return ";" if ";" in first and "," not in first else ","
-
-
-def _parse_csv(path: Path, text: str, delimiter: str) -> tuple[list[list[str]], list[int]]:
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    records: list[list[str]] = []
-    lines: list[int] = []
-    previous_limit = csv.field_size_limit(MAX_FIELD)
-    try:
-        start = 1
-        for record in reader:
-            if record:
-                records.append(record)
-                lines.append(start)
-            start = reader.line_num + 1
-    except csv.Error as error:
-        raise DataError(f"this is not valid CSV ({error}); check the quotation marks here.", path=path, line=max(reader.line_num, 1)) from None
-    finally:
-        csv.field_size_limit(previous_limit)
-    return records, lines
+def _dialect(path: Path, delimiter: str | None, head: bytes) -> Tsv | Csv:
+    if delimiter is None:
+        first = head.replace(b"\r", b"\n").split(b"\n", 1)[0]
+        delimiter = TAB if table_suffix(path) != ".csv" else ";" if b";" in first and b"," not in first else ","
+    return Tsv() if delimiter == TAB else Csv(delimiter)
 
 
 def _open_parquet(path: Path) -> Table:
-    try:
-        table = pq.read_table(pa.BufferReader(read_bytes(path)))
-        table.validate(full=True)
-        names = [str(name) for name in table.column_names]
-    except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError) as error:
-        raise DataError(f"this is no readable Parquet file ({_first_line(error)}); write it again.", path=path) from None
+    file = open_parquet(path)
 
-    def column(position: int, role: Role, has_header: bool) -> list[str]:
-        return _texts(path, names[position], table.column(position), role)
+    def column(position: int, role: Role, has_header: bool) -> Texts:
+        return file.column(position, role.name, anything=role.literal)
 
-    def sample(first: int, count: int) -> list[list[str]]:
-        return [[str(cell) for cell in row.values()] for row in table.slice(first, count).to_pylist()]
-
-    return Table(path, names, True, range(1, table.num_rows + 1), "", column, sample)
-
-
-def _texts(path: Path, name: str, column: pa.ChunkedArray, role: Role) -> list[str]:
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if column.null_count:
-        row = column.is_null().to_pylist().index(True) + 1
-        raise DataError(f"column '{name}' has no value in row {row:,}; fill or remove that row.", path=path)
-    fits = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind) or pa.types.is_integer(kind) or role.literal
-    try:
-        if fits:
-            texts: list[str] = column.cast(pa.large_string()).to_pylist()
-            return texts
-    except (pa.ArrowException, UnicodeDecodeError, ValueError):
-        pass
-    raise DataError(f"column '{name}' is of type {kind}, expected text or whole numbers as {role.name}; convert it.", path=path)
-
-
-def _first_line(error: BaseException) -> str:
-    return shorten((str(error).splitlines() or [type(error).__name__])[0], 120)
+    return Table(path, file.names, True, range(1, file.num_rows + 1), "", column, file.sample)

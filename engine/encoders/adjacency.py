@@ -13,8 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from engine.packing import distinct, fresh_rows, sorted_rows, unpacked
+
 Int32Array = npt.NDArray[np.int32]
 Int64Array = npt.NDArray[np.int64]
+Entries = tuple[Int32Array, Int32Array, Int32Array]
+"""Receiver, sender and unit, or directed relation."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +40,6 @@ class Csr:
     def rows(self) -> Int64Array:
         """(entries,) the row of each entry."""
         return np.repeat(np.arange(self.num_rows, dtype=np.int64), self.lengths())
-
-    def transposed(self) -> Csr:
-        """Column c's rows, in order."""
-        order = np.argsort(self.columns, kind="stable")
-        counts = np.bincount(self.columns, minlength=self.num_columns)
-        return Csr(cumulative(counts), self.rows()[order].astype(np.int32), self.num_rows)
 
 
 @dataclass(frozen=True)
@@ -92,15 +90,8 @@ def build_adjacency(
         relation_input: "opposite": an entity's relation channel starts from the directions that its neighbours hear it along (the tail of r
             gets r, its head r + R); "same": from those that it hears them along.
     """
-    triples = np.unique(triples.reshape(-1, 3), axis=0)
-    head, relation, tail = triples.T
-    receiver = np.concatenate([head, tail])
-    sender = np.concatenate([tail, head])
-    direction = np.concatenate([relation, relation + num_relations])
-    order = np.lexsort((direction, sender, receiver))
-    receiver, sender, direction = receiver[order], sender[order], direction[order]
-
-    flip = np.concatenate([np.arange(num_relations, 2 * num_relations), np.arange(num_relations)])
+    receiver, sender, direction = directed_entries(triples.reshape(-1, 3), num_entities, num_relations)
+    flip = np.concatenate([np.arange(num_relations, 2 * num_relations), np.arange(num_relations)]).astype(np.int32)
     if message_unit == "triple":
         entries = (receiver, sender, direction)
         members = Csr(np.arange(2 * num_relations + 1, dtype=np.int64), np.arange(2 * num_relations, dtype=np.int32), 2 * num_relations)
@@ -108,48 +99,59 @@ def build_adjacency(
     else:
         entries, members, inverse = average_parallel(receiver, sender, direction, flip)
 
-    everyone = np.arange(num_entities, dtype=np.int64)
+    everyone = np.arange(num_entities, dtype=np.int32)
     own = flip[direction] if relation_input == "opposite" else direction
     return Adjacency(
         num_entities=num_entities,
         num_relations=num_relations,
-        messages=Csr(cumulative(np.bincount(entries[0], minlength=num_entities)), entries[1].astype(np.int32), num_entities),
-        units=entries[2].astype(np.int32),
-        inverse=inverse.astype(np.int32),
+        messages=Csr(cumulative(np.bincount(entries[0], minlength=num_entities)), entries[1], num_entities),
+        units=entries[2],
+        inverse=inverse,
         members=members,
         neighbours=distinct_rows(np.concatenate([receiver, everyone]), np.concatenate([sender, everyone]), num_entities, num_entities),
         relations=distinct_rows(receiver, own, num_entities, 2 * num_relations),
     )
 
 
-def average_parallel(
-    receiver: Int64Array, sender: Int64Array, direction: Int64Array, flip: Int64Array
-) -> tuple[tuple[Int64Array, Int64Array, Int64Array], Csr, Int64Array]:
+def directed_entries(triples: Int64Array, num_entities: int, num_relations: int) -> Entries:
+    """Each distinct triple in both directions: who hears, whom, and along which directed relation; sorted by these, in this order."""
+    head, relation, tail = triples.T
+    both = np.concatenate([head, tail]), np.concatenate([tail, head]), np.concatenate([relation, relation + num_relations])
+    columns = sorted_rows(both, (num_entities, num_entities, 2 * num_relations))
+    fresh = fresh_rows(columns)
+    receiver, sender, direction = ((column if fresh.all() else column[fresh]).astype(np.int32) for column in columns)
+    return receiver, sender, direction
+
+
+def average_parallel(receiver: Int32Array, sender: Int32Array, direction: Int32Array, flip: Int32Array) -> tuple[Entries, Csr, Int32Array]:
     """One entry for each (receiver, sender), whose unit is the set of directions between them.
 
     The arrays come sorted by receiver, sender, direction. Returns the entries (receiver, sender, unit), the members of each unit and the
-    inverse of each unit.
+    inverse of each unit. Units are numbered as they first come.
     """
-    first = np.ones(len(receiver), dtype=bool)
-    first[1:] = (receiver[1:] != receiver[:-1]) | (sender[1:] != sender[:-1])
+    first = fresh_rows([receiver, sender])
     starts = np.append(np.flatnonzero(first), len(receiver))
-    numbers: dict[tuple[int, ...], int] = {}
-    listed = direction.tolist()
-    unit = np.empty(len(starts) - 1, dtype=np.int64)
-    for edge in range(len(unit)):
-        members = tuple(listed[starts[edge] : starts[edge + 1]])
-        unit[edge] = numbers.setdefault(members, len(numbers))
-    turned = [numbers[tuple(sorted(int(flip[one]) for one in members))] for members in numbers]
-    lengths = np.array([len(members) for members in numbers], dtype=np.int64)
-    columns = np.array([one for members in numbers for one in members], dtype=np.int32)
-    return (receiver[first], sender[first], unit), Csr(cumulative(lengths), columns, len(flip)), np.array(turned, dtype=np.int64)
+    unit = direction[starts[:-1]].astype(np.int64)  # the direction itself where it is the only one: that is most of them
+    sets: dict[tuple[int, ...], int] = {(one,): one for one in range(len(flip))}
+    for edge in np.flatnonzero(np.diff(starts) > 1).tolist():
+        members = tuple(direction[starts[edge] : starts[edge + 1]].tolist())
+        unit[edge] = sets.setdefault(members, len(sets))
+    used, places = np.unique(unit, return_index=True)
+    used = used[np.argsort(places)]
+    renumbered = np.empty(len(sets), dtype=np.int32)
+    renumbered[used] = np.arange(len(used), dtype=np.int32)
+    listed = list(sets)
+    units = [listed[one] for one in used.tolist()]
+    turned = renumbered[[sets[tuple(sorted(flip[list(members)].tolist()))] for members in units]]
+    columns = np.array([one for members in units for one in members], dtype=np.int32)
+    return (receiver[first], sender[first], renumbered[unit]), Csr(cumulative(np.array(list(map(len, units)))), columns, len(flip)), turned
 
 
-def distinct_rows(rows: Int64Array, columns: Int64Array, num_rows: int, num_columns: int) -> Csr:
+def distinct_rows(rows: npt.NDArray[np.integer], columns: npt.NDArray[np.integer], num_rows: int, num_columns: int) -> Csr:
     """The distinct columns of each row, ascending."""
-    keys = np.unique(rows.astype(np.int64) * num_columns + columns) if num_columns else np.empty(0, dtype=np.int64)
-    width = max(num_columns, 1)
-    return Csr(cumulative(np.bincount(keys // width, minlength=num_rows)), (keys % width).astype(np.int32), num_columns)
+    keys = distinct(rows.astype(np.int64) * num_columns + columns)
+    row, column = unpacked(keys, (num_rows, num_columns))
+    return Csr(cumulative(np.bincount(row, minlength=num_rows)), column.astype(np.int32), num_columns)
 
 
 def cumulative(counts: npt.NDArray[np.integer]) -> Int64Array:

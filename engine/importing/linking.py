@@ -70,7 +70,7 @@ def _joined(one: RawLinks, other: RawLinks | None) -> RawLinks:
 
 
 def _entities(graph: RawGraph) -> set[str]:
-    return {*graph.heads, *graph.tails, *graph.entities, *graph.attributes[0]}
+    return set(graph.identifiers.to_list())
 
 
 def _known(ends: Sequence[str], entities: Collection[str]) -> int:

@@ -20,6 +20,7 @@ from engine.datasets.inspection import SEVERITIES, GraphSummary, Inspection, ins
 from engine.datasets.knowledge_graph import SIDES, AlignmentTask, Finding, KnowledgeGraph, Side
 from engine.datasets.labels import find_name_attributes
 from engine.datasets.readers import RawDataset, RawGraph
+from engine.datasets.texts import Texts, distinct_words, numbers, union
 from engine.importing.corrections import Corrections
 from engine.importing.expectation import Expectation, expectation
 from engine.importing.glance import UnderstoodFile, glance
@@ -28,6 +29,7 @@ from engine.importing.material import ROLE_WORDS, Material
 from engine.importing.reading import ReadMaterial, original_names, read_material
 from engine.importing.remedies import on_the_command_line, on_the_page
 from engine.importing.seeds import SeedPair, SeedSuggestions, suggest_seeds
+from engine.packing import fresh_rows, sorted_rows
 from engine.wording import count
 
 SAMPLES: Final = 8
@@ -247,12 +249,11 @@ def _candidate(graph: KnowledgeGraph, name: str, row: pd.Series, chosen: bool) -
 
 
 def _one_graph_twice(raw: RawDataset) -> Iterator[Finding]:
-    first, second = (set(zip(graph.heads, graph.relations, graph.tails, strict=True)) for graph in (raw.source, raw.target))
-    smaller = min(len(first), len(second))
-    shared = len(first & second)
+    first, second, shared = _distinct_and_shared(raw.source, raw.target)
+    smaller = min(first, second)
     if not smaller or shared < SHARED_TRIPLES * smaller:
         return
-    if shared >= SAME_GRAPH * max(len(first), len(second)):
+    if shared >= SAME_GRAPH * max(first, second):
         message = "Both graphs are the same: one file was given twice."
         yield Finding("one-graph-twice", "error", message, shared)
     else:
@@ -260,10 +261,25 @@ def _one_graph_twice(raw: RawDataset) -> Iterator[Finding]:
         yield Finding("shared-triples", "warning", message, shared)
 
 
+def _distinct_and_shared(source: RawGraph, target: RawGraph) -> tuple[int, int, int]:
+    """How many different triples each of two graphs has, and how many both have."""
+    entities = distinct_words(source.identifiers, target.identifiers)
+    relations = union(Texts.of(graph.relations) for graph in (source, target))
+    sizes = len(entities), len(relations), len(entities)
+    found = []
+    for graph in (source, target):
+        columns = numbers(graph.heads, entities), numbers(graph.relations, relations), numbers(graph.tails, entities)
+        rows = sorted_rows(columns, sizes)
+        fresh = fresh_rows(rows)
+        found.append([column[fresh] for column in rows])
+    both = sorted_rows([np.concatenate(pair) for pair in zip(*found, strict=True)], sizes)
+    return len(found[0][0]), len(found[1][0]), int(np.count_nonzero(~fresh_rows(both)))
+
+
 def _spread_relations(raw: RawDataset) -> Iterator[Finding]:
     """Nearly as many relations as triples: another column holds the relations."""
     for side, graph in zip(SIDES, (raw.source, raw.target), strict=True):
-        relations, triples = len(set(graph.relations)), len(graph.heads)
+        relations, triples = len(Texts.of(graph.relations).words), len(graph.heads)
         if triples >= ENOUGH_TRIPLES and relations > SPREAD_RELATIONS * triples:
             message = f"The {side} graph has {relations:,} relations in {triples:,} triples; real graphs have far fewer."
             yield Finding("columns-mixed-up", "warning", message, relations, _examples(graph))
@@ -283,7 +299,7 @@ def _header_as_triple(files: Sequence[UnderstoodFile], raw: RawDataset) -> Itera
 
 
 def _examples(graph: RawGraph) -> tuple[str, ...]:
-    return tuple(sorted(set(graph.relations))[:3])
+    return tuple(union([Texts.of(graph.relations)]).head(3))
 
 
 def _no_seeds(suggestions: SeedSuggestions) -> Finding:

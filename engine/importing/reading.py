@@ -10,18 +10,19 @@ from pathlib import Path
 from typing import Final
 
 from engine.config import DataConfig
-from engine.datasets.files import read_tabbed_literals, shorten
+from engine.datasets.dialects import TAB
+from engine.datasets.files import shorten
 from engine.datasets.knowledge_graph import Finding
 from engine.datasets.readers import READERS, RawDataset, RawGraph, RawLinks
 from engine.datasets.readers.base import PART_WORDS, Part
 from engine.datasets.readers.rdf import read_graph, read_same_as
 from engine.datasets.readers.tables import links_by_part
+from engine.datasets.rows import read_tabbed_literals
 from engine.datasets.tabular import (
     ATTRIBUTE_ROLES,
     DECLARED_ROLES,
     LINK_TABLE_ROLES,
     NAME_ROLES,
-    TAB,
     TRIPLE_ROLES,
     Layout,
     Role,
@@ -30,6 +31,7 @@ from engine.datasets.tabular import (
     read_columns,
     table_suffix,
 )
+from engine.datasets.texts import Texts
 from engine.errors import DataError, DataImportError
 from engine.importing.corrections import Corrections
 from engine.importing.material import ROLE_WORDS, Material, SourceFile, assign
@@ -136,14 +138,14 @@ class _FileByFile:
             more = read_graph(self._as(file, kind), self.findings)
             graph = dataclasses.replace(
                 graph,
-                heads=[*graph.heads, *more.heads],
-                relations=[*graph.relations, *more.relations],
-                tails=[*graph.tails, *more.tails],
+                heads=Texts.joined(graph.heads, more.heads),
+                relations=Texts.joined(graph.relations, more.relations),
+                tails=Texts.joined(graph.tails, more.tails),
             )
             found: Columns = more.attributes
         else:
             found = self._attributes(role, file, kind)
-        entities, attributes, values = ([*own, *theirs] for own, theirs in zip(graph.attributes, found, strict=True))
+        entities, attributes, values = (Texts.joined(own, theirs) for own, theirs in zip(graph.attributes, found, strict=True))
         return dataclasses.replace(graph, attributes=(entities, attributes, values))
 
     def _attributes(self, role: str, file: SourceFile, kind: Sniffed) -> Columns:
@@ -154,7 +156,7 @@ class _FileByFile:
         table = self._open(role, file, kind)
         if len(table.names) == len(NAME_ROLES):
             entities, names = self._read(role, kind, table, NAME_ROLES)
-            return entities, ["name"] * len(entities), names
+            return entities, Texts.same("name", len(entities)), names
         entities, attributes, values = self._read(role, kind, table, ATTRIBUTE_ROLES)
         return entities, attributes, values
 
@@ -175,7 +177,7 @@ class _FileByFile:
         file, kind = self._sniffed(role)
         return self._columns(role, file, kind, DECLARED_ROLES)[0]
 
-    def _columns(self, role: str, file: SourceFile, kind: Sniffed, columns: Sequence[Role]) -> list[list[str]]:
+    def _columns(self, role: str, file: SourceFile, kind: Sniffed, columns: Sequence[Role]) -> list[Texts]:
         return self._read(role, kind, self._open(role, file, kind), columns)
 
     def _sniffed(self, role: str) -> tuple[SourceFile, Sniffed]:
@@ -188,7 +190,7 @@ class _FileByFile:
     def _open(self, role: str, file: SourceFile, kind: Sniffed) -> Table:
         return open_table(self._as(file, kind), self._layout(role, kind))
 
-    def _read(self, role: str, kind: Sniffed, table: Table, columns: Sequence[Role]) -> list[list[str]]:
+    def _read(self, role: str, kind: Sniffed, table: Table, columns: Sequence[Role]) -> list[Texts]:
         found = read_columns(table, columns, self._layout(role, kind))
         return [found[column.name].columns[0] for column in columns if column.name in found]
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from engine.datasets.dialects import TAB
 from engine.datasets.files import read_head, shorten
 from engine.datasets.readers.rdf import rdf_suffix
-from engine.datasets.tabular import TAB, Layout, table_suffix
+from engine.datasets.tabular import Layout, table_suffix
 from engine.errors import DataError, DataImportError
 
 Form = Literal["table", "parquet", "turtle", "ntriples", "rdfxml"]

@@ -20,6 +20,7 @@ from engine.data_library import RECORD, StoredDataSet, data_sets
 from engine.datasets import safe_name
 from engine.datasets.files import reason, shorten
 from engine.datasets.readers import RawGraph
+from engine.datasets.texts import Texts
 from engine.errors import DataImportError
 from engine.importing.corrections import Corrections
 from engine.importing.material import Material
@@ -142,7 +143,7 @@ def _graph_tables(graph: RawGraph) -> Iterator[tuple[str, Mapping[str, Sequence[
 
 
 def _write(path: Path, columns: Mapping[str, Sequence[str]]) -> None:
-    table = pa.table({name: pa.array(cells, type=pa.large_string()) for name, cells in columns.items()})
+    table = pa.table({name: Texts.of(cells).array() for name, cells in columns.items()})
     pq.write_table(table, path, compression="zstd")
 
 

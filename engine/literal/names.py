@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.datasets.files import read_tabbed, read_text, shorten
+from engine.datasets.files import read_text, shorten
 from engine.datasets.knowledge_graph import SIDES, AlignmentTask, Finding, KnowledgeGraph, Side
 from engine.datasets.labels import clean_label, find_name_attributes, label_from_identifier
 from engine.datasets.readers import dbp15k
+from engine.datasets.rows import read_tabbed
 from engine.errors import ConfigError, DataError
 from engine.wording import count
 

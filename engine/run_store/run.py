@@ -28,6 +28,7 @@ class Run:
         self.run_id = run_id
         self.path = path
         self.manifest = manifest
+        self._checked: dict[str, int] = {}
 
     @classmethod
     def open(cls, dataset: str, run_id: str, path: Path) -> Run:
@@ -82,24 +83,31 @@ class Run:
         lines = self.content(TRACE).splitlines()
         return [parse_object(line, self.path / TRACE, number) for number, line in enumerate(lines, start=1)]
 
-    def table(self, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """A table, or some of its columns.
+    def table(self, name: str, columns: Sequence[str] | None = None, where: Mapping[str, object] | None = None) -> pd.DataFrame:
+        """A table, or a part of it. The file is memory-mapped, and only what holds that part is unpacked.
+
+        Args:
+            name: of the table.
+            columns: the ones to read; None reads all.
+            where: column -> the value that rows must have there, or a list of values; rows keep their order.
 
         Raises:
             RunDamagedError: the file was changed.
             RunError: the run has no such table or column.
         """
         name = with_suffix(name, ".parquet")
-        content = self.content(name)
+        path = self._intact(name)
         try:
-            with pq.ParquetFile(pa.BufferReader(content)) as file:
-                unknown = set(columns or ()) - set(file.schema_arrow.names)
-                if unknown:
-                    raise RunError(f"{self.path / name}: there is no column '{min(unknown)}'; it has {', '.join(file.schema_arrow.names)}.")
-                table: pd.DataFrame = file.read(columns=None if columns is None else list(columns)).to_pandas()
+            with pa.memory_map(str(path)) as source, pq.ParquetFile(source) as file:
+                names = file.schema_arrow.names
+                if unknown := {*(columns or ()), *(where or ())} - set(names):
+                    raise RunError(f"{path}: there is no column '{min(unknown)}'; it has {', '.join(names)}.")
+                wanted = None if columns is None else list(columns)
+                found = _rows(source, wanted, where) if where else file.read(columns=wanted)
+                table: pd.DataFrame = found.to_pandas()
                 return table
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise RunDamagedError(f"{self.path / name} cannot be read as a table ({one_line(error)}); {RESTORE}.") from error
+            raise RunDamagedError(f"{path} cannot be read as a table ({one_line(error)}); {RESTORE}.") from error
 
     def tensor(self, name: str, key: str) -> npt.NDArray[Any]:
         """A tensor, memory-mapped: only the pages that are looked at are read, so a row of a large matrix costs a row.
@@ -161,3 +169,23 @@ class Run:
         if hashlib.sha256(content).hexdigest() != self.files[name]["sha256"]:
             raise changed(path)
         return content
+
+    def _intact(self, name: str) -> Path:
+        """Path of a file that has its checksum, which is computed once for as long as nobody writes to the file.
+
+        Raises:
+            RunDamagedError, RunError: as :meth:`content`.
+        """
+        path = self.file(name)
+        with explained(f"read {path}"):
+            written = path.stat().st_mtime_ns
+            if self._checked.get(name) != written:
+                if sha256_of(path) != self.files[name]["sha256"]:
+                    raise changed(path)
+                self._checked[name] = written
+        return path
+
+
+def _rows(source: pa.MemoryMappedFile, columns: list[str] | None, where: Mapping[str, object]) -> pa.Table:
+    filters = [(column, "in", value) if isinstance(value, list) else (column, "=", value) for column, value in where.items()]
+    return pq.read_table(source, columns=columns, filters=filters)

@@ -39,6 +39,9 @@ from engine.run_store.tensors import save_tensors
 
 CHECKPOINT_FILE = re.compile(r"(?P<name>\w[\w.-]*)-(?P<number>\d{6,12})-(?P<digest>[0-9a-f]{64})\.safetensors")
 
+ROWS_A_GROUP = 2**17
+"""Rows of a table that are packed together: whoever wants a few rows unpacks so many."""
+
 
 @dataclass(frozen=True)
 class Checkpoint:
@@ -100,7 +103,7 @@ class RunWriter:
     def write_table(self, name: str, table: pd.DataFrame) -> None:
         """Write a table as ``<name>.parquet``; the index is left out."""
         with self._replacing(with_suffix(name, ".parquet")) as path:
-            pq.write_table(pa.Table.from_pandas(table, preserve_index=False), path, compression="zstd")
+            pq.write_table(pa.Table.from_pandas(table, preserve_index=False), path, compression="zstd", row_group_size=ROWS_A_GROUP)
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
         """Write a JSON object as ``<name>.json``; numbers that are not finite become null."""

@@ -67,6 +67,7 @@ class TestRegistry:
             def detect(self, folder: Path) -> Detection:
                 return Detection(1.0) if (folder / "mine").exists() else Detection(0.0, ("mine",))
 
+            files = READERS["openea"].files
             read = READERS["openea"].read
 
         registry = ReaderRegistry([*READERS.values(), Mine()])

@@ -115,5 +115,14 @@ def test_deeply_nested_turtle(originals: dict[str, Path], tmp_path: Path) -> Non
 
 def test_gzip_bomb_is_not_unpacked_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     WRITERS["openea"][1](tmp_path, small_sample(), gz=True)
-    monkeypatch.setattr("engine.datasets.files.MAX_BYTES", 50)
-    assert "split or thin out the graph" in outcome(tmp_path)
+    monkeypatch.setattr("engine.datasets.blocks.MAX_BYTES", 50)
+    monkeypatch.setattr("engine.datasets.blocks.MAX_RATIO", 1)
+    assert "give it unpacked if that is right" in outcome(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["triples_1.csv", "triples_1.tsv"])
+def test_a_row_of_a_million_cells(name: str, tmp_path: Path) -> None:
+    WRITERS[name[-3:]][1](tmp_path, small_sample())
+    delimiter = "," if name.endswith("csv") else "\t"
+    (tmp_path / name).write_text(delimiter.join(["a"] * 1_000_000) + "\n")
+    assert f"{name}:1: there are 1,000,000 columns here, where 1,000 are the limit" in outcome(tmp_path)

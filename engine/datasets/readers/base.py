@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, Protocol
 
+import polars as pl
+
 from engine.config import DataConfig
 from engine.datasets.knowledge_graph import Finding
+from engine.datasets.texts import BoolArray, Texts, are_among, union
 from engine.errors import ConfigError, DataError
 
 Part = Literal["all", "train", "valid", "test", "unsure"]
@@ -62,6 +66,19 @@ class RawGraph:
     known_relations: Sequence[str] = ()
     attributes: tuple[Sequence[str], Sequence[str], Sequence[str]] = ((), (), ())
 
+    _known: dict[int, tuple[pl.Series, BoolArray]] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def knows(self, words: pl.Series) -> BoolArray:
+        """(n,) which of the words are entities of the graph."""
+        if id(words) not in self._known:
+            self._known[id(words)] = words, are_among(words, self.identifiers)
+        return self._known[id(words)][1]
+
+    @cached_property
+    def identifiers(self) -> pl.Series:
+        """All entities of the graph, in triples or declared or described; distinct, by code point."""
+        return union(map(Texts.of, (self.heads, self.tails, self.entities, self.attributes[0])))
+
 
 @dataclass(frozen=True)
 class RawLinks:
@@ -103,6 +120,10 @@ class Reader(Protocol):
 
     def detect(self, folder: Path) -> Detection:
         """How well the folder fits, by the names of its files alone."""
+        ...
+
+    def files(self, folder: Path) -> Sequence[Path]:
+        """The files of the folder that would be read; what is missing is left out."""
         ...
 
     def read(self, folder: Path, config: DataConfig) -> RawDataset:

@@ -6,18 +6,44 @@ Ids of the two graphs interleave and mean nothing outside of the folder, so they
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from engine.config import DataConfig
-from engine.datasets.files import Rows, find_file, parse_ids, read_tabbed, require_file
+from engine.datasets.files import find_file, found_files, require_file
 from engine.datasets.knowledge_graph import Finding
 from engine.datasets.readers.base import Detection, Part, RawDataset, RawGraph, RawLinks
+from engine.datasets.rows import Rows, parse_ids, read_tabbed
+from engine.datasets.texts import IntArray, Texts, strings
 from engine.errors import DataError
 from engine.wording import count
 
 NEEDED = ("ent_ids_1", "ent_ids_2", "triples_1", "triples_2", "ref_ent_ids")
+
+
+@dataclass(frozen=True)
+class Names:
+    """What ids stand for.
+
+    Attributes:
+        ids: (n,) ascending.
+        rows: (n,) the row of ``texts`` that has the name of each.
+        texts: n names, in the file's order.
+    """
+
+    ids: IntArray
+    rows: IntArray
+    texts: Texts
+
+    def find(self, ids: IntArray) -> IntArray:
+        """(m,) the rows of the names of these ids; -1 where one has none."""
+        if not len(self.ids):
+            return np.full(len(ids), -1, dtype=np.int64)
+        places = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
+        return np.where(self.ids[places] == ids, self.rows[places], -1)
 
 
 class Dbp15kReader:
@@ -27,6 +53,9 @@ class Dbp15kReader:
     def detect(self, folder: Path) -> Detection:
         missing = tuple(name for name in NEEDED if find_file(folder, name) is None)
         return Detection(1 - len(missing) / len(NEEDED), missing)
+
+    def files(self, folder: Path) -> Sequence[Path]:
+        return found_files(folder, (*NEEDED, "sup_ent_ids", "rel_ids_1", "rel_ids_2"))
 
     def read(self, folder: Path, config: DataConfig) -> RawDataset:
         findings: list[Finding] = []
@@ -46,74 +75,79 @@ def entity_ids(folder: Path) -> tuple[dict[int, str], dict[int, str]]:
     Raises:
         DataError: an id file is missing or damaged.
     """
-    source, target = (_read_names(require_file(folder, f"ent_ids_{number}"), "entity", []) for number in "12")
+    names = (_read_names(require_file(folder, f"ent_ids_{number}"), "entity", []) for number in "12")
+    source, target = (dict(zip(own.ids.tolist(), own.texts.take(own.rows), strict=True)) for own in names)
     return source, target
 
 
-def _read_names(path: Path, what: str, findings: list[Finding]) -> dict[int, str]:
-    """Id -> identifier, unique: where two ids bear the same name, each gets its id appended."""
+def _read_names(path: Path, what: str, findings: list[Finding]) -> Names:
+    """Unique names: where two ids bear the same name, each gets its id appended."""
     rows = read_tabbed(path, (f"{what} id", f"{what} name"))
     ids, texts = parse_ids(rows, 0, f"{what} id"), rows.columns[1]
-    names = dict(zip(ids, texts, strict=True))
-    if len(names) < len(ids):
-        at = _first_repeated(ids)
-        raise DataError(f"id {ids[at]} stands here a second time; each id needs one line.", path=path, line=rows.lines[at])
-    repeated = {text for text, count in Counter(texts).items() if count > 1}
-    if not repeated:
-        return names
-    message = f"{path.name}: {count(len(repeated), 'name stands', 'names stand')} for several ids; the ids were appended to tell them apart."
-    findings.append(Finding("repeated-names", "warning", message, len(repeated), tuple(sorted(repeated)[:3]), "Give each entity a name of its own."))
-    return _told_apart(names, repeated)
+    order = np.argsort(ids, kind="stable")
+    again = order[1:][ids[order[1:]] == ids[order[:-1]]]
+    if len(again):
+        at = again.min()
+        raise DataError(f"id {ids[at]} stands here a second time; each id needs one line.", path=path, line=int(rows.lines[at]))
+    repeated = np.bincount(texts.codes) > 1
+    if repeated.any():
+        words = sorted(texts.words.filter(repeated).to_list())
+        message = f"{path.name}: {count(len(words), 'name stands', 'names stand')} for several ids; the ids were appended to tell them apart."
+        findings.append(Finding("repeated-names", "warning", message, len(words), tuple(words[:3]), "Give each entity a name of its own."))
+        texts = Texts.of(_told_apart(dict(zip(ids.tolist(), texts, strict=True)), set(words)))
+    return Names(ids[order], order, texts)
 
 
-def _told_apart(names: Mapping[int, str], repeated: set[str]) -> dict[int, str]:
+def _told_apart(names: Mapping[int, str], repeated: set[str]) -> list[str]:
     taken = set(names.values())
-    unique = {}
+    unique = []
     for number, text in names.items():
         candidate = f"{text}#{number}" if text in repeated else text
         while text in repeated and candidate in taken:
             candidate += "'"
         taken.add(candidate)
-        unique[number] = candidate
+        unique.append(candidate)
     return unique
 
 
-def _first_repeated(ids: list[int]) -> int:
-    seen: set[int] = set()
-    for position, number in enumerate(ids):
-        if number in seen:
-            return position
-        seen.add(number)
-    raise ValueError("no id is repeated")
-
-
-def _read_graph(folder: Path, number: str, entities: Mapping[int, str], findings: list[Finding]) -> RawGraph:
+def _read_graph(folder: Path, number: str, entities: Names, findings: list[Finding]) -> RawGraph:
     path = require_file(folder, f"triples_{number}")
     rows = read_tabbed(path, ("head id", "relation id", "tail id"))
     file = f"ent_ids_{number}"
     heads, tails = (_names_of(rows, column, what, entities, file) for column, what in ((0, "head id"), (2, "tail id")))
-    relation_ids = parse_ids(rows, 1, "relation id")
     known_path = find_file(folder, f"rel_ids_{number}")
-    known = {} if known_path is None else _read_names(known_path, "relation", findings)
-    relations = [known.get(relation) or str(relation) for relation in relation_ids]
-    if known and (nameless := set(relation_ids) - set(known)):
+    known = None if known_path is None else _read_names(known_path, "relation", findings)
+    relations = _relations(rows, number, known, findings)
+    return RawGraph(path, heads, relations, tails, entities.texts, () if known is None else known.texts)
+
+
+def _relations(rows: Rows, number: str, known: Names | None, findings: list[Finding]) -> Texts:
+    """The relations' names; ids where there are none."""
+    ids, which = np.unique(parse_ids(rows, 1, "relation id"), return_inverse=True)
+    own = Texts(which.astype(np.uint32), strings(map(str, ids.tolist())))
+    if known is None:
+        return own
+    places = known.find(ids)
+    nameless = ids[places < 0].tolist()
+    if nameless:
         message = f"triples_{number}: {count(len(nameless), 'relation is', 'relations are')} not in rel_ids_{number} and called by id."
-        examples = tuple(map(str, sorted(nameless)[:3]))
+        examples = tuple(map(str, nameless[:3]))
         findings.append(Finding("relations-without-name", "warning", message, len(nameless), examples, f"Complete rel_ids_{number}."))
-    return RawGraph(path, heads, relations, tails, entities=tuple(entities.values()), known_relations=tuple(known.values()))
+    return own.renamed([str(number) if place < 0 else known.texts[place] for number, place in zip(ids.tolist(), places.tolist(), strict=True)])
 
 
-def _read_links(path: Path, names: tuple[Mapping[int, str], ...], *, required: bool) -> RawLinks:
+def _read_links(path: Path, names: tuple[Names, ...], *, required: bool) -> RawLinks:
     columns = ("source id", "target id")
     rows = read_tabbed(path, columns, required=required)
     sources, targets = (_names_of(rows, column, columns[column], names[column], f"ent_ids_{column + 1}") for column in (0, 1))
     return RawLinks(path, sources, targets)
 
 
-def _names_of(rows: Rows, column: int, what: str, names: Mapping[int, str], file: str) -> list[str]:
+def _names_of(rows: Rows, column: int, what: str, names: Names, file: str) -> Texts:
     ids = parse_ids(rows, column, what)
-    try:
-        return [names[number] for number in ids]
-    except KeyError:
-        at = next(position for position, number in enumerate(ids) if number not in names)
-        raise DataError(f"{what} {ids[at]} is not in {file}; add it there, or remove this line.", path=rows.path, line=rows.lines[at]) from None
+    found = names.find(ids)
+    unknown = np.flatnonzero(found < 0)
+    if len(unknown):
+        at = unknown[0]
+        raise DataError(f"{what} {ids[at]} is not in {file}; add it there, or remove this line.", path=rows.path, line=int(rows.lines[at]))
+    return names.texts.take(found)

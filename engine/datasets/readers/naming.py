@@ -47,6 +47,11 @@ class NamedFiles:
             missing.append("a links file")
         return Detection(1 - len(missing) / 3, tuple(missing))
 
+    @property
+    def paths(self) -> list[Path]:
+        """All files that have a role, by name; roles that several files claim included."""
+        return sorted(path for paths in self.roles.values() for path in paths)
+
     def graph(self, number: str) -> Path:
         """The file of a graph; to be asked after :attr:`detection` said 1."""
         return self.roles[f"graph {number}"][0]

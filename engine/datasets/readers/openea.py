@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from engine.config import DataConfig
-from engine.datasets.files import escape_controls, find_file, list_files, read_tabbed, read_tabbed_literals, require_file
+from engine.datasets.files import escape_controls, find_file, found_files, list_files, require_file
 from engine.datasets.knowledge_graph import Finding
 from engine.datasets.readers.base import Detection, Part, RawDataset, RawGraph, RawLinks
+from engine.datasets.rows import read_tabbed, read_tabbed_literals
 from engine.errors import DataError
 from engine.wording import count
 
 TRIPLES = ("rel_triples_1", "rel_triples_2")
 FOLDS = re.compile(r"\d+_\d+fold")
+FOLD_FILES = ("train_links", "valid_links", "test_links")
 NEWEST_FOLDS = "721_5fold"
 
 
@@ -26,6 +29,10 @@ class OpenEAReader:
         if find_file(folder, "ent_links") is None and not _folds(folder):
             missing.append("ent_links")
         return Detection(1 - len(missing) / 3, tuple(missing))
+
+    def files(self, folder: Path) -> Sequence[Path]:
+        graphs_and_links = found_files(folder, (*TRIPLES, "attr_triples_1", "attr_triples_2", "ent_links", "unsure_links"))
+        return [*graphs_and_links, *(path for fold in list(_folds(folder).values())[:1] for path in found_files(fold, FOLD_FILES))]
 
     def read(self, folder: Path, config: DataConfig) -> RawDataset:
         source, source_findings = _read_graph(folder, "1")

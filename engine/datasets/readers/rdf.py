@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,14 @@ from typing import Any
 import pyoxigraph as ox
 
 from engine.config import DataConfig
-from engine.datasets.files import identifier_problem, read_text
+from engine.datasets.files import read_text
 from engine.datasets.knowledge_graph import Finding
 from engine.datasets.readers.base import Detection, Part, RawDataset, RawGraph, RawLinks
 from engine.datasets.readers.naming import NamedFiles, sort_files
 from engine.datasets.readers.tables import complete, gather_links, read_links
+from engine.datasets.rows import identifier_problem
 from engine.datasets.tabular import table_suffix
+from engine.datasets.texts import Texts
 from engine.datasets.xml_entities import check_entities, error_line
 from engine.errors import DataError
 
@@ -38,6 +40,9 @@ class RdfReader:
 
     def detect(self, folder: Path) -> Detection:
         return _files(folder).detection
+
+    def files(self, folder: Path) -> Sequence[Path]:
+        return _files(folder).paths
 
     def read(self, folder: Path, config: DataConfig) -> RawDataset:
         files = complete(_files(folder))
@@ -105,7 +110,9 @@ def read_graph(path: Path, findings: list[Finding]) -> RawGraph:
     if collector.nested:
         message = f"{path.name}: {collector.nested:,} statements about statements (RDF 1.2 triple terms) were left out."
         findings.append(Finding("triple-terms", "warning", message, collector.nested))
-    return RawGraph(path, heads, relations, tails, attributes=collector.attributes)
+    entities, attributes, values = map(Texts.of, collector.attributes)
+    columns = [Texts.of(column) for column in collector.triples]
+    return RawGraph(path, columns[0], columns[1], columns[2], attributes=(entities, attributes, values))
 
 
 def read_same_as(path: Path, source: RawGraph, target: RawGraph) -> RawLinks:
@@ -114,7 +121,7 @@ def read_same_as(path: Path, source: RawGraph, target: RawGraph) -> RawLinks:
     Raises:
         DataError: as :func:`parse`; no such triple.
     """
-    known = tuple({*graph.heads, *graph.tails, *graph.attributes[0]} for graph in (source, target))
+    known = tuple(set(graph.identifiers.to_list()) for graph in (source, target))
     pairs: list[tuple[str, str]] = []
     for statement in parse(path):
         if (

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from engine.config import DataConfig
-from engine.datasets.files import Rows, shorten
+from engine.datasets.files import shorten
 from engine.datasets.formulas import restore
 from engine.datasets.readers.base import PART_WORDS, Detection, Part, RawDataset, RawGraph, RawLinks
 from engine.datasets.readers.naming import NamedFiles, sort_files
+from engine.datasets.rows import Rows
 from engine.datasets.sssom import expand, read_curie_map, says_same
 from engine.datasets.tabular import (
     ATTRIBUTE_ROLES,
@@ -25,6 +29,7 @@ from engine.datasets.tabular import (
     read_table,
     table_suffix,
 )
+from engine.datasets.texts import BoolArray, Texts
 from engine.errors import DataError
 
 
@@ -34,6 +39,9 @@ class TablesReader:
 
     def detect(self, folder: Path) -> Detection:
         return _files(folder).detection
+
+    def files(self, folder: Path) -> Sequence[Path]:
+        return _files(folder).paths
 
     def read(self, folder: Path, config: DataConfig) -> RawDataset:
         files = complete(_files(folder))
@@ -87,29 +95,34 @@ def links_by_part(path: Path, part: Part, found: Mapping[str, Rows]) -> dict[Par
         return {part: _mapped(path, found)}
     sources, targets = found["source"].columns[0], found["target"].columns[0]
     if "exported" in found and table_suffix(path) != ".parquet":
-        sources, targets = ([restore(cell) for cell in column] for column in (sources, targets))
+        sources, targets = (column.renamed(map(restore, column.words)) for column in (sources, targets))
     if "split" not in found:
         return {part: RawLinks(path, sources, targets)}
-    by_part: dict[Part, tuple[list[str], list[str]]] = {}
-    for source, target, word, line in zip(sources, targets, found["split"].columns[0], found["split"].lines, strict=True):
-        known = PART_WORDS.get(word.strip().lower())
-        if known is None:
-            raise DataError(f"expected train, valid, test or unsure as split, found '{shorten(word)}'.", path=path, line=line)
-        pairs = by_part.setdefault(known, ([], []))
-        pairs[0].append(source)
-        pairs[1].append(target)
-    return {known: RawLinks(path, *pairs) for known, pairs in by_part.items()}
+    return {known: RawLinks(path, sources.take(rows), targets.take(rows)) for known, rows in _rows_by_part(path, found["split"]).items()}
+
+
+def _rows_by_part(path: Path, split: Rows) -> dict[Part, BoolArray]:
+    """(n,) for each part, which rows are of it; in the order in which they first come."""
+    words = split.columns[0]
+    parts = [PART_WORDS.get(word.strip().lower()) for word in words.words]
+    wrong = words.first(np.array([part is None for part in parts], dtype=bool))
+    if wrong is not None:
+        message = f"expected train, valid, test or unsure as split, found '{shorten(words[wrong])}'."
+        raise DataError(message, path=path, line=int(split.lines[wrong]))
+    by_part = {part: words.having(np.array([one == part for one in parts], dtype=bool)) for part in parts if part is not None}
+    return dict(sorted(by_part.items(), key=lambda item: int(item[1].argmax())))
 
 
 def _mapped(path: Path, found: Mapping[str, Rows]) -> RawLinks:
     """The links among the mappings of an SSSOM table."""
     sources, targets, predicates = (found[role].columns[0] for role in ("source", "target", "predicate"))
     modifiers = found["modifier"].columns[0] if "modifier" in found else [""] * len(sources)
-    kept = [row for row, words in enumerate(zip(predicates, modifiers, strict=True)) if says_same(*words)]
-    if not kept:
+    kept = np.fromiter(itertools.starmap(says_same, zip(predicates, modifiers, strict=True)), dtype=bool, count=len(sources))
+    if not kept.any():
         raise DataError("no mapping in this table says owl:sameAs or skos:exactMatch; add some that do.", path=path)
     prefixes = {} if table_suffix(path) == ".parquet" else read_curie_map(path)
-    return RawLinks(path, [expand(sources[row], prefixes) for row in kept], [expand(targets[row], prefixes) for row in kept])
+    ends = (column.take(kept) for column in (sources, targets))
+    return RawLinks(path, *(column.renamed(expand(word, prefixes) for word in column.words) for column in ends))
 
 
 def _files(folder: Path) -> NamedFiles:
@@ -134,7 +147,7 @@ def read_attributes(path: Path, layout: Layout = FOUND_OUT) -> tuple[Sequence[st
     table = open_table(path, layout)
     if len(table.names) == len(NAME_ROLES):
         entities, names = (rows.columns[0] for rows in read_columns(table, NAME_ROLES, layout).values())
-        return entities, ["name"] * len(entities), names
+        return entities, Texts.same("name", len(entities)), names
     found = read_columns(table, ATTRIBUTE_ROLES, layout)
     entities, attributes, values = (found[role.name].columns[0] for role in ATTRIBUTE_ROLES)
     return entities, attributes, values
@@ -144,6 +157,6 @@ def _declared(path: Path | None) -> Sequence[str]:
     return () if path is None else _columns(path, DECLARED_ROLES)[0]
 
 
-def _columns(path: Path, roles: Sequence[Role]) -> list[list[str]]:
+def _columns(path: Path, roles: Sequence[Role]) -> list[Texts]:
     found = read_table(path, roles)
     return [found[role.name].columns[0] for role in roles]

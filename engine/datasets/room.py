@@ -1,0 +1,43 @@
+"""How much memory a data set will need, before it is read.
+
+Counted are rows: of Parquet from the file's own count, of text from its size and the lines at its beginning, packed or not. What a row takes was
+measured on synthetic graphs of a million entities (docs/benchmarks.md); it is an estimate to refuse by what cannot fit, not a promise.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from engine.datasets.files import opened
+from engine.datasets.parquet import open_parquet
+from engine.datasets.tabular import table_suffix
+from engine.memory import MIB
+
+SAMPLE: Final = 2**18  # bytes
+BYTES_A_ROW: Final = 100.0
+BYTES_A_CHARACTER: Final = 0.25
+"""Of a row's text: identifiers repeat, and each is held once."""
+
+
+def expected_memory(files: Iterable[Path]) -> float:
+    """MiB that reading these files and putting graphs together from them takes at its peak, above what the program takes anyway.
+
+    Raises:
+        DataError: a file cannot be read.
+    """
+    return sum(map(_bytes_needed, files)) / MIB
+
+
+def _bytes_needed(path: Path) -> float:
+    if table_suffix(path) == ".parquet":
+        return BYTES_A_ROW * open_parquet(path).num_rows
+    with opened(path) as file:
+        sample = file.read(SAMPLE)
+        packed = file.fileobj.tell() if isinstance(file, gzip.GzipFile) else len(sample)
+    size = os.path.getsize(path)
+    share = min(packed / size, 1.0) if size and len(sample) == SAMPLE else 1.0
+    return (BYTES_A_ROW * sample.count(b"\n") + BYTES_A_CHARACTER * len(sample)) / share

@@ -1,0 +1,63 @@
+"""How much memory there is, and stopping before the machine runs out of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from engine.errors import DataError
+
+MIB: Final = 2**20
+KEPT_FREE: Final = 256.0
+"""MiB that reading leaves to the machine."""
+
+
+def available_memory() -> float | None:
+    """MiB that a new process can have: what the system and the container's limit leave; None where the system does not tell."""
+    found = [amount for amount in (_system_memory(), _container_memory()) if amount is not None]
+    return min(found) / MIB if found else None
+
+
+def check_room(path: Path) -> None:
+    """To be asked before each stretch of a large file is read.
+
+    Raises:
+        DataError: hardly any memory is left.
+    """
+    free = available_memory()
+    if free is not None and free < KEPT_FREE:
+        message = f"memory ran short while this file was read ({free:,.0f} MiB are free); free some, use a larger machine or split the graph."
+        raise DataError(message, path=path)
+
+
+def check_fits(path: Path, needed: float) -> None:
+    """To be asked before anything is read.
+
+    Args:
+        path: what is to be read.
+        needed: MiB.
+
+    Raises:
+        DataError: that is more than there is.
+    """
+    free = available_memory()
+    if free is not None and needed > free:
+        told = f"about {needed / 1024:.1f} GiB of memory, and {free / 1024:.1f} GiB are free"
+        raise DataError(f"reading this data set needs {told}; {free / needed:.0%} of it would fit, or use a larger machine.", path=path)
+
+
+def _system_memory() -> float | None:
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return next(1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration, ValueError, IndexError):
+        return None
+
+
+def _container_memory(folder: Path = Path("/sys/fs/cgroup")) -> float | None:
+    """Bytes that the control group's limit leaves."""
+    try:
+        limit, used = ((folder / f"memory.{name}").read_text(encoding="ascii").strip() for name in ("max", "current"))
+        return float(limit) - float(used)
+    except (OSError, ValueError):  # no such file, or "max"
+        return None

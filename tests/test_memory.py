@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine import memory
+from engine.datasets import READERS, load_task
+from engine.datasets.room import BYTES_A_CHARACTER, BYTES_A_ROW, expected_memory
+from engine.datasets.rows import read_tabbed
+from engine.datasets.tabular import TRIPLE_ROLES, read_table
+from engine.errors import DataError
+from engine.memory import MIB
+from tests.datasets.writers import WRITERS, as_parquet, put, small_sample, tabbed
+
+
+def test_a_containers_limit_counts(tmp_path: Path) -> None:
+    (tmp_path / "memory.max").write_text("3000\n")
+    (tmp_path / "memory.current").write_text("1000\n")
+    assert memory._container_memory(tmp_path) == 2000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert memory._container_memory(tmp_path) is None
+    assert memory._container_memory(tmp_path / "none") is None
+    assert (memory.available_memory() or 1) > 0
+
+
+@pytest.mark.parametrize("form", WRITERS)
+@pytest.mark.parametrize("gz", [False, True])
+def test_what_cannot_fit_is_refused_before_it_is_read(form: str, gz: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, write = WRITERS[form]
+    write(tmp_path, small_sample(), gz=gz)
+    needed = expected_memory(READERS[reader].files(tmp_path))
+    assert needed > BYTES_A_ROW * 12 / MIB
+    monkeypatch.setattr(memory, "available_memory", lambda: needed / 2)
+    monkeypatch.setattr(type(READERS[reader]), "read", lambda *_: pytest.fail("was read"))
+    with pytest.raises(DataError, match=r"reading this data set needs about [\d.]+ GiB of memory, and [\d.]+ GiB are free; 50% of it would fit"):
+        load_task(tmp_path)
+
+
+def test_where_nobody_knows_how_much_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    WRITERS["openea"][1](tmp_path, small_sample())
+    monkeypatch.setattr(memory, "available_memory", lambda: None)
+    assert load_task(tmp_path).source.num_entities == 6
+
+
+@pytest.mark.parametrize("form", ["triples", "triples.csv", "triples.parquet"])
+def test_reading_stops_before_the_machine_swaps(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [("head", "relation", "tail"), ("a", "r", "b")]
+    text = "\n".join(",".join(row) for row in rows)
+    path = put(tmp_path / form, as_parquet(rows[0], rows[1:]) if form.endswith("parquet") else text if form.endswith("csv") else tabbed(rows))
+    monkeypatch.setattr(memory, "available_memory", lambda: memory.KEPT_FREE - 1)
+    with pytest.raises(DataError, match=rf"{form}: memory ran short while this file was read \(255 MiB are free\)"):
+        read_tabbed(path, rows[0]) if form == "triples" else read_table(path, TRIPLE_ROLES)
+
+
+@pytest.mark.parametrize("gz", [False, True])
+def test_rows_are_estimated_from_the_beginning_of_a_file(gz: bool, tmp_path: Path) -> None:
+    text = tabbed([(f"entity{number * 7919 % 100_003}", f"relation{number % 17}", f"entity{number}") for number in range(50_000)])
+    path = put(tmp_path / "rows", text, gz=gz)
+    exact = (50_000 * BYTES_A_ROW + len(text) * BYTES_A_CHARACTER) / MIB
+    assert expected_memory([path]) == pytest.approx(exact, rel=0.2)
