@@ -14,7 +14,7 @@ from engine.search.csls import (
     hubness,
     pair_csls,
 )
-from engine.search.exact import ExactIndex
+from engine.search.exact import ExactIndex, best_in_columns
 from engine.search.faiss_index import FaissIndex
 from engine.search.ranks import TIE_TOLERANCE, LinkRanks, QueryRanks, tie_tolerance, true_ranks
 from engine.search.rows import normalise_rows
@@ -40,6 +40,7 @@ __all__ = [
     "StructureAndNames",
     "TopK",
     "UnscaledEmbeddings",
+    "best_in_columns",
     "csls_query",
     "csls_score",
     "csls_topk",

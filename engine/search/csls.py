@@ -21,8 +21,10 @@ import torch
 from torch import Tensor
 
 from engine.search.base import SearchIndex, TopK, get_index
+from engine.search.kernels import order_lists
 from engine.search.rows import check_finite
-from engine.search.similarity import Similarity, StructuralSimilarity, on_similarity
+from engine.search.similarity import Similarity, on_similarity
+from engine.threads import spread
 
 
 @dataclass(frozen=True)
@@ -178,19 +180,22 @@ def half_csls(similarity: Similarity, terms: Hubness) -> Similarity:
     return similarity.shifted(-terms.source / 2, -terms.target / 2)
 
 
-def augmented(source: Tensor, target: Tensor, terms: Hubness) -> tuple[Tensor, Tensor]:
-    """(n, D + 2) and (m, D + 2) rows whose inner products are half the CSLS scores of (n, D) and (m, D) rows of unit length."""
-    half = half_csls(StructuralSimilarity(source, target), terms)
-    assert isinstance(half, StructuralSimilarity)
-    return half.source, half.target
-
-
 def scored(similarity: Similarity, best: TopK, terms: Hubness) -> Matches:
     """Matches with the scores that pairs get everywhere, in the order of these scores."""
     n, top = best.indices.shape
     rows = torch.arange(n, device=best.indices.device).repeat_interleave(top)
     cosine = similarity.pairs(rows, best.indices.reshape(-1)).view(n, top)
     csls = csls_score(cosine, terms.source[:, None], terms.target[best.indices])
-    by_index = best.indices.argsort(dim=1)
-    order = by_index.gather(1, csls.gather(1, by_index).argsort(dim=1, descending=True, stable=True))
+    order = descending(csls, best.indices)
     return Matches(best.indices.gather(1, order), cosine.float().gather(1, order), csls.float().gather(1, order))
+
+
+def descending(scores: Tensor, indices: Tensor) -> Tensor:
+    """(n, top) positions that sort each row by its scores, the best first; of equals the lower index."""
+    if scores.device.type != "cpu":
+        by_index = indices.argsort(dim=1)
+        return by_index.gather(1, scores.gather(1, by_index).argsort(dim=1, descending=True, stable=True))
+    order = torch.empty(scores.shape, dtype=torch.int64)
+    arrays = scores.numpy(), indices.numpy(), order.numpy()
+    spread(lambda start, stop: order_lists(start, stop, *arrays), len(order), 32 * order.numel())
+    return order

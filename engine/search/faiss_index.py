@@ -18,7 +18,7 @@ from engine.errors import ConfigError
 from engine.search.base import SearchIndex, TopK, check_k, register_index
 from engine.search.exact import ExactIndex
 from engine.search.kernels import FloatArray, IntArray
-from engine.search.similarity import Similarity, StructuralSimilarity
+from engine.search.similarity import Similarity, as_inner_products
 
 APPROXIMATE_FROM = 50_000
 PROBED_SHARE = 1 / 12
@@ -55,10 +55,11 @@ class FaissIndex(SearchIndex):
             ConfigError: a similarity that is no inner product of dense rows, or faiss is not installed.
         """
         check_k(k)
-        if not isinstance(similarity, StructuralSimilarity):
+        rows = as_inner_products(similarity)
+        if rows is None:
             raise ConfigError("search.index=faiss finds neighbours of embeddings only, not of embeddings and names together; use search.index=exact.")
         similarity.check()
-        queries, keys = similarity.source, similarity.target
+        queries, keys = rows.source, rows.target
         k = min(k, len(keys))
         if not k or not len(queries):
             return TopK(queries.new_empty((len(queries), k)), torch.empty((len(queries), k), dtype=torch.int64, device=queries.device))
