@@ -5,7 +5,6 @@ from __future__ import annotations
 from engine.search.base import DEFAULT_BUDGET, INDEXES, SearchIndex, TopK, get_index
 from engine.search.csls import (
     CslsTopK,
-    Hubness,
     Matches,
     PairScores,
     csls_query,
@@ -14,11 +13,13 @@ from engine.search.csls import (
     hubness,
     pair_csls,
 )
-from engine.search.exact import ExactIndex, best_in_columns
+from engine.search.exact import ExactIndex
 from engine.search.faiss_index import FaissIndex
 from engine.search.ranks import TIE_TOLERANCE, LinkRanks, QueryRanks, tie_tolerance, true_ranks
 from engine.search.rows import normalise_rows
 from engine.search.similarity import NameSimilarity, Similarity, SparseSimilarity, StructuralSimilarity, StructureAndNames, UnscaledEmbeddings
+from engine.search.terms import Hubness
+from engine.search.tiles import best_in_columns
 
 __all__ = [
     "DEFAULT_BUDGET",

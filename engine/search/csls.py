@@ -21,29 +21,9 @@ import torch
 from torch import Tensor
 
 from engine.search.base import SearchIndex, TopK, get_index
-from engine.search.kernels import order_lists
-from engine.search.rows import check_finite
 from engine.search.similarity import Similarity, on_similarity
-from engine.threads import spread
-
-
-@dataclass(frozen=True)
-class Hubness:
-    """r(e) for both pools: the mean cosine with the k nearest of the other pool.
-
-    Attributes:
-        source: (n,) float32.
-        target: (m,) float32.
-        k: neighbours asked for; a smaller pool gives all that it has, an empty one 0.
-    """
-
-    source: Tensor  # (n,)
-    target: Tensor  # (m,)
-    k: int
-
-    def flipped(self) -> Hubness:
-        """The same with the pools' parts exchanged."""
-        return Hubness(self.target, self.source, self.k)
+from engine.search.terms import Hubness, half_csls
+from engine.search.tiles import descending
 
 
 @dataclass(frozen=True)
@@ -97,13 +77,7 @@ def hubness(similarity: Similarity, k: int = 10, index: str | SearchIndex = "exa
         TrainingError: a value is not finite.
         ConfigError: unknown index, or one that cannot search this similarity.
     """
-    of_source, of_target = get_index(index).search_both(similarity, k)
-    return Hubness(mean_value(of_source), mean_value(of_target), k)
-
-
-def mean_value(best: TopK) -> Tensor:
-    """(n,) means of the values of each query; 0 where there are none."""
-    return best.values.mean(dim=1) if best.values.shape[1] else best.values.new_zeros(len(best.values))
+    return get_index(index).hubness(similarity, k)
 
 
 @on_similarity
@@ -138,12 +112,11 @@ def csls_topk(similarity: Similarity, k: int = 10, top: int = 10, index: str | S
         ConfigError: unknown index, or one that cannot search this similarity.
     """
     chosen = get_index(index)
-    terms = terms or hubness(similarity, k, chosen)
-    of_source, of_target = chosen.search_both(half_csls(similarity, terms), top)
+    found = chosen.search_csls(similarity, k, top) if terms is None else chosen.search_csls_within(similarity, terms, top)
     return CslsTopK(
-        scored(similarity, of_source, terms),
-        scored(similarity.transposed(), of_target, terms.flipped()),
-        terms,
+        scored(similarity, found.of_source, found.terms),
+        scored(similarity.transposed(), found.of_target, found.terms.flipped()),
+        found.terms,
     )
 
 
@@ -169,17 +142,6 @@ def csls_query(
     return scored(similarity, get_index(index).search(half_csls(similarity, terms), top), terms)
 
 
-def half_csls(similarity: Similarity, terms: Hubness) -> Similarity:
-    """(n, m) half the CSLS scores, for finding.
-
-    Raises:
-        TrainingError: a hubness term is not finite.
-    """
-    check_finite(terms.source[:, None], "hubness terms")
-    check_finite(terms.target[:, None], "hubness terms")
-    return similarity.shifted(-terms.source / 2, -terms.target / 2)
-
-
 def scored(similarity: Similarity, best: TopK, terms: Hubness) -> Matches:
     """Matches with the scores that pairs get everywhere, in the order of these scores."""
     n, top = best.indices.shape
@@ -188,14 +150,3 @@ def scored(similarity: Similarity, best: TopK, terms: Hubness) -> Matches:
     csls = csls_score(cosine, terms.source[:, None], terms.target[best.indices])
     order = descending(csls, best.indices)
     return Matches(best.indices.gather(1, order), cosine.float().gather(1, order), csls.float().gather(1, order))
-
-
-def descending(scores: Tensor, indices: Tensor) -> Tensor:
-    """(n, top) positions that sort each row by its scores, the best first; of equals the lower index."""
-    if scores.device.type != "cpu":
-        by_index = indices.argsort(dim=1)
-        return by_index.gather(1, scores.gather(1, by_index).argsort(dim=1, descending=True, stable=True))
-    order = torch.empty(scores.shape, dtype=torch.int64)
-    arrays = scores.numpy(), indices.numpy(), order.numpy()
-    spread(lambda start, stop: order_lists(start, stop, *arrays), len(order), 32 * order.numel())
-    return order

@@ -13,10 +13,11 @@ import torch
 from torch import Tensor
 
 from engine.search.base import DEFAULT_BUDGET
-from engine.search.csls import Hubness, csls_score, half_csls
-from engine.search.exact import Terms, Tile, tiles
+from engine.search.csls import csls_score
 from engine.search.kernels import count_columns, count_rows
 from engine.search.similarity import Similarity, on_similarity
+from engine.search.terms import Hubness, half_csls
+from engine.search.tiles import Terms, Tile, tiles
 from engine.threads import spread
 
 TIE_TOLERANCE = 2e-6
