@@ -36,7 +36,7 @@ from engine.decoding import DecodingEvaluation
 from engine.decoding.calibration import Uncalibrated
 from engine.encoders.dual_amn import DualAMN
 from engine.errors import DivergenceError, StoppedError
-from engine.evaluation import Evaluation, evaluate_links
+from engine.evaluation import Evaluation, evaluate_searched, search_pool
 from engine.execution import EXECUTION_OPTIONS
 from engine.literal import (
     EncodedNames,
@@ -344,8 +344,9 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
         found = csls_topk(similarity, search.csls_k, search.top, index=search.index)
     making.on_event(Phase("evaluate", f"Evaluating on {count(len(task.test_links), 'test link')}"))
     with clock.phase("evaluate"):
-        evaluation = evaluate_links(similarity, task.test_links, search.csls_k, index=search.index)
-        decoders = decoder_evaluations(similarity, task, search.csls_k, search.index)
+        searched = search_pool(similarity, task.test_links, search.csls_k, index=search.index)
+        evaluation, decoders = evaluate_searched(searched), decoder_evaluations(searched, task)
+        del searched  # its similarities fill memory
         probabilities = match_probabilities(similarity, task, search.csls_k, search.index, config.seed)
     if isinstance(probabilities.calibration, Uncalibrated):
         making.on_event(Phase(NOTE, f"info: {probabilities.calibration.reason}"))

@@ -40,7 +40,7 @@ class StableDecoder:
 
     def decode(self, candidates: Candidates) -> Decoding:
         by_source, by_target = (np.full(count, NONE, dtype=np.int64) for count in candidates.shape)
-        order = np.lexsort((scrambled(candidates.codes), -candidates.csls))
+        order = np.argsort(descending_keys(candidates.csls, scrambled(candidates.codes)))
         take_greedily(order, candidates.sources, candidates.targets, by_source, by_target)
         return decided(self.name, candidates, candidates.csls, by_source, by_target)
 
@@ -74,6 +74,13 @@ def scrambled(codes: IntArray) -> npt.NDArray[np.uint64]:
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
     return mixed ^ (mixed >> np.uint64(31))
+
+
+def descending_keys(scores: npt.NDArray[np.float32], ties: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Numbers that ascend as the scores descend, and among equal ones as the upper half of ``ties`` ascends: one plain sort instead of two."""
+    bits = (scores + np.float32(0)).view(np.uint32)  # -0 becomes 0; for positive values order is that of the bits, for negative ones the reverse
+    ascending = np.where(bits >> np.uint32(31), ~bits, bits | np.uint32(1 << 31))
+    return (~ascending).astype(np.uint64) << np.uint64(32) | ties >> np.uint64(32)
 
 
 def dense_assignment(candidates: Candidates) -> IntArray:

@@ -17,7 +17,7 @@ from engine.search.exact import ExactIndex
 from engine.search.faiss_index import FaissIndex
 from engine.search.ranks import TIE_TOLERANCE, LinkRanks, QueryRanks, tie_tolerance, true_ranks
 from engine.search.rows import normalise_rows
-from engine.search.similarity import NameSimilarity, Similarity, SparseSimilarity, StructuralSimilarity, StructureAndNames, UnscaledEmbeddings
+from engine.search.similarity import NameSimilarity, Similarity, SparseSimilarity, StructuralSimilarity, StructureAndNames, UnscaledEmbeddings, held
 from engine.search.terms import Hubness
 from engine.search.tiles import best_in_columns
 
@@ -46,6 +46,7 @@ __all__ = [
     "csls_score",
     "csls_topk",
     "get_index",
+    "held",
     "hubness",
     "normalise_rows",
     "pair_csls",

@@ -25,7 +25,7 @@ from engine.search.tiles import HeapBest, Tile, cut, descending, tile_size, tile
 
 LEAST_ROWS = 256
 """Rows of a tile below which the product would suffer."""
-SPARE = 22
+SPARE = 50
 """Targets that a source keeps beyond those wanted: at least so many, or half as many as those."""
 ROUNDING = 2e-6
 """Half a CSLS score of unit rows is known to this."""
@@ -87,7 +87,7 @@ class Scan:
         self.near_source.take_rows(tile)
         self.near_target.take_columns(tile)
         self.best_of_target.take_columns(replace(tile, row_terms=-means(self.near_source, slice(tile.top, seen)) / 2))
-        if not self.periods or seen >= 2 * self._seen_then:
+        if not self.periods or seen >= 1.25 * self._seen_then:
             self.periods.append(Period(tile.top, means(self.near_target, slice(None))))
             self._seen_then = seen
         self.kept.take_rows(replace(tile, column_terms=-self.periods[-1].estimates / 2))
