@@ -11,7 +11,6 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
@@ -85,6 +84,8 @@ def descending_keys(scores: npt.NDArray[np.float32], ties: npt.NDArray[np.uint64
 
 def dense_assignment(candidates: Candidates) -> IntArray:
     """Positions of the best pairs where every pair is a candidate."""
+    from scipy.optimize import linear_sum_assignment  # slow to load, and only for small pools
+
     n, m = candidates.shape
     shuffle = np.random.default_rng(SHUFFLE_SEED).permutation(m)
     rows, columns = linear_sum_assignment(candidates.csls.reshape(n, m)[:, shuffle], maximize=True)
