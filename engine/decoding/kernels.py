@@ -61,8 +61,10 @@ def merge_lists(
             theirs = edges[other] // top if other < indptr[source + 1] else np.iinfo(np.int64).max
             sources[count], targets[count] = source, min(mine, theirs)
             origins[count] = places[source, own] if mine <= theirs else forward.size + edges[other]
-            own += np.int64(mine <= theirs)
-            other += np.int64(theirs <= mine)
+            if mine <= theirs:
+                own += 1
+            if theirs <= mine:
+                other += 1
             count += 1
     return count
 

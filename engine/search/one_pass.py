@@ -27,6 +27,8 @@ LEAST_ROWS = 256
 """Rows of a tile below which the product would suffer."""
 SPARE = 50
 """Targets that a source keeps beyond those wanted: at least so many, or half as many as those."""
+RENEWED = 1.25
+"""How many times as many sources make it worth while to estimate anew."""
 ROUNDING = 2e-6
 """Half a CSLS score of unit rows is known to this."""
 ROWS_AGAIN = 512
@@ -71,7 +73,7 @@ class Scan:
         near_source, near_target: nearest by similarity, for the hubness terms.
         kept: targets of each source, the best by estimated CSLS.
         best_of_target: sources of each target, the best by CSLS.
-        periods: the estimates, renewed when twice as many sources have been seen.
+        periods: the estimates, renewed when ``RENEWED`` times as many sources have been seen.
     """
 
     def __init__(self, n: int, m: int, k: int, top: int) -> None:
@@ -80,6 +82,7 @@ class Scan:
         self.kept = HeapBest(n, min(top + max(SPARE, top // 2), m))
         self.best_of_target = HeapBest(m, min(top, n))
         self.periods: list[Period] = []
+        self._seen_then = 0  # at the beginning of the last period
 
     def take(self, tile: Tile) -> None:
         """The next rows, whole."""
@@ -87,14 +90,14 @@ class Scan:
         self.near_source.take_rows(tile)
         self.near_target.take_columns(tile)
         self.best_of_target.take_columns(replace(tile, row_terms=-means(self.near_source, slice(tile.top, seen)) / 2))
-        if not self.periods or seen >= 1.25 * self._seen_then:
+        if seen >= RENEWED * self._seen_then:
             self.periods.append(Period(tile.top, means(self.near_target, slice(None))))
             self._seen_then = seen
         self.kept.take_rows(replace(tile, column_terms=-self.periods[-1].estimates / 2))
 
     def hubness(self, k: int) -> Hubness:
-        near = (best.result(torch.zeros(len(best.values))) for best in (self.near_source, self.near_target))
-        return Hubness(*(mean_value(one.values) for one in near), k)
+        of_source, of_target = (mean_value(best.result(torch.zeros(len(best.values))).values) for best in (self.near_source, self.near_target))
+        return Hubness(of_source, of_target, k)
 
     def proven(self, similarity: Similarity, terms: Hubness, top: int, budget: int) -> TopK:
         """The best targets of each source."""
