@@ -21,7 +21,7 @@ from torch import Tensor
 
 from engine.datasets.knowledge_graph import IntArray
 from engine.errors import DataError
-from engine.search import Hubness, LinkRanks, QueryRanks, SearchIndex, Similarity, UnscaledEmbeddings, get_index, held, hubness, true_ranks
+from engine.search import Hubness, LinkRanks, QueryRanks, SearchIndex, Similarity, UnscaledEmbeddings, get_index, held, hubness, overheard, true_ranks
 from engine.search.similarity import accepting_matrices
 
 Pool = Literal["test", "all"]
@@ -103,6 +103,12 @@ class Selectable(Protocol):
     def select(self, rows: Tensor, columns: Tensor) -> Similarity: ...
 
 
+def with_pool(similarity: Similarity, links: IntArray) -> Similarity:
+    """The similarity, which keeps what a search of all entities computes of the "test" pool of some links, for :func:`search_pool`."""
+    rows, columns = (torch.from_numpy(pool_entities(links[:, side], similarity.shape[side], "test")) for side in range(2))
+    return overheard(similarity, rows, columns)
+
+
 @dataclass(frozen=True)
 class SearchedPool:
     """A pool in which links are looked for, and what every evaluation of them there has to know of it.
@@ -140,7 +146,7 @@ class SearchedPool:
 def search_pool(similarity: Selectable, links: IntArray, k: int = 10, pool: Pool = "test", *, index: str | SearchIndex = "exact") -> SearchedPool:
     """What all evaluations on the same links share: see :func:`evaluate_links` for the arguments and what is raised.
 
-    The pool's similarities stay in memory where they take no more than ``engine.search.similarity.HELD_BYTES``, so that they are computed once.
+    The pool's similarities stay in memory where they take no more than ``engine.search.held.HELD_BYTES``, so that they are computed once.
     """
     links = checked_links(links, *similarity.shape)
     source_pool, target_pool = (pool_entities(links[:, side], size, pool) for side, size in enumerate(similarity.shape))

@@ -15,9 +15,10 @@ from engine.search.csls import (
 )
 from engine.search.exact import ExactIndex
 from engine.search.faiss_index import FaissIndex
+from engine.search.held import held, overheard
 from engine.search.ranks import TIE_TOLERANCE, LinkRanks, QueryRanks, tie_tolerance, true_ranks
 from engine.search.rows import normalise_rows
-from engine.search.similarity import NameSimilarity, Similarity, SparseSimilarity, StructuralSimilarity, StructureAndNames, UnscaledEmbeddings, held
+from engine.search.similarity import NameSimilarity, Similarity, SparseSimilarity, StructuralSimilarity, StructureAndNames, UnscaledEmbeddings
 from engine.search.terms import Hubness
 from engine.search.tiles import best_in_columns
 
@@ -49,6 +50,7 @@ __all__ = [
     "held",
     "hubness",
     "normalise_rows",
+    "overheard",
     "pair_csls",
     "tie_tolerance",
     "true_ranks",

@@ -17,8 +17,9 @@ from torch import Tensor
 from engine.errors import ConfigError
 from engine.search.base import SearchIndex, TopK, check_k, register_index
 from engine.search.exact import ExactIndex
+from engine.search.held import HeldSimilarity, Overheard
 from engine.search.kernels import FloatArray, IntArray
-from engine.search.similarity import Similarity, as_inner_products
+from engine.search.similarity import Shifted, Similarity, StructuralSimilarity
 
 APPROXIMATE_FROM = 50_000
 PROBED_SHARE = 1 / 12
@@ -86,6 +87,21 @@ class FaissIndex(SearchIndex):
             again = ExactIndex().top_k(queries[short], keys, k)
             best.values[short], best.indices[short] = again.values, again.indices
         return best
+
+
+def as_inner_products(similarity: Similarity) -> StructuralSimilarity | None:
+    """The same as inner products of rows, where it is that: terms become two more columns. None for everything else."""
+    if isinstance(similarity, HeldSimilarity | Overheard):
+        return as_inner_products(similarity.base)
+    if not isinstance(similarity, Shifted):
+        return similarity if isinstance(similarity, StructuralSimilarity) else None
+    base = as_inner_products(similarity.base)
+    if base is None:
+        return None
+    rows, columns = similarity.row_terms[:, None], similarity.column_terms[:, None]
+    return StructuralSimilarity(
+        torch.cat([base.source, rows, torch.ones_like(rows)], dim=1), torch.cat([base.target, torch.ones_like(columns), columns], dim=1)
+    )
 
 
 def inverted_lists(count: int, width: int) -> Any:

@@ -155,6 +155,15 @@ def count_columns(scores: FloatArray, start: int, stop: int, first: int, terms: 
         counts[first + start + j] += reached[j]
 
 
+@compiled
+def copy_cells(start: int, stop: int, scores: FloatArray, rows: IntArray, columns: IntArray, left: int, out: FloatArray) -> None:
+    """Copy some columns of some rows of a tile into rows start..stop of a table, from its column ``left`` on."""
+    for i in range(start, stop):
+        row, own = scores[rows[i]], out[i]
+        for j in range(len(columns)):
+            own[left + j] = row[columns[j]]
+
+
 def pair_dots(source: FloatArray, target: FloatArray, left: IntArray, right: IntArray) -> npt.NDArray[np.float64]:
     """(P,) inner products of source rows ``left`` and target rows ``right``, in float64; a pair's value does not depend on the others."""
     out = np.empty(len(left), dtype=np.float64)

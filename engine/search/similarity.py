@@ -35,9 +35,6 @@ from engine.search.rows import check_finite, check_matrix, normalise_rows, not_f
 from engine.threads import spread
 
 GATHER_BYTES = 64 * 2**20
-HELD_BYTES = 512 * 2**20
-"""Values of a pool that are held in memory, where it is gone through several times: 11,585 x 11,585."""
-HELD_ROWS = 1024
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 ResultCo = TypeVar("ResultCo", covariant=True)
@@ -425,77 +422,6 @@ class Shifted:
         self.base.check()
         check_finite(self.row_terms[:, None], "row terms")
         check_finite(self.column_terms[:, None], "column terms")
-
-
-class HeldSimilarity:
-    """A similarity whose n x m values lie in memory, for pools that are gone through several times.
-
-    Args:
-        base: on the CPU.
-
-    Attributes:
-        values: (n, m) float32; not to be written to.
-    """
-
-    def __init__(self, base: Similarity) -> None:
-        base.check()
-        self.base, self.values = base, torch.empty(base.shape)
-        for start in range(0, base.shape[0], HELD_ROWS):
-            rows = slice(start, min(start + HELD_ROWS, base.shape[0]))
-            base.block(rows, slice(0, base.shape[1]), self.values[rows])
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.base.shape
-
-    @property
-    def device(self) -> torch.device:
-        return self.base.device
-
-    @property
-    def largest(self) -> float:
-        return self.base.largest
-
-    def block(self, rows: slice, columns: slice, out: Tensor | None = None) -> Tensor:
-        part = self.values[rows, columns]
-        return part.clone() if out is None else out.copy_(part)
-
-    def pairs(self, left: Tensor, right: Tensor) -> Tensor:
-        return self.base.pairs(left, right)
-
-    def transposed(self) -> Similarity:
-        return self.base.transposed()
-
-    def select(self, rows: Tensor, columns: Tensor) -> Similarity:
-        return self.base.select(rows, columns)
-
-    def shifted(self, row_terms: Tensor, column_terms: Tensor) -> Similarity:
-        return Shifted(self, row_terms, column_terms)
-
-    def check(self) -> None:
-        """Done when the values were computed."""
-
-
-def held(similarity: Similarity, budget: int = HELD_BYTES) -> Similarity:
-    """The similarity with its values in memory, where they take at most ``budget`` bytes there; else as it is."""
-    n, m = similarity.shape
-    fits = 0 < torch.float32.itemsize * n * m <= budget
-    return HeldSimilarity(similarity) if fits and similarity.device.type == "cpu" and not isinstance(similarity, HeldSimilarity) else similarity
-
-
-def as_inner_products(similarity: Similarity) -> StructuralSimilarity | None:
-    """The same as inner products of rows, where it is that: terms become two more columns. None for everything else."""
-    if isinstance(similarity, HeldSimilarity):
-        return as_inner_products(similarity.base)
-    if not isinstance(similarity, Shifted):
-        return similarity if isinstance(similarity, StructuralSimilarity) else None
-    base = as_inner_products(similarity.base)
-    if base is None:
-        return None
-    rows, columns = similarity.row_terms[:, None], similarity.column_terms[:, None]
-    return StructuralSimilarity(
-        torch.cat([base.source, rows, torch.ones_like(rows)], dim=1), torch.cat([base.target, torch.ones_like(columns), columns], dim=1)
-    )
 
 
 def canonical(matrix: Any) -> sparse.csr_array:

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 
 from engine.search.base import DEFAULT_BUDGET, TopK
+from engine.search.held import HeldSimilarity
 from engine.search.kernels import FloatArray, IntArray, order_lists, push_columns, push_rows, sort_heaps
-from engine.search.similarity import HeldSimilarity, Shifted, Similarity, on_similarity
+from engine.search.similarity import Shifted, Similarity, on_similarity
 from engine.threads import spread
 
 TILE_ROWS = 1024

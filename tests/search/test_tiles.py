@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.search import ExactIndex, StructuralSimilarity, best_in_columns, held, hubness, true_ranks
-from engine.search.similarity import HeldSimilarity, as_inner_products
+from engine.search.faiss_index import as_inner_products
+from engine.search.held import HeldSimilarity, Overheard, overheard
 from engine.search.tiles import HeapBest, Tile, descending, tiles
 from tests.search.graphs import noisy_copies
 
@@ -71,3 +72,31 @@ def test_whole_rows_are_cut_from_above_only() -> None:
     source, target = noisy_copies(50, 70, 4)
     found = list(tiles(StructuralSimilarity(source, target), 4 * 70 * 8, whole_rows=True))
     assert [(tile.top, tile.left, tile.scores.shape[1]) for tile in found] == [(top, 0, 70) for top in range(0, 50, 8)]
+
+
+@pytest.mark.parametrize("budget", [4 * 40 * 7, 4 * 11 * 3, 2**20])
+def test_a_pool_is_overheard_while_everything_is_searched(budget: int) -> None:
+    plain = StructuralSimilarity(*noisy_copies(60, 40, 8))
+    rows, columns = torch.tensor([0, 1, 7, 30, 59]), torch.tensor([2, 3, 39])
+    listening = overheard(plain, rows, columns)
+    assert isinstance(listening, Overheard)
+    assert not isinstance(listening.select(rows, columns), HeldSimilarity), "before anything was computed"
+    one, other = (ExactIndex(budget).search_both(similarity, 4) for similarity in (listening, plain))
+    assert torch.equal(one[0].values, other[0].values)
+    pool = listening.select(rows, columns)
+    assert isinstance(pool, HeldSimilarity)
+    torch.testing.assert_close(pool.values, plain.select(rows, columns).block(slice(0, 5), slice(0, 3)), atol=1e-6, rtol=0)
+    assert not isinstance(listening.select(rows[:4], columns), HeldSimilarity), "another pool"
+    torch.testing.assert_close(one[1].values, other[1].values)
+
+
+def test_what_was_not_searched_is_not_known() -> None:
+    plain = StructuralSimilarity(*noisy_copies(20, 20, 8))
+    listening = overheard(plain, torch.arange(10), torch.arange(5))
+    listening.block(slice(0, 20), slice(2, 20))  # not from the first column on
+    listening.block(slice(0, 9), slice(0, 20))  # a row is missing
+    assert not isinstance(listening.select(torch.arange(10), torch.arange(5)), HeldSimilarity)
+    listening.block(slice(9, 20), slice(0, 20))
+    pool = listening.select(torch.arange(10), torch.arange(5))
+    torch.testing.assert_close(pool.block(slice(0, 10), slice(0, 5)), plain.block(slice(0, 10), slice(0, 5)))
+    assert overheard(plain, torch.arange(10), torch.arange(5), budget=199) is plain
