@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -238,20 +239,16 @@ def decode_searched(
     links_name: str = "test",
     evidence: GraphEvidence | None = None,
 ) -> Mapping[str, DecodingEvaluation]:
-    """The same of a pool that has been searched."""
+    """The same of a pool that has been searched; the decoders work side by side, on as many threads as torch uses."""
     pools = searched.source_pool, searched.target_pool
     chosen = [get_decoder(decoder, evidence and evidence.within(*pools)) for decoder in decoders]
     candidates = find_candidates(searched.similarity, top=top, index=searched.index, terms=searched.hubness)
-    return {
-        decoder.name: evaluate_decoding(
-            decoder.decode(candidates),
-            searched.links,
-            *pools,
-            csls_ranks=searched.ranks,
-            pool=searched.pool,
-            bootstrap=bootstrap,
-            seed=seed,
-            links_name=links_name,
-        )
-        for decoder in chosen
-    }
+    ranks, pool = searched.ranks, searched.pool
+
+    def evaluated(decoder: Decoder) -> DecodingEvaluation:
+        decoding = decoder.decode(candidates)
+        options: dict[str, Any] = {"pool": pool, "bootstrap": bootstrap, "seed": seed, "links_name": links_name}
+        return evaluate_decoding(decoding, searched.links, *pools, csls_ranks=ranks, **options)
+
+    with ThreadPoolExecutor(torch.get_num_threads(), thread_name_prefix="decoders") as threads:
+        return dict(zip((decoder.name for decoder in chosen), threads.map(evaluated, chosen), strict=True))
