@@ -24,6 +24,7 @@ from engine.decoding.graph_evidence import GraphEvidence
 from engine.errors import DataError
 from engine.evaluation import DirectionMetrics, Pool, SearchedPool, Selectable, direction_metrics, search_pool
 from engine.search import LinkRanks, QueryRanks, SearchIndex
+from engine.search.held import HeldSimilarity
 
 
 @dataclass(frozen=True)
@@ -244,6 +245,8 @@ def decode_searched(
     chosen = [get_decoder(decoder, evidence and evidence.within(*pools)) for decoder in decoders]
     candidates = find_candidates(searched.similarity, top=top, index=searched.index, terms=searched.hubness)
     ranks, pool = searched.ranks, searched.pool
+    if isinstance(searched.similarity, HeldSimilarity):
+        searched.similarity.forget()  # decoders need the memory, and no more similarities
 
     def evaluated(decoder: Decoder) -> DecodingEvaluation:
         decoding = decoder.decode(candidates)

@@ -21,17 +21,19 @@ class HeldSimilarity:
 
     Args:
         base: on the CPU.
-        values: (n, m) float32 of ``base`` where they are known; not to be written to.
+        values: (n, m) float32 of ``base`` where they are known already.
+
+    Attributes:
+        values: the same, not to be written to; None once they are forgotten.
     """
 
     def __init__(self, base: Similarity, values: Tensor | None = None) -> None:
-        self.base, self.values = base, torch.empty(0) if values is None else values
-        if values is None:
-            base.check()
-            self.values = torch.empty(base.shape)
-            for start in range(0, base.shape[0], HELD_ROWS):
-                rows = slice(start, min(start + HELD_ROWS, base.shape[0]))
-                base.block(rows, slice(0, base.shape[1]), self.values[rows])
+        self.base: Similarity = base
+        self.values: Tensor | None = computed(base) if values is None else values
+
+    def forget(self) -> None:
+        """Give the memory back: from now on values are computed when they are asked for."""
+        self.values = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -46,6 +48,8 @@ class HeldSimilarity:
         return self.base.largest
 
     def block(self, rows: slice, columns: slice, out: Tensor | None = None) -> Tensor:
+        if self.values is None:
+            return self.base.block(rows, columns, out)
         part = self.values[rows, columns]
         return part.clone() if out is None else out.copy_(part)
 
@@ -62,11 +66,21 @@ class HeldSimilarity:
         return Shifted(self, row_terms, column_terms)
 
     def check(self) -> None:
-        """Done when the values were computed."""
+        self.base.check()
+
+
+def computed(similarity: Similarity) -> Tensor:
+    """(n, m) all values."""
+    similarity.check()
+    values = torch.empty(similarity.shape)
+    for start in range(0, len(values), HELD_ROWS):
+        rows = slice(start, min(start + HELD_ROWS, len(values)))
+        similarity.block(rows, slice(0, values.shape[1]), values[rows])
+    return values
 
 
 class Overheard:
-    """A similarity that keeps what is computed of a pool while all of it is gone through: selecting that pool then costs next to nothing.
+    """A similarity that keeps what is computed of a pool while all of it is gone through: selecting that pool, once, then costs next to nothing.
 
     Args:
         base: on the CPU.
@@ -110,8 +124,11 @@ class Overheard:
     def select(self, rows: Tensor, columns: Tensor) -> Similarity:
         """The pool with its values, if it is that one and all of it has been gone through."""
         chosen = self.base.select(rows, columns)
-        whole = torch.equal(rows, self.rows) and torch.equal(columns, self.columns) and bool((self._known == len(columns)).all())
-        return HeldSimilarity(chosen, self._values) if whole else chosen
+        if not (torch.equal(rows, self.rows) and torch.equal(columns, self.columns) and bool((self._known == len(columns)).all())):
+            return chosen
+        values, self._values = self._values, torch.empty(self._values.shape, device="meta")  # handed over, so that they can be forgotten
+        self._known.fill_(len(columns) + 1)
+        return HeldSimilarity(chosen, values)
 
     def pairs(self, left: Tensor, right: Tensor) -> Tensor:
         return self.base.pairs(left, right)

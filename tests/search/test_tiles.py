@@ -41,6 +41,7 @@ def test_what_is_held_is_the_same_and_stays_so() -> None:
     kept = held(plain)
     assert isinstance(kept, HeldSimilarity)
     assert held(kept) is kept
+    assert kept.values is not None
     before = kept.values.clone()
     links = torch.arange(90)[:, None].expand(90, 2)
     terms = hubness(plain, 5)
@@ -51,6 +52,9 @@ def test_what_is_held_is_the_same_and_stays_so() -> None:
     torch.testing.assert_close(shifted.block(slice(3, 5), slice(0, 90)), before[3:5] + 2)
     assert torch.equal(true_ranks(kept, links, terms).target_to_source.ranks, true_ranks(plain, links, terms).target_to_source.ranks)
     assert torch.equal(kept.values, before), "a shifted block was written into what is held"
+    kept.forget()
+    torch.testing.assert_close(kept.block(slice(0, 1100), slice(0, 90)), before)
+    torch.testing.assert_close(hubness(kept, 5).target, terms.target)
 
 
 @pytest.mark.parametrize(("n", "m", "fits"), [(10, 10, True), (10, 11, False), (0, 5, False)])
@@ -86,7 +90,7 @@ def test_a_pool_is_overheard_while_everything_is_searched(budget: int) -> None:
     pool = listening.select(rows, columns)
     assert isinstance(pool, HeldSimilarity)
     torch.testing.assert_close(pool.values, plain.select(rows, columns).block(slice(0, 5), slice(0, 3)), atol=1e-6, rtol=0)
-    assert not isinstance(listening.select(rows[:4], columns), HeldSimilarity), "another pool"
+    assert not isinstance(listening.select(rows, columns), HeldSimilarity), "handed over already"
     torch.testing.assert_close(one[1].values, other[1].values)
 
 
@@ -96,6 +100,7 @@ def test_what_was_not_searched_is_not_known() -> None:
     listening.block(slice(0, 20), slice(2, 20))  # not from the first column on
     listening.block(slice(0, 9), slice(0, 20))  # a row is missing
     assert not isinstance(listening.select(torch.arange(10), torch.arange(5)), HeldSimilarity)
+    assert not isinstance(listening.select(torch.arange(9), torch.arange(5)), HeldSimilarity), "another pool"
     listening.block(slice(9, 20), slice(0, 20))
     pool = listening.select(torch.arange(10), torch.arange(5))
     torch.testing.assert_close(pool.block(slice(0, 10), slice(0, 5)), plain.block(slice(0, 10), slice(0, 5)))
