@@ -101,7 +101,8 @@ class Scan:
 
     def proven(self, similarity: Similarity, terms: Hubness, top: int, budget: int) -> TopK:
         """The best targets of each source."""
-        values, indices = torch.from_numpy(self.kept.values), torch.from_numpy(self.kept.indices)
+        kept = self.kept.result(torch.zeros(self.size))  # in order by estimate, so that little is left to sort
+        values, indices = kept.values, kept.indices
         bars = torch.from_numpy(self.kept.bars) if values.shape[1] < similarity.shape[1] else torch.full((self.size,), -torch.inf)
         rounding = ROUNDING * max(similarity.largest, 1.0)
         top = min(top, values.shape[1])
