@@ -12,11 +12,11 @@ import pandas as pd
 import torch
 
 from engine.datasets.knowledge_graph import AlignmentTask, IntArray, Side
-from engine.decoding import DECODERS, GRAPH_DECODERS, Decoding, DecodingEvaluation, GraphEvidence, evaluate_decoders, find_candidates, get_decoder
+from engine.decoding import DECODERS, GRAPH_DECODERS, Decoding, DecodingEvaluation, GraphEvidence, decode_searched, find_candidates, get_decoder
 from engine.decoding.calibration import Calibration, Uncalibrated, expected_calibration_error, fit_calibration, pair_features
 from engine.decoding.candidates import BoolArray
 from engine.decoding.dangling import estimate_dangling
-from engine.evaluation import Selectable
+from engine.evaluation import SearchedPool, Selectable
 
 CALIBRATED = "csls"
 """The decoder whose predictions get probabilities: what the list of matches begins with."""
@@ -45,12 +45,12 @@ class Probabilities:
         return {"decoder": CALIBRATED, "fit": self.calibration.to_dict(), **found}
 
 
-def decoder_evaluations(similarity: Selectable, task: AlignmentTask, csls_k: int, index: str) -> Mapping[str, DecodingEvaluation]:
-    """Every registered decoder, by name, in the pool of the test entities; empty without test links."""
+def decoder_evaluations(searched: SearchedPool, task: AlignmentTask) -> Mapping[str, DecodingEvaluation]:
+    """Every registered decoder, by name, in the pool of the test entities, which has been searched; empty without test links."""
     if not len(task.test_links):
         return {}
     evidence = GraphEvidence.of(task.source, task.target, task.train_links)
-    return evaluate_decoders(similarity, task.test_links, sorted([*DECODERS, *GRAPH_DECODERS]), csls_k, index=index, evidence=evidence)
+    return decode_searched(searched, sorted([*DECODERS, *GRAPH_DECODERS]), evidence=evidence)
 
 
 def query_rank_table(evaluations: Mapping[str, DecodingEvaluation]) -> pd.DataFrame:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -20,7 +21,7 @@ from torch import Tensor
 
 from engine.datasets.knowledge_graph import IntArray
 from engine.errors import DataError
-from engine.search import Hubness, QueryRanks, SearchIndex, Similarity, UnscaledEmbeddings, get_index, hubness, true_ranks
+from engine.search import Hubness, LinkRanks, QueryRanks, SearchIndex, Similarity, UnscaledEmbeddings, get_index, held, hubness, overheard, true_ranks
 from engine.search.similarity import accepting_matrices
 
 Pool = Literal["test", "all"]
@@ -102,6 +103,58 @@ class Selectable(Protocol):
     def select(self, rows: Tensor, columns: Tensor) -> Similarity: ...
 
 
+def with_pool(similarity: Similarity, links: IntArray) -> Similarity:
+    """The similarity, which keeps what a search of all entities computes of the "test" pool of some links, for :func:`search_pool`."""
+    rows, columns = (torch.from_numpy(pool_entities(links[:, side], similarity.shape[side], "test")) for side in range(2))
+    return overheard(similarity, rows, columns)
+
+
+@dataclass(frozen=True)
+class SearchedPool:
+    """A pool in which links are looked for, and what every evaluation of them there has to know of it.
+
+    Attributes:
+        links: (L, 2) source and target entities.
+        pool: "test" or "all".
+        source_pool, target_pool: (n,), (m,) entities of the pool, ascending.
+        similarity: (n, m) of the pool.
+        index: finds its neighbours.
+        hubness: CSLS terms of the pool's entities.
+    """
+
+    links: IntArray  # (L, 2)
+    pool: Pool
+    source_pool: IntArray  # (n,)
+    target_pool: IntArray  # (m,)
+    similarity: Similarity
+    index: SearchIndex
+    hubness: Hubness
+
+    @cached_property
+    def local(self) -> IntArray:
+        """(L, 2) the links as rows of the pools."""
+        return np.stack([np.searchsorted(self.source_pool, self.links[:, 0]), np.searchsorted(self.target_pool, self.links[:, 1])], axis=1)
+
+    @cached_property
+    def ranks(self) -> LinkRanks:
+        """Of the links' entities, by CSLS; always exact."""
+        return true_ranks(self.similarity, torch.from_numpy(self.local).to(self.similarity.device), self.hubness)
+
+
+@accepting_matrices(UnscaledEmbeddings)
+@torch.no_grad()
+def search_pool(similarity: Selectable, links: IntArray, k: int = 10, pool: Pool = "test", *, index: str | SearchIndex = "exact") -> SearchedPool:
+    """What all evaluations on the same links share: see :func:`evaluate_links` for the arguments and what is raised.
+
+    The pool's similarities stay in memory where they take no more than ``engine.search.held.HELD_BYTES``, so that they are computed once.
+    """
+    links = checked_links(links, *similarity.shape)
+    source_pool, target_pool = (pool_entities(links[:, side], size, pool) for side, size in enumerate(similarity.shape))
+    chosen = get_index(index)
+    pooled = held(similarity.select(torch.from_numpy(source_pool), torch.from_numpy(target_pool)))
+    return SearchedPool(links, pool, source_pool, target_pool, pooled, chosen, hubness(pooled, k, chosen))
+
+
 @accepting_matrices(UnscaledEmbeddings)
 @torch.no_grad()
 def evaluate_links(
@@ -132,21 +185,20 @@ def evaluate_links(
         TrainingError: an embedding of the pool is not finite.
         ConfigError: unknown index, or one that cannot search this similarity.
     """
-    links = checked_links(links, *similarity.shape)
-    source_pool, target_pool = (pool_entities(links[:, side], size, pool) for side, size in enumerate(similarity.shape))
-    pooled = similarity.select(torch.from_numpy(source_pool), torch.from_numpy(target_pool))
-    chosen = get_index(index)
-    terms = hubness(pooled, k, chosen)
-    local = np.stack([np.searchsorted(source_pool, links[:, 0]), np.searchsorted(target_pool, links[:, 1])], axis=1)  # (L, 2)
-    ranks = true_ranks(pooled, torch.from_numpy(local).to(pooled.device), terms)
+    return evaluate_searched(search_pool(similarity, links, k, pool, index=index), bootstrap, seed, links_name)
+
+
+def evaluate_searched(searched: SearchedPool, bootstrap: int = 1000, seed: int = 0, links_name: str = "test") -> Evaluation:
+    """The same of a pool that has been searched."""
+    source_pool, target_pool, ranks = searched.source_pool, searched.target_pool, searched.ranks
     return Evaluation(
         direction_metrics(ranks.source_to_target, source_pool, bootstrap, seed),
         direction_metrics(ranks.target_to_source, target_pool, bootstrap, seed),
-        pool,
-        protocol_line(k, pool, len(source_pool), len(target_pool), links_name, chosen.name),
+        searched.pool,
+        protocol_line(searched.hubness.k, searched.pool, len(source_pool), len(target_pool), links_name, searched.index.name),
         source_pool,
         target_pool,
-        terms,
+        searched.hubness,
     )
 
 

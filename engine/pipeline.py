@@ -38,7 +38,7 @@ from engine.distribution import ALONE, Ranks
 from engine.encoders.dual_amn import DualAMN
 from engine.errors import DivergenceError, StoppedError
 from engine.estimate import available_memory, check_memory, task_sizes
-from engine.evaluation import Evaluation, evaluate_links
+from engine.evaluation import Evaluation, evaluate_searched, search_pool, with_pool
 from engine.execution import EXECUTION_OPTIONS, bfloat16_pays, choose_device
 from engine.following import lead, leading
 from engine.literal import (
@@ -369,11 +369,13 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
     search = config.search
     making.on_event(Phase("search", f"Looking for the {search.top} best matches of {task.num_entities:,} entities"))
     with clock.phase("search"):
-        found = csls_topk(similarity, search.csls_k, search.top, index=search.index)
+        everything = with_pool(similarity, task.test_links)
+        found = csls_topk(everything, search.csls_k, search.top, index=search.index)
     making.on_event(Phase("evaluate", f"Evaluating on {count(len(task.test_links), 'test link')}"))
     with clock.phase("evaluate"):
-        evaluation = evaluate_links(similarity, task.test_links, search.csls_k, index=search.index)
-        decoders = decoder_evaluations(similarity, task, search.csls_k, search.index)
+        searched = search_pool(everything, task.test_links, search.csls_k, index=search.index)
+        evaluation, decoders = evaluate_searched(searched), decoder_evaluations(searched, task)
+        del everything, searched  # their similarities fill memory
         probabilities = match_probabilities(similarity, task, search.csls_k, search.index, config.seed)
     if isinstance(probabilities.calibration, Uncalibrated):
         making.on_event(Phase(NOTE, f"info: {probabilities.calibration.reason}"))

@@ -10,14 +10,15 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from engine.analysis.kernels import fill_divergence
 from engine.analysis.schema import frame, joined
 from engine.datasets.knowledge_graph import SIDES, AlignmentTask, IntArray, Side
 from engine.encoders.dual_amn import DualAMN
-from engine.encoders.proxy_matching import BLOCK_ROWS, proxy_parts
+from engine.encoders.proxy_matching import BLOCK_ROWS, row_norms, unit_rows
+from engine.search import best_in_columns
+from engine.threads import spread
 
 PROXY_TOP = 10
-PAIRS_AT_ONCE = 2**20
-"""Values of one side's attention that the divergence holds in memory."""
 
 Similarities = Mapping[str, Tensor]  # channel -> (E, P)
 
@@ -30,10 +31,11 @@ def proxy_similarities(model: DualAMN) -> dict[str, Tensor]:
     hidden = model.multi_hop()  # (E, C, D)
     found = {}
     for c, channel in enumerate(model.channels):
-        found[channel] = torch.empty((len(hidden), model.proxies.shape[1]))
+        unit = unit_rows(model.proxies[c])  # (P, D)
+        found[channel] = torch.empty((len(hidden), len(unit)))
         for start in range(0, len(hidden), BLOCK_ROWS):
             rows = slice(start, start + BLOCK_ROWS)
-            found[channel][rows] = proxy_parts(hidden[rows, c], model.proxies[c], model.gate_weight[c], model.gate_bias[c]).similarity
+            found[channel][rows] = (hidden[rows, c] @ unit.T).div_(row_norms(hidden[rows, c]))
     return found
 
 
@@ -61,9 +63,8 @@ def proxy_top_table(similarities: Similarities, num_source: int) -> pd.DataFrame
 
 def top_rows(channel: str, side: Side, similarity: Tensor) -> pd.DataFrame:
     """The rows of one channel and graph, whose entities' similarities are (E, P)."""
-    values, entities = similarity.T.sort(dim=1, descending=True, stable=True)  # (P, E)
-    values, entities = values[:, :PROXY_TOP], entities[:, :PROXY_TOP]
-    proxies, kept = values.shape
+    best = best_in_columns(similarity, PROXY_TOP)
+    proxies, kept = best.values.shape
     return frame(
         "proxy_top",
         {
@@ -71,8 +72,8 @@ def top_rows(channel: str, side: Side, similarity: Tensor) -> pd.DataFrame:
             "graph": side,
             "proxy": np.repeat(np.arange(proxies), kept),
             "rank": np.tile(np.arange(1, kept + 1), proxies),
-            "entity": entities.reshape(-1).numpy(),
-            "similarity": values.reshape(-1).numpy(),
+            "entity": best.indices.reshape(-1).numpy(),
+            "similarity": best.values.reshape(-1).numpy(),
         },
     )
 
@@ -114,12 +115,6 @@ def interesting_pairs(task: AlignmentTask, matches: pd.DataFrame) -> pd.DataFram
 
 def attention_divergence(similarity: Tensor, first: IntArray, second: IntArray) -> npt.NDArray[np.float64]:
     """(n,) Jensen-Shannon divergence, in bits (0 .. 1), of the attention that two rows of (E, P) similarities give the proxies."""
-    divergence, values = np.empty(len(first)), similarity.numpy()
-    step = max(PAIRS_AT_ONCE // max(similarity.shape[1], 1), 1)
-    for start in range(0, len(first), step):
-        rows = slice(start, start + step)
-        p, q = (torch.softmax(torch.from_numpy(values[one[rows]]).double(), dim=1) for one in (first, second))
-        middle = ((p + q) / 2).log2()
-        bits = (p * (p.log2() - middle) + q * (q.log2() - middle)).sum(dim=1) / 2
-        divergence[rows] = bits.clamp_(0, 1).numpy()
+    divergence, values = np.empty(len(first)), similarity.contiguous().numpy()
+    spread(lambda start, stop: fill_divergence(values, first, second, start, stop, divergence), len(first), len(first) * values.shape[1])
     return divergence

@@ -14,7 +14,7 @@ from engine.decoding.calibration import (
     share_to_hold_out,
 )
 from engine.decoding.candidates import TOP, Candidates, find_candidates
-from engine.decoding.evaluation import DecodingEvaluation, PairMetrics, evaluate_decoders, evaluate_decoding
+from engine.decoding.evaluation import DecodingEvaluation, PairMetrics, decode_searched, evaluate_decoders, evaluate_decoding
 from engine.decoding.graph_evidence import GraphEvidence
 from engine.decoding.nearest import CslsDecoder, MutualDecoder
 from engine.decoding.one_to_one import AssignmentDecoder, StableDecoder
@@ -42,6 +42,7 @@ __all__ = [
     "StableDecoder",
     "Threshold",
     "Uncalibrated",
+    "decode_searched",
     "evaluate_decoders",
     "evaluate_decoding",
     "expected_calibration_error",

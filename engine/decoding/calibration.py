@@ -23,8 +23,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.isotonic import isotonic_regression
-from sklearn.linear_model import LogisticRegression
 
 from engine.datasets.knowledge_graph import IntArray
 from engine.decoding.base import NONE, Decoder, Decoding, best_pairs
@@ -370,6 +368,8 @@ class Logistic:
 
     @classmethod
     def of(cls, features: FloatArray, right: BoolArray, weights: FloatArray) -> Logistic:
+        from sklearn.linear_model import LogisticRegression  # takes a second to load, which a run without validation links need not wait for
+
         means, deviations = features.mean(axis=0), features.std(axis=0)
         scales = np.where(deviations > 1e-9, deviations, 1.0)
         model = LogisticRegression(max_iter=1000).fit((features - means) / scales, right, weights)
@@ -390,6 +390,8 @@ def threshold_curve(probabilities: FloatArray, right: BoolArray, weights: FloatA
     The rows' outcomes are first smoothed to rise with the probability (isotonic regression): the precision above a threshold then falls steadily
     with it, and a lucky run of right pairs is not mistaken for a good threshold.
     """
+    from sklearn.isotonic import isotonic_regression
+
     order = np.argsort(-probabilities, kind="stable")
     smooth = isotonic_regression(right[order].astype(np.float64), sample_weight=weights[order], increasing=False)
     precision = np.cumsum(smooth * weights[order]) / np.cumsum(weights[order])

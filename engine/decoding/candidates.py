@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
 from engine.datasets.knowledge_graph import IntArray, Side
+from engine.decoding.kernels import group_positions, merge_lists
 from engine.errors import ConfigError
 from engine.search import TIE_TOLERANCE, Hubness, SearchIndex, Similarity, csls_topk, tie_tolerance
 
@@ -77,16 +77,24 @@ class Candidates:
 
     @cached_property
     def by_target(self) -> Lists:
-        return Lists(row_pointers(self.targets, self.shape[1]), np.argsort(self.targets, kind="stable").astype(np.int64), self.sources)
+        return Lists(*grouped(self.targets, self.shape[1]), self.sources)
 
     def lists(self, side: Side) -> Lists:
         """Candidates of each entity of one graph."""
         return self.by_source if side == "source" else self.by_target
 
-    @property
+    @cached_property
     def codes(self) -> IntArray:
         """(P,) int64 one number for each pair, ascending."""
         return self.sources * self.shape[1] + self.targets
+
+    def among(self, links: IntArray) -> BoolArray:
+        """(P,) which pairs are among the (L, 2) links."""
+        wanted = links[:, 0] * self.shape[1] + links[:, 1]
+        places = np.searchsorted(self.codes, wanted)
+        found = np.zeros(len(self), dtype=np.bool_)
+        found[places[np.append(self.codes, -1)[places] == wanted]] = True
+        return found
 
     def kept(self, mask: BoolArray) -> Candidates:
         """The pairs of a (P,) mask; scores stay as they are."""
@@ -97,6 +105,13 @@ class Candidates:
 def row_pointers(rows: IntArray, count: int) -> IntArray:
     """(count + 1,) where each row's pairs begin in arrays sorted by row."""
     return np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))]).astype(np.int64)
+
+
+def grouped(keys: IntArray, count: int) -> tuple[IntArray, IntArray]:
+    """(count + 1,) pointers and (P,) positions: those of key i, ascending, are ``positions[pointers[i]:pointers[i + 1]]``."""
+    indptr, positions = row_pointers(keys, count), np.empty(len(keys), dtype=np.int64)
+    group_positions(keys, indptr, positions)
+    return indptr, positions
 
 
 @torch.no_grad()
@@ -120,17 +135,22 @@ def find_candidates(
         raise ConfigError(f"the number of candidates an entity must be at least 1; got {top}.")
     found = csls_topk(similarity, k, top, index, terms)
     forward, backward = found.source_to_target, found.target_to_source
-    pairs, places = merged(forward.indices, backward.indices)
-    cosine, csls = (torch.cat([a.flatten(), b.flatten()])[places] for a, b in ((forward.cosine, backward.cosine), (forward.csls, backward.csls)))
-    sources, targets = (np.ascontiguousarray(pairs[:, side]) for side in range(2))
-    return Candidates(similarity.shape, sources, targets, cosine.cpu().numpy(), csls.cpu().numpy(), top, tie_tolerance(similarity))
+    sources, targets, places = merged(forward.indices.cpu().numpy(), backward.indices.cpu().numpy())
+    cosine, csls = (
+        np.concatenate([a.cpu().numpy().ravel(), b.cpu().numpy().ravel()])[places]
+        for a, b in ((forward.cosine, backward.cosine), (forward.csls, backward.csls))
+    )
+    return Candidates(similarity.shape, sources, targets, cosine, csls, top, tie_tolerance(similarity))
 
 
-def merged(of_source: Tensor, of_target: Tensor) -> tuple[IntArray, Tensor]:
-    """(P, 2) distinct pairs of both directions' (n, K) and (m, K) lists, by source, then target; and where in the flattened lists each one stands."""
-    n, m = len(of_source), len(of_target)
-    forward = torch.arange(n)[:, None] * m + of_source.cpu()
-    backward = of_target.cpu() * m + torch.arange(m)[:, None]
-    codes, places = np.unique(torch.cat([forward.flatten(), backward.flatten()]).numpy(), return_index=True)
-    pairs = np.stack([codes // max(m, 1), codes % max(m, 1)], axis=1)
-    return pairs, torch.from_numpy(places).to(of_source.device)
+def merged(of_source: IntArray, of_target: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Distinct pairs of both directions' (n, K) and (m, K') lists: (P,) sources and targets, by source, then target, and where each pair stands in
+    the flattened lists, one after the other."""
+    n, top = len(of_source), max(of_target.shape[1], 1)
+    order = np.argsort(of_source, axis=1)
+    places = order + np.arange(n, dtype=np.int64)[:, None] * of_source.shape[1]
+    indptr, edges = grouped(of_target.ravel(), n)
+    pairs = [np.empty(of_source.size + of_target.size, dtype=np.int64) for _ in range(3)]
+    count = merge_lists(np.take_along_axis(of_source, order, axis=1), places, indptr, edges, top, *pairs)
+    sources, targets, origins = (part[:count].copy() for part in pairs)
+    return sources, targets, origins

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +22,9 @@ from engine.decoding.base import NONE, Decoder, Decoding, get_decoder, where_cho
 from engine.decoding.candidates import TOP, BoolArray, Candidates, find_candidates
 from engine.decoding.graph_evidence import GraphEvidence
 from engine.errors import DataError
-from engine.evaluation import DirectionMetrics, Pool, Selectable, checked_links, direction_metrics, pool_entities
-from engine.search import LinkRanks, QueryRanks, SearchIndex, get_index, hubness, true_ranks
+from engine.evaluation import DirectionMetrics, Pool, SearchedPool, Selectable, direction_metrics, search_pool
+from engine.search import LinkRanks, QueryRanks, SearchIndex
+from engine.search.held import HeldSimilarity
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ def evaluate_decoding(
         DataError: a link's entity is not in its pool, or the pools do not have the candidates' sizes.
     """
     local = local_links(decoding.candidates, np.asarray(links, dtype=np.int64).reshape(-1, 2), source_pool, target_pool)
-    right = np.isin(decoding.candidates.codes, local[:, 0] * max(decoding.candidates.shape[1], 1) + local[:, 1])
+    right = decoding.candidates.among(local)
     ranks = csls_ranks and {"source": csls_ranks.source_to_target, "target": csls_ranks.target_to_source}
     directions: dict[Side, DirectionMetrics] = {}
     pairs: dict[Side, PairMetrics] = {}
@@ -223,26 +225,33 @@ def evaluate_decoders(
         TrainingError: an embedding is not finite.
         ConfigError: unknown decoder or index.
     """
-    links = checked_links(links, *similarity.shape)
-    source_pool, target_pool = (pool_entities(links[:, side], size, pool) for side, size in enumerate(similarity.shape))
-    pooled = similarity.select(torch.from_numpy(source_pool), torch.from_numpy(target_pool))
-    chosen = [get_decoder(decoder, evidence and evidence.within(source_pool, target_pool)) for decoder in decoders]
-    finder = get_index(index)
-    terms = hubness(pooled, k, finder)
-    candidates = find_candidates(pooled, top=top, index=finder, terms=terms)
-    local = local_links(candidates, links, source_pool, target_pool)
-    ranks = true_ranks(pooled, torch.from_numpy(local).to(pooled.device), terms)
-    return {
-        decoder.name: evaluate_decoding(
-            decoder.decode(candidates),
-            links,
-            source_pool,
-            target_pool,
-            csls_ranks=ranks,
-            pool=pool,
-            bootstrap=bootstrap,
-            seed=seed,
-            links_name=links_name,
-        )
-        for decoder in chosen
-    }
+    searched = search_pool(similarity, links, k, pool, index=index)
+    return decode_searched(searched, decoders, top, bootstrap, seed, links_name=links_name, evidence=evidence)
+
+
+@torch.no_grad()
+def decode_searched(
+    searched: SearchedPool,
+    decoders: Iterable[str | Decoder],
+    top: int = TOP,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    *,
+    links_name: str = "test",
+    evidence: GraphEvidence | None = None,
+) -> Mapping[str, DecodingEvaluation]:
+    """The same of a pool that has been searched; the decoders work side by side, on as many threads as torch uses."""
+    pools = searched.source_pool, searched.target_pool
+    chosen = [get_decoder(decoder, evidence and evidence.within(*pools)) for decoder in decoders]
+    candidates = find_candidates(searched.similarity, top=top, index=searched.index, terms=searched.hubness)
+    ranks, pool = searched.ranks, searched.pool
+    if isinstance(searched.similarity, HeldSimilarity):
+        searched.similarity.forget()  # decoders need the memory, and no more similarities
+
+    def evaluated(decoder: Decoder) -> DecodingEvaluation:
+        decoding = decoder.decode(candidates)
+        options: dict[str, Any] = {"pool": pool, "bootstrap": bootstrap, "seed": seed, "links_name": links_name}
+        return evaluate_decoding(decoding, searched.links, *pools, csls_ranks=ranks, **options)
+
+    with ThreadPoolExecutor(torch.get_num_threads(), thread_name_prefix="decoders") as threads:
+        return dict(zip((decoder.name for decoder in chosen), threads.map(evaluated, chosen), strict=True))

@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from engine.datasets.knowledge_graph import IntArray, KnowledgeGraph
 from engine.decoding.candidates import Candidates
-from engine.decoding.kernels import IncidentArrays, agreement_of_pairs, count_relation_pairs
+from engine.decoding.kernels import IncidentArrays, agreement_of_pairs, count_relation_pairs, divide_by_expected
+from engine.threads import spread
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -153,24 +154,18 @@ class GraphEvidence:
         pairs = anchors.sources[trusted], anchors.targets[trusted], anchors.weights[trusted]
         graphs = self.source.equally_rare, self.target.equally_rare
         count_relation_pairs(*pairs, *graphs, lists_of(anchors), matched[0], matched[1], self._room(anchors), together, *alone)
-        expected = np.sqrt(np.outer(*alone)) + PRIOR_COUNT
-        return (together / expected).astype(np.float32)
+        divide_by_expected(together, *alone, PRIOR_COUNT)
+        return together
 
     def agreement(self, candidates: Candidates, weights: FloatArray) -> FloatArray:
         """(P,) from 0 on: how much of the two entities' neighbourhoods match, given the (P,) weights of all pairs."""
         anchors = self.anchors(candidates, weights)
         found = np.zeros(len(candidates))
-        own = candidates.by_source.indptr, candidates.targets, self.source_pool, self.target_pool
-        agreement_of_pairs(
-            *own,
-            self.source.arrays,
-            self.target.arrays,
-            lists_of(anchors),
-            self.affinity(anchors),
-            self._room(anchors),
-            len(self.target.norms),
-            found,
+        arrays = (
+            *(candidates.by_source.indptr, candidates.targets, self.source_pool, self.target_pool),
+            *(self.source.arrays, self.target.arrays, lists_of(anchors), self.affinity(anchors), self._room(anchors), len(self.target.norms), found),
         )
+        spread(lambda start, stop: agreement_of_pairs(start, stop, *arrays), len(self.source_pool), 8 * len(candidates))
         scale = self.source.norms[self.source_pool][candidates.sources] * self.target.norms[self.target_pool][candidates.targets]
         return np.where(scale > 0, found / np.sqrt(np.where(scale > 0, scale, 1.0)), 0.0)
 

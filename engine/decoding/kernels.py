@@ -1,4 +1,4 @@
-"""Compiled loops over candidate lists. All of them run on one thread without the interpreter lock.
+"""Compiled loops over candidate lists. They run without the interpreter lock; those that take ``start`` and ``stop`` do a part of the lists.
 
 A list is a slice of ``edges``, which holds positions in the per-pair arrays: ``edges[indptr[i]:indptr[i + 1]]`` are the pairs of entity i. The same
 loops thus serve both directions.
@@ -32,17 +32,82 @@ def best_two(indptr: IntArray, edges: IntArray, scores: ScoreArray, best: IntArr
 
 
 @compiled
-def log_normalisers(indptr: IntArray, edges: IntArray, logits: ScoreArray, others: IntArray, potential: FloatArray, out: FloatArray) -> None:
+def group_positions(keys: IntArray, indptr: IntArray, edges: IntArray) -> None:
+    """Fill ``edges`` with the positions of each key, ascending: those of key i at ``indptr[i]:indptr[i + 1]``."""
+    free = indptr[:-1].copy()
+    for position in range(len(keys)):
+        edges[free[keys[position]]] = position
+        free[keys[position]] += 1
+
+
+@compiled
+def merge_lists(
+    forward: IntArray, places: IntArray, indptr: IntArray, edges: IntArray, top: int, sources: IntArray, targets: IntArray, origins: IntArray
+) -> int:
+    """Pairs that are in either of two kinds of lists, by source, then target; returns how many.
+
+    Args:
+        forward: (n, K) targets of each source, ascending.
+        places: (n, K) where each of them stands in the flattened lists.
+        indptr, edges: positions of each source in the flattened (m, top) lists of the targets' sources, ascending.
+        sources, targets: room for the pairs.
+        origins: room for where each pair stands: in the sources' lists, or else in the targets', which are counted on from their end.
+    """
+    count, width = 0, forward.shape[1]
+    for source in range(len(forward)):
+        own, other = 0, indptr[source]
+        while own < width or other < indptr[source + 1]:
+            mine = forward[source, own] if own < width else np.iinfo(np.int64).max
+            theirs = edges[other] // top if other < indptr[source + 1] else np.iinfo(np.int64).max
+            sources[count], targets[count] = source, min(mine, theirs)
+            origins[count] = places[source, own] if mine <= theirs else forward.size + edges[other]
+            if mine <= theirs:
+                own += 1
+            if theirs <= mine:
+                other += 1
+            count += 1
+    return count
+
+
+@compiled
+def log_normalisers(
+    start: int, stop: int, indptr: IntArray, edges: IntArray, logits: ScoreArray, others: IntArray, potential: FloatArray, out: FloatArray
+) -> None:
     """out[i] = -logsumexp over the list of logits + potential of the other entity; 0 for an empty list."""
-    for i in range(len(indptr) - 1):
-        start, stop = indptr[i], indptr[i + 1]
+    for i in range(start, stop):
+        first, last = indptr[i], indptr[i + 1]
         peak = -np.inf
-        for place in range(start, stop):
+        for place in range(first, last):
             peak = max(peak, logits[edges[place]] + potential[others[edges[place]]])
         total = 0.0
-        for place in range(start, stop):
+        for place in range(first, last):
             total += np.exp(logits[edges[place]] + potential[others[edges[place]]] - peak)
-        out[i] = -(peak + np.log(total)) if stop > start else 0.0
+        out[i] = -(peak + np.log(total)) if last > first else 0.0
+
+
+@compiled
+def scale_plan(indptr: IntArray, targets: IntArray, plan: FloatArray, rounds: int, rows: FloatArray, columns: FloatArray) -> None:
+    """Scale the rows of a plan, then its columns, ``rounds`` times over; what they are divided by is taken off the potentials.
+
+    No sum is zero where each column of the plan sums to 1: an entry loses at most a factor of the columns' or the rows' number in a step.
+    """
+    factors, sums = np.ones(len(columns)), np.zeros(len(columns))  # the columns' factors are applied when their entries are met again
+    for _ in range(rounds):
+        sums[:] = 0.0
+        for i in range(len(indptr) - 1):
+            total = 0.0
+            for place in range(indptr[i], indptr[i + 1]):
+                plan[place] *= factors[targets[place]]
+                total += plan[place]
+            if total > 0:
+                rows[i] -= np.log(total)
+                for place in range(indptr[i], indptr[i + 1]):
+                    plan[place] /= total
+                    sums[targets[place]] += plan[place]
+        for j in range(len(columns)):
+            if sums[j] > 0:
+                columns[j] -= np.log(sums[j])
+                factors[j] = 1.0 / sums[j]
 
 
 @compiled
@@ -146,7 +211,18 @@ def count_relation_pairs(
 
 
 @compiled
+def divide_by_expected(together: npt.NDArray[np.float32], of_source: FloatArray, of_target: FloatArray, prior: float) -> None:
+    """Divide each count by the geometric mean of what its two relations count alone, plus the prior; most of the table is zero."""
+    for i in range(together.shape[0]):
+        for j in range(together.shape[1]):
+            if together[i, j] != 0:
+                together[i, j] /= np.sqrt(of_source[i] * of_target[j]) + prior
+
+
+@compiled
 def agreement_of_pairs(
+    start: int,
+    stop: int,
     indptr: IntArray,
     targets: IntArray,
     source_pool: IntArray,
@@ -162,7 +238,7 @@ def agreement_of_pairs(
     """For each candidate pair: over the target's incident triples, the best matching one of the source's, summed."""
     head = np.full(num_targets, -1, dtype=np.int64)
     following, relations, strength = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64), np.empty(room)
-    for row in range(len(indptr) - 1):
+    for row in range(start, stop):
         chain_matches(source_pool[row], source, anchors, head, following, relations, strength)
         for edge in range(indptr[row], indptr[row + 1]):
             j, total = target_pool[targets[edge]], 0.0

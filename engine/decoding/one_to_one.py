@@ -11,13 +11,11 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linear_sum_assignment
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from engine.datasets.knowledge_graph import IntArray
+from engine.decoding.assignment import cheapest_matching
 from engine.decoding.base import NONE, Decoding, decided, register_decoder
-from engine.decoding.candidates import Candidates
+from engine.decoding.candidates import Candidates, Lists, grouped
 from engine.decoding.kernels import take_greedily
 
 DENSE_CELLS = 1 << 22
@@ -40,7 +38,7 @@ class StableDecoder:
 
     def decode(self, candidates: Candidates) -> Decoding:
         by_source, by_target = (np.full(count, NONE, dtype=np.int64) for count in candidates.shape)
-        order = np.lexsort((scrambled(candidates.codes), -candidates.csls))
+        order = np.argsort(descending_keys(candidates.csls, scrambled(candidates.codes)))
         take_greedily(order, candidates.sources, candidates.targets, by_source, by_target)
         return decided(self.name, candidates, candidates.csls, by_source, by_target)
 
@@ -50,8 +48,8 @@ class StableDecoder:
 class AssignmentDecoder:
     """The one-to-one pairs with the largest sum of CSLS, as many of them as there can be.
 
-    Where all pairs are candidates that is the linear assignment problem. On lists (Jonker and Volgenant's algorithm for sparse graphs) each entity
-    of the smaller pool has a private stand-in that is worth less than any candidate: one that ends with it gets no counterpart.
+    Where all pairs are candidates that is the linear assignment problem. On lists (:mod:`engine.decoding.assignment`) each entity of the smaller
+    pool has a private stand-in that is worth less than any candidate: one that ends with it gets no counterpart.
     """
 
     name: ClassVar[str] = "assignment"
@@ -76,8 +74,17 @@ def scrambled(codes: IntArray) -> npt.NDArray[np.uint64]:
     return mixed ^ (mixed >> np.uint64(31))
 
 
+def descending_keys(scores: npt.NDArray[np.float32], ties: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Numbers that ascend as the scores descend, and among equal ones as the upper half of ``ties`` ascends: one plain sort instead of two."""
+    bits = (scores + np.float32(0)).view(np.uint32)  # -0 becomes 0; for positive values order is that of the bits, for negative ones the reverse
+    ascending = np.where(bits >> np.uint32(31), ~bits, bits | np.uint32(1 << 31))
+    return (~ascending).astype(np.uint64) << np.uint64(32) | ties >> np.uint64(32)
+
+
 def dense_assignment(candidates: Candidates) -> IntArray:
     """Positions of the best pairs where every pair is a candidate."""
+    from scipy.optimize import linear_sum_assignment  # slow to load, and only for small pools
+
     n, m = candidates.shape
     shuffle = np.random.default_rng(SHUFFLE_SEED).permutation(m)
     rows, columns = linear_sum_assignment(candidates.csls.reshape(n, m)[:, shuffle], maximize=True)
@@ -88,21 +95,21 @@ def dense_assignment(candidates: Candidates) -> IntArray:
 def sparse_assignment(candidates: Candidates) -> IntArray:
     """Positions of the best pairs among the candidates, with stand-ins that make a full matching possible."""
     n, m = candidates.shape
-    rows, columns = (candidates.sources, candidates.targets) if n <= m else (candidates.targets, candidates.sources)
-    fewer, more = min(n, m), max(n, m)
-    shuffle = np.random.default_rng(SHUFFLE_SEED).permutation(more)
-    cost = 1.0 + (float(candidates.csls.max()) - candidates.csls.astype(np.float64))  # from 1 on: scipy takes 0 for "no edge"
-    stand_in = 1.0 + float(cost.max())
-    graph = csr_array(
-        (
-            np.concatenate([cost, np.full(fewer, stand_in)]),
-            (np.concatenate([rows, np.arange(fewer)]), np.concatenate([shuffle[columns], more + np.arange(fewer)])),
-        ),
-        shape=(fewer, more + fewer),
-    )
-    matched_rows, matched_columns = min_weight_full_bipartite_matching(graph)
-    real = matched_columns < more
-    ends = matched_rows[real].astype(np.int64), np.argsort(shuffle)[matched_columns[real]].astype(np.int64)
-    left, right = ends if n <= m else ends[::-1]
-    positions: IntArray = np.searchsorted(candidates.codes, left * m + right)
-    return positions
+    rows, columns, lists = (candidates.sources, candidates.targets, candidates.by_target)
+    if n > m:
+        rows, columns, lists = columns, rows, candidates.by_source
+    edges = in_random_order(lists)
+    indptr, positions = grouped(rows[edges], min(n, m))
+    edges = edges[positions]  # by row, and within a row in the same random order of the columns
+    costs = float(candidates.csls.max()) - candidates.csls[edges].astype(np.float64)
+    chosen = cheapest_matching(indptr, columns[edges], costs, 1.0 + float(costs.max()), max(n, m))
+    matched: IntArray = edges[chosen[chosen != NONE]]
+    return matched
+
+
+def in_random_order(lists: Lists) -> IntArray:
+    """All edges, list by list, the lists in a random order."""
+    order = np.random.default_rng(SHUFFLE_SEED).permutation(len(lists.indptr) - 1)
+    starts, lengths = lists.indptr[order], np.diff(lists.indptr)[order]
+    edges: IntArray = lists.edges[np.repeat(starts - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())]
+    return edges

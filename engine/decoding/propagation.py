@@ -12,7 +12,7 @@ One round:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -20,7 +20,7 @@ import numpy as np
 from engine.decoding.base import Decoding, register_graph_decoder
 from engine.decoding.candidates import Candidates
 from engine.decoding.graph_evidence import GraphEvidence
-from engine.decoding.sinkhorn import ROUNDS, TEMPERATURE, SinkhornDecoder
+from engine.decoding.sinkhorn import ROUNDS, TEMPERATURE, everyones_best, log_plan
 from engine.errors import ConfigError
 
 
@@ -56,10 +56,9 @@ class PropagationDecoder:
                 "propagation needs the graphs' evidence about the very pools that are decoded, a strength of at least 0 and at least one iteration; "
                 f"got pools {pools} for candidates {candidates.shape}, strength {self.strength:g}, iterations {self.iterations}."
             )
-        sinkhorn = SinkhornDecoder(self.temperature, self.rounds)
         own = candidates.csls / np.float32(2)
-        decoding = sinkhorn.decode(replace(candidates, similarity=own))
+        scores = log_plan(candidates, self.temperature, self.rounds, own)
         for _ in range(self.iterations):
-            agreement = self.evidence.agreement(candidates, np.exp(decoding.scores.astype(np.float64)))
-            decoding = sinkhorn.decode(replace(candidates, similarity=(own + self.strength * agreement).astype(np.float32)))
-        return replace(decoding, decoder=self.name, candidates=candidates)
+            agreement = self.evidence.agreement(candidates, np.exp(scores.astype(np.float64)))
+            scores = log_plan(candidates, self.temperature, self.rounds, (own + self.strength * agreement).astype(np.float32))
+        return everyones_best(self.name, candidates, scores, self.temperature)

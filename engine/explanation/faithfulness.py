@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import rankdata
 
 from engine.datasets.knowledge_graph import Side
 from engine.explanation.intervention import Experiment, Intervention
@@ -214,6 +213,8 @@ def rank_correlation(one: Sequence[float], two: Sequence[float]) -> float | None
     """Spearman's rank correlation; None for fewer than four values, or where one side is constant."""
     if len(one) < LEAST_COMPARED:
         return None
+    from scipy.stats import rankdata  # slow to load, and the command line loads this module for every command
+
     ranks = rankdata(one), rankdata(two)
     if not ranks[0].std() or not ranks[1].std():
         return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from engine.search.base import DEFAULT_BUDGET, INDEXES, SearchIndex, TopK, get_index
 from engine.search.csls import (
     CslsTopK,
-    Hubness,
     Matches,
     PairScores,
     csls_query,
@@ -16,9 +15,12 @@ from engine.search.csls import (
 )
 from engine.search.exact import ExactIndex
 from engine.search.faiss_index import FaissIndex
+from engine.search.held import held, overheard
 from engine.search.ranks import TIE_TOLERANCE, LinkRanks, QueryRanks, tie_tolerance, true_ranks
 from engine.search.rows import normalise_rows
 from engine.search.similarity import NameSimilarity, Similarity, SparseSimilarity, StructuralSimilarity, StructureAndNames, UnscaledEmbeddings
+from engine.search.terms import Hubness
+from engine.search.tiles import best_in_columns
 
 __all__ = [
     "DEFAULT_BUDGET",
@@ -40,12 +42,15 @@ __all__ = [
     "StructureAndNames",
     "TopK",
     "UnscaledEmbeddings",
+    "best_in_columns",
     "csls_query",
     "csls_score",
     "csls_topk",
     "get_index",
+    "held",
     "hubness",
     "normalise_rows",
+    "overheard",
     "pair_csls",
     "tie_tolerance",
     "true_ranks",

@@ -16,10 +16,12 @@ from torch import Tensor
 from engine.errors import ConfigError
 from engine.search.rows import check_finite, check_matrix, normalise_rows, not_finite
 from engine.search.similarity import Similarity, StructuralSimilarity
+from engine.search.terms import Hubness, half_csls, mean_value
 
 __all__ = [
     "DEFAULT_BUDGET",
     "INDEXES",
+    "CslsNeighbours",
     "SearchIndex",
     "TopK",
     "check_finite",
@@ -45,6 +47,15 @@ class TopK:
 
     values: Tensor  # (n, k)
     indices: Tensor  # (n, k)
+
+
+@dataclass(frozen=True)
+class CslsNeighbours:
+    """The best by CSLS from either side, found by half of the score, and the hubness terms that make it up."""
+
+    terms: Hubness
+    of_source: TopK
+    of_target: TopK
 
 
 class SearchIndex(Protocol):
@@ -74,6 +85,19 @@ class SearchIndex(Protocol):
     def search_both(self, similarity: Similarity, k: int) -> tuple[TopK, TopK]:
         """``search`` of the similarity and of its transpose, in one pass where the index can do that."""
         ...
+
+    def hubness(self, similarity: Similarity, k: int) -> Hubness:
+        """Hubness terms of k neighbours."""
+        of_source, of_target = self.search_both(similarity, k)
+        return Hubness(mean_value(of_source.values), mean_value(of_target.values), k)
+
+    def search_csls(self, similarity: Similarity, k: int, top: int) -> CslsNeighbours:
+        """The ``top`` best by CSLS with hubness terms of k neighbours."""
+        return self.search_csls_within(similarity, self.hubness(similarity, k), top)
+
+    def search_csls_within(self, similarity: Similarity, terms: Hubness, top: int) -> CslsNeighbours:
+        """The ``top`` best by CSLS with given hubness terms."""
+        return CslsNeighbours(terms, *self.search_both(half_csls(similarity, terms), top))
 
     def top_k(self, queries: Tensor, keys: Tensor, k: int) -> TopK:
         """``search`` of the inner products of (n, D) and (m, D) float32 rows."""

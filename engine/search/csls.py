@@ -21,27 +21,9 @@ import torch
 from torch import Tensor
 
 from engine.search.base import SearchIndex, TopK, get_index
-from engine.search.rows import check_finite
-from engine.search.similarity import Similarity, StructuralSimilarity, on_similarity
-
-
-@dataclass(frozen=True)
-class Hubness:
-    """r(e) for both pools: the mean cosine with the k nearest of the other pool.
-
-    Attributes:
-        source: (n,) float32.
-        target: (m,) float32.
-        k: neighbours asked for; a smaller pool gives all that it has, an empty one 0.
-    """
-
-    source: Tensor  # (n,)
-    target: Tensor  # (m,)
-    k: int
-
-    def flipped(self) -> Hubness:
-        """The same with the pools' parts exchanged."""
-        return Hubness(self.target, self.source, self.k)
+from engine.search.similarity import Similarity, on_similarity
+from engine.search.terms import Hubness, half_csls
+from engine.search.tiles import descending
 
 
 @dataclass(frozen=True)
@@ -95,13 +77,7 @@ def hubness(similarity: Similarity, k: int = 10, index: str | SearchIndex = "exa
         TrainingError: a value is not finite.
         ConfigError: unknown index, or one that cannot search this similarity.
     """
-    of_source, of_target = get_index(index).search_both(similarity, k)
-    return Hubness(mean_value(of_source), mean_value(of_target), k)
-
-
-def mean_value(best: TopK) -> Tensor:
-    """(n,) means of the values of each query; 0 where there are none."""
-    return best.values.mean(dim=1) if best.values.shape[1] else best.values.new_zeros(len(best.values))
+    return get_index(index).hubness(similarity, k)
 
 
 @on_similarity
@@ -136,12 +112,11 @@ def csls_topk(similarity: Similarity, k: int = 10, top: int = 10, index: str | S
         ConfigError: unknown index, or one that cannot search this similarity.
     """
     chosen = get_index(index)
-    terms = terms or hubness(similarity, k, chosen)
-    of_source, of_target = chosen.search_both(half_csls(similarity, terms), top)
+    found = chosen.search_csls(similarity, k, top) if terms is None else chosen.search_csls_within(similarity, terms, top)
     return CslsTopK(
-        scored(similarity, of_source, terms),
-        scored(similarity.transposed(), of_target, terms.flipped()),
-        terms,
+        scored(similarity, found.of_source, found.terms),
+        scored(similarity.transposed(), found.of_target, found.terms.flipped()),
+        found.terms,
     )
 
 
@@ -167,30 +142,11 @@ def csls_query(
     return scored(similarity, get_index(index).search(half_csls(similarity, terms), top), terms)
 
 
-def half_csls(similarity: Similarity, terms: Hubness) -> Similarity:
-    """(n, m) half the CSLS scores, for finding.
-
-    Raises:
-        TrainingError: a hubness term is not finite.
-    """
-    check_finite(terms.source[:, None], "hubness terms")
-    check_finite(terms.target[:, None], "hubness terms")
-    return similarity.shifted(-terms.source / 2, -terms.target / 2)
-
-
-def augmented(source: Tensor, target: Tensor, terms: Hubness) -> tuple[Tensor, Tensor]:
-    """(n, D + 2) and (m, D + 2) rows whose inner products are half the CSLS scores of (n, D) and (m, D) rows of unit length."""
-    half = half_csls(StructuralSimilarity(source, target), terms)
-    assert isinstance(half, StructuralSimilarity)
-    return half.source, half.target
-
-
 def scored(similarity: Similarity, best: TopK, terms: Hubness) -> Matches:
     """Matches with the scores that pairs get everywhere, in the order of these scores."""
     n, top = best.indices.shape
     rows = torch.arange(n, device=best.indices.device).repeat_interleave(top)
     cosine = similarity.pairs(rows, best.indices.reshape(-1)).view(n, top)
     csls = csls_score(cosine, terms.source[:, None], terms.target[best.indices])
-    by_index = best.indices.argsort(dim=1)
-    order = by_index.gather(1, csls.gather(1, by_index).argsort(dim=1, descending=True, stable=True))
+    order = descending(csls, best.indices)
     return Matches(best.indices.gather(1, order), cosine.float().gather(1, order), csls.float().gather(1, order))

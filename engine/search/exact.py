@@ -1,57 +1,14 @@
-"""Exact search: tiles of the score matrix, each looked at once for both directions, never the whole n x m.
-
-On a CPU a tile of structural scores is a BLAS product into a reused buffer; compiled loops then compare it with each row's and each column's current
-k-th best and touch a heap only for the few entries that beat it, so the whole costs little more than the products. On CUDA ``torch.topk`` does the
-selection.
-"""
+"""Exact search: tiles of the score matrix, each looked at once for both directions (:mod:`engine.search.tiles`); on CUDA ``torch.topk`` selects."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-
-import numpy as np
 import torch
 from torch import Tensor
 
-from engine.search.base import DEFAULT_BUDGET, SearchIndex, TopK, check_k, register_index
-from engine.search.kernels import FloatArray, IntArray, push_columns, push_rows
-from engine.search.similarity import Similarity, on_similarity
-from engine.threads import spread
-
-TILE_ROWS = 1024
-"""Rows of a tile on a CPU; more do not make the product faster, but take memory."""
-
-
-@dataclass(frozen=True)
-class Tile:
-    """A block of the score matrix: ``scores[i, j]`` belongs to source row ``top + i`` and target row ``left + j``."""
-
-    top: int
-    left: int
-    scores: Tensor  # (height, width)
-
-
-@on_similarity
-def tiles(similarity: Similarity, budget: int = DEFAULT_BUDGET) -> Iterator[Tile]:
-    """All n x m similarities in tiles of at most ``budget`` bytes, rows ascending, then columns.
-
-    The next tile overwrites the scores of the one before.
-    """
-    n, m = similarity.shape
-    if not n or not m:
-        return
-    on_gpu = similarity.device.type == "cuda"
-    cells = max(budget // torch.float32.itemsize, 1)
-    width = min(m, max(cells // min(n, TILE_ROWS), 1))
-    height = min(n, max(cells // width, 1), n if on_gpu else TILE_ROWS)
-    buffer = torch.empty(height * width, device=similarity.device)
-    for top in range(0, n, height):
-        rows = slice(top, min(top + height, n))
-        for left in range(0, m, width):
-            columns = slice(left, min(left + width, m))
-            size = rows.stop - rows.start, columns.stop - columns.start
-            yield Tile(top, left, similarity.block(rows, columns, buffer[: size[0] * size[1]].view(size)))
+from engine.search.base import DEFAULT_BUDGET, CslsNeighbours, SearchIndex, TopK, check_k, register_index
+from engine.search.one_pass import fits_one_pass, search_in_one_pass
+from engine.search.similarity import Similarity
+from engine.search.tiles import HeapBest, Terms, Tile, tiles
 
 
 @register_index("exact")
@@ -72,6 +29,15 @@ class ExactIndex(SearchIndex):
         return self._scan(similarity, k, both=True)
 
     @torch.no_grad()
+    def search_csls(self, similarity: Similarity, k: int, top: int) -> CslsNeighbours:
+        """One pass instead of two where that can be done."""
+        check_k(k)
+        check_k(top)
+        if fits_one_pass(similarity, k, self.budget):
+            return search_in_one_pass(similarity, k, top, self.budget)
+        return super().search_csls(similarity, k, top)
+
+    @torch.no_grad()
     def _scan(self, similarity: Similarity, k: int, *, both: bool) -> tuple[TopK, TopK]:
         check_k(k)
         similarity.check()
@@ -83,31 +49,8 @@ class ExactIndex(SearchIndex):
             of_source.take_rows(tile)
             if both:
                 of_target.take_columns(tile)
-        return of_source.result(), of_target.result()
-
-
-class HeapBest:
-    """Running top-k on a CPU: a min-heap for each query."""
-
-    def __init__(self, n: int, k: int, device: torch.device) -> None:
-        self.values: FloatArray = np.full((n, k), -np.inf, dtype=np.float32)
-        self.indices: IntArray = np.full((n, k), np.iinfo(np.int64).max, dtype=np.int64)
-        self.bars: FloatArray = np.full(n, -np.inf, dtype=np.float32)  # every heap's root, side by side: what the loops compare with
-
-    def take_rows(self, tile: Tile) -> None:
-        """Every row of the tile is a query."""
-        scores, heaps = tile.scores.numpy(), (self.values, self.indices, self.bars)
-        spread(lambda start, stop: push_rows(scores, start, stop, tile.top, tile.left, *heaps), scores.shape[0], scores.size)
-
-    def take_columns(self, tile: Tile) -> None:
-        """Every column of the tile is a query."""
-        scores, heaps = tile.scores.numpy(), (self.values, self.indices, self.bars)
-        spread(lambda start, stop: push_columns(scores, start, stop, tile.left, tile.top, *heaps), scores.shape[1], scores.size)
-
-    def result(self) -> TopK:
-        order = np.lexsort((self.indices, -self.values), axis=1)
-        best = np.take_along_axis(self.values, order, axis=1), np.take_along_axis(self.indices, order, axis=1)
-        return TopK(torch.from_numpy(best[0]), torch.from_numpy(best[1]))
+        terms = Terms.apart(similarity)[1]
+        return of_source.result(terms.rows), of_target.result(terms.columns)
 
 
 class TorchBest:
@@ -125,8 +68,8 @@ class TorchBest:
         """Every column of the tile is a query."""
         self._merge(tile.scores.T, tile.left, tile.top)
 
-    def result(self) -> TopK:
-        return TopK(self.values, self.indices)
+    def result(self, terms: Tensor) -> TopK:
+        return TopK(self.values + terms[:, None], self.indices)
 
     def _merge(self, scores: Tensor, first: int, offset: int) -> None:
         queries = slice(first, first + len(scores))

@@ -17,8 +17,9 @@ from torch import Tensor
 from engine.errors import ConfigError
 from engine.search.base import SearchIndex, TopK, check_k, register_index
 from engine.search.exact import ExactIndex
+from engine.search.held import HeldSimilarity, Overheard
 from engine.search.kernels import FloatArray, IntArray
-from engine.search.similarity import Similarity, StructuralSimilarity
+from engine.search.similarity import Shifted, Similarity, StructuralSimilarity
 
 APPROXIMATE_FROM = 50_000
 PROBED_SHARE = 1 / 12
@@ -55,10 +56,11 @@ class FaissIndex(SearchIndex):
             ConfigError: a similarity that is no inner product of dense rows, or faiss is not installed.
         """
         check_k(k)
-        if not isinstance(similarity, StructuralSimilarity):
+        rows = as_inner_products(similarity)
+        if rows is None:
             raise ConfigError("search.index=faiss finds neighbours of embeddings only, not of embeddings and names together; use search.index=exact.")
         similarity.check()
-        queries, keys = similarity.source, similarity.target
+        queries, keys = rows.source, rows.target
         k = min(k, len(keys))
         if not k or not len(queries):
             return TopK(queries.new_empty((len(queries), k)), torch.empty((len(queries), k), dtype=torch.int64, device=queries.device))
@@ -85,6 +87,21 @@ class FaissIndex(SearchIndex):
             again = ExactIndex().top_k(queries[short], keys, k)
             best.values[short], best.indices[short] = again.values, again.indices
         return best
+
+
+def as_inner_products(similarity: Similarity) -> StructuralSimilarity | None:
+    """The same as inner products of rows, where it is that: terms become two more columns. None for everything else."""
+    if isinstance(similarity, HeldSimilarity | Overheard):
+        return as_inner_products(similarity.base)
+    if not isinstance(similarity, Shifted):
+        return similarity if isinstance(similarity, StructuralSimilarity) else None
+    base = as_inner_products(similarity.base)
+    if base is None:
+        return None
+    rows, columns = similarity.row_terms[:, None], similarity.column_terms[:, None]
+    return StructuralSimilarity(
+        torch.cat([base.source, rows, torch.ones_like(rows)], dim=1), torch.cat([base.target, torch.ones_like(columns), columns], dim=1)
+    )
 
 
 def inverted_lists(count: int, width: int) -> Any:

@@ -40,66 +40,128 @@ def replace_root(values: FloatArray, indices: IntArray, value: float, index: int
 
 
 @compiled
-def push_rows(scores: FloatArray, start: int, stop: int, first: int, offset: int, values: FloatArray, indices: IntArray, bars: FloatArray) -> None:
-    """Offer the scores of tile rows start..stop to the heaps of queries first + row; keys are offset + column."""
+def push_rows(
+    scores: FloatArray,
+    start: int,
+    stop: int,
+    first: int,
+    offset: int,
+    terms: FloatArray,
+    values: FloatArray,
+    indices: IntArray,
+    bars: FloatArray,
+) -> None:
+    """Offer the scores of tile rows start..stop, with a term for each column added, to the heaps of queries first + row; keys are offset + column."""
     width = scores.shape[1]
     for i in range(start, stop):
         query = first + i
         bar = bars[query]
         for left in range(0, width, STRIP):
-            strip = scores[i, left : left + STRIP]
+            strip, own = scores[i, left : left + STRIP], terms[left : left + STRIP]
             hits = np.int32(0)
             for j in range(len(strip)):
-                hits |= np.int32(strip[j] > bar)
+                hits |= np.int32(strip[j] + own[j] > bar)
             if hits:
                 for j in range(len(strip)):
-                    if strip[j] > bar:
-                        replace_root(values[query], indices[query], strip[j], offset + left + j)
+                    if strip[j] + own[j] > bar:
+                        replace_root(values[query], indices[query], strip[j] + own[j], offset + left + j)
                         bar = values[query, 0]
         bars[query] = bar
 
 
 @compiled
-def push_columns(scores: FloatArray, start: int, stop: int, first: int, offset: int, values: FloatArray, indices: IntArray, bars: FloatArray) -> None:
-    """Offer the scores of tile columns start..stop to the heaps of queries first + column; keys are offset + row."""
+def push_columns(
+    scores: FloatArray,
+    start: int,
+    stop: int,
+    first: int,
+    offset: int,
+    terms: FloatArray,
+    values: FloatArray,
+    indices: IntArray,
+    bars: FloatArray,
+) -> None:
+    """Offer the scores of tile columns start..stop, with a term for each row added, to the heaps of queries first + column; keys are offset + row."""
     for i in range(scores.shape[0]):
+        term = terms[i]
         for left in range(start, stop, STRIP):
             right = min(left + STRIP, stop)
             strip = scores[i, left:right]
             own = bars[first + left : first + right]
             hits = np.int32(0)
             for j in range(len(strip)):
-                hits |= np.int32(strip[j] > own[j])
+                hits |= np.int32(strip[j] + term > own[j])
             if hits:
                 for j in range(len(strip)):
-                    if strip[j] > own[j]:
+                    if strip[j] + term > own[j]:
                         query = first + left + j
-                        replace_root(values[query], indices[query], strip[j], offset + i)
+                        replace_root(values[query], indices[query], strip[j] + term, offset + i)
                         own[j] = values[query, 0]
 
 
 @compiled
-def count_rows(scores: FloatArray, start: int, stop: int, first: int, bars: FloatArray, counts: IntArray) -> None:
-    """Add to each query's count the scores of its tile row that reach its bar."""
+def sort_heaps(start: int, stop: int, terms: FloatArray, values: FloatArray, indices: IntArray) -> None:
+    """Turn heaps start..stop, with the query's term added to their values, into lists: the best first, of equals the lower index."""
+    for i in range(start, stop):
+        own, keys = values[i], indices[i]
+        for last in range(len(own) - 1, 0, -1):
+            value, key = own[last], keys[last]
+            own[last], keys[last] = own[0], keys[0]
+            replace_root(own[:last], keys[:last], value, key)
+        for place in range(len(own)):
+            own[place] += terms[i]
+        for place in range(1, len(own)):  # values that the term's rounding made equal
+            value, key, free = own[place], keys[place], place
+            while free and (own[free - 1] < value or (own[free - 1] == value and keys[free - 1] > key)):
+                own[free], keys[free] = own[free - 1], keys[free - 1]
+                free -= 1
+            own[free], keys[free] = value, key
+
+
+@compiled
+def order_lists(start: int, stop: int, scores: npt.NDArray[np.float64], indices: IntArray, order: IntArray) -> None:
+    """Positions that put rows start..stop in descending order of their scores, of equals the lower index first; quick where they nearly are."""
+    for i in range(start, stop):
+        own, keys, places = scores[i], indices[i], order[i]
+        for place in range(len(own)):
+            free = place
+            while free and (own[places[free - 1]] < own[place] or (own[places[free - 1]] == own[place] and keys[places[free - 1]] > keys[place])):
+                places[free] = places[free - 1]
+                free -= 1
+            places[free] = place
+
+
+@compiled
+def count_rows(scores: FloatArray, start: int, stop: int, first: int, terms: FloatArray, bars: FloatArray, counts: IntArray) -> None:
+    """Add to each query's count the scores of its tile row that reach its bar, once a term for each column is added."""
     for i in range(start, stop):
         bar = bars[first + i]
         reached = np.int32(0)
         for j in range(scores.shape[1]):
-            reached += np.int32(scores[i, j] >= bar)
+            reached += np.int32(scores[i, j] + terms[j] >= bar)
         counts[first + i] += reached
 
 
 @compiled
-def count_columns(scores: FloatArray, start: int, stop: int, first: int, bars: FloatArray, counts: IntArray) -> None:
-    """Add to each query's count the scores of its tile column that reach its bar."""
+def count_columns(scores: FloatArray, start: int, stop: int, first: int, terms: FloatArray, bars: FloatArray, counts: IntArray) -> None:
+    """Add to each query's count the scores of its tile column that reach its bar, once a term for each row is added."""
     own = bars[first + start : first + stop]
     reached = np.zeros(len(own), dtype=np.int32)
     for i in range(scores.shape[0]):
-        row = scores[i, start:stop]
+        row, term = scores[i, start:stop], terms[i]
         for j in range(len(row)):
-            reached[j] += np.int32(row[j] >= own[j])
+            reached[j] += np.int32(row[j] + term >= own[j])
     for j in range(len(own)):
         counts[first + start + j] += reached[j]
+
+
+@compiled
+def copy_cells(start: int, stop: int, scores: FloatArray, rows: IntArray, columns: IntArray, left: int, out: FloatArray) -> None:
+    """Copy some columns of some rows of a tile into rows start..stop of a table, from its column ``left`` on."""
+    for i in range(start, stop):
+        row, own = scores[rows[i]], out[i]
+        for j in range(len(columns)):
+            own[left + j] = row[columns[j]]
 
 
 def pair_dots(source: FloatArray, target: FloatArray, left: IntArray, right: IntArray) -> npt.NDArray[np.float64]:

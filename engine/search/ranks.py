@@ -13,10 +13,11 @@ import torch
 from torch import Tensor
 
 from engine.search.base import DEFAULT_BUDGET
-from engine.search.csls import Hubness, csls_score, half_csls
-from engine.search.exact import Tile, tiles
+from engine.search.csls import csls_score
 from engine.search.kernels import count_columns, count_rows
 from engine.search.similarity import Similarity, on_similarity
+from engine.search.terms import Hubness, half_csls
+from engine.search.tiles import Terms, Tile, tiles
 from engine.threads import spread
 
 TIE_TOLERANCE = 2e-6
@@ -62,17 +63,18 @@ def true_ranks(similarity: Similarity, links: Tensor, terms: Hubness, budget: in
         TrainingError: a value is not finite.
     """
     similarity.check()
-    n, m = similarity.shape
     links = torch.unique(links, dim=0) if len(links) else links.reshape(0, 2)
     half = csls_score(similarity.pairs(links[:, 0], links[:, 1]), terms.source[links[:, 0]], terms.target[links[:, 1]]) / 2
     tolerance = tie_tolerance(similarity)
-    of_source, of_target = Counter(links[:, 0], half, n, tolerance), Counter(links[:, 1], half, m, tolerance)
-    for tile in tiles(half_csls(similarity, terms), budget):
+    shifted = half_csls(similarity, terms)
+    own = Terms.apart(shifted)[1]
+    of_source, of_target = Counter(links[:, 0], half, own.rows, tolerance), Counter(links[:, 1], half, own.columns, tolerance)
+    for tile in tiles(shifted, budget):
         of_source.count_rows(tile)
         of_target.count_columns(tile)
-        inside, scores = scores_of_links(tile, links)
-        of_source.forgive(links[inside, 0], scores)
-        of_target.forgive(links[inside, 1], scores)
+        inside, of_rows, of_columns = scores_of_links(tile, links)
+        of_source.forgive(links[inside, 0], of_rows)
+        of_target.forgive(links[inside, 1], of_columns)
     return LinkRanks(of_source.result(), of_target.result())
 
 
@@ -81,23 +83,32 @@ def tie_tolerance(similarity: Similarity) -> float:
     return TIE_TOLERANCE * max(similarity.largest, 1.0)
 
 
-def scores_of_links(tile: Tile, links: Tensor) -> tuple[Tensor, Tensor]:
-    """Positions of the links that lie in a tile, and their scores there."""
+def scores_of_links(tile: Tile, links: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Positions of the links that lie in a tile, and their scores there, as their rows and as their columns see them: without their own term."""
     height, width = tile.scores.shape
     rows, columns = links[:, 0] - tile.top, links[:, 1] - tile.left
     inside = ((rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)).nonzero().flatten()
-    return inside, tile.scores[rows[inside], columns[inside]]
+    rows, columns = rows[inside], columns[inside]
+    scores = tile.scores[rows, columns]
+    return inside, scores + tile.column_terms[columns], scores + tile.row_terms[rows]
 
 
 class Counter:
     """Counts, for each entity of one graph, the candidates that score at least as high as its best counterpart."""
 
-    def __init__(self, entities: Tensor, half_scores: Tensor, size: int, tolerance: float) -> None:
-        """``half_scores``: (L,) half the CSLS score of the link of each of ``entities`` (L,) among ``size``; ``tolerance``: between equal scores."""
+    def __init__(self, entities: Tensor, half_scores: Tensor, terms: Tensor, tolerance: float) -> None:
+        """
+        Args:
+            entities: (L,) one of each link.
+            half_scores: (L,) half the links' CSLS.
+            terms: (size,) the graph's entities' own terms, which the scores that are counted come without.
+            tolerance: between equal scores.
+        """
+        size = len(terms)
         bars = torch.full((size,), -torch.inf, dtype=torch.float64, device=entities.device)
         bars.scatter_reduce_(0, entities, half_scores, "amax")
         bars[bars == -torch.inf] = torch.inf  # nothing is asked about these
-        self.bars = (bars - tolerance / 2).float()
+        self.bars = (bars - tolerance / 2 - terms).float()
         self.counts = torch.zeros(size, dtype=torch.int64, device=entities.device)
         self.queries = torch.unique(entities)
 
@@ -107,8 +118,9 @@ class Counter:
             part = slice(tile.top, tile.top + len(tile.scores))
             self.counts[part] += (tile.scores >= self.bars[part, None]).sum(dim=1)
             return
-        scores, bars, counts = tile.scores.numpy(), self.bars.numpy(), self.counts.numpy()
-        spread(lambda start, stop: count_rows(scores, start, stop, tile.top, bars, counts), scores.shape[0], scores.size)
+        arrays = tile.column_terms.numpy(), self.bars.numpy(), self.counts.numpy()
+        scores = tile.scores.numpy()
+        spread(lambda start, stop: count_rows(scores, start, stop, tile.top, *arrays), scores.shape[0], scores.size)
 
     def count_columns(self, tile: Tile) -> None:
         """Every column of the tile is a query."""
@@ -116,8 +128,9 @@ class Counter:
             part = slice(tile.left, tile.left + tile.scores.shape[1])
             self.counts[part] += (tile.scores >= self.bars[part]).sum(dim=0)
             return
-        scores, bars, counts = tile.scores.numpy(), self.bars.numpy(), self.counts.numpy()
-        spread(lambda start, stop: count_columns(scores, start, stop, tile.left, bars, counts), scores.shape[1], scores.size)
+        arrays = tile.row_terms.numpy(), self.bars.numpy(), self.counts.numpy()
+        scores = tile.scores.numpy()
+        spread(lambda start, stop: count_columns(scores, start, stop, tile.left, *arrays), scores.shape[1], scores.size)
 
     def forgive(self, entities: Tensor, scores: Tensor) -> None:
         """Take true counterparts out of the counts again; ``scores`` are the very values that were counted."""

@@ -177,13 +177,8 @@ class StructuralSimilarity:
     def select(self, rows: Tensor, columns: Tensor) -> StructuralSimilarity:
         return StructuralSimilarity(self.source[rows.to(self.device)], self.target[columns.to(self.device)])
 
-    def shifted(self, row_terms: Tensor, column_terms: Tensor) -> StructuralSimilarity:
-        """Two more columns, so that the sum is an inner product again and any index can search it."""
-        ones = torch.ones_like(row_terms)[:, None], torch.ones_like(column_terms)[:, None]
-        return StructuralSimilarity(
-            torch.cat([self.source, row_terms[:, None], ones[0]], dim=1),
-            torch.cat([self.target, ones[1], column_terms[:, None]], dim=1),
-        )
+    def shifted(self, row_terms: Tensor, column_terms: Tensor) -> Similarity:
+        return Shifted(self, row_terms, column_terms)
 
     def named(self) -> tuple[Tensor, Tensor]:
         """(n,), (m,) bool: rows that say something; a zero row stands for an entity without a name."""

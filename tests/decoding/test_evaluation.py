@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from engine.datasets.knowledge_graph import IntArray
-from engine.decoding import DECODERS, CslsDecoder, MutualDecoder, evaluate_decoders, evaluate_decoding
+from engine.decoding import DECODERS, CslsDecoder, MutualDecoder, decode_searched, evaluate_decoders, evaluate_decoding
 from engine.errors import ConfigError, DataError
-from engine.evaluation import METRICS, evaluate_links
-from engine.search import UnscaledEmbeddings
+from engine.evaluation import METRICS, Pool, evaluate_links, evaluate_searched, search_pool, with_pool
+from engine.search import StructuralSimilarity, UnscaledEmbeddings, csls_topk
 from tests.decoding.cases import from_table, identity
 from tests.search.graphs import noisy_copies
 
@@ -128,3 +129,36 @@ def test_pool_entities_keep_their_numbers() -> None:
     result = evaluate_decoding(decoding, np.array([[9, 9], [4, 4]]), pool, pool)
     assert result.source_to_target.queries.tolist() == [4, 9]
     assert result.source_to_target.ranks.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("pool", ["test", "all"])
+def test_one_search_serves_all_evaluations(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    computed: list[int] = []
+    block = StructuralSimilarity.block
+
+    def counting(self: StructuralSimilarity, rows: slice, columns: slice, out: torch.Tensor | None = None) -> torch.Tensor:
+        found = block(self, rows, columns, out)
+        computed.append(found.numel())
+        return found
+
+    similarity, links, names = embeddings(70, 80), identity(60), ["csls", "sinkhorn", "assignment"]
+    apart = evaluate_links(similarity, links, pool=pool), evaluate_decoders(similarity, links, names, pool=pool)
+    monkeypatch.setattr(StructuralSimilarity, "block", counting)
+    searched = search_pool(similarity, links, pool=pool)
+    together = evaluate_searched(searched), decode_searched(searched, names)
+    assert sum(computed) == (60 * 60 if pool == "test" else 70 * 80)
+    assert together[0].to_dict() == apart[0].to_dict()
+    assert {name: found.to_dict() for name, found in together[1].items()} == {name: found.to_dict() for name, found in apart[1].items()}
+    assert list(together[1]) == names
+
+
+def test_the_search_of_everything_serves_the_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, target = noisy_copies(90, 80, 16)
+    similarity, links = StructuralSimilarity(source, target), np.stack([np.arange(5, 65), np.arange(64, 4, -1)], axis=1)
+    everything = with_pool(similarity, links)
+    csls_topk(everything, 10, 5)
+    expected = evaluate_links(similarity, links)
+    monkeypatch.setattr(StructuralSimilarity, "block", None)  # whoever computes something fails
+    found = evaluate_searched(search_pool(everything, links))
+    assert found.to_dict() == expected.to_dict()
+    np.testing.assert_array_equal(found.target_to_source.ranks, expected.target_to_source.ranks)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.errors import ConfigError, TrainingError
 from engine.search import ExactIndex, FaissIndex, TopK, get_index, normalise_rows
-from engine.search.exact import tiles
+from engine.search.tiles import tiles
 from tests.search.graphs import clustered, noisy_copies
 
 

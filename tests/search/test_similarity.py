@@ -27,7 +27,7 @@ from engine.search import (
     tie_tolerance,
     true_ranks,
 )
-from engine.search.exact import tiles
+from engine.search.tiles import tiles
 from tests.reference.ranks import best_ranks
 from tests.reference.similarity import csls, structure_and_names
 

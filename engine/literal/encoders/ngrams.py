@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from scipy import sparse
-from sklearn.feature_extraction.text import TfidfVectorizer
 
 from engine.literal.encoders.base import EncodedNames, register_encoder
 from engine.literal.encoders.text import romanised
@@ -25,6 +24,8 @@ class NgramEncoder:
 
     def encode(self, source: Sequence[str], target: Sequence[str]) -> EncodedNames:
         """See :meth:`engine.literal.encoders.base.NameEncoder.encode`."""
+        from sklearn.feature_extraction.text import TfidfVectorizer  # a second that runs without names need not wait for
+
         plain = [romanised(name) for name in (*source, *target)]
         if not any(plain):
             rows = sparse.csr_array((len(plain), 1), dtype=np.float32)
