@@ -1,8 +1,8 @@
 """The phases of a training and of what follows it, each timed from outside through the engine's own parts.
 
 What each phase has to compute and to move is counted from the sizes alone (:func:`step_work` and its neighbours): the arithmetic of the method as it
-is defined, with every drawn candidate compared, and every large array read or written once. An engine that finds a way round some of it shows more than a
-machine could do, which is then what it gained.
+is defined, with every drawn candidate compared, and every large array read or written once. An engine that finds a way round some of it shows more
+than a machine could do, which is then what it gained.
 """
 
 from __future__ import annotations
@@ -64,7 +64,6 @@ def measure(case: Case) -> dict[str, Any]:
     config = RunConfig(seed=case.seed).with_assignments(case.settings)
     device, threads = choose_device(config.training.device), choose_threads(config.training.threads)
     watch, probe = Stopwatch(device), Probe(device)
-    torch.optim.RMSprop([torch.zeros(1, device=device, requires_grad=True)])  # the first optimiser of a process loads half of torch
     probe.measure()
     start = resident_mib()
     task = watch.several("read", lambda: load_task(case.folder, config.data, config.seed))
@@ -105,7 +104,7 @@ def train(trainer: Trainer, watch: Stopwatch, probe: Probe, steps: int) -> None:
 
 
 def train_step(trainer: Trainer, watch: Stopwatch, pairs: Tensor, seed: int, *, counted: bool) -> None:
-    trainer.optimiser.zero_grad(set_to_none=True)
+    trainer.optimiser.zero_grad()
     sample = trainer.sampling.draw(pairs, seed)
     embeddings: Tensor = watch.run("forward", lambda: trainer.forward(sample, seed), counted=counted)
     value = watch.run("loss", lambda: trainer.compare(embeddings, sample, seed), counted=counted)

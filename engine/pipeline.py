@@ -51,6 +51,7 @@ from engine.literal import (
     name_tensors,
     require_valid_links,
 )
+from engine.memory import give_back
 from engine.resuming import REVIEWS, Begun, note_beginning
 from engine.reviews import ReviewEffect, Snapshot, read_snapshot, with_reviews
 from engine.run_store import FORMAT_VERSION, Run, RunStore, RunWriter
@@ -359,6 +360,7 @@ def stored_structure(run: Run, task: AlignmentTask, config: RunConfig) -> Struct
 
 def finish_run(writer: RunWriter, making: Making, structure: Structure, literal: LiteralPart | None = None) -> Run:
     """Search, evaluate, analyse and write."""
+    give_back()
     task, config, clock = making.task, making.config, making.clock
     by_structure = StructuralSimilarity(structure.source, structure.target)
     similarity: StructuralSimilarity | StructureAndNames = by_structure

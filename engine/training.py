@@ -29,11 +29,10 @@ from engine.errors import ConfigError, DivergenceError, LostProcessError, Traini
 from engine.evaluation import evaluate_links
 from engine.execution import EXECUTION_OPTIONS, choose_device, choose_precision, choose_threads
 from engine.losses import Sample, Sampling, build_loss
+from engine.optimiser import RmsProp
 
 LEAST_EPOCHS = 20
 LEAST_STEPS = 60
-RHO = 0.9  # RMSprop as in Keras, which the authors used
-RMSPROP_EPSILON = 1e-7  # outside the root
 
 
 @dataclass(frozen=True)
@@ -137,7 +136,7 @@ class Trainer:
         self.precision = choose_precision(config.training.precision, self.device)
         self.model = DualAMN(adjacency or task_adjacency(task, config), config.encoder, seed=config.seed, device=self.device)
         self.sampling = Sampling.of(task.source.num_entities, task.target.num_entities, config.loss, config.training.batch_size, ranks)
-        self.optimiser = torch.optim.RMSprop(self.model.parameters(), lr=config.training.learning_rate, alpha=RHO, eps=RMSPROP_EPSILON)
+        self.optimiser = RmsProp(self.model.parameters(), config.training.learning_rate)
         self.pairs = torch.from_numpy(task.stacked_links(task.train_links)).to(self.device)
         self.seed_pairs = len(self.pairs)
         self.selections: list[Selection] = []
@@ -241,7 +240,7 @@ class Trainer:
         try:
             return self._train_epoch(should_stop)
         except (LostProcessError, torch.OutOfMemoryError) as error:
-            self.optimiser.zero_grad(set_to_none=True)
+            self.optimiser.zero_grad()
             if checkpoints is not None:
                 self._save(checkpoints)
             if isinstance(error, LostProcessError):
@@ -267,7 +266,7 @@ class Trainer:
     def _train_step(self, pairs: Tensor) -> float:
         at = self.at
         seed = int(np.random.SeedSequence([self.config.seed, 2, at.epoch, at.step]).generate_state(1)[0])
-        self.optimiser.zero_grad(set_to_none=True)
+        self.optimiser.zero_grad()
         sample = self.sampling.draw(pairs, seed)
         value = self.compare(self.forward(sample, seed), sample, seed)
         value.backward()  # type: ignore[no-untyped-call]
@@ -364,8 +363,7 @@ class Trainer:
     def _save(self, checkpoints: Checkpoints) -> None:
         tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
-        for index, state in self.optimiser.state_dict()["state"].items():
-            tensors[f"optimiser.{index}"] = state["square_avg"]
+        tensors |= {f"optimiser.{number}": average for number, average in self.optimiser.averages.items()}
         for number, selection in enumerate(self.selections):
             tensors[f"selection.{number}.pairs"] = torch.from_numpy(selection.pairs)
             tensors[f"selection.{number}.scores"] = torch.from_numpy(selection.scores)
@@ -396,11 +394,7 @@ class Trainer:
         selected = part(tensors, "selection.")
         for number in range(len(selected) // 2):
             self._train_on(Selection(selected[f"{number}.pairs"].numpy(), selected[f"{number}.scores"].numpy()))
-        if averages := part(tensors, "optimiser."):
-            fresh = self.optimiser.state_dict()
-            # RMSprop does not look at "step" (it is not centred and has no momentum), but wants to find one.
-            fresh["state"] = {int(index): {"step": torch.tensor(0.0), "square_avg": average.to(self.device)} for index, average in averages.items()}
-            self.optimiser.load_state_dict(fresh)
+        self.optimiser.load({int(number): average for number, average in part(tensors, "optimiser.").items()})
 
 
 def check_processes(task: AlignmentTask, ranks: Ranks) -> None:

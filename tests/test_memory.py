@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import platform
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -59,3 +62,17 @@ def test_rows_are_estimated_from_the_beginning_of_a_file(gz: bool, tmp_path: Pat
     path = put(tmp_path / "rows", text, gz=gz)
     exact = (50_000 * BYTES_A_ROW + len(text) * BYTES_A_CHARACTER) / MIB
     assert expected_memory([path]) == pytest.approx(exact, rel=0.2)
+
+
+@pytest.mark.skipif(sys.platform != "linux" or platform.libc_ver()[0] != "glibc", reason="the C library cannot give back")
+def test_freed_memory_goes_back_to_the_system() -> None:
+    """In a process of its own: many pieces, all freed but the last one, which keeps the heap from shrinking by itself."""
+    script = (
+        "from engine.memory import give_back\n"
+        "def resident(): return int(next(l for l in open('/proc/self/status') if l.startswith('VmRSS')).split()[1]) >> 10\n"
+        "pieces = [bytes(60_000) + b'x' for _ in range(2000)]\n"
+        "del pieces[:-1]\n"
+        "before = resident(); give_back(); print(before - resident())"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert int(done.stdout) > 80
