@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from engine.prefetch import AHEAD, prefetch_row
 from engine.threads import kernel
 
 Array = npt.NDArray[Any]
@@ -35,7 +36,7 @@ def aggregate_forward(part, bounds, rows, offsets, senders, units, x, vectors, s
 
     shares (S, C) are the units' scores, exponentiated (:func:`engine.encoders.relational_attention.exponentials`).
     """
-    channels, width = x.shape[1], x.shape[2]
+    channels, width, last = x.shape[1], x.shape[2], len(senders) - 1
     for i in range(bounds[part], bounds[part + 1]):
         start, stop = offsets[rows[i]], offsets[rows[i] + 1]
         for c in range(channels):
@@ -46,7 +47,9 @@ def aggregate_forward(part, bounds, rows, offsets, senders, units, x, vectors, s
                 total += shares[units[t], c]
             totals[i, c] = total
         for t in range(start, stop):
-            j, u = senders[t], units[t]
+            j, u, soon = senders[t], units[t], min(t + AHEAD, last)
+            prefetch_row(x, senders[soon])
+            prefetch_row(vectors, units[soon])
             for c in range(channels):
                 weight = x.dtype.type(shares[u, c] / totals[i, c])
                 if reflect:
@@ -70,13 +73,19 @@ def aggregate_backward(  # type: ignore[no-untyped-def]
     place (E,) is the row of ``grad`` that is of a receiver, or -1 where no gradient comes from it; grad is (n, C, d), pull (n, C) = grad_i . out_i;
     dvectors (threads, S, d) and dscores (threads, S, C) start at zero.
     """
-    channels, width = x.shape[1], x.shape[2]
+    channels, width, last = x.shape[1], x.shape[2], len(receivers) - 1
+    own_dvectors = dvectors[part]
     for j in range(bounds[part], bounds[part + 1]):
         for c in range(channels):
             for k in range(width):
                 dx[j, c, k] = 0
         for t in range(offsets[j], offsets[j + 1]):
-            i, u = place[receivers[t]], inverse[units[t]]
+            i, u, soon = place[receivers[t]], inverse[units[t]], min(t + AHEAD, last)
+            next_i = place[receivers[soon]]
+            if next_i >= 0:
+                prefetch_row(grad, next_i)
+                prefetch_row(vectors, inverse[units[soon]])
+                prefetch_row(own_dvectors, inverse[units[soon]])
             if i < 0:
                 continue
             for c in range(channels):
@@ -94,7 +103,8 @@ def aggregate_backward(  # type: ignore[no-untyped-def]
                     from_x *= 2 * weight
                     for k in range(width):
                         dx[j, c, k] += weight * grad[i, c, k] - from_grad * vectors[u, k]
-                        dvectors[part, u, k] -= from_x * grad[i, c, k] + from_grad * x[j, c, k]
+                    for k in range(width):  # by itself: two stores in one loop would not become vector instructions
+                        own_dvectors[u, k] -= from_x * grad[i, c, k] + from_grad * x[j, c, k]
                 else:
                     for k in range(width):
                         both += grad[i, c, k] * x[j, c, k]
@@ -106,12 +116,13 @@ def aggregate_backward(  # type: ignore[no-untyped-def]
 @kernel
 def mean_rows(part, bounds, offsets, columns, features, weights, weigh_row, out):  # type: ignore[no-untyped-def]
     """out_i = sum over i's columns of features_c, each weighed with the row's weight (a mean) or with the column's (its transpose)."""
-    width = features.shape[1]
+    width, last = features.shape[1], len(columns) - 1
     for i in range(bounds[part], bounds[part + 1]):
         for k in range(width):
             out[i, k] = 0
         for t in range(offsets[i], offsets[i + 1]):
             c = columns[t]
+            prefetch_row(features, columns[min(t + AHEAD, last)])
             weight = weights[i] if weigh_row else weights[c]
             for k in range(width):
                 out[i, k] += weight * features[c, k]

@@ -16,6 +16,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
+from engine.prefetch import AHEAD, prefetch_row
 from engine.threads import compiled, kernel
 
 LEVELS = 24  # nats below the hardest candidate that are looked at; exp(-24) of a million candidates is 4e-5 of the hardest one
@@ -221,7 +222,7 @@ def weigh_rows(  # type: ignore[no-untyped-def]
     weights (t,): by entry, 0 for the pair's own, which the gradient takes for constant; totals (n,): a row's sum of them; masses (n,): the same with
     the pair's own; out (n, D): sum of weights_t features_{columns_t}.
     """
-    width = features.shape[1]
+    width, last = features.shape[1], len(columns) - 1
     for i in range(bounds[part], bounds[part + 1]):
         base = features.dtype.type(margin + positive[i] - anchor_norms[i])
         for k in range(width):
@@ -229,6 +230,7 @@ def weigh_rows(  # type: ignore[no-untyped-def]
         total, mass = 0.0, 0.0
         for t in range(offsets[i], offsets[i + 1]):
             c = columns[t]
+            prefetch_row(features, columns[min(t + AHEAD, last)])
             constant = c == first[i] or c == second[i]
             x = features.dtype.type(0)
             if not constant:
