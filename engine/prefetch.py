@@ -1,7 +1,8 @@
 """Asking the processor for rows that a kernel will read soon.
 
-Kernels that gather rows by number mostly wait for memory: the processor foresees the next line of a row, not the next row. Asked for two entries ahead, a
-row is there when it is needed; on the graphs of the benchmark sets that nearly halves the time of a round of messages. Results do not depend on it.
+Kernels that gather rows by number mostly wait for memory: the processor foresees the next line of a row, not the next row. Asked for two entries
+ahead, a row is there when it is needed; on the graphs of the benchmark sets that nearly halves the time of a round of messages. Results do not depend
+on it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def _fetch(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     size = builder.extract_value(array.strides, 0)
     start = builder.gep(builder.bitcast(array.data, byte), [builder.mul(arguments[1], size)])
     kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
-    fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")  # type: ignore[no-untyped-call]
     lines = builder.udiv(builder.add(size, ir.Constant(size.type, LINE - 1)), ir.Constant(size.type, LINE))
     with cgutils.for_range(builder, lines) as loop:
         place = builder.gep(start, [builder.mul(loop.index, ir.Constant(loop.index.type, LINE))])
