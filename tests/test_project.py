@@ -222,7 +222,7 @@ def options_of(parser: Any) -> Iterator[str]:
 @pytest.mark.parametrize("path", DOCUMENTS, ids=relative)
 def test_commands_in_documents_exist(path: Path) -> None:
     known = subcommands()
-    for name, rest in re.findall(r"python -m engine ([a-z_-]+)([^\n]*)", code_in(path)):
+    for name, rest in re.findall(r"-m engine ([a-z_-]+)([^\n]*)", code_in(path)):
         assert name in known, f"{relative(path)} names 'python -m engine {name}'"
         options = set(re.findall(r"(?<=\s)--[a-z-]+", rest.split("#")[0]))
         assert options <= known[name], f"{relative(path)}: 'python -m engine {name}' has no {sorted(options - known[name])}"
