@@ -327,7 +327,8 @@ def literal_part(making: Making) -> LiteralPart:
 
 
 def trained_structure(trainer: Trainer, trained: Trained) -> Structure:
-    source, target = (normalise_rows(part) for part in split_embeddings(trainer.embed(), trainer.task.source.num_entities))
+    halves = split_embeddings(trainer.embed(), trainer.task.source.num_entities)
+    source, target = (normalise_rows(part, in_place=True) for part in halves)
     training = {
         "status": "stopped" if trained.stopped else "finished",
         "epochs": trained.epochs,

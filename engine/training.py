@@ -354,11 +354,9 @@ class Trainer:
         patience = self.config.training.patience
         return patience is not None and self.at.bad_validations >= patience
 
-    @torch.no_grad()
     def embed(self) -> Tensor:
         """(E, D) final embeddings of the stacked graph, without dropout."""
-        final: Tensor = self.model()
-        return final
+        return self.model.embed()
 
     def _save(self, checkpoints: Checkpoints) -> None:
         tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}

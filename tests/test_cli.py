@@ -394,7 +394,7 @@ def test_the_sample_starts_quickly() -> None:
 
 
 def test_what_takes_long_to_load_is_loaded_where_it_is_used() -> None:
-    slow = "sklearn", "scipy.stats", "scipy.optimize", "faiss", "networkx", "polars", "streamlit", "plotly"
+    slow = "sklearn", "scipy.stats", "scipy.optimize", "faiss", "networkx", "streamlit", "plotly"
     program = f"import sys, engine.cli; print([name for name in {slow} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True, timeout=120)
     assert done.stdout.strip() == "[]"

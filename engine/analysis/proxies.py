@@ -28,14 +28,13 @@ def proxy_similarities(model: DualAMN) -> dict[str, Tensor]:
     """Channel -> (E, P) float32 cosine of the stacked entities' multi-hop embeddings with each proxy; empty without proxy matching."""
     if not model.config.proxy_matching:
         return {}
-    hidden = model.multi_hop()  # (E, C, D)
-    found = {}
-    for c, channel in enumerate(model.channels):
-        unit = unit_rows(model.proxies[c])  # (P, D)
-        found[channel] = torch.empty((len(hidden), len(unit)))
-        for start in range(0, len(hidden), BLOCK_ROWS):
-            rows = slice(start, start + BLOCK_ROWS)
-            found[channel][rows] = (hidden[rows, c] @ unit.T).div_(row_norms(hidden[rows, c]))
+    unit = [unit_rows(proxies) for proxies in model.proxies]  # (P, D) of each channel
+    found = {channel: torch.empty((model.adjacency.num_entities, len(unit[c]))) for c, channel in enumerate(model.channels)}
+    for rows, hidden in model.multi_hop_blocks():
+        for c, channel in enumerate(model.channels):
+            for start in range(0, len(hidden), BLOCK_ROWS):
+                part = hidden[start : start + BLOCK_ROWS, c]
+                found[channel][rows][start : start + BLOCK_ROWS] = (part @ unit[c].T).div_(row_norms(part))
     return found
 
 

@@ -12,17 +12,20 @@ attention, and have their own attention vectors, proxies and gate:
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from engine.config import EncoderConfig
 from engine.encoders.adjacency import Adjacency
-from engine.encoders.dropout import Dropped, dropout
+from engine.encoders.dropout import NOTHING, Dropped, dropout
 from engine.encoders.proxy_matching import match_proxies, unit_rows
 from engine.encoders.relational_attention import MessageGraph, RowMean, aggregate, take_rows
 
 CHANNELS = ("entity", "relation")
+HELD_ROWS = 2**15
+"""Entities that are computed to the end at a time where all are wanted."""
 
 
 class DualAMN(nn.Module):
@@ -83,17 +86,37 @@ class DualAMN(nn.Module):
             rounded: lets proxy matching multiply bfloat16 values.
         """
         dropped = Dropped(0.0 if dropout_seed is None else self.config.dropout, dropout_seed or 0, rows)
-        hidden = self.multi_hop(rows)  # (n, C, D)
+        return self._matched(self.multi_hop(rows), dropped, rounded=rounded)
+
+    def _matched(self, hidden: Tensor, dropped: Dropped = NOTHING, *, rounded: bool = False) -> Tensor:
+        """(n, C, D) multi-hop -> (n, C D) final embeddings."""
         if not self.config.proxy_matching:
             return dropout(hidden.flatten(1), dropped)
         return match_proxies(hidden, self.proxies, self.gate_weight, self.gate_bias, dropped, rounded=rounded)
 
+    @torch.no_grad()
+    def embed(self) -> Tensor:
+        """(E, C D) final embeddings without dropout; beside them, only the layers' outputs are held whole."""
+        everything = self.entity_features.new_empty((self.adjacency.num_entities, self.output_width))
+        for rows, hidden in self.multi_hop_blocks():
+            everything[rows] = self._matched(hidden)
+        return everything
+
     def multi_hop(self, rows: Tensor | None = None) -> Tensor:
         """(n, C, D) multi-hop embeddings of the given entities, before proxies and gate (paper eq. 4)."""
-        layers = self.layer_outputs(rows)
-        if not self.config.multi_hop:
-            return layers[-1]
-        return torch.stack(layers, dim=2).flatten(2)
+        return self._side_by_side(self.layer_outputs(rows))
+
+    @torch.no_grad()
+    def multi_hop_blocks(self) -> Iterator[tuple[slice, Tensor]]:
+        """The multi-hop embeddings of all entities, some rows at a time."""
+        layers = self.layer_outputs()
+        for start in range(0, self.adjacency.num_entities, HELD_ROWS):
+            rows = slice(start, min(start + HELD_ROWS, self.adjacency.num_entities))
+            yield rows, self._side_by_side([layer[rows] for layer in layers])
+
+    def _side_by_side(self, layers: Sequence[Tensor]) -> Tensor:
+        """L + 1 of (n, C, d) -> (n, C, D)."""
+        return torch.stack(list(layers), dim=2).flatten(2) if self.config.multi_hop else layers[-1]
 
     def layer_outputs(self, rows: Tensor | None = None) -> list[Tensor]:
         """L + 1 tensors (n, C, d): layer 0 and each round of messages, after tanh, of the given entities.

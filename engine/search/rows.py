@@ -8,8 +8,10 @@ from torch import Tensor
 from engine.errors import DivergenceError
 
 
-def normalise_rows(embeddings: Tensor) -> Tensor:
+def normalise_rows(embeddings: Tensor, *, in_place: bool = False) -> Tensor:
     """(n, D) float32 rows of unit length; a zero row stays zero (its cosine with everything is 0).
+
+    ``in_place``: the given rows are not needed any more and may be overwritten.
 
     Raises:
         DivergenceError: a value is not finite; the message names the first such row.
@@ -19,7 +21,7 @@ def normalise_rows(embeddings: Tensor) -> Tensor:
     check_finite(norms, "embeddings")
     # Half of the factor at a time: the whole of it need not fit float32 where the row does.
     root = torch.where(norms > torch.finfo(torch.float32).tiny, norms.rsqrt(), 0.0).to(embeddings.dtype)
-    return (embeddings * root).mul_(root).float()
+    return (embeddings.mul_(root) if in_place else embeddings * root).mul_(root).float()
 
 
 def check_matrix(matrix: Tensor, name: str) -> None:

@@ -180,3 +180,12 @@ def test_far_apart_scores_leave_the_loudest_message_alone() -> None:
     scores = torch.tensor([[900.0], [-900.0], [0.0], [0.0]], dtype=torch.float64)
     out = aggregate(graph, x, torch.zeros(4, 3, dtype=torch.float64), scores)
     torch.testing.assert_close(out[:, 0], torch.tensor([[0, 1.0, 0], [1, 0, 0], [1, 0, 0]], dtype=torch.float64))
+
+
+@pytest.mark.parametrize("changes", OPTIONS.values(), ids=OPTIONS)
+def test_all_entities_in_blocks_are_what_they_are_at_once(changes: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dual_amn, "HELD_ROWS", 5)
+    config = dataclasses.replace(SMALL, **{"dropout": 0.4, **changes})  # type: ignore[arg-type]
+    model = build(random_triples(np.random.default_rng(2), 12, 3, 40), 13, 3, config, torch.float64)
+    torch.testing.assert_close(model.embed(), model().detach())
+    assert not model.embed().requires_grad
