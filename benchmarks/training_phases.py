@@ -130,7 +130,7 @@ def search_and_evaluate(trainer: Trainer, watch: Stopwatch, case: Case) -> Searc
     """The best matches by CSLS, and ranks of test links, both on the embeddings of the moment."""
     task, config = trainer.task, trainer.config.search
     source, target = split_embeddings(trainer.embed(), task.source.num_entities)
-    source, target = normalise_rows(source), normalise_rows(target)
+    source, target = normalise_rows(source, in_place=True), normalise_rows(target, in_place=True)
     rows = source[evenly(len(source), case.queries, source.device)] if 0 < case.queries < len(source) else source
     links = task.test_links[: case.queries or None]
     csls_topk(rows[:TINY], target[:TINY], config.csls_k, config.top, index=config.index)

@@ -29,6 +29,7 @@ from engine.losses import Sampling
 from engine.memory import MIB
 from engine.memory import available_memory as available_memory
 from engine.run_store import RunSummary
+from engine.search.held import HELD_BYTES
 from engine.training import default_epochs, remaining_text
 
 TRIALS: Final = 40
@@ -43,7 +44,9 @@ SELECTED_OF_ALL: Final = 0.6
 
 # Memory
 PROGRAM_MIB: Final = 620.0
-MATRICES_BASIC, MATRICES_SEMI, MATRICES_NAMES = 8.5, 12.0, 5.0  # (E x width) matrices of float32 that are held at a time
+LAYER_MATRICES, SAMPLE_MATRICES, SCRAP_MIB = 7.0, 5.0, 200.0  # a step: layers' outputs (E x C d), samples (n x width), what the allocator keeps
+FINAL_MATRICES, TILES_MIB = 2.2, 256.0  # afterwards: (E x width), and blocks of scores
+MATRICES_NAMES = 5.0  # (E x width) of names beside a structure that is there
 BYTES_A_FACT, BYTES_AN_ENTITY = 300, 500
 
 LOW, HIGH = 1 / 1.5, 1.7
@@ -344,11 +347,15 @@ def kernels_compiled() -> bool:
 def memory_needed(sizes: Sizes, config: RunConfig, *, structure_ready: bool = False) -> float:
     """MiB at the peak."""
     entities = sum(sizes.entities)
-    matrices = MATRICES_NAMES if structure_ready else MATRICES_BASIC if config.variant == "basic" else MATRICES_SEMI
-    parameters = 4 * (entities + 2 * sum(sizes.relations)) * config.encoder.dim + 2 * width(config) ** 2
-    rows = matrices * 4 * entities * width(config) + 3 * 4 * parameters
+    matrix = 4.0 * entities * width(config)
+    step = LAYER_MATRICES * 4.0 * entities * _channels(config) * config.encoder.dim
+    step += SAMPLE_MATRICES * 4.0 * sampled_entities(sizes, config) * width(config) + SCRAP_MIB * MIB
+    pool = 4.0 * sizes.test**2
+    after = FINAL_MATRICES * matrix + (pool if pool <= HELD_BYTES else 0.0) + TILES_MIB * MIB
+    parameters = (entities + 2 * sum(sizes.relations)) * config.encoder.dim + 2 * width(config) ** 2
+    work = MATRICES_NAMES * matrix if structure_ready else max(step, after) + 3 * 4.0 * parameters
     data = BYTES_A_FACT * (sum(sizes.triples) + sum(sizes.attributes)) + BYTES_AN_ENTITY * entities
-    return PROGRAM_MIB + (rows + data) / MIB
+    return PROGRAM_MIB + (work + data) / MIB
 
 
 def check_memory(sizes: Sizes, config: RunConfig, available: float | None) -> str:

@@ -125,8 +125,11 @@ def seconds_of_training() -> float:
 
 def test_memory_grows_with_entities_and_width_and_what_would_fit_is_said() -> None:
     needed = memory_needed(SIZES, SEMI)
+    large = replace(SIZES, entities=(500_000, 500_000))
     assert 1_200 < needed < 2_600
-    assert memory_needed(SIZES, with_options(SEMI, encoder__dim=200)) > 1.5 * needed
+    assert memory_needed(large, SEMI) > 5 * needed
+    assert memory_needed(large, with_options(SEMI, encoder__dim=200)) > 1.8 * memory_needed(large, SEMI)
+    assert memory_needed(large, with_options(SEMI, loss__candidate_share=1.0)) > 1.2 * memory_needed(large, SEMI)
     assert check_memory(SIZES, SEMI, 64_000.0) == ""
     assert check_memory(SIZES, SEMI, None) == ""
     assert "may not suffice; encoder.dim=" in check_memory(SIZES, SEMI, 1.1 * needed)
