@@ -35,9 +35,9 @@ from engine.training import default_epochs, remaining_text
 TRIALS: Final = 40
 
 # Seconds per unit of work that the probe would need one second for; fitted on quiet runs of the benchmark sets.
-PRODUCT_WEIGHTS: Final[Mapping[str, float]] = {"float32": 1.6, "bfloat16": 2.1}
-GATHER_WEIGHT, STEP_SECONDS = 30.0, 0.03
-SEARCH_WEIGHT, EVALUATE_WEIGHT, SELECT_WEIGHT = 2.8, 14.0, 12.5  # of one product of all rows with all columns
+PRODUCT_WEIGHTS: Final[Mapping[str, float]] = {"float32": 2.2, "bfloat16": 2.75}
+GATHER_WEIGHT, STEP_SECONDS = 12.0, 0.03
+SEARCH_WEIGHT, EVALUATE_WEIGHT, SELECT_WEIGHT = 1.8, 3.5, 2.0  # of one product of all rows with all columns
 COMPILE_SECONDS: Final = 45.0  # the first run on a machine compiles the kernels
 SELECTED_SHARE: Final = 0.85  # of a round's pool; of a pool of all entities fewer
 SELECTED_OF_ALL: Final = 0.6
@@ -293,9 +293,9 @@ def _precision(config: RunConfig) -> str:
 def _around(sizes: Sizes, config: RunConfig, machine: Machine) -> tuple[float, float]:
     """Seconds before the first and behind the last epoch."""
     facts, entities = sum(sizes.triples) + sum(sizes.attributes), sum(sizes.entities)
-    before = 1.2 + 7e-6 * facts + (0.8 + 7e-5 * entities if config.variant == "literal" else 0.0)
+    before = 2.2 + 2.5e-6 * facts + (0.8 + 7e-5 * entities if config.variant == "literal" else 0.0)
     search = SEARCH_WEIGHT * 2.0 * sizes.entities[0] * sizes.entities[1] * width(config) / machine.float32
-    evaluate = 2.0 + EVALUATE_WEIGHT * 2.0 * sizes.test**2 * width(config) / machine.float32
+    evaluate = 1.0 + EVALUATE_WEIGHT * 2.0 * sizes.test**2 * width(config) / machine.float32
     return before, search + evaluate + 0.5 + 4e-5 * entities
 
 
