@@ -20,10 +20,11 @@ from engine.training import Trainer
 
 @dataclass(frozen=True)
 class Order:
-    """What to train: settings, which data (each process reads them itself), and the links to train and validate on."""
+    """What to train: settings, which data (each process reads them itself), and their links, which reviewers may have changed."""
 
     config: RunConfig
     fingerprint: str
+    split: str
     train_links: IntArray
     valid_links: IntArray
 
@@ -44,7 +45,7 @@ def lead(task: AlignmentTask, config: RunConfig, ranks: Ranks) -> None:
     Raises:
         TrainingError: one of them reads other data.
     """
-    order = Order(config, task.fingerprint, task.train_links, task.valid_links)
+    order = Order(config, task.fingerprint, task.split, task.train_links, task.valid_links)
     ranks.first(lambda: order)
     check_data(task, order, ranks)
 
@@ -64,7 +65,7 @@ def follow(path: Path, config: RunConfig, ranks: Ranks, should_stop: Callable[[]
     task = load_task(path, config.data, config.seed)
     while (order := ranks.first(no_order)) is not None:
         check_data(task, order, ranks)
-        told = replace(task, train_links=order.train_links, valid_links=order.valid_links)
+        told = replace(task, split=order.split, train_links=order.train_links, valid_links=order.valid_links)
         Trainer(told, order.config, ranks=ranks).train(should_stop=should_stop)
 
 

@@ -133,7 +133,7 @@ class Trainer:
         self.task, self.config, self.ranks = task, config, ranks
         self.threads = choose_threads(config.training.threads)
         self.device = choose_device(config.training.device)
-        self.precision = choose_precision(config.training.precision, self.device)
+        self.precision = ranks.first(lambda: choose_precision(config.training.precision, self.device))  # tried out, so others might choose otherwise
         self.model = DualAMN(adjacency or task_adjacency(task, config), config.encoder, seed=config.seed, device=self.device)
         self.sampling = Sampling.of(task.source.num_entities, task.target.num_entities, config.loss, config.training.batch_size, ranks)
         self.optimiser = RmsProp(self.model.parameters(), config.training.learning_rate)

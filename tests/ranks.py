@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from dataclasses import dataclass, field
 from threading import Barrier
 from typing import Any, TypeVar, cast
@@ -56,7 +57,7 @@ class ThreadRanks:
         return max(self.table.exchange(self.rank, number))
 
     def first(self, compute: Callable[[], Value]) -> Value:
-        return cast(Value, self.table.exchange(self.rank, compute() if self.rank == 0 else None)[0])
+        return cast(Value, deepcopy(self.table.exchange(self.rank, compute() if self.rank == 0 else None)[0]))  # as if it came from elsewhere
 
 
 def together(size: int, work: Callable[[ThreadRanks], Value]) -> list[Value]:

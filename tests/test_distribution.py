@@ -13,16 +13,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine import training
 from engine.config import RunConfig
 from engine.datasets import AlignmentTask, load_task
 from engine.distribution import ALONE, joined
 from engine.errors import ConfigError, TrainingError
-from engine.following import Order, check_data
+from engine.following import Order, check_data, follow, lead, leading
 from engine.pipeline import train_run
 from engine.run_store import Run, RunStore
 from engine.training import Trainer
 from tests.datasets.writers import Sample, write_openea
 from tests.ranks import ThreadRanks, together
+from tests.test_training import Memory
 
 ENTITIES = 150  # a side
 SETTINGS = {
@@ -129,7 +131,7 @@ def test_more_processes_than_entities_are_refused(task: AlignmentTask) -> None:
 
 
 def test_a_process_that_reads_other_data_is_named_by_all(task: AlignmentTask) -> None:
-    order = Order(config("basic", 1), task.fingerprint, task.train_links, task.valid_links)
+    order = Order(config("basic", 1), task.fingerprint, task.split, task.train_links, task.valid_links)
 
     def told(ranks: ThreadRanks) -> str:
         with pytest.raises(TrainingError) as caught:
@@ -147,6 +149,31 @@ def test_losses_that_cannot_be_divided_are_refused(kind: str, task: AlignmentTas
         return str(caught.value)
 
     assert together(2, told) == [f"loss.kind={kind} trains in one process only; use one, or loss.kind=nhsm."] * 2
+
+
+def test_all_take_the_precision_that_the_first_one_found_faster(task: AlignmentTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trying out may end differently in each process."""
+    tried = iter(["bfloat16", "float32", "float32"])
+    monkeypatch.setattr(training, "choose_precision", lambda wanted, device: next(tried))
+    assert together(3, lambda ranks: Trainer(task, config("basic", 1), ranks=ranks).precision) == ["bfloat16"] * 3
+
+
+def test_the_others_train_on_what_reviewers_left(data: Path, task: AlignmentTask, tmp_path: Path) -> None:
+    """Rank 0 alone knows of reviews and checkpoints; the others take its links, and go on from its checkpoint."""
+    reviewed = replace(task, split=f"{task.split}, reviewed", train_links=task.train_links[:30])
+    wanted, memory = config("basic", 3), Memory()
+
+    def trained(ranks: ThreadRanks) -> None:
+        if ranks.rank:
+            follow(data, wanted, ranks)
+            return
+        with leading(ranks):
+            for _ in range(2):
+                lead(reviewed, wanted, ranks)
+                Trainer(reviewed, wanted, ranks=ranks).train(checkpoints=memory)
+
+    together(2, trained)
+    assert memory.saves == 2, "the second training went on from the first one's last checkpoint"
 
 
 def test_drifting_apart_is_noticed(task: AlignmentTask) -> None:
