@@ -68,7 +68,8 @@ def command(processes: int, data: Path, models: Path, wanted: RunConfig) -> Sequ
 
 
 def environment() -> dict[str, str]:
-    return {**os.environ, "OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"}
+    within = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}  # whatever the machine's own name leads to
+    return {**os.environ, **within, "OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"}
 
 
 def finished(processes: int, data: Path, models: Path, wanted: RunConfig) -> Run:
