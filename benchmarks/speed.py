@@ -74,22 +74,35 @@ def with_guard(records: Sequence[Mapping[str, Any]], parsed: argparse.Namespace,
         return told_off(problem)
 
 
+def regressions(records: Sequence[Mapping[str, Any]], parsed: argparse.Namespace, again: Callable[[], Sequence[Mapping[str, Any]]]) -> list[str]:
+    """What is worse than in the baseline, by phase; prints the comparison.
+
+    Raises:
+        ConfigError: a baseline that cannot be used.
+    """
+    found = compare(load(parsed.baseline), records, parsed.tolerance)
+    if complaints(found, parsed.tolerance):
+        print("something seems to have become slower; measuring once more", file=sys.stderr)
+        found = compare(load(parsed.baseline), best_of(records, again()), parsed.tolerance)
+    print(f"\n{comparison_table(found)}")
+    return complaints(found, parsed.tolerance)
+
+
 def guarded(records: Sequence[Mapping[str, Any]], parsed: argparse.Namespace, again: Callable[[], Sequence[Mapping[str, Any]]]) -> int:
     """Compare with the baseline and record a new one, as asked for; the exit code.
 
     What seems worse is measured once more, and only what is worse both times counts: a neighbour on the machine does not come twice.
 
     Raises:
-        ConfigError: a baseline that cannot be used or written.
+        ConfigError: a baseline that cannot be written, or used where none is to be recorded.
     """
     failed: list[str] = []
-    if parsed.baseline is not None:
-        found = compare(load(parsed.baseline), records, parsed.tolerance)
-        if complaints(found, parsed.tolerance):
-            print("something seems to have become slower; measuring once more", file=sys.stderr)
-            found = compare(load(parsed.baseline), best_of(records, again()), parsed.tolerance)
-        print(f"\n{comparison_table(found)}")
-        failed = complaints(found, parsed.tolerance)
+    try:
+        failed = regressions(records, parsed, again) if parsed.baseline is not None else []
+    except ConfigError as problem:
+        if parsed.record is None:
+            raise
+        print(f"not compared: {problem}", file=sys.stderr)  # a new baseline is what was asked for
     if parsed.record is not None:
         save(parsed.record, records)
     for complaint in failed:

@@ -83,6 +83,8 @@ def test_the_guard(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "WORSE" in said.out
     assert measured("--baseline", str(path), "--set", "encoder.dim=4") == 2
     assert "other conditions: settings=" in capsys.readouterr().err
+    assert measured("--baseline", str(path), "--record", str(path), "--set", "encoder.dim=4") == 0, "a new baseline is what was asked for"
+    assert measured("--baseline", str(path), "--tolerance", "1000", "--set", "encoder.dim=4") == 0
 
 
 def test_data_folders(small_world: Path, tmp_path: Path) -> None:
