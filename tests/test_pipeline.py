@@ -10,7 +10,9 @@ import torch
 
 from engine import pipeline
 from engine.config import RunConfig
+from engine.datasets import load_task
 from engine.errors import DivergenceError, TrainingError
+from engine.estimate import memory_needed, task_sizes
 from engine.pipeline import Phase, train_run
 from engine.run_store import RunStore
 from engine.training import Progress
@@ -102,7 +104,8 @@ def test_a_training_that_does_not_fit_is_refused_before_it_begins(data: Path, tm
         TrainingError, match=r"needs about .* GiB of memory, and 0.1 GiB are free; .* \(training.check_memory=no tries it all the same\)"
     ):
         train_run(data, SMALL, store)
-    monkeypatch.setattr(pipeline, "available_memory", lambda: 800.0)
+    scarce = 1.1 * memory_needed(task_sizes(load_task(data)), SMALL)
+    monkeypatch.setattr(pipeline, "available_memory", lambda: scarce)
     events: list[Any] = []
     tried = train_run(data, SMALL, store, on_event=events.append).run
     assert any("it may not suffice" in event.detail for event in events if isinstance(event, Phase))
