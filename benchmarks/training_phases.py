@@ -20,9 +20,10 @@ from benchmarks.machine import Probe, resident_mib
 from benchmarks.phases import Stopwatch, Work, record
 from engine.config import RunConfig
 from engine.datasets import AlignmentTask, load_task
-from engine.estimate import available_memory, check_memory, task_sizes, width
+from engine.estimate import check_memory, task_sizes, width
 from engine.evaluation import evaluate_links
 from engine.execution import choose_device, choose_threads
+from engine.memory import available_memory
 from engine.search import csls_topk, normalise_rows
 from engine.training import Trainer, split_embeddings, task_adjacency
 

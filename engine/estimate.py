@@ -26,8 +26,7 @@ from engine.datasets import AlignmentTask
 from engine.errors import ConfigError, TrainingError
 from engine.execution import bfloat16_pays, choose_threads, usable_cores
 from engine.losses import Sampling
-from engine.memory import MIB
-from engine.memory import available_memory as available_memory
+from engine.memory import MIB, need_words
 from engine.run_store import RunSummary
 from engine.search.held import HELD_BYTES
 from engine.training import default_epochs, remaining_text
@@ -369,7 +368,7 @@ def check_memory(sizes: Sizes, config: RunConfig, available: float | None) -> st
         return ""
     fits = largest_dim(sizes, config, available / 1.3)
     advice = f"encoder.dim={fits} would fit" if fits else "no encoder.dim would make it fit, so use a larger machine or smaller graphs"
-    told = f"about {needed / 1024:.1f} GiB of memory, and {available / 1024:.1f} GiB are free"
+    told = need_words(needed, available)
     if needed > available:
         raise TrainingError(f"this training needs {told}; {advice} (training.check_memory=no tries it all the same).")
     return f"This training needs {told}: it may not suffice; {advice}."

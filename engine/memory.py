@@ -56,8 +56,14 @@ def check_fits(path: Path, needed: float) -> None:
     """
     free = available_memory()
     if free is not None and needed > free:
-        told = f"about {needed / 1024:.1f} GiB of memory, and {free / 1024:.1f} GiB are free"
-        raise DataError(f"reading this data set needs {told}; {free / needed:.0%} of it would fit, or use a larger machine.", path=path)
+        raise DataError(
+            f"reading this data set needs {need_words(needed, free)}; {free / needed:.0%} of it would fit, or use a larger machine.", path=path
+        )
+
+
+def need_words(needed: float, free: float) -> str:
+    """How much is needed and how much there is (MiB), as part of a sentence."""
+    return f"about {needed / 1024:.1f} GiB of memory, and {free / 1024:.1f} GiB are free"
 
 
 def _system_memory() -> float | None:

@@ -52,6 +52,12 @@ def fresh_rows(columns: Sequence[npt.NDArray[np.generic]]) -> BoolArray:
     return fresh
 
 
+def spans(starts: npt.NDArray[np.integer], lengths: npt.NDArray[np.integer]) -> IntArray:
+    """The numbers of several stretches, one after the other: so many from each start on."""
+    found: IntArray = np.arange(int(lengths.sum())) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+    return found
+
+
 def distinct(keys: IntArray) -> IntArray:
     """The different numbers, ascending; sorts ``keys`` in their place."""
     keys.sort()

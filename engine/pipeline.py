@@ -37,7 +37,7 @@ from engine.decoding.calibration import Uncalibrated
 from engine.distribution import ALONE, Ranks
 from engine.encoders.dual_amn import DualAMN
 from engine.errors import DivergenceError, StoppedError
-from engine.estimate import available_memory, check_memory, task_sizes
+from engine.estimate import check_memory, task_sizes
 from engine.evaluation import Evaluation, evaluate_searched, search_pool, with_pool
 from engine.execution import EXECUTION_OPTIONS, bfloat16_pays, choose_device
 from engine.following import lead, leading
@@ -51,7 +51,7 @@ from engine.literal import (
     name_tensors,
     require_valid_links,
 )
-from engine.memory import give_back
+from engine.memory import available_memory, give_back
 from engine.resuming import REVIEWS, Begun, note_beginning
 from engine.reviews import ReviewEffect, Snapshot, read_snapshot, with_reviews
 from engine.run_store import FORMAT_VERSION, Run, RunStore, RunWriter

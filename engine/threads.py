@@ -8,7 +8,7 @@ when two sessions of a web server compute at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, wraps
 from typing import Any, TypeVar, cast
@@ -46,6 +46,11 @@ def kernel(function: Callable[..., None]) -> Callable[..., None]:
         run_parts(lambda part: one_part(part, bounds, *arguments), len(bounds) - 1)
 
     return every_part
+
+
+def cut(size: int, step: int) -> Iterator[slice]:
+    """range(size) in parts of ``step``, the last one shorter, to be worked on one after the other."""
+    return (slice(start, min(start + step, size)) for start in range(0, size, max(step, 1)))
 
 
 def spread(work: Callable[[int, int], None], count: int, size: int) -> None:

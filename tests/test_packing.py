@@ -36,3 +36,9 @@ def test_numbers_that_just_fit() -> None:
 @given(st.lists(st.integers(-5, 5)))
 def test_distinct_numbers(numbers: list[int]) -> None:
     assert packing.distinct(np.array(numbers, dtype=np.int64)).tolist() == sorted(set(numbers))
+
+
+@given(st.lists(st.tuples(st.integers(-5, 9), st.integers(0, 4)), max_size=6))
+def test_spans_are_counted_on_from_their_starts(stretches: list[tuple[int, int]]) -> None:
+    starts, lengths = (np.array([one[part] for one in stretches], dtype=np.int64) for part in (0, 1))
+    assert packing.spans(starts, lengths).tolist() == [number for start, length in stretches for number in range(start, start + length)]

@@ -18,7 +18,7 @@ from engine.config import PRESETS, VARIANTS, Preset, RunConfig, Variant
 from engine.data_library import StoredDataSet, data_sets
 from engine.decoding import LEAST_LINKS, share_to_hold_out
 from engine.errors import ConfigError, EngineError
-from engine.estimate import Estimate, available_memory, check_memory
+from engine.estimate import Estimate, check_memory
 from engine.jobs import (
     DataSummary,
     Job,
@@ -34,6 +34,7 @@ from engine.jobs import (
     start_trainer,
     trainer_alive,
 )
+from engine.memory import available_memory
 from engine.paper import paper_figure
 from engine.reviews import Snapshot, snapshot_of
 

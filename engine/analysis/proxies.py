@@ -14,7 +14,7 @@ from engine.analysis.kernels import fill_divergence
 from engine.analysis.schema import frame, joined
 from engine.datasets.knowledge_graph import SIDES, AlignmentTask, IntArray, Side
 from engine.encoders.dual_amn import DualAMN
-from engine.encoders.proxy_matching import BLOCK_ROWS, row_norms, unit_rows
+from engine.encoders.proxy_matching import row_blocks, row_norms, unit_rows
 from engine.search import best_in_columns
 from engine.threads import spread
 
@@ -32,9 +32,9 @@ def proxy_similarities(model: DualAMN) -> dict[str, Tensor]:
     found = {channel: torch.empty((model.adjacency.num_entities, len(unit[c]))) for c, channel in enumerate(model.channels)}
     for rows, hidden in model.multi_hop_blocks():
         for c, channel in enumerate(model.channels):
-            for start in range(0, len(hidden), BLOCK_ROWS):
-                part = hidden[start : start + BLOCK_ROWS, c]
-                found[channel][rows][start : start + BLOCK_ROWS] = (part @ unit[c].T).div_(row_norms(part))
+            for block in row_blocks(len(hidden), hidden.device):
+                part = hidden[block, c]
+                found[channel][rows][block] = (part @ unit[c].T).div_(row_norms(part))
     return found
 
 

@@ -18,6 +18,7 @@ from engine.datasets.knowledge_graph import AlignmentTask, IntArray
 from engine.encoders.adjacency import Adjacency
 from engine.encoders.dual_amn import DualAMN
 from engine.encoders.proxy_matching import unit_rows
+from engine.packing import spans
 
 FloatArray = npt.NDArray[np.float64]
 Band = Literal["high", "medium", "low"]
@@ -113,8 +114,7 @@ def message_relations(adjacency: Adjacency) -> tuple[IntArray, IntArray]:
     """(uses,) message and directed relation of each use of a relation by a message."""
     sizes = adjacency.members.lengths()[adjacency.units]
     message = np.repeat(np.arange(len(adjacency.units), dtype=np.int64), sizes)
-    within = np.arange(len(message)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return message, adjacency.members.columns[adjacency.members.offsets[adjacency.units[message]] + within].astype(np.int64)
+    return message, adjacency.members.columns[spans(adjacency.members.offsets[adjacency.units], sizes)].astype(np.int64)
 
 
 def row_softmax(scores: FloatArray, offsets: IntArray) -> FloatArray:

@@ -17,7 +17,7 @@ from typing import Final, Protocol
 import numpy as np
 import polars as pl
 
-from engine.datasets.files import MAX_BYTES, check_begin, opened
+from engine.datasets.files import MAX_BYTES, check_begin, check_nul, decoded, opened
 from engine.datasets.texts import IntArray, Texts, TextsBuilder, strings
 from engine.errors import DataError
 from engine.memory import check_room
@@ -52,11 +52,7 @@ class Block:
         Raises:
             DataError: bytes that are not UTF-8, with their line.
         """
-        try:
-            return self.content.decode()
-        except UnicodeDecodeError as error:
-            line = self.line + self.content.count(LF, 0, error.start)
-            raise DataError("these bytes are not UTF-8; save the file again as UTF-8.", path=self.path, line=line) from None
+        return decoded(self.path, self.content, self.line)
 
     def filled_lines(self) -> list[tuple[int, str]]:
         """Number and text of each line that is not blank, without its end."""
@@ -110,7 +106,7 @@ def read_blocks(path: Path) -> Iterator[Block]:
     line, held = 1, 0
     unfinished: list[bytes] = []
     for data in _pieces(path):
-        _check_nul(path, data, line)
+        check_nul(path, data, line)
         end = data.rfind(LF) + 1
         if end:
             block = Block(path, b"".join([*unfinished, data[:end]]), line)
@@ -137,12 +133,6 @@ def _pieces(path: Path) -> Iterator[bytes]:
                 raise DataError(message, path=path)
             yield data
             data = file.read(BLOCK)
-
-
-def _check_nul(path: Path, data: bytes, line: int) -> None:
-    if (at := data.find(0)) >= 0:
-        line += data.count(LF, 0, at)
-        raise DataError("there is a NUL byte, so this is no text file; give the file in its text form.", path=path, line=line)
 
 
 def read_grid(path: Path, dialect: Dialect) -> Grid:

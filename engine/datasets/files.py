@@ -112,6 +112,29 @@ def check_begin(path: Path, data: bytes) -> bytes:
     return data.removeprefix(codecs.BOM_UTF8)
 
 
+def decoded(path: Path, data: bytes, line: int = 1) -> str:
+    """The text of a file, or of a part of it that begins in this line.
+
+    Raises:
+        DataError: bytes that are not UTF-8, with their line.
+    """
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line += data.count(b"\n", 0, error.start)
+        raise DataError("these bytes are not UTF-8; save the file again as UTF-8.", path=path, line=line) from None
+
+
+def check_nul(path: Path, data: bytes, line: int = 1) -> None:
+    """
+    Raises:
+        DataError: a NUL byte, with its line; ``data`` begin in the given one.
+    """
+    if (at := data.find(0)) >= 0:
+        line += data.count(b"\n", 0, at)
+        raise DataError("there is a NUL byte, so this is no text file; give the file in its text form.", path=path, line=line)
+
+
 def read_text(path: Path) -> str:
     """The file as text, without a byte order mark; where all lines end in CR alone, they end in LF.
 
@@ -119,15 +142,8 @@ def read_text(path: Path) -> str:
         DataError: as :func:`read_bytes`; bytes that are not UTF-8, or a NUL byte, with their line.
     """
     data = check_begin(path, read_bytes(path))
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise DataError("these bytes are not UTF-8; save the file again as UTF-8.", path=path, line=line) from None
-    if "\0" in text:
-        raise DataError(
-            "there is a NUL byte, so this is no text file; give the file in its text form.", path=path, line=line_at(text, text.index("\0"))
-        )
+    text = decoded(path, data)
+    check_nul(path, data)
     return text if "\n" in text else text.replace(CR, "\n")
 
 

@@ -17,6 +17,7 @@ from engine.decoding.assignment import cheapest_matching
 from engine.decoding.base import NONE, Decoding, decided, register_decoder
 from engine.decoding.candidates import Candidates, Lists, grouped
 from engine.decoding.kernels import take_greedily
+from engine.packing import spans
 
 DENSE_CELLS = 1 << 22
 """Pairs up to which a dense matrix is the quicker way."""
@@ -111,5 +112,5 @@ def in_random_order(lists: Lists) -> IntArray:
     """All edges, list by list, the lists in a random order."""
     order = np.random.default_rng(SHUFFLE_SEED).permutation(len(lists.indptr) - 1)
     starts, lengths = lists.indptr[order], np.diff(lists.indptr)[order]
-    edges: IntArray = lists.edges[np.repeat(starts - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())]
+    edges: IntArray = lists.edges[spans(starts, lengths)]
     return edges

@@ -22,6 +22,7 @@ from engine.encoders.adjacency import Adjacency
 from engine.encoders.dropout import NOTHING, Dropped, dropout
 from engine.encoders.proxy_matching import match_proxies, unit_rows
 from engine.encoders.relational_attention import MessageGraph, RowMean, aggregate, take_rows
+from engine.threads import cut
 
 CHANNELS = ("entity", "relation")
 HELD_ROWS = 2**15
@@ -110,8 +111,7 @@ class DualAMN(nn.Module):
     def multi_hop_blocks(self) -> Iterator[tuple[slice, Tensor]]:
         """The multi-hop embeddings of all entities, some rows at a time."""
         layers = self.layer_outputs()
-        for start in range(0, self.adjacency.num_entities, HELD_ROWS):
-            rows = slice(start, min(start + HELD_ROWS, self.adjacency.num_entities))
+        for rows in cut(self.adjacency.num_entities, HELD_ROWS):
             yield rows, self._side_by_side([layer[rows] for layer in layers])
 
     def _side_by_side(self, layers: Sequence[Tensor]) -> Tensor:

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from engine.encoders.dropout import NOTHING, Dropped, mask_in_place
+from engine.threads import cut
 
 BLOCK_ROWS = 2048  # on a CPU: 2048 x 300 float32 values are 2.4 MB
 ROUND_ROWS = 512
@@ -80,8 +81,7 @@ def row_norms(matrix: Tensor) -> Tensor:
 
 def row_blocks(rows: int, device: torch.device) -> Iterator[slice]:
     """Blocks that fit the cache on a CPU; everything at once elsewhere."""
-    step = BLOCK_ROWS if device.type == "cpu" else max(rows, 1)
-    return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
+    return cut(rows, BLOCK_ROWS if device.type == "cpu" else rows)
 
 
 class _MatchProxies(torch.autograd.Function):

@@ -16,6 +16,7 @@ from torch.autograd.function import once_differentiable
 
 from engine.encoders import kernels
 from engine.encoders.adjacency import Adjacency, Csr, Int32Array, Int64Array, cumulative, to_torch
+from engine.packing import spans
 
 
 class MessageGraph:
@@ -26,14 +27,14 @@ class MessageGraph:
         self.device = torch.device(device)
         self.bounds = kernels.stretches(adjacency.messages.offsets)
         self.everyone = np.arange(adjacency.num_entities, dtype=np.int64)
+        self.lengths = adjacency.messages.lengths()
 
     def entries(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """What the given rows hear: the position in ``rows``, the sender and the unit of each of their entries."""
         chosen = rows.cpu().numpy()
-        starts, lengths = self.adjacency.messages.offsets[chosen], self.adjacency.messages.lengths()[chosen]
-        position = np.repeat(np.arange(len(chosen)), lengths)
-        index = to_torch(np.arange(len(position)) + np.repeat(starts - cumulative(lengths)[:-1], lengths), self.device)
-        return to_torch(position, self.device), self.senders[index], self.units[index]
+        lengths = self.lengths[chosen]
+        index = to_torch(spans(self.adjacency.messages.offsets[chosen], lengths), self.device)
+        return to_torch(np.repeat(np.arange(len(chosen)), lengths), self.device), self.senders[index], self.units[index]
 
     @cached_property
     def receivers(self) -> Tensor:
@@ -99,7 +100,8 @@ def exponentials(scores: Tensor) -> Tensor:
     """
     if not len(scores):
         return scores.double()
-    return (scores.double() - scores.double().amax(0)).clamp_min_(-690.0).exp_()
+    wide = scores.double()
+    return (wide - wide.amax(0)).clamp_min_(-690.0).exp_()
 
 
 class _FusedAggregate(torch.autograd.Function):
@@ -113,7 +115,7 @@ class _FusedAggregate(torch.autograd.Function):
         out = torch.empty((len(chosen), *x.shape[1:]), dtype=x.dtype)
         shares, totals = exponentials(scores), torch.empty(out.shape[:2], dtype=torch.float64)
         kernels.aggregate_forward(
-            graph.bounds if rows is None else kernels.stretches(cumulative(messages.lengths()[chosen])),
+            graph.bounds if rows is None else kernels.stretches(cumulative(graph.lengths[chosen])),
             chosen,
             messages.offsets,
             messages.columns,

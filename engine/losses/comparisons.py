@@ -12,6 +12,7 @@ from torch import Tensor
 
 from engine.losses.base import Candidates
 from engine.losses.normalized_hard_sample_mining import NormalizedHardSampleMining, Side, block_rows, sides
+from engine.threads import cut
 
 
 def softmax_cross_entropy(candidates: Candidates, margin: float) -> NormalizedHardSampleMining:
@@ -69,8 +70,7 @@ def nearest(embeddings: Tensor, side: Side, count: int) -> Tensor:
     found = []
     step = block_rows(len(pool), embeddings.element_size())
     first, second = side.pair_columns()
-    for start in range(0, len(side.anchors), step):
-        rows = slice(start, start + step)
+    for rows in cut(len(side.anchors), step):
         closeness = 2 * embeddings[side.anchors[rows]] @ pool.T - norms
         for column in (first[rows], second[rows]):
             inside = (column >= 0).nonzero().squeeze(1)

@@ -26,7 +26,7 @@ from engine.encoders.adjacency import cumulative
 from engine.encoders.kernels import stretches
 from engine.losses import kernels
 from engine.losses.base import Candidates
-from engine.threads import equal_parts
+from engine.threads import cut, equal_parts
 
 BLOCK_BYTES = 48 * 2**20  # of the (rows x candidates) products held at a time
 VARIANCE = 1e-12  # at least
@@ -121,8 +121,7 @@ def _dense_side(embeddings: Tensor, norms: Tensor, positive: Tensor, side: Side,
     """Every candidate in value and gradient, in row blocks; any device. Adds to ``grad``."""
     batch, pool, value = len(side.anchors), embeddings[side.low : side.high], embeddings.new_zeros(())
     step = block_rows(loss.ranks.most(len(pool)), embeddings.element_size()) if embeddings.device.type == "cpu" else batch
-    for start in range(0, batch, step):
-        rows = slice(start, min(start + step, batch))
+    for rows in cut(batch, step):
         block = Side(side.anchors[rows], side.others[rows], side.low, side.high)
         anchors, others = embeddings[block.anchors], embeddings[block.others]
         x = (loss.margin + positive[rows] - norms[block.anchors]).unsqueeze(1) - norms[side.low : side.high] + 2 * (anchors @ pool.T)
@@ -208,9 +207,8 @@ def _mine(screened: Tensor, side: Side, rows: Rows, loss: NormalizedHardSampleMi
     step = min(len(anchors), block_rows(loss.ranks.most(len(pool)), screened.element_size()))
     products = torch.empty((step, len(pool)), dtype=screened.dtype)
     blocks = []
-    for start in range(0, len(anchors), step):
-        at = slice(start, min(start + step, len(anchors)))
-        block = products[: at.stop - start]
+    for at in cut(len(anchors), step):
+        block = products[: at.stop - at.start]
         torch.mm(anchors[at], pool.T, out=block)
         blocks.append(mine_block(block.view(torch.uint16).numpy() if block.dtype == torch.bfloat16 else block.numpy(), rows[at], loss))
     return Kept.together(blocks)

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from engine.search.kernels import copy_cells
-from engine.search.similarity import Shifted, Similarity, as_indices
-from engine.threads import spread
+from engine.search.similarity import Around, Similarity, as_indices
+from engine.threads import cut, spread
 
 HELD_BYTES = 512 * 2**20
 """Values that are held: those of 11,585 x 11,585 pairs."""
@@ -16,7 +16,7 @@ HELD_ROWS = 1024
 """Rows that are computed at a time."""
 
 
-class HeldSimilarity:
+class HeldSimilarity(Around):
     """A similarity with its n x m values.
 
     Args:
@@ -28,58 +28,30 @@ class HeldSimilarity:
     """
 
     def __init__(self, base: Similarity, values: Tensor | None = None) -> None:
-        self.base: Similarity = base
+        super().__init__(base)
         self.values: Tensor | None = computed(base) if values is None else values
 
     def forget(self) -> None:
         """Give the memory back: from now on values are computed when they are asked for."""
         self.values = None
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.base.shape
-
-    @property
-    def device(self) -> torch.device:
-        return self.base.device
-
-    @property
-    def largest(self) -> float:
-        return self.base.largest
-
     def block(self, rows: slice, columns: slice, out: Tensor | None = None) -> Tensor:
         if self.values is None:
-            return self.base.block(rows, columns, out)
+            return super().block(rows, columns, out)
         part = self.values[rows, columns]
         return part.clone() if out is None else out.copy_(part)
-
-    def pairs(self, left: Tensor, right: Tensor) -> Tensor:
-        return self.base.pairs(left, right)
-
-    def transposed(self) -> Similarity:
-        return self.base.transposed()
-
-    def select(self, rows: Tensor, columns: Tensor) -> Similarity:
-        return self.base.select(rows, columns)
-
-    def shifted(self, row_terms: Tensor, column_terms: Tensor) -> Similarity:
-        return Shifted(self, row_terms, column_terms)
-
-    def check(self) -> None:
-        self.base.check()
 
 
 def computed(similarity: Similarity) -> Tensor:
     """(n, m) all values."""
     similarity.check()
     values = torch.empty(similarity.shape)
-    for start in range(0, len(values), HELD_ROWS):
-        rows = slice(start, min(start + HELD_ROWS, len(values)))
+    for rows in cut(len(values), HELD_ROWS):
         similarity.block(rows, slice(0, values.shape[1]), values[rows])
     return values
 
 
-class Overheard:
+class Overheard(Around):
     """A similarity that keeps what is computed of a pool while all of it is gone through: selecting that pool, once, then costs next to nothing.
 
     Args:
@@ -89,24 +61,13 @@ class Overheard:
     """
 
     def __init__(self, base: Similarity, rows: Tensor, columns: Tensor) -> None:
-        self.base, self.rows, self.columns = base, rows, columns
+        super().__init__(base)
+        self.rows, self.columns = rows, columns
         self._values = torch.empty(len(rows), len(columns))
         self._known = torch.zeros(len(rows), dtype=torch.int64)  # how many columns of each row, from the left
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.base.shape
-
-    @property
-    def device(self) -> torch.device:
-        return self.base.device
-
-    @property
-    def largest(self) -> float:
-        return self.base.largest
-
     def block(self, rows: slice, columns: slice, out: Tensor | None = None) -> Tensor:
-        found = self.base.block(rows, columns, out)
+        found = super().block(rows, columns, out)
         self._keep(found, rows.indices(self.shape[0])[0], columns.indices(self.shape[1])[0])
         return found
 
@@ -123,24 +84,12 @@ class Overheard:
 
     def select(self, rows: Tensor, columns: Tensor) -> Similarity:
         """The pool with its values, if it is that one and all of it has been gone through."""
-        chosen = self.base.select(rows, columns)
+        chosen = super().select(rows, columns)
         if not (torch.equal(rows, self.rows) and torch.equal(columns, self.columns) and bool((self._known == len(columns)).all())):
             return chosen
         values, self._values = self._values, torch.empty(self._values.shape, device="meta")  # handed over, so that they can be forgotten
         self._known.fill_(len(columns) + 1)
         return HeldSimilarity(chosen, values)
-
-    def pairs(self, left: Tensor, right: Tensor) -> Tensor:
-        return self.base.pairs(left, right)
-
-    def transposed(self) -> Similarity:
-        return self.base.transposed()
-
-    def shifted(self, row_terms: Tensor, column_terms: Tensor) -> Similarity:
-        return Shifted(self, row_terms, column_terms)
-
-    def check(self) -> None:
-        self.base.check()
 
 
 def held(similarity: Similarity, budget: int = HELD_BYTES) -> Similarity:

@@ -21,7 +21,8 @@ from torch import Tensor
 from engine.search.base import CslsNeighbours, TopK
 from engine.search.similarity import Shifted, Similarity
 from engine.search.terms import Hubness, mean_value
-from engine.search.tiles import HeapBest, Tile, cut, descending, tile_size, tiles
+from engine.search.tiles import HeapBest, Tile, descending, tile_size, tiles
+from engine.threads import cut
 
 LEAST_ROWS = 256
 """Rows of a tile below which the product would suffer."""

@@ -32,7 +32,7 @@ from engine.search.kernels import (
     sparse_pair_dots,
 )
 from engine.search.rows import check_finite, check_matrix, normalise_rows, not_finite
-from engine.threads import spread
+from engine.threads import cut, spread
 
 GATHER_BYTES = 64 * 2**20
 Parameters = ParamSpec("Parameters")
@@ -166,8 +166,7 @@ class StructuralSimilarity:
             return torch.from_numpy(pair_dots(*rows, as_indices(left), as_indices(right)))
         step = max(GATHER_BYTES // (16 * max(self.source.shape[1], 1)), 1)
         out = torch.empty(len(left), dtype=torch.float64, device=self.device)
-        for start in range(0, len(left), step):
-            part = slice(start, start + step)
+        for part in cut(len(left), step):
             out[part] = (self.source[left[part]].double() * self.target[right[part]].double()).sum(dim=1)
         return out
 
@@ -385,11 +384,11 @@ class StructureAndNames:
         self.names.check()
 
 
-class Shifted:
-    """A similarity with a term for each row and each column added."""
+class Around:
+    """A similarity that is another one, but for what a subclass does otherwise."""
 
-    def __init__(self, base: Similarity, row_terms: Tensor, column_terms: Tensor) -> None:
-        self.base, self.row_terms, self.column_terms = base, row_terms, column_terms
+    def __init__(self, base: Similarity) -> None:
+        self.base = base
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -402,6 +401,32 @@ class Shifted:
     @property
     def largest(self) -> float:
         return self.base.largest
+
+    def block(self, rows: slice, columns: slice, out: Tensor | None = None) -> Tensor:
+        return self.base.block(rows, columns, out)
+
+    def pairs(self, left: Tensor, right: Tensor) -> Tensor:
+        return self.base.pairs(left, right)
+
+    def transposed(self) -> Similarity:
+        return self.base.transposed()
+
+    def select(self, rows: Tensor, columns: Tensor) -> Similarity:
+        return self.base.select(rows, columns)
+
+    def shifted(self, row_terms: Tensor, column_terms: Tensor) -> Similarity:
+        return Shifted(self, row_terms, column_terms)
+
+    def check(self) -> None:
+        self.base.check()
+
+
+class Shifted(Around):
+    """A similarity with a term for each row and each column added."""
+
+    def __init__(self, base: Similarity, row_terms: Tensor, column_terms: Tensor) -> None:
+        super().__init__(base)
+        self.row_terms, self.column_terms = row_terms, column_terms
 
     def block(self, rows: slice, columns: slice, out: Tensor | None = None) -> Tensor:
         return self.base.block(rows, columns, out).add_(self.row_terms[rows, None]).add_(self.column_terms[columns])
@@ -419,7 +444,7 @@ class Shifted:
         return Shifted(self.base, self.row_terms + row_terms, self.column_terms + column_terms)
 
     def check(self) -> None:
-        self.base.check()
+        super().check()
         check_finite(self.row_terms[:, None], "row terms")
         check_finite(self.column_terms[:, None], "column terms")
 

@@ -18,7 +18,7 @@ from engine.search.base import DEFAULT_BUDGET, TopK
 from engine.search.held import HeldSimilarity
 from engine.search.kernels import FloatArray, IntArray, order_lists, push_columns, push_rows, sort_heaps
 from engine.search.similarity import Shifted, Similarity, on_similarity
-from engine.threads import spread
+from engine.threads import cut, spread
 
 TILE_ROWS = 1024
 """Rows of a tile on a CPU; more do not make the product faster, but take memory."""
@@ -76,11 +76,6 @@ def tile_size(similarity: Similarity, budget: int, whole_rows: bool = False) -> 
     width = m if whole_rows else min(m, max(cells // max(min(n, TILE_ROWS), 1), 1))
     height = min(n, max(cells // max(width, 1), 1), n if similarity.device.type == "cuda" else TILE_ROWS)
     return height, width
-
-
-def cut(size: int, step: int) -> Iterator[slice]:
-    """range(size) in parts."""
-    return (slice(start, min(start + step, size)) for start in range(0, size, max(step, 1)))
 
 
 class HeapBest:

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 
-from engine.analysis import proxies as module
 from engine.analysis.proxies import attention_divergence, pair_divergence_table, proxy_similarities, proxy_tensors, proxy_top_table
+from engine.encoders import proxy_matching
 from tests.analysis.worlds import World, random_world
 
 
@@ -25,7 +25,7 @@ def dense_similarities(world: World, channel: int) -> np.ndarray:
 
 
 def test_similarities_are_cosines_in_blocks_of_any_size(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BLOCK_ROWS", 4)
+    monkeypatch.setattr(proxy_matching, "BLOCK_ROWS", 4)
     found = proxy_similarities(world.model)
     assert list(found) == ["entity", "relation"]
     for c, values in enumerate(found.values()):

@@ -207,7 +207,7 @@ def test_bad_addresses_and_settings_are_told_in_a_sentence(models: Path, open_pa
 
 
 def test_more_memory_than_there_is_is_refused(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.estimate.available_memory", lambda: 1500.0)
+    monkeypatch.setattr("engine.memory.available_memory", lambda: 1500.0)
     app = open_page("train", data="europe", set=["encoder.dim=1000"])
     said = app.error[0].value.replace("\\", "")
     assert "needs about" in said
