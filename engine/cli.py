@@ -43,6 +43,7 @@ from engine.run_similarity import run_similarity
 from engine.run_store import Run, RunStore, RunSummary
 from engine.settings import reviews_file
 from engine.training import Progress, remaining_text
+from engine.wording import printable, printable_lines
 
 DEFAULT_MODELS = "models"
 USER_ERROR = 2
@@ -433,7 +434,7 @@ def explain(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print_json(report.to_dict())
     else:
-        print(printable("\n".join(lines(report, parsed.top))))
+        print(printable_lines("\n".join(lines(report, parsed.top))))
     return 0
 
 
@@ -509,12 +510,7 @@ def round_text(event: Round) -> str:
 
 
 def say(text: str) -> None:
-    print(printable(text), file=sys.stderr, flush=True)
-
-
-def printable(text: str) -> str:
-    """The text with control characters shown as escapes, so that a label cannot steer the terminal; line ends stay."""
-    return "".join(one if one.isprintable() or one == "\n" else one.encode("unicode_escape").decode("ascii") for one in text)
+    print(printable_lines(text), file=sys.stderr, flush=True)
 
 
 __all__ = ["build_parser", "main"]

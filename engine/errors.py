@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-
-def printable(text: str) -> str:
-    """The text with everything that a terminal could act on, or could not print, as an escape: names of files and entities may be hostile."""
-    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
+from engine.wording import printable
 
 
 class EngineError(Exception):

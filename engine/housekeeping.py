@@ -14,11 +14,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO
 
-from engine.errors import ConfigError, ExportError, RunError, RunNotFoundError, printable
+from engine.errors import ConfigError, ExportError, RunError, RunNotFoundError
 from engine.jobs.places import jobs_folder
 from engine.output_files import new_file
 from engine.run_store import RunStore, RunSummary
 from engine.run_store.files import TRASH, folders, remove
+from engine.wording import printable
 
 ARCHIVE_ENDINGS = (".tar.gz", ".tgz", ".tar")
 COMPRESSION = 3  # of 9: embeddings hardly shrink, and more takes minutes

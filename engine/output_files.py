@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from engine.errors import ExportError, printable
+from engine.errors import ExportError
+from engine.wording import printable
 
 
 @contextlib.contextmanager

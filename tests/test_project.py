@@ -21,7 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # From the bottom up. A module imports from the layers beneath its own, from its own package, and from nothing else of the engine.
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"errors", "packing", "prefetch", "settings", "threads", "wording"}),
+    frozenset({"wording"}),
+    frozenset({"errors", "packing", "prefetch", "settings", "threads"}),
     frozenset({"memory", "output_files"}),
     frozenset({"config", "distribution"}),
     frozenset({"datasets"}),

@@ -9,7 +9,8 @@ import pytest
 
 from engine.cli import main
 from engine.run_store import RunStore
-from engine.wording import count
+from engine.reviews.decisions import check_author
+from engine.wording import count, printable, printable_lines
 from tests.run_fixture import sample_run, write_run
 
 
@@ -28,3 +29,34 @@ def test_a_backup_of_one_thing_counts_one(tmp_path: Path, monkeypatch: pytest.Mo
     told = capsys.readouterr().out
     assert "1 run, 1 imported data set" in told
     assert not re.search(r"\b1 \w+( data)? ?\w*s[,;.]", told)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["می\u200cخواهم", "क\u094d\u200dष", "ක\u0dca\u200dර", "👩\u200d🔬", "👩🏽\u200d🚀", "❤\ufe0f\u200d🔥", "علی\u200cرضا", "Zürich", "北京"],
+)
+def test_joiners_stay_where_a_writing_needs_them(text: str) -> None:
+    assert printable(text) == text
+    assert check_author(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("pay\u200dpal", "pay\\u200dpal"),
+        ("а\u200cб", "а\\u200cб"),
+        ("\u200cx", "\\u200cx"),
+        ("م\u200c\u200cن", "م\u200c\\u200cن"),
+        ("م\u202eن", "م\\u202eن"),
+        ("م\u200bن", "م\\u200bن"),
+        ("ａ\u200dｂ", "ａ\\u200dｂ"),
+        ("\x1b[2J", "\\x1b[2J"),
+        ("a\nb", "a\\nb"),
+    ],
+)
+def test_everything_else_that_cannot_be_seen_is_an_escape(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+def test_ends_of_lines_stay_where_several_lines_are_printed() -> None:
+    assert printable_lines("a\x07\nb") == "a\\x07\nb"

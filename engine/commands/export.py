@@ -10,13 +10,14 @@ from typing import Any, get_args
 
 from engine.commands.output import AddOption
 from engine.datasets.knowledge_graph import Side
-from engine.errors import ExportError, printable
+from engine.errors import ExportError
 from engine.exporting import DECODER_NAMES, FORMATS, PREDICATES, STORED, ExportTable, Format, Selection, get_format, select_pairs, write_export
 from engine.exporting import reviewed_pairs as kept_reviews
 from engine.matching import RunView
 from engine.reviews import ReviewStore
 from engine.run_store import RunStore
 from engine.settings import reviews_file
+from engine.wording import printable
 
 
 def add_export(commands: Any, add_models: AddOption, add_json: AddOption) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 
 from engine import settings
 from engine.commands.output import AddOption, print_json
-from engine.errors import ConfigError, printable
+from engine.errors import ConfigError
 from engine.housekeeping import Doomed, back_up, delete, doomed, to_prune
 from engine.run_store import RunStore
-from engine.wording import count
+from engine.wording import count, printable
 
 UNITS = ("bytes", "KB", "MB", "GB", "TB")
 

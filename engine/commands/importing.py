@@ -12,7 +12,7 @@ from typing import Any, Final
 from engine.data_library import StoredDataSet
 from engine.datasets.dialects import TAB
 from engine.datasets.tabular import Layout
-from engine.errors import ConfigError, DataImportError, printable
+from engine.errors import ConfigError, DataImportError
 from engine.importing import (
     ROLES,
     Brought,
@@ -33,6 +33,7 @@ from engine.importing import (
     write,
 )
 from engine.importing.archives import is_archive, refuse_half_archive
+from engine.wording import printable, printable_lines
 
 DELIMITERS: Final = {"tab": TAB, "comma": ",", "semicolon": ";", "bar": "|"}
 YES_NO: Final = {"yes": True, "no": False}
@@ -100,10 +101,6 @@ def import_data(parsed: argparse.Namespace) -> int:
     elif stored is not None:
         _print_next(stored)
     return 0
-
-
-def printable_lines(text: str) -> str:
-    return "\n".join(map(printable, text.split("\n")))
 
 
 def _print_next(stored: StoredDataSet) -> None:

@@ -12,12 +12,13 @@ from typing import Any
 
 from engine.commands.output import AddOption, print_json
 from engine.config import RunConfig
-from engine.errors import ConfigError, printable
+from engine.errors import ConfigError
 from engine.estimate import check_memory, duration_range
 from engine.jobs import Job, JobQueue, News, Plan, estimate_plan, plan_training, read_news, start_trainer, summarise, trainer_alive
 from engine.memory import available_memory
 from engine.reviews import read_snapshot
 from engine.training import remaining_text
+from engine.wording import printable
 
 
 def add_queue(commands: Any, add_models: AddOption, add_json: AddOption) -> None:

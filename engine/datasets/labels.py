@@ -22,7 +22,7 @@ _RDF_LITERAL = re.compile(r'"(?P<text>.*)"(?:@[A-Za-z0-9-]+|\^\^\S+)?', re.DOTAL
 _OPAQUE = re.compile(r"[A-Za-z]{0,2}[-_.]?\d+|[mg]\.[0-9a-z_]+|[0-9a-fA-F-]{16,}")
 _OPAQUE_TITLE = re.compile(r"[EQ]\d{4,}")  # DBpedia's titles may be numbers ('1984', 'U2'), but OpenEA's masked ones look like E399772
 _OPAQUE_BARE = re.compile(r"[A-Za-z]?[-_.]?\d{3,}|\d+|[0-9a-fA-F-]{32,}")
-_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")  # those that are white space leave a blank
 
 
 def label_entities(entities: Sequence[str], attributes: pd.DataFrame, wanted: str | None = None) -> tuple[str, ...]:

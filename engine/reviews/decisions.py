@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from engine.errors import ReviewError
+from engine.wording import printable
 
 Verdict = Literal["accept", "reject", "skip"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -82,7 +83,7 @@ def check_author(name: str) -> str:
         raise ReviewError("a decision needs its reviewer's name; enter a name first.")
     if len(kept) > LONGEST_AUTHOR:
         raise ReviewError(f"the reviewer's name is {len(kept)} characters long; use at most {LONGEST_AUTHOR}.")
-    if not kept.isprintable():
+    if printable(kept) != kept:
         raise ReviewError("the reviewer's name holds characters that cannot be seen; use letters, digits, spaces and punctuation.")
     return kept
 

@@ -102,3 +102,8 @@ def test_of_equals_labels_go_before_names() -> None:
 def test_a_wanted_attribute(wanted: str) -> None:
     rows = table((0, LABEL, "Eins"), (0, "http://xmlns.com/foaf/0.1/nick", "1"), (1, "http://xmlns.com/foaf/0.1/nick", "2"))
     assert label_entities(ENTITIES, rows, wanted) == ("1", "2", "")
+
+
+@pytest.mark.parametrize("end", ["\x85", "\x1c", "\x1d", "\x1e", "\x1f", "\u2028", "\u2029", "\x0b", "\x0c", "\r", "\n", "\t"])
+def test_every_line_end_and_separator_leaves_a_blank(end: str) -> None:
+    assert clean_label(f"New{end}York") == "New York"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import unicodedata
 from pathlib import Path
 
 import pyoxigraph as ox
@@ -25,9 +26,18 @@ identifiers = st.one_of(
 ).filter(lambda text: text.strip())
 
 
-@given(st.text(alphabet="'=+-@\t\r ab", max_size=8))
+@given(st.text(alphabet="'=+-@\t\r ab＝－\u200b\u2060\ufeff\u00a0\u3000", max_size=8))
 def test_a_defused_cell_starts_no_formula_and_is_restored(text: str) -> None:
-    assert not defuse(text).startswith(FORMULA_STARTS)
+    trimmed = "".join(one for one in defuse(text) if one in "\t\r" or not (one.isspace() or unicodedata.category(one) == "Cf"))
+    assert not trimmed.startswith(FORMULA_STARTS)
+    assert restore(defuse(text)) == text
+
+
+@pytest.mark.parametrize("sign", [*"=+-@", "\t=", "\r=", *"＝＋－＠﹦﹢﹣﹫"])
+@pytest.mark.parametrize("before", ["", " ", "\u00a0", "\u3000", "\u200b", "\u2060\ufeff", "\u00ad ", "\u200e", "\x85", "\u3164", "\U000e0041"])
+def test_nothing_unseen_hides_a_formula(before: str, sign: str) -> None:
+    text = f"{before}{sign}1+1"
+    assert defuse(text) == f"'{text}"
     assert restore(defuse(text)) == text
 
 
