@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from engine.cli import main
-from engine.run_store import RunStore
 from engine.reviews.decisions import check_author
+from engine.run_store import RunStore
 from engine.wording import count, printable, printable_lines
 from tests.run_fixture import sample_run, write_run
 

@@ -13,7 +13,10 @@ from typing import Final
 FORMULA_STARTS: Final = (*"=+-@", "\t", "\r", *"＝＋－＠﹦﹢﹣﹫")
 _SIGNS: Final = re.escape("".join(FORMULA_STARTS))
 # White space and what has no width: soft hyphen, joiners, direction marks, fillers, variation selectors, the byte order mark, tags.
-_UNSEEN: Final = r"\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff"
+_UNSEEN: Final = (
+    r"\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
+    r"\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff"
+)
 _DANGEROUS: Final = re.compile(f"'*[{_UNSEEN}]*[{_SIGNS}]")
 _DEFUSED: Final = re.compile(f"'+[{_UNSEEN}]*[{_SIGNS}]")
 

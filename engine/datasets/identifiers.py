@@ -1,15 +1,18 @@
 """Identifiers in formats that know IRIs only, and the way back to the identifiers of a graph.
 
 An identifier that is an IRI stays what it is; characters that no IRI may hold are percent-encoded. Any other becomes
-``urn:dual-amn:source:`` or ``urn:dual-amn:target:`` and its percent-encoded text. What was encoded is found again by looking at the identifiers
+``urn:dual-amn:source:`` or ``urn:dual-amn:target:`` and its percent-encoded text. So does an identifier whose percent-encoded form means another
+entity of its graph (``http://x/a b`` beside ``http://x/a%20b``): see :class:`Spelling`. What was encoded is found again by looking at the identifiers
 that the graph has, so that reading an export gives the graph's own identifiers, however they are spelt.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -23,6 +26,7 @@ from engine.datasets.texts import Texts
 BASE: Final = "urn:dual-amn:"
 """Of identifiers that are no IRIs, followed by the graph's side and a colon."""
 _HIERARCHICAL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.")
+_URN: Final = re.compile(rf"{BASE}(?P<side>source|target):(?:\d+:)?(?P<text>.*)", re.DOTALL)
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:.")
 _NEVER_IN_IRIS: Final = re.compile(r"""[\x00-\x20<>"{}|\\^`\[\]\x7f-\x9f]|%(?![0-9A-Fa-f]{2})""")
 _NOT_IN_URIS: Final = re.compile(r"[^\x21-\x7e]")
@@ -36,7 +40,7 @@ def to_iri(identifier: str, side: Side) -> str:
             return encoded
     elif _ABSOLUTE.match(identifier) and _is_iri(identifier):
         return identifier
-    return f"{BASE}{side}:{quote(identifier, safe='', errors='replace')}"
+    return _as_urn(identifier, side)
 
 
 def to_uri(identifier: str, side: Side) -> str:
@@ -54,6 +58,48 @@ def _is_iri(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _as_urn(identifier: str, side: Side, number: int = 1) -> str:
+    """The number tells forms of one identifier apart; a colon follows no other number, since those of identifiers are encoded."""
+    return f"{BASE}{side}:{'' if number == 1 else f'{number}:'}{quote(identifier, safe='', errors='replace')}"
+
+
+Encoding = Callable[[str, Side], str]
+""":func:`to_iri` or :func:`to_uri`."""
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How a graph's identifiers are written, such that no two of them are written alike.
+
+    Attributes:
+        forms: identifiers that are not written as they are -> what is written.
+    """
+
+    forms: Mapping[str, str]
+
+    @classmethod
+    def of(cls, identifiers: Collection[str], side: Side, encoding: Encoding = to_iri) -> Spelling:
+        """The spelling of a graph with these distinct identifiers, which depends on nothing but them.
+
+        An identifier that is written as it is keeps that form. Of those that have to be encoded, one whose form nothing else has gets it; the others
+        get a URN, with a number where an entity is called so.
+        """
+        known = identifiers if isinstance(identifiers, (set, frozenset, dict)) else set(identifiers)
+        first = {one: form for one in identifiers if (form := encoding(one, side)) != one}
+        claims = Counter(first.values())
+        forms = {one: form for one, form in first.items() if claims[form] == 1 and form not in known}
+        taken = set(forms.values())
+        for one in sorted(first.keys() - forms.keys()):
+            urns = (_as_urn(one, side, number) for number in count(1))
+            forms[one] = next(urn for urn in urns if urn not in known and urn not in taken)
+            taken.add(forms[one])
+        return cls(forms)
+
+    def __call__(self, identifier: str) -> str:
+        """What is written for an identifier of the graph."""
+        return self.forms.get(identifier, identifier)
 
 
 def with_known_identifiers(raw: RawDataset) -> RawDataset:
@@ -95,14 +141,15 @@ def _resolved(texts: Sequence[str], known: Collection[str], side: Side) -> Seque
     return [found.get(text, text) for text in texts]
 
 
-def _encoded_forms(identifiers: Iterable[str], side: Side) -> dict[str, str]:
-    """What identifiers become where they have to be encoded -> the identifiers; each such form has a percent sign or begins with BASE."""
-    return {form: identifier for identifier in identifiers for form in (to_iri(identifier, side), to_uri(identifier, side)) if form != identifier}
+def _encoded_forms(identifiers: Collection[str], side: Side) -> dict[str, str]:
+    """What identifiers are written as where they have to be encoded -> the identifiers; each such form has a percent sign or begins with BASE."""
+    spellings = (Spelling.of(identifiers, side, encoding) for encoding in (to_uri, to_iri))
+    return {form: identifier for spelling in spellings for identifier, form in spelling.forms.items()}
 
 
 def _meaning(text: str, known: Collection[str], encoded: dict[str, str], side: Side) -> str:
     plain = restore(text)
     if plain in known:
         return plain
-    base = f"{BASE}{side}:"
-    return encoded.get(text, unquote(text.removeprefix(base)) if text.startswith(base) else text)
+    urn = _URN.fullmatch(text)
+    return encoded.get(text, unquote(urn["text"]) if urn and urn["side"] == side else text)

@@ -42,7 +42,7 @@ def preview(table: ExportTable, fmt: Format, predicate: Predicate | None = None,
     """The first lines of the file, as if there were ``rows`` pairs only; none for formats that no person reads."""
     if not fmt.readable:
         return []
-    return export_bytes(table.head(rows), fmt, predicate).decode("utf-8-sig").splitlines()
+    return export_bytes(table.head(rows), fmt, predicate).decode("utf-8-sig").removesuffix("\n").split("\n")
 
 
 def _check(table: ExportTable, fmt: Format, predicate: Predicate | None) -> None:

@@ -6,6 +6,7 @@ import csv
 import io
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,26 @@ from engine.settings import reviews_file
 from tests.run_fixture import MemoryRun, sample_run
 
 every_format = pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)
+# Each is a hair's breadth from another one: what an export of one may not turn into.
+HOSTILE = (
+    *("http://x/a b", "http://x/a%20b", "http://x/a%20b%20", "http://x/a b%20", "http://x/a%20b "),
+    *("http://x/é", "http://x/%C3%A9", "http://x/%c3%a9", "http://x/e\u0301", "http://x/é b", "http://x/%C3%A9 b"),
+    *(
+        "Q",
+        "urn:dual-amn:source:2:Q",
+        "urn:dual-amn:source:3:Q",
+        "2:Q",
+        "urn:dual-amn:source:Q",
+        "urn:dual-amn:target:Q",
+        "urn:dual-amn:source:urn%3Adual-amn%3Asource%3AQ",
+    ),
+    *("é", "urn:dual-amn:source:é", "urn:dual-amn:target:é", "urn:dual-amn:source:%C3%A9", "urn:dual-amn:target:%C3%A9"),
+    *("a\u2028b", "a\u2029b", "a\x85b", "a b", "a\u00a0b", "a\u3000b", "ab", "a\u200bb", "a\u200db"),
+    *("\ufefff", "f", "'=1", "=1", "''=1", "＝1", "'＝1", " =1", "' =1", "\u200b=1", "'\u200b=1", "#x", '"q"', '""q""', "'q'"),
+    *("http://x/#a:b", "http://x/#a", "x:a:b", "x:a", "http://x", "http://x/", "HTTP://x/", "http://[x", "http://x/100%", "http://x/100%25"),
+    *("a,b", "a;b", "a|b", "a\\b", "_:b0", "<x>", "{x}", "%41", "A", "山", "山\u3000", "k", "K", "ﬁ", "fi", "-", "NaN", "null"),
+    *("skos:x", "sssom:NoTermFound"),
+)
 STRANGE = (
     "=1+1",
     "'=1+1",
@@ -98,7 +119,43 @@ def frame_of(table: ExportTable) -> pd.DataFrame:
     return pd.concat(list(table.chunks()), ignore_index=True)
 
 
+def hostile_table(identifiers: Sequence[str] = HOSTILE) -> ExportTable:
+    """Each identifier of the source graph with one of the target graph, which are the same; first comes the byte order mark."""
+    run = sample_run()
+    count = len(identifiers)
+    both = {"source": sorted(identifiers, key=lambda one: one != "\ufefff"), "target": sorted(identifiers, reverse=True)}
+    entities = pd.DataFrame(
+        [{"graph": side, "entity": number, "uri": uri, "label": "", "degree": 1} for side, uris in both.items() for number, uri in enumerate(uris)]
+    )
+    one_side = pd.DataFrame({"entity": range(count), "rank": 1, "match": range(count), "cosine": 0.5, "csls": 0.5})
+    matches = pd.concat([one_side.assign(graph=side) for side in both], ignore_index=True)
+    tables = {**run.tables, "entities": entities, "matches": matches, "links": run.tables["links"].head(0)}
+    return select_pairs(RunView(replace(run, tables=tables)), Selection())
+
+
 # Formats
+
+
+@every_format
+def test_no_two_identifiers_are_written_alike(fmt: Format, tmp_path: Path) -> None:
+    table = hostile_table()
+    assert len(table) == len(set(HOSTILE)) == len(HOSTILE)
+    path = tmp_path / fmt.file_name(table.origin.run)
+    write_export(path, table, fmt)
+    found = resolve_links(read_links(path), set(HOSTILE), set(HOSTILE))
+    assert list(zip(found.sources, found.targets, strict=True)) == pairs_of(table)
+
+
+def test_hostile_identifiers_are_valid_sssom(tmp_path: Path) -> None:
+    table = hostile_table()
+    write_export(tmp_path / "links.sssom.tsv", table, get_format("sssom"))
+    assert sssom_problems(tmp_path / "links.sssom.tsv") == [str(len(table))]
+
+
+@pytest.mark.parametrize("name", ["csv", "tsv", "openea"])
+def test_identifiers_that_no_line_can_hold_are_named(name: str) -> None:
+    with pytest.raises(ExportError, match=r"2 pairs cannot be written as .*'a\\tb' = 'x'"):
+        export_bytes(hostile_table(["a\tb", "x"]), get_format(name))
 
 
 @every_format
@@ -179,14 +236,15 @@ def test_sssom_is_valid_by_its_own_package(view: RunView, tmp_path: Path) -> Non
 
 
 def test_sssom_says_who_or_what_found_each_pair(view: RunView) -> None:
-    accepted = ReviewedPair(view.graphs["source"].uris[20], view.graphs["target"].uris[5], True, ("Ana | Bo", "Cyd"))
+    accepted = ReviewedPair(view.graphs["source"].uris[20], view.graphs["target"].uris[5], True, ("Ann, the | reviewer", "Cyd"))
     table = select_pairs(view, Selection(), [accepted])
     lines = [line for line in export_bytes(table, get_format("sssom"), "owl:sameAs").decode().splitlines() if not line.startswith("#")]
     rows = pd.read_csv(io.StringIO("\n".join(lines)), sep="\t", keep_default_na=False)
     shown = frame_of(table)
     assert set(rows["predicate_id"]) == {"owl:sameAs"}
     by_hand = rows[rows["mapping_justification"] == "semapv:ManualMappingCuration"]
-    assert by_hand["author_label"].tolist() == ["Ana / Bo|Cyd"]
+    assert by_hand["author_label"].tolist() == ["Ann, the ｜ reviewer|Cyd"]
+    assert frame_of(table).query("review == 'accepted'")["reviewers"].tolist() == ["Ann, the ｜ reviewer|Cyd"]
     assert (rows["mapping_justification"] == "semapv:UnspecifiedMatching").sum() == (shown["verdict"] == "seed link").sum() > 0
     assert (rows["confidence"] == "").tolist() == shown["probability"].isna().tolist()
     assert rows["similarity_score"].between(0, 1).all()

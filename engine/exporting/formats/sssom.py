@@ -14,11 +14,12 @@ from typing import IO, Final
 import numpy as np
 import pandas as pd
 
-from engine.datasets.identifiers import BASE, to_uri
-from engine.datasets.knowledge_graph import SIDES
+from engine.datasets.identifiers import BASE, Spelling, to_uri
+from engine.datasets.knowledge_graph import SIDES, Side
 from engine.exporting.formats.base import Format, Predicate
 from engine.exporting.formats.tables import one_line
 from engine.exporting.table import ExportTable, Origin
+from engine.exporting.writable import spellings
 
 LICENSE = "https://w3id.org/sssom/license/unspecified"
 """SSSOM's own word for: ask whoever made the graphs."""
@@ -37,10 +38,11 @@ _GENERIC = frozenset({"www", "com", "org", "net", "edu", "gov", "info"})
 
 
 def write_sssom(file: IO[bytes], table: ExportTable, predicate: Predicate) -> None:
-    prefixes = Prefixes.of(table)
+    spelt = spellings(table, to_uri)
+    prefixes = Prefixes.of(table, spelt)
     file.write("".join(f"#{line}\n" for line in metadata(table.origin, prefixes)).encode("utf-8"))
     for number, chunk in enumerate(table.chunks()):
-        rows = mappings(chunk, table.origin, prefixes, predicate)
+        rows = mappings(chunk, table.origin, spelt, prefixes, predicate)
         text = rows.to_csv(sep="\t", index=False, header=number == 0, float_format="%.6g", lineterminator="\n")
         file.write(str(text).encode("utf-8", "replace"))
 
@@ -65,9 +67,9 @@ def metadata(origin: Origin, prefixes: Prefixes) -> Iterable[str]:
         yield f'    type_hint: "http://www.w3.org/2001/XMLSchema#{kind}"'
 
 
-def mappings(chunk: pd.DataFrame, origin: Origin, prefixes: Prefixes, predicate: Predicate) -> pd.DataFrame:
+def mappings(chunk: pd.DataFrame, origin: Origin, spelt: Mapping[Side, Spelling], prefixes: Prefixes, predicate: Predicate) -> pd.DataFrame:
     """Pairs in SSSOM's columns. A similarity lies between 0 and 1 there, so a negative cosine stands as 0."""
-    ids = {side: [prefixes.curie(to_uri(identifier, side)) for identifier in chunk[side]] for side in SIDES}
+    ids = {side: [prefixes.curie(spelt[side](identifier)) for identifier in chunk[side]] for side in SIDES}
     accepted = chunk["review"] == "accepted"
     computed = "semapv:CompositeMatching" if origin.names else "semapv:StructuralMatching"
     justification = np.where(chunk["verdict"] == "seed link", "semapv:UnspecifiedMatching", computed)
@@ -79,7 +81,7 @@ def mappings(chunk: pd.DataFrame, origin: Origin, prefixes: Prefixes, predicate:
             "object_id": ids["target"],
             "object_label": chunk["target_label"].map(one_line),
             "mapping_justification": np.where(accepted, MANUAL, justification),
-            "author_label": chunk["reviewers"].map(lambda names: one_line(names).replace("|", "/").replace(", ", "|")),
+            "author_label": chunk["reviewers"].map(one_line),
             "confidence": chunk["probability"],
             "similarity_score": chunk["cosine"].clip(0.0, 1.0),
             "similarity_measure": "cosine",
@@ -105,11 +107,11 @@ class Prefixes:
     of_place: Mapping[str, tuple[str, str]]
 
     @classmethod
-    def of(cls, table: ExportTable) -> Prefixes:
+    def of(cls, table: ExportTable, spelt: Mapping[Side, Spelling]) -> Prefixes:
         common: dict[str, str] = {}
         for ends in table.identifiers():
             for side, identifiers in zip(SIDES, ends, strict=True):
-                for uri in (to_uri(identifier, side) for identifier in identifiers):
+                for uri in map(spelt[side], identifiers):
                     place = place_of(uri)
                     common[place] = shared_start(common.get(place, uri), uri)
         taken = set(RESERVED)

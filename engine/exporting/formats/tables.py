@@ -1,7 +1,7 @@
 """CSV, TSV and Parquet: all that is known of each pair, one row a pair.
 
-CSV and TSV hold no cell that a spreadsheet would run (:mod:`engine.datasets.formulas`) and no control characters; CSV begins with the mark by which
-spreadsheets know UTF-8. Parquet has texts as they are.
+CSV and TSV hold no cell that a spreadsheet would run (:mod:`engine.datasets.formulas`). Identifiers are as they are; labels lose line ends and other
+control characters. CSV begins with the mark by which spreadsheets know UTF-8. Parquet has texts as they are.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.datasets.formulas import defuse
+from engine.datasets.knowledge_graph import SIDES
 from engine.exporting.formats.base import Format, Predicate
 from engine.exporting.table import COLUMNS, NUMBERS, TEXTS, ExportTable
+from engine.exporting.writable import check_text
 
 DIGITS = "%.6g"
 SCHEMA = pa.schema([(name, pa.float32() if name in NUMBERS else pa.string()) for name in COLUMNS])
@@ -30,18 +32,20 @@ def one_line(text: str) -> str:
 
 
 def write_csv(file: IO[bytes], table: ExportTable, predicate: Predicate) -> None:
+    check_text(table, "CSV")
     file.write(b"\xef\xbb\xbf")
     _write_text(file, table, ",", csv.QUOTE_MINIMAL)
 
 
 def write_tsv(file: IO[bytes], table: ExportTable, predicate: Predicate) -> None:
     """Without quotation marks: no cell holds a tab."""
+    check_text(table, "TSV")
     _write_text(file, table, "\t", csv.QUOTE_NONE)
 
 
 def _write_text(file: IO[bytes], table: ExportTable, separator: str, quoting: Literal[0, 3]) -> None:
     for number, chunk in enumerate(table.chunks()):
-        safe = chunk.assign(**{name: chunk[name].map(lambda text: defuse(one_line(text))) for name in TEXTS})
+        safe = chunk.assign(**{name: chunk[name].map(defuse if name in SIDES else lambda text: defuse(one_line(text))) for name in TEXTS})
         text = io.StringIO(newline="")
         safe.to_csv(text, sep=separator, index=False, header=number == 0, float_format=DIGITS, quoting=quoting, quotechar='"', lineterminator="\n")
         file.write(text.getvalue().encode("utf-8", "replace"))
