@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from engine.datasets.graph_names import graph_names
 from engine.datasets.identifiers import with_known_identifiers
 from engine.datasets.knowledge_graph import AlignmentTask, Finding, IntArray, KnowledgeGraph, empty_attributes
 from engine.datasets.labels import find_name_attributes, label_entities
-from engine.datasets.readers.base import Part, RawDataset, RawGraph, RawLinks
+from engine.datasets.readers.base import Part, RawDataset, RawGraph, RawLinks, listed
 from engine.datasets.splits import UNDIVIDED, divide
 from engine.datasets.texts import Texts, are_among, distinct_words, numbers, strings, union
 from engine.errors import DataError
@@ -76,7 +76,7 @@ def build_task(
         unsure_links=unsure,
         split=split.description,
         fingerprint=fingerprint(source, target, known, unsure),
-        findings=(*findings, *raw.findings, *sides[0].findings, *sides[1].findings, *duplicates, *split.findings),
+        findings=(*findings, *raw.findings, *_links_read(raw.links), *sides[0].findings, *sides[1].findings, *duplicates, *split.findings),
     )
 
 
@@ -179,6 +179,19 @@ def _encode_links(parts: Mapping[Part, RawLinks], source: KnowledgeGraph, target
             message = f"{links.path.name}: {dropped:,} repeated links were dropped."
             findings.append(Finding("duplicate-links", "warning", message, dropped, examples, "Remove the repetitions."))
     return keys, tuple(findings)
+
+
+def _links_read(parts: Mapping[Part, RawLinks]) -> Iterator[Finding]:
+    """What of the links files was not used, and what was turned."""
+    for links in parts.values():
+        used, left_out = len(links.sources), sum(links.left_out.values())
+        if left_out:
+            message = f"{links.path.name}: {used:,} of {count(used + left_out, 'row')} are used as links; left out are {listed(links.left_out)}."
+            advice = "Where one of these is certain after all, write it as owl:sameAs or skos:exactMatch."
+            yield Finding("links-left-out", "info", message, left_out, advice=advice)
+        if links.turned:
+            message = f"{links.path.name}: {count(links.turned, 'link names', 'links name')} the target entity first; the ends were exchanged."
+            yield Finding("links-turned", "info", message, links.turned, advice="Nothing to do: the format does not say which graph comes first.")
 
 
 def _decode(keys: IntArray, width: int) -> IntArray:

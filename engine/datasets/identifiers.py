@@ -16,12 +16,13 @@ from itertools import count
 from typing import Final
 from urllib.parse import quote, unquote
 
+import numpy as np
 import pyoxigraph as ox
 
 from engine.datasets.formulas import restore
 from engine.datasets.knowledge_graph import SIDES, Side
 from engine.datasets.readers.base import RawDataset, RawGraph, RawLinks
-from engine.datasets.texts import Texts
+from engine.datasets.texts import BoolArray, IntArray, Texts
 
 BASE: Final = "urn:dual-amn:"
 """Of identifiers that are no IRIs, followed by the graph's side and a colon."""
@@ -103,14 +104,40 @@ class Spelling:
 
 
 def with_known_identifiers(raw: RawDataset) -> RawDataset:
-    """The data set with its links' ends spelt as the graphs spell them, where an export had to encode them."""
+    """The data set with its links' ends spelt as the graphs spell them where an export encoded them, and symmetric pairs the right way round."""
     return replace(raw, links={part: _with_known_ends(links, raw) for part, links in raw.links.items()})
 
 
 def _with_known_ends(links: RawLinks, raw: RawDataset) -> RawLinks:
-    ends = zip(SIDES, (links.sources, links.targets), (raw.source, raw.target), strict=True)
-    sources, targets = (_with_known_words(Texts.of(texts), graph, side) for side, texts, graph in ends)
-    return RawLinks(links.path, sources, targets)
+    graphs = raw.source, raw.target
+    straight = _with_known_columns((links.sources, links.targets), graphs)
+    if not links.symmetric:
+        return replace(links, sources=straight[0], targets=straight[1])
+    fits = _fitting(straight, graphs)
+    if (fits == len(graphs)).all():
+        return replace(links, sources=straight[0], targets=straight[1])
+    crossed = _with_known_columns((links.targets, links.sources), graphs)
+    turned = _fitting(crossed, graphs) > fits
+    sources, targets = (_where(turned, theirs, own) for theirs, own in zip(crossed, straight, strict=True))
+    return replace(links, sources=sources, targets=targets, turned=links.turned + int(turned.sum()))
+
+
+def _with_known_columns(columns: tuple[Sequence[str], Sequence[str]], graphs: tuple[RawGraph, RawGraph]) -> tuple[Texts, Texts]:
+    source, target = (_with_known_words(Texts.of(texts), graph, side) for side, texts, graph in zip(SIDES, columns, graphs, strict=True))
+    return source, target
+
+
+def _fitting(columns: tuple[Texts, Texts], graphs: tuple[RawGraph, RawGraph]) -> IntArray:
+    """(n,) how many ends of each pair are in the graph of their column."""
+    ends = (texts.having(graph.knows(texts.words)).astype(np.int64) for texts, graph in zip(columns, graphs, strict=True))
+    found: IntArray = sum(ends, np.zeros(len(columns[0]), dtype=np.int64))
+    return found
+
+
+def _where(chosen: BoolArray, these: Texts, others: Texts) -> Texts:
+    """The rows of one column where they are chosen, else those of the other one."""
+    both = Texts.joined(these, others)
+    return Texts(np.where(chosen, both.codes[: len(these)], both.codes[len(these) :]), both.words).compact()
 
 
 def _with_known_words(texts: Texts, graph: RawGraph, side: Side) -> Texts:
@@ -128,7 +155,7 @@ def resolve_links(links: RawLinks, source: Collection[str], target: Collection[s
     """
     ends = zip(SIDES, (links.sources, links.targets), (source, target), strict=True)
     sources, targets = (_resolved(texts, known, side) for side, texts, known in ends)
-    return RawLinks(links.path, sources, targets)
+    return replace(links, sources=sources, targets=targets)
 
 
 def _resolved(texts: Sequence[str], known: Collection[str], side: Side) -> Sequence[str]:

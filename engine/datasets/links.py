@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pyoxigraph as ox
-
 from engine.datasets.readers.base import RawLinks
-from engine.datasets.readers.rdf import LINK_PREDICATES, parse, rdf_suffix
+from engine.datasets.readers.rdf import rdf_suffix, read_same_as
 from engine.datasets.readers.tables import read_links as read_links_by_part
 from engine.datasets.rows import read_tabbed
 from engine.datasets.tabular import table_suffix
+from engine.datasets.texts import Texts
 from engine.errors import DataError
 
 
@@ -27,22 +26,12 @@ def read_links(path: Path | str) -> RawLinks:
     """
     path = Path(path)
     if table_suffix(path):
-        parts = read_links_by_part(path, "all").values()
-        return RawLinks(path, [one for part in parts for one in part.sources], [one for part in parts for one in part.targets])
+        parts = list(read_links_by_part(path, "all").values())
+        joined = (Texts.joined(*column) for column in ([part.sources for part in parts], [part.targets for part in parts]))
+        return parts[0] if len(parts) == 1 else RawLinks(path, *joined)
     if rdf_suffix(path):
-        return _identities(path)
+        return read_same_as(path)
     if os.path.splitext(path.name.removesuffix(".gz"))[1].lower() in ("", ".txt"):
         sources, targets = read_tabbed(path, ("source entity", "target entity")).columns
         return RawLinks(path, sources, targets)
     raise DataError("links are read from .csv, .tsv, .parquet, .nt, .ttl or OpenEA's ent_links; save them as one of these.", path=path)
-
-
-def _identities(path: Path) -> RawLinks:
-    pairs = [
-        (statement.subject.value, statement.object.value)
-        for statement in parse(path)
-        if statement.predicate.value in LINK_PREDICATES and isinstance(statement.subject, ox.NamedNode) and isinstance(statement.object, ox.NamedNode)
-    ]
-    if not pairs:
-        raise DataError("there are no owl:sameAs (or skos:exactMatch) triples between IRIs in this links file; add some.", path=path)
-    return RawLinks(path, [source for source, _ in pairs], [target for _, target in pairs])

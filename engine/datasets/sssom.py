@@ -10,9 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from engine.datasets.blocks import read_blocks
+from engine.datasets.files import shorten
 
 IDENTITY_PREDICATES = frozenset({"sameAs", "exactMatch"})
 """Local names of owl:sameAs and skos:exactMatch: what makes a mapping a link."""
+NO_TERM = frozenset({"sssom:NoTermFound", "https://w3id.org/sssom/NoTermFound"})
+"""What stands for the end of a mapping that has none: a counterpart was looked for, and there is none."""
 _ENTRY = re.compile(r"#\s+([\w.-]+)\s*:\s+(\S.*?)\s*")
 
 
@@ -45,6 +48,14 @@ def expand(curie: str, prefixes: Mapping[str, str]) -> str:
     return prefixes[prefix] + rest if colon and prefix in prefixes else curie
 
 
-def says_same(predicate: str, modifier: str) -> bool:
-    """Whether a mapping says that its two ends are the same thing."""
-    return re.split(r"[:#/]", predicate)[-1] in IDENTITY_PREDICATES and modifier.strip().lower() != "not"
+def why_not(source: str, target: str, predicate: str, modifier: str) -> str | None:
+    """Why a mapping does not say that its two ends are the same thing, for behind a number of mappings; None if it says so."""
+    if modifier.strip().lower() == "not":
+        return "negated (predicate_modifier Not)"
+    if source in NO_TERM or target in NO_TERM:
+        return "without a counterpart (sssom:NoTermFound)"
+    return None if _local(predicate) in IDENTITY_PREDICATES else f"with {shorten(predicate.strip(), 60) or 'no predicate'}"
+
+
+def _local(name: str) -> str:
+    return re.split(r"[:#/]", name.strip())[-1]

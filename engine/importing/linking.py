@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
@@ -66,7 +67,16 @@ def with_seeds(raw: RawDataset, seeds: Sequence[SeedPair]) -> RawDataset:
 
 
 def _joined(one: RawLinks, other: RawLinks | None) -> RawLinks:
-    return one if other is None else RawLinks(other.path, [*other.sources, *one.sources], [*other.targets, *one.targets])
+    if other is None:
+        return one
+    return RawLinks(
+        other.path,
+        [*other.sources, *one.sources],
+        [*other.targets, *one.targets],
+        other.symmetric or one.symmetric,
+        Counter(other.left_out) + Counter(one.left_out),
+        other.turned + one.turned,
+    )
 
 
 def _entities(graph: RawGraph) -> set[str]:

@@ -12,6 +12,7 @@ from typing import Final
 from engine.config import DataConfig
 from engine.datasets.dialects import TAB
 from engine.datasets.files import shorten
+from engine.datasets.identifiers import with_known_identifiers
 from engine.datasets.knowledge_graph import Finding
 from engine.datasets.readers import READERS, RawDataset, RawGraph, RawLinks
 from engine.datasets.readers.base import PART_WORDS, Part
@@ -69,11 +70,12 @@ def read_material(material: Material, corrections: Corrections) -> ReadMaterial:
             found = ReadMaterial(raw, whole, material.files)
         else:
             found = _FileByFile(material, corrections).read()
-    return dataclasses.replace(found, raw=_swapped(found.raw)) if corrections.swap_links else found
+    raw = _swapped(found.raw) if corrections.swap_links else found.raw
+    return dataclasses.replace(found, raw=with_known_identifiers(raw))
 
 
 def _swapped(raw: RawDataset) -> RawDataset:
-    links = {part: RawLinks(one.path, one.targets, one.sources) for part, one in raw.links.items()}
+    links = {part: dataclasses.replace(one, sources=one.targets, targets=one.sources) for part, one in raw.links.items()}
     return dataclasses.replace(raw, links=links)
 
 
@@ -106,7 +108,7 @@ class _FileByFile:
         source, target = (self._graph(number) for number in "12")
         links: dict[Part, RawLinks] = {}
         for role in sorted(role for role in self.roles if role.startswith("links")):
-            links |= self._links(role, source, target)
+            links |= self._links(role)
         given = "given with the files" if "train" in links else ""
         raw = RawDataset(source, target, links, given, tuple(self.findings))
         return ReadMaterial(raw, "files", tuple(self.roles.values()))
@@ -160,11 +162,11 @@ class _FileByFile:
         entities, attributes, values = self._read(role, kind, table, ATTRIBUTE_ROLES)
         return entities, attributes, values
 
-    def _links(self, role: str, source: RawGraph, target: RawGraph) -> dict[Part, RawLinks]:
+    def _links(self, role: str) -> dict[Part, RawLinks]:
         part: Part = PART_WORDS.get(role.removeprefix("links").strip(), "all")
         file, kind = self._sniffed(role)
         if kind.form in RDF_FORMS:
-            found = {part: read_same_as(self._as(file, kind), source, target)}
+            found = {part: read_same_as(self._as(file, kind))}
         else:
             table = self._open(role, file, kind)
             layout = self._layout(role, kind)

@@ -17,7 +17,9 @@ from engine.datasets.identifiers import BASE, Spelling, resolve_links, to_iri, t
 from engine.datasets.knowledge_graph import SIDES, Side
 from engine.datasets.links import read_links
 from engine.datasets.readers import RawLinks
+from engine.datasets.readers.base import listed
 from engine.errors import DataError
+from engine.importing import Corrections, folder_material, preview
 
 identifiers = st.one_of(
     st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=30),
@@ -157,3 +159,75 @@ def test_a_data_set_may_come_with_links_that_were_encoded(tmp_path: Path) -> Non
     links = sorted((task.source.entities[one], task.target.entities[two]) for part in (task.train_links, task.test_links) for one, two in part)
     assert links == [("=c", "http://x/2"), ("a b", "http://x/é 1")]
     assert not [finding for finding in task.findings if finding.code == "unknown-link-entities"]
+
+
+SAME, MATCH = "http://www.w3.org/2002/07/owl#sameAs", "http://www.w3.org/2004/02/skos/core#exactMatch"
+MAPPINGS = """#curie_map:
+#  a: "http://a/"
+#  b: "http://b/"
+subject_id\tpredicate_id\tpredicate_modifier\tobject_id
+a:1\tskos:exactMatch\t\tb:1
+b:2\tskos:exactMatch\t\ta:2
+a:3\towl:sameAs\t\tb:3
+a:1\tskos:exactMatch\tNot\tb:2
+a:1\tskos:closeMatch\t\tb:3
+a:2\tskos:broadMatch\t\tb:3
+a:3\tskos:broadMatch\t\tb:1
+a:1\tskos:exactMatch\t\tsssom:NoTermFound
+sssom:NoTermFound\tskos:exactMatch\t\tb:1
+"""
+STATEMENTS = f"""<http://a/1> <{SAME}> <http://b/1> .
+<http://b/2> <{MATCH}> <http://a/2> .
+<http://a/3> <{SAME}> <http://b/3> .
+<http://a/3> <{SAME}> _:x .
+<http://a/3> <http://www.w3.org/2004/02/skos/core#closeMatch> <http://b/1> .
+<http://a/1> <http://www.w3.org/2000/01/rdf-schema#label> "one" .
+"""
+RING = "head,relation,tail\nhttp://{0}/1,r,http://{0}/2\nhttp://{0}/2,r,http://{0}/3\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "left_out", "reasons"),
+    [
+        (
+            "links.sssom.tsv",
+            MAPPINGS,
+            6,
+            "3 of 9 rows are used as links; left out are 2 with skos:broadMatch, 2 without a counterpart (sssom:NoTermFound), "
+            "1 negated (predicate_modifier Not), 1 with skos:closeMatch.",
+        ),
+        (
+            "links.nt",
+            STATEMENTS,
+            3,
+            "3 of 6 rows are used as links; left out are 1 with a blank node or a literal for an end, "
+            "1 with http://www.w3.org/2000/01/rdf-schema#label, 1 with http://www.w3.org/2004/02/skos/core#closeMatch.",
+        ),
+    ],
+)
+def test_what_is_no_link_is_counted_by_reason_and_what_is_exchanged_is_turned(
+    tmp_path: Path, name: str, text: str, left_out: int, reasons: str
+) -> None:
+    for number, letter in ((1, "a"), (2, "b")):
+        (tmp_path / f"kg{number}.csv").write_text(RING.format(letter), encoding="utf-8")
+        if name.endswith(".nt"):
+            triples = [line.split(",") for line in RING.format(letter).splitlines()[1:]]
+            (tmp_path / f"kg{number}.nt").write_text("".join(f"<{h}> <http://r> <{t}> .\n" for h, _, t in triples), encoding="utf-8")
+            (tmp_path / f"kg{number}.csv").unlink()
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    task = load_task(tmp_path)
+    links = sorted((task.source.entities[one], task.target.entities[two]) for part in (task.train_links, task.test_links) for one, two in part)
+    assert links == [(f"http://a/{number}", f"http://b/{number}") for number in (1, 2, 3)]
+    assert (task.source.num_entities, task.target.num_entities) == (3, 3)
+    found = {finding.code: finding for finding in task.findings}
+    assert found["links-left-out"].count == left_out
+    assert found["links-left-out"].message == f"{name}: {reasons}"
+    assert found["links-turned"].count == 1
+    brought = {finding.code: finding.message for finding in preview(folder_material(tmp_path), Corrections()).findings}
+    assert (brought["links-left-out"], brought["links-turned"]) == (found["links-left-out"].message, found["links-turned"].message)
+
+
+def test_a_thousand_reasons_are_five() -> None:
+    assert listed({f"with p{number:03}": 1000 - number for number in range(1000)}) == (
+        "1,000 with p000, 999 with p001, 998 with p002, 997 with p003, 996 with p004, 495,510 for other reasons"
+    )

@@ -40,6 +40,7 @@ from engine.exporting import (
     select_pairs,
     write_export,
 )
+from engine.importing import Corrections, folder_material, understand
 from engine.matching import RunView
 from engine.reviews import Choice, ReviewStore
 from engine.settings import reviews_file
@@ -144,6 +145,23 @@ def test_no_two_identifiers_are_written_alike(fmt: Format, tmp_path: Path) -> No
     write_export(path, table, fmt)
     found = resolve_links(read_links(path), set(HOSTILE), set(HOSTILE))
     assert list(zip(found.sources, found.targets, strict=True)) == pairs_of(table)
+
+
+@every_format
+def test_an_export_can_be_imported_again(fmt: Format, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUAL_AMN_DATA", str(tmp_path / "data"))
+    table = hostile_table()
+    (tmp_path / "brought").mkdir()
+    for name, around in (("kg1", HOSTILE), ("kg2", HOSTILE[::-1])):
+        triples = pd.DataFrame({"head": around, "relation": name, "tail": [*around[1:], around[0]]})
+        triples.to_parquet(tmp_path / "brought" / f"{name}.parquet")
+    write_export(tmp_path / "brought" / fmt.file_name(table.origin.run), table, fmt)
+    material = folder_material(tmp_path / "brought")
+    found = understand(material, Corrections())
+    told = {finding.code for finding in found.preview.findings}
+    assert not told & {"links-unknown", "links-partly-unknown", "links-swapped", "unknown-link-entities", "links-turned", "links-left-out"}
+    (links,) = found.raw.links.values()
+    assert list(zip(links.sources, links.targets, strict=True)) == pairs_of(table)
 
 
 def test_hostile_identifiers_are_valid_sssom(tmp_path: Path) -> None:

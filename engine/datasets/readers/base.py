@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 import polars as pl
 
@@ -19,6 +19,8 @@ from engine.datasets.knowledge_graph import Finding
 from engine.datasets.texts import BoolArray, Texts, are_among, union
 from engine.errors import ConfigError, DataError
 
+REASONS: Final = 5
+"""Reasons for leaving links out that are named."""
 Part = Literal["all", "train", "valid", "test", "unsure"]
 PART_WORDS: Mapping[str, Part] = {
     "train": "train",
@@ -87,11 +89,26 @@ class RawLinks:
     Attributes:
         path: the file, for messages.
         sources, targets: n identifiers each.
+        symmetric: whether the format says that two things are the same without saying which graph each is of (RDF, SSSOM); a pair that fits the
+            graphs the other way round is turned then.
+        left_out: what else stood in the file -> how often: "with skos:closeMatch", 3.
+        turned: how many pairs were turned.
     """
 
     path: Path
     sources: Sequence[str]
     targets: Sequence[str]
+    symmetric: bool = False
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    turned: int = 0
+
+
+def listed(left_out: Mapping[str, int]) -> str:
+    """'3 with skos:closeMatch, 1 negated', the most frequent first; hostile predicates may be as many as there are rows."""
+    ordered = sorted(left_out.items(), key=lambda item: (-item[1], item[0]))
+    rest = sum(number for _, number in ordered[REASONS:])
+    named = [f"{number:,} {reason}" for reason, number in ordered[:REASONS]]
+    return ", ".join([*named, f"{rest:,} for other reasons"] if rest else named)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,9 +11,9 @@ from typing import Any
 import pyoxigraph as ox
 
 from engine.config import DataConfig
-from engine.datasets.files import read_text
+from engine.datasets.files import read_text, shorten
 from engine.datasets.knowledge_graph import Finding
-from engine.datasets.readers.base import Detection, Part, RawDataset, RawGraph, RawLinks
+from engine.datasets.readers.base import Detection, Part, RawDataset, RawGraph, RawLinks, listed
 from engine.datasets.readers.naming import NamedFiles, sort_files
 from engine.datasets.readers.tables import complete, gather_links, read_links
 from engine.datasets.rows import identifier_problem
@@ -50,7 +51,7 @@ class RdfReader:
         source, target = (read_graph(files.graph(number), findings) for number in "12")
 
         def read(path: Path, part: Part) -> dict[Part, RawLinks]:
-            return {part: read_same_as(path, source, target)} if rdf_suffix(path) else read_links(path, part)
+            return {part: read_same_as(path)} if rdf_suffix(path) else read_links(path, part)
 
         links, given = gather_links(files, read)
         return RawDataset(source, target, links, given, tuple(findings))
@@ -115,28 +116,34 @@ def read_graph(path: Path, findings: list[Finding]) -> RawGraph:
     return RawGraph(path, columns[0], columns[1], columns[2], attributes=(entities, attributes, values))
 
 
-def read_same_as(path: Path, source: RawGraph, target: RawGraph) -> RawLinks:
-    """The link triples; sameAs is symmetric, so a pair that only fits the other way round is turned.
+def read_same_as(path: Path) -> RawLinks:
+    """The link triples, and how many other statements there are.
 
     Raises:
-        DataError: as :func:`parse`; no such triple.
+        DataError: as :func:`parse`; no such triple; an identifier that cannot be one.
     """
-    known = tuple(set(graph.identifiers.to_list()) for graph in (source, target))
-    pairs: list[tuple[str, str]] = []
+    sources: list[str] = []
+    targets: list[str] = []
+    left_out: Counter[str] = Counter()
     for statement in parse(path):
-        if (
-            statement.predicate.value in LINK_PREDICATES
-            and isinstance(statement.subject, ox.NamedNode)
-            and isinstance(statement.object, ox.NamedNode)
-        ):
-            left, right = statement.subject.value, statement.object.value
-            turned = left not in known[0] and left in known[1] and right in known[0]
-            pairs.append((right, left) if turned else (left, right))
-    if not pairs:
-        raise DataError("there are no owl:sameAs (or skos:exactMatch) triples between IRIs in this links file; add some.", path=path)
-    sources, targets = [left for left, _ in pairs], [right for _, right in pairs]
+        reason = _why_no_link(statement)
+        if reason is None:
+            sources.append(statement.subject.value)
+            targets.append(statement.object.value)
+        else:
+            left_out[reason] += 1
+    if not sources:
+        others = f" ({listed(left_out)})" if left_out else ""
+        raise DataError(f"there are no owl:sameAs (or skos:exactMatch) triples between IRIs in this links file{others}; add some.", path=path)
     _check(path, sources, targets)
-    return RawLinks(path, sources, targets)
+    return RawLinks(path, Texts.of(sources), Texts.of(targets), symmetric=True, left_out=left_out)
+
+
+def _why_no_link(statement: Any) -> str | None:
+    if statement.predicate.value not in LINK_PREDICATES:
+        return f"with {shorten(statement.predicate.value)}"
+    named = isinstance(statement.subject, ox.NamedNode) and isinstance(statement.object, ox.NamedNode)
+    return None if named else "with a blank node or a literal for an end"
 
 
 def parse(path: Path) -> Iterator[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -11,10 +11,10 @@ import numpy as np
 from engine.config import DataConfig
 from engine.datasets.files import shorten
 from engine.datasets.formulas import restore
-from engine.datasets.readers.base import PART_WORDS, Detection, Part, RawDataset, RawGraph, RawLinks
+from engine.datasets.readers.base import PART_WORDS, Detection, Part, RawDataset, RawGraph, RawLinks, listed
 from engine.datasets.readers.naming import NamedFiles, sort_files
 from engine.datasets.rows import Rows
-from engine.datasets.sssom import expand, read_curie_map, says_same
+from engine.datasets.sssom import expand, read_curie_map, why_not
 from engine.datasets.tabular import (
     ATTRIBUTE_ROLES,
     DECLARED_ROLES,
@@ -117,12 +117,16 @@ def _mapped(path: Path, found: Mapping[str, Rows]) -> RawLinks:
     """The links among the mappings of an SSSOM table."""
     sources, targets, predicates = (found[role].columns[0] for role in ("source", "target", "predicate"))
     modifiers = found["modifier"].columns[0] if "modifier" in found else [""] * len(sources)
-    kept = np.fromiter(itertools.starmap(says_same, zip(predicates, modifiers, strict=True)), dtype=bool, count=len(sources))
+    reasons = list(map(why_not, sources, targets, predicates, modifiers))
+    kept = np.array([reason is None for reason in reasons], dtype=bool)
+    left_out = Counter(reason for reason in reasons if reason is not None)
     if not kept.any():
-        raise DataError("no mapping in this table says owl:sameAs or skos:exactMatch; add some that do.", path=path)
+        message = f"no mapping in this table says owl:sameAs or skos:exactMatch ({listed(left_out)}); add some that do."
+        raise DataError(message, path=path)
     prefixes = {} if table_suffix(path) == ".parquet" else read_curie_map(path)
     ends = (column.take(kept) for column in (sources, targets))
-    return RawLinks(path, *(column.renamed(expand(word, prefixes) for word in column.words) for column in ends))
+    expanded = (column.renamed(expand(word, prefixes) for word in column.words) for column in ends)
+    return RawLinks(path, *expanded, symmetric=True, left_out=left_out)
 
 
 def _files(folder: Path) -> NamedFiles:
