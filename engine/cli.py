@@ -356,11 +356,12 @@ def evaluate(parsed: argparse.Namespace) -> int:
     links = run.table("links")
     test = links.loc[links["role"] == "test", ["source", "target"]].to_numpy(dtype="int64")
     similarity, k = run_similarity(run), run.manifest["config"]["search"]["csls_k"]
+    untested = int(run.manifest.get("data", {}).get("untested", 0))
     if parsed.decoder == "csls":
-        metrics = evaluate_links(similarity, test, k=k, pool=parsed.pool, index=parsed.index).to_dict()
+        metrics = evaluate_links(similarity, test, k=k, pool=parsed.pool, index=parsed.index, untested=untested).to_dict()
     else:
         evidence = graph_evidence(run) if parsed.decoder in GRAPH_DECODERS else None
-        found = evaluate_decoders(similarity, test, [parsed.decoder], k, parsed.pool, index=parsed.index, evidence=evidence)
+        found = evaluate_decoders(similarity, test, [parsed.decoder], k, parsed.pool, index=parsed.index, evidence=evidence, untested=untested)
         metrics = found[parsed.decoder].to_dict()
     if parsed.json:
         print_json({**run_summary(run), "metrics": metrics})

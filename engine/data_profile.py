@@ -59,6 +59,7 @@ def task_of(run: RunLike) -> AlignmentTask:
         split=str(data.get("split", "")),
         fingerprint=str(data.get("fingerprint", "")),
         findings=_findings(data.get("findings", ())),
+        untested=int(data.get("untested", 0)),
     )
 
 

@@ -4,6 +4,8 @@
 - Scores are CSLS within the pool. The pool is either all entities of the evaluated links ("test": the published protocol) or all entities ("all").
 - A query is an entity with at least one known counterpart. Where links are not one-to-one its rank is that of its best-ranked counterpart, and its
   other counterparts are not counted as rivals: the question is whether its list of matches begins with a right answer.
+- Links with an end in no triple are no test links: only chance, or the emptiness of both ends, would align these. They are set aside when data is read
+  (:mod:`engine.datasets.assembly`), and the protocol says how many.
 - Candidates that score as high as the counterpart are counted as better ones: ties are no hits.
 """
 
@@ -23,6 +25,7 @@ from engine.datasets.knowledge_graph import IntArray
 from engine.errors import DataError
 from engine.search import Hubness, LinkRanks, QueryRanks, SearchIndex, Similarity, UnscaledEmbeddings, get_index, held, hubness, overheard, true_ranks
 from engine.search.similarity import accepting_matrices
+from engine.wording import count
 
 Pool = Literal["test", "all"]
 FloatArray = npt.NDArray[np.float64]
@@ -120,6 +123,7 @@ class SearchedPool:
         similarity: (n, m) of the pool.
         index: finds its neighbours.
         hubness: CSLS terms of the pool's entities.
+        untested: known links that were left out beforehand, since an end is in no triple.
     """
 
     links: IntArray  # (L, 2)
@@ -129,6 +133,7 @@ class SearchedPool:
     similarity: Similarity
     index: SearchIndex
     hubness: Hubness
+    untested: int = 0
 
     @cached_property
     def local(self) -> IntArray:
@@ -143,7 +148,9 @@ class SearchedPool:
 
 @accepting_matrices(UnscaledEmbeddings)
 @torch.no_grad()
-def search_pool(similarity: Selectable, links: IntArray, k: int = 10, pool: Pool = "test", *, index: str | SearchIndex = "exact") -> SearchedPool:
+def search_pool(
+    similarity: Selectable, links: IntArray, k: int = 10, pool: Pool = "test", *, index: str | SearchIndex = "exact", untested: int = 0
+) -> SearchedPool:
     """What all evaluations on the same links share: see :func:`evaluate_links` for the arguments and what is raised.
 
     The pool's similarities stay in memory where they take no more than ``engine.search.held.HELD_BYTES``, so that they are computed once.
@@ -152,7 +159,7 @@ def search_pool(similarity: Selectable, links: IntArray, k: int = 10, pool: Pool
     source_pool, target_pool = (pool_entities(links[:, side], size, pool) for side, size in enumerate(similarity.shape))
     chosen = get_index(index)
     pooled = held(similarity.select(torch.from_numpy(source_pool), torch.from_numpy(target_pool)))
-    return SearchedPool(links, pool, source_pool, target_pool, pooled, chosen, hubness(pooled, k, chosen))
+    return SearchedPool(links, pool, source_pool, target_pool, pooled, chosen, hubness(pooled, k, chosen), untested)
 
 
 @accepting_matrices(UnscaledEmbeddings)
@@ -167,6 +174,7 @@ def evaluate_links(
     *,
     index: str | SearchIndex = "exact",
     links_name: str = "test",
+    untested: int = 0,
 ) -> Evaluation:
     """Evaluate a similarity, or embeddings, against known links.
 
@@ -179,13 +187,14 @@ def evaluate_links(
         seed: draws the resamples.
         index: finds the hubness terms' neighbours; ranks are always exact.
         links_name: what the links are, for the protocol line.
+        untested: how many known links were left out of them since an end is in no triple, for the protocol line.
 
     Raises:
         DataError: a link names an entity that has no embedding.
         TrainingError: an embedding of the pool is not finite.
         ConfigError: unknown index, or one that cannot search this similarity.
     """
-    return evaluate_searched(search_pool(similarity, links, k, pool, index=index), bootstrap, seed, links_name)
+    return evaluate_searched(search_pool(similarity, links, k, pool, index=index, untested=untested), bootstrap, seed, links_name)
 
 
 def evaluate_searched(searched: SearchedPool, bootstrap: int = 1000, seed: int = 0, links_name: str = "test") -> Evaluation:
@@ -195,7 +204,7 @@ def evaluate_searched(searched: SearchedPool, bootstrap: int = 1000, seed: int =
         direction_metrics(ranks.source_to_target, source_pool, bootstrap, seed),
         direction_metrics(ranks.target_to_source, target_pool, bootstrap, seed),
         searched.pool,
-        protocol_line(searched.hubness.k, searched.pool, len(source_pool), len(target_pool), links_name, searched.index.name),
+        protocol_line(searched, links_name),
         source_pool,
         target_pool,
         searched.hubness,
@@ -224,13 +233,20 @@ def pool_entities(linked: IntArray, size: int, pool: Pool) -> IntArray:
     return np.arange(size, dtype=np.int64) if pool == "all" else np.unique(linked)
 
 
-def protocol_line(k: int, pool: Pool, sources: int, targets: int, links_name: str = "test", index: str = "exact") -> str:
+def protocol_line(searched: SearchedPool, links_name: str = "test") -> str:
     """How figures came about, in one line."""
-    kind = f"{links_name} entities" if pool == "test" else "entities (all)"
-    sizes = f"{sources:,} {kind} a side" if sources == targets else f"{sources:,} source and {targets:,} target {kind}"
-    notes = ["more than the pool has, so all of it"] * (0 < min(sources, targets) < k) + [f"neighbours by {index}"] * (index != "exact")
+    k, index, sizes = searched.hubness.k, searched.index.name, (len(searched.source_pool), len(searched.target_pool))
+    notes = ["more than the pool has, so all of it"] * (0 < min(sizes) < k) + [f"neighbours by {index}"] * (index != "exact")
     method = f"CSLS k={k} ({'; '.join(notes)})" if notes else f"CSLS k={k}"
-    return f"{method}, pool: {sizes}, published direction target to source, ties are no hits"
+    return f"{method}, {pool_words(searched.pool, sizes, links_name, searched.untested)}, published direction target to source, ties are no hits"
+
+
+def pool_words(pool: Pool, sizes: tuple[int, int], links_name: str = "test", untested: int = 0) -> str:
+    """'pool: 10,500 test entities a side', and how many links it is without."""
+    kind = f"{links_name} entities" if pool == "test" else "entities (all)"
+    words = f"{sizes[0]:,} {kind} a side" if sizes[0] == sizes[1] else f"{sizes[0]:,} source and {sizes[1]:,} target {kind}"
+    left_out = f" ({count(untested, 'known link is', 'known links are')} left out: an end is in no triple)" if untested else ""
+    return f"pool: {words}{left_out}"
 
 
 def direction_metrics(found: QueryRanks, pool: IntArray, bootstrap: int, seed: int) -> DirectionMetrics:

@@ -376,7 +376,7 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
         found = csls_topk(everything, search.csls_k, search.top, index=search.index)
     making.on_event(Phase("evaluate", f"Evaluating on {count(len(task.test_links), 'test link')}"))
     with clock.phase("evaluate"):
-        searched = search_pool(everything, task.test_links, search.csls_k, index=search.index)
+        searched = search_pool(everything, task.test_links, search.csls_k, index=search.index, untested=task.untested)
         evaluation, decoders = evaluate_searched(searched), decoder_evaluations(searched, task)
         del everything, searched  # their similarities fill memory
         probabilities = match_probabilities(similarity, task, search.csls_k, search.index, config.seed)
@@ -534,6 +534,7 @@ def describe_data(path: Path, task: AlignmentTask) -> dict[str, Any]:
             "test": len(task.test_links),
             "unsure": len(task.unsure_links),
         },
+        "untested": task.untested,
         "findings": [asdict(finding) for finding in task.findings],
     }
 

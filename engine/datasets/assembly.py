@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +25,7 @@ from engine.datasets.identifiers import with_known_identifiers
 from engine.datasets.knowledge_graph import AlignmentTask, Finding, IntArray, KnowledgeGraph, empty_attributes
 from engine.datasets.labels import find_name_attributes, label_entities
 from engine.datasets.readers.base import Part, RawDataset, RawGraph, RawLinks, listed
-from engine.datasets.splits import UNDIVIDED, divide
+from engine.datasets.splits import UNDIVIDED, Split, divide
 from engine.datasets.texts import Texts, are_among, distinct_words, numbers, strings, union
 from engine.errors import DataError
 from engine.packing import fresh_rows, sorted_rows
@@ -63,8 +63,9 @@ def build_task(
     width = target.num_entities
     keys, duplicates = _encode_links(raw.links, source, target)
     split = UNDIVIDED if not links_needed and not any(map(len, keys.values())) else divide(keys, raw.given, config, seed, folder)
+    known, all_unsure = (_decode(part, width) for part in (np.sort(np.concatenate([split.train, split.valid, split.test])), split.unsure))
+    split, untested = _with_measurable_tests(split, source, target)
     train, valid, test, unsure = (_decode(part, width) for part in (split.train, split.valid, split.test, split.unsure))
-    known = _decode(np.sort(np.concatenate([split.train, split.valid, split.test])), width)
     return AlignmentTask(
         name=safe_name(folder),
         format=format,
@@ -75,8 +76,9 @@ def build_task(
         test_links=test,
         unsure_links=unsure,
         split=split.description,
-        fingerprint=fingerprint(source, target, known, unsure),
+        fingerprint=fingerprint(source, target, known, all_unsure),
         findings=(*findings, *raw.findings, *_links_read(raw.links), *sides[0].findings, *sides[1].findings, *duplicates, *split.findings),
+        untested=untested,
     )
 
 
@@ -192,6 +194,34 @@ def _links_read(parts: Mapping[Part, RawLinks]) -> Iterator[Finding]:
         if links.turned:
             message = f"{links.path.name}: {count(links.turned, 'link names', 'links name')} the target entity first; the ends were exchanged."
             yield Finding("links-turned", "info", message, links.turned, advice="Nothing to do: the format does not say which graph comes first.")
+
+
+def _with_measurable_tests(split: Split, source: KnowledgeGraph, target: KnowledgeGraph) -> tuple[Split, int]:
+    """The split without validation and test links of which an end is in no triple, and how many these are.
+
+    All entities without triples look the same to a model of the graphs' structure, so that such a link would be a hit, or a miss, by their number
+    alone. They count neither as right nor as wrong, as probable links do. The description says so: other figures are of another run.
+    """
+    parts = [_decode(keys, target.num_entities) for keys in (split.valid, split.test)]
+    idle = [(source.degrees[links[:, 0]] == 0) | (target.degrees[links[:, 1]] == 0) for links in parts]
+    untested = sum(int(one.sum()) for one in idle)
+    if not untested:
+        return split, 0
+    aside = np.concatenate([keys[one] for keys, one in zip((split.valid, split.test), idle, strict=True)])
+    examples = np.concatenate([links[one] for links, one in zip(parts, idle, strict=True)])[:3]
+    shown = tuple(f"{source.entities[left]} = {target.entities[right]}" for left, right in examples)
+    told = count(untested, "validation or test link has", "validation or test links have")
+    message = f"{told} an end in no triple, so that nothing can be measured by {'it' if untested == 1 else 'them'}: left out of all figures."
+    advice = "Check how these identifiers are written in links and triples."
+    finding = Finding("links-without-triples", "warning", message, untested, shown, advice)
+    return replace(
+        split,
+        valid=split.valid[~idle[0]],
+        test=split.test[~idle[1]],
+        unsure=np.union1d(split.unsure, aside),
+        description=f"{split.description}; {count(untested, 'link')} without triples left out",
+        findings=(*split.findings, finding),
+    ), untested
 
 
 def _decode(keys: IntArray, width: int) -> IntArray:

@@ -99,6 +99,7 @@ class AlignmentTask:
         fingerprint: sha-256 (hex) over graphs and all links, independent of path and split.
         findings: what the reader noticed.
         rejected_links: pairs known to be no links, as reviewers say; may be empty.
+        untested: how many of the unsure links are known ones that were kept out of validation and test, since an end of theirs is in no triple.
     """
 
     name: str
@@ -113,6 +114,7 @@ class AlignmentTask:
     fingerprint: str
     findings: tuple[Finding, ...] = ()
     rejected_links: IntArray = field(default_factory=lambda: empty_links())
+    untested: int = 0
 
     @property
     def num_entities(self) -> int:

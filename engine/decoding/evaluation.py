@@ -22,7 +22,7 @@ from engine.decoding.base import NONE, Decoder, Decoding, get_decoder, where_cho
 from engine.decoding.candidates import TOP, BoolArray, Candidates, find_candidates
 from engine.decoding.graph_evidence import GraphEvidence
 from engine.errors import DataError
-from engine.evaluation import DirectionMetrics, Pool, SearchedPool, Selectable, direction_metrics, search_pool
+from engine.evaluation import DirectionMetrics, Pool, SearchedPool, Selectable, direction_metrics, pool_words, search_pool
 from engine.search import LinkRanks, QueryRanks, SearchIndex
 from engine.search.held import HeldSimilarity
 
@@ -103,6 +103,7 @@ def evaluate_decoding(
     bootstrap: int = 1000,
     seed: int = 0,
     links_name: str = "test",
+    untested: int = 0,
 ) -> DecodingEvaluation:
     """Evaluate a decoding against known links.
 
@@ -116,7 +117,7 @@ def evaluate_decoding(
         pool: how the pools were chosen, for the protocol line.
         bootstrap: resamples for the confidence intervals; 0 leaves them out.
         seed: draws the resamples.
-        links_name: what the links are, for the protocol line.
+        links_name, untested: what the links are, and how many known ones were left out, for the protocol line.
 
     Raises:
         DataError: a link's entity is not in its pool, or the pools do not have the candidates' sizes.
@@ -136,7 +137,7 @@ def evaluate_decoding(
         pairs[side] = pair_metrics(decoding, side, queries, found, complete)
         chosen = decoding.predicted(side)[queries]
         answers[side] = where_chosen(chosen, target_pool if side == "source" else source_pool, NONE)
-    protocol = decoder_protocol(decoding, pool, links_name)
+    protocol = decoder_protocol(decoding, pool, links_name, untested)
     return DecodingEvaluation(
         decoding.decoder,
         directions["source"],
@@ -183,13 +184,11 @@ def pair_metrics(decoding: Decoding, side: Side, queries: IntArray, ranks: IntAr
     return PairMetrics(len(queries), int(given.sum() if complete else given[queries].sum()), int(np.sum(given[queries] & (ranks == 1))))
 
 
-def decoder_protocol(decoding: Decoding, pool: Pool, links_name: str) -> str:
+def decoder_protocol(decoding: Decoding, pool: Pool, links_name: str, untested: int = 0) -> str:
     """How figures came about, in one line."""
-    n, m = decoding.candidates.shape
-    kind = f"{links_name} entities" if pool == "test" else "entities (all)"
-    sizes = f"{n:,} {kind} a side" if n == m else f"{n:,} source and {m:,} target {kind}"
     lists = "all pairs" if decoding.candidates.complete else f"the {decoding.candidates.top} best candidates by CSLS from either side"
-    return f"decoder {decoding.decoder} over {lists}, pool: {sizes}, published direction target to source, ties are no hits"
+    words = pool_words(pool, decoding.candidates.shape, links_name, untested)
+    return f"decoder {decoding.decoder} over {lists}, {words}, published direction target to source, ties are no hits"
 
 
 @torch.no_grad()
@@ -206,6 +205,7 @@ def evaluate_decoders(
     index: str | SearchIndex = "exact",
     links_name: str = "test",
     evidence: GraphEvidence | None = None,
+    untested: int = 0,
 ) -> Mapping[str, DecodingEvaluation]:
     """Evaluate a similarity with several decoders that share one search for candidates.
 
@@ -213,7 +213,7 @@ def evaluate_decoders(
         similarity: of all source and all target entities.
         links: (L, 2) source and target entities.
         decoders: registered names or instances.
-        k, pool, bootstrap, seed, index, links_name: as in :func:`engine.evaluation.evaluate_links`.
+        k, pool, bootstrap, seed, index, links_name, untested: as in :func:`engine.evaluation.evaluate_links`.
         top: candidates an entity.
         evidence: the graphs, for decoders that look at them; its pools are replaced by this evaluation's.
 
@@ -225,7 +225,7 @@ def evaluate_decoders(
         TrainingError: an embedding is not finite.
         ConfigError: unknown decoder or index.
     """
-    searched = search_pool(similarity, links, k, pool, index=index)
+    searched = search_pool(similarity, links, k, pool, index=index, untested=untested)
     return decode_searched(searched, decoders, top, bootstrap, seed, links_name=links_name, evidence=evidence)
 
 
@@ -250,7 +250,7 @@ def decode_searched(
 
     def evaluated(decoder: Decoder) -> DecodingEvaluation:
         decoding = decoder.decode(candidates)
-        options: dict[str, Any] = {"pool": pool, "bootstrap": bootstrap, "seed": seed, "links_name": links_name}
+        options: dict[str, Any] = {"pool": pool, "bootstrap": bootstrap, "seed": seed, "links_name": links_name, "untested": searched.untested}
         return evaluate_decoding(decoding, searched.links, *pools, csls_ranks=ranks, **options)
 
     with ThreadPoolExecutor(torch.get_num_threads(), thread_name_prefix="decoders") as threads:
