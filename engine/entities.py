@@ -60,6 +60,11 @@ def normalise(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", bare).split())
 
 
+def plain_address(text: str) -> str:
+    """An identifier, or a part of one that somebody copied, for comparison only: percent-decoded and normalised."""
+    return normalise(unquote(text))
+
+
 def _is_accent(char: str) -> bool:
     """Latin, Greek and Cyrillic accents, Hebrew points, Arabic vowel signs; not the vowels and voicing marks of other scripts."""
     place = unicodedata.combining(char)
@@ -126,14 +131,14 @@ class GraphView:
 
     @cached_property
     def plain_uris(self) -> list[str]:
-        return [normalise(unquote(uri)) for uri in self.uris]
+        return list(map(plain_address, self.uris))
 
     def fitting(self, text: str) -> BoolArray:
         """(E,) whether an entity's label or identifier holds a text; of an empty text, all do."""
-        words = normalise(text[:LONGEST_QUERY])
+        words, address = normalise(text[:LONGEST_QUERY]), plain_address(text[:LONGEST_QUERY])
         exact = self.index.get(text.strip())
         plain = zip(self.plain_labels, self.plain_uris, strict=True)
-        fits = np.fromiter((words in label or words in uri for label, uri in plain), dtype=bool, count=len(self))
+        fits = np.fromiter((words in label or address in uri for label, uri in plain), dtype=bool, count=len(self))
         if exact is not None:
             fits[exact] = True
         return fits
@@ -145,7 +150,7 @@ class GraphView:
         Within each kind, entities with more triples come first.
         """
         exact = self.index.get(text.strip())
-        words = normalise(text[:LONGEST_QUERY])
+        words, address = normalise(text[:LONGEST_QUERY]), plain_address(text[:LONGEST_QUERY])
         if not words:
             return []
         begins = re.compile(rf"(?<!\w){re.escape(words)}")  # after a space, a bracket, a hyphen
@@ -155,8 +160,8 @@ class GraphView:
                 kinds[position] = 1 if label == words else 2 if label.startswith(words) else 3 if begins.search(label) else 4
         for plain in (self.plain_ids, self.plain_uris):
             for position, identifier in enumerate(plain):
-                if words in identifier and position not in kinds:
-                    kinds[position] = 1 if identifier == words else 5
+                if address in identifier and position not in kinds:
+                    kinds[position] = 1 if identifier == address else 5
         keys = [((kind, -int(self.degrees[position]), self.plain_labels[position]), position) for position, kind in kinds.items()]
         return sorted(keys)[:limit]
 

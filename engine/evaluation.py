@@ -4,7 +4,7 @@
 - Scores are CSLS within the pool. The pool is either all entities of the evaluated links ("test": the published protocol) or all entities ("all").
 - A query is an entity with at least one known counterpart. Where links are not one-to-one its rank is that of its best-ranked counterpart, and its
   other counterparts are not counted as rivals: the question is whether its list of matches begins with a right answer.
-- Links with an end in no triple are no test links: only chance, or the emptiness of both ends, would align these. They are set aside when data is read
+- Links with an end in no triple are no test links: only chance, or the emptiness of both ends, would align these. They are set aside on reading
   (:mod:`engine.datasets.assembly`), and the protocol says how many.
 - Candidates that score as high as the counterpart are counted as better ones: ties are no hits.
 """

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 
 from engine.datasets.knowledge_graph import SIDES, IntArray, Side
-from engine.entities import Entity, GraphView, normalise, other, shortened
+from engine.entities import Entity, GraphView, normalise, other, plain_address, shortened
 from engine.errors import EntityError
 from engine.run_similarity import RunLike, has_table, run_similarity
 from engine.search import TIE_TOLERANCE, StructuralSimilarity, StructureAndNames, tie_tolerance
@@ -159,7 +159,7 @@ class RunView:
         stages: tuple[Iterable[Entity], ...] = (
             (graph.entity(graph.index[text]) for graph in chosen if text in graph.index),
             (graph.entity(position) for graph in chosen for position in _equal(graph.plain_labels, words)),
-            (graph.entity(position) for graph in chosen for position in _equal(graph.plain_ids, words)),
+            (graph.entity(position) for graph in chosen for position in _equal(graph.plain_ids, plain_address(text))),
         )
         for stage in stages:
             hits = list(stage)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -259,3 +260,16 @@ def test_well_connected_entities_have_names_and_come_in_order(view: RunView) -> 
     assert all(entity.label for entity in found)
     assert [entity.degree for entity in found] == sorted((entity.degree for entity in found), reverse=True)
     assert {entity.label for entity in found} >= {"Germany", "France"}
+
+
+@pytest.mark.parametrize("uri", ["http://x.org/Troms%C3%B8", "http://x.org/Tromsø"])
+@pytest.mark.parametrize("text", ["Troms%C3%B8", "troms%c3%b8", "Tromsø", "Tromso"])
+def test_the_end_of_an_address_is_found_encoded_or_not(uri: str, text: str) -> None:
+    run = sample_run()
+    entities = run.tables["entities"].copy()
+    row = entities.index[entities["graph"] == "source"][3]
+    entities.loc[row, ["uri", "label"]] = [uri, ""]
+    view = RunView(replace(run, tables={**run.tables, "entities": entities}))
+    assert view.resolve(text).uri == uri
+    assert uri in [entity.uri for entity in view.search(text)]
+    assert view.graphs["source"].fitting(text)[3]

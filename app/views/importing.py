@@ -168,9 +168,10 @@ def _check(address: ImportAddress, token: str) -> None:
     _tables(staged, files)
     st.subheader("What looks wrong, and what to do", anchor=False)
     _swap(staged, preview)
+    _repair(staged, preview)
     components.findings(preview.findings)
-    if staged.material.whole_folder is None and (preview.links_left_out or not any(preview.links.values())):
-        _more_links(staged, "Other known links instead of these" if preview.links_left_out else "A file of known links")
+    if staged.material.whole_folder is None and (preview.links_are_wrong or not any(file.role.startswith("links") for file in files)):
+        _more_links(staged, "Other known links instead of these" if preview.links_are_wrong else "A file of known links")
     _seeds(staged, preview)
     _go(staged, preview)
 
@@ -181,7 +182,8 @@ def _facts(staged: Staged, preview: Preview) -> None:
         with column:
             _graph(side, preview.graphs[side])
     if preview.links_left_out:
-        st.markdown("**Links:** left out until what is wrong with them is mended, see below.")
+        given = text.count(preview.links_left_out, "link was", "links were")
+        st.markdown(f"**Links:** {given} read; they are left out until the errors below are corrected.")
     else:
         links = ", ".join(f"{count:,} {part}" for part, count in preview.links.items() if count)
         expected = preview.expectation
@@ -340,6 +342,19 @@ def _swap(staged: Staged, preview: Preview) -> None:
         key=state.widget_key(state.IMPORT_BUTTON, "swap", swapped),
         on_click=_change,
         args=(staged, lambda now: dataclasses.replace(now, swap_links=not swapped)),
+    )
+
+
+def _repair(staged: Staged, preview: Preview) -> None:
+    repaired = staged.corrections.repair_links
+    if not repaired and "links-spelt-otherwise" not in {finding.code for finding in preview.findings}:
+        return
+    st.button(
+        "Keep the links' own spelling" if repaired else "Spell links as the graphs do",
+        icon=":material/spellcheck:",
+        key=state.widget_key(state.IMPORT_BUTTON, "repair", repaired),
+        on_click=_change,
+        args=(staged, lambda now: dataclasses.replace(now, repair_links=not repaired)),
     )
 
 

@@ -67,6 +67,11 @@ def add_import(commands: Any) -> None:
     parser.add_argument("--name-attribute", metavar="NAME", help="the attribute that holds the entities' names")
     parser.add_argument("--swap-links", action="store_true", help="take the second column of the links for the source")
     parser.add_argument(
+        "--repair-links",
+        action="store_true",
+        help="spell ends of links as the graphs do where they differ by Unicode normalisation or percent-encoding only",
+    )
+    parser.add_argument(
         "--seeds-from-names",
         nargs="?",
         const="exact",
@@ -84,6 +89,7 @@ def import_data(parsed: argparse.Namespace) -> int:
         tables=dict(map(_layout, parsed.columns)),
         name_attribute=parsed.name_attribute,
         swap_links=parsed.swap_links,
+        repair_links=parsed.repair_links,
         seeds=parsed.seeds_from_names,
     )
     with ExitStack() as stack:

@@ -25,6 +25,7 @@ from engine.datasets.identifiers import with_known_identifiers
 from engine.datasets.knowledge_graph import AlignmentTask, Finding, IntArray, KnowledgeGraph, empty_attributes
 from engine.datasets.labels import find_name_attributes, label_entities
 from engine.datasets.readers.base import Part, RawDataset, RawGraph, RawLinks, listed
+from engine.datasets.respelling import respelling_findings
 from engine.datasets.splits import UNDIVIDED, Split, divide
 from engine.datasets.texts import Texts, are_among, distinct_words, numbers, strings, union
 from engine.errors import DataError
@@ -77,7 +78,16 @@ def build_task(
         unsure_links=unsure,
         split=split.description,
         fingerprint=fingerprint(source, target, known, all_unsure),
-        findings=(*findings, *raw.findings, *_links_read(raw.links), *sides[0].findings, *sides[1].findings, *duplicates, *split.findings),
+        findings=(
+            *findings,
+            *raw.findings,
+            *_links_read(raw.links),
+            *respelling_findings(raw),
+            *sides[0].findings,
+            *sides[1].findings,
+            *duplicates,
+            *split.findings,
+        ),
         untested=untested,
     )
 

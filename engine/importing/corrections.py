@@ -22,6 +22,7 @@ class Corrections:
         tables: role -> what is known of that file's table.
         name_attribute: the attribute that holds the names; None looks for it.
         swap_links: take the links' second column for the source.
+        repair_links: spell ends of links as the graphs do where they differ by Unicode normalisation or percent-encoding only.
         seeds: seed links from names: none, exactly equal ones, or nearly equal ones too.
         rejected: pairs of these that are not to be seeds, by identifier.
     """
@@ -30,6 +31,7 @@ class Corrections:
     tables: Mapping[str, Layout] = field(default_factory=dict)
     name_attribute: str | None = None
     swap_links: bool = False
+    repair_links: bool = False
     seeds: SeedChoice = "none"
     rejected: frozenset[Pair] = frozenset()
 
@@ -40,6 +42,7 @@ class Corrections:
             "tables": {role: {"delimiter": one.delimiter, "header": one.header, "columns": dict(one.columns)} for role, one in self.tables.items()},
             "name_attribute": self.name_attribute,
             "swap_links": self.swap_links,
+            "repair_links": self.repair_links,
             "seeds": self.seeds,
             "rejected": sorted(map(list, self.rejected)),
         }
@@ -58,6 +61,7 @@ class Corrections:
             tables={role: Layout(one["delimiter"], one["header"], dict(one["columns"])) for role, one in value["tables"].items()},
             name_attribute=value["name_attribute"],
             swap_links=bool(value["swap_links"]),
+            repair_links=bool(value.get("repair_links", False)),
             seeds=value["seeds"],
             rejected=frozenset((str(left), str(right)) for left, right in value["rejected"]),
         )

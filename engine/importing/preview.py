@@ -20,6 +20,7 @@ from engine.datasets.inspection import SEVERITIES, GraphSummary, Inspection, ins
 from engine.datasets.knowledge_graph import SIDES, AlignmentTask, Finding, KnowledgeGraph, Side
 from engine.datasets.labels import find_name_attributes
 from engine.datasets.readers import RawDataset, RawGraph
+from engine.datasets.respelling import respelling_findings
 from engine.datasets.texts import Texts, distinct_words, numbers, union
 from engine.importing.corrections import Corrections
 from engine.importing.expectation import Expectation, expectation
@@ -94,6 +95,7 @@ class Preview:
         suggestions: seed links that names suggest.
         chosen: those of them that are to be seeds.
         fingerprint: of graphs and links.
+        links_left_out: how many links were given that cannot be used until the errors are corrected.
     """
 
     format: str
@@ -106,6 +108,7 @@ class Preview:
     suggestions: SeedSuggestions
     chosen: tuple[SeedPair, ...]
     fingerprint: str
+    links_left_out: int = 0
 
     @property
     def problems(self) -> tuple[Finding, ...]:
@@ -113,8 +116,8 @@ class Preview:
         return tuple(finding for finding in self.findings if finding.severity == "error")
 
     @property
-    def links_left_out(self) -> bool:
-        """Whether there are links that cannot be used as they are."""
+    def links_are_wrong(self) -> bool:
+        """Whether it is the links themselves that keep the data from being stored."""
         return any(finding.code.startswith("links-") for finding in self.problems)
 
 
@@ -143,6 +146,7 @@ def understand(material: Material, corrections: Corrections) -> Understood:
     files = glance(material, corrections)
     found = [*_one_graph_twice(read.raw), *_spread_relations(read.raw), *_header_as_triple(files, read.raw), *link_findings(read.raw)]
     sound = not any(finding.severity == "error" for finding in found)
+    found += [] if sound else respelling_findings(read.raw)  # otherwise the task has them
     usable = read.raw if sound else dataclasses.replace(read.raw, links={})
     with original_names(material):
         task = _task(usable, corrections)
@@ -154,7 +158,9 @@ def understand(material: Material, corrections: Corrections) -> Understood:
     inspection = inspect_task(task)
     if sound and not len(task.train_links):
         found.append(_no_seeds(suggestions))
-    return Understood(_preview(read.format, files, task, inspection, found, suggestions, chosen), read, raw)
+    left_out = 0 if sound else sum(len(links.sources) for links in read.raw.links.values())
+    shown = _preview(read.format, files, task, inspection, found, suggestions, chosen)
+    return Understood(dataclasses.replace(shown, links_left_out=left_out), read, raw)
 
 
 def preview(material: Material, corrections: Corrections) -> Preview:

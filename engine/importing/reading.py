@@ -18,6 +18,7 @@ from engine.datasets.readers import READERS, RawDataset, RawGraph, RawLinks
 from engine.datasets.readers.base import PART_WORDS, Part
 from engine.datasets.readers.rdf import read_graph, read_same_as
 from engine.datasets.readers.tables import links_by_part
+from engine.datasets.respelling import respelt
 from engine.datasets.rows import read_tabbed_literals
 from engine.datasets.tabular import (
     ATTRIBUTE_ROLES,
@@ -71,7 +72,8 @@ def read_material(material: Material, corrections: Corrections) -> ReadMaterial:
         else:
             found = _FileByFile(material, corrections).read()
     raw = _swapped(found.raw) if corrections.swap_links else found.raw
-    return dataclasses.replace(found, raw=with_known_identifiers(raw))
+    raw = with_known_identifiers(raw)
+    return dataclasses.replace(found, raw=respelt(raw) if corrections.repair_links else raw)
 
 
 def _swapped(raw: RawDataset) -> RawDataset:

@@ -25,6 +25,7 @@ REMEDIES: Final[Mapping[str, Remedy]] = {
         "Check that identifiers are written alike, or give other links with --links FILE.",
     ),
     "links-partly-unknown": Remedy("Check how these identifiers are written.", "Check how these identifiers are written in --links FILE."),
+    "links-spelt-otherwise": Remedy("Spell them as the graphs do.", "Spell them as the graphs do with --repair-links."),
     "one-graph-twice": Remedy("Choose the other graph's file for one of them.", "Give the source graph's file first and the target graph's second."),
     "shared-triples": Remedy(*["Check that these are two graphs and not one in two versions."] * 2),
     "columns-mixed-up": Remedy(

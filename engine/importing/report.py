@@ -64,7 +64,7 @@ def _graph(side: str, graph: UnderstoodGraph) -> Iterator[str]:
 
 def _links(preview: Preview) -> Iterator[str]:
     if preview.links_left_out:
-        yield "links: left out until what is wrong with them is mended"
+        yield f"links: {count(preview.links_left_out, 'link was', 'links were')} read; they are left out until the errors below are corrected"
         return
     yield "links: " + (", ".join(f"{number:,} {part}" for part, number in preview.links.items() if number) or "none")
     yield preview.expectation.sentence

@@ -107,7 +107,7 @@ def test_what_cannot_be_read_is_said_and_can_be_mended(models: Path, open_page: 
 
 def test_links_the_wrong_way_round_are_swapped(models: Path, open_page: OpenPage) -> None:
     app = open_page("import", staging=staged(models, links=SWAPPED).token)
-    assert "left out until what is wrong" in words(app)
+    assert "left out until the errors below" in words(app)
     assert "cannot be stored yet" in words(app)
     assert "--" not in told(app), "options are of the command line"
     element(app.button, "Swap the links' columns").click().run()

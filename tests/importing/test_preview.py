@@ -9,7 +9,7 @@ import pytest
 
 from engine.datasets.tabular import Layout
 from engine.errors import DataError, DataImportError
-from engine.importing import Corrections, Material, Preview, SourceFile, folder_material, glance, preview, with_file
+from engine.importing import Corrections, Material, Preview, SourceFile, folder_material, glance, preview, render_preview, with_file
 from tests.datasets.writers import WRITERS, small_sample
 from tests.importing.conftest import GRAPH_1, GRAPH_2, LINKS, NAMES, SWAPPED, files
 
@@ -145,6 +145,9 @@ def test_one_graph_twice(tmp_path: Path) -> None:
     shuffled = "head,relation,tail\n" + "\n".join(sorted(GRAPH_1.split("\n")[1:], reverse=True))
     found = preview(files(tmp_path, graph_1=GRAPH_1, graph_2=shuffled, links=LINKS), NONE)
     assert codes(found)["one-graph-twice"] == "error"
+    assert found.links_left_out == len(NAMES), "links were given, and it is not said that there are none"
+    assert not found.links_are_wrong
+    assert "links: 8 links were read; they are left out" in render_preview(found)
 
 
 def test_two_versions_of_a_graph(tmp_path: Path) -> None:
