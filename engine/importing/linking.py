@@ -73,9 +73,9 @@ def _joined(one: RawLinks, other: RawLinks | None) -> RawLinks:
         other.path,
         [*other.sources, *one.sources],
         [*other.targets, *one.targets],
-        other.symmetric or one.symmetric,
-        Counter(other.left_out) + Counter(one.left_out),
-        other.turned + one.turned,
+        symmetric=other.symmetric or one.symmetric,
+        left_out=Counter(other.left_out) + Counter(one.left_out),
+        turned=other.turned + one.turned,
     )
 
 

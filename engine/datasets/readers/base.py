@@ -98,9 +98,9 @@ class RawLinks:
     path: Path
     sources: Sequence[str]
     targets: Sequence[str]
-    symmetric: bool = False
-    left_out: Mapping[str, int] = field(default_factory=dict)
-    turned: int = 0
+    symmetric: bool = field(default=False, kw_only=True)
+    left_out: Mapping[str, int] = field(default_factory=dict, kw_only=True)
+    turned: int = field(default=0, kw_only=True)
 
 
 def listed(left_out: Mapping[str, int]) -> str:

@@ -125,8 +125,8 @@ def _mapped(path: Path, found: Mapping[str, Rows]) -> RawLinks:
         raise DataError(message, path=path)
     prefixes = {} if table_suffix(path) == ".parquet" else read_curie_map(path)
     ends = (column.take(kept) for column in (sources, targets))
-    expanded = (column.renamed(expand(word, prefixes) for word in column.words) for column in ends)
-    return RawLinks(path, *expanded, symmetric=True, left_out=left_out)
+    subjects, objects = (column.renamed(expand(word, prefixes) for word in column.words) for column in ends)
+    return RawLinks(path, subjects, objects, symmetric=True, left_out=left_out)
 
 
 def _files(folder: Path) -> NamedFiles:
