@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -67,6 +68,7 @@ def render(run: OpenRun, address: ReviewAddress) -> None:
     if address.kind == "decided":
         _decided(run, address, author)
     elif address.kind == "sure" and address.source is None:
+        reviewing.new_sheet()  # the whole page was loaded: the list may follow
         _sure(run, address, author)
     else:
         _one_by_one(run, address, author)
@@ -261,6 +263,8 @@ def _nothing_left(run: OpenRun, address: ReviewAddress, author: str, left: Open)
 def _tell_problem() -> None:
     if (problem := reviewing.problem()) is not None:
         components.show_error(problem)
+    if (notice := reviewing.notice()) is not None:
+        st.info(text.plain(notice, 1200), icon=":material/info:")
 
 
 # Many at once
@@ -281,10 +285,11 @@ def _sure(run: OpenRun, page: ReviewAddress, author: str) -> None:
             _undo_button(run, author, reviewing.token())
             return
         st.markdown(_expectation(len(found.rows), found.expected_wrong))
-        shown = found.rows[:AT_ONCE]
-        if len(found.rows) > len(shown):
-            st.caption(f"The {len(shown)} most certain are listed; the others follow when these are decided.")
-        _bulk(run, author, shown)
+        if len(found.rows) > AT_ONCE:
+            st.caption(f"The {AT_ONCE} most certain are listed; the others follow when these are decided.")
+        basis = repr((run.card.run, run.card.created, author, threshold, page.known))
+        sheet = reviewing.sheet(basis, lambda: [run.queue.pair(row) for row in found.rows[:AT_ONCE].tolist()])
+        _bulk(run, author, sheet, set(found.rows.tolist()))
 
 
 def _threshold(run: OpenRun, threshold: float) -> None:
@@ -313,22 +318,32 @@ def _about(wrong: float) -> str:
     return f"about {wrong:.1f}" if wrong >= 0.05 else "under 0.1"
 
 
-def _bulk(run: OpenRun, author: str, rows: IntArray) -> None:
-    """The pairs, all chosen at first, and one button for those that are."""
-    key = state.widget_key(state.REVIEW_TABLE, run.card.run, author, rows.tolist())
-    chosen: Any = {"selection": {"rows": list(range(len(rows)))}}
+def _bulk(run: OpenRun, author: str, sheet: reviewing.Sheet, left: set[int]) -> None:
+    """The pairs, all ticked but those that the reviewer took out before, and one button for those that are.
+
+    Args:
+        left: rows of the alignment that can still be accepted together.
+    """
+    rows = np.array([row for pair in sheet.pairs if (row := run.queue.row(pair)) is not None], dtype=np.int64)
+    key = state.widget_key(state.REVIEW_TABLE, sheet.basis, sheet.since, sheet.pairs)
+    out = reviewing.unticked(run.card.fingerprint, author)
+    ticked: Any = {"selection": {"rows": [place for place, pair in enumerate(sheet.pairs) if pair not in out]}}
     event: Any = st.dataframe(
         _pair_rows(run, rows),
         key=key,
         hide_index=True,
         height=TABLE_HEIGHT if len(rows) > 12 else "auto",
-        on_select="rerun",
+        on_select=partial(reviewing.follow_ticks, run.card.fingerprint, author, sheet.pairs, key),
         selection_mode="multi-row",
-        selection_default=chosen,
+        selection_default=ticked,
         column_config={name: st.column_config.NumberColumn(format="%.3f") for name in ("probability", "margin", "CSLS")},
         alt="Table: pairs that can be accepted together",
     )
-    picked = rows[[row for row in event["selection"]["rows"] if row < len(rows)]]
+    if settled := sum(row not in left for row in rows.tolist()):
+        st.caption(
+            f":material/info: {text.count(settled, 'pair')} of this list {'has' if settled == 1 else 'have'} been decided since and will not change."
+        )
+    picked = np.array([row for row in rows[[row for row in event["selection"]["rows"] if row < len(rows)]].tolist() if row in left], dtype=np.int64)
     wrong = run.queue.expected_wrong(picked)
     click = reviewing.token()
     with st.container(horizontal=True):
@@ -337,8 +352,8 @@ def _bulk(run: OpenRun, author: str, rows: IntArray) -> None:
             icon=":material/done_all:",
             disabled=not len(picked),
             key=state.widget_key(state.REVIEW_BUTTON, "bulk", key),
-            on_click=reviewing.decide,
-            args=(run.card.fingerprint, [run.queue.choice(row, "accept", BULK_NOTE) for row in picked.tolist()], author, click),
+            on_click=reviewing.accept_ticked,
+            args=(run.card.fingerprint, [run.queue.choice(row, "accept", BULK_NOTE) for row in rows.tolist()], key, author, click),
         )
         _undo_button(run, author, click)
 
@@ -351,6 +366,8 @@ def _pair_rows(run: OpenRun, rows: IntArray) -> pd.DataFrame:
     shown = {
         "source": [text.cell(label or uri) for label, uri in zip(table["source_label"], table["source_uri"], strict=True)],
         "target": [text.cell(label or uri) for label, uri in zip(table["target_label"], table["target_uri"], strict=True)],
+        "source id": [text.cell(uri) for uri in table["source_uri"]],
+        "target id": [text.cell(uri) for uri in table["target_uri"]],
         "probability": table["probability"],
         "margin": table["margin"],
         "CSLS": table["csls"],
@@ -442,6 +459,8 @@ def _decision_row(run: OpenRun, decision: Decision) -> dict[str, object]:
     return {
         f"{PLAIN_MARKS['source']} source": text.cell(run.queue.title("source", choice.source)),
         f"{PLAIN_MARKS['target']} target": text.cell(run.queue.title("target", choice.target)),
+        "source id": text.cell(choice.source),
+        "target id": text.cell(choice.target),
         "verdict": VERDICT_CELLS[choice.verdict],
         "reviewer": text.cell(decision.author),
         "note": text.cell(choice.note),

@@ -42,13 +42,18 @@ class ReviewStore:
 
     # Deciding
 
-    def decide(self, fingerprint: str, choices: Choice | Sequence[Choice], author: str, token: str) -> list[Decision]:
+    def decide(self, fingerprint: str, choices: Choice | Sequence[Choice], author: str, token: str, *, open_only: bool = False) -> list[Decision]:
         """Keep one choice, or several that are taken and undone together; on the disk for certain when this returns.
 
         Args:
             choices: on distinct pairs.
             author: whose they are; kept as :func:`check_author` leaves it.
             token: names the click. A token that was kept before changes nothing, whatever comes with it: what it did is returned again.
+            open_only: leave out pairs that somebody has accepted or rejected by now, or that the author has skipped. For decisions in bulk: a pair
+                that a colleague has looked at closely in the meantime is not voted on in passing.
+
+        Returns:
+            What this click kept.
 
         Raises:
             ReviewError: a name, verdict, note or token that cannot be kept; a token of another author or other data.
@@ -59,7 +64,8 @@ class ReviewStore:
         with self._database.writing() as connection:
             data = _data_set(connection, fingerprint)
             if not _is_done(connection, data, author, token):
-                for place, choice in enumerate(several):
+                kept = [choice for choice in several if not (open_only and _is_decided(connection, data, author, choice.pair, second=False))]
+                for place, choice in enumerate(kept):
                     self._add(connection, data, author, token, place, choice)
             return _found(connection, "one.click = ?", token)
 
@@ -239,11 +245,16 @@ def _is_free(connection: sqlite3.Connection, data: int, author: str, pair: Pair,
         "SELECT 1 FROM leases WHERE data_set = ? AND source = ? AND target = ? AND author <> ?",
         (data, *pair, author),
     ).fetchone()
-    decided = connection.execute(
+    return held is None and not _is_decided(connection, data, author, pair, second=second)
+
+
+def _is_decided(connection: sqlite3.Connection, data: int, author: str, pair: Pair, *, second: bool) -> bool:
+    """Whether the author has decided or skipped a pair, or (unless a second opinion is wanted) anybody has accepted or rejected it."""
+    found = connection.execute(
         "SELECT 1 FROM standing WHERE data_set = ? AND source = ? AND target = ? AND (author = ? OR (verdict <> 'skip' AND NOT ?))",
         (data, *pair, author, second),
     ).fetchone()
-    return held is None and decided is None
+    return found is not None
 
 
 def _decision(row: sqlite3.Row, *, withdrawn: bool = False) -> Decision:
