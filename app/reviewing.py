@@ -158,7 +158,7 @@ def follow_ticks(fingerprint: str, author: str, pairs: Sequence[Pair], table: st
 def accept_ticked(fingerprint: str, choices: Sequence[Choice], table: str, author: str, token: str) -> None:
     """For the button beneath a sheet: keep what is ticked on the screen at this moment, or nothing.
 
-    The ticks come from the table itself: the button may have been drawn before the last of them. Pairs that were decided in the meantime are left out.
+    The ticks come from the table itself: the button may have been drawn before the last of them. Pairs decided in the meantime are left out.
 
     Args:
         choices: on all of the table's pairs, in its order.

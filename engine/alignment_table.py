@@ -299,8 +299,13 @@ def alignments(view: RunView) -> dict[Side, Alignment]:
     Raises:
         RunError: a table or tensor of the run cannot be read.
     """
+    return described_matches(view, best_matches(view))
+
+
+def best_matches(view: RunView) -> dict[Side, pd.DataFrame]:
+    """``entity``, ``match``, ``csls``, ``cosine`` and ``margin`` of every entity of either graph, by entity, from a run's stored matches."""
     leading = view.run.table("matches", where={"rank": [1, 2]})
-    return described_matches(view, {side: _best(leading[leading["graph"] == side], len(view.graphs[side])) for side in SIDES})
+    return {side: _best(leading[leading["graph"] == side], len(view.graphs[side])) for side in SIDES}
 
 
 def described_matches(view: RunView, best: Mapping[Side, pd.DataFrame]) -> dict[Side, Alignment]:

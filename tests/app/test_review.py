@@ -170,13 +170,13 @@ def test_what_was_unticked_stays_so_when_another_reviewer_decides(models: Path, 
 
 
 @pytest.fixture
-def sheet(monkeypatch: pytest.MonkeyPatch, models: Path) -> Iterator[list[Choice]]:
+def sheet(monkeypatch: pytest.MonkeyPatch, models: Path) -> list[Choice]:
     """A session in which three pairs are on the screen, all of them ticked."""
     choices = [Choice("s", f"t{number}", "accept") for number in range(3)]
     monkeypatch.setattr(st, "session_state", {"table": {"selection": {"rows": [0, 1, 2]}}})
     monkeypatch.setattr(reviewing.state, "set_parameters", lambda parameters: None)
     reviewing.sheet("basis", lambda: [choice.pair for choice in choices])
-    yield choices
+    return choices
 
 
 def test_what_is_ticked_when_the_key_is_pressed_is_kept(sheet: list[Choice], store: ReviewStore) -> None:
