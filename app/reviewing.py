@@ -6,7 +6,6 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import streamlit as st
 
@@ -15,7 +14,7 @@ from engine.entities import Entity
 from engine.errors import EngineError, ReviewError
 from engine.matching import RunView
 from engine.reviews import Choice, check_author, snapshot_of
-from engine.reviews.decisions import Pair
+from engine.reviews.decisions import MARK_OF_ACCOUNTS, Pair
 from engine.reviews.snapshot import Outcome
 from engine.wording import count
 
@@ -23,7 +22,6 @@ LEAST_SECONDS = 0.5
 """What was shown for less has not been looked at: the click came from a key that is held down, or was meant for what was there before."""
 NAMED = 3  # pairs that a message names
 _SHEET, _UNTICKED, _PROBLEM, _NOTICE, _SHOWN = (f"{state.REVIEW_CLICK}:{name}" for name in ("sheet", "unticked", "problem", "notice", "shown"))
-MARK_OF_ACCOUNTS: Final = "@"
 
 
 def signed_in() -> str | None:

@@ -6,7 +6,6 @@ Without that section everyone is let in, and nobody has a name. docs/operations.
 from __future__ import annotations
 
 import logging
-import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from streamlit.auth_util import is_authlib_installed
 
 from app import text
 from engine.errors import EngineError
+from engine.reviews.decisions import same_author
 
 SHARED = frozenset({"redirect_uri", "cookie_secret", "expose_tokens"})
 """What stands in ``[auth]`` besides providers and the settings of a single one."""
@@ -56,13 +56,7 @@ def account() -> str | None:
     """What tells a signed-in person from every other: the e-mail address, or what the identity provider has in its place; None without sign-in."""
     if not st.user.get("is_logged_in", False):
         return None
-    named = next(((key, str(st.user[key])) for key in ("email", "preferred_username", "sub") if st.user.get(key)), ("sub", ""))
-    return same_address(named[1]) if named[0] == "email" else named[1]
-
-
-def same_address(email: str) -> str:
-    """An e-mail address as it is compared and kept: without regard to case, so that one person is one reviewer however a provider spells it."""
-    return unicodedata.normalize("NFC", email.strip()).casefold()
+    return next((str(st.user[key]) for key in ("email", "preferred_username", "sub") if st.user.get(key)), "")
 
 
 def sign_out_button() -> None:
@@ -82,8 +76,8 @@ def may_enter(user: Mapping[str, Any], allowed: Any) -> bool:
     """
     if allowed is None:
         return True
-    email = same_address(str(user.get("email") or ""))
-    listed = [same_address(str(one)) for one in ([allowed] if isinstance(allowed, str) else allowed)]
+    email = same_author(str(user.get("email") or ""))
+    listed = [same_author(str(one)) for one in ([allowed] if isinstance(allowed, str) else allowed)]
     return is_verified(user) and "@" in email and any(email == one or (one.startswith("@") and email.endswith(one)) for one in listed)
 
 
@@ -102,7 +96,8 @@ def why_refused(user: Mapping[str, Any]) -> str:
             "request the scope 'email' from the identity provider (client_kwargs = {scope = \"openid profile email\"})."
         )
     if not is_verified(user):
-        return f"sign-in refused: the provider does not call the address {str(user['email'])[:80]!r} verified (email_verified: {user['email_verified']!r})."
+        claim = repr(user["email_verified"])[:40]
+        return f"sign-in refused: the provider does not call the address {str(user['email'])[:80]!r} verified (email_verified: {claim})."
     return f"sign-in refused: {str(user['email'])[:80]!r} is not in [access] emails."
 
 

@@ -21,7 +21,7 @@ from engine.errors import ReviewError, RunError
 from engine.explanation import Explanation, explain, sentence
 from engine.matching import PairScore
 from engine.review_queue import Kind, Open, choice_on, take
-from engine.reviews import Decision, Progress, Verdict, agreement, disagreements, progress
+from engine.reviews import Decision, Progress, Verdict, agreement, disagreements, progress, snapshot_of
 
 KINDS: Mapping[ReviewKind, str] = {
     "uncertain": "Uncertain",
@@ -35,7 +35,7 @@ ABOUT: Mapping[ReviewKind, str] = {
     "conflicts": "Targets that several sources have as their best match, the closest contest first; at most one of the claims can be right.",
     "sure": "Mutual best matches that the run is sure of, to be accepted together.",
     "second": "What others have decided and you have not: a second opinion settles disputes and shows how far reviewers agree.",
-    "decided": "Every decision that counts: the latest of each reviewer on each pair.",
+    "decided": "The latest decision of each reviewer on each pair. A skip is listed but is no vote.",
 }
 BUTTONS: tuple[tuple[Verdict, str, str, str], ...] = (
     ("accept", "Accept", "A", ":material/check:"),
@@ -158,6 +158,7 @@ def _pair(run: OpenRun, address: ReviewAddress, author: str, pair: tuple[int, in
         found, reason = _explained(run, *pair)
     scored = found.pair if found else run.view.pair(*pair)
     components.pair_header(run.view, scored, address.runs, "source")
+    _claims(run, address, scored)
     verdicts = st.container(horizontal=True, vertical_alignment="bottom", key="verdicts")
     if found is None:
         st.caption(f":material/info: {text.plain(reason, 400)}")
@@ -167,6 +168,46 @@ def _pair(run: OpenRun, address: ReviewAddress, author: str, pair: tuple[int, in
     facing.neighbourhoods(run, neighbours, scored.source, scored.target)
     with verdicts:  # last: until the whole pair is there, keys find the buttons of the pair before, which is decided already
         _buttons(run, author, scored)
+
+
+def _claims(run: OpenRun, address: ReviewAddress, pair: PairScore) -> None:
+    """All sources that compete for the pair's target, so that a claim is judged beside its rivals; nothing where there is one claim only."""
+    rows = run.queue.claims(pair.target.index)
+    if len(rows) < 2:
+        return
+    places = [place for place, row in enumerate(rows.tolist()) if run.queue.indices(row)[0] == pair.source.index]
+    others = len(rows) - len(places)
+    st.markdown(f"**Competing sources**: {text.count(others, 'other entity has', 'other entities have')} this target as the best match.")
+    table = run.queue.alignment.described(rows)
+    shown = pd.DataFrame(
+        {
+            "": ["this pair" if place in places else "" for place in range(len(rows))],
+            f"{PLAIN_MARKS['source']} source": [
+                text.cell(label or uri) for label, uri in zip(table["source_label"], table["source_uri"], strict=True)
+            ],
+            "source id": [text.cell(uri) for uri in table["source_uri"]],
+            "CSLS": table["csls"],
+            "probability": table["probability"],
+            "verdict": [components.verdict_cell(verdict) for verdict in table["verdict"]],
+            "review": [_review_cell(run, source, target) for source, target in zip(table["source_uri"], table["target_uri"], strict=True)],
+        }
+    )
+    row = components.table(
+        shown.dropna(axis=1, how="all"),
+        name="claims",
+        key=state.widget_key(state.REVIEW_TABLE, "claims", pair.source.uri, pair.target.uri),
+        on_select="rerun",
+        columns={name: st.column_config.NumberColumn(format="%.3f") for name in ("CSLS", "probability")},
+    )
+    if row is not None and row not in places:
+        source, target = run.queue.pair(int(rows[row]))
+        rival = replace(address, source=source, target=target)
+        pages.link(pages.REVIEW, rival, f"Review {text.plain(run.queue.title('source', source), 40)} instead", icon=LOOK)
+
+
+def _review_cell(run: OpenRun, source: str, target: str) -> str:
+    found = snapshot_of(run.card.fingerprint, cache.reviews().on_pair(run.card.fingerprint, (source, target))).pairs
+    return found[0].outcome if found else ""
 
 
 def _explained(run: OpenRun, source: int, target: int) -> tuple[Explanation | None, str]:
@@ -426,7 +467,7 @@ def _filtered(standing: Sequence[Decision], address: ReviewAddress) -> list[Deci
 
 def _decision_table(run: OpenRun, address: ReviewAddress, author: str, decisions: Sequence[Decision]) -> None:
     key = state.widget_key(state.REVIEW_TABLE, author, address.author, address.decided, [decision.number for decision in decisions])
-    st.caption(f"{text.count(len(decisions), 'decision')}, newest first. Choose a row to look at the pair again, or to undo it.")
+    st.caption(f"{_decision_counts(decisions)}, newest first. Choose a row to look at the pair again, or to undo it.")
     row = components.table(
         pd.DataFrame([_decision_row(run, decision) for decision in decisions]),
         name="decisions",
@@ -452,6 +493,15 @@ def _decision_table(run: OpenRun, address: ReviewAddress, author: str, decisions
 
 
 LOOK = ":material/visibility:"
+
+
+def _decision_counts(decisions: Sequence[Decision]) -> str:
+    """'13 decisions on 11 pairs, and 2 skips': skips decide nothing, and several reviewers may have decided the same pair."""
+    decided = [decision for decision in decisions if decision.verdict != "skip"]
+    pairs = len({decision.pair for decision in decided})
+    words = f"{text.count(len(decided), 'decision')} on {text.count(pairs, 'pair')}"
+    skips = len(decisions) - len(decided)
+    return f"{words}, and {text.count(skips, 'skip')}" if skips else words
 
 
 def _decision_row(run: OpenRun, decision: Decision) -> dict[str, object]:

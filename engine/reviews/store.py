@@ -11,7 +11,7 @@ from pathlib import Path
 
 from engine.errors import ReviewError
 from engine.reviews.database import Database
-from engine.reviews.decisions import VERDICTS, Choice, Decision, Pair, check_author, check_choices, check_token
+from engine.reviews.decisions import VERDICTS, Choice, Decision, Pair, check_author, check_choices, check_token, same_author
 from engine.reviews.ledger import Ledger
 
 LEASE_SECONDS = 300.0
@@ -82,8 +82,8 @@ class ReviewStore:
         with self._database.writing() as connection:
             data = _data_set(connection, fingerprint)
             if not _is_done(connection, data, author, token):
-                last = "SELECT click FROM kept WHERE data_set = ? AND author = ? ORDER BY number DESC LIMIT 1"
-                together = f"SELECT * FROM kept WHERE data_set = ? AND author = ? AND click = ({last}) ORDER BY number"
+                last = "SELECT click FROM kept WHERE data_set = ? AND same_author(author) = ? ORDER BY number DESC LIMIT 1"
+                together = f"SELECT * FROM kept WHERE data_set = ? AND same_author(author) = ? AND click = ({last}) ORDER BY number"
                 self._withdraw(connection, token, connection.execute(together, (data, author, data, author)).fetchall())
             return _found(connection, "one.number IN (SELECT withdraws FROM decisions WHERE click = ?)", token)
 
@@ -97,7 +97,9 @@ class ReviewStore:
         with self._database.writing() as connection:
             data = _data_set(connection, fingerprint)
             if not _is_done(connection, data, author, token):
-                rows = connection.execute("SELECT * FROM kept WHERE data_set = ? AND author = ? AND number = ?", (data, author, number)).fetchall()
+                rows = connection.execute(
+                    "SELECT * FROM kept WHERE data_set = ? AND same_author(author) = ? AND number = ?", (data, author, number)
+                ).fetchall()
                 if not rows:
                     raise ReviewError(f"{author} has no decision {number} that could be undone; load the list of decisions anew.")
                 self._withdraw(connection, token, rows)
@@ -222,7 +224,7 @@ def _is_done(connection: sqlite3.Connection, data: int, author: str, click: str)
         ReviewError: as somebody else's, or on other data.
     """
     found = connection.execute("SELECT data_set, author FROM decisions WHERE click = ? LIMIT 1", (check_token(click),)).fetchone()
-    if found is not None and (found["data_set"], found["author"]) != (data, author):
+    if found is not None and (found["data_set"], same_author(found["author"])) != (data, author):
         raise ReviewError("this click was made by another reviewer or on other data; load the page again and decide once more.")
     return found is not None
 
@@ -251,7 +253,7 @@ def _is_free(connection: sqlite3.Connection, data: int, author: str, pair: Pair,
 def _is_decided(connection: sqlite3.Connection, data: int, author: str, pair: Pair, *, second: bool) -> bool:
     """Whether the author has decided or skipped a pair, or (unless a second opinion is wanted) anybody has accepted or rejected it."""
     found = connection.execute(
-        "SELECT 1 FROM standing WHERE data_set = ? AND source = ? AND target = ? AND (author = ? OR (verdict <> 'skip' AND NOT ?))",
+        "SELECT 1 FROM standing WHERE data_set = ? AND source = ? AND target = ? AND (same_author(author) = ? OR (verdict <> 'skip' AND NOT ?))",
         (data, *pair, author, second),
     ).fetchone()
     return found is not None
@@ -260,4 +262,4 @@ def _is_decided(connection: sqlite3.Connection, data: int, author: str, pair: Pa
 def _decision(row: sqlite3.Row, *, withdrawn: bool = False) -> Decision:
     verdict = next(one for one in VERDICTS if one == row["verdict"])
     choice = Choice(row["source"], row["target"], verdict, row["note"], row["run"], row["csls"], row["probability"])
-    return Decision(row["number"], choice, row["author"], row["time"], row["click"], withdrawn)
+    return Decision(row["number"], choice, same_author(row["author"]), row["time"], row["click"], withdrawn)

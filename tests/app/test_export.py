@@ -191,10 +191,16 @@ def test_known_links_win_unless_they_are_not_to(models: Path, open_page: OpenPag
 
 
 def test_filters_for_contested_pairs_export_them(models: Path, open_page: OpenPage) -> None:
-    run = write_run(knowing(), models)
+    contested = knowing()
+    matches = contested.tables["matches"].copy()
+    rows = matches.eval("graph == 'source' and rank == 1 and entity in [50, 51]")
+    matches.loc[rows, "match"] = contested.tables["links"]["target"].iloc[0]
+    contested.tables = {**contested.tables, "matches": matches}
+    run = write_run(contested, models)
     app = open_page("export", run=run, known="wrong")
     assert_no_crash(app)
-    expected = select_pairs(view(), Selection(decoder="csls", known_links=False, wanted=PairFilter(known=frozenset({"wrong"}))))
+    asked = Selection(decoder="csls", known_links=False, wanted=PairFilter(known=frozenset({"wrong"})))
+    expected = select_pairs(RunView(RunStore(models).find(run)), asked)
     assert len(expected)
     assert metrics(app)["Pairs"] == f"{len(expected)}"
     assert "1 pair contradicts" in words(app) or f"{len(expected)} pairs contradict" in words(app)

@@ -11,13 +11,14 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from app import reviewing
+from app import components, reviewing
+from engine.matching import RunView
 from engine.reviews import Choice, ReviewStore
 from engine.settings import reviews_file
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.explanation.runs import drawn_run
 from tests.run_fixture import MemoryRun, jolted, sample_run, write_run
-from tests.test_review_queue import calibrated, queue_of
+from tests.test_review_queue import calibrated, contested_run, queue_of
 
 DATA = "0" * 64
 
@@ -283,3 +284,51 @@ def reviewed_and_plain() -> list[tuple[MemoryRun, str, dict[str, object]]]:
     roles = links["role"].where(links.index != 20, "train")
     reviewed = replace(plain, tables={**plain.tables, "links": links.assign(role=roles)})
     return [(reviewed, "semi-s0-reviewed", {"reviews": reviews}), (plain, "semi-s0-plain", {})]
+
+
+def test_skips_are_no_decisions(run: str, open_page: OpenPage, store: ReviewStore) -> None:
+    for number, verdict in enumerate(("accept", "reject", "skip", "skip")):
+        store.decide(DATA, Choice(f"http://one.example/resource/Entity_{50 + number}", "http://two.example/q/Q1", verdict), "Ann", f"{number}")  # type: ignore[arg-type]
+    store.decide(DATA, Choice("http://one.example/resource/Entity_50", "http://two.example/q/Q1", "accept"), "Bob", "bob")
+    told = words(open_page("review", run=run, reviewer="Ann", kind="decided"))
+    assert "**2** decided by you · **2** by all" in told
+    assert "3 decisions on 2 pairs, and 2 skips" in told
+
+
+def test_a_claim_is_shown_beside_its_rivals(models: Path, open_page: OpenPage, store: ReviewStore) -> None:
+    contested = contested_run()
+    run, queue = write_run(contested, models), queue_of(contested)
+    row = int(queue.order("conflicts")[0])
+    source, target = queue.pair(row)
+    rivals = [queue.pair(one)[0] for one in queue.claims(queue.indices(row)[1]).tolist()]
+    assert len(rivals) > 1
+    store.decide(DATA, Choice(next(one for one in rivals if one != source), target, "reject"), "Bob", "bob")
+    app = open_page("review", run=run, reviewer="Ann", kind="conflicts", known="yes", source=source, target=target)
+    assert_no_crash(app)
+    table = app.dataframe[0].value
+    assert table["source id"].tolist() == rivals
+    assert table[""].tolist().count("this pair") == 1
+    assert table.loc[table["source id"] == source, ""].item() == "this pair"
+    assert "rejected" in table["review"].tolist()
+    assert f"**Competing sources**: {len(rivals) - 1} other" in words(app)
+    alone = next(queue.pair(one) for one in queue.order("uncertain").tolist() if len(queue.claims(queue.indices(one)[1])) == 1)
+    assert "Competing sources" not in words(open_page("review", run=run, reviewer="Ann", source=alone[0], target=alone[1]))
+
+
+@pytest.mark.parametrize("end", ["source", "target"])
+def test_probable_links_of_either_entity_are_shown(run: str, open_page: OpenPage, end: str) -> None:
+    view = RunView(sample_run())
+    links = view.run.table("links")
+    probable = links[links["role"] == "unsure"].iloc[0]
+    free = {side: max(set(range(len(view.graphs[side]))) - set(links[side].tolist())) for side in ("source", "target")}
+    pair = {**free, end: int(probable[end])}
+    assert view.verdict(pair["source"], pair["target"]) == "unknown"
+    uris = {side: view.graphs[side].uris[index] for side, index in pair.items()}  # type: ignore[index]
+    app = open_page("review", run=run, reviewer="Ann", **uris)
+    assert_no_crash(app)
+    labels = [link.proto.label for link in app.get("page_link") if link.proto.label.startswith("Probable link: ")]
+    assert len(labels) == 1
+    assert "No known link touches" not in " ".join(style.help for style in components.VERDICTS.values())
+    alone = {side: view.graphs[side].uris[index] for side, index in free.items()}  # type: ignore[index]
+    app = open_page("review", run=run, reviewer="Ann", **alone)
+    assert not [link for link in app.get("page_link") if link.proto.label.startswith("Probable link")]
