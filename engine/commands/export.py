@@ -44,9 +44,7 @@ def add_export(commands: Any, add_models: AddOption, add_json: AddOption) -> Non
     kinds = "; ".join(f"{one.name}: {one.does}" for one in FORMATS.values())
     parser.add_argument("--format", choices=tuple(FORMATS), default="csv", metavar="NAME", help=f"{kinds} (default csv)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="where to write; default: links-DATA-RUN with the format's ending, here")
-    parser.add_argument(
-        "--min-probability", type=float, metavar="P", help="only pairs of at least this probability, and known links"
-    )
+    parser.add_argument("--min-probability", type=float, metavar="P", help="only pairs of at least this probability, and known links")
     default = f"{ONE_TO_ONE} unless the known links give an entity several counterparts, then {STORED}"
     parser.add_argument("--decoder", choices=DECODER_NAMES, help=f"what makes an alignment of the scores (default {default})")
     parser.add_argument("--side", choices=get_args(Side), default="source", help="the graph whose entities' matches are taken (default source)")

@@ -88,8 +88,8 @@ def stored_candidates(view: RunView) -> Candidates:
     source, target = np.where(forward, entity, match), np.where(forward, match, entity)
     shape = len(view.graphs["source"]), len(view.graphs["target"])
     _, places = np.unique(source * shape[1] + target, return_index=True)
-    scores = (table[name].to_numpy(dtype=np.float32)[places] for name in ("cosine", "csls"))
-    return Candidates(shape, source[places], target[places], *scores, top=1, tolerance=tie_tolerance(view.similarity))
+    cosine, csls = (table[name].to_numpy(dtype=np.float32)[places] for name in ("cosine", "csls"))
+    return Candidates(shape, source[places], target[places], cosine, csls, top=1, tolerance=tie_tolerance(view.similarity))
 
 
 class OneToOne:
