@@ -99,8 +99,8 @@ def _decoder(run: OpenRun, address: ExportAddress) -> None:
         on_change=follow,
         width=330,
         help="What makes an alignment of the scores. The first two use the stored matches and are ready at once: each entity in one pair at most, "
-        "or each with its nearest, as in the paper. The others search all entities again, which takes a while on large graphs. Figures of each are "
-        "on the page Compare.",
+        "or each with its nearest, as in the paper. The others search all entities again, which takes a while on large graphs. The page Compare has "
+        "figures of all but the first.",
     )
 
 
