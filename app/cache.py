@@ -291,12 +291,6 @@ def _measured(metrics: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     return metrics if metrics and all(metrics[direction]["hits@1"] is not None for direction in directions) else None
 
 
-def interval(metrics: Mapping[str, Any], name: str) -> tuple[float, float] | None:
-    """The confidence interval of a metric, where the run has one."""
-    found = metrics.get("intervals", {}).get(name)
-    return None if found is None or None in found else (float(found[0]), float(found[1]))
-
-
 def open_run(folder: Path, card: RunCard) -> OpenRun:
     """A run, ready to be looked at; opening it again is free.
 

@@ -19,7 +19,7 @@ from engine.datasets.knowledge_graph import Finding, Severity, Side
 from engine.entities import LONGEST_QUERY, Entity, other
 from engine.errors import EngineError, EntityError
 from engine.explanation import resolve_pair
-from engine.matching import PairScore, Pool, RunView, Verdict
+from engine.matching import PairScore, Pool, Relation, RunView, Verdict
 from engine.reviews.snapshot import Outcome
 
 BadgeColour = Literal["green", "red", "gray", "yellow", "blue", "orange"]
@@ -34,6 +34,14 @@ LAYOUT: Mapping[str, Any] = {
     "bargap": 0.25,
 }
 MODE_BAR: Mapping[str, Any] = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d", "pan2d", "zoom2d"]}
+OTHER_LINKS = 3  # of an entity, that the header of a pair names
+LINK_WORDS: Mapping[Relation, str] = {
+    "seed link": "Seed link",
+    "known validation link": "Validation link",
+    "known test link": "Test link",
+    "probable pair": "Probable link",
+    "unknown": "Link",
+}
 POOL_WORDS: Mapping[Pool, str] = {"all": "entities", "test": "test entities"}
 
 
@@ -54,7 +62,7 @@ VERDICTS: Mapping[Verdict, VerdictStyle] = {
     "known test link": VerdictStyle("✓", "right: test link", "right (test)", "green", "A known link that the model has not seen."),
     "probable pair": VerdictStyle("≈", "probable pair", "probable", "yellow", "Probable according to the data; neither right nor wrong."),
     "contradicts a known link": VerdictStyle("×", "wrong: another link is known", "wrong", "red", "One of the two has another known counterpart."),
-    "unknown": VerdictStyle("?", "unknown", "unknown", "gray", "No known link touches either entity."),
+    "unknown": VerdictStyle("?", "unknown", "unknown", "gray", "No known link covers this pair, and none contradicts it."),
 }
 
 SEVERITIES: Mapping[Severity, tuple[str, str]] = {
@@ -158,6 +166,24 @@ def pair_header(view: RunView, pair: PairScore, runs: Sequence[str], asked: Side
             address = state.entity_address(runs, match, pair.source if asked == "source" else pair.target, pair.pool)
             pages.link(pages.ENTITY, address, "Look from the other side", icon=":material/swap_horiz:")
             pair_links(runs, pair)
+        _other_links(view, pair, runs)
+
+
+def _other_links(view: RunView, pair: PairScore, runs: Sequence[str]) -> None:
+    """The links of the data, probable ones included, that tie either entity of a pair to another one: what the verdict rests on, or leaves open."""
+    for entity, partner in ((pair.source, pair.target), (pair.target, pair.source)):
+        others = [(index, relation) for index, relation in view.counterparts(entity.side, entity.index).items() if index != partner.index]
+        for index, relation in others[:OTHER_LINKS]:
+            linked = view.entity(other(entity.side), index)
+            ends = (entity, linked) if entity.side == "source" else (linked, entity)
+            pages.link(
+                pages.EXPLAIN,
+                state.ExplainAddress(tuple(runs), source=ends[0].uri, target=ends[1].uri, pool=pair.pool),
+                f"{LINK_WORDS[relation]}: {pair_label(*ends)}",
+                icon=":material/link:",
+            )
+        if len(others) > OTHER_LINKS:
+            st.caption(f"{MARKS[entity.side]} {text.plain(entity.title, 40)} has {len(others) - OTHER_LINKS:,} more links.")
 
 
 def asked_pair(view: RunView, source: str | None, target: str | None) -> tuple[Entity, Entity] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from typing import Final
+from dataclasses import dataclass
 
 import streamlit as st
 
@@ -14,12 +14,14 @@ from engine.entities import Entity
 from engine.errors import EngineError, ReviewError
 from engine.matching import RunView
 from engine.reviews import Choice, check_author, snapshot_of
-from engine.reviews.decisions import Pair
+from engine.reviews.decisions import MARK_OF_ACCOUNTS, Pair
 from engine.reviews.snapshot import Outcome
+from engine.wording import count
 
 LEAST_SECONDS = 0.5
-"""A pair that was shown for less has not been looked at: the click came from a key that is held down, or was meant for the pair before."""
-MARK_OF_ACCOUNTS: Final = "@"
+"""What was shown for less has not been looked at: the click came from a key that is held down, or was meant for what was there before."""
+NAMED = 3  # pairs that a message names
+_SHEET, _UNTICKED, _PROBLEM, _NOTICE, _SHOWN = (f"{state.REVIEW_CLICK}:{name}" for name in ("sheet", "unticked", "problem", "notice", "shown"))
 
 
 def signed_in() -> str | None:
@@ -86,6 +88,7 @@ def undo(fingerprint: str, author: str, token: str) -> None:
     """For a button: withdraw the last click, and show its pair again."""
 
     def withdraw() -> None:
+        new_sheet()
         gone = cache.reviews().undo(fingerprint, author, token)
         st.session_state[state.REVIEW_CLICK] = gone[0].pair if len(gone) == 1 else None
 
@@ -98,6 +101,107 @@ def withdraw(fingerprint: str, number: int, author: str, token: str) -> None:
     _attempt(lambda: cache.reviews().withdraw(fingerprint, number, author, token))
 
 
+# Many at once
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Pairs that are offered together. They stay as they are while they are on the screen, whatever others decide: nothing slips in unseen.
+
+    Attributes:
+        basis: what they were chosen by; another basis, another sheet.
+        since: when they were first drawn.
+    """
+
+    basis: str
+    pairs: tuple[Pair, ...]
+    since: float
+
+
+def new_sheet() -> None:
+    """The next drawing offers what is open then."""
+    st.session_state.pop(_SHEET, None)
+
+
+def sheet(basis: str, offered: Callable[[], Sequence[Pair]]) -> Sheet:
+    """The sheet that is on the screen; a new one of what is offered where there is none of this basis."""
+    found: Sheet | None = st.session_state.get(_SHEET)
+    if found is None or found.basis != basis:
+        found = Sheet(basis, tuple(offered()), time.monotonic())
+        st.session_state[_SHEET] = found
+    return found
+
+
+def unticked(fingerprint: str, author: str) -> set[Pair]:
+    """The pairs that a reviewer took out of a list in this session. They stay out of every list that follows until they are ticked again."""
+    kept: dict[tuple[str, str], set[Pair]] = st.session_state.setdefault(_UNTICKED, {})
+    return kept.setdefault((fingerprint, author), set())
+
+
+def follow_ticks(fingerprint: str, author: str, pairs: Sequence[Pair], table: str) -> None:
+    """For the table of a sheet: remember what is ticked by pair, not by row.
+
+    Args:
+        pairs: of the table, in its order.
+        table: key of its widget.
+    """
+    ticked = _ticked(table, len(pairs))
+    if ticked is None:
+        return
+    out = unticked(fingerprint, author)
+    out.update(pair for row, pair in enumerate(pairs) if row not in ticked)
+    out.difference_update(pairs[row] for row in ticked)
+
+
+def accept_ticked(fingerprint: str, choices: Sequence[Choice], table: str, author: str, token: str) -> None:
+    """For the button beneath a sheet: keep what is ticked on the screen at this moment, or nothing.
+
+    The ticks come from the table itself: the button may have been drawn before the last of them. Pairs decided in the meantime are left out.
+
+    Args:
+        choices: on all of the table's pairs, in its order.
+        table: key of its widget.
+    """
+
+    def accept() -> None:
+        found: Sheet | None = st.session_state.get(_SHEET)
+        ticked = _ticked(table, len(choices))
+        if found is None or ticked is None or found.pairs != tuple(choice.pair for choice in choices):
+            new_sheet()
+            raise ReviewError("the list changed before the key was pressed, so nothing was kept; look at the list and press once more.")
+        if time.monotonic() - found.since < LEAST_SECONDS:
+            raise ReviewError("the list had only just appeared when the key was pressed, so nothing was kept; look at the list and press once more.")
+        follow_ticks(fingerprint, author, found.pairs, table)
+        wanted = [choices[row] for row in sorted(ticked)]
+        kept = {decision.pair for decision in cache.reviews().decide(fingerprint, wanted, author, token, open_only=True)}
+        new_sheet()
+        if left := [choice.pair for choice in wanted if choice.pair not in kept]:
+            st.session_state[_NOTICE] = _left_out(left)
+
+    _attempt(accept)
+
+
+def _ticked(table: str, rows: int) -> frozenset[int] | None:
+    """The rows that are ticked in a table; None where the table is not there any more."""
+    found = st.session_state.get(table)
+    return None if found is None else frozenset(row for row in found["selection"]["rows"] if row < rows)
+
+
+def _left_out(pairs: Sequence[Pair]) -> str:
+    named = "; ".join(f"{source} – {target}" for source, target in pairs[:NAMED])
+    more = f"; and {len(pairs) - NAMED:,} more" if len(pairs) > NAMED else ""
+    return f"{count(len(pairs), 'pair')} had been decided by then and {'was' if len(pairs) == 1 else 'were'} left as decided: {named}{more}."
+
+
+def notice() -> str | None:
+    """What the last click did besides what was asked for, said once."""
+    found: str | None = st.session_state.pop(_NOTICE, None)
+    return found
+
+
+# Clicks
+
+
 def token() -> str:
     """Names the next click; made with what is drawn, so that a click that arrives twice is the same one."""
     return uuid.uuid4().hex
@@ -105,7 +209,7 @@ def token() -> str:
 
 def problem() -> EngineError | None:
     """What went wrong with the last click, told once."""
-    found: EngineError | None = st.session_state.pop(f"{state.REVIEW_CLICK}:problem", None)
+    found: EngineError | None = st.session_state.pop(_PROBLEM, None)
     return found
 
 
@@ -117,17 +221,17 @@ def to_look_at_again() -> Pair | None:
 
 def shown(pair: tuple[int, int]) -> None:
     """For the end of drawing a pair: from now on it can be looked at."""
-    known, since = st.session_state.get(f"{state.REVIEW_CLICK}:shown", (None, None))
+    known, since = st.session_state.get(_SHOWN, (None, None))
     if known != pair or since is None:
-        st.session_state[f"{state.REVIEW_CLICK}:shown"] = pair, time.monotonic()
+        st.session_state[_SHOWN] = pair, time.monotonic()
 
 
 def _too_soon() -> bool:
     """Whether the pair has only just been drawn. If so the wait begins anew with the next drawing, so that a key that is held down decides once."""
-    pair, since = st.session_state.get(f"{state.REVIEW_CLICK}:shown", (None, None))
+    pair, since = st.session_state.get(_SHOWN, (None, None))
     if since is not None and time.monotonic() - since >= LEAST_SECONDS:
         return False
-    st.session_state[f"{state.REVIEW_CLICK}:shown"] = pair, None
+    st.session_state[_SHOWN] = pair, None
     return True
 
 
@@ -135,7 +239,7 @@ def _attempt(action: Callable[[], object]) -> None:
     try:
         action()
     except EngineError as error:
-        st.session_state[f"{state.REVIEW_CLICK}:problem"] = error
+        st.session_state[_PROBLEM] = error
 
 
 def outcome(view: RunView, source: Entity, target: Entity) -> Outcome | None:

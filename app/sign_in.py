@@ -5,6 +5,7 @@ Without that section everyone is let in, and nobody has a name. docs/operations.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,12 @@ from streamlit.auth_util import is_authlib_installed
 
 from app import text
 from engine.errors import EngineError
+from engine.reviews.decisions import same_author
 
 SHARED = frozenset({"redirect_uri", "cookie_secret", "expose_tokens"})
 """What stands in ``[auth]`` besides providers and the settings of a single one."""
+LOG = logging.getLogger(__name__)
+REFUSED = "sign_in:refused"
 
 
 class SignInError(EngineError):
@@ -68,14 +72,33 @@ def may_enter(user: Mapping[str, Any], allowed: Any) -> bool:
     Args:
         user: what the identity provider says.
         allowed: e-mail addresses, and ``@example.org`` for all of a domain; None lets in whoever has an account with the provider. An address that
-            the provider knows to be unverified is no proof.
+            the provider does not call verified is no proof; of a provider that says nothing of it, as some do for accounts of their own, it is one.
     """
     if allowed is None:
         return True
-    email = str(user.get("email") or "").casefold()
-    listed = [str(one).casefold() for one in ([allowed] if isinstance(allowed, str) else allowed)]
-    proven = user.get("email_verified", True) not in (False, "false")
-    return proven and "@" in email and any(email == one or (one.startswith("@") and email.endswith(one)) for one in listed)
+    email = same_author(str(user.get("email") or ""))
+    listed = [same_author(str(one)) for one in ([allowed] if isinstance(allowed, str) else allowed)]
+    return is_verified(user) and "@" in email and any(email == one or (one.startswith("@") and email.endswith(one)) for one in listed)
+
+
+def is_verified(user: Mapping[str, Any]) -> bool:
+    """Whether nothing speaks against the e-mail address: the claim is absent or true. Anything else, such as null, 0 or "False", is no yes."""
+    claim = user.get("email_verified", True)
+    return claim is True or (isinstance(claim, str) and claim.strip().lower() == "true") or (claim == 1 and isinstance(claim, int))
+
+
+def why_refused(user: Mapping[str, Any]) -> str:
+    """For the log of whoever runs the app: what a refused token lacks."""
+    whom = f"account {str(user.get('sub') or user.get('preferred_username') or 'without a name')[:80]!r}"
+    if not user.get("email"):
+        return (
+            f"sign-in refused: the token of {whom} has no 'email' claim, and [access] emails lists addresses; "
+            "request the scope 'email' from the identity provider (client_kwargs = {scope = \"openid profile email\"})."
+        )
+    if not is_verified(user):
+        claim = repr(user["email_verified"])[:40]
+        return f"sign-in refused: the provider does not call the address {str(user['email'])[:80]!r} verified (email_verified: {claim})."
+    return f"sign-in refused: {str(user['email'])[:80]!r} is not in [access] emails."
 
 
 def providers(settings: Mapping[str, Any]) -> Sequence[str | None]:
@@ -102,10 +125,18 @@ def _ask(settings: Mapping[str, Any]) -> None:
 
 
 def _refuse() -> None:
+    _log_refusal(why_refused(st.user))
     st.title("Dual-AMN Explorer", anchor=False)
     email = text.plain(str(st.user.get("email") or "this account"))
     st.error(f"{email} may not enter; ask whoever runs this app to add it, or sign in with another account.", icon=":material/lock:")
     sign_out_button()
+
+
+def _log_refusal(words: str) -> None:
+    """Once a session: the page is drawn again and again."""
+    if st.session_state.get(REFUSED) != words:
+        st.session_state[REFUSED] = words
+        LOG.warning("%s", words)
 
 
 def _section(name: str) -> Mapping[str, Any]:

@@ -22,7 +22,6 @@ from engine.config import Preset, Variant
 from engine.datasets.knowledge_graph import Side
 from engine.entities import Entity
 from engine.errors import EngineError
-from engine.exporting import STORED as STORED_MATCHES
 from engine.exporting import Part, Predicate
 from engine.matching import Pool
 from engine.proxies import Channel
@@ -190,15 +189,18 @@ class ExportAddress(PairFilterAddress):
     """What to export of the pairs that pass the filters, and as what.
 
     Attributes:
-        least: probability that a pair must have, seed links and accepted pairs aside.
+        decoder: None: one-to-one where the data allows it.
+        least: probability that a pair must have, known links and accepted pairs aside.
         seeds: whether seed links go along.
+        links: whether known links take the place of predictions that contradict them; None: unless the filters ask for such predictions.
         predicate: None: what the format says by itself.
     """
 
     part: Part = "all"
-    decoder: str = STORED_MATCHES
+    decoder: str | None = None
     least: float | None = None
     seeds: bool = True
+    links: bool | None = None
     format: str = "csv"
     predicate: Predicate | None = None
 

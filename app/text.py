@@ -77,6 +77,11 @@ def share_with_interval(value: float, interval: Sequence[float] | None) -> str:
     return score(value) if interval is None else f"{score(value)} ({score(interval[0])}–{score(interval[1])})"
 
 
+def rate_interval(interval: Sequence[float], n: int) -> str:
+    """'95% interval 86.5%–90.1%, n = 1,200', for a rate in per cent."""
+    return f"95% interval {interval[0]:.1%}–{interval[1]:.1%}, n = {n:,}"
+
+
 def percent(share: float) -> str:
     """'34%'; what is not quite nothing or everything says so."""
     if 0 < share < 0.01:

@@ -26,7 +26,7 @@ import numpy.typing as npt
 import torch
 
 from benchmarks.tables import told
-from engine.analysis.rates import wilson_interval
+from engine.evaluation import wilson_interval
 from engine.explanation import Experiment, Explainer, Item, triples_of
 from engine.explanation.evidence import aligned_with
 from engine.explanation.faithfulness import items_of, rank_correlation

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from engine.analysis.rates import wilson_interval
 from engine.datasets.knowledge_graph import SIDES, IntArray, Side
 from engine.entities import BoolArray, GraphView, other
+from engine.evaluation import rate_interval
 from engine.matching import ROLES, FloatArray, RunView, Verdict
 
 Range = tuple[float | None, float | None]
@@ -197,8 +197,7 @@ class Alignment:
         counts = self.counts(positions)
         right, wrong = counts["right"], counts["wrong"]
         total = right + wrong
-        low, high = wilson_interval(np.array([right / total if total else np.nan]), np.array([total]))
-        return Precision(right, wrong, (float(low[0]), float(high[0])))
+        return Precision(right, wrong, rate_interval(right / total if total else np.nan, total))
 
     def median(self, positions: IntArray, score: Score) -> float | None:
         """The middle value of some rows; None where none of them has the score."""
@@ -299,8 +298,13 @@ def alignments(view: RunView) -> dict[Side, Alignment]:
     Raises:
         RunError: a table or tensor of the run cannot be read.
     """
+    return described_matches(view, best_matches(view))
+
+
+def best_matches(view: RunView) -> dict[Side, pd.DataFrame]:
+    """``entity``, ``match``, ``csls``, ``cosine`` and ``margin`` of every entity of either graph, by entity, from a run's stored matches."""
     leading = view.run.table("matches", where={"rank": [1, 2]})
-    return described_matches(view, {side: _best(leading[leading["graph"] == side], len(view.graphs[side])) for side in SIDES})
+    return {side: _best(leading[leading["graph"] == side], len(view.graphs[side])) for side in SIDES}
 
 
 def described_matches(view: RunView, best: Mapping[Side, pd.DataFrame]) -> dict[Side, Alignment]:

@@ -10,7 +10,7 @@ import os
 import shlex
 import sys
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -29,7 +29,7 @@ from engine.datasets.knowledge_graph import Side
 from engine.decoding import DECODERS, GRAPH_DECODERS, evaluate_decoders
 from engine.distribution import joined
 from engine.errors import ConfigError, EngineError, RunError
-from engine.evaluation import METRICS, Pool, evaluate_links
+from engine.evaluation import METRICS, Pool, evaluate_links, stored_interval
 from engine.execution import when_told_to_end
 from engine.explanation import Explainer, Report, compare_with, conflict, context, intervene, lines, named_evidence, resolve_pair, sibling_runs
 from engine.explanation import explain as explain_pair
@@ -305,7 +305,7 @@ def show_outcome(outcome: Outcome, models: Path, *, as_json: bool) -> None:
         print_json(run_summary(run))
         return
     print(f"run {where}: {run.manifest.get('seconds', 0):.0f} s, peak memory {run.manifest.get('peak_rss_mb') or 0:,.0f} MiB")
-    print_metrics(run.metrics or None)
+    print_metrics(run.metrics or None, test_links(run.manifest))
     elsewhere = "" if models == Path(DEFAULT_MODELS) else f" --models {shlex.quote(str(models))}"
     print(f"next: python -m engine match {where} ENTITY{elsewhere}, or: make app{f' MODELS={shlex.quote(str(models))}' if elsewhere else ''}")
 
@@ -332,9 +332,21 @@ def runs(parsed: argparse.Namespace) -> int:
         return 0
     for summary in found:
         row = summary_row(summary)
-        figure = row["reason"] or ("" if row["hits@1"] is None else f"Hits@1 {row['hits@1']:.3f}")
+        figure = row["reason"] or hits_words(summary)
         print(printable(f"{row['run']}  {row['state']}  {row['created']}  {figure}"))
     return 0
+
+
+def test_links(manifest: Mapping[str, Any]) -> int:
+    """How many test links a run has."""
+    return int(manifest.get("data", {}).get("links", {}).get("test", 0))
+
+
+def hits_words(summary: RunSummary) -> str:
+    """Hits@1 of the published direction with its interval; empty where nothing was measured."""
+    figures = (summary.metrics or {}).get("target_to_source") or {}
+    found = stored_interval(figures, "hits@1", test_links(summary.manifest or {}))
+    return "" if found is None else f"Hits@1 {figures['hits@1']:.3f} (95% interval {found[0][0]:.3f} to {found[0][1]:.3f}, n = {found[1]:,})"
 
 
 def summary_row(summary: RunSummary) -> dict[str, Any]:
@@ -366,12 +378,12 @@ def evaluate(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print_json({**run_summary(run), "metrics": metrics})
     else:
-        print_metrics(metrics)
+        print_metrics(metrics, len(test))
     return 0
 
 
-def print_metrics(metrics: dict[str, Any] | None) -> None:
-    """A small table with the protocol beneath; the direction that the paper publishes comes first."""
+def print_metrics(metrics: dict[str, Any] | None, links: int) -> None:
+    """A small table with the protocol beneath; the direction that the paper publishes comes first. ``links``: the run's test links."""
     if metrics is None or metrics["target_to_source"]["hits@1"] is None:
         print("no test links: nothing to evaluate.")
         return
@@ -379,8 +391,9 @@ def print_metrics(metrics: dict[str, Any] | None) -> None:
     for direction in ("target_to_source", "source_to_target"):
         row = metrics[direction]
         print(f"{direction.replace('_', ' '):18}" + "".join(f"{row[name]:>11.{1 if name == 'mean_rank' else 3}f}" for name in METRICS))
-        if interval := row.get("intervals", {}).get("hits@1"):
-            print(f"{'':18}{f'95 %: {interval[0]:.3f} to {interval[1]:.3f}':>26} (hits@1)")
+        if (found := stored_interval(row, "hits@1", links)) is not None:
+            (low, high), n = found
+            print(f"{'':18}hits@1: 95% interval {low:.3f} to {high:.3f}, n = {n:,}")
         if row.get("precision") is not None:
             print(f"{'':18}precision {row['precision']:.3f}, recall {row['recall']:.3f}, F1 {row['f1']:.3f} of {row['predicted']:,} predictions")
     print(metrics["protocol"])

@@ -19,12 +19,11 @@ import pandas as pd
 from scipy.stats import binomtest
 
 from engine.analysis.degree import LEAST_DEGREES, bucket_names, degree_buckets
-from engine.analysis.rates import wilson_interval
 from engine.config import UNUSED_SECTIONS
 from engine.datasets.knowledge_graph import IntArray, Side
 from engine.decoding import DECODERS, evaluate_decoders
 from engine.errors import ComparisonError
-from engine.evaluation import bootstrap_ends
+from engine.evaluation import bootstrap_ends, wilson_interval
 from engine.run_similarity import RunLike, has_table, run_similarity
 
 BoolArray = npt.NDArray[np.bool_]

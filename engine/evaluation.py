@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import NormalDist
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -33,6 +34,7 @@ FloatArray = npt.NDArray[np.float64]
 HITS_AT = (1, 5, 10)
 METRICS = (*(f"hits@{k}" for k in HITS_AT), "mrr", "mean_rank")
 CONFIDENCE = 0.95
+Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 DRAWS_AT_ONCE = 2**22
 """Counts that the bootstrap holds in memory."""
 
@@ -45,7 +47,8 @@ class DirectionMetrics:
         hits_at_1, hits_at_5, hits_at_10: share of the queries whose counterpart is among the best 1, 5, 10.
         mrr: mean of 1 / rank.
         mean_rank: mean of the ranks.
-        intervals: (low, high) 95 % bootstrap confidence intervals by metric name ("hits@1", "hits@5", "hits@10", "mrr"); empty if not asked for.
+        intervals: (low, high) 95% confidence intervals by metric name: of rates ("hits@1", "hits@5", "hits@10") score intervals
+            (:func:`wilson_interval`), of "mrr" a bootstrap's; empty if not asked for.
         queries: (q,) entities of the graph that is searched from, distinct, ascending.
         ranks: (q,) rank of each query's best counterpart.
     """
@@ -63,7 +66,7 @@ class DirectionMetrics:
         """The figures, without the ranks, in plain values for JSON."""
         values = (self.hits_at_1, self.hits_at_5, self.hits_at_10, self.mrr, self.mean_rank)
         intervals = {name: list(interval) for name, interval in self.intervals.items()}
-        return {**dict(zip(METRICS, values, strict=True)), "intervals": intervals}
+        return {**dict(zip(METRICS, values, strict=True)), "queries": len(self.queries), "intervals": intervals}
 
 
 @dataclass(frozen=True)
@@ -257,7 +260,7 @@ def direction_metrics(found: QueryRanks, pool: IntArray, bootstrap: int, seed: i
         return DirectionMetrics(None, None, None, None, None, {}, queries, ranks)
     distinct, counts = np.unique(ranks, return_counts=True)
     at_1, at_5, at_10, mrr, mean_rank = (counts @ contributions(distinct) / len(ranks)).tolist()
-    return DirectionMetrics(at_1, at_5, at_10, mrr, mean_rank, bootstrap_intervals(distinct, counts, bootstrap, seed), queries, ranks)
+    return DirectionMetrics(at_1, at_5, at_10, mrr, mean_rank, confidence_intervals(distinct, counts, bootstrap, seed), queries, ranks)
 
 
 def contributions(ranks: IntArray) -> FloatArray:
@@ -265,12 +268,49 @@ def contributions(ranks: IntArray) -> FloatArray:
     return np.stack([*(ranks <= k for k in HITS_AT), 1.0 / ranks, ranks], axis=1).astype(np.float64)
 
 
-def bootstrap_intervals(distinct: IntArray, counts: IntArray, resamples: int, seed: int) -> dict[str, tuple[float, float]]:
-    """Percentile intervals of Hits@k and MRR over resamples of the queries, n of them with the distinct ranks so often."""
+def confidence_intervals(distinct: IntArray, counts: IntArray, resamples: int, seed: int) -> dict[str, tuple[float, float]]:
+    """Of Hits@k score intervals, of the MRR the percentile interval over resamples of the queries, n of them with the distinct ranks so often."""
     if not resamples:
         return {}
-    low, high = bootstrap_ends(contributions(distinct)[:, :-1], counts, resamples, seed)  # each (4,)
-    return {name: (float(a), float(b)) for name, a, b in zip(METRICS[:-1], low, high, strict=True)}
+    parts, total = contributions(distinct), int(counts.sum())
+    found = {name: rate_interval(float(counts @ parts[:, place]) / total, total) for place, name in enumerate(METRICS[: len(HITS_AT)])}
+    low, high = bootstrap_ends(parts[:, METRICS.index("mrr")], counts, resamples, seed)
+    return {**found, "mrr": (float(low), float(high))}
+
+
+def wilson_interval(mean: FloatArray, count: IntArray) -> tuple[FloatArray, FloatArray]:
+    """95% score interval (Wilson 1927) of a mean of values in [0, 1]; NaN where there are none.
+
+    For shares it is the usual one. No variable in [0, 1] varies more than a coin of the same mean, so for reciprocal ranks it is somewhat too
+    wide and never too confident, in groups of one as well, where a bootstrap would claim to know the rank exactly.
+    """
+    n = np.where(count > 0, count, np.nan).astype(np.float64)
+    shrink = 1 + Z**2 / n
+    centre = (mean + Z**2 / (2 * n)) / shrink
+    reach = Z / shrink * np.sqrt(np.maximum(mean * (1 - mean), 0) / n + Z**2 / (4 * n**2))
+    return np.clip(centre - reach, 0, 1), np.clip(centre + reach, 0, 1)
+
+
+def stored_interval(figures: Mapping[str, Any], name: str, links: int) -> tuple[tuple[float, float], int] | None:
+    """The interval of a stored rate, and the number of queries n that it is of; None where nothing was measured.
+
+    It is computed from rate and n: runs of older versions stored other intervals, and no n. There n is the number of test links, as long as these
+    are one-to-one.
+
+    Args:
+        figures: of one direction, from ``metrics.json`` or ``decoders.json``.
+        name: of a rate, such as "hits@1".
+        links: test links of the run.
+    """
+    n = int(figures.get("queries") or links)
+    rate = figures.get(name)
+    return None if rate is None or n < 1 else (rate_interval(float(rate), n), n)
+
+
+def rate_interval(rate: float, n: int) -> tuple[float, float]:
+    """:func:`wilson_interval` of one rate; NaN where n is 0."""
+    low, high = wilson_interval(np.array([rate], dtype=np.float64), np.array([n]))
+    return float(low[0]), float(high[0])
 
 
 def bootstrap_ends(values: npt.NDArray[np.float64], counts: IntArray, resamples: int, seed: int) -> tuple[Any, Any]:

@@ -163,6 +163,11 @@ class ReviewQueue:
         probability = np.nan_to_num(self.probability[rows])
         return rows[np.lexsort([-self.margin[rows], -probability])]
 
+    def claims(self, target: int) -> IntArray:
+        """Rows of all sources that have a target as their best match, seed links included, the highest CSLS first."""
+        rows = np.flatnonzero(self.ends[1] == target)
+        return rows[np.argsort(-self.alignment.rows["csls"].to_numpy(dtype=np.float64)[rows], kind="stable")]
+
     # What is left
 
     def rows_of(self, decisions: Iterable[Decision]) -> IntArray:

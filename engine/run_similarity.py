@@ -26,6 +26,8 @@ class HoldsTensors(Protocol):
 class RunLike(HoldsTensors, Protocol):
     """What looking into a run needs of :class:`engine.run_store.Run`."""
 
+    @property
+    def metrics(self) -> Mapping[str, Any] | None: ...
     def table(self, name: str, columns: Sequence[str] | None = None, where: Mapping[str, object] | None = None) -> pd.DataFrame: ...
 
 

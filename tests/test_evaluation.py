@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from engine.errors import DataError, TrainingError
-from engine.evaluation import METRICS, bootstrap_intervals, evaluate_links
+from engine.evaluation import METRICS, confidence_intervals, evaluate_links, rate_interval, stored_interval
 from engine.search import TIE_TOLERANCE
 from tests.reference.csls import csls_matrix
 from tests.reference.ranks import best_ranks, hits, mean_reciprocal_rank
@@ -100,14 +100,16 @@ def test_protocol_tells_pool_and_sizes() -> None:
 def test_without_links_there_are_no_figures(pool: str) -> None:
     source, target = drawn()
     result = evaluate_links(source, target, np.empty((0, 2), dtype=np.int64), pool=pool)  # type: ignore[arg-type]
-    assert result.to_dict()["source_to_target"] == {**dict.fromkeys(METRICS), "intervals": {}}
+    assert result.to_dict()["source_to_target"] == {**dict.fromkeys(METRICS), "queries": 0, "intervals": {}}
     assert len(result.target_to_source.ranks) == 0
 
 
 def test_one_link() -> None:
     source, target = drawn()
     result = evaluate_links(source, target, np.array([[3, 3]])).source_to_target
-    assert (result.hits_at_1, result.mrr, result.intervals["hits@1"]) == (1.0, 1.0, (1.0, 1.0))
+    assert (result.hits_at_1, result.mrr, result.intervals["hits@1"]) == (1.0, 1.0, pytest.approx((0.2065, 1.0), abs=5e-5)), (
+        "one hit of one is no certainty"
+    )
 
 
 def test_figures_are_plain_json() -> None:
@@ -117,9 +119,24 @@ def test_figures_are_plain_json() -> None:
     assert list(figures) == ["source_to_target", "target_to_source", "pool", "protocol"]
 
 
-def test_intervals_are_those_of_resampled_queries() -> None:
+def test_rates_have_score_intervals_wherever_they_are_shown() -> None:
+    source, _ = drawn()
+    figures = evaluate_links(source, source, diagonal(0, 8)).target_to_source
+    low, high = figures.intervals["hits@1"]
+    assert figures.hits_at_1 == 1.0
+    assert (low, high) == pytest.approx((0.6756, 1.0), abs=5e-5), "Wilson for 8 of 8"
+    stored = figures.to_dict()
+    assert stored_interval(stored, "hits@1", 99) == ((low, high), 8)
+    older = {**stored, "intervals": {"hits@1": [1.0, 1.0]}}
+    del older["queries"]
+    assert stored_interval(older, "hits@1", 8) == ((low, high), 8), "a run of an older version, which stored a bootstrap's"
+    assert stored_interval({"hits@1": None}, "hits@1", 0) is None
+    assert np.isnan(rate_interval(float("nan"), 0)).all()
+
+
+def test_intervals_are_close_to_those_of_resampled_queries() -> None:
     ranks = np.random.default_rng(1).geometric(0.4, size=400)
-    found = bootstrap_intervals(*np.unique(ranks, return_counts=True), resamples=4000, seed=0)
+    found = confidence_intervals(*np.unique(ranks, return_counts=True), resamples=4000, seed=0)
     resampled = np.random.default_rng(2).choice(ranks, size=(4000, len(ranks)))
     for name, values in (
         ("hits@1", (resampled <= 1).mean(axis=1)),

@@ -20,6 +20,7 @@ from engine.comparison import CSLS, Comparison, Difference, compare, config_diff
 from engine.datasets.knowledge_graph import SIDES, IntArray, Side
 from engine.entities import short_id
 from engine.errors import ComparisonError
+from engine.evaluation import stored_interval
 from engine.reviews import describe_reviews
 from engine.run_tables import graph_of
 
@@ -106,8 +107,8 @@ def _metrics_row(run: OpenRun, name: str, side: Side, decoder: str) -> dict[str,
     figures = _figures(run, side, decoder)
     if figures is None:
         return row | dict.fromkeys(RATES.values()) | {"95 % interval": "no test links"}
-    found = cache.interval(figures, "hits@1")
-    words = f"{text.score(found[0])}–{text.score(found[1])}" if found else ""
+    found = stored_interval(figures, "hits@1", run.card.links.get("test", 0))
+    words = f"{text.score(found[0][0])}–{text.score(found[0][1])}, n = {found[1]:,}" if found else ""
     return row | {"Hits@1": figures["hits@1"], "95 % interval": words, "Hits@10": figures["hits@10"], "MRR": figures["mrr"]}
 
 

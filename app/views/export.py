@@ -25,9 +25,10 @@ from engine.exporting import (
     Format,
     Part,
     Selection,
-    decoded_alignments,
+    default_decoder,
     export_bytes,
     get_format,
+    prepare,
     preview,
     reviewed_pairs,
     select_pairs,
@@ -37,6 +38,7 @@ ROWS = 5  # of the preview
 WIDEST_LINE = 240  # characters of the preview
 PARTS: Mapping[Part, str] = {"all": "The alignment", "reviewed": "Accepted pairs only"}
 DECODERS: Mapping[str, str] = {
+    "one-to-one": "one to one, nearest first",
     "csls": "nearest by CSLS",
     "assignment": "one to one, best in all (assignment)",
     "mutual": "each other's nearest (mutual)",
@@ -55,6 +57,7 @@ def render(run: OpenRun, address: ExportAddress) -> None:
         _nothing(run, address)
         return
     _expected(table.expectation())
+    _beside_pairs(run, address, len(table))
     _format_asked_for(address, fmt)
     _preview(table, fmt, address)
     _take(run, table, fmt, address)
@@ -69,34 +72,35 @@ def _pairs_asked_for(run: OpenRun, address: ExportAddress) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         components.choice("What", PARTS, name="part", value=address.part, default="all")
         components.choice("Matches of each entity of", names, name="side", value=address.side, default="source", clears=("relation",))
-        _decoder(address)
+        _decoder(run, address)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="large"):
         _least_probability(run, address)
-        _seeds(address)
+        _switch("Seed links too", "seeds", address.seeds, explain("seed link"))
+        _switch("Known links win", "links", _known_links(address), KNOWN_LINKS)
     pair_filters.chips(run, address)
     pages.link(pages.PAIRS, pair_filters.carried(PairsAddress, address), "Filter further on the page of pairs", icon=":material/tune:")
 
 
-def _decoder(address: ExportAddress) -> None:
-    key = state.widget_key(state.CHOICE, "decoder", address.decoder)
-    options = list(DECODER_NAMES)
-    if address.decoder not in options:
-        raise ConfigError(f"the address says decoder={address.decoder[:40]}; expected one of {', '.join(options)}.")
+def _decoder(run: OpenRun, address: ExportAddress) -> None:
+    options, value = list(DECODER_NAMES), _decoder_of(run, address)
+    if value not in options:
+        raise ConfigError(f"this link asks for the decoder '{value[:40]}', which does not exist; choose one of {', '.join(options)}.")
+    key = state.widget_key(state.CHOICE, "decoder", value)
 
     def follow() -> None:
-        chosen = st.session_state[key]
-        state.set_parameter("decoder", None if chosen == STORED else chosen)
+        state.set_parameter("decoder", st.session_state[key])
 
     st.selectbox(
         "Decided by",
         options,
-        index=options.index(address.decoder),
+        index=options.index(value),
         format_func=lambda name: DECODERS.get(name, name),
         key=key,
         on_change=follow,
         width=330,
-        help="What makes an alignment of the scores. The first is the paper's and at hand at once; the others search all entities again, which takes "
-        "a while on large graphs. Figures of each are on the page Compare.",
+        help="What makes an alignment of the scores. The first two use the stored matches and are ready at once: each entity in one pair at most, "
+        "or each with its nearest, as in the paper. The others search all entities again, which takes a while on large graphs. The page Compare has "
+        "figures of all but the first.",
     )
 
 
@@ -120,19 +124,34 @@ def _least_probability(run: OpenRun, address: ExportAddress) -> None:
         key=key,
         on_change=follow,
         width=330,
-        help=f"{explain('calibrated probability')} Seed links have none and stay; so do pairs that reviewers accepted.",
+        help=f"{explain('calibrated probability')} Known links stay whatever their probability; so do pairs that reviewers accepted.",
     )
 
 
-def _seeds(address: ExportAddress) -> None:
-    key = state.widget_key(state.CHOICE, "seeds", address.seeds)
-    st.toggle(
-        "Seed links too",
-        value=address.seeds,
-        key=key,
-        on_change=lambda: state.set_parameter("seeds", None if st.session_state[key] else "no"),
-        help=explain("seed link"),
-    )
+KNOWN_LINKS = (
+    "On: every known link is in the export, and predictions that contradict one are not. Off: predictions stay as they are, and the contradictions "
+    "are counted. Pairs that reviewers decided are in or out in any case."
+)
+
+
+def _switch(label: str, name: str, value: bool, help: str) -> None:
+    key = state.widget_key(state.CHOICE, name, value)
+    st.toggle(label, value=value, key=key, on_change=lambda: state.set_parameter(name, "yes" if st.session_state[key] else "no"), help=help)
+
+
+def _contested(address: ExportAddress) -> bool:
+    """Whether the filters ask for pairs that one-to-one matching and known links would leave nothing of."""
+    return address.conflicts or "wrong" in address.known
+
+
+def _known_links(address: ExportAddress) -> bool:
+    return not _contested(address) if address.links is None else address.links
+
+
+def _decoder_of(run: OpenRun, address: ExportAddress) -> str:
+    if address.decoder is not None:
+        return address.decoder
+    return STORED if _contested(address) else default_decoder(run.view)
 
 
 def _selected(run: OpenRun, address: ExportAddress) -> ExportTable:
@@ -141,12 +160,13 @@ def _selected(run: OpenRun, address: ExportAddress) -> ExportTable:
         AddressError, ConfigError, ExportError: the address asks for what this run does not have.
     """
     reviewed = reviewed_pairs(cache.reviews(), run.card.fingerprint)
+    decoder, known_links = _decoder_of(run, address), _known_links(address)
+    question = ("export", decoder, str(known_links), repr(reviewed))
     with st.spinner("Deciding who matches whom…"):
-        found = run.alignments
-        if address.decoder != STORED:
-            found = cache.kept((run,), ("alignment", address.decoder), lambda: decoded_alignments(run.view, address.decoder))
-        wanted = pair_filters.wanted(run, address)
-        return select_pairs(run.view, Selection(address.part, address.decoder, address.side, address.least, address.seeds, wanted), reviewed, found)
+        made = cache.kept((run,), question, lambda: prepare(run.view, decoder, known_links, reviewed))
+    wanted = pair_filters.wanted(run, address)
+    selection = Selection(address.part, decoder, address.side, address.least, address.seeds, known_links, wanted)
+    return select_pairs(run.view, selection, reviewed, made)
 
 
 def _nothing(run: OpenRun, address: ExportAddress) -> None:
@@ -156,27 +176,44 @@ def _nothing(run: OpenRun, address: ExportAddress) -> None:
         )
         pages.link(pages.REVIEW, ReviewAddress(address.runs), "Review pairs", icon=pages.REVIEW.icon)
     else:
-        components.empty_state("No pair is left", "Ask for a lower probability, or take a filter away; each is a button above.")
+        words = "Ask for a lower probability, or take a filter away; each is a button above."
+        if _contested(address):
+            words += " Under one-to-one matching with known links no pair is in conflict."
+        components.empty_state("No pair is left", words)
 
 
 def _expected(expected: Expectation) -> None:
+    measured = expected.measured
     with st.container(horizontal=True, gap="large"):
-        st.metric("Pairs", f"{expected.pairs:,}", delta=_kinds(expected), delta_color="off", delta_arrow="off")
+        st.metric("Pairs", f"{expected.pairs:,}", delta=", ".join(expected.kinds()) or None, delta_color="off", delta_arrow="off")
         if expected.precision is not None:
             of = f"of {expected.estimated:,} with a probability"
-            words = f"Mean of their probabilities. {explain('calibrated probability')}"
+            words = f"Mean of their probabilities; known links and accepted pairs are not counted. {explain('calibrated probability')}"
             st.metric("Should be right", f"{expected.precision:.1%}", delta=of, delta_color="off", delta_arrow="off", help=words)
-        measured = expected.measured
-        if measured.judged:
-            low, high = measured.interval
-            of = f"of {measured.judged:,}; 95 % interval {low:.1%} to {high:.1%}"
-            words = "Counted where validation and test links tell; seed links are not counted."
-            st.metric("Right where links tell", f"{measured.share:.1%}", delta=of, delta_color="off", delta_arrow="off", help=words)
+        if measured is not None and measured.judged:
+            of = text.rate_interval(measured.interval, measured.judged)
+            st.metric("Predictions right", f"{measured.share:.1%}", delta=of, delta_color="off", delta_arrow="off", help=MEASURED)
+    if expected.conflicts is not None:
+        icon = "warning" if expected.conflicts.contradicting or any(expected.conflicts.shared.values()) else "info"
+        st.caption(f":material/{icon}: {text.plain(' '.join(expected.conflicts.sentences()), 800)}")
+    if measured is not None and measured.judged and expected.home is not None:
+        st.caption(text.plain(expected.home.sentence(), 400))
 
 
-def _kinds(expected: Expectation) -> str | None:
-    told = [f"{count:,} {words}" for count, words in ((expected.seeds, "seed links"), (expected.accepted, "accepted")) if count]
-    return ", ".join(told) or None
+MEASURED = (
+    "Share of right predictions among the entities whose validation or test link tells, before these links were put in: what to expect of entities "
+    "without a known link. Seed links are not counted. 95% score interval (Wilson)."
+)
+
+
+def _beside_pairs(run: OpenRun, address: ExportAddress, pairs: int) -> None:
+    """Why there are more or fewer pairs here than on the page of pairs."""
+    listed = len(run.alignments[address.side].select(pair_filters.wanted(run, address)))
+    if listed != pairs:
+        st.caption(
+            f"The page Pairs lists {text.count(listed, 'best match', 'best matches')} under these filters, whatever contradicts them. The difference "
+            "comes from the decoder, the known links, the reviews and the choices above."
+        )
 
 
 # As what
@@ -237,11 +274,12 @@ def _take(run: OpenRun, table: ExportTable, fmt: Format, address: ExportAddress)
 
 def _command(run: OpenRun, fmt: Format, address: ExportAddress) -> str:
     words = ["python", "-m", "engine", "export", run.card.run, "--format", fmt.name]
-    words += ["--decoder", address.decoder] if address.decoder != STORED else []
+    words += ["--decoder", address.decoder] if address.decoder is not None else []
     words += ["--side", address.side] if address.side != "source" else []
     words += ["--min-probability", f"{address.least:g}"] if address.least else []
     words += ["--predicate", address.predicate] if address.predicate and fmt.predicate else []
-    words += [flag for flag, wanted in (("--without-seeds", not address.seeds), ("--reviewed", address.part == "reviewed")) if wanted]
+    flags = (("--without-seeds", not address.seeds), ("--predictions-only", not _known_links(address)), ("--reviewed", address.part == "reviewed"))
+    words += [flag for flag, wanted in flags if wanted]
     return shlex.join(words)
 
 

@@ -13,6 +13,7 @@ from app.glossary import TERMS, explain
 from app.state import CompareAddress, DataSetAddress, EntityAddress, ImportAddress, TrainAddress
 from engine.config import VARIANTS
 from engine.errors import JobError
+from engine.evaluation import stored_interval
 from engine.jobs import Job, JobQueue
 
 CARDS = 12
@@ -125,8 +126,8 @@ def _card(card: cache.RunCard) -> None:
 def _figures(card: cache.RunCard, metrics: Mapping[str, Any]) -> None:
     """Hits@1 in the published direction with its interval and pool, the other direction, and what the paper has."""
     backward, forward = metrics["target_to_source"], metrics["source_to_target"]
-    interval = cache.interval(backward, "hits@1")
-    spread = f"95 % interval {text.score(interval[0])}–{text.score(interval[1])}" if interval else None
+    found = stored_interval(backward, "hits@1", card.links.get("test", 0))
+    spread = f"95% interval {text.score(found[0][0])}–{text.score(found[0][1])}, n = {found[1]:,}" if found else None
     hits = text.score(backward["hits@1"])
     protocol = f"{explain('Hits@1')}\n\n{text.plain(card.protocol, 600)}"
     st.metric(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -20,7 +21,7 @@ from engine.errors import ReviewError, RunError
 from engine.explanation import Explanation, explain, sentence
 from engine.matching import PairScore
 from engine.review_queue import Kind, Open, choice_on, take
-from engine.reviews import Decision, Progress, Verdict, agreement, disagreements, progress
+from engine.reviews import Decision, Progress, Verdict, agreement, disagreements, progress, snapshot_of
 
 KINDS: Mapping[ReviewKind, str] = {
     "uncertain": "Uncertain",
@@ -34,7 +35,7 @@ ABOUT: Mapping[ReviewKind, str] = {
     "conflicts": "Targets that several sources have as their best match, the closest contest first; at most one of the claims can be right.",
     "sure": "Mutual best matches that the run is sure of, to be accepted together.",
     "second": "What others have decided and you have not: a second opinion settles disputes and shows how far reviewers agree.",
-    "decided": "Every decision that counts: the latest of each reviewer on each pair.",
+    "decided": "The latest decision of each reviewer on each pair. A skip is listed but is no vote.",
 }
 BUTTONS: tuple[tuple[Verdict, str, str, str], ...] = (
     ("accept", "Accept", "A", ":material/check:"),
@@ -67,6 +68,7 @@ def render(run: OpenRun, address: ReviewAddress) -> None:
     if address.kind == "decided":
         _decided(run, address, author)
     elif address.kind == "sure" and address.source is None:
+        reviewing.new_sheet()  # the whole page was loaded: the list may follow
         _sure(run, address, author)
     else:
         _one_by_one(run, address, author)
@@ -156,6 +158,7 @@ def _pair(run: OpenRun, address: ReviewAddress, author: str, pair: tuple[int, in
         found, reason = _explained(run, *pair)
     scored = found.pair if found else run.view.pair(*pair)
     components.pair_header(run.view, scored, address.runs, "source")
+    _claims(run, address, scored)
     verdicts = st.container(horizontal=True, vertical_alignment="bottom", key="verdicts")
     if found is None:
         st.caption(f":material/info: {text.plain(reason, 400)}")
@@ -165,6 +168,46 @@ def _pair(run: OpenRun, address: ReviewAddress, author: str, pair: tuple[int, in
     facing.neighbourhoods(run, neighbours, scored.source, scored.target)
     with verdicts:  # last: until the whole pair is there, keys find the buttons of the pair before, which is decided already
         _buttons(run, author, scored)
+
+
+def _claims(run: OpenRun, address: ReviewAddress, pair: PairScore) -> None:
+    """All sources that compete for the pair's target, so that a claim is judged beside its rivals; nothing where there is one claim only."""
+    rows = run.queue.claims(pair.target.index)
+    if len(rows) < 2:
+        return
+    places = [place for place, row in enumerate(rows.tolist()) if run.queue.indices(row)[0] == pair.source.index]
+    others = len(rows) - len(places)
+    st.markdown(f"**Competing sources**: {text.count(others, 'other entity has', 'other entities have')} this target as the best match.")
+    table = run.queue.alignment.described(rows)
+    shown = pd.DataFrame(
+        {
+            "": ["this pair" if place in places else "" for place in range(len(rows))],
+            f"{PLAIN_MARKS['source']} source": [
+                text.cell(label or uri) for label, uri in zip(table["source_label"], table["source_uri"], strict=True)
+            ],
+            "source id": [text.cell(uri) for uri in table["source_uri"]],
+            "CSLS": table["csls"],
+            "probability": table["probability"],
+            "verdict": [components.verdict_cell(verdict) for verdict in table["verdict"]],
+            "review": [_review_cell(run, source, target) for source, target in zip(table["source_uri"], table["target_uri"], strict=True)],
+        }
+    )
+    row = components.table(
+        shown.dropna(axis=1, how="all"),
+        name="claims",
+        key=state.widget_key(state.REVIEW_TABLE, "claims", pair.source.uri, pair.target.uri),
+        on_select="rerun",
+        columns={name: st.column_config.NumberColumn(format="%.3f") for name in ("CSLS", "probability")},
+    )
+    if row is not None and row not in places:
+        source, target = run.queue.pair(int(rows[row]))
+        rival = replace(address, source=source, target=target)
+        pages.link(pages.REVIEW, rival, f"Review {text.plain(run.queue.title('source', source), 40)} instead", icon=LOOK)
+
+
+def _review_cell(run: OpenRun, source: str, target: str) -> str:
+    found = snapshot_of(run.card.fingerprint, cache.reviews().on_pair(run.card.fingerprint, (source, target))).pairs
+    return found[0].outcome if found else ""
 
 
 def _explained(run: OpenRun, source: int, target: int) -> tuple[Explanation | None, str]:
@@ -261,6 +304,8 @@ def _nothing_left(run: OpenRun, address: ReviewAddress, author: str, left: Open)
 def _tell_problem() -> None:
     if (problem := reviewing.problem()) is not None:
         components.show_error(problem)
+    if (notice := reviewing.notice()) is not None:
+        st.info(text.plain(notice, 1200), icon=":material/info:")
 
 
 # Many at once
@@ -281,10 +326,11 @@ def _sure(run: OpenRun, page: ReviewAddress, author: str) -> None:
             _undo_button(run, author, reviewing.token())
             return
         st.markdown(_expectation(len(found.rows), found.expected_wrong))
-        shown = found.rows[:AT_ONCE]
-        if len(found.rows) > len(shown):
-            st.caption(f"The {len(shown)} most certain are listed; the others follow when these are decided.")
-        _bulk(run, author, shown)
+        if len(found.rows) > AT_ONCE:
+            st.caption(f"The {AT_ONCE} most certain are listed; the others follow when these are decided.")
+        basis = repr((run.card.run, run.card.created, author, threshold, page.known))
+        sheet = reviewing.sheet(basis, lambda: [run.queue.pair(row) for row in found.rows[:AT_ONCE].tolist()])
+        _bulk(run, author, sheet, set(found.rows.tolist()))
 
 
 def _threshold(run: OpenRun, threshold: float) -> None:
@@ -313,22 +359,32 @@ def _about(wrong: float) -> str:
     return f"about {wrong:.1f}" if wrong >= 0.05 else "under 0.1"
 
 
-def _bulk(run: OpenRun, author: str, rows: IntArray) -> None:
-    """The pairs, all chosen at first, and one button for those that are."""
-    key = state.widget_key(state.REVIEW_TABLE, run.card.run, author, rows.tolist())
-    chosen: Any = {"selection": {"rows": list(range(len(rows)))}}
+def _bulk(run: OpenRun, author: str, sheet: reviewing.Sheet, left: set[int]) -> None:
+    """The pairs, all ticked but those that the reviewer took out before, and one button for those that are.
+
+    Args:
+        left: rows of the alignment that can still be accepted together.
+    """
+    rows = np.array([row for pair in sheet.pairs if (row := run.queue.row(pair)) is not None], dtype=np.int64)
+    key = state.widget_key(state.REVIEW_TABLE, sheet.basis, sheet.since, sheet.pairs)
+    out = reviewing.unticked(run.card.fingerprint, author)
+    ticked: Any = {"selection": {"rows": [place for place, pair in enumerate(sheet.pairs) if pair not in out]}}
     event: Any = st.dataframe(
         _pair_rows(run, rows),
         key=key,
         hide_index=True,
         height=TABLE_HEIGHT if len(rows) > 12 else "auto",
-        on_select="rerun",
+        on_select=partial(reviewing.follow_ticks, run.card.fingerprint, author, sheet.pairs, key),
         selection_mode="multi-row",
-        selection_default=chosen,
+        selection_default=ticked,
         column_config={name: st.column_config.NumberColumn(format="%.3f") for name in ("probability", "margin", "CSLS")},
         alt="Table: pairs that can be accepted together",
     )
-    picked = rows[[row for row in event["selection"]["rows"] if row < len(rows)]]
+    if settled := sum(row not in left for row in rows.tolist()):
+        st.caption(
+            f":material/info: {text.count(settled, 'pair')} of this list {'has' if settled == 1 else 'have'} been decided since and will not change."
+        )
+    picked = np.array([row for row in rows[[row for row in event["selection"]["rows"] if row < len(rows)]].tolist() if row in left], dtype=np.int64)
     wrong = run.queue.expected_wrong(picked)
     click = reviewing.token()
     with st.container(horizontal=True):
@@ -337,8 +393,8 @@ def _bulk(run: OpenRun, author: str, rows: IntArray) -> None:
             icon=":material/done_all:",
             disabled=not len(picked),
             key=state.widget_key(state.REVIEW_BUTTON, "bulk", key),
-            on_click=reviewing.decide,
-            args=(run.card.fingerprint, [run.queue.choice(row, "accept", BULK_NOTE) for row in picked.tolist()], author, click),
+            on_click=reviewing.accept_ticked,
+            args=(run.card.fingerprint, [run.queue.choice(row, "accept", BULK_NOTE) for row in rows.tolist()], key, author, click),
         )
         _undo_button(run, author, click)
 
@@ -351,6 +407,8 @@ def _pair_rows(run: OpenRun, rows: IntArray) -> pd.DataFrame:
     shown = {
         "source": [text.cell(label or uri) for label, uri in zip(table["source_label"], table["source_uri"], strict=True)],
         "target": [text.cell(label or uri) for label, uri in zip(table["target_label"], table["target_uri"], strict=True)],
+        "source id": [text.cell(uri) for uri in table["source_uri"]],
+        "target id": [text.cell(uri) for uri in table["target_uri"]],
         "probability": table["probability"],
         "margin": table["margin"],
         "CSLS": table["csls"],
@@ -409,7 +467,7 @@ def _filtered(standing: Sequence[Decision], address: ReviewAddress) -> list[Deci
 
 def _decision_table(run: OpenRun, address: ReviewAddress, author: str, decisions: Sequence[Decision]) -> None:
     key = state.widget_key(state.REVIEW_TABLE, author, address.author, address.decided, [decision.number for decision in decisions])
-    st.caption(f"{text.count(len(decisions), 'decision')}, newest first. Choose a row to look at the pair again, or to undo it.")
+    st.caption(f"{_decision_counts(decisions)}, newest first. Choose a row to look at the pair again, or to undo it.")
     row = components.table(
         pd.DataFrame([_decision_row(run, decision) for decision in decisions]),
         name="decisions",
@@ -437,11 +495,22 @@ def _decision_table(run: OpenRun, address: ReviewAddress, author: str, decisions
 LOOK = ":material/visibility:"
 
 
+def _decision_counts(decisions: Sequence[Decision]) -> str:
+    """'13 decisions on 11 pairs, and 2 skips': skips decide nothing, and several reviewers may have decided the same pair."""
+    decided = [decision for decision in decisions if decision.verdict != "skip"]
+    pairs = len({decision.pair for decision in decided})
+    words = f"{text.count(len(decided), 'decision')} on {text.count(pairs, 'pair')}"
+    skips = len(decisions) - len(decided)
+    return f"{words}, and {text.count(skips, 'skip')}" if skips else words
+
+
 def _decision_row(run: OpenRun, decision: Decision) -> dict[str, object]:
     choice = decision.choice
     return {
         f"{PLAIN_MARKS['source']} source": text.cell(run.queue.title("source", choice.source)),
         f"{PLAIN_MARKS['target']} target": text.cell(run.queue.title("target", choice.target)),
+        "source id": text.cell(choice.source),
+        "target id": text.cell(choice.target),
         "verdict": VERDICT_CELLS[choice.verdict],
         "reviewer": text.cell(decision.author),
         "note": text.cell(choice.note),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,9 @@ import numpy.typing as npt
 
 from engine.analysis.schema import RATES
 from engine.datasets.knowledge_graph import IntArray, Side
-from engine.evaluation import CONFIDENCE, DirectionMetrics, Evaluation
+from engine.evaluation import DirectionMetrics, Evaluation, wilson_interval
 
 FloatArray = npt.NDArray[np.float64]
-Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
 
 def direction_from(evaluation: Evaluation, side: Side) -> DirectionMetrics:
@@ -49,16 +47,3 @@ def grouped_rates(groups: IntArray, ranks: IntArray, num_groups: int) -> Mapping
         columns[name] = mean
         columns[f"{name}_low"], columns[f"{name}_high"] = wilson_interval(mean, queries)
     return columns
-
-
-def wilson_interval(mean: FloatArray, count: IntArray) -> tuple[FloatArray, FloatArray]:
-    """95 % score interval (Wilson 1927) of a mean of values in [0, 1]; NaN where there are none.
-
-    For shares it is the usual one. No variable in [0, 1] varies more than a coin of the same mean, so for reciprocal ranks it is somewhat too
-    wide and never too confident, in groups of one as well, where a bootstrap would claim to know the rank exactly.
-    """
-    n = np.where(count > 0, count, np.nan).astype(np.float64)
-    shrink = 1 + Z**2 / n
-    centre = (mean + Z**2 / (2 * n)) / shrink
-    reach = Z / shrink * np.sqrt(np.maximum(mean * (1 - mean), 0) / n + Z**2 / (4 * n**2))
-    return np.clip(centre - reach, 0, 1), np.clip(centre + reach, 0, 1)

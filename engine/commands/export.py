@@ -5,13 +5,26 @@ from __future__ import annotations
 import argparse
 import json
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
 from engine.commands.output import AddOption
 from engine.datasets.knowledge_graph import Side
 from engine.errors import ExportError
-from engine.exporting import DECODER_NAMES, FORMATS, PREDICATES, STORED, ExportTable, Format, Selection, get_format, select_pairs, write_export
+from engine.exporting import (
+    DECODER_NAMES,
+    FORMATS,
+    ONE_TO_ONE,
+    PREDICATES,
+    STORED,
+    ExportTable,
+    Format,
+    Selection,
+    get_format,
+    select_pairs,
+    write_export,
+)
 from engine.exporting import reviewed_pairs as kept_reviews
 from engine.matching import RunView
 from engine.reviews import ReviewStore
@@ -32,10 +45,12 @@ def add_export(commands: Any, add_models: AddOption, add_json: AddOption) -> Non
     kinds = "; ".join(f"{one.name}: {one.does}" for one in FORMATS.values())
     parser.add_argument("--format", choices=tuple(FORMATS), default="csv", metavar="NAME", help=f"{kinds} (default csv)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="where to write; default: links-DATA-RUN with the format's ending, here")
-    parser.add_argument("--min-probability", type=float, metavar="P", help="only pairs that are right with at least this probability, and seed links")
-    parser.add_argument("--decoder", choices=DECODER_NAMES, default=STORED, help=f"what makes an alignment of the scores (default {STORED})")
+    parser.add_argument("--min-probability", type=float, metavar="P", help="only pairs of at least this probability, and known links")
+    default = f"{ONE_TO_ONE} unless the known links give an entity several counterparts, then {STORED}"
+    parser.add_argument("--decoder", choices=DECODER_NAMES, help=f"what makes an alignment of the scores (default {default})")
     parser.add_argument("--side", choices=get_args(Side), default="source", help="the graph whose entities' matches are taken (default source)")
     parser.add_argument("--without-seeds", action="store_true", help="leave out the links that the model was trained on")
+    parser.add_argument("--predictions-only", action="store_true", help="leave predictions as they are, even where they contradict known links")
     parser.add_argument("--reviewed", action="store_true", help="only the pairs that reviewers accepted")
     parser.add_argument("--predicate", choices=tuple(PREDICATES), help="what sssom and ntriples say of a pair; default: skos:exactMatch, owl:sameAs")
     parser.add_argument("--force", action="store_true", help="replace a file that is there already")
@@ -57,6 +72,7 @@ def export(parsed: argparse.Namespace) -> int:
         side=parsed.side,
         least_probability=parsed.min_probability,
         seeds=not parsed.without_seeds,
+        known_links=not parsed.predictions_only,
     )
     fmt = get_format(parsed.format)
     path = parsed.output or Path(fmt.file_name(run.id))
@@ -72,6 +88,9 @@ def tell(table: ExportTable, fmt: Format, path: Path, *, as_json: bool) -> None:
     if not as_json:
         print(printable(f"{path}: {expected.sentence()}"))
         return
-    known = {"judged": expected.measured.judged, "right": expected.measured.right}
-    counts = {"pairs": expected.pairs, "seeds": expected.seeds, "accepted": expected.accepted}
-    print(json.dumps({"run": table.origin.run, "file": str(path), "format": fmt.name, **counts, "expected_precision": expected.precision, **known}))
+    measured, conflicts = expected.measured, expected.conflicts
+    known = {} if measured is None else {"judged": measured.judged, "right": measured.right, "interval": list(measured.interval)}
+    at_odds = {} if conflicts is None else {"conflicts": asdict(conflicts)}
+    counts = {"pairs": expected.pairs, "seeds": expected.seeds, "links": expected.links, "accepted": expected.accepted}
+    where = {"run": table.origin.run, "file": str(path), "format": fmt.name, "decoder": table.origin.decoder}
+    print(json.dumps({**where, **counts, "expected_precision": expected.precision, "estimated": expected.estimated, **known, **at_odds}))

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from engine.exporting.decoded import DECODER_NAMES, STORED, decoded_alignments, graph_evidence
+from engine.exporting.decoded import DECODER_NAMES, ONE_TO_ONE, STORED, default_decoder, graph_evidence
 from engine.exporting.formats import FORMATS, PREDICATES, Format, Predicate, get_format
 from engine.exporting.reviewed import ReviewedPair, reviewed_pairs
-from engine.exporting.selection import Part, Selection, select_pairs
-from engine.exporting.table import COLUMNS, Expectation, ExportTable
+from engine.exporting.selection import Part, Prepared, Selection, prepare, select_pairs
+from engine.exporting.table import COLUMNS, Conflicts, Expectation, ExportTable
 from engine.exporting.writing import export_bytes, preview, write_export
 
 __all__ = [
     "COLUMNS",
     "DECODER_NAMES",
     "FORMATS",
+    "ONE_TO_ONE",
     "PREDICATES",
     "STORED",
+    "Conflicts",
     "Expectation",
     "ExportTable",
     "Format",
     "Part",
     "Predicate",
+    "Prepared",
     "ReviewedPair",
     "Selection",
-    "decoded_alignments",
+    "default_decoder",
     "export_bytes",
     "get_format",
     "graph_evidence",
+    "prepare",
     "preview",
     "reviewed_pairs",
     "select_pairs",

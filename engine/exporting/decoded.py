@@ -1,44 +1,146 @@
-"""The alignment that a decoder makes of all entities of a run."""
+"""What a decoder predicts for all entities of a run.
+
+``one-to-one`` is made for exports: a stable matching over the candidates that a run has stored, so that it costs no search. Pairs that are certain
+(:mod:`engine.exporting.settled`) are taken out first, so that whoever would have had one of their entities gets the next best.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from engine.alignment_table import Alignment, alignments, described_matches
-from engine.datasets.knowledge_graph import SIDES, Side
-from engine.decoding import DECODERS, GRAPH_DECODERS, NONE, Decoding, GraphEvidence, find_candidates, get_decoder
-from engine.decoding.base import best_pairs
+from engine.alignment_table import best_matches
+from engine.datasets.knowledge_graph import SIDES, IntArray, Side
+from engine.decoding import DECODERS, GRAPH_DECODERS, NONE, Candidates, Decoding, GraphEvidence, find_candidates, get_decoder
+from engine.decoding.base import best_pairs, decided
+from engine.decoding.kernels import take_greedily
+from engine.decoding.one_to_one import scrambled
 from engine.errors import ConfigError
-from engine.exporting.reviewed import all_hubness
+from engine.exporting.settled import Settled, all_hubness
 from engine.matching import RunView
 from engine.run_similarity import RunLike
 from engine.run_tables import graph_of
+from engine.search import tie_tolerance
 
 STORED = "csls"
 """The decoder whose alignment every run has stored."""
-DECODER_NAMES: tuple[str, ...] = (STORED, *sorted({*DECODERS, *GRAPH_DECODERS} - {STORED}))
+ONE_TO_ONE = "one-to-one"
+DECODER_NAMES: tuple[str, ...] = (ONE_TO_ONE, STORED, *sorted({*DECODERS, *GRAPH_DECODERS} - {STORED}))
 
 
-def decoded_alignments(view: RunView, decoder: str = STORED) -> Mapping[Side, Alignment]:
-    """What a decoder makes of all entities of both graphs, seen from either; entities that it leaves without a counterpart have no row.
+@dataclass(frozen=True)
+class Predictions:
+    """What a decoder predicts, and what it chose from.
 
-    ``csls`` comes from the run's stored matches. Any other needs candidate lists: memory for some hundred pairs an entity, and the time of a search.
+    Attributes:
+        of: for each side ``entity``, ``match``, ``csls``, ``cosine`` (with names: their weighted similarity added) and ``margin``, by entity.
+            Entities that the decoder leaves without a counterpart have no row.
+        candidates: that it chose from.
+    """
+
+    of: Mapping[Side, pd.DataFrame]
+    candidates: Candidates
+
+
+def default_decoder(view: RunView) -> str:
+    """One-to-one, unless the known links themselves give an entity several counterparts."""
+    links = view.run.table("links")
+    telling = links.loc[links["role"] != "unsure", ["source", "target"]].drop_duplicates()
+    return ONE_TO_ONE if telling["source"].is_unique and telling["target"].is_unique else STORED
+
+
+def predictions(view: RunView, decoder: str, settled: Settled) -> Predictions:
+    """What a decoder predicts for the entities of both graphs.
+
+    ``csls`` and ``one-to-one`` come from the run's stored matches. Any other needs candidate lists: memory for some hundred pairs an entity, and
+    the time of a search.
+
+    Args:
+        settled: the pairs that are certain; only ``one-to-one`` chooses around them.
 
     Raises:
         ConfigError: no decoder has this name.
         RunError: a table or tensor of the run cannot be read.
     """
-    if decoder == STORED:
-        return alignments(view)
     if decoder not in DECODER_NAMES:
         raise ConfigError(f"unknown decoder '{decoder[:40]}'; known are {', '.join(DECODER_NAMES)}.")
+    if decoder == STORED:
+        return Predictions(best_matches(view), stored_candidates(view))
+    if decoder == ONE_TO_ONE:
+        return OneToOne(view).predictions(settled)
     terms = all_hubness(view)
     candidates = find_candidates(view.similarity, terms.k, terms=terms)
     decoding = get_decoder(decoder, graph_evidence(view.run) if decoder in GRAPH_DECODERS else None).decode(candidates)
-    return described_matches(view, {side: _predictions(decoding, side) for side in SIDES})
+    return Predictions({side: _predictions(decoding, side) for side in SIDES}, candidates)
+
+
+def stored_candidates(view: RunView) -> Candidates:
+    """The best matches of all entities that a run has stored, as candidates."""
+    table = view.run.table("matches", ["graph", "entity", "match", "cosine", "csls"])
+    forward = (table["graph"] == "source").to_numpy()
+    entity, match = (table[name].to_numpy(dtype=np.int64) for name in ("entity", "match"))
+    source, target = np.where(forward, entity, match), np.where(forward, match, entity)
+    shape = len(view.graphs["source"]), len(view.graphs["target"])
+    _, places = np.unique(source * shape[1] + target, return_index=True)
+    cosine, csls = (table[name].to_numpy(dtype=np.float32)[places] for name in ("cosine", "csls"))
+    return Candidates(shape, source[places], target[places], cosine, csls, top=1, tolerance=tie_tolerance(view.similarity))
+
+
+class OneToOne:
+    """A stable matching of the entities that are in no certain pair: the best pair of two that are still free, again and again.
+
+    Equal scores are broken by a hash of the two identifiers: neither the order of rows nor the numbers of entities decide anything.
+    """
+
+    def __init__(self, view: RunView) -> None:
+        self.candidates = stored_candidates(view)
+        own, theirs = (identifier_hashes(view.graphs[side].uris) for side in SIDES)
+        ties = scrambled((own[self.candidates.sources] ^ scrambled(theirs[self.candidates.targets].view(np.int64))).view(np.int64))
+        steps = np.round(self.candidates.csls.astype(np.float64) / self.candidates.tolerance).astype(np.int64)
+        self._order = np.lexsort([ties, -steps])
+
+    def predictions(self, settled: Settled) -> Predictions:
+        sources, targets = self.candidates.sources, self.candidates.targets
+        order = self._order[settled.leaves_open(sources, targets)[self._order]]
+        by_source, by_target = (np.full(count, NONE, dtype=np.int64) for count in self.candidates.shape)
+        take_greedily(order, sources, targets, by_source, by_target)
+        decoding = decided(ONE_TO_ONE, self.candidates, self.candidates.csls, by_source, by_target)
+        return Predictions({side: _predictions(decoding, side) for side in SIDES}, self.candidates)
+
+
+def identifier_hashes(identifiers: Sequence[str]) -> npt.NDArray[np.uint64]:
+    """(E,) a number for each identifier that depends on nothing else."""
+    digests = b"".join(hashlib.blake2b(one.encode("utf-8", "surrogatepass"), digest_size=8).digest() for one in identifiers)
+    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
+
+
+def tied_candidates(candidates: Candidates, source: IntArray, target: IntArray, csls: npt.NDArray[np.float32]) -> IntArray:
+    """(n,) how many other candidates of either entity of a pair score as the pair does."""
+    found = np.zeros(len(source), dtype=np.int64)
+    if not len(candidates):
+        return found
+    wanted_codes = source * candidates.shape[1] + target
+    places = np.minimum(np.searchsorted(candidates.codes, wanted_codes), len(candidates) - 1)
+    itself = (candidates.codes[places] == wanted_codes) & (np.abs(candidates.csls[places].astype(np.float64) - csls) <= candidates.tolerance)
+    scores = candidates.csls.astype(np.float64)
+    for own, wanted in ((candidates.sources, source), (candidates.targets, target)):
+        order = np.lexsort([scores, own])
+        reach = 2.0 + 2.0 * max(float(np.abs(scores).max(initial=0.0)), float(np.abs(csls).max(initial=0.0)))
+        keys = own[order] * reach + scores[order]
+        middle = wanted * reach + csls.astype(np.float64)
+        low, high = (np.searchsorted(keys, middle + end, side) for end, side in _ends(candidates.tolerance))
+        found += high - low - itself
+    return found
+
+
+def _ends(tolerance: float) -> tuple[tuple[float, Literal["left"]], tuple[float, Literal["right"]]]:
+    return (-tolerance, "left"), (tolerance, "right")
 
 
 def graph_evidence(run: RunLike) -> GraphEvidence:

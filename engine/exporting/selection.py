@@ -7,17 +7,21 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 
-from engine.alignment_table import Alignment, PairFilter
-from engine.datasets.knowledge_graph import IntArray, Side
+from engine.alignment_table import Alignment, PairFilter, Precision, described_matches
+from engine.datasets.knowledge_graph import SIDES, IntArray, Side
 from engine.entities import BoolArray
 from engine.errors import ConfigError, ExportError
-from engine.exporting.decoded import STORED, decoded_alignments
-from engine.exporting.reviewed import Decided, ReviewedPair, with_last_word
-from engine.exporting.table import SEED, ExportTable, Origin
+from engine.exporting.decoded import ONE_TO_ONE, OneToOne, Predictions, default_decoder, predictions, tied_candidates
+from engine.exporting.reviewed import ReviewedPair
+from engine.exporting.settled import ROLES, Settled, with_settled
+from engine.exporting.table import SEED, Conflicts, ExportTable, Origin
 from engine.matching import RunView
 
 Part = Literal["all", "reviewed"]
+JUDGING = ("valid", "test")
+"""Roles of the links by which predictions are measured."""
 
 
 @dataclass(frozen=True)
@@ -26,29 +30,97 @@ class Selection:
 
     Attributes:
         part: the alignment, or only the pairs that reviewers accepted.
-        decoder: what makes an alignment of the scores.
+        decoder: what makes an alignment of the scores; None: one-to-one unless the known links are not (:func:`default_decoder`).
         side: whose matches are taken; some decoders give an entity a match that has another one itself.
-        least_probability: that a pair must have. Seed links and accepted pairs need none: the one have no probability, the other need no guess.
+        least_probability: that a pair must have. Known links and accepted pairs need none.
         seeds: whether to keep seed links.
+        known_links: whether known links are in the export, in place of predictions that contradict them.
         wanted: further filters, as on the page of pairs.
     """
 
     part: Part = "all"
-    decoder: str = STORED
+    decoder: str | None = None
     side: Side = "source"
     least_probability: float | None = None
     seeds: bool = True
+    known_links: bool = True
     wanted: PairFilter = field(default_factory=PairFilter)
 
 
-def select_pairs(
-    view: RunView, selection: Selection, reviewed: Sequence[ReviewedPair] = (), found: Mapping[Side, Alignment] | None = None
-) -> ExportTable:
-    """The pairs to export. In all of them reviewers have the last word: accepted pairs are in, rejected ones and rivals of accepted ones are not.
+@dataclass(frozen=True)
+class Prepared:
+    """All pairs that an export may choose from.
+
+    Attributes:
+        decoder: its name.
+        known_links: whether they are in it.
+        settled: the pairs that are certain.
+        found: the alignment with these in it, seen from either graph. Its rows have two more columns: ``settled``, and ``ties``, how many other
+            candidates of the two entities score as the pair does.
+        trial: the alignment as it would be without validation and test links and without reviews: what predictions are measured by.
+        replaced: for each side, how many of the decoder's predictions gave way to certain pairs.
+    """
+
+    decoder: str
+    known_links: bool
+    settled: Settled
+    found: Mapping[Side, Alignment]
+    trial: Mapping[Side, Alignment]
+    replaced: Mapping[Side, int]
+
+
+def prepare(view: RunView, decoder: str | None = None, known_links: bool = True, reviewed: Sequence[ReviewedPair] = ()) -> Prepared:
+    """Everything about an export that filters do not change: the costly part.
+
+    Raises:
+        ConfigError: no such decoder.
+        RunError: a table or tensor of the run cannot be read.
+    """
+    name = default_decoder(view) if decoder is None else decoder
+    settled = Settled.of(view, reviewed, ROLES if known_links else ())
+    seeds, nothing = (Settled.of(view, (), roles) for roles in ((("train",) if known_links else ()), ()))
+    if name == ONE_TO_ONE:
+        matching = OneToOne(view)
+        plain, tried, final = (matching.predictions(one) for one in (nothing, seeds, settled))
+    else:
+        plain = tried = final = predictions(view, name, nothing)
+    found = described_matches(view, with_settled(view, final.of, settled))
+    for alignment in found.values():
+        _mark(alignment, final, settled)
+    judging = bool(view.run.table("links")["role"].isin(JUDGING).any())
+    trial = described_matches(view, with_settled(view, tried.of, seeds)) if judging else found
+    return Prepared(name, known_links, settled, found, trial, {side: _given_way(plain.of[side], side, settled) for side in SIDES})
+
+
+def _mark(alignment: Alignment, made: Predictions, settled: Settled) -> None:
+    """Add the columns ``settled`` and ``ties``."""
+    rows, candidates = alignment.rows, made.candidates
+    source, target = _ends(rows, alignment.side)
+    certain = settled.holds(source, target)
+    possible = candidates.kept(settled.leaves_open(candidates.sources, candidates.targets))
+    ties = np.zeros(len(rows), dtype=np.int64)
+    ties[~certain] = tied_candidates(possible, source[~certain], target[~certain], rows["csls"].to_numpy(dtype=np.float32)[~certain])
+    rows["settled"], rows["ties"] = certain, ties
+
+
+def _given_way(rows: pd.DataFrame, side: Side, settled: Settled) -> int:
+    ends = _ends(rows, side)
+    return int(np.count_nonzero(~settled.leaves_open(*ends) & ~settled.holds(*ends)))
+
+
+def _ends(rows: pd.DataFrame, side: Side) -> tuple[IntArray, IntArray]:
+    """(n,), (n,) source and target entities of rows that are seen from one side."""
+    own, theirs = (rows[name].to_numpy(dtype=np.int64) for name in ("entity", "match"))
+    return (own, theirs) if side == "source" else (theirs, own)
+
+
+def select_pairs(view: RunView, selection: Selection, reviewed: Sequence[ReviewedPair] = (), prepared: Prepared | None = None) -> ExportTable:
+    """The pairs to export. Reviewers have the last word: accepted pairs are in, rejected ones and rivals of accepted ones are not. Then known
+    links win.
 
     Args:
         reviewed: all decisions on the run's data.
-        found: what :func:`engine.exporting.decoded.decoded_alignments` gives for the selection's decoder, where that is at hand.
+        prepared: what :func:`prepare` gives for the selection's decoder and known links and these reviews, where that is at hand.
 
     Raises:
         ConfigError: no such decoder, or a probability that is none.
@@ -58,35 +130,59 @@ def select_pairs(
     least = selection.least_probability
     if least is not None and not 0 <= least <= 1:
         raise ConfigError(f"the least probability must lie between 0 and 1; got {least:g}.")
-    decided = Decided.of(view, reviewed)
-    both = with_last_word(view, found or decoded_alignments(view, selection.decoder), decided)
-    alignment = both[selection.side]
+    made = prepared or prepare(view, selection.decoder, selection.known_links, reviewed)
+    alignment = made.found[selection.side]
     if least and not alignment.calibrated:
         raise ExportError(
             f"run {view.run.manifest['run_id']} has no probabilities to ask a least one of (too few validation links to fit them on); "
             "leave the least probability out, or hold out some seed links with data.valid_ratio and train again."
         )
-    table = ExportTable(view, Origin.of(view, selection.decoder), alignment, _chosen(alignment, selection), decided.accepted)
-    return _kept(table, selection)
+    accepted = made.settled.accepted
+    positions = _chosen(alignment, selection, accepted)
+    origin = Origin.of(view, made.decoder, made.known_links)
+    return ExportTable(view, origin, alignment, positions, accepted, _measured(made, selection), _conflicts(made, alignment, positions))
 
 
-def _chosen(alignment: Alignment, selection: Selection) -> IntArray:
+def _chosen(alignment: Alignment, selection: Selection, accepted: Mapping[tuple[int, int], ReviewedPair]) -> IntArray:
+    """Positions of the pairs that pass the filters, and are certain or probable enough, or accepted."""
     positions = alignment.select(selection.wanted)
-    if selection.seeds:
-        return positions
-    return positions[(alignment.rows["verdict"] != SEED).to_numpy()[positions]]
+    rows = alignment.rows.iloc[positions]
+    least = selection.least_probability
+    keep: BoolArray = np.ones(len(rows), dtype=np.bool_)
+    if selection.part == "reviewed" or least:
+        ends = zip(*(end.tolist() for end in _ends(rows, alignment.side)), strict=True)
+        keep = np.fromiter((one in accepted for one in ends), dtype=np.bool_, count=len(rows))
+    if selection.part == "all" and least:
+        keep |= (rows["verdict"] == SEED).to_numpy() | (rows["probability"].to_numpy(dtype=np.float64) >= least)
+        if "settled" in rows:  # not among predictions that are only measured
+            keep |= rows["settled"].to_numpy(dtype=np.bool_)
+    if not selection.seeds:
+        keep &= (rows["verdict"] != SEED).to_numpy()
+    return positions[keep]
 
 
-def _kept(table: ExportTable, selection: Selection) -> ExportTable:
-    """The pairs that are sure enough, or accepted."""
-    least, rows = selection.least_probability, table.alignment.rows.iloc[table.positions]
-    if selection.part == "all" and not least:
-        return table
-    keep: BoolArray = np.zeros(len(rows), dtype=np.bool_)
-    if table.accepted:
-        keep = np.fromiter(
-            (ends in table.accepted for ends in zip(*(end.tolist() for end in table.ends), strict=True)), dtype=np.bool_, count=len(rows)
-        )
-    if selection.part == "all":
-        keep |= (rows["verdict"] == SEED).to_numpy() | (rows["probability"].to_numpy(dtype=np.float64) >= (least or 0.0))
-    return ExportTable(table.view, table.origin, table.alignment, table.positions[keep], table.accepted)
+def _measured(made: Prepared, selection: Selection) -> Precision | None:
+    """How many predictions are right, of those that pass the same filters; None where the filters ask for right or wrong ones."""
+    if selection.wanted.known or selection.part == "reviewed":
+        return None
+    trial = made.trial[selection.side]
+    return trial.precision(_chosen(trial, selection, {}))
+
+
+def _conflicts(made: Prepared, alignment: Alignment, positions: IntArray) -> Conflicts:
+    rows = alignment.rows.iloc[positions]
+    against = rows["verdict"] == "contradicts a known link"
+    source, target = _ends(rows, alignment.side)
+    links = made.settled.all_links
+    seeds = links.loc[links["role"] == "train"]
+    touched = np.isin(source, seeds["source"]) | np.isin(target, seeds["target"])
+    shared = {side: int((np.unique(end, return_counts=True)[1] > 1).sum()) for side, end in zip(SIDES, (source, target), strict=True)}
+    return Conflicts(
+        contradicting=int(against.sum()),
+        contradicting_seeds=int(np.count_nonzero(against.to_numpy() & touched)),
+        shared=shared,
+        tied=int((rows["ties"] > 0).sum()),
+        replaced=made.replaced[alignment.side],
+        overruled=made.settled.overruled,
+        without=len(made.settled.taken()[SIDES.index(alignment.side)]) - alignment.rows["entity"].nunique(),
+    )

@@ -13,8 +13,9 @@ import pandas as pd
 
 import engine
 from engine.alignment_table import Alignment, Precision
-from engine.datasets.knowledge_graph import IntArray
-from engine.exporting.reviewed import Ends, ReviewedPair
+from engine.datasets.knowledge_graph import SIDES, IntArray, Side
+from engine.exporting.reviewed import ReviewedPair
+from engine.exporting.settled import Ends
 from engine.matching import RunView
 from engine.wording import count
 
@@ -28,13 +29,15 @@ COLUMNS: tuple[str, ...] = (
     "csls",
     "cosine",
     "probability",
+    "ties",
     "verdict",
     "review",
     "reviewers",
     "run",
 )
 NUMBERS = ("csls", "cosine", "probability")
-TEXTS = tuple(name for name in COLUMNS if name not in NUMBERS)
+COUNTS = ("ties",)
+TEXTS = tuple(name for name in COLUMNS if name not in (*NUMBERS, *COUNTS))
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,7 @@ class Origin:
         version: of the engine that trained it.
         decoder: what made an alignment of the scores.
         names: whether names were compared besides the graphs' structure.
+        known_links: whether known links are in it because they are known, and not because the model found them.
         graphs: names of the source and the target graph.
     """
 
@@ -55,10 +59,11 @@ class Origin:
     version: str
     decoder: str
     names: bool
+    known_links: bool
     graphs: tuple[str, str]
 
     @classmethod
-    def of(cls, view: RunView, decoder: str) -> Origin:
+    def of(cls, view: RunView, decoder: str, known_links: bool = False) -> Origin:
         manifest: Mapping[str, Any] = view.run.manifest
         return cls(
             run=f"{manifest['dataset']}/{manifest['run_id']}",
@@ -66,7 +71,72 @@ class Origin:
             version=str(manifest.get("versions", {}).get("engine", engine.__version__)),
             decoder=decoder,
             names=bool(manifest.get("literal")),
+            known_links=known_links,
             graphs=(view.graphs["source"].name, view.graphs["target"].name),
+        )
+
+
+@dataclass(frozen=True)
+class Conflicts:
+    """What is at odds in an export, and what gave way.
+
+    Attributes:
+        contradicting: pairs that contradict a known link.
+        contradicting_seeds: of these, pairs that share an entity with a seed link.
+        shared: for each graph, entities that are in several pairs.
+        tied: pairs beside which another candidate scores the same; which of them is right, the scores do not say.
+        replaced: predictions that gave way to known links and accepted pairs. (Of the whole alignment, like the two below.)
+        overruled: known links that gave way to reviewers.
+        without: entities of the graph whose matches are taken that are in no pair.
+    """
+
+    contradicting: int
+    contradicting_seeds: int
+    shared: Mapping[Side, int]
+    tied: int
+    replaced: int
+    overruled: int
+    without: int
+
+    def sentences(self) -> list[str]:
+        """What to tell the user of it."""
+        against = f"{count(self.contradicting, 'pair contradicts', 'pairs contradict')} a known link" if self.contradicting else ""
+        seeds = f" ({self.contradicting_seeds:,} a seed link)" if self.contradicting else ""
+        shared = " and ".join(f"{self.shared[side]:,} {side}" for side in SIDES if self.shared[side])
+        several = f"{shared} {'entity is' if sum(self.shared.values()) == 1 else 'entities are'} in several pairs" if shared else ""
+        found = [f"Conflicts: {'; '.join(part for part in (against + seeds, several) if part)}." if against or several else "No conflicts."]
+        if self.replaced:
+            found.append(f"{count(self.replaced, 'prediction')} gave way to known links or accepted pairs.")
+        if self.overruled:
+            found.append(f"{count(self.overruled, 'known link')} gave way to reviewers' decisions.")
+        if self.tied:
+            found.append(f"{count(self.tied, 'pair')} had an equally good candidate (column ties).")
+        return found
+
+
+@dataclass(frozen=True)
+class HomeFigure:
+    """The accuracy that the page Home shows of a run, which measures something else than an export does.
+
+    Attributes:
+        hits_at_1: target to source.
+        pool: its candidates.
+    """
+
+    hits_at_1: float
+    pool: int
+
+    @classmethod
+    def of(cls, view: RunView) -> HomeFigure | None:
+        """None where nothing was measured."""
+        metrics = view.run.metrics or {}
+        found = metrics.get("target_to_source", {}).get("hits@1")
+        return None if found is None else cls(float(found), view.pool_size("source", "test"))
+
+    def sentence(self) -> str:
+        return (
+            f"The run's Hits@1 of {self.hits_at_1:.3f} is another measure: target to source, and among {self.pool:,} test entities "
+            "instead of all entities, which is easier."
         )
 
 
@@ -80,6 +150,8 @@ class ExportTable:
         alignment: that they are rows of.
         positions: (n,) which rows.
         accepted: those that reviewers accepted, by number of source and target.
+        measured: how many predictions of this kind are right where validation and test links tell; None where that cannot be measured.
+        conflicts: what is at odds; None where nobody counted.
     """
 
     view: RunView
@@ -87,6 +159,8 @@ class ExportTable:
     alignment: Alignment
     positions: IntArray
     accepted: Mapping[Ends, ReviewedPair] = field(default_factory=dict)
+    measured: Precision | None = None
+    conflicts: Conflicts | None = None
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -128,21 +202,29 @@ class ExportTable:
             "run": [self.origin.run] * len(rows),
         }
         numbers = {name: rows[name].to_numpy(dtype=np.float32) for name in NUMBERS}
-        columns: Mapping[str, Any] = {name: pd.Series(values, dtype="str") for name, values in texts.items()} | numbers
+        numbers["probability"] = np.where([one is None for one in reviewed], numbers["probability"], np.float32(np.nan))
+        counts = {name: rows[name].to_numpy(dtype=np.int32) for name in COUNTS}
+        columns: Mapping[str, Any] = {name: pd.Series(values, dtype="str") for name, values in texts.items()} | numbers | counts
         return pd.DataFrame({name: columns[name] for name in COLUMNS})
 
     def expectation(self) -> Expectation:
         """How many of the pairs are right, as far as that can be told."""
         rows = self.alignment.rows.iloc[self.positions]
+        verdicts, certain = rows["verdict"], rows["settled"].to_numpy(dtype=np.bool_)
+        ends = zip(*(end.tolist() for end in self.ends), strict=True)
+        accepted = np.fromiter((one in self.accepted for one in ends), dtype=np.bool_, count=len(rows)) if self.accepted else np.zeros_like(certain)
         probability: npt.NDArray[np.float64] = rows["probability"].to_numpy(dtype=np.float64)
-        known = probability[~np.isnan(probability)]
+        guessed = probability[~np.isnan(probability) & ~certain]
         return Expectation(
             pairs=len(self),
-            seeds=int((rows["verdict"] == SEED).sum()),
-            accepted=sum(ends in self.accepted for ends in zip(*(end.tolist() for end in self.ends), strict=True)) if self.accepted else 0,
-            estimated=len(known),
-            precision=float(known.mean()) if len(known) else None,
-            measured=self.alignment.precision(self.positions),
+            seeds=int((verdicts == SEED).sum()),
+            links=int(np.count_nonzero(certain & ~accepted & (verdicts != SEED).to_numpy())),
+            accepted=int(accepted.sum()),
+            estimated=len(guessed),
+            precision=float(guessed.mean()) if len(guessed) else None,
+            measured=self.measured,
+            conflicts=self.conflicts,
+            home=HomeFigure.of(self.view),
         )
 
 
@@ -156,28 +238,45 @@ class Expectation:
     """How good pairs are to be expected.
 
     Attributes:
-        pairs: all.   seeds: seed links among them.   accepted: those that reviewers accepted.   estimated: those that have a probability.
+        pairs: all.
+        seeds: seed links among them.
+        links: validation and test links that are in because they are known.
+        accepted: those that reviewers accepted.
+        estimated: those that are in by their scores and have a probability.
         precision: share of these that should be right, the mean of their probabilities; None where none has one.
-        measured: how many are right of those that known links tell of.
+        measured: how many predictions are right, of those that validation and test links tell of; None where that cannot be measured.
+        conflicts: what is at odds.
+        home: the figure on the page Home.
     """
 
     pairs: int
     seeds: int
+    links: int
     accepted: int
     estimated: int
     precision: float | None
-    measured: Precision
+    measured: Precision | None
+    conflicts: Conflicts | None
+    home: HomeFigure | None
+
+    def kinds(self) -> list[str]:
+        """Those that are certain, by kind."""
+        kinds = ((self.seeds, "seed link"), (self.links, "other known link"))
+        found = [count(number, words) for number, words in kinds if number]
+        return [*found, f"{self.accepted:,} accepted by reviewers"] if self.accepted else found
 
     def sentence(self) -> str:
-        """What to tell the user of it."""
-        told = [f"{count:,} {words}" for count, words in ((self.seeds, "seed links"), (self.accepted, "accepted by reviewers")) if count]
-        among = f", among them {' and '.join(told)}" if told else ""
-        parts = [f"{count(self.pairs, 'pair')}{among}."]
+        """What to tell the user of it, in one line."""
+        among = self.kinds()
+        listed = ", ".join(among[:-1]) + " and " * (len(among) > 1) + among[-1] if among else ""
+        parts = [f"{count(self.pairs, 'pair')}{f', among them {listed}' if listed else ''}."]
+        if self.conflicts is not None:
+            parts += self.conflicts.sentences()
         if self.precision is not None:
             parts.append(f"By their probabilities {self.precision:.1%} of {self.estimated:,} should be right.")
-        if self.measured.judged:
+        if self.measured is not None and self.measured.judged:
             low, high = self.measured.interval
-            parts.append(
-                f"Known links tell of {self.measured.judged:,}: {self.measured.share:.1%} are right (95 % interval {low:.1%} to {high:.1%})."
-            )
+            told = f"{self.measured.share:.1%} (95% interval {low:.1%} to {high:.1%}, n = {self.measured.judged:,})"
+            parts.append(f"Measured on validation and test links, {told} of the predictions are right.")
+            parts += [self.home.sentence()] if self.home else []
         return " ".join(parts)

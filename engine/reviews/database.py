@@ -12,6 +12,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from engine.errors import ReviewError
+from engine.reviews.decisions import same_author
 
 APPLICATION = 0x44414D4E
 """Marks the file as ours."""
@@ -177,6 +178,7 @@ def connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path.resolve().as_uri() + "?mode=rw", uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         connection.row_factory = sqlite3.Row
+        connection.create_function("same_author", 1, same_author, deterministic=True)
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = FULL")  # a decision that was confirmed outlives a power cut
         (application,) = connection.execute("PRAGMA application_id").fetchone()

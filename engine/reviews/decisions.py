@@ -15,6 +15,7 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 Pair = tuple[str, str]
 """Identifiers of a source and a target entity."""
 
+MARK_OF_ACCOUNTS = "@"
 LONGEST_AUTHOR = 80
 LONGEST_NOTE = 2_000
 LONGEST_ID = 20_000
@@ -72,13 +73,19 @@ class Decision:
         return self.choice.verdict
 
 
+def same_author(name: str) -> str:
+    """What tells one reviewer from every other: accounts (names with an @) without regard to case, since providers spell an address now one way and
+    now another; other names as they are."""
+    return unicodedata.normalize("NFC", name).casefold() if MARK_OF_ACCOUNTS in name else name
+
+
 def check_author(name: str) -> str:
-    """A reviewer's name as it is kept: composed letters, single spaces.
+    """A reviewer's name as it is kept: composed letters, single spaces, accounts in one case (:func:`same_author`).
 
     Raises:
         ReviewError: empty, too long, or with characters that cannot be seen.
     """
-    kept = " ".join(unicodedata.normalize("NFC", name).split(" ")).strip()
+    kept = same_author(" ".join(unicodedata.normalize("NFC", name).split(" ")).strip())
     if not kept:
         raise ReviewError("a decision needs its reviewer's name; enter a name first.")
     if len(kept) > LONGEST_AUTHOR:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from engine.errors import ReviewError
 from engine.reviews.database import Database
-from engine.reviews.decisions import VERDICTS, Choice, Decision, Pair, check_author, check_choices, check_token
+from engine.reviews.decisions import VERDICTS, Choice, Decision, Pair, check_author, check_choices, check_token, same_author
 from engine.reviews.ledger import Ledger
 
 LEASE_SECONDS = 300.0
@@ -42,13 +42,18 @@ class ReviewStore:
 
     # Deciding
 
-    def decide(self, fingerprint: str, choices: Choice | Sequence[Choice], author: str, token: str) -> list[Decision]:
+    def decide(self, fingerprint: str, choices: Choice | Sequence[Choice], author: str, token: str, *, open_only: bool = False) -> list[Decision]:
         """Keep one choice, or several that are taken and undone together; on the disk for certain when this returns.
 
         Args:
             choices: on distinct pairs.
             author: whose they are; kept as :func:`check_author` leaves it.
             token: names the click. A token that was kept before changes nothing, whatever comes with it: what it did is returned again.
+            open_only: leave out pairs that somebody has accepted or rejected by now, or that the author has skipped. For decisions in bulk: a pair
+                that a colleague has looked at closely in the meantime is not voted on in passing.
+
+        Returns:
+            What this click kept.
 
         Raises:
             ReviewError: a name, verdict, note or token that cannot be kept; a token of another author or other data.
@@ -59,7 +64,8 @@ class ReviewStore:
         with self._database.writing() as connection:
             data = _data_set(connection, fingerprint)
             if not _is_done(connection, data, author, token):
-                for place, choice in enumerate(several):
+                kept = [choice for choice in several if not (open_only and _is_decided(connection, data, author, choice.pair, second=False))]
+                for place, choice in enumerate(kept):
                     self._add(connection, data, author, token, place, choice)
             return _found(connection, "one.click = ?", token)
 
@@ -76,8 +82,8 @@ class ReviewStore:
         with self._database.writing() as connection:
             data = _data_set(connection, fingerprint)
             if not _is_done(connection, data, author, token):
-                last = "SELECT click FROM kept WHERE data_set = ? AND author = ? ORDER BY number DESC LIMIT 1"
-                together = f"SELECT * FROM kept WHERE data_set = ? AND author = ? AND click = ({last}) ORDER BY number"
+                last = "SELECT click FROM kept WHERE data_set = ? AND same_author(author) = ? ORDER BY number DESC LIMIT 1"
+                together = f"SELECT * FROM kept WHERE data_set = ? AND same_author(author) = ? AND click = ({last}) ORDER BY number"
                 self._withdraw(connection, token, connection.execute(together, (data, author, data, author)).fetchall())
             return _found(connection, "one.number IN (SELECT withdraws FROM decisions WHERE click = ?)", token)
 
@@ -91,7 +97,9 @@ class ReviewStore:
         with self._database.writing() as connection:
             data = _data_set(connection, fingerprint)
             if not _is_done(connection, data, author, token):
-                rows = connection.execute("SELECT * FROM kept WHERE data_set = ? AND author = ? AND number = ?", (data, author, number)).fetchall()
+                rows = connection.execute(
+                    "SELECT * FROM kept WHERE data_set = ? AND same_author(author) = ? AND number = ?", (data, author, number)
+                ).fetchall()
                 if not rows:
                     raise ReviewError(f"{author} has no decision {number} that could be undone; load the list of decisions anew.")
                 self._withdraw(connection, token, rows)
@@ -216,7 +224,7 @@ def _is_done(connection: sqlite3.Connection, data: int, author: str, click: str)
         ReviewError: as somebody else's, or on other data.
     """
     found = connection.execute("SELECT data_set, author FROM decisions WHERE click = ? LIMIT 1", (check_token(click),)).fetchone()
-    if found is not None and (found["data_set"], found["author"]) != (data, author):
+    if found is not None and (found["data_set"], same_author(found["author"])) != (data, author):
         raise ReviewError("this click was made by another reviewer or on other data; load the page again and decide once more.")
     return found is not None
 
@@ -239,14 +247,19 @@ def _is_free(connection: sqlite3.Connection, data: int, author: str, pair: Pair,
         "SELECT 1 FROM leases WHERE data_set = ? AND source = ? AND target = ? AND author <> ?",
         (data, *pair, author),
     ).fetchone()
-    decided = connection.execute(
-        "SELECT 1 FROM standing WHERE data_set = ? AND source = ? AND target = ? AND (author = ? OR (verdict <> 'skip' AND NOT ?))",
+    return held is None and not _is_decided(connection, data, author, pair, second=second)
+
+
+def _is_decided(connection: sqlite3.Connection, data: int, author: str, pair: Pair, *, second: bool) -> bool:
+    """Whether the author has decided or skipped a pair, or (unless a second opinion is wanted) anybody has accepted or rejected it."""
+    found = connection.execute(
+        "SELECT 1 FROM standing WHERE data_set = ? AND source = ? AND target = ? AND (same_author(author) = ? OR (verdict <> 'skip' AND NOT ?))",
         (data, *pair, author, second),
     ).fetchone()
-    return held is None and decided is None
+    return found is not None
 
 
 def _decision(row: sqlite3.Row, *, withdrawn: bool = False) -> Decision:
     verdict = next(one for one in VERDICTS if one == row["verdict"])
     choice = Choice(row["source"], row["target"], verdict, row["note"], row["run"], row["csls"], row["probability"])
-    return Decision(row["number"], choice, row["author"], row["time"], row["click"], withdrawn)
+    return Decision(row["number"], choice, same_author(row["author"]), row["time"], row["click"], withdrawn)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
+from urllib.parse import quote
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from benchmarks.served_app import QUIET, served
 from engine.reviews import ReviewStore
 from engine.settings import reviews_file
-from tests.app.test_browser import EXPECTED, PATIENCE, browser, pytestmark  # noqa: F401
+from tests.app.test_browser import EXPECTED, PATIENCE, TABLE_ROW, browser, pytestmark  # noqa: F401
 from tests.run_fixture import analysed, sample_run, write_run
+from tests.test_review_queue import calibrated, queue_of
 
 DATA = "0" * 64
 PAIR = ".st-key-pair_header h5"
@@ -128,3 +131,55 @@ def test_two_reviewers_are_shown_different_pairs(browser: Browser, app: str) -> 
         assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth <= window.innerWidth")
         page.close()
     assert shown[0] != shown[1]
+
+
+def settle(page: Page) -> str:
+    """What the button beneath the list says when the page has come to rest."""
+    page.wait_for_timeout(300)
+    page.wait_for_selector(QUIET)
+    page.wait_for_timeout(900)
+    return accept(page).inner_text()
+
+
+def accept(page: Page) -> Locator:
+    """The button beneath the list."""
+    return page.get_by_test_id("stBaseButton-secondary").filter(has_text=re.compile(r"Accept \d"))
+
+
+def tick(page: Page, row: int) -> None:
+    """Click the box in front of a row of the list."""
+    box = page.locator("[data-testid=stDataFrame] canvas").first.bounding_box()
+    assert box
+    page.mouse.click(box["x"] + 20, box["y"] + TABLE_ROW * (row + 1.5))
+
+
+def test_bulk_keeps_what_is_on_the_screen_while_another_reviewer_decides(browser: Browser, tmp_path: Path) -> None:  # noqa: F811
+    run, queue = calibrated(sample_run()), queue_of(calibrated(sample_run()))
+    offered = [queue.pair(row) for row in queue.sure_pairs(queue.left([], "Ann"), 0.2).rows.tolist()]
+    write_run(run, tmp_path, "towns", "basic-s0")
+    store = ReviewStore(reviews_file(tmp_path))
+    with served(tmp_path) as (address, _):
+        ann, bob = (browser.new_page(viewport={"width": 1280, "height": 1400}) for _ in range(2))
+        for page in (ann, bob):
+            page.set_default_timeout(PATIENCE)
+        ann.goto(f"{address}/review?run=towns%2Fbasic-s0&reviewer=Ann&kind=sure&threshold=0.2")
+        ann.locator("[data-testid=stDataFrame] canvas").first.wait_for()
+        assert f"Accept {len(offered)} pairs" in settle(ann)
+        tick(ann, 0)
+        assert f"Accept {len(offered) - 1} pairs" in settle(ann)
+        source, target = (quote(one, safe="") for one in offered[2])
+        bob.goto(f"{address}/review?run=towns%2Fbasic-s0&reviewer=Bob&source={source}&target={target}")
+        settled(bob)
+        bob.keyboard.press("a")
+        expect(bob.get_by_text("1 decided by you")).to_be_visible(timeout=PATIENCE)
+        tick(ann, 1)
+        assert f"Accept {len(offered) - 3} pairs" in settle(ann), "two that Ann took out, and the one that Bob has decided"
+        assert "has been decided since" in ann.inner_text("[data-testid=stMain]")
+        accept(ann).click()
+        assert "Accept 0 pairs" in settle(ann)
+        assert {one.pair for one in store.standing(DATA) if one.author == "Ann"} == set(offered) - {offered[0], offered[1], offered[2]}
+        assert {one.pair for one in store.standing(DATA) if one.author == "Bob"} == {offered[2]}
+        assert accept(ann).is_disabled()
+        for page in (ann, bob):
+            page.close()
+    store.close()

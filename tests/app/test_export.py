@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from engine.alignment_table import PairFilter
-from engine.exporting import DECODER_NAMES, FORMATS, Selection, decoded_alignments, export_bytes, get_format, select_pairs
+from engine.exporting import DECODER_NAMES, FORMATS, Selection, export_bytes, get_format, select_pairs
 from engine.matching import RunView
 from engine.reviews import Choice, ReviewStore
 from engine.run_store import RunStore
@@ -59,11 +59,11 @@ def test_every_format_shows_its_first_rows_and_offers_the_file(models: Path, ope
 def test_what_the_address_asks_for_is_what_is_counted(models: Path, open_page: OpenPage) -> None:
     run = write_run(knowing(), models)
     app = open_page(
-        "export", run=run, least="0.6", seeds="no", side="target", known="right", decoder="mutual", format="sssom", predicate="owl:sameAs"
+        "export", run=run, least="0.6", seeds="no", links="no", side="target", known="right", decoder="mutual", format="sssom", predicate="owl:sameAs"
     )
     assert_no_crash(app)
-    selection = Selection("all", "mutual", "target", 0.6, False, PairFilter(known=frozenset({"right"})))
-    table = select_pairs(view(), selection, (), decoded_alignments(view(), "mutual"))
+    selection = Selection("all", "mutual", "target", 0.6, False, False, PairFilter(known=frozenset({"right"})))
+    table = select_pairs(view(), selection)
     expected = table.expectation()
     assert metrics(app)["Pairs"] == f"{len(table)}" != "0"
     assert metrics(app)["Should be right"] == f"{expected.precision:.1%}"
@@ -177,3 +177,32 @@ def test_every_decoder_has_words(decoder: str, models: Path, open_page: OpenPage
     assert_no_crash(app)
     assert not app.error
     assert len(export_bytes(select_pairs(view(), Selection(decoder=decoder)), get_format("openea")).splitlines()) == int(metrics(app)["Pairs"])
+
+
+def test_known_links_win_unless_they_are_not_to(models: Path, open_page: OpenPage) -> None:
+    run = write_run(knowing(), models)
+    app = open_page("export", run=run)
+    assert "No conflicts." in words(app).replace("\\", "")
+    assert "is another measure" in words(app)
+    (toggle,) = [one for one in app.toggle if one.label == "Known links win"]
+    toggle.set_value(False).run()
+    assert app.query_params["links"] in ("no", ["no"])
+    assert app.code[-1].value.endswith("--predictions-only")
+
+
+def test_filters_for_contested_pairs_export_them(models: Path, open_page: OpenPage) -> None:
+    contested = knowing()
+    matches = contested.tables["matches"].copy()
+    rows = matches.eval("graph == 'source' and rank == 1 and entity in [50, 51]")
+    matches.loc[rows, "match"] = contested.tables["links"]["target"].iloc[0]
+    contested.tables = {**contested.tables, "matches": matches}
+    run = write_run(contested, models)
+    app = open_page("export", run=run, known="wrong")
+    assert_no_crash(app)
+    asked = Selection(decoder="csls", known_links=False, wanted=PairFilter(known=frozenset({"wrong"})))
+    expected = select_pairs(RunView(RunStore(models).find(run)), asked)
+    assert len(expected)
+    assert metrics(app)["Pairs"] == f"{len(expected)}"
+    assert "1 pair contradicts" in words(app) or f"{len(expected)} pairs contradict" in words(app)
+    app = open_page("export", run=run, known="wrong", links="yes")
+    assert "no pair is in conflict" in words(app)

@@ -32,7 +32,7 @@ def test_a_run_shows_its_figure_interval_and_pool(run: str, open_page: OpenPage)
     app = open_page("home")
     assert_no_crash(app)
     assert [(metric.label, metric.value, metric.delta) for metric in app.metric] == [
-        ("Hits@1, target to source", "0.651", "95 % interval 0.620–0.660")
+        ("Hits@1, target to source", "0.651", "95% interval 0.472–0.795, n = 30")
     ]
     assert "of 30 test entities · MRR 0.763 · source to target 0.643" in words(app)
     assert "The paper reports" not in words(app)

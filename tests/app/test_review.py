@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from app import reviewing
+from app import components, reviewing
+from engine.matching import RunView
 from engine.reviews import Choice, ReviewStore
 from engine.settings import reviews_file
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.explanation.runs import drawn_run
 from tests.run_fixture import MemoryRun, jolted, sample_run, write_run
-from tests.test_review_queue import calibrated, queue_of
+from tests.test_review_queue import calibrated, contested_run, queue_of
 
 DATA = "0" * 64
 
@@ -141,6 +143,88 @@ def test_sure_pairs_are_accepted_together_and_undone_together(models: Path, open
     assert store.standing(DATA) == []
 
 
+def sure_run(models: Path) -> tuple[str, list[tuple[str, str]]]:
+    """A run, and the pairs that it offers in bulk."""
+    queue = queue_of(calibrated(sample_run()))
+    return write_run(calibrated(sample_run()), models), [queue.pair(row) for row in queue.sure_pairs(queue.left([], "Ann"), 0.2).rows.tolist()]
+
+
+def bulk_button(app: AppTest) -> Any:
+    return next(button for button in app.button if button.label.startswith("Accept"))
+
+
+def test_what_was_unticked_stays_so_when_another_reviewer_decides(models: Path, open_page: OpenPage, store: ReviewStore) -> None:
+    run, pairs = sure_run(models)
+    app = open_page("review", run=run, reviewer="Ann", kind="sure", threshold="0.2")
+    assert bulk_button(app).label.startswith(f"Accept {len(pairs)} pairs")
+    app.session_state["review_click:unticked"] = {(DATA, "Ann"): {pairs[0]}}  # what the table's callback keeps
+    app.run()
+    assert bulk_button(app).label.startswith(f"Accept {len(pairs) - 1} pairs")
+    store.decide(DATA, Choice(*pairs[2], "accept"), "Bob", "bob")
+    app.session_state["review_click:unticked"] = {(DATA, "Ann"): {pairs[0], pairs[3]}}
+    app.run()
+    assert bulk_button(app).label.startswith(f"Accept {len(pairs) - 3} pairs")
+    press(app, "Accept")
+    assert {decision.pair for decision in store.standing(DATA) if decision.author == "Ann"} == set(pairs) - {pairs[0], pairs[2], pairs[3]}
+    assert bulk_button(app).label.startswith("Accept 0 pairs")
+    assert bulk_button(app).disabled, "what was taken out comes back without its tick"
+
+
+@pytest.fixture
+def sheet(monkeypatch: pytest.MonkeyPatch, models: Path) -> list[Choice]:
+    """A session in which three pairs are on the screen, all of them ticked."""
+    choices = [Choice("s", f"t{number}", "accept") for number in range(3)]
+    monkeypatch.setattr(st, "session_state", {"table": {"selection": {"rows": [0, 1, 2]}}})
+    monkeypatch.setattr(reviewing.state, "set_parameters", lambda parameters: None)
+    reviewing.sheet("basis", lambda: [choice.pair for choice in choices])
+    return choices
+
+
+def test_what_is_ticked_when_the_key_is_pressed_is_kept(sheet: list[Choice], store: ReviewStore) -> None:
+    st.session_state["table"] = {"selection": {"rows": [0, 2]}}  # after the button was drawn
+    reviewing.accept_ticked(DATA, sheet, "table", "Ann", "click")
+    assert [decision.pair for decision in store.standing(DATA)] == [("s", "t0"), ("s", "t2")]
+    assert reviewing.unticked(DATA, "Ann") == {("s", "t1")}
+    assert reviewing.problem() is None
+    assert reviewing.notice() is None
+
+
+def test_pairs_that_others_decided_meanwhile_are_left_as_they_are(sheet: list[Choice], store: ReviewStore) -> None:
+    store.decide(DATA, Choice("s", "t1", "reject"), "Bob", "bob")
+    store.decide(DATA, Choice("s", "t2", "skip"), "Bob", "skipped")
+    reviewing.accept_ticked(DATA, sheet, "table", "Ann", "click")
+    assert [(one.pair[1], one.author) for one in store.standing(DATA) if one.verdict != "skip"] == [("t1", "Bob"), ("t0", "Ann"), ("t2", "Ann")]
+    assert "1 pair had been decided by then and was left as decided: s – t1." in str(reviewing.notice())
+
+
+def test_a_list_that_is_not_on_the_screen_is_not_accepted(sheet: list[Choice], store: ReviewStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    reviewing.accept_ticked(DATA, sheet[:2], "table", "Ann", "another list")
+    assert "the list changed" in str(reviewing.problem())
+    reviewing.accept_ticked(DATA, sheet, "table", "Ann", "no list any more")
+    assert "the list changed" in str(reviewing.problem())
+    reviewing.sheet("basis", lambda: [choice.pair for choice in sheet])
+    reviewing.accept_ticked(DATA, sheet, "another table", "Ann", "no table")
+    assert "the list changed" in str(reviewing.problem())
+    monkeypatch.setattr(reviewing, "LEAST_SECONDS", 1000.0)
+    reviewing.sheet("basis", lambda: [choice.pair for choice in sheet])
+    reviewing.accept_ticked(DATA, sheet, "table", "Ann", "the second of a double click")
+    assert "only just appeared" in str(reviewing.problem())
+    assert store.standing(DATA) == []
+
+
+def test_entities_of_the_same_label_can_be_told_apart(models: Path, open_page: OpenPage, store: ReviewStore) -> None:
+    alike = calibrated(sample_run())
+    run = write_run(replace(alike, tables={**alike.tables, "entities": alike.tables["entities"].assign(label="Springfield")}), models)
+    app = open_page("review", run=run, reviewer="Ann", kind="sure", threshold="0.2")
+    table = app.dataframe[0].value
+    assert set(table["source"]) == {"Springfield"}
+    assert table["source id"].is_unique
+    assert table["target id"].is_unique
+    press(app, "Accept")
+    table = open_page("review", run=run, reviewer="Ann", kind="decided").dataframe[0].value
+    assert table["source id"].is_unique
+
+
 @pytest.mark.parametrize("kind", ["conflicts", "second", "sure", "decided"])
 def test_every_kind_has_something_to_say_when_it_is_empty(run: str, open_page: OpenPage, kind: str) -> None:
     app = open_page("review", run=run, reviewer="Ann", kind=kind, threshold="99")
@@ -200,3 +284,51 @@ def reviewed_and_plain() -> list[tuple[MemoryRun, str, dict[str, object]]]:
     roles = links["role"].where(links.index != 20, "train")
     reviewed = replace(plain, tables={**plain.tables, "links": links.assign(role=roles)})
     return [(reviewed, "semi-s0-reviewed", {"reviews": reviews}), (plain, "semi-s0-plain", {})]
+
+
+def test_skips_are_no_decisions(run: str, open_page: OpenPage, store: ReviewStore) -> None:
+    for number, verdict in enumerate(("accept", "reject", "skip", "skip")):
+        store.decide(DATA, Choice(f"http://one.example/resource/Entity_{50 + number}", "http://two.example/q/Q1", verdict), "Ann", f"{number}")  # type: ignore[arg-type]
+    store.decide(DATA, Choice("http://one.example/resource/Entity_50", "http://two.example/q/Q1", "accept"), "Bob", "bob")
+    told = words(open_page("review", run=run, reviewer="Ann", kind="decided"))
+    assert "**2** decided by you · **2** by all" in told
+    assert "3 decisions on 2 pairs, and 2 skips" in told
+
+
+def test_a_claim_is_shown_beside_its_rivals(models: Path, open_page: OpenPage, store: ReviewStore) -> None:
+    contested = contested_run()
+    run, queue = write_run(contested, models), queue_of(contested)
+    row = int(queue.order("conflicts")[0])
+    source, target = queue.pair(row)
+    rivals = [queue.pair(one)[0] for one in queue.claims(queue.indices(row)[1]).tolist()]
+    assert len(rivals) > 1
+    store.decide(DATA, Choice(next(one for one in rivals if one != source), target, "reject"), "Bob", "bob")
+    app = open_page("review", run=run, reviewer="Ann", kind="conflicts", known="yes", source=source, target=target)
+    assert_no_crash(app)
+    table = app.dataframe[0].value
+    assert table["source id"].tolist() == rivals
+    assert table[""].tolist().count("this pair") == 1
+    assert table.loc[table["source id"] == source, ""].item() == "this pair"
+    assert "rejected" in table["review"].tolist()
+    assert f"**Competing sources**: {len(rivals) - 1} other" in words(app)
+    alone = next(queue.pair(one) for one in queue.order("uncertain").tolist() if len(queue.claims(queue.indices(one)[1])) == 1)
+    assert "Competing sources" not in words(open_page("review", run=run, reviewer="Ann", source=alone[0], target=alone[1]))
+
+
+@pytest.mark.parametrize("end", ["source", "target"])
+def test_probable_links_of_either_entity_are_shown(run: str, open_page: OpenPage, end: str) -> None:
+    view = RunView(sample_run())
+    links = view.run.table("links")
+    probable = links[links["role"] == "unsure"].iloc[0]
+    free = {side: max(set(range(len(view.graphs[side]))) - set(links[side].tolist())) for side in ("source", "target")}
+    pair = {**free, end: int(probable[end])}
+    assert view.verdict(pair["source"], pair["target"]) == "unknown"
+    uris = {side: view.graphs[side].uris[index] for side, index in pair.items()}  # type: ignore[index]
+    app = open_page("review", run=run, reviewer="Ann", **uris)
+    assert_no_crash(app)
+    labels = [link.proto.label for link in app.get("page_link") if link.proto.label.startswith("Probable link: ")]
+    assert len(labels) == 1
+    assert "No known link touches" not in " ".join(style.help for style in components.VERDICTS.values())
+    alone = {side: view.graphs[side].uris[index] for side, index in free.items()}  # type: ignore[index]
+    app = open_page("review", run=run, reviewer="Ann", **alone)
+    assert not [link for link in app.get("page_link") if link.proto.label.startswith("Probable link")]

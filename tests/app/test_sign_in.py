@@ -90,6 +90,16 @@ def test_the_list_of_those_who_may_enter(models: Path, emails: list[str], enters
         ({"email": "ana@evil-example.org"}, ["@example.org"], False),
         ({"email": "ana@sub.example.org"}, ["@example.org"], False),
         ({"email": "ana@example.org", "email_verified": False}, ["@example.org"], False),
+        ({"email": "ana@example.org", "email_verified": "False"}, ["@example.org"], False),
+        ({"email": "ana@example.org", "email_verified": None}, ["@example.org"], False),
+        ({"email": "ana@example.org", "email_verified": 0}, ["@example.org"], False),
+        ({"email": "ana@example.org", "email_verified": "0"}, ["@example.org"], False),
+        ({"email": "ana@example.org", "email_verified": "no"}, ["@example.org"], False),
+        ({"email": "ana@example.org", "email_verified": []}, ["@example.org"], False),
+        ({"email": "ana@example.org", "email_verified": "True"}, ["@example.org"], True),
+        ({"email": "ana@example.org", "email_verified": 1}, ["@example.org"], True),
+        ({"email": "ANA@EXAMPLE.ORG", "email_verified": True}, ["Ana@example.org"], True),
+        ({"email": "stra\u00dfe@example.org"}, ["STRASSE@example.org"], True),
         ({"email": ""}, [""], False),
         ({}, ["@example.org"], False),
         ({"email": "ana@example.org"}, [], False),
@@ -147,3 +157,21 @@ def test_a_section_that_is_none(models: Path) -> None:
     app = opened(models, {"auth": "yes"}, {"is_logged_in": False})
     assert_no_crash(app)
     assert "should be a section" in app.error[0].value.replace("\\", "")
+
+
+@pytest.mark.parametrize(
+    ("user", "told"),
+    [
+        ({"sub": "42"}, "account '42' has no 'email' claim"),
+        ({}, "account 'without a name' has no 'email' claim"),
+        ({"email": "ana@example.org", "email_verified": None}, "(email_verified: None)"),
+        ({"email": "ana@elsewhere.org"}, "'ana@elsewhere.org' is not in [access] emails"),
+    ],
+)
+def test_the_log_says_why_somebody_was_refused(models: Path, user: dict[str, Any], told: str, caplog: pytest.LogCaptureFixture) -> None:
+    app = opened(models, {"auth": ONE, "access": {"emails": ["@example.org"]}}, {"is_logged_in": True, **user})
+    assert "may not enter" in words(app)
+    app.run()
+    lines = [record.getMessage() for record in caplog.records if record.name == "app.sign_in"]
+    assert len(lines) == 1, "once, however often the page is drawn"
+    assert told in lines[0]

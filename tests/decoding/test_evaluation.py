@@ -45,7 +45,7 @@ def test_figures_of_each_decoder(decoder: str) -> None:
     assert "60 test entities a side" in result.protocol
     for direction in ("source_to_target", "target_to_source"):
         figures = values[direction]
-        assert set(METRICS) | {"intervals", "precision", "recall", "f1", "predicted", "correct"} == set(figures)
+        assert set(METRICS) | {"queries", "intervals", "precision", "recall", "f1", "predicted", "correct"} == set(figures)
         assert figures["hits@1"] == figures["recall"] == figures["correct"] / 60
         assert figures["hits@1"] <= figures["hits@5"] <= figures["hits@10"] <= 1
 

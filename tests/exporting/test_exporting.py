@@ -32,9 +32,9 @@ from engine.exporting import (
     Format,
     ReviewedPair,
     Selection,
-    decoded_alignments,
     export_bytes,
     get_format,
+    prepare,
     preview,
     reviewed_pairs,
     select_pairs,
@@ -46,6 +46,8 @@ from engine.reviews import Choice, ReviewStore
 from engine.settings import reviews_file
 from tests.run_fixture import MemoryRun, sample_run
 
+PLAIN = Selection(decoder="csls", known_links=False)
+"""Each source's nearest, as the run has stored it."""
 every_format = pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)
 # Each is a hair's breadth from another one: what an export of one may not turn into.
 HOSTILE = (
@@ -109,7 +111,7 @@ def view() -> RunView:
 
 @pytest.fixture(scope="module")
 def table(view: RunView) -> ExportTable:
-    return select_pairs(view, Selection())
+    return select_pairs(view, PLAIN)
 
 
 def pairs_of(table: ExportTable) -> list[tuple[str, str]]:
@@ -207,6 +209,7 @@ def test_csv_says_what_is_known_of_every_pair_and_runs_nothing(table: ExportTabl
         assert (float(row["csls"]), float(row["cosine"])) == pytest.approx((pair.csls, pair.cosine), abs=1e-4)
         assert row["verdict"] == pair.verdict
         assert row["run"] == "towns/20261101-120000-basic-s0"
+        assert row["ties"] == "0"
         assert row["probability"] == "" if pair.probability is None else float(row["probability"]) == pytest.approx(pair.probability, abs=1e-5)
 
 
@@ -255,7 +258,7 @@ def test_sssom_is_valid_by_its_own_package(view: RunView, tmp_path: Path) -> Non
 
 def test_sssom_says_who_or_what_found_each_pair(view: RunView) -> None:
     accepted = ReviewedPair(view.graphs["source"].uris[20], view.graphs["target"].uris[5], True, ("Ann, the | reviewer", "Cyd"))
-    table = select_pairs(view, Selection(), [accepted])
+    table = select_pairs(view, PLAIN, [accepted])
     lines = [line for line in export_bytes(table, get_format("sssom"), "owl:sameAs").decode().splitlines() if not line.startswith("#")]
     rows = pd.read_csv(io.StringIO("\n".join(lines)), sep="\t", keep_default_na=False)
     shown = frame_of(table)
@@ -281,27 +284,27 @@ def test_names_make_it_a_composite_matching(table: ExportTable) -> None:
 def test_the_whole_alignment_is_the_stored_best_matches(view: RunView, table: ExportTable) -> None:
     assert len(table) == len(view.graphs["source"])
     assert dict(zip(*(end.tolist() for end in table.ends), strict=True)) == view.best["source"]
-    other = select_pairs(view, Selection(side="target"))
+    other = select_pairs(view, replace(PLAIN, side="target"))
     assert {target: source for source, target in zip(*(end.tolist() for end in other.ends), strict=True)} == view.best["target"]
 
 
 def test_a_least_probability_keeps_seed_links(view: RunView) -> None:
-    kept = frame_of(select_pairs(view, Selection(least_probability=0.7)))
+    kept = frame_of(select_pairs(view, replace(PLAIN, least_probability=0.7)))
     seeds = kept["verdict"] == "seed link"
     assert seeds.any()
     assert (kept.loc[~seeds, "probability"] >= 0.7).all()
-    without = frame_of(select_pairs(view, Selection(least_probability=0.7, seeds=False)))
+    without = frame_of(select_pairs(view, replace(PLAIN, least_probability=0.7, seeds=False)))
     pd.testing.assert_frame_equal(without, kept[~seeds].reset_index(drop=True))
 
 
 def test_filters_of_the_page_of_pairs(view: RunView) -> None:
     wanted = PairFilter(known=frozenset({"right"}), degree=(None, 2))
-    kept = select_pairs(view, Selection(wanted=wanted))
+    kept = select_pairs(view, replace(PLAIN, wanted=wanted))
     assert kept.positions.tolist() == alignments(view)["source"].select(wanted).tolist() != []
 
 
 def test_what_is_to_be_expected(view: RunView) -> None:
-    table = select_pairs(view, Selection(least_probability=0.5))
+    table = select_pairs(view, replace(PLAIN, least_probability=0.5))
     frame = frame_of(table)
     expected = table.expectation()
     assert expected.precision == pytest.approx(frame["probability"].mean(), abs=1e-5)
@@ -312,11 +315,11 @@ def test_what_is_to_be_expected(view: RunView) -> None:
 
 @pytest.mark.parametrize("decoder", DECODER_NAMES)
 def test_every_decoder_gives_pairs_with_the_scores_that_are_shown_everywhere(view: RunView, decoder: str) -> None:
-    for side, alignment in decoded_alignments(view, decoder).items():
+    for side, alignment in prepare(view, decoder, known_links=False).found.items():
         rows = alignment.rows
         assert 0 < len(rows) <= len(view.graphs[side])
         assert rows["entity"].is_unique
-        if decoder != "csls" and decoder not in ("propagation",) and get_decoder(decoder).one_to_one:
+        if decoder == "one-to-one" or (decoder not in ("csls", "propagation") and get_decoder(decoder).one_to_one):
             assert rows["match"].is_unique
         for row in rows.sample(5, random_state=0).itertuples():
             pair = view.pair(*((row.entity, row.match) if side == "source" else (row.match, row.entity)))
@@ -324,7 +327,7 @@ def test_every_decoder_gives_pairs_with_the_scores_that_are_shown_everywhere(vie
 
 
 def test_the_margin_of_a_decoders_choice_is_its_lead_over_the_best_other_one(view: RunView) -> None:
-    for row in decoded_alignments(view, "assignment")["source"].rows.itertuples():
+    for row in prepare(view, "assignment", known_links=False).found["source"].rows.itertuples():
         rivals = [match.csls for match in view.matches("source", row.entity, 3) if match.entity != row.match]
         assert row.margin == pytest.approx(row.csls - rivals[0], abs=1e-4)
 
@@ -333,7 +336,7 @@ def test_the_margin_of_a_decoders_choice_is_its_lead_over_the_best_other_one(vie
 
 
 def test_accepted_pairs_stand_in_place_of_others_and_rejected_ones_are_gone(view: RunView) -> None:
-    before = dict(zip(*(end.tolist() for end in select_pairs(view, Selection()).ends), strict=True))
+    before = dict(zip(*(end.tolist() for end in select_pairs(view, PLAIN).ends), strict=True))
     uris = {side: view.graphs[side].uris for side in ("source", "target")}
     stolen = next(target for source, target in before.items() if source == 30)
     reviewed = [
@@ -341,9 +344,9 @@ def test_accepted_pairs_stand_in_place_of_others_and_rejected_ones_are_gone(view
         ReviewedPair(uris["source"][25], uris["target"][before[25]], False),
         ReviewedPair("nobody", uris["target"][0], True),
     ]
-    table = select_pairs(view, Selection(least_probability=1.0), reviewed)
+    table = select_pairs(view, replace(PLAIN, least_probability=1.0), reviewed)
     assert (20, stolen) in set(zip(*(end.tolist() for end in table.ends), strict=True)), "whatever the least probability"
-    table = select_pairs(view, Selection(), reviewed)
+    table = select_pairs(view, PLAIN, reviewed)
     after = dict(zip(*(end.tolist() for end in table.ends), strict=True))
     assert after[20] == stolen
     assert 25 not in after
@@ -385,7 +388,7 @@ def test_unknown_names(view: RunView, name: str) -> None:
     with pytest.raises(ConfigError, match="unknown format"):
         get_format(name)
     with pytest.raises(ConfigError, match="unknown decoder"):
-        decoded_alignments(view, name)
+        prepare(view, name)
 
 
 def test_nothing_is_no_export_and_a_predicate_needs_a_format_that_has_one(table: ExportTable) -> None:

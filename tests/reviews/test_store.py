@@ -8,6 +8,7 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -275,3 +276,37 @@ def test_an_older_schema_is_brought_up_to_date(tmp_path: Path, monkeypatch: pyte
     connection = sqlite3.connect(store.path)
     assert not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'half'").fetchall(), "all of a migration or nothing"
     connection.close()
+
+
+def test_one_account_is_one_reviewer_however_its_address_is_written(tmp_path: Path) -> None:
+    store = ReviewStore(tmp_path / "reviews.sqlite3")
+    pair = Choice("s", "t", "accept")
+    store.decide(DATA, pair, "ann@example.org", "one")
+    with store._database.writing() as connection:  # what an older version kept
+        connection.execute(
+            "INSERT INTO decisions (data_set, source, target, author, time, verdict, click, place) "
+            "SELECT data_set, source, target, 'Ann@Example.org', time, 'reject', 'old', 0 FROM decisions"
+        )
+    assert [(one.author, one.verdict) for one in store.standing(DATA)] == [("ann@example.org", "reject")]
+    store.decide(DATA, replace(pair, verdict="accept"), "ANN@example.ORG", "two")
+    assert [(one.author, one.verdict) for one in store.standing(DATA)] == [("ann@example.org", "accept")]
+    assert [one.verdict for one in store.on_pair(DATA, ("s", "t"))] == ["accept"]
+    assert store.claim(DATA, "Ann@example.org", [("s", "t")], second=True) == [], "decided by this very person"
+    assert [one.verdict for one in store.undo(DATA, "aNN@example.org", "undo")] == ["accept"]
+    assert [one.verdict for one in store.standing(DATA)] == ["reject"]
+    store.decide(DATA, pair, "Ann", "three")
+    store.decide(DATA, pair, "ann", "four")
+    assert {one.author for one in store.standing(DATA)} == {"ann@example.org", "Ann", "ann"}, "names that were entered are as they are"
+    store.close()
+
+
+def test_decisions_in_bulk_leave_out_what_others_decided(tmp_path: Path) -> None:
+    store = ReviewStore(tmp_path / "reviews.sqlite3")
+    choices = [Choice("s", f"t{number}", "accept") for number in range(4)]
+    store.decide(DATA, replace(choices[0], verdict="reject"), "Bob", "b0")
+    store.decide(DATA, replace(choices[1], verdict="skip"), "Bob", "b1")
+    store.decide(DATA, replace(choices[2], verdict="skip"), "Ann", "a2")
+    kept = store.decide(DATA, choices, "Ann", "bulk", open_only=True)
+    assert [one.pair[1] for one in kept] == ["t1", "t3"], "another reviewer's skip is no decision, one's own is"
+    assert store.decide(DATA, choices, "Ann", "bulk", open_only=True) == kept, "the same click"
+    store.close()

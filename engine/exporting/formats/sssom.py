@@ -31,7 +31,8 @@ BUILT_IN: Mapping[str, str] = {
 }
 RESERVED = frozenset({*BUILT_IN, "rdf", "rdfs", "sssom", "xsd", "linkml", "dcterms", "pav", "prov", "oboinowl"})
 MANUAL = "semapv:ManualMappingCuration"
-EXTENSIONS: Mapping[str, str] = {"ext_csls": "double", "ext_verdict": "string", "ext_run": "string"}
+KNOWN_LINKS = ("seed link", "known validation link", "known test link")
+EXTENSIONS: Mapping[str, str] = {"ext_csls": "double", "ext_ties": "integer", "ext_verdict": "string", "ext_run": "string"}
 """Columns that SSSOM does not know, and their types."""
 _PLACE = re.compile(rf"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*/?|{BASE}[a-z]+:|urn:[^:]+:|[A-Za-z][A-Za-z0-9+.-]*:")
 _GENERIC = frozenset({"www", "com", "org", "net", "edu", "gov", "info"})
@@ -72,7 +73,8 @@ def mappings(chunk: pd.DataFrame, origin: Origin, spelt: Mapping[Side, Spelling]
     ids = {side: [prefixes.curie(spelt[side](identifier)) for identifier in chunk[side]] for side in SIDES}
     accepted = chunk["review"] == "accepted"
     computed = "semapv:CompositeMatching" if origin.names else "semapv:StructuralMatching"
-    justification = np.where(chunk["verdict"] == "seed link", "semapv:UnspecifiedMatching", computed)
+    known = chunk["verdict"].isin(KNOWN_LINKS if origin.known_links else KNOWN_LINKS[:1])
+    justification = np.where(known, "semapv:UnspecifiedMatching", computed)
     return pd.DataFrame(
         {
             "subject_id": ids["source"],
@@ -86,6 +88,7 @@ def mappings(chunk: pd.DataFrame, origin: Origin, spelt: Mapping[Side, Spelling]
             "similarity_score": chunk["cosine"].clip(0.0, 1.0),
             "similarity_measure": "cosine",
             "ext_csls": chunk["csls"],
+            "ext_ties": chunk["ties"],
             "ext_verdict": chunk["verdict"],
             "ext_run": chunk["run"],
         }

@@ -18,11 +18,11 @@ import pyarrow.parquet as pq
 from engine.datasets.formulas import defuse
 from engine.datasets.knowledge_graph import SIDES
 from engine.exporting.formats.base import Format, Predicate
-from engine.exporting.table import COLUMNS, NUMBERS, TEXTS, ExportTable
+from engine.exporting.table import COLUMNS, COUNTS, NUMBERS, TEXTS, ExportTable
 from engine.exporting.writable import check_text
 
 DIGITS = "%.6g"
-SCHEMA = pa.schema([(name, pa.float32() if name in NUMBERS else pa.string()) for name in COLUMNS])
+SCHEMA = pa.schema([(name, pa.float32() if name in NUMBERS else pa.int32() if name in COUNTS else pa.string()) for name in COLUMNS])
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 
 

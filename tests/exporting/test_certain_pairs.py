@@ -1,0 +1,187 @@
+"""Known links and reviewers' decisions in an export: what wins, what is counted, and how ties are told and broken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from engine.exporting import DECODER_NAMES, ExportTable, ReviewedPair, Selection, default_decoder, export_bytes, get_format, select_pairs
+from engine.exporting.decoded import stored_candidates, tied_candidates
+from engine.matching import RunView
+from tests.exporting.test_exporting import PLAIN, frame_of, strange_run
+from tests.run_fixture import MemoryRun, assemble, graph_tables, jolted, sample_run, stored_matches
+
+
+@pytest.fixture(scope="module")
+def view() -> RunView:
+    """A run whose best matches contradict some known links: its embeddings are disturbed."""
+    return RunView(rematched(jolted(strange_run(), 0.25, 5)))
+
+
+def rematched(run: MemoryRun) -> MemoryRun:
+    """The run with the matches that its embeddings give."""
+    cosines = run.tensors["embeddings"]["source"] @ run.tensors["embeddings"]["target"].T
+    terms = run.tensors["hubness"]
+    scores = 2 * cosines - terms["source_all"][:, None] - terms["target_all"][None]
+    matches = pd.concat([stored_matches(scores, cosines, "source"), stored_matches(scores.T, cosines.T, "target")], ignore_index=True)
+    best = matches.query("rank == 1 and entity >= 12")[["graph", "entity", "match"]]
+    probabilities = best.assign(probability=np.linspace(0.02, 0.98, len(best)))
+    return replace(run, tables={**run.tables, "matches": matches, "probabilities": probabilities})
+
+
+def ends(table: ExportTable) -> set[tuple[int, int]]:
+    return set(zip(*(end.tolist() for end in table.ends), strict=True))
+
+
+def known_links(view: RunView) -> set[tuple[int, int]]:
+    links = view.run.table("links").query("role != 'unsure'")
+    return set(zip(links["source"].tolist(), links["target"].tolist(), strict=True))
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.parametrize("decoder", [None, *DECODER_NAMES])
+def test_known_links_win_with_every_decoder(view: RunView, decoder: str | None, side: Any) -> None:
+    table = select_pairs(view, Selection(decoder=decoder, side=side))
+    assert known_links(view) <= ends(table)
+    assert not (frame_of(table)["verdict"] == "contradicts a known link").any()
+    assert table.conflicts is not None
+    assert table.conflicts.contradicting == 0
+
+
+def test_one_to_one_is_the_default_where_the_known_links_are(view: RunView) -> None:
+    assert default_decoder(view) == "one-to-one"
+    table = select_pairs(view, Selection())
+    assert table.origin.decoder == "one-to-one"
+    assert all(len(np.unique(end)) == len(end) for end in table.ends)
+    run, links = view.run, view.run.table("links")
+    assert isinstance(run, MemoryRun)
+    several = RunView(replace(run, tables={**run.tables, "links": pd.concat([links, links.head(1).assign(target=60)])}))
+    assert default_decoder(several) == "csls"
+    assert known_links(several) <= ends(select_pairs(several, Selection())), "both counterparts of the entity that has two"
+    probable = RunView(replace(run, tables={**run.tables, "links": pd.concat([links, links.head(1).assign(target=60, role="unsure")])}))
+    assert default_decoder(probable) == "one-to-one", "a probable link says nothing"
+
+
+def test_whoever_loses_an_entity_to_a_known_link_gets_the_next_best(view: RunView) -> None:
+    free, settled = (ends(select_pairs(view, Selection(known_links=known))) for known in (False, True))
+    lost = {source for source, target in free - settled if target in {target for _, target in known_links(view)}}
+    lost -= {source for source, _ in known_links(view)}
+    assert lost
+    assert lost & {source for source, _ in settled}
+
+
+def test_what_conflicts_is_counted(view: RunView) -> None:
+    table = select_pairs(view, PLAIN)
+    frame = frame_of(table)
+    against = frame["verdict"] == "contradicts a known link"
+    seeds = view.run.table("links").query("role == 'train'")
+    source, target = table.ends
+    touched = np.isin(source, seeds["source"]) | np.isin(target, seeds["target"])
+    found = table.conflicts
+    assert found is not None
+    assert found.contradicting == against.sum() > 0
+    assert found.contradicting_seeds == (against & touched).sum()
+    assert found.shared == {"source": 0, "target": int((frame["target"].value_counts() > 1).sum())}
+    assert found.shared["target"] > 0
+    said = table.expectation().sentence()
+    assert f"Conflicts: {found.contradicting} pairs contradict a known link ({found.contradicting_seeds} a seed link)" in said
+    kept = select_pairs(view, Selection(decoder="csls"))
+    assert kept.conflicts is not None
+    assert kept.conflicts.replaced == found.contradicting
+    assert f"{found.contradicting} predictions gave way to known links" in kept.expectation().sentence()
+
+
+def test_predictions_are_measured_before_known_links_are_put_in(view: RunView) -> None:
+    table = select_pairs(view, Selection(decoder="csls"))
+    measured, plain = table.expectation().measured, select_pairs(view, PLAIN).expectation().measured
+    assert measured is not None
+    assert plain is not None
+    assert 0 < measured.share < 1, "of what is exported every pair that known links tell of is right"
+    assert plain.right <= measured.right, "seed links are put in, so fewer predictions stand in the way of others"
+    assert "is another measure" in table.expectation().sentence()
+
+
+def test_estimates_leave_out_what_is_certain(view: RunView) -> None:
+    uris = {side: view.graphs[side].uris for side in ("source", "target")}
+    source, target = next(
+        pair for pair in sorted(ends(select_pairs(view, Selection())) - known_links(view)) if view.probability("source", *pair) is not None
+    )
+    before = select_pairs(view, Selection()).expectation()
+    table = select_pairs(view, Selection(), [ReviewedPair(uris["source"][source], uris["target"][target], True, ("Ana",))])
+    after, frame = table.expectation(), frame_of(table)
+    assert after.accepted == 1
+    assert after.estimated == before.estimated - 1
+    assert frame.loc[frame["review"] == "accepted", "probability"].isna().all(), "a person decided, so the model's guess is no news"
+    assert after.links == sum(1 for role in view.run.table("links")["role"] if role in ("valid", "test"))
+
+
+def test_reviewers_overrule_known_links(view: RunView) -> None:
+    uris = {side: view.graphs[side].uris for side in ("source", "target")}
+    links = [pair for pair in sorted(known_links(view)) if pair[0] >= 30]
+    (rejected, moved), free = links[:2], max(set(range(80)) - {target for _, target in known_links(view)})
+    reviewed = [
+        ReviewedPair(uris["source"][rejected[0]], uris["target"][rejected[1]], False),
+        ReviewedPair(uris["source"][moved[0]], uris["target"][free], True),
+    ]
+    table = select_pairs(view, Selection(), reviewed)
+    assert not {rejected, moved} & ends(table)
+    assert (moved[0], free) in ends(table)
+    assert table.conflicts is not None
+    assert table.conflicts.overruled == 2
+    assert "2 known links gave way to reviewers' decisions" in table.expectation().sentence()
+
+
+# Ties
+
+
+def star(order: list[int]) -> MemoryRun:
+    """A hub with leaves that nothing tells apart, in either graph, with their numbers in some order."""
+    count = len(order)
+    uris = {side: [f"{side}:hub", *(f"{side}:leaf {one}" for one in order)] for side in ("source", "target")}
+    hub, leaf = np.eye(4, dtype=np.float32)[:2]
+    rows = np.stack([hub, *([leaf] * count)])
+    triples = [(one, 0, 0) for one in range(1, count + 1)]
+    tables = [graph_tables(side, uris[side], [""] * (count + 1), triples, ["in"]) for side in ("source", "target")]
+    return assemble(tables[0], tables[1], [(0, 0, "train")], (rows, rows.copy()))
+
+
+def identified(run: MemoryRun, **options: Any) -> list[tuple[str, str, int]]:
+    frame = frame_of(select_pairs(RunView(run), Selection(**options)))
+    return sorted(zip(frame["source"], frame["target"], frame["ties"], strict=True))
+
+
+def test_ties_are_told_and_decided_by_nothing_that_depends_on_the_order_of_rows() -> None:
+    one, other = (identified(star(order)) for order in ([0, 1, 2, 3], [2, 0, 3, 1]))
+    assert one == other
+    assert len(one) == 5
+    assert [ties for source, _, ties in one if source == "source:hub"] == [0], "a known link is no choice"
+    assert all(ties == 6 for source, _, ties in one if source != "source:hub"), "three others for either end"
+    assert "4 pairs had an equally good candidate" in select_pairs(RunView(star([0, 1, 2, 3])), Selection()).expectation().sentence()
+
+
+def test_a_clear_choice_has_no_ties_and_every_table_says_so() -> None:
+    run = sample_run()
+    assert {ties for _, _, ties in identified(run)} == {0}
+    assert {ties for _, _, ties in identified(star([0, 1, 2]), decoder="csls") if _ != "target:hub"} == {4}
+    header = export_bytes(select_pairs(RunView(star([0, 1, 2])), Selection()), get_format("csv")).decode("utf-8-sig").splitlines()
+    assert header[0].split(",")[7] == "ties"
+    assert sorted(line.split(",")[7] for line in header[1:]) == ["0", "4", "4", "4"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_ties_are_counted_as_one_would_by_hand(seed: int) -> None:
+    draw, whole = np.random.default_rng(seed), stored_candidates(RunView(star([0, 1, 2])))
+    candidates = whole.kept(draw.random(len(whole)) < 0.7)
+    pairs, scores = draw.integers(0, 4, (6, 2)), draw.choice(candidates.csls, 6).astype(np.float32)
+    expected = []
+    for (source, target), score in zip(pairs.tolist(), scores.tolist(), strict=True):
+        near = np.abs(candidates.csls - score) <= candidates.tolerance
+        of_source = near & (candidates.sources == source) & (candidates.targets != target)
+        of_target = near & (candidates.targets == target) & (candidates.sources != source)
+        expected.append(int(of_source.sum() + of_target.sum()))
+    assert tied_candidates(candidates, pairs[:, 0], pairs[:, 1], scores).tolist() == expected
+    assert tied_candidates(whole.kept(np.zeros(len(whole), dtype=np.bool_)), pairs[:, 0], pairs[:, 1], scores).tolist() == [0] * 6
