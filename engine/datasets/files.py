@@ -21,6 +21,7 @@ from engine.errors import DataError
 MAX_BYTES = 2**31  # of a file that is read into memory whole, and of a line; this also stops a gzip bomb
 GZIP_MAGIC = b"\x1f\x8b"
 CR = "\r"
+BY_PRODUCTS = frozenset({"__macosx", "thumbs.db", "desktop.ini"})
 MAC_LINES = "it holds line ends of old Mac programs (CR), so write all line ends as LF"
 
 
@@ -46,14 +47,19 @@ def require_file(folder: Path, name: str) -> Path:
     return path
 
 
+def is_by_product(name: str) -> bool:
+    """Whether a file or folder is one that programs leave behind, such as macOS's ``._kg1.csv`` beside ``kg1.csv`` and ``__MACOSX``."""
+    return name.startswith(".") or name.lower() in BY_PRODUCTS
+
+
 def list_files(folder: Path) -> list[Path]:
-    """Regular files right inside the folder, sorted by name.
+    """Regular files right inside the folder, sorted by name, without by-products of programs.
 
     Raises:
         DataError: the folder cannot be listed.
     """
     try:
-        return sorted(path for path in folder.iterdir() if path.is_file())
+        return sorted(path for path in folder.iterdir() if path.is_file() and not is_by_product(path.name))
     except OSError as error:
         raise DataError(f"this folder cannot be listed ({reason(error)}); check its permissions.", path=folder) from None
 

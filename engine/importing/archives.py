@@ -1,4 +1,5 @@
-"""Unpacking what other people packed: zip, tar and tar.gz. Sizes are counted while reading, never taken from a header."""
+"""Unpacking what other people packed: zip, tar and tar.gz. What a file begins with decides what it is; sizes are counted while reading, never taken
+from a header."""
 
 from __future__ import annotations
 
@@ -8,12 +9,12 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Literal
 
-from engine.datasets.files import GZIP_MAGIC, shorten
+from engine.datasets.files import GZIP_MAGIC, is_by_product, reason, shorten
 from engine.errors import DataImportError
 from engine.importing.limits import LIMITS, Limits, in_words
 
@@ -23,9 +24,10 @@ DEEPEST: Final = 6
 MOST_AT_ONCE: Final = 2**22
 LONGEST_DIRECTORY: Final = 2**20
 ZIP_MAGIC: Final = b"PK\x03\x04"
-TAR_MARK: Final = slice(257, 262)
-JUNK: Final = ("__MACOSX", ".")
-_FORBIDDEN = re.compile(r"[\x00-\x1f\x7f\\:]")
+EMPTY_ZIP: Final = b"PK\x05\x06"
+ENCRYPTED: Final = 0x1
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_DRIVE = re.compile(r"[A-Za-z]:")
 _UNREADABLE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError)
 
 
@@ -37,16 +39,35 @@ class _Member:
     content: IO[bytes] | None
 
 
-def is_archive(path: Path) -> bool:
-    """Whether the file is a zip or tar archive, plain or gzipped, by its content."""
+Packing = Literal["zip", "tar", "tar.gz"]
+
+
+def packing(path: Path) -> Packing | None:
+    """What kind of archive the file is, by what it begins with; None for anything else."""
     try:
         with path.open("rb") as file:
-            head = file.read(len(GZIP_MAGIC))
+            start = file.read(tarfile.BLOCKSIZE)
+            if start.startswith((ZIP_MAGIC, EMPTY_ZIP)):
+                return "zip"
+            if not start.startswith(GZIP_MAGIC):
+                return "tar" if _is_tar_header(start) else None
             file.seek(0)
-            start = gzip.GzipFile(fileobj=file).read(TAR_MARK.stop) if head == GZIP_MAGIC else file.read(TAR_MARK.stop)
-        return start[TAR_MARK] == b"ustar" or zipfile.is_zipfile(path)
+            return "tar.gz" if _is_tar_header(gzip.GzipFile(fileobj=file).read(tarfile.BLOCKSIZE)) else None
     except (OSError, EOFError, zlib.error):
+        return None
+
+
+def is_archive(path: Path) -> bool:
+    """Whether the file is a zip or tar archive, plain or gzipped."""
+    return packing(path) is not None
+
+
+def _is_tar_header(block: bytes) -> bool:
+    try:
+        tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")  # compares the checksum, which archives older than POSIX have as well
+    except tarfile.HeaderError:
         return False
+    return True
 
 
 def refuse_half_archive(path: Path, name: str) -> None:
@@ -55,10 +76,12 @@ def refuse_half_archive(path: Path, name: str) -> None:
     Raises:
         DataImportError: it is one; ``name`` is what its owner calls it.
     """
-    with path.open("rb") as file:
-        begins = file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
-    if begins and not zipfile.is_zipfile(path):
-        raise DataImportError(f"{shorten(name)} is a zip archive whose end is missing, or is damaged; copy or pack it again.")
+    if packing(path) == "zip" and not zipfile.is_zipfile(path):
+        raise _half_archive(name)
+
+
+def _half_archive(name: str) -> DataImportError:
+    return DataImportError(f"{shorten(name)} is a zip archive whose end is missing, or is damaged; copy or pack it again.")
 
 
 def unpack(archive: Path, name: str, into: Path, limits: Limits = LIMITS) -> None:
@@ -76,16 +99,19 @@ def unpack(archive: Path, name: str, into: Path, limits: Limits = LIMITS) -> Non
     """
     into.mkdir(parents=True)
     meter = _Meter(name, archive.stat().st_size, limits)
+    written: set[PurePosixPath] = set()
     try:
         with ExitStack() as stack:
-            members = (_zip_members if zipfile.is_zipfile(archive) else _tar_members)(archive, meter, stack)
+            members = (_zip_members if packing(archive) == "zip" else _tar_members)(archive, meter, stack)
             for member in members:
                 meter.file()
                 relative = _checked(name, member)
                 if relative is not None and member.content is not None:
+                    _check_place(name, relative, written)
                     _write(into / relative, member.content, meter)
+                    written.add(relative)
     except _UNREADABLE as error:
-        words = shorten(str(error) or type(error).__name__, 100)
+        words = shorten(getattr(error, "strerror", None) or str(error) or type(error).__name__, 100)
         raise DataImportError(f"{shorten(name)} cannot be unpacked ({words}); pack it again as .zip or .tar.gz, without a password.") from None
 
 
@@ -150,10 +176,15 @@ def _zip_members(archive: Path, meter: _Meter, stack: ExitStack) -> Iterator[_Me
     if _directory_size(archive) > LONGEST_DIRECTORY:
         raise meter.too_many()
     packed = stack.enter_context(zipfile.ZipFile(archive))
-    for info in packed.infolist():
+    members = packed.infolist()
+    if members and min(info.header_offset for info in members):  # the list is that of another archive, which stands at the end of this one
+        raise _half_archive(meter.name)
+    for info in members:
         kind = (info.external_attr >> 16) & 0o170000  # of Unix; 0 where another system packed it
-        if info.is_dir():
+        if info.filename.endswith(("/", "\\")):
             continue
+        if info.flag_bits & ENCRYPTED:
+            raise DataImportError(f"{meter.name} is protected by a password; pack it again without one.")
         if kind not in (0, 0o100000):
             yield _Member(info.filename, None)
             continue
@@ -182,24 +213,56 @@ def _tar_members(archive: Path, meter: _Meter, stack: ExitStack) -> Iterator[_Me
     content.seek(packed.offset)
     if content.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):  # the tarfile module takes a damaged header for the end
         raise tarfile.ReadError("it is damaged or incomplete")
+    while piece := content.read(PIECE):
+        meter.reach(content.tell())
+        if piece.strip(b"\0"):
+            raise DataImportError(f"{meter.name} goes on after its end, as several archives in one file do; unpack them, and pack all files into one.")
 
 
 def _checked(archive: str, member: _Member) -> PurePosixPath | None:
     """The member's path, safe to be put behind a folder; None for what programs add by themselves."""
     named = f"{shorten(archive)} holds '{shorten(member.name, 60)}'"
-    path = PurePosixPath(member.name)
+    path = PurePosixPath(member.name.replace("\\", "/"))  # Windows programs of old put backslashes between folders
+    if path.is_absolute() or ".." in path.parts or _DRIVE.match(member.name):
+        raise DataImportError(f"{named}, a name that leads out of the archive; pack the files again from inside of their folder.")
+    if any(map(is_by_product, path.parts)):
+        return None
     if member.content is None:
         raise DataImportError(f"{named}, which is a link or a device and no file; pack the files themselves.")
-    if path.is_absolute() or ".." in path.parts or _FORBIDDEN.search(member.name):
-        raise DataImportError(f"{named}, a name that leads out of the archive; pack the files again from inside of their folder.")
+    if _CONTROL.search(member.name):
+        raise DataImportError(f"{named}, a name with a control character; rename the file and pack it again.")
     if not path.parts or len(path.parts) > DEEPEST or len(member.name.encode("utf-8", "surrogatepass")) > LONGEST_PATH:
         raise DataImportError(f"{named}, a path that is too long or too deep; pack the files again with short names.")
-    return None if path.parts[0] == JUNK[0] or any(part.startswith(JUNK[1]) for part in path.parts) else path
+    return path
+
+
+def _check_place(archive: str, path: PurePosixPath, written: set[PurePosixPath]) -> None:
+    """
+    Raises:
+        DataImportError: there is a file of this name already, or one where this one needs a folder, or the other way round.
+    """
+    named = f"{shorten(archive)} holds '{shorten(str(path), 60)}'"
+    if path in written:
+        raise DataImportError(f"{named} twice; pack each file once.")
+    if written & set(path.parents) or any(path in other.parents for other in written):
+        raise DataImportError(f"{named} as a file and as a folder; rename one of them and pack them again.")
 
 
 def _write(path: Path, content: IO[bytes], meter: _Meter) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("xb") as file:  # a name that comes twice is refused
+    with _kept(meter.name):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("xb")
+    with file:
         while piece := content.read(PIECE):
             meter.add(len(piece))
-            file.write(piece)
+            with _kept(meter.name):
+                file.write(piece)
+
+
+@contextmanager
+def _kept(name: str) -> Iterator[None]:
+    """What goes wrong while writing is the place's fault, and none of the archive."""
+    try:
+        yield
+    except OSError as error:
+        raise DataImportError(f"{name} cannot be unpacked here ({reason(error)}); free some space on the server and try again.") from None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, get_args
 
-from engine.datasets.files import reason, shorten
+from engine.datasets.files import is_by_product, reason, shorten
 from engine.datasets.readers import READERS
 from engine.datasets.readers.naming import sort_names
 from engine.datasets.readers.rdf import rdf_suffix
@@ -166,14 +166,14 @@ def _walk(folder: Path) -> Iterator[Path]:
 
     for place, folders, names in os.walk(folder, onerror=refuse):
         depth = len(Path(place).relative_to(folder).parts)
-        folders[:] = sorted(name for name in folders if not name.startswith((".", "__MACOSX"))) if depth < DEEPEST else []
-        yield from (path for name in sorted(names) if not name.startswith(".") and (path := Path(place, name)).is_file())
+        folders[:] = sorted(name for name in folders if not is_by_product(name)) if depth < DEEPEST else []
+        yield from (path for name in sorted(names) if not is_by_product(name) and (path := Path(place, name)).is_file())
 
 
 def _innermost(folder: Path) -> Path:
     """Archives often hold one folder that holds everything."""
     for _ in range(DEEPEST):
-        inside = [path for path in folder.iterdir() if not path.name.startswith((".", "__MACOSX"))]
+        inside = [path for path in folder.iterdir() if not is_by_product(path.name)]
         if len(inside) != 1 or not inside[0].is_dir() or inside[0].is_symlink():
             break
         folder = inside[0]

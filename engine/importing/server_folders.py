@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from engine import settings
-from engine.datasets.files import shorten
+from engine.datasets.files import is_by_product, shorten
 from engine.errors import DataImportError
 from engine.importing.material import may_be_data
 
@@ -62,7 +62,7 @@ def _candidates(folder: Path, depth: int) -> Iterator[Path]:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError:
         return
-    entries = [entry for entry in entries if not entry.name.startswith((".", "_")) and not entry.is_symlink()]
+    entries = [entry for entry in entries if not is_by_product(entry.name) and not entry.name.startswith("_") and not entry.is_symlink()]
     files = [entry.name for entry in entries if entry.is_file()]
     if sum(map(may_be_data, files)) >= 2:
         yield folder
