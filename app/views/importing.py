@@ -165,7 +165,7 @@ def _check(address: ImportAddress, token: str) -> None:
             _more_links(staged, "Other known links instead of these")
         return
     _facts(staged, preview)
-    _tables(staged, files)
+    _tables(staged, preview.files)
     st.subheader("What looks wrong, and what to do", anchor=False)
     _swap(staged, preview)
     _repair(staged, preview)
@@ -269,7 +269,7 @@ def _tables(staged: Staged, files: Sequence[UnderstoodFile]) -> None:
         for column, (number, file) in zip(st.columns(2), list(enumerate(shown))[start : start + 2], strict=False):
             with column, st.container(border=True, key=f"file_{number}"):
                 st.markdown(f"**{text.plain(ROLE_WORDS.get(file.role, file.role).capitalize())}**: {text.plain(file.name, 60)}")
-                st.caption(text.plain(file.words))
+                st.caption(" · ".join(text.plain(words, 200) for words in (file.words, *(one.words for one in file.counts))))
                 if file.table is not None:
                     _table(staged, file, file.table)
 
@@ -295,6 +295,13 @@ def _table(staged: Staged, file: UnderstoodFile, table: UnderstoodTable) -> None
                 on_change=lambda: _lay_out(staged, file, lambda layout: dataclasses.replace(layout, header=st.session_state[key])),
             )
             _delimiter_choice(staged, file, table.delimiter)
+            trim = _shown(table.trim, "trim", file.role, staged.token)
+            st.toggle(
+                "Remove blanks around cells",
+                key=trim,
+                on_change=lambda: _lay_out(staged, file, lambda layout: dataclasses.replace(layout, trim=st.session_state[trim])),
+                help="Blanks belong to identifiers otherwise: in 'a, near, b' the tail is ' b', which is not 'b'.",
+            )
 
 
 def _column_choice(staged: Staged, file: UnderstoodFile, table: UnderstoodTable, role: str, names: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from engine.data_library import StoredDataSet
-from engine.datasets.dialects import TAB
+from engine.datasets.delimiters import TAB
 from engine.datasets.tabular import Layout
 from engine.errors import ConfigError, DataImportError
 from engine.importing import (
@@ -62,7 +62,7 @@ def add_import(commands: Any) -> None:
         action="append",
         default=[],
         metavar="FILE:COLUMN=NUMBER,...",
-        help="which column is which, from 1: graph1:head=3,tail=1 or links:source=2,target=1,header=no,delimiter=tab; may be repeated",
+        help="which column is which, from 1: graph1:head=3,tail=1 or links:source=2,target=1,header=no,delimiter=tab,trim=yes; may be repeated",
     )
     parser.add_argument("--name-attribute", metavar="NAME", help="the attribute that holds the entities' names")
     parser.add_argument("--swap-links", action="store_true", help="take the second column of the links for the source")
@@ -170,10 +170,10 @@ def _layout(text: str) -> tuple[str, Layout]:
     role = next((role for role in ROLES if role.replace(" ", "") == short), None)
     pairs = [part.partition("=")[::2] for part in rest.split(",")]
     values = {key.strip(): value.strip() for key, value in pairs}
-    columns = {key: value for key, value in values.items() if key not in ("header", "delimiter")}
-    header, delimiter = values.get("header"), values.get("delimiter")
+    columns = {key: value for key, value in values.items() if key not in ("header", "delimiter", "trim")}
+    header, delimiter, trim = values.get("header"), values.get("delimiter"), values.get("trim")
     fits = all(key and value.isascii() and value.isdigit() and 1 <= int(value[:6]) < 10_000 for key, value in columns.items())
-    if role is None or not fits or header not in (None, *YES_NO) or (delimiter is not None and delimiter not in DELIMITERS):
+    if role is None or not fits or not {header, trim} <= {None, *YES_NO} or (delimiter is not None and delimiter not in DELIMITERS):
         raise ConfigError(
             f"--columns expects FILE:COLUMN=NUMBER,..., for example graph1:head=3,tail=1,header=no,delimiter=tab; got '{text}'. "
             f"Files are {', '.join(role.replace(' ', '') for role in ROLES)}, delimiters {', '.join(DELIMITERS)}."
@@ -182,5 +182,6 @@ def _layout(text: str) -> tuple[str, Layout]:
         delimiter=None if delimiter is None else DELIMITERS[delimiter],
         header=None if header is None else YES_NO[header],
         columns={key: int(value) - 1 for key, value in columns.items()},
+        trim=trim is not None and YES_NO[trim],
     )
     return role, layout

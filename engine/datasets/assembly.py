@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -22,17 +24,20 @@ from engine.datasets.files import shorten
 from engine.datasets.fingerprint import fingerprint
 from engine.datasets.graph_names import graph_names
 from engine.datasets.identifiers import with_known_identifiers
-from engine.datasets.knowledge_graph import AlignmentTask, Finding, IntArray, KnowledgeGraph, empty_attributes
+from engine.datasets.knowledge_graph import AlignmentTask, FileCount, Finding, IntArray, KnowledgeGraph, empty_attributes
 from engine.datasets.labels import find_name_attributes, label_entities
 from engine.datasets.readers.base import Part, RawDataset, RawGraph, RawLinks, listed
 from engine.datasets.respelling import respelling_findings
 from engine.datasets.splits import UNDIVIDED, Split, divide
+from engine.datasets.tally import FileTally, merged
 from engine.datasets.texts import Texts, are_among, distinct_words, numbers, strings, union
 from engine.errors import DataError
 from engine.packing import fresh_rows, sorted_rows
 from engine.wording import count
 
 MAX_NAME = 80
+REASONS: Final[Mapping[str, str]] = {"triples": "repeated", "attributes": "repeated, or without a value", "links": "repeated"}
+"""Why rows that were read are not used."""
 
 
 def build_task(
@@ -55,6 +60,7 @@ def build_task(
     for graph in (raw.source, raw.target):
         if not len(graph.heads):
             raise DataError("this graph has no relation triples; Dual-AMN learns from them, so each graph needs some.", path=graph.path)
+    files = [*raw.source.files, *raw.target.files, *(one for links in raw.links.values() for one in links.files)]
     raw = with_known_identifiers(raw)
     _check_ends(raw)
     sides = [_build_graph(graph, [_ends(links, side) for links in raw.links.values()]) for side, graph in enumerate((raw.source, raw.target))]
@@ -62,7 +68,8 @@ def build_task(
     source, target = (_named(side.graph, name, config.name_attribute) for side, name in zip(sides, names, strict=True))
     _check_name_attribute(source, target, config.name_attribute, folder)
     width = target.num_entities
-    keys, duplicates = _encode_links(raw.links, source, target)
+    keys, duplicates, repeated = _encode_links(raw.links, source, target)
+    noticed = [finding for tally in merged(files) for finding in tally.findings]
     split = UNDIVIDED if not links_needed and not any(map(len, keys.values())) else divide(keys, raw.given, config, seed, folder)
     known, all_unsure = (_decode(part, width) for part in (np.sort(np.concatenate([split.train, split.valid, split.test])), split.unsure))
     split, untested = _with_measurable_tests(split, source, target)
@@ -81,6 +88,7 @@ def build_task(
         findings=(
             *findings,
             *raw.findings,
+            *noticed,
             *_links_read(raw.links),
             *respelling_findings(raw),
             *sides[0].findings,
@@ -89,6 +97,7 @@ def build_task(
             *split.findings,
         ),
         untested=untested,
+        files=tuple(one.counted() for side in sides for one in side.files) + _count_links(raw.links, merged(files), repeated),
     )
 
 
@@ -103,6 +112,7 @@ def safe_name(folder: Path) -> str:
 class _BuiltGraph:
     graph: KnowledgeGraph
     findings: tuple[Finding, ...]
+    files: tuple[FileTally, ...]
 
 
 def _ends(links: RawLinks, side: int) -> Texts:
@@ -147,7 +157,11 @@ def _build_graph(raw: RawGraph, link_ends: Sequence[Texts]) -> _BuiltGraph:
         *_unknown_ends(raw.path, unknown),
         *_attribute_only(raw),
     )
-    return _BuiltGraph(graph, findings)
+    left_out = {"triples": int(np.count_nonzero(~fresh)), "attributes": len(raw.attributes[0]) - len(graph.attributes)}
+    sizes = {"triples": len(raw.heads), "attributes": len(raw.attributes[0])}
+    alone = {what for what, size in sizes.items() if [one.counted().used for one in raw.files if one.what == what] == [size]}
+    files = tuple(one.without(REASONS[one.what], left_out[one.what]) if one.what in alone else one for one in raw.files)
+    return _BuiltGraph(graph, findings, files)
 
 
 def _named(graph: KnowledgeGraph, name: str, wanted: str | None) -> KnowledgeGraph:
@@ -177,8 +191,22 @@ def _attribute_table(raw: RawGraph, ordered: pl.Series) -> pd.DataFrame:
     )
 
 
-def _encode_links(parts: Mapping[Part, RawLinks], source: KnowledgeGraph, target: KnowledgeGraph) -> tuple[dict[Part, IntArray], tuple[Finding, ...]]:
-    """Sorted, distinct keys by part, and what was dropped."""
+def _count_links(parts: Mapping[Part, RawLinks], files: Sequence[FileTally], repeated: Mapping[Path, int]) -> tuple[FileCount, ...]:
+    """What became of the lines of files of links."""
+    read = Counter[Path]()
+    for links in parts.values():
+        read[links.path] += len(links.sources)
+    found = [one for one in files if one.what == "links"]
+    return tuple(
+        (one.without(REASONS["links"], repeated.get(one.path, 0)) if one.counted().used == read[one.path] else one).counted() for one in found
+    )
+
+
+def _encode_links(
+    parts: Mapping[Part, RawLinks], source: KnowledgeGraph, target: KnowledgeGraph
+) -> tuple[dict[Part, IntArray], tuple[Finding, ...], Mapping[Path, int]]:
+    """Sorted, distinct keys by part; what was dropped, with how many of each file."""
+    by_file = Counter[Path]()
     keys: dict[Part, IntArray] = {}
     findings = []
     words = strings(source.entities), strings(target.entities)
@@ -190,7 +218,8 @@ def _encode_links(parts: Mapping[Part, RawLinks], source: KnowledgeGraph, target
             examples = tuple(f"{source.entities[left]} = {target.entities[right]}" for left, right in repeated)
             message = f"{links.path.name}: {dropped:,} repeated links were dropped."
             findings.append(Finding("duplicate-links", "warning", message, dropped, examples, "Remove the repetitions."))
-    return keys, tuple(findings)
+            by_file[links.path] += dropped
+    return keys, tuple(findings), by_file
 
 
 def _links_read(parts: Mapping[Part, RawLinks]) -> Iterator[Finding]:

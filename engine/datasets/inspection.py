@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.datasets.knowledge_graph import SIDES, AlignmentTask, Finding, IntArray, KnowledgeGraph, Severity, Side
+from engine.datasets.knowledge_graph import SIDES, AlignmentTask, FileCount, Finding, IntArray, KnowledgeGraph, Severity, Side
 from engine.datasets.labels import identifier_tail, local_name
 from engine.wording import count
 
@@ -60,6 +60,7 @@ class Inspection:
         source, target: counts.
         links: "train", "valid", "test", "unsure" -> number of links.
         findings: the reader's and the inspection's, the gravest first.
+        files: what became of the lines of each file.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Inspection:
     target: GraphSummary
     links: Mapping[str, int]
     findings: tuple[Finding, ...]
+    files: tuple[FileCount, ...] = ()
 
 
 def inspect_task(task: AlignmentTask) -> Inspection:
@@ -88,6 +90,7 @@ def inspect_task(task: AlignmentTask) -> Inspection:
         target=_summarise(task, "target"),
         links={part: len(rows) for part, rows in links.items()},
         findings=tuple(found),
+        files=task.files,
     )
 
 
@@ -223,6 +226,22 @@ def _self_links(task: AlignmentTask, shared: Sequence[str]) -> int:
     return sum(partner.get(left) == right for left, right in _known_links(task).tolist())
 
 
+def check_blanks(task: AlignmentTask) -> Iterator[Finding]:
+    """A blank at the edge of an identifier belongs to it, and is more often a blank after the comma."""
+    for side in SIDES:
+        graph = task.graph(side)
+        padded = [entity for entity in graph.entities if entity != entity.strip()]
+        if padded:
+            twins = [entity for entity in padded if entity.strip() in graph.index]
+            message = (
+                f"{count(len(padded), f'identifier of the {side} graph begins or ends', f'identifiers of the {side} graph begin or end')} with a blank"
+                + (f"; without it, {len(twins):,} of them would be the same as another one." if twins else ".")
+            )
+            examples = _examples([f"'{entity}'" for entity in twins or padded])
+            advice = "Blanks belong to identifiers; remove them from the file if they only stand beside its cells."
+            yield Finding("blanks-around-identifiers", "warning", message, len(padded), examples, advice)
+
+
 def check_names(task: AlignmentTask) -> Iterator[Finding]:
     for side in SIDES:
         graph = task.graph(side)
@@ -319,6 +338,7 @@ CHECKS: tuple[Callable[[AlignmentTask], Iterator[Finding]], ...] = (
     check_telling_identifiers,
     check_identity_relations,
     check_overlapping_identifiers,
+    check_blanks,
     check_isolated,
     check_self_loops,
     check_relations_without_triples,

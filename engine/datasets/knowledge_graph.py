@@ -15,10 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from engine.wording import count
+
 IntArray = npt.NDArray[np.int64]
 Severity = Literal["info", "warning", "error"]
 Side = Literal["source", "target"]
 SIDES: tuple[Side, Side] = ("source", "target")
+ROW_WORDS = {"triples": "triples", "attributes": "attributes", "links": "links", "declared": "declared names"}
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,34 @@ class Finding:
     count: int = 0
     examples: tuple[str, ...] = ()
     advice: str = ""
+
+
+@dataclass(frozen=True)
+class FileCount:
+    """What became of a file's lines.
+
+    Attributes:
+        file: its path, or what its owner calls it.
+        what: "triples", "attributes", "links" or "declared" (lists of entities or relations).
+        lines: that are not blank; of Parquet the rows.
+        rows: read from them.
+        used: rows in the graph or among the links.
+        left_out: reasons, each with its number of rows.
+    """
+
+    file: str
+    what: str
+    lines: int
+    rows: int
+    used: int
+    left_out: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def words(self) -> str:
+        """'10 lines, 9 rows of triples, all used'."""
+        reasons = ", ".join(f"{rows:,} {reason}" for reason, rows in self.left_out)
+        used = "all used" if self.used == self.rows else f"{self.used:,} used ({reasons})"
+        return f"{count(self.lines, 'line')}, {count(self.rows, 'row')} of {ROW_WORDS[self.what]}, {used}"
 
 
 @dataclass(frozen=True)
@@ -100,6 +131,7 @@ class AlignmentTask:
         findings: what the reader noticed.
         rejected_links: pairs known to be no links, as reviewers say; may be empty.
         untested: how many of the unsure links are known ones that were kept out of validation and test, since an end of theirs is in no triple.
+        files: what became of the lines of each file, where the reader counts them.
     """
 
     name: str
@@ -115,6 +147,7 @@ class AlignmentTask:
     findings: tuple[Finding, ...] = ()
     rejected_links: IntArray = field(default_factory=lambda: empty_links())
     untested: int = 0
+    files: tuple[FileCount, ...] = ()
 
     @property
     def num_entities(self) -> int:

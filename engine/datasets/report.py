@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from engine.datasets.files import escape_controls, shorten
 from engine.datasets.inspection import GraphSummary, Inspection
-from engine.datasets.knowledge_graph import Finding
+from engine.datasets.knowledge_graph import FileCount, Finding
 from engine.wording import count
 
 WIDTH = 100
@@ -17,7 +18,18 @@ MARKS = {"error": "ERROR", "warning": "WARN", "info": "note"}
 
 def render_inspection(inspection: Inspection) -> str:
     """The text that ``inspect`` prints, without a final newline."""
-    return "\n".join([*_head(inspection), "", *_table(inspection), "", *_links(inspection), "", *render_findings(inspection.findings)])
+    return "\n".join(
+        [
+            *_head(inspection),
+            "",
+            *_table(inspection),
+            "",
+            *_links(inspection),
+            "",
+            *render_files(inspection.files),
+            *render_findings(inspection.findings),
+        ]
+    )
 
 
 def _head(inspection: Inspection) -> Iterator[str]:
@@ -55,6 +67,19 @@ def _row(title: str, left: str, right: str) -> str:
 def _links(inspection: Inspection) -> Iterator[str]:
     counts = ", ".join(f"{count:,} {part}" for part, count in inspection.links.items() if count or part != "unsure")
     yield from _wrapped("  links  ", counts)
+
+
+def render_files(files: Sequence[FileCount]) -> Iterator[str]:
+    """What became of the lines of each file; ends in an empty line where there is any."""
+    if not files:
+        return
+    yield f"  {'file':<34}{'lines':>12}{'rows':>12}{'used':>12}{'left out':>12}"
+    for file in files:
+        numbers = file.lines, file.rows, file.used, file.rows - file.used
+        yield f"  {shorten(Path(file.file).name, 22):<23}{file.what:<11}" + "".join(f"{number:>12,}" for number in numbers)
+        for reason, rows in file.left_out:
+            yield f"      {rows:,} {reason}"
+    yield ""
 
 
 def render_findings(findings: Sequence[Finding]) -> Iterator[str]:

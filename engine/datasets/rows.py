@@ -13,6 +13,7 @@ import polars as pl
 from engine.datasets.blocks import Grid, read_grid
 from engine.datasets.dialects import Literals, Tabbed
 from engine.datasets.files import shorten
+from engine.datasets.tally import FileTally
 from engine.datasets.texts import BoolArray, IntArray, Texts
 from engine.errors import DataError
 
@@ -30,12 +31,14 @@ class Rows:
         columns: n texts each.
         lines: n line numbers (for Parquet: row numbers), from 1.
         skipped: rows that could not be used, where the reader tolerates some.
+        tally: what became of the file's lines; None where nobody counted.
     """
 
     path: Path
     columns: tuple[Texts, ...]
     lines: Sequence[int] | IntArray
     skipped: int = 0
+    tally: FileTally | None = None
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -55,7 +58,7 @@ def read_tabbed(path: Path, names: Sequence[str], *, required: bool = True) -> R
     grid = read_grid(path, Tabbed(names))
     if required and not len(grid):
         raise DataError(f"this file is empty; expected lines of {', '.join(names)}, separated by tabs.", path=path)
-    return check_identifiers(Rows(path, grid.columns, grid.lines), names)
+    return check_identifiers(Rows(path, grid.columns, grid.lines, tally=FileTally(path, len(grid), len(grid))), names)
 
 
 def read_tabbed_literals(path: Path, names: Sequence[str]) -> Rows:
@@ -74,7 +77,8 @@ def read_tabbed_literals(path: Path, names: Sequence[str]) -> Rows:
         first = min([*dialect.short[:1], *found.lines[:1].tolist()])
         raise DataError(f"expected {len(names)} columns separated by tabs ({', '.join(names)}), but no line has them.", path=path, line=first)
     check_identifiers(Rows(path, grid.columns[:-1], grid.lines), names[:-1])
-    return Rows(path, grid.columns, grid.lines, skipped)
+    tally = FileTally(path, len(grid) + skipped, len(grid) + skipped).without(f"without {', '.join(names[:-1])} and {names[-1]}", skipped)
+    return Rows(path, grid.columns, grid.lines, skipped, tally)
 
 
 def check_identifiers(rows: Rows, names: Sequence[str]) -> Rows:

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import codecs
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from engine.datasets.blocks import Block, Cells, Grid, checked_width, read_grid
-from engine.datasets.dialects import TAB, Csv, Tsv
+from engine.datasets.delimiters import TAB, Shape, find_delimiter, said_delimiter
+from engine.datasets.dialects import Csv, OddLines, Tsv
 from engine.datasets.files import read_head, shorten
+from engine.datasets.knowledge_graph import Finding
 from engine.datasets.parquet import open_parquet
 from engine.datasets.rows import Rows, check_identifiers
+from engine.datasets.tally import FileTally, long_row_findings
 from engine.datasets.texts import IntArray, Texts
 from engine.errors import DataError
 
 ENDINGS = ("", "id", "uri", "iri", "entity")
 SUFFIXES = (".csv", ".tsv", ".parquet")
-HEAD = 2**16  # bytes in which the first line of a table is looked for
+HEAD = 2**16  # bytes in which is looked for what stands between the cells
+INDEX_ROWS = 1000  # that are looked at to see whether a column counts the rows
+LEAST_INDEX_ROWS = 2
 
 
 @dataclass(frozen=True)
@@ -90,11 +97,13 @@ class Layout:
         delimiter: between the cells of a text table; a tab makes quotation marks ordinary characters. None goes by the file's name.
         header: whether the first row names the columns; None looks whether it does.
         columns: role -> position from 0, for roles whose column would not be found.
+        trim: whether blanks around the cells of a text table are cut off; otherwise they belong to them.
     """
 
     delimiter: str | None = None
     header: bool | None = None
     columns: Mapping[str, int] = field(default_factory=dict)
+    trim: bool = False
 
 
 FOUND_OUT: Final = Layout()
@@ -111,6 +120,7 @@ class Table:
         delimiter: between the cells; "" for Parquet.
         column: position, role, whether the first row is left out -> cells.
         sample: first row, number of rows -> their cells.
+        odd: lines of a text table that are no rows by themselves.
     """
 
     path: Path
@@ -120,6 +130,7 @@ class Table:
     delimiter: str
     column: Callable[[int, Role, bool], Texts]
     sample: Callable[[int, int], Cells]
+    odd: OddLines = field(default_factory=OddLines)
 
 
 def read_table(path: Path, roles: Sequence[Role], layout: Layout = FOUND_OUT) -> dict[str, Rows]:
@@ -133,15 +144,20 @@ def read_table(path: Path, roles: Sequence[Role], layout: Layout = FOUND_OUT) ->
     Raises:
         DataError: unreadable, empty, a row of another length, a needed column that is not there, an identifier that cannot be one.
     """
-    return read_columns(open_table(path, layout), roles, layout)
+    return read_columns(open_table(path, layout, roles), roles, layout)
 
 
-def open_table(path: Path, layout: Layout = FOUND_OUT) -> Table:
+def open_table(path: Path, layout: Layout = FOUND_OUT, *shapes: Sequence[Role]) -> Table:
     """
+    Args:
+        path: the file.
+        layout: what is known of it.
+        shapes: the roles of each kind of table that it may be; they tell what stands between the cells. Without any, its name does.
+
     Raises:
         DataError: unreadable, empty, a row of another length than the first.
     """
-    return _open_parquet(path) if table_suffix(path) == ".parquet" else _open_text(path, layout.delimiter)
+    return _open_parquet(path) if table_suffix(path) == ".parquet" else _open_text(path, layout, shapes)
 
 
 def open_head(path: Path, layout: Layout = FOUND_OUT, size: int = 2**16) -> Table:
@@ -154,7 +170,7 @@ def open_head(path: Path, layout: Layout = FOUND_OUT, size: int = 2**16) -> Tabl
         return _open_parquet(path)
     head = read_head(path, size)
     content = head.decode("utf-8-sig", "ignore").encode()
-    dialect = _dialect(path, layout.delimiter, content)
+    dialect = _dialect(path, layout, content, ())
     try:
         rows, lines = dialect.split(Block(path, content, 1), iter(()))
     except DataError:  # a quotation mark that is open where the text was cut
@@ -165,7 +181,7 @@ def open_head(path: Path, layout: Layout = FOUND_OUT, size: int = 2**16) -> Tabl
         raise DataError("this table has no rows.", path=path)
     checked_width(path, len(rows[0]), lines[0])
     columns = tuple(map(Texts.of, zip(*(rows[number] for number in alike), strict=True)))
-    return _text_table(path, Grid(columns, np.array([lines[number] for number in alike], dtype=np.int64)), dialect.delimiter)
+    return _text_table(path, Grid(columns, np.array([lines[number] for number in alike], dtype=np.int64)), dialect)
 
 
 def read_columns(table: Table, roles: Sequence[Role], layout: Layout = FOUND_OUT) -> dict[str, Rows]:
@@ -174,11 +190,30 @@ def read_columns(table: Table, roles: Sequence[Role], layout: Layout = FOUND_OUT
     lines = table.lines if table.always_named else table.lines[1 if has_header else 0 :]
     if not len(lines):
         raise DataError(f"this table has no rows; expected {_names(roles)}.", path=table.path)
-    found = {role.name: Rows(table.path, (table.column(position, role, has_header),), lines) for role, position in positions.items()}
+    tally = _tally(table, len(lines), _counts_rows(table, roles, layout))
+    found = {
+        role.name: Rows(table.path, (_cells(table, position, role, has_header, layout),), lines, tally=tally) for role, position in positions.items()
+    }
     for role in positions:
         if not role.literal:
             check_identifiers(found[role.name], [role.name])
     return found
+
+
+def _cells(table: Table, position: int, role: Role, has_header: bool, layout: Layout) -> Texts:
+    cells = table.column(position, role, has_header)
+    return cells.renamed(cells.words.str.strip_chars(" \t")) if layout.trim else cells
+
+
+def _tally(table: Table, rows: int, counts_rows: bool) -> FileTally:
+    odd = table.odd
+    found = long_row_findings(table.path, odd.long_rows, odd.joined, odd.swallowed, odd.places)
+    if counts_rows:
+        message = f"{shorten(table.path.name)}: the first column counts the rows and was left out."
+        found += (
+            Finding("index-column", "info", message, rows, advice="If it holds identifiers, say which column is which when importing the file."),
+        )
+    return FileTally(table.path, len(table.lines) + odd.passed + odd.joined, rows, findings=found)
 
 
 def table_suffix(path: Path) -> str:
@@ -208,10 +243,11 @@ def place(table: Table, roles: Sequence[Role], layout: Layout = FOUND_OUT) -> tu
 
 def _found_places(table: Table, roles: Sequence[Role], needed: Sequence[Role]) -> tuple[dict[Role, int], bool]:
     by_name = _by_name(table, roles)
-    if not _is_header(by_name, needed):
+    if not is_header(table.names, roles):
         if len(table.names) < len(needed):
             raise DataError(_too_narrow(table, roles), path=table.path, line=_line(table))
-        return {role: position for position, role in enumerate(needed)}, False
+        start = int(_index_column(table, needed))
+        return {role: position for position, role in enumerate(needed, start=start)}, bool(start) and not _is_count(table.names[0])
     for role in needed:
         if role not in by_name:
             found = shorten(", ".join(table.names), 120)
@@ -219,6 +255,38 @@ def _found_places(table: Table, roles: Sequence[Role], needed: Sequence[Role]) -
                 f"no column is known to hold the {role.name} (found: {found}); name one of them '{role.name}'.", path=table.path, line=_line(table)
             )
     return by_name, True
+
+
+def _counts_rows(table: Table, roles: Sequence[Role], layout: Layout) -> bool:
+    """Whether columns were taken by position, and the first of them passed over."""
+    needed = [role for role in roles if not role.optional]
+    return layout.header is None and not layout.columns and not is_header(table.names, roles) and _index_column(table, needed)
+
+
+def _index_column(table: Table, needed: Sequence[Role]) -> bool:
+    """Whether the first column, which no role needs, counts the rows: 0, 1, 2, ... as data frames are often written."""
+    if not 2 <= len(needed) < len(table.names):
+        return False
+    first = 0 if table.always_named or _is_count(table.names[0]) else 1
+    cells = [row[: len(needed) + 1] for row in table.sample(first, INDEX_ROWS)]
+    numbers = [row[0] for row in cells]
+    if len(cells) < LEAST_INDEX_ROWS or not any(numbers == [str(start + at) for at in range(len(cells))] for start in (0, 1)):
+        return False
+    last = [row[len(needed)] for row in cells]
+    if all(map(_is_decimal, last)):  # how sure somebody is of a pair or triple
+        return False
+    distinct = [len({row[position] for row in cells}) for position in range(1, len(needed) + 1)]
+    if len(needed) < len(TRIPLE_ROLES):
+        return distinct[-1] > 0.8 * len(cells)  # or else it is the part of a split, or the like
+    return distinct[1] <= distinct[0]  # there are fewer relations than heads
+
+
+def _is_count(cell: str) -> bool:
+    return cell.isascii() and cell.isdigit()
+
+
+def _is_decimal(cell: str) -> bool:
+    return bool(re.fullmatch(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?", cell))
 
 
 def _given_places(table: Table, roles: Sequence[Role], by_name: Mapping[Role, int], columns: Mapping[str, int]) -> dict[Role, int]:
@@ -242,8 +310,17 @@ def _given_places(table: Table, roles: Sequence[Role], by_name: Mapping[Role, in
 
 
 def _by_name(table: Table, roles: Sequence[Role]) -> dict[Role, int]:
-    names = [normalise_name(name) for name in table.names]
+    return _places_by_name(table.names, roles)
+
+
+def _places_by_name(columns: Sequence[str], roles: Sequence[Role]) -> dict[Role, int]:
+    names = [normalise_name(name) for name in columns]
     return {role: position for role in roles if (position := role.find(names)) is not None}
+
+
+def is_header(names: Sequence[str], roles: Sequence[Role]) -> bool:
+    """Whether a row names the columns: at least two of the roles that are needed, or all of them."""
+    return _is_header(_places_by_name(names, roles), [role for role in roles if not role.optional])
 
 
 def _is_header(by_name: Mapping[Role, int], needed: Sequence[Role]) -> bool:
@@ -262,29 +339,50 @@ def _line(table: Table) -> int | None:
     return None if table.always_named or not len(table.lines) else int(table.lines[0])
 
 
-def _open_text(path: Path, delimiter: str | None) -> Table:
-    dialect = _dialect(path, delimiter, read_head(path, HEAD))
+def _open_text(path: Path, layout: Layout, shapes: Sequence[Sequence[Role]]) -> Table:
+    dialect = _dialect(path, layout, read_head(path, HEAD), shapes)
     grid = read_grid(path, dialect)
     if not len(grid):
         raise DataError("this file is empty; expected a table.", path=path)
-    return _text_table(path, grid, dialect.delimiter)
+    return _text_table(path, grid, dialect)
 
 
-def _text_table(path: Path, grid: Grid, delimiter: str) -> Table:
+def _text_table(path: Path, grid: Grid, dialect: Tsv | Csv) -> Table:
     def column(position: int, role: Role, has_header: bool) -> Texts:
         return grid.columns[position][1 if has_header else 0 :]
 
     def sample(first: int, count: int) -> Cells:
         return [list(cells) for cells in zip(*(column[first : first + count] for column in grid.columns), strict=True)]
 
-    return Table(path, [column[0] for column in grid.columns], False, grid.lines, delimiter, column, sample)
+    return Table(path, [column[0] for column in grid.columns], False, grid.lines, dialect.delimiter, column, sample, dialect.odd)
 
 
-def _dialect(path: Path, delimiter: str | None, head: bytes) -> Tsv | Csv:
+def _dialect(path: Path, layout: Layout, head: bytes, shapes: Sequence[Sequence[Role]]) -> Tsv | Csv:
+    delimiter = layout.delimiter
     if delimiter is None:
-        first = head.replace(b"\r", b"\n").split(b"\n", 1)[0]
-        delimiter = TAB if table_suffix(path) != ".csv" else ";" if b";" in first and b"," not in first else ","
-    return Tsv() if delimiter == TAB else Csv(delimiter)
+        text = head.removeprefix(codecs.BOM_UTF8).decode(errors="replace")
+        delimiter = likely_delimiter(path, text, whole=len(head) < HEAD, shapes=shapes)
+    return Tsv() if delimiter == TAB else Csv(delimiter, trim=layout.trim)
+
+
+def likely_delimiter(path: Path, text: str, *, whole: bool, shapes: Sequence[Sequence[Role]]) -> str:
+    """What stands between the cells.
+
+    Args:
+        path: the file; where its lines leave a choice, its name decides.
+        text: its beginning.
+        whole: whether that is all of it.
+        shapes: the roles of each kind of table that it may be.
+    """
+    suffix = table_suffix(path)
+    default = TAB if suffix == ".tsv" else ","
+    lines = text.replace("\r\n", "\n") if "\n" in text else text.replace("\r", "\n")
+    if not whole and "\n" in lines:
+        lines = lines[: lines.rindex("\n")]
+    if said_delimiter(lines.split("\n", 1)[0]) is None and suffix == ".tsv":
+        return TAB
+    kinds = [Shape(sum(not role.optional for role in roles), partial(is_header, roles=roles)) for roles in shapes]
+    return find_delimiter(lines, kinds, default)
 
 
 def _open_parquet(path: Path) -> Table:

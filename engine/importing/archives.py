@@ -216,7 +216,9 @@ def _tar_members(archive: Path, meter: _Meter, stack: ExitStack) -> Iterator[_Me
     while piece := content.read(PIECE):
         meter.reach(content.tell())
         if piece.strip(b"\0"):
-            raise DataImportError(f"{meter.name} goes on after its end, as several archives in one file do; unpack them, and pack all files into one.")
+            raise DataImportError(
+                f"{meter.name} goes on after its end, as several archives in one file do; unpack them, and pack all files into one."
+            )
 
 
 def _checked(archive: str, member: _Member) -> PurePosixPath | None:

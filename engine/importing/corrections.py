@@ -39,7 +39,10 @@ class Corrections:
         """Plain values, as they stand in ``import.json``."""
         return {
             "roles": dict(self.roles),
-            "tables": {role: {"delimiter": one.delimiter, "header": one.header, "columns": dict(one.columns)} for role, one in self.tables.items()},
+            "tables": {
+                role: {"delimiter": one.delimiter, "header": one.header, "columns": dict(one.columns), "trim": one.trim}
+                for role, one in self.tables.items()
+            },
             "name_attribute": self.name_attribute,
             "swap_links": self.swap_links,
             "repair_links": self.repair_links,
@@ -58,7 +61,9 @@ class Corrections:
             raise ValueError(value["seeds"])
         return cls(
             roles=dict(value["roles"]),
-            tables={role: Layout(one["delimiter"], one["header"], dict(one["columns"])) for role, one in value["tables"].items()},
+            tables={
+                role: Layout(one["delimiter"], one["header"], dict(one["columns"]), one.get("trim") is True) for role, one in value["tables"].items()
+            },
             name_attribute=value["name_attribute"],
             swap_links=bool(value["swap_links"]),
             repair_links=bool(value.get("repair_links", False)),

@@ -7,31 +7,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.datasets.files import shorten
-from engine.datasets.tabular import (
-    ATTRIBUTE_ROLES,
-    DECLARED_ROLES,
-    LINK_ROLES,
-    NAME_ROLES,
-    TRIPLE_ROLES,
-    Layout,
-    Role,
-    Table,
-    open_head,
-    place,
-)
+from engine.datasets.knowledge_graph import FileCount
+from engine.datasets.tabular import Layout, Role, Table, open_head, place
 from engine.errors import DataError
 from engine.importing.corrections import Corrections
 from engine.importing.limits import in_words
 from engine.importing.material import Material, SourceFile, assign
-from engine.importing.sniffing import RDF_FORMS, Sniffed, layout_of, sniff
+from engine.importing.sniffing import RDF_FORMS, SHAPES, Sniffed, layout_of, sniff
 
 SAMPLE_ROWS: Final = 5
-COLUMNS: Final[Mapping[str, Sequence[Role]]] = {
-    "graph": TRIPLE_ROLES,
-    "attributes": ATTRIBUTE_ROLES,
-    "links": LINK_ROLES,
-    "declared": DECLARED_ROLES,
-}
 
 
 @dataclass(frozen=True)
@@ -45,6 +29,7 @@ class UnderstoodTable:
         places: role of a column -> its position.
         offered: roles that a column may be given, the needed ones first.
         sample: the first rows beneath the header.
+        trim: whether blanks around the cells are cut off.
     """
 
     header: bool
@@ -53,6 +38,7 @@ class UnderstoodTable:
     places: Mapping[str, int]
     offered: tuple[str, ...]
     sample: tuple[tuple[str, ...], ...]
+    trim: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,6 +51,7 @@ class UnderstoodFile:
         form: for people: "table, comma between the cells", "Turtle".
         size: in bytes.
         table: how its columns were read; None for what has no columns.
+        counts: what became of its lines, of each kind of rows in it; known once the whole file was read.
     """
 
     role: str
@@ -72,6 +59,7 @@ class UnderstoodFile:
     form: str
     size: int
     table: UnderstoodTable | None = None
+    counts: tuple[FileCount, ...] = ()
 
     @property
     def words(self) -> str:
@@ -93,7 +81,7 @@ def glance(material: Material, corrections: Corrections) -> tuple[UnderstoodFile
 
 
 def _understood(role: str, file: SourceFile, layout: Layout) -> UnderstoodFile:
-    kind = sniff(file.path, file.name)
+    kind = sniff(file.path, file.name, role)
     if kind.form in RDF_FORMS:
         return UnderstoodFile(role, file.name, kind.words, file.size)
     layout = layout_of(kind, layout)
@@ -105,8 +93,9 @@ def _understood(role: str, file: SourceFile, layout: Layout) -> UnderstoodFile:
 
 
 def _columns(role: str, table: Table) -> Sequence[Role]:
-    kind = role.split(" ")[0]
-    return NAME_ROLES if kind == "attributes" and len(table.names) == len(NAME_ROLES) else COLUMNS[kind]
+    """Of the kinds of table that a file in this role may be; one of two columns names entities and says nothing else."""
+    shapes = SHAPES[role.split(" ")[0]]
+    return next((roles for roles in shapes[1:] if len(roles) == len(table.names)), shapes[0])
 
 
 def _shown(table: Table, columns: Sequence[Role], layout: Layout) -> UnderstoodTable:
@@ -123,4 +112,5 @@ def _shown(table: Table, columns: Sequence[Role], layout: Layout) -> UnderstoodT
         places={role.name: position for role, position in places.items()},
         offered=tuple(role.name for role in columns),
         sample=tuple(tuple(shorten(cell, 120) for cell in row) for row in table.sample(first, SAMPLE_ROWS)),
+        trim=layout.trim,
     )

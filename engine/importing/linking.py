@@ -76,6 +76,7 @@ def _joined(one: RawLinks, other: RawLinks | None) -> RawLinks:
         symmetric=other.symmetric or one.symmetric,
         left_out=Counter(other.left_out) + Counter(one.left_out),
         turned=other.turned + one.turned,
+        files=(*other.files, *one.files),
     )
 
 

@@ -17,7 +17,7 @@ from engine.config import DataConfig
 from engine.datasets.assembly import build_task
 from engine.datasets.files import shorten
 from engine.datasets.inspection import SEVERITIES, GraphSummary, Inspection, inspect_task
-from engine.datasets.knowledge_graph import SIDES, AlignmentTask, Finding, KnowledgeGraph, Side
+from engine.datasets.knowledge_graph import SIDES, AlignmentTask, FileCount, Finding, KnowledgeGraph, Side
 from engine.datasets.labels import find_name_attributes
 from engine.datasets.readers import RawDataset, RawGraph
 from engine.datasets.respelling import respelling_findings
@@ -155,12 +155,20 @@ def understand(material: Material, corrections: Corrections) -> Understood:
         raw = with_seeds(usable, chosen)
         if chosen:
             task = _task(raw, corrections)
+    files = _counted(files, material, task.files)
     inspection = inspect_task(task)
     if sound and not len(task.train_links):
         found.append(_no_seeds(suggestions))
     left_out = 0 if sound else sum(len(links.sources) for links in read.raw.links.values())
     shown = _preview(read.format, files, task, inspection, found, suggestions, chosen)
     return Understood(dataclasses.replace(shown, links_left_out=left_out), read, raw)
+
+
+def _counted(files: Sequence[UnderstoodFile], material: Material, counts: Sequence[FileCount]) -> tuple[UnderstoodFile, ...]:
+    """With what became of their lines."""
+    names = {str(file.path): file.name for file in material.files}
+    owned = [dataclasses.replace(one, file=names[one.file]) for one in counts if one.file in names]
+    return tuple(dataclasses.replace(file, counts=tuple(one for one in owned if one.file == file.name)) for file in files)
 
 
 def preview(material: Material, corrections: Corrections) -> Preview:

@@ -10,29 +10,17 @@ from pathlib import Path
 from typing import Final
 
 from engine.config import DataConfig
-from engine.datasets.dialects import TAB
+from engine.datasets.delimiters import TAB
 from engine.datasets.files import shorten
 from engine.datasets.identifiers import with_known_identifiers
 from engine.datasets.knowledge_graph import Finding
 from engine.datasets.readers import READERS, RawDataset, RawGraph, RawLinks
-from engine.datasets.readers.base import PART_WORDS, Part
+from engine.datasets.readers.base import PART_WORDS, Part, tallies
 from engine.datasets.readers.rdf import read_graph, read_same_as
-from engine.datasets.readers.tables import links_by_part
+from engine.datasets.readers.tables import links_by_part, read_attributes
 from engine.datasets.respelling import respelt
-from engine.datasets.rows import read_tabbed_literals
-from engine.datasets.tabular import (
-    ATTRIBUTE_ROLES,
-    DECLARED_ROLES,
-    LINK_TABLE_ROLES,
-    NAME_ROLES,
-    TRIPLE_ROLES,
-    Layout,
-    Role,
-    Table,
-    open_table,
-    read_columns,
-    table_suffix,
-)
+from engine.datasets.rows import Rows, read_tabbed_literals
+from engine.datasets.tabular import DECLARED_ROLES, LINK_TABLE_ROLES, TRIPLE_ROLES, Layout, Role, read_table, table_suffix
 from engine.datasets.texts import Texts
 from engine.errors import DataError, DataImportError
 from engine.importing.corrections import Corrections
@@ -127,10 +115,13 @@ class _FileByFile:
         if kind.form in RDF_FORMS:
             graph = read_graph(self._as(file, kind), self.findings)
         else:
-            heads, relations, tails = self._columns(role, file, kind, TRIPLE_ROLES)
-            graph = RawGraph(file.path, heads, relations, tails)
-        entities, names = (self._declared(f"declared {what} {number}") for what in ("entities", "relations"))
-        graph = dataclasses.replace(graph, entities=entities, known_relations=names)
+            found = self._read(role, file, kind, TRIPLE_ROLES)
+            heads, relations, tails = (found[column.name].columns[0] for column in TRIPLE_ROLES)
+            graph = RawGraph(file.path, heads, relations, tails, files=tallies("triples", found["head"]))
+        declared = [self._declared(f"declared {what} {number}") for what in ("entities", "relations")]
+        entities, names = (() if rows is None else rows.columns[0] for rows in declared)
+        files = graph.files + tallies("declared", *(rows for rows in declared if rows is not None))
+        graph = dataclasses.replace(graph, entities=entities, known_relations=names, files=files)
         return self._described(graph, f"attributes {number}")
 
     def _described(self, graph: RawGraph, role: str) -> RawGraph:
@@ -146,23 +137,19 @@ class _FileByFile:
                 relations=Texts.joined(graph.relations, more.relations),
                 tails=Texts.joined(graph.tails, more.tails),
             )
-            found: Columns = more.attributes
+            files, found = more.files, more.attributes
         else:
-            found = self._attributes(role, file, kind)
+            rows, found = self._attributes(role, file, kind)
+            files = tallies("attributes", rows)
         entities, attributes, values = (Texts.joined(own, theirs) for own, theirs in zip(graph.attributes, found, strict=True))
-        return dataclasses.replace(graph, attributes=(entities, attributes, values))
+        return dataclasses.replace(graph, attributes=(entities, attributes, values), files=graph.files + files)
 
-    def _attributes(self, role: str, file: SourceFile, kind: Sniffed) -> Columns:
+    def _attributes(self, role: str, file: SourceFile, kind: Sniffed) -> tuple[Rows, Columns]:
         if kind.delimiter == TAB and not table_suffix(file.path) and role not in self.corrections.tables:
             rows = read_tabbed_literals(file.path, ("entity", "attribute", "value"))  # OpenEA's, whose values may hold tabs
             entities, attributes, values = rows.columns
-            return entities, attributes, values
-        table = self._open(role, file, kind)
-        if len(table.names) == len(NAME_ROLES):
-            entities, names = self._read(role, kind, table, NAME_ROLES)
-            return entities, Texts.same("name", len(entities)), names
-        entities, attributes, values = self._read(role, kind, table, ATTRIBUTE_ROLES)
-        return entities, attributes, values
+            return rows, (entities, attributes, values)
+        return read_attributes(self._as(file, kind), self._layout(role, kind))
 
     def _links(self, role: str) -> dict[Part, RawLinks]:
         part: Part = PART_WORDS.get(role.removeprefix("links").strip(), "all")
@@ -170,33 +157,24 @@ class _FileByFile:
         if kind.form in RDF_FORMS:
             found = {part: read_same_as(self._as(file, kind))}
         else:
-            table = self._open(role, file, kind)
-            layout = self._layout(role, kind)
-            found = links_by_part(file.path, part, read_columns(table, LINK_TABLE_ROLES, layout))
+            found = links_by_part(file.path, part, self._read(role, file, kind, LINK_TABLE_ROLES))
         return found
 
-    def _declared(self, role: str) -> Sequence[str]:
+    def _declared(self, role: str) -> Rows | None:
         if role not in self.roles:
-            return ()
+            return None
         file, kind = self._sniffed(role)
-        return self._columns(role, file, kind, DECLARED_ROLES)[0]
-
-    def _columns(self, role: str, file: SourceFile, kind: Sniffed, columns: Sequence[Role]) -> list[Texts]:
-        return self._read(role, kind, self._open(role, file, kind), columns)
+        return self._read(role, file, kind, DECLARED_ROLES)["name"]
 
     def _sniffed(self, role: str) -> tuple[SourceFile, Sniffed]:
         file = self.roles[role]
-        return file, sniff(file.path, file.name)
+        return file, sniff(file.path, file.name, role)
 
     def _layout(self, role: str, kind: Sniffed) -> Layout:
         return layout_of(kind, self.corrections.tables.get(role, Layout()))
 
-    def _open(self, role: str, file: SourceFile, kind: Sniffed) -> Table:
-        return open_table(self._as(file, kind), self._layout(role, kind))
-
-    def _read(self, role: str, kind: Sniffed, table: Table, columns: Sequence[Role]) -> list[Texts]:
-        found = read_columns(table, columns, self._layout(role, kind))
-        return [found[column.name].columns[0] for column in columns if column.name in found]
+    def _read(self, role: str, file: SourceFile, kind: Sniffed, columns: Sequence[Role]) -> dict[str, Rows]:
+        return read_table(self._as(file, kind), columns, self._layout(role, kind))
 
     def _as(self, file: SourceFile, kind: Sniffed) -> Path:
         """The file's path, with an ending that says what it holds: the readers go by it."""

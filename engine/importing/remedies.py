@@ -35,6 +35,14 @@ REMEDIES: Final[Mapping[str, Remedy]] = {
         "Say that this file's first row is a header, or leave it as a triple.",
         "Say that the first row is a header with --columns graph1:header=yes (or graph2), or leave it as a triple.",
     ),
+    "blanks-around-identifiers": Remedy(
+        "Switch on 'Remove blanks around cells' below the rows of this file if they do not belong to its identifiers.",
+        "Remove blanks around cells with --columns graph1:trim=yes (or graph2, links) if they do not belong to identifiers.",
+    ),
+    "index-column": Remedy(
+        "If it holds identifiers, choose it as a column below the rows of this file.",
+        "If it holds identifiers, say which column is which with --columns graph1:head=1,relation=2,tail=3 (or graph2, links).",
+    ),
     "no-seeds": Remedy(
         "Bring a file of known links, or take seeds from names where names suggest some.",
         "Bring known links with --links FILE, or take seeds with --seeds-from-names where names suggest some.",

@@ -36,6 +36,7 @@ def _files(preview: Preview) -> Iterator[str]:
 
 def _file(file: UnderstoodFile) -> Iterator[str]:
     yield f"  {file.role or 'file':<14}{shorten(file.name, 60)} ({file.words})"
+    yield from (f"  {'':<14}{one.words}" for one in file.counts)
     if file.table is not None:
         columns = file.table.columns
         places = ", ".join(f"{role} = {at + 1} ({shorten(columns[at], 30)})" for role, at in file.table.places.items())

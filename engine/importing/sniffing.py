@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from engine.datasets.dialects import TAB
+from engine.datasets.delimiters import TAB
 from engine.datasets.files import read_head, shorten
 from engine.datasets.readers.rdf import rdf_suffix
-from engine.datasets.tabular import Layout, table_suffix
+from engine.datasets.tabular import (
+    ATTRIBUTE_ROLES,
+    DECLARED_ROLES,
+    LINK_ROLES,
+    NAME_ROLES,
+    TRIPLE_ROLES,
+    Layout,
+    Role,
+    likely_delimiter,
+    table_suffix,
+)
 from engine.errors import DataError, DataImportError
 
 Form = Literal["table", "parquet", "turtle", "ntriples", "rdfxml"]
+SHAPES: Final[Mapping[str, Sequence[Sequence[Role]]]] = {
+    "graph": (TRIPLE_ROLES,),
+    "attributes": (ATTRIBUTE_ROLES, NAME_ROLES),
+    "links": (LINK_ROLES,),
+    "declared": (DECLARED_ROLES,),
+}
+"""First word of a file's role -> the columns of each kind of table that it may be."""
 HEAD: Final = 2**16
 LINES: Final = 50
 DELIMITERS: Final[Mapping[str, str]] = {",": "comma", ";": "semicolon", TAB: "tab", "|": "vertical bar"}
@@ -79,11 +95,12 @@ class Sniffed:
         )
 
 
-def sniff(path: Path, name: str) -> Sniffed:
+def sniff(path: Path, name: str, role: str = "") -> Sniffed:
     """
     Args:
         path: the file.
         name: what its owner calls it; its ending counts where the content leaves a choice.
+        role: what it is to be ("graph 1", "links train"), if that is known: a table has the columns for that.
 
     Raises:
         DataImportError: unreadable, empty, a web page, or no text and no Parquet.
@@ -108,7 +125,9 @@ def sniff(path: Path, name: str) -> Sniffed:
             f"{shown} is a web page and not a table or graph; download the file itself, perhaps after signing in where it comes from."
         )
     form = _text_form(text, name)
-    return Sniffed(form, _delimiter(text, name) if form == "table" else "")
+    if form != "table":
+        return Sniffed(form)
+    return Sniffed(form, likely_delimiter(Path(name), text, whole=len(head) < HEAD, shapes=SHAPES.get(role.split(" ")[0], ())))
 
 
 def layout_of(kind: Sniffed, said: Layout) -> Layout:
@@ -126,14 +145,3 @@ def _text_form(text: str, name: str) -> Form:
     if _TURTLE.search(text):
         return "turtle"
     return "ntriples" if lines and _NTRIPLE.fullmatch(lines[0]) else "table"
-
-
-def _delimiter(text: str, name: str) -> str:
-    """What stands equally often in the first lines, and most often; commas and semicolons inside of quotation marks do not count."""
-    if table_suffix(Path(name)) == ".tsv":
-        return TAB
-    lines = [re.sub(r'"[^"]*"', "", line) for line in text.split("\n")[:LINES][: -1 if len(text) >= HEAD - 4 else None] if line.strip()]
-    counts = {delimiter: Counter(line.count(delimiter) for line in lines) for delimiter in DELIMITERS}
-    steady = {delimiter: count.most_common(1)[0] for delimiter, count in counts.items() if count}
-    usable = {delimiter: (lines_alike, cells) for delimiter, (cells, lines_alike) in steady.items() if cells}
-    return max(usable, key=lambda delimiter: usable[delimiter]) if usable else ","

@@ -16,6 +16,8 @@ import polars as pl
 
 from engine.config import DataConfig
 from engine.datasets.knowledge_graph import Finding
+from engine.datasets.rows import Rows
+from engine.datasets.tally import FileTally, What
 from engine.datasets.texts import BoolArray, Texts, are_among, union
 from engine.errors import ConfigError, DataError
 
@@ -58,6 +60,7 @@ class RawGraph:
         entities: identifiers declared besides the triples (id files); may be empty.
         known_relations: relation identifiers declared besides the triples; may be empty.
         attributes: entity identifiers, attributes, values; one row an attribute triple.
+        files: what became of the lines of the files that all this came from, where the reader counts them.
     """
 
     path: Path
@@ -67,6 +70,7 @@ class RawGraph:
     entities: Sequence[str] = ()
     known_relations: Sequence[str] = ()
     attributes: tuple[Sequence[str], Sequence[str], Sequence[str]] = ((), (), ())
+    files: tuple[FileTally, ...] = ()
 
     _known: dict[int, tuple[pl.Series, BoolArray]] = field(init=False, repr=False, compare=False, default_factory=dict)
 
@@ -93,6 +97,7 @@ class RawLinks:
             graphs the other way round is turned then.
         left_out: what else stood in the file -> how often: "with skos:closeMatch", 3.
         turned: how many pairs were turned.
+        files: what became of the lines of the file, where the reader counts them.
     """
 
     path: Path
@@ -101,6 +106,7 @@ class RawLinks:
     symmetric: bool = field(default=False, kw_only=True)
     left_out: Mapping[str, int] = field(default_factory=dict, kw_only=True)
     turned: int = field(default=0, kw_only=True)
+    files: tuple[FileTally, ...] = field(default=(), kw_only=True)
 
 
 def listed(left_out: Mapping[str, int]) -> str:
@@ -127,6 +133,11 @@ class RawDataset:
     links: Mapping[Part, RawLinks]
     given: str = ""
     findings: tuple[Finding, ...] = field(default=())
+
+
+def tallies(what: What, *rows: Rows) -> tuple[FileTally, ...]:
+    """What became of the lines that these rows came from."""
+    return tuple(one.tally.of(what) for one in rows if one.tally is not None)
 
 
 class Reader(Protocol):

@@ -15,7 +15,7 @@ import numpy as np
 from engine.config import DataConfig
 from engine.datasets.files import find_file, found_files, require_file
 from engine.datasets.knowledge_graph import Finding
-from engine.datasets.readers.base import Detection, Part, RawDataset, RawGraph, RawLinks
+from engine.datasets.readers.base import Detection, Part, RawDataset, RawGraph, RawLinks, tallies
 from engine.datasets.rows import Rows, parse_ids, read_tabbed
 from engine.datasets.texts import IntArray, Texts, strings
 from engine.errors import DataError
@@ -118,7 +118,7 @@ def _read_graph(folder: Path, number: str, entities: Names, findings: list[Findi
     known_path = find_file(folder, f"rel_ids_{number}")
     known = None if known_path is None else _read_names(known_path, "relation", findings)
     relations = _relations(rows, number, known, findings)
-    return RawGraph(path, heads, relations, tails, entities.texts, () if known is None else known.texts)
+    return RawGraph(path, heads, relations, tails, entities.texts, () if known is None else known.texts, files=tallies("triples", rows))
 
 
 def _relations(rows: Rows, number: str, known: Names | None, findings: list[Finding]) -> Texts:
@@ -140,7 +140,7 @@ def _read_links(path: Path, names: tuple[Names, ...], *, required: bool) -> RawL
     columns = ("source id", "target id")
     rows = read_tabbed(path, columns, required=required)
     sources, targets = (_names_of(rows, column, columns[column], names[column], f"ent_ids_{column + 1}") for column in (0, 1))
-    return RawLinks(path, sources, targets)
+    return RawLinks(path, sources, targets, files=tallies("links", rows))
 
 
 def _names_of(rows: Rows, column: int, what: str, names: Names, file: str) -> Texts:

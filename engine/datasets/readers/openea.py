@@ -9,7 +9,7 @@ from pathlib import Path
 from engine.config import DataConfig
 from engine.datasets.files import escape_controls, find_file, found_files, list_files, require_file
 from engine.datasets.knowledge_graph import Finding
-from engine.datasets.readers.base import Detection, Part, RawDataset, RawGraph, RawLinks
+from engine.datasets.readers.base import Detection, Part, RawDataset, RawGraph, RawLinks, tallies
 from engine.datasets.rows import read_tabbed, read_tabbed_literals
 from engine.errors import DataError
 from engine.wording import count
@@ -83,18 +83,20 @@ def _read_fold(fold: Path) -> dict[Part, RawLinks]:
 
 def _read_links(path: Path, *, required: bool) -> RawLinks:
     rows = read_tabbed(path, ("source entity", "target entity"), required=required)
-    return RawLinks(path, *rows.columns)
+    return RawLinks(path, *rows.columns, files=tallies("links", rows))
 
 
 def _read_graph(folder: Path, number: str) -> tuple[RawGraph, tuple[Finding, ...]]:
     path = require_file(folder, f"rel_triples_{number}")
-    heads, relations, tails = read_tabbed(path, ("head", "relation", "tail")).columns
+    triples = read_tabbed(path, ("head", "relation", "tail"))
+    heads, relations, tails = triples.columns
     attributes = find_file(folder, f"attr_triples_{number}")
     if attributes is None:
-        return RawGraph(path, heads, relations, tails), ()
+        return RawGraph(path, heads, relations, tails, files=tallies("triples", triples)), ()
     rows = read_tabbed_literals(attributes, ("entity", "attribute", "value"))
     entities, names, values = rows.columns
-    graph = RawGraph(path, heads, relations, tails, attributes=(entities, names, values))
+    files = (*tallies("triples", triples), *tallies("attributes", rows))
+    graph = RawGraph(path, heads, relations, tails, attributes=(entities, names, values), files=files)
     if not rows.skipped:
         return graph, ()
     message = f"{attributes.name}: {count(rows.skipped, 'line')} without entity, attribute and value passed over."

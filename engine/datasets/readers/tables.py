@@ -11,7 +11,7 @@ import numpy as np
 from engine.config import DataConfig
 from engine.datasets.files import shorten
 from engine.datasets.formulas import restore
-from engine.datasets.readers.base import PART_WORDS, Detection, Part, RawDataset, RawGraph, RawLinks, listed
+from engine.datasets.readers.base import PART_WORDS, Detection, Part, RawDataset, RawGraph, RawLinks, listed, tallies
 from engine.datasets.readers.naming import NamedFiles, sort_files
 from engine.datasets.rows import Rows
 from engine.datasets.sssom import expand, read_curie_map, why_not
@@ -23,7 +23,6 @@ from engine.datasets.tabular import (
     NAME_ROLES,
     TRIPLE_ROLES,
     Layout,
-    Role,
     open_table,
     read_columns,
     read_table,
@@ -91,14 +90,15 @@ def links_by_part(path: Path, part: Part, found: Mapping[str, Rows]) -> dict[Par
     Raises:
         DataError: an unknown word in ``split``; mappings none of which says that two things are the same.
     """
+    files = tallies("links", found["source"])
     if "predicate" in found:
         return {part: _mapped(path, found)}
     sources, targets = found["source"].columns[0], found["target"].columns[0]
     if "exported" in found and table_suffix(path) != ".parquet":
         sources, targets = (column.renamed(map(restore, column.words)) for column in (sources, targets))
     if "split" not in found:
-        return {part: RawLinks(path, sources, targets)}
-    return {known: RawLinks(path, sources.take(rows), targets.take(rows)) for known, rows in _rows_by_part(path, found["split"]).items()}
+        return {part: RawLinks(path, sources, targets, files=files)}
+    return {known: RawLinks(path, sources.take(rows), targets.take(rows), files=files) for known, rows in _rows_by_part(path, found["split"]).items()}
 
 
 def _rows_by_part(path: Path, split: Rows) -> dict[Part, BoolArray]:
@@ -126,7 +126,10 @@ def _mapped(path: Path, found: Mapping[str, Rows]) -> RawLinks:
     prefixes = {} if table_suffix(path) == ".parquet" else read_curie_map(path)
     ends = (column.take(kept) for column in (sources, targets))
     subjects, objects = (column.renamed(expand(word, prefixes) for word in column.words) for column in ends)
-    return RawLinks(path, subjects, objects, symmetric=True, left_out=left_out)
+    files = tallies("links", found["source"])
+    for reason, rows in left_out.items():
+        files = tuple(one.without(reason, rows) for one in files)
+    return RawLinks(path, subjects, objects, symmetric=True, left_out=left_out, files=files)
 
 
 def _files(folder: Path) -> NamedFiles:
@@ -135,32 +138,33 @@ def _files(folder: Path) -> NamedFiles:
 
 def _read_graph(files: NamedFiles, number: str) -> RawGraph:
     path = files.graph(number)
-    heads, relations, tails = _columns(path, TRIPLE_ROLES)
-    entities, known_relations = (_declared(files.optional(f"declared {kind}", number)) for kind in ("entities", "relations"))
+    triples = read_table(path, TRIPLE_ROLES)
+    heads, relations, tails = (triples[role.name].columns[0] for role in TRIPLE_ROLES)
+    declared = [_declared(files.optional(f"declared {kind}", number)) for kind in ("entities", "relations")]
+    found = tallies("triples", triples["head"]) + tallies("declared", *(rows for rows in declared if rows is not None))
+    entities, known_relations = (() if rows is None else rows.columns[0] for rows in declared)
     described = files.optional("attributes", number)
-    attributes = ((), (), ()) if described is None else read_attributes(described)
-    return RawGraph(path, heads, relations, tails, entities, known_relations, attributes)
+    if described is None:
+        return RawGraph(path, heads, relations, tails, entities, known_relations, files=found)
+    rows, attributes = read_attributes(described)
+    return RawGraph(path, heads, relations, tails, entities, known_relations, attributes, found + tallies("attributes", rows))
 
 
-def read_attributes(path: Path, layout: Layout = FOUND_OUT) -> tuple[Sequence[str], Sequence[str], Sequence[str]]:
-    """Entities, attributes and values; of a table of two columns, which only names entities, the attribute is called "name".
+def read_attributes(path: Path, layout: Layout = FOUND_OUT) -> tuple[Rows, tuple[Sequence[str], Sequence[str], Sequence[str]]]:
+    """The entities' rows; entities, attributes and values. Of a table of two columns, which only names entities, the attribute is called "name".
 
     Raises:
         DataError: as :func:`read_table`.
     """
-    table = open_table(path, layout)
+    table = open_table(path, layout, ATTRIBUTE_ROLES, NAME_ROLES)
     if len(table.names) == len(NAME_ROLES):
-        entities, names = (rows.columns[0] for rows in read_columns(table, NAME_ROLES, layout).values())
-        return entities, Texts.same("name", len(entities)), names
+        found = read_columns(table, NAME_ROLES, layout)
+        entities = found["entity"].columns[0]
+        return found["entity"], (entities, Texts.same("name", len(entities)), found["name"].columns[0])
     found = read_columns(table, ATTRIBUTE_ROLES, layout)
     entities, attributes, values = (found[role.name].columns[0] for role in ATTRIBUTE_ROLES)
-    return entities, attributes, values
+    return found["entity"], (entities, attributes, values)
 
 
-def _declared(path: Path | None) -> Sequence[str]:
-    return () if path is None else _columns(path, DECLARED_ROLES)[0]
-
-
-def _columns(path: Path, roles: Sequence[Role]) -> list[Texts]:
-    found = read_table(path, roles)
-    return [found[role.name].columns[0] for role in roles]
+def _declared(path: Path | None) -> Rows | None:
+    return None if path is None else read_table(path, DECLARED_ROLES)["name"]
