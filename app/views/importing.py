@@ -169,6 +169,7 @@ def _check(address: ImportAddress, token: str) -> None:
     st.subheader("What looks wrong, and what to do", anchor=False)
     _swap(staged, preview)
     _repair(staged, preview)
+    _take_names(staged, preview)
     components.findings(preview.findings)
     if staged.material.whole_folder is None and (preview.links_are_wrong or not any(file.role.startswith("links") for file in files)):
         _more_links(staged, "Other known links instead of these" if preview.links_are_wrong else "A file of known links")
@@ -308,10 +309,7 @@ def _column_choice(staged: Staged, file: UnderstoodFile, table: UnderstoodTable,
     key = _shown(table.places.get(role), "column", file.role, role, staged.token, names)
 
     def follow() -> None:
-        places = {**table.places, role: st.session_state[key]}
-        displaced = next((other for other, at in table.places.items() if other != role and at == places[role]), None)
-        if displaced is not None and role in table.places:
-            places[displaced] = table.places[role]  # the two change places
+        places = table.columns_with(role, st.session_state[key])
         _lay_out(staged, file, lambda layout: dataclasses.replace(layout, header=table.header, columns=places))
 
     st.selectbox(
@@ -362,6 +360,19 @@ def _repair(staged: Staged, preview: Preview) -> None:
         key=state.widget_key(state.IMPORT_BUTTON, "repair", repaired),
         on_click=_change,
         args=(staged, lambda now: dataclasses.replace(now, repair_links=not repaired)),
+    )
+
+
+def _take_names(staged: Staged, preview: Preview) -> None:
+    taken = staged.corrections.names_from_triples
+    if not taken and "names-as-triples" not in {finding.code for finding in preview.findings}:
+        return
+    st.button(
+        "Take names as triples again" if taken else "Take these triples as names",
+        icon=":material/label:",
+        key=state.widget_key(state.IMPORT_BUTTON, "names", taken),
+        on_click=_change,
+        args=(staged, lambda now: dataclasses.replace(now, names_from_triples=not taken)),
     )
 
 

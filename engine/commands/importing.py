@@ -65,6 +65,7 @@ def add_import(commands: Any) -> None:
         help="which column is which, from 1: graph1:head=3,tail=1 or links:source=2,target=1,header=no,delimiter=tab,trim=yes; may be repeated",
     )
     parser.add_argument("--name-attribute", metavar="NAME", help="the attribute that holds the entities' names")
+    parser.add_argument("--names-from-triples", action="store_true", help="take triples such as 'Q90,label,Paris' for names and not for relations")
     parser.add_argument("--swap-links", action="store_true", help="take the second column of the links for the source")
     parser.add_argument(
         "--repair-links",
@@ -90,6 +91,7 @@ def import_data(parsed: argparse.Namespace) -> int:
         name_attribute=parsed.name_attribute,
         swap_links=parsed.swap_links,
         repair_links=parsed.repair_links,
+        names_from_triples=parsed.names_from_triples,
         seeds=parsed.seeds_from_names,
     )
     with ExitStack() as stack:

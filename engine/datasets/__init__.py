@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from engine.config import DataConfig
 from engine.datasets.assembly import build_task, safe_name
+from engine.datasets.files import list_files
 from engine.datasets.inspection import GraphSummary, Inspection, inspect_task, inspection_to_dict
 from engine.datasets.knowledge_graph import AlignmentTask, Finding, KnowledgeGraph
 from engine.datasets.readers import READERS, Reader
+from engine.datasets.readers.naming import looks_like_data
 from engine.datasets.report import render_inspection
 from engine.datasets.room import expected_memory
+from engine.datasets.tally import passed_over
 from engine.errors import DataError
 from engine.memory import check_fits
 
@@ -47,8 +51,19 @@ def load_task(path: Path | str, config: DataConfig | None = None, seed: int = 0)
     config = config or DataConfig()
     folder = _folder(Path(path))
     reader, findings = READERS.choose(folder) if config.format == "auto" else (READERS.named(config.format), ())
-    check_fits(folder, expected_memory(reader.files(folder)))
-    return build_task(folder, reader.name, reader.read(folder, config), config, seed, findings)
+    read = reader.files(folder)
+    check_fits(folder, expected_memory(read))
+    return build_task(folder, reader.name, reader.read(folder, config), config, seed, (*findings, *_passed_over(folder, read)))
+
+
+def _passed_over(folder: Path, read: Sequence[Path]) -> tuple[Finding, ...]:
+    """What lies in the folder beside the files that were read and may hold data, going by its name."""
+    return passed_over([path.name for path in list_files(folder) if path not in read and looks_like_data(path) and not _is_twin(path, read)])
+
+
+def _is_twin(path: Path, read: Sequence[Path]) -> bool:
+    """Whether it is the packed form of a file that was read."""
+    return path.suffix == ".gz" and path.with_suffix("") in read
 
 
 def _folder(path: Path) -> Path:

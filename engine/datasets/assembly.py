@@ -36,6 +36,7 @@ from engine.packing import fresh_rows, sorted_rows
 from engine.wording import count
 
 MAX_NAME = 80
+MOSTLY_KNOWN: Final = 0.5
 REASONS: Final[Mapping[str, str]] = {"triples": "repeated", "attributes": "repeated, or without a value", "links": "repeated"}
 """Why rows that were read are not used."""
 
@@ -60,6 +61,7 @@ def build_task(
     for graph in (raw.source, raw.target):
         if not len(graph.heads):
             raise DataError("this graph has no relation triples; Dual-AMN learns from them, so each graph needs some.", path=graph.path)
+    original = raw
     files = [*raw.source.files, *raw.target.files, *(one for links in raw.links.values() for one in links.files)]
     raw = with_known_identifiers(raw)
     _check_ends(raw)
@@ -69,7 +71,7 @@ def build_task(
     _check_name_attribute(source, target, config.name_attribute, folder)
     width = target.num_entities
     keys, duplicates, repeated = _encode_links(raw.links, source, target)
-    noticed = [finding for tally in merged(files) for finding in tally.findings]
+    noticed = [*header_links(original), *(finding for tally in merged(files) for finding in tally.findings)]
     split = UNDIVIDED if not links_needed and not any(map(len, keys.values())) else divide(keys, raw.given, config, seed, folder)
     known, all_unsure = (_decode(part, width) for part in (np.sort(np.concatenate([split.train, split.valid, split.test])), split.unsure))
     split, untested = _with_measurable_tests(split, source, target)
@@ -135,6 +137,22 @@ def _check_ends(raw: RawDataset) -> None:
             raise DataError(
                 f"no {name} entity of these links (the first is '{example}') is in the {name} graph; check the identifiers.", path=certain[0].path
             )
+
+
+def header_links(raw: RawDataset) -> Iterator[Finding]:
+    """A first row whose words no graph has, above links that the graphs have, is a header in unknown words."""
+    for links in raw.links.values():
+        if not any(one.headless for one in links.files) or len(links.sources) < 2:
+            continue
+        known = [graph.knows(ends.words)[ends.codes] for ends in map(Texts.of, (links.sources, links.targets)) for graph in (raw.source, raw.target)]
+        found = np.logical_or.reduce(known)
+        if not found[0] and found[1:].mean() > MOSTLY_KNOWN:
+            words = shorten(f"{links.sources[0]}, {links.targets[0]}", 100)
+            message = (
+                f"{links.path.name}: the first row ({words}) looks like a header and is taken for a link: neither graph has an entity of these names."
+            )
+            advice = "Call the columns source and target, or remove the first row."
+            yield Finding("header-as-link", "warning", message, 1, (words,), advice)
 
 
 def _count(tables: Sequence[RawLinks], side: int, graph: RawGraph) -> int:

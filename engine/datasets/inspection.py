@@ -233,9 +233,9 @@ def check_blanks(task: AlignmentTask) -> Iterator[Finding]:
         padded = [entity for entity in graph.entities if entity != entity.strip()]
         if padded:
             twins = [entity for entity in padded if entity.strip() in graph.index]
-            message = (
-                f"{count(len(padded), f'identifier of the {side} graph begins or ends', f'identifiers of the {side} graph begin or end')} with a blank"
-                + (f"; without it, {len(twins):,} of them would be the same as another one." if twins else ".")
+            whose = f"of the {side} graph"
+            message = f"{count(len(padded), f'identifier {whose} begins or ends', f'identifiers {whose} begin or end')} with a blank" + (
+                f"; without it, {len(twins):,} of them would be the same as another one." if twins else "."
             )
             examples = _examples([f"'{entity}'" for entity in twins or padded])
             advice = "Blanks belong to identifiers; remove them from the file if they only stand beside its cells."

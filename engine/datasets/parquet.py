@@ -12,6 +12,7 @@ from typing import Final
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from engine.datasets.blocks import Cells
@@ -39,7 +40,7 @@ class ParquetTable:
         Args:
             position: of the column, from 0.
             what: its cells are meant to be, for messages.
-            anything: whether types other than text and whole numbers are turned into texts as well.
+            anything: whether types other than text and whole numbers are turned into texts as well, and cells without a value into empty ones.
 
         Raises:
             DataError: damaged, a cell without a value, a type that is no text, no memory left for more.
@@ -48,6 +49,8 @@ class ParquetTable:
         rows = 0
         for stretch in self._stretches(position):
             check_room(self.path)
+            if anything:
+                stretch = _with_values(stretch)
             if stretch.null_count:
                 row = rows + stretch.is_null().to_pylist().index(True) + 1
                 raise DataError(f"column '{self.names[position]}' has no value in row {row:,}; fill or remove that row.", path=self.path)
@@ -61,7 +64,7 @@ class ParquetTable:
         return [list(cells) for cells in zip(*columns, strict=True)]
 
     def _cells(self, position: int) -> Iterator[str]:
-        return (str(cell) for stretch in self._stretches(position) for cell in stretch.to_pylist())
+        return ("" if cell is None or cell != cell else str(cell) for stretch in self._stretches(position) for cell in stretch.to_pylist())
 
     def _stretches(self, position: int) -> Iterator[pa.Array]:
         name = self.names[position]
@@ -90,6 +93,17 @@ def open_parquet(path: Path) -> ParquetTable:
     """
     with _explained(path):
         return ParquetTable(path, pq.ParquetFile(pa.BufferReader(_content(path))))
+
+
+def _with_values(cells: pa.Array) -> pa.Array:
+    """Cells as texts, of which a missing one (a null, or a number that is none) is empty; types that cannot be texts stay."""
+    plain = cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
+    if pa.types.is_floating(plain.type):
+        plain = pc.if_else(pc.is_nan(plain), pa.scalar(None, plain.type), plain)
+    try:
+        return plain.cast(pa.large_string()).fill_null("")
+    except (pa.ArrowException, UnicodeDecodeError, ValueError):
+        return cells
 
 
 def _content(path: Path) -> pa.Buffer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import dataclasses
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -191,6 +192,7 @@ def read_columns(table: Table, roles: Sequence[Role], layout: Layout = FOUND_OUT
     if not len(lines):
         raise DataError(f"this table has no rows; expected {_names(roles)}.", path=table.path)
     tally = _tally(table, len(lines), _counts_rows(table, roles, layout))
+    tally = dataclasses.replace(tally, headless=layout.header is None and not has_header)
     found = {
         role.name: Rows(table.path, (_cells(table, position, role, has_header, layout),), lines, tally=tally) for role, position in positions.items()
     }
@@ -359,7 +361,9 @@ def _text_table(path: Path, grid: Grid, dialect: Tsv | Csv) -> Table:
 
 def _dialect(path: Path, layout: Layout, head: bytes, shapes: Sequence[Sequence[Role]]) -> Tsv | Csv:
     delimiter = layout.delimiter
-    if delimiter is None:
+    if delimiter is None and not shapes:
+        delimiter = TAB if table_suffix(path) == ".tsv" else ","
+    elif delimiter is None:
         text = head.removeprefix(codecs.BOM_UTF8).decode(errors="replace")
         delimiter = likely_delimiter(path, text, whole=len(head) < HEAD, shapes=shapes)
     return Tsv() if delimiter == TAB else Csv(delimiter, trim=layout.trim)

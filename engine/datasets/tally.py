@@ -6,12 +6,13 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from engine.datasets.files import shorten
-from engine.datasets.knowledge_graph import FileCount, Finding
+from engine.datasets.knowledge_graph import FileCount, Finding, Severity
 from engine.wording import count
 
+MOST_NAMED: Final = 20
 What = Literal["triples", "attributes", "links", "declared"]
 
 
@@ -26,6 +27,7 @@ class FileTally:
         what: they are.
         left_out: reason -> rows that could not be used.
         findings: what was noticed while reading.
+        headless: whether columns were taken by position, since no name was known, and nobody said that the first row is no header.
     """
 
     path: Path
@@ -34,6 +36,7 @@ class FileTally:
     what: What = "triples"
     left_out: Mapping[str, int] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    headless: bool = False
 
     def of(self, what: What) -> FileTally:
         return dataclasses.replace(self, what=what)
@@ -63,6 +66,17 @@ def long_row_findings(path: Path, long_rows: int, joined: int, swallowed: int, p
         )
         return (Finding("rows-over-several-lines", "info", message, joined, advice="Check the quotation marks if the file has a row in each line."),)
     return ()
+
+
+def passed_over(names: Sequence[str], severity: Severity = "warning") -> tuple[Finding, ...]:
+    """Files by their names that were not read, though they lie with the others."""
+    if not names:
+        return ()
+    listed = ", ".join(shorten(name, 60) for name in names[:MOST_NAMED])
+    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    message = f"{count(len(names), 'file was', 'files were')} passed over: {listed}{more}."
+    advice = "If one of them belongs to the data, give it a name that says what it is (docs/data_formats.md)."
+    return (Finding("files-passed-over", severity, message, len(names), tuple(names[:MOST_NAMED]), advice),)
 
 
 def merged(tallies: Iterable[FileTally]) -> tuple[FileTally, ...]:

@@ -23,6 +23,7 @@ class Corrections:
         name_attribute: the attribute that holds the names; None looks for it.
         swap_links: take the links' second column for the source.
         repair_links: spell ends of links as the graphs do where they differ by Unicode normalisation or percent-encoding only.
+        names_from_triples: take triples that look like names for names.
         seeds: seed links from names: none, exactly equal ones, or nearly equal ones too.
         rejected: pairs of these that are not to be seeds, by identifier.
     """
@@ -34,6 +35,7 @@ class Corrections:
     repair_links: bool = False
     seeds: SeedChoice = "none"
     rejected: frozenset[Pair] = frozenset()
+    names_from_triples: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as they stand in ``import.json``."""
@@ -46,6 +48,7 @@ class Corrections:
             "name_attribute": self.name_attribute,
             "swap_links": self.swap_links,
             "repair_links": self.repair_links,
+            "names_from_triples": self.names_from_triples,
             "seeds": self.seeds,
             "rejected": sorted(map(list, self.rejected)),
         }
@@ -67,6 +70,7 @@ class Corrections:
             name_attribute=value["name_attribute"],
             swap_links=bool(value["swap_links"]),
             repair_links=bool(value.get("repair_links", False)),
+            names_from_triples=value.get("names_from_triples") is True,
             seeds=value["seeds"],
             rejected=frozenset((str(left), str(right)) for left, right in value["rejected"]),
         )

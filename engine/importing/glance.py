@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from engine.datasets.files import shorten
 from engine.datasets.knowledge_graph import FileCount
+from engine.datasets.readers import READERS
 from engine.datasets.tabular import Layout, Role, Table, open_head, place
 from engine.errors import DataError
 from engine.importing.corrections import Corrections
@@ -30,6 +32,7 @@ class UnderstoodTable:
         offered: roles that a column may be given, the needed ones first.
         sample: the first rows beneath the header.
         trim: whether blanks around the cells are cut off.
+        swapped: whether source and target were exchanged after the columns were chosen; ``places`` says where they are now.
     """
 
     header: bool
@@ -39,6 +42,15 @@ class UnderstoodTable:
     offered: tuple[str, ...]
     sample: tuple[tuple[str, ...], ...]
     trim: bool = False
+    swapped: bool = False
+
+    def columns_with(self, role: str, position: int) -> dict[str, int]:
+        """The columns of a :class:`Layout` after a role was given another one; a role that had it before gets this one's in exchange."""
+        places = {**self.places, role: position}
+        displaced = next((other for other, at in self.places.items() if other != role and at == position), None)
+        if displaced is not None and role in self.places:
+            places[displaced] = self.places[role]
+        return _exchanged(places) if self.swapped else places
 
 
 @dataclass(frozen=True)
@@ -77,10 +89,13 @@ def glance(material: Material, corrections: Corrections) -> tuple[UnderstoodFile
         return tuple(UnderstoodFile("", file.name, whole, file.size) for file in material.files)
     roles = assign(material, corrections.roles)
     order = sorted(roles, key=lambda role: (not role.startswith("graph"), not role.startswith("links"), role))
-    return tuple(_understood(role, roles[role], corrections.tables.get(role, Layout())) for role in order)
+    return tuple(_understood(role, roles[role], corrections) for role in order)
 
 
-def _understood(role: str, file: SourceFile, layout: Layout) -> UnderstoodFile:
+def _understood(role: str, file: SourceFile, corrections: Corrections) -> UnderstoodFile:
+    layout = corrections.tables.get(role, Layout())
+    if (reader := READERS.for_file(file.name)) is not None and role.startswith("graph"):
+        return UnderstoodFile(role, file.name, reader.name, file.size)
     kind = sniff(file.path, file.name, role)
     if kind.form in RDF_FORMS:
         return UnderstoodFile(role, file.name, kind.words, file.size)
@@ -89,7 +104,16 @@ def _understood(role: str, file: SourceFile, layout: Layout) -> UnderstoodFile:
         table = open_head(file.path, layout)
     except DataError:
         return UnderstoodFile(role, file.name, kind.words, file.size)  # reading the whole file says what is wrong with it
-    return UnderstoodFile(role, file.name, Sniffed(kind.form, table.delimiter).words, file.size, _shown(table, _columns(role, table), layout))
+    shown = _shown(table, _columns(role, table), layout)
+    if corrections.swap_links and role.startswith("links"):
+        shown = dataclasses.replace(shown, places=_exchanged(shown.places), swapped=True)
+    return UnderstoodFile(role, file.name, Sniffed(kind.form, table.delimiter).words, file.size, shown)
+
+
+def _exchanged(places: Mapping[str, int]) -> dict[str, int]:
+    """With source and target in each other's place."""
+    others = {"source": "target", "target": "source"}
+    return {role: places[others[role]] if others.get(role) in places else at for role, at in places.items()}
 
 
 def _columns(role: str, table: Table) -> Sequence[Role]:

@@ -27,8 +27,8 @@ ROLE_WORDS: Final[Mapping[str, str]] = {
     "attributes 2": "names and attributes of the target graph",
     "links": "known links",
 }
-WHOLE_FOLDERS: Final = ("openea", "dbp15k")
-"""Formats that are a folder of files with fixed names; files of all others are understood one by one."""
+FILE_BY_FILE: Final = ("tables", "rdf")
+"""Formats whose files are understood one by one, whatever they are called; a folder of any other that is registered is read as a whole."""
 DEEPEST: Final = 3
 
 
@@ -75,7 +75,7 @@ class Material:
         """The format that the folder as a whole is in; None if its files are to be understood one by one."""
         if self.folder is None or any(file.role for file in self.files):
             return None
-        return next((name for name in WHOLE_FOLDERS if READERS.named(name).detect(self.folder).score >= 1), None)
+        return next((name for name in READERS if name not in FILE_BY_FILE and READERS[name].detect(self.folder).score >= 1), None)
 
     def named(self, name: str) -> SourceFile | None:
         return next((file for file in self.files if file.name == name), None)
@@ -157,7 +157,9 @@ def assign(material: Material, corrected: Mapping[str, str]) -> dict[str, Source
 def may_be_data(name: str) -> bool:
     """Whether a file's name lets it be a graph or links: a known ending or none, and right inside of the folder."""
     path = Path(name)
-    return "/" not in name and bool(table_suffix(path) or rdf_suffix(path) or Path(name.removesuffix(".gz")).suffix in ("", ".txt"))
+    return "/" not in name and bool(
+        table_suffix(path) or rdf_suffix(path) or READERS.for_file(name) or Path(name.removesuffix(".gz")).suffix in ("", ".txt")
+    )
 
 
 def _walk(folder: Path) -> Iterator[Path]:

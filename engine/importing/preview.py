@@ -14,19 +14,22 @@ import numpy as np
 import pandas as pd
 
 from engine.config import DataConfig
-from engine.datasets.assembly import build_task
+from engine.datasets.assembly import build_task, header_links
 from engine.datasets.files import shorten
 from engine.datasets.inspection import SEVERITIES, GraphSummary, Inspection, inspect_task
 from engine.datasets.knowledge_graph import SIDES, AlignmentTask, FileCount, Finding, KnowledgeGraph, Side
 from engine.datasets.labels import find_name_attributes
 from engine.datasets.readers import RawDataset, RawGraph
+from engine.datasets.readers.naming import looks_like_data
 from engine.datasets.respelling import respelling_findings
+from engine.datasets.tally import passed_over
 from engine.datasets.texts import Texts, distinct_words, numbers, union
 from engine.importing.corrections import Corrections
 from engine.importing.expectation import Expectation, expectation
 from engine.importing.glance import UnderstoodFile, glance
 from engine.importing.linking import link_findings, with_seeds
 from engine.importing.material import ROLE_WORDS, Material
+from engine.importing.name_triples import name_triple_findings
 from engine.importing.reading import ReadMaterial, original_names, read_material
 from engine.importing.remedies import on_the_command_line, on_the_page
 from engine.importing.seeds import SeedPair, SeedSuggestions, suggest_seeds
@@ -145,9 +148,11 @@ def understand(material: Material, corrections: Corrections) -> Understood:
     read = read_material(material, corrections)
     files = glance(material, corrections)
     found = [*_one_graph_twice(read.raw), *_spread_relations(read.raw), *_header_as_triple(files, read.raw), *link_findings(read.raw)]
+    found += name_triple_findings(read.raw)
     sound = not any(finding.severity == "error" for finding in found)
     found += [] if sound else respelling_findings(read.raw)  # otherwise the task has them
     usable = read.raw if sound else dataclasses.replace(read.raw, links={})
+    found += () if sound else header_links(read.raw)
     with original_names(material):
         task = _task(usable, corrections)
         suggestions = _suggestions(task, corrections) if sound else SeedSuggestions()
@@ -156,12 +161,22 @@ def understand(material: Material, corrections: Corrections) -> Understood:
         if chosen:
             task = _task(raw, corrections)
     files = _counted(files, material, task.files)
+    found += _passed_over(material, read)
     inspection = inspect_task(task)
     if sound and not len(task.train_links):
         found.append(_no_seeds(suggestions))
     left_out = 0 if sound else sum(len(links.sources) for links in read.raw.links.values())
     shown = _preview(read.format, files, task, inspection, found, suggestions, chosen)
     return Understood(dataclasses.replace(shown, links_left_out=left_out), read, raw)
+
+
+def _passed_over(material: Material, read: ReadMaterial) -> Iterator[Finding]:
+    """Every file that nothing was read from; those without an ending of data do no harm. Of a benchmark's folder its other folds are no matter."""
+    used = {file.path for file in read.files}
+    left = [file.name for file in material.files if file.path not in used and not (material.whole_folder is not None and "/" in file.name)]
+    likely = [name for name in left if looks_like_data(Path(name))]
+    yield from passed_over(likely)
+    yield from passed_over([name for name in left if name not in likely], "info")
 
 
 def _counted(files: Sequence[UnderstoodFile], material: Material, counts: Sequence[FileCount]) -> tuple[UnderstoodFile, ...]:

@@ -25,6 +25,7 @@ from engine.datasets.texts import Texts
 from engine.errors import DataError, DataImportError
 from engine.importing.corrections import Corrections
 from engine.importing.material import ROLE_WORDS, Material, SourceFile, assign
+from engine.importing.name_triples import with_names
 from engine.importing.sniffing import RDF_FORMS, SUFFIXES, Sniffed, layout_of, sniff
 
 ARCHIVES: Final = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".7z", ".rar")
@@ -55,11 +56,13 @@ def read_material(material: Material, corrections: Corrections) -> ReadMaterial:
     whole = material.whole_folder
     with original_names(material):
         if whole is not None and material.folder is not None and not corrections.roles:
-            raw = READERS.named(whole).read(material.folder, DataConfig())
-            found = ReadMaterial(raw, whole, material.files)
+            reader = READERS.named(whole)
+            raw, read = reader.read(material.folder, DataConfig()), set(reader.files(material.folder))
+            found = ReadMaterial(raw, whole, tuple(file for file in material.files if file.path in read))
         else:
             found = _FileByFile(material, corrections).read()
     raw = _swapped(found.raw) if corrections.swap_links else found.raw
+    raw = with_names(raw) if corrections.names_from_triples else raw
     raw = with_known_identifiers(raw)
     return dataclasses.replace(found, raw=respelt(raw) if corrections.repair_links else raw)
 
@@ -111,6 +114,8 @@ class _FileByFile:
 
     def _graph(self, number: str) -> RawGraph:
         role = f"graph {number}"
+        if (reader := READERS.for_file(self.roles[role].name)) is not None:
+            return self._described(reader.read_graph(self.roles[role].path), f"attributes {number}")
         file, kind = self._sniffed(role)
         if kind.form in RDF_FORMS:
             graph = read_graph(self._as(file, kind), self.findings)

@@ -43,6 +43,15 @@ REMEDIES: Final[Mapping[str, Remedy]] = {
         "If it holds identifiers, choose it as a column below the rows of this file.",
         "If it holds identifiers, say which column is which with --columns graph1:head=1,relation=2,tail=3 (or graph2, links).",
     ),
+    "header-as-link": Remedy(
+        "Say that this file's first row is a header, below its rows.",
+        "Say that the first row is a header with --columns links:header=yes, or that it is a link with header=no.",
+    ),
+    "files-passed-over": Remedy(
+        "If one of them belongs to the data, choose it under 'Which file is what', or give it a name that says what it is.",
+        "If one of them belongs to the data, give it with --links, --attributes1 or --attributes2, or a name that says what it is.",
+    ),
+    "names-as-triples": Remedy("Take them as names.", "Take them as names with --names-from-triples."),
     "no-seeds": Remedy(
         "Bring a file of known links, or take seeds from names where names suggest some.",
         "Bring known links with --links FILE, or take seeds with --seeds-from-names where names suggest some.",

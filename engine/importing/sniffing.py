@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -124,10 +125,25 @@ def sniff(path: Path, name: str, role: str = "") -> Sniffed:
         raise DataImportError(
             f"{shown} is a web page and not a table or graph; download the file itself, perhaps after signing in where it comes from."
         )
+    if _is_json(text):
+        raise DataImportError(f"{shown} is JSON; expected a text table, Parquet, Turtle, N-Triples or RDF/XML; save its rows as CSV.")
     form = _text_form(text, name)
     if form != "table":
         return Sniffed(form)
     return Sniffed(form, likely_delimiter(Path(name), text, whole=len(head) < HEAD, shapes=SHAPES.get(role.split(" ")[0], ())))
+
+
+def _is_json(text: str) -> bool:
+    """Whether it is JSON or JSON Lines; a list in brackets alone may be a cell."""
+    start = text.lstrip()
+    if not start.startswith(("{", "[")):
+        return False
+    if re.match(r"\{\s*\"[^\"\n]*\"\s*:|\[\s*\{\s*\"", start):
+        return True
+    try:
+        return isinstance(json.loads(start.split("\n", 1)[0]), dict | list)
+    except ValueError:
+        return False
 
 
 def layout_of(kind: Sniffed, said: Layout) -> Layout:

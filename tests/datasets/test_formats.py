@@ -56,7 +56,7 @@ class TestRegistry:
         WRITERS["rdf"][1](tmp_path, small_sample())
         task = load_task(tmp_path)
         assert task.format == "openea"
-        assert [finding.code for finding in task.findings] == ["several-formats"]
+        assert [finding.code for finding in task.findings] == ["several-formats", "files-passed-over"]
         assert load_task(tmp_path, DataConfig(format="rdf")).format == "rdf"
 
     def test_a_new_reader_takes_part(self, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, Protocol, runtime_checkable
 
 import polars as pl
 
@@ -163,6 +163,23 @@ class Reader(Protocol):
         ...
 
 
+@runtime_checkable
+class GraphFileReader(Protocol):
+    """What a reader may offer besides: graphs from single files, by their ending. Imports then take such files one by one."""
+
+    name: str
+    description: str
+    endings: tuple[str, ...]
+
+    def read_graph(self, path: Path) -> RawGraph:
+        """Read a graph.
+
+        Raises:
+            DataError: the file does not hold what it should, with the line.
+        """
+        ...
+
+
 class ReaderRegistry(Mapping[str, Reader]):
     """Readers by name, in the order in which they are asked."""
 
@@ -199,6 +216,11 @@ class ReaderRegistry(Mapping[str, Reader]):
         if name not in self._readers:
             raise ConfigError(f"data.format must be auto or one of {', '.join(self)}; got '{name}'.")
         return self._readers[name]
+
+    def for_file(self, name: str) -> GraphFileReader | None:
+        """The reader of single files with this ending, plain or gzipped."""
+        plain = name.lower().removesuffix(".gz")
+        return next((reader for reader in self.values() if isinstance(reader, GraphFileReader) and plain.endswith(reader.endings)), None)
 
     def choose(self, folder: Path) -> tuple[Reader, tuple[Finding, ...]]:
         """The reader whose format the folder has.

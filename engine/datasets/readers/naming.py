@@ -2,7 +2,8 @@
 
 A file's name is cut into words and numbers. A link word makes it a links file (with ``train``, ``valid``, ``test`` or ``unsure`` for a part),
 ``declared`` with ``entities`` or ``relations`` a list of these, a word that starts with ``attr`` an attribute table, and everything else with a
-known ending a graph. ``1``, ``source``, ``src``, ``left`` say the source side; ``2``, ``target``, ``tgt``, ``right`` the target side. Exactly two
+known ending a graph. Where there are both graphs and one file more, but no links,
+a link word inside of a longer word is enough (``goldlinks.csv``). ``1``, ``source``, ``src``, ``left`` say the source side; ``2``, ``target``, ``tgt``, ``right`` the target side. Exactly two
 graph files without a side are taken in alphabetical order.
 """
 
@@ -22,6 +23,10 @@ File = TypeVar("File")
 LINK_STEMS = ("link", "alignment", "match", "mapping", "sameas", "seed", "pair", "correspondence")
 LINK_WORDS = frozenset(stem + ending for stem in LINK_STEMS for ending in ("", "s", "es"))
 SIDE_WORDS: Mapping[str, frozenset[str]] = {"1": frozenset({"1", "source", "src", "left"}), "2": frozenset({"2", "target", "tgt", "right"})}
+DATA_ENDINGS = (
+    *(".csv", ".tsv", ".tab", ".parquet", ".jsonl", ".jsonld", ".ndjson", ".xlsx", ".xls", ".ods"),
+    *(".nt", ".ntriples", ".ttl", ".turtle", ".rdf", ".owl", ".xml", ".nq", ".nquads", ".trig", ".n3"),
+)
 
 
 @dataclass(frozen=True)
@@ -49,8 +54,8 @@ class NamedFiles:
 
     @property
     def paths(self) -> list[Path]:
-        """All files that have a role, by name; roles that several files claim included."""
-        return sorted(path for paths in self.roles.values() for path in paths)
+        """All files whose role says which graph they belong to, or that they are links, by name; roles that several files claim included."""
+        return sorted(path for role, paths in self.roles.items() if role.startswith("links") or role.endswith((" 1", " 2")) for path in paths)
 
     def graph(self, number: str) -> Path:
         """The file of a graph; to be asked after :attr:`detection` said 1."""
@@ -91,11 +96,11 @@ def sort_files(folder: Path, is_graph: Callable[[Path], bool], is_links: Callabl
     """
     roles: dict[str, list[Path]] = {}
     for path in list_files(folder):
-        role = _role(path.name)
-        fits = is_links(path) if role.startswith("links") else is_graph(path)
-        if fits:
-            roles.setdefault(role, []).append(path)
-    return NamedFiles(folder, {role: tuple(paths) for role, paths in _with_sides(roles).items()})
+        roles.setdefault(_role(path.name), []).append(path)
+    roles = {role: [path for path in paths if (is_links if _may_be_links(role, path) else is_graph)(path)] for role, paths in roles.items()}
+    found = _with_sides({role: paths for role, paths in roles.items() if paths}, lambda path: path.name)
+    fitting = {role: tuple(path for path in paths if role.startswith("links") or is_graph(path)) for role, paths in found.items()}
+    return NamedFiles(folder, {role: paths for role, paths in fitting.items() if paths})
 
 
 def sort_names(names: Iterable[str]) -> dict[str, list[str]]:
@@ -103,15 +108,41 @@ def sort_names(names: Iterable[str]) -> dict[str, list[str]]:
     roles: dict[str, list[str]] = {}
     for name in sorted(names):
         roles.setdefault(_role(name), []).append(name)
-    return _with_sides(roles)
+    return _with_sides(roles, str)
 
 
-def _with_sides(roles: dict[str, list[File]]) -> dict[str, list[File]]:
+def _may_be_links(role: str, path: Path) -> bool:
+    return role.startswith("links") or (role == "graph" and _has_link_stem(path.name))
+
+
+def _has_link_stem(name: str) -> bool:
+    return any(stem in name.split(".", 1)[0].lower() for stem in LINK_STEMS)
+
+
+def _with_links(roles: dict[str, list[File]], name_of: Callable[[File], str]) -> dict[str, list[File]]:
+    """Where no file is known to hold links, the only one that is no graph and has a link word within its name does."""
+    if any(role.startswith("links") for role in roles):
+        return roles
+    likely = [file for file in roles.get("graph", []) if _has_link_stem(name_of(file))]
+    others = [file for file in roles.get("graph", []) if file not in likely]
+    sided = {"graph 1", "graph 2"} <= roles.keys()
+    if len(likely) != 1 or not (sided or len(others) == 2):
+        return roles
+    return {role: files for role, files in roles.items() if role != "graph"} | ({"graph": others} if others else {}) | {"links": likely}
+
+
+def _with_sides(roles: dict[str, list[File]], name_of: Callable[[File], str]) -> dict[str, list[File]]:
     """Exactly two graphs without a side become source and target, in their order."""
+    roles = _with_links(roles, name_of)
     sideless = roles.get("graph", [])
     if len(sideless) == 2 and not roles.keys() & {"graph 1", "graph 2"}:
         return {role: files for role, files in roles.items() if role != "graph"} | {"graph 1": sideless[:1], "graph 2": sideless[1:]}
     return roles
+
+
+def looks_like_data(path: Path) -> bool:
+    """Whether a file's ending is one that graphs and links have, be it one that is not read."""
+    return path.name.lower().removesuffix(".gz").endswith(DATA_ENDINGS)
 
 
 def _role(name: str) -> str:
