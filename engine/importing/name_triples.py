@@ -22,12 +22,12 @@ def name_triple_findings(raw: RawDataset) -> Iterator[Finding]:
     """Triples that look like names, by graph."""
     for side, graph in zip(SIDES, (raw.source, raw.target), strict=True):
         rows = _name_rows(graph)
-        if rows.any():
+        if rows.sum() > 1:  # one alone is no pattern
             heads, relations, tails = (column.take(rows) for column in _columns(graph))
             named = ", ".join(f"'{shorten(word, 40)}'" for word in sorted(relations.words))
             number = int(rows.sum())
             message = (
-                f"{count(number, 'triple')} of the {side} graph with the relation {named} {'looks like a name' if number == 1 else 'look like names'}: "
+                f"{count(number, 'triple')} of the {side} graph with the relation {named} look like names: "
                 f"as triples they make {count(len(tails.words), 'entity', 'entities')} of texts."
             )
             examples = tuple(f"{head} | {tail}" for head, tail in zip(heads[:3], tails[:3], strict=True))

@@ -1,4 +1,4 @@
-"""What an import notices about files and says of each: headers, swapped columns, files passed over, names among triples, formats that are registered."""
+"""What an import notices about files: headers, swapped columns, files passed over, names among triples, formats that are registered."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_header_of_unknown_words_in_a_links_file(links: str, tmp_path: Path) -
     wrong = preview(material, Corrections(swap_links=swap))
     assert "the first row (" in messages(wrong)["header-as-link"]
     assert "looks like a header" in messages(wrong)["header-as-link"]
-    assert [finding.code for finding in wrong.findings if finding.severity == "warning"][0] == "header-as-link"
+    assert next(finding.code for finding in wrong.findings if finding.severity == "warning") == "header-as-link"
     right = preview(material, Corrections(swap_links=swap, tables={"links": Layout(header=True)}))
     assert "header-as-link" not in messages(right)
     assert sum(right.links.values()) == 8

@@ -2,8 +2,8 @@
 
 A file's name is cut into words and numbers. A link word makes it a links file (with ``train``, ``valid``, ``test`` or ``unsure`` for a part),
 ``declared`` with ``entities`` or ``relations`` a list of these, a word that starts with ``attr`` an attribute table, and everything else with a
-known ending a graph. Where there are both graphs and one file more, but no links,
-a link word inside of a longer word is enough (``goldlinks.csv``). ``1``, ``source``, ``src``, ``left`` say the source side; ``2``, ``target``, ``tgt``, ``right`` the target side. Exactly two
+known ending a graph. Where there are both graphs and one file more, but no links, a link word inside of a longer word is enough
+(``goldlinks.csv``). ``1``, ``source``, ``src``, ``left`` say the source side; ``2``, ``target``, ``tgt``, ``right`` the target side. Exactly two
 graph files without a side are taken in alphabetical order.
 """
 
