@@ -52,7 +52,7 @@ def _name_rows(graph: RawGraph) -> BoolArray:
             continue
         rows: BoolArray = relations.codes == at
         texts = tails.take(rows).words
-        if not texts.str.contains("://", literal=True).any() and texts.is_in(heads.words.implode()).mean() <= SELDOM_HEADS:
+        if not texts.str.contains("://", literal=True).any() and int(texts.is_in(heads.words.implode()).sum()) <= SELDOM_HEADS * len(texts):
             found |= rows
     return found
 
