@@ -18,7 +18,7 @@ NAME_ATTRIBUTES = ("preflabel", "label", "name")  # best first; compared with th
 ENOUGH = 0.5  # an attribute that names fewer of the entities is no replacement for speaking identifiers
 
 _IRI = re.compile(r"[a-z][a-z0-9+.-]*:(?![_\s])")  # a lower-case scheme or prefix; 'Alien:_Resurrection' is a name
-_RDF_LITERAL = re.compile(r'"(?P<text>.*)"(?:@[A-Za-z0-9-]+|\^\^\S+)?', re.DOTALL)
+_RDF_LITERAL = re.compile(r'"(?P<text>.*)"(?:@(?P<language>[A-Za-z0-9-]+)|\^\^\S+)?', re.DOTALL)
 _OPAQUE = re.compile(r"[A-Za-z]{0,2}[-_.]?\d+|[mg]\.[0-9a-z_]+|[0-9a-fA-F-]{16,}")
 _OPAQUE_TITLE = re.compile(r"[EQ]\d{4,}")  # DBpedia's titles may be numbers ('1984', 'U2'), but OpenEA's masked ones look like E399772
 _OPAQUE_BARE = re.compile(r"[A-Za-z]?[-_.]?\d{3,}|\d+|[0-9a-fA-F-]{32,}")
@@ -88,6 +88,17 @@ def clean_label(text: str) -> str:
     inner: str = literal["text"] if literal else text
     label = " ".join((inner if inner.isprintable() else _CONTROL.sub("", inner)).split())
     return label if len(label) <= MAX_LABEL else label[: MAX_LABEL - 1] + "…"
+
+
+def tagged(text: str, language: str) -> str:
+    """A text with its language, as an attribute's value holds it: ``"Rom"@de``."""
+    return f'"{text}"@{language}'
+
+
+def language_of(value: str) -> str:
+    """The language of an attribute's value in lower case, "" where it has none."""
+    literal = _RDF_LITERAL.fullmatch(value) if value.startswith('"') else None
+    return (literal["language"] or "").lower() if literal else ""
 
 
 def _tail(identifier: str) -> tuple[str, bool, bool]:

@@ -16,7 +16,7 @@ from engine.datasets.readers.rdf import rdf_suffix
 from engine.datasets.tabular import Layout, table_suffix
 from engine.errors import DataError, DataImportError
 
-Form = Literal["table", "parquet", "turtle", "ntriples", "rdfxml"]
+Form = Literal["table", "parquet", "turtle", "ntriples", "rdfxml", "nquads", "trig", "jsonld"]
 HEAD: Final = 2**16
 LINES: Final = 50
 DELIMITERS: Final[Mapping[str, str]] = {",": "comma", ";": "semicolon", TAB: "tab", "|": "vertical bar"}
@@ -26,9 +26,20 @@ FORM_WORDS: Final[Mapping[Form, str]] = {
     "turtle": "Turtle",
     "ntriples": "N-Triples",
     "rdfxml": "RDF/XML",
+    "nquads": "N-Quads",
+    "trig": "TriG",
+    "jsonld": "JSON-LD",
 }
-RDF_FORMS: Final[frozenset[Form]] = frozenset({"turtle", "ntriples", "rdfxml"})
-SUFFIXES: Final[Mapping[Form, str]] = {"parquet": ".parquet", "turtle": ".ttl", "ntriples": ".nt", "rdfxml": ".rdf"}
+RDF_FORMS: Final[frozenset[Form]] = frozenset({"turtle", "ntriples", "rdfxml", "nquads", "trig", "jsonld"})
+SUFFIXES: Final[Mapping[Form, str]] = {
+    "parquet": ".parquet",
+    "turtle": ".ttl",
+    "ntriples": ".nt",
+    "rdfxml": ".rdf",
+    "nquads": ".nq",
+    "trig": ".trig",
+    "jsonld": ".jsonld",
+}
 _BY_SUFFIX: Final[Mapping[str, Form]] = {
     ".ttl": "turtle",
     ".turtle": "turtle",
@@ -37,6 +48,10 @@ _BY_SUFFIX: Final[Mapping[str, Form]] = {
     ".rdf": "rdfxml",
     ".owl": "rdfxml",
     ".xml": "rdfxml",
+    ".nq": "nquads",
+    ".nquads": "nquads",
+    ".trig": "trig",
+    ".jsonld": "jsonld",
     ".parquet": "parquet",
     ".csv": "table",
     ".tsv": "table",
@@ -56,6 +71,9 @@ _MAGIC: Final = (
     (b"\x28\xb5\x2f\xfd", "packed with zstd; unpack it, or pack it with gzip"),
 )
 _NTRIPLE = re.compile(r"\s*(?:<[^<>\s]*>|_:\S+)\s+<[^<>\s]*>\s+.*\.\s*(?:#.*)?")
+_NQUAD = re.compile(r"\s*(?:<[^<>\s]*>|_:\S+)\s+<[^<>\s]*>\s+.*\s(?:<[^<>\s]*>|_:\S+)\s*\.\s*(?:#.*)?")
+_QUAD_OBJECT = re.compile(r"\s*\S+\s+\S+\s+(?:<[^<>\s]*>|_:\S+)\s*\.\s*(?:#.*)?")
+_JSON = re.compile(r"""\s*(?:\{\s*["}]|\[\s*[\[\]{"])""")
 _TURTLE = re.compile(r"^\s*(?:@prefix|@base|PREFIX|BASE)\s", re.MULTILINE | re.IGNORECASE)
 _XML = re.compile(r"\s*<(?:\?xml|!DOCTYPE|!--|rdf:RDF)")
 
@@ -97,9 +115,9 @@ def sniff(path: Path, name: str) -> Sniffed:
     shown = shorten(name)
     for magic, what in _MAGIC:
         if head.startswith(magic):
-            raise DataImportError(f"{shown} is {what}; expected a text table, Parquet, Turtle, N-Triples or RDF/XML.")
+            raise DataImportError(f"{shown} is {what}; expected a text table, Parquet or RDF.")
     if b"\0" in head and head[:2] not in (b"\xff\xfe", b"\xfe\xff"):  # UTF-16 has its own message in the reader
-        raise DataImportError(f"{shown} is a binary file, whatever its name says; expected a text table, Parquet, Turtle, N-Triples or RDF/XML.")
+        raise DataImportError(f"{shown} is a binary file, whatever its name says; expected a text table, Parquet or RDF.")
     text = head.decode("utf-8-sig", "replace")
     if not text.strip():
         raise DataImportError(f"{shown} is empty; choose another file.")
@@ -118,14 +136,20 @@ def layout_of(kind: Sniffed, said: Layout) -> Layout:
 
 def _text_form(text: str, name: str) -> Form:
     suffix = rdf_suffix(Path(name)) or table_suffix(Path(name))
-    if _XML.match(text):
+    if _XML.match(text) or (suffix and _BY_SUFFIX[suffix] == "rdfxml" and text.lstrip().startswith("<")):
         return "rdfxml"
+    if _JSON.match(text) and suffix != ".trig":
+        if suffix != ".jsonld":
+            raise DataImportError(f"{shorten(name)} is JSON; of JSON only JSON-LD is read: call it .jsonld if it is that, else save a table as CSV.")
+        return "jsonld"
     if suffix and suffix != ".parquet" and _BY_SUFFIX[suffix] != "rdfxml":
         return _BY_SUFFIX[suffix]
     lines = [line for line in text.split("\n")[:LINES] if line.strip() and not line.startswith("#")]
     if _TURTLE.search(text):
         return "turtle"
-    return "ntriples" if lines and _NTRIPLE.fullmatch(lines[0]) else "table"
+    if not lines or not _NTRIPLE.fullmatch(lines[0]):
+        return "table"
+    return "nquads" if any(_NQUAD.fullmatch(line) and not _QUAD_OBJECT.fullmatch(line) for line in lines) else "ntriples"
 
 
 def _delimiter(text: str, name: str) -> str:
