@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.config import DataConfig
 from engine.datasets import load_task
-from engine.datasets.knowledge_graph import Finding
+from engine.datasets.knowledge_graph import AlignmentTask, Finding
 from engine.datasets.readers.base import RawGraph
 from engine.datasets.readers.rdf import read_graph
 from engine.errors import DataError
@@ -223,3 +224,43 @@ def test_links_in_quads(tmp_path: Path) -> None:
     random.Random(0).shuffle(lines)
     put(tmp_path / "links.nq", "".join(f"{line.removesuffix('.')}<http://g.org/links> .\n" for line in lines))
     assert load_task(tmp_path).fingerprint == expected.fingerprint
+
+
+# Names
+
+
+def named(folder: Path, seed: int, config: DataConfig | None = None) -> AlignmentTask:
+    """The sample with names in several languages, its lines in some order."""
+    labels = "http://www.w3.org/2000/01/rdf-schema#label"
+    names = {"source": ("en", "de", ""), "target": ("fr", "en", "en-GB")}
+    for side, triples_of in (("source", SAMPLE.source), ("target", SAMPLE.target)):
+        lines = [f"<{h}> <{r}> <{t}> ." for h, r, t in triples_of]
+        entities = sorted({end for h, _, t in triples_of for end in (h, t)})
+        for number, entity in enumerate(entities):
+            for language in names[side][number % 2 :]:
+                lines += [f'<{entity}> <{labels}> "{word} {number} {language}"{f"@{language}" if language else ""} .' for word in ("B", "A")]
+        random.Random(seed).shuffle(lines)
+        put(folder / f"{side}.nt", "\n".join(lines) + "\n")
+    put(folder / "links.nt", same_as(SAMPLE.links))
+    return load_task(folder, config or DataConfig())
+
+
+def test_names_depend_on_no_order(tmp_path: Path) -> None:
+    tasks = [named(tmp_path, seed) for seed in range(4)]
+    assert len({task.fingerprint for task in tasks}) == 1
+    assert len({(task.source.labels, task.target.labels) for task in tasks}) == 1
+    assert all(label.startswith("A ") for label in (*tasks[0].source.labels, *tasks[0].target.labels))
+
+
+def test_languages_are_counted_and_can_be_chosen(tmp_path: Path) -> None:
+    task = named(tmp_path, 0)
+    finding = next(one for one in task.findings if one.code == "name-languages")
+    entities = task.source.num_entities
+    assert f"source without a language {entities}, de {entities}, en {(entities + 1) // 2}; target en" in finding.message
+    assert "data.name_language" in finding.advice
+    german = named(tmp_path, 0, DataConfig(name_language="de"))
+    assert all(label.endswith(" de") for label in german.source.labels)
+    assert german.target.labels == task.target.labels
+    assert german.fingerprint == task.fingerprint
+    with pytest.raises(DataError, match=r"neither graph has names in the language 'xx' \(data.name_language\); there are de, en, en-gb, fr"):
+        named(tmp_path, 0, DataConfig(name_language="de,xx"))

@@ -1,8 +1,8 @@
 """Identifiers of blank nodes that do not depend on the order of a file.
 
-A blank node with a label keeps it. One without (``[]`` in Turtle, nested elements in RDF/XML, objects without ``@id`` in JSON-LD) gets a hash of what is
-said of it and of where it hangs. Such nodes form a forest: each is the object of one triple at most. So the hash is exact: nodes of one identifier would
-have to be interchangeable, and these are counted.
+A blank node with a label keeps it. One without (``[]`` in Turtle, nested elements in RDF/XML, objects without ``@id`` in JSON-LD) gets a hash
+of what is said of it and of where it hangs. Such nodes form a forest: each is the object of one triple at most. So the hash is exact: nodes with
+the same hash are interchangeable, and are numbered.
 """
 
 from __future__ import annotations
