@@ -159,7 +159,8 @@ def names_from_attribute(task: AlignmentTask, request: NameRequest) -> Names:
         DataError: none of the graphs that are asked about has such an attribute.
     """
     wanted = request.argument
-    languages = rank_languages(*(name_languages(graph.attributes, wanted) for graph in (task.source, task.target)), request.language)
+    source, target = (name_languages(graph.attributes, wanted) for graph in (task.source, task.target))
+    languages = rank_languages(source, target, request.language)
     if not any(find_name_attributes(task.graph(side).attributes, wanted) for side in request.sides):
         known = sorted({str(name) for side in request.sides for name in task.graph(side).attributes["attribute"].unique()})
         listed = f"there are {', '.join(map(shorten, known[:10]))}{' and more' if len(known) > 10 else ''}" if known else "there are no attributes"
@@ -167,8 +168,8 @@ def names_from_attribute(task: AlignmentTask, request: NameRequest) -> Names:
         raise DataError(
             f"{which} of {task.name} has {'an' if request.side is None else 'no'} attribute '{shorten(wanted)}' to take names from; {listed}."
         )
-    source, target = (attribute_values(graph, wanted, languages) for graph in (task.source, task.target))
-    return Names(source, target, f"attribute {shorten(wanted)}")
+    names = {side: attribute_values(task.graph(side), wanted, languages) for side in SIDES}
+    return Names(names["source"], names["target"], f"attribute {shorten(wanted)}")
 
 
 def attribute_values(graph: KnowledgeGraph, wanted: str, languages: Sequence[str]) -> tuple[str, ...]:
@@ -223,9 +224,7 @@ def file_findings(path: Path, unknown: Sequence[str], repeated: Sequence[str], s
         advice = "That was passed over; check that the file belongs to this data set."
         yield Finding("unknown-names", "warning", message, len(unknown), tuple(unknown[:EXAMPLES]), advice)
     if repeated:
-        message = (
-            f"{path.name} gives {count(len(repeated), 'further name')} to entities that have one; the first in the alphabet is used."
-        )
+        message = f"{path.name} gives {count(len(repeated), 'further name')} to entities that have one; the first in the alphabet is used."
         yield Finding("repeated-entity-names", "warning", message, len(repeated), tuple(repeated[:EXAMPLES]), "Keep one name for each entity.")
 
 
