@@ -186,17 +186,20 @@ def _other_links(view: RunView, pair: PairScore, runs: Sequence[str]) -> None:
             st.caption(f"{MARKS[entity.side]} {text.plain(entity.title, 40)} has {len(others) - OTHER_LINKS:,} more links.")
 
 
-def asked_pair(view: RunView, source: str | None, target: str | None) -> tuple[Entity, Entity] | None:
-    """The pair that an address names; of one entity alone, with its best match. Says what is wrong with a name."""
+def asked_pair(view: RunView, source: str | None, target: str | None, *, exact: bool = False) -> tuple[Entity, Entity] | None:
+    """The pair that an address names; of one entity alone, with its best match. Says what is wrong with a name.
+
+    ``exact``: only identifiers name entities, each of its own graph; for pairs that something is stored of.
+    """
     asked: dict[Side, str | None] = {"source": source, "target": target}
     found: dict[Side, Entity] = {}
     try:
-        if source is not None and target is not None:
+        if source is not None and target is not None and not exact:
             pair = resolve_pair(view, source, target)
             return view.entity("source", pair[0]), view.entity("target", pair[1])
         for side, words in asked.items():
             if words is not None:
-                found[side] = view.resolve(words, side)
+                found[side] = view.identified(words, side) if exact else view.resolve(words, side)
     except EntityError as error:
         show_error(error)
         return None
@@ -247,7 +250,7 @@ def search_box(
     key = state.widget_key(state.CHOICE, name, label, found)
 
     def follow() -> None:
-        state.set_parameters({name: st.session_state[key].strip() or None, **dict.fromkeys(clears)})
+        state.set_parameters({name: st.session_state[key] if st.session_state[key].strip() else None, **dict.fromkeys(clears)})
 
     st.text_input(
         label,

@@ -390,9 +390,10 @@ def _written(value: Any) -> str | list[str]:
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
-def _texts(name: str) -> tuple[str, ...]:
-    """All values of a repeated parameter, stripped, each once, in their order."""
-    values = [value.strip() for value in st.query_params.get_all(name)]
+def _texts(name: str, *, exact: bool = False) -> tuple[str, ...]:
+    """All values of a repeated parameter, each once, in their order; ``exact``: as they are, as identifiers may end in a blank, else stripped."""
+    given = st.query_params.get_all(name)
+    values = [value for value in given if value.strip()] if exact else [value.strip() for value in given]
     for value in values:
         if len(value) > LONGEST_PARAMETER:
             raise AddressError(f"the address's '{name}' is {len(value):,} characters long, more than any identifier.")
@@ -401,9 +402,9 @@ def _texts(name: str) -> tuple[str, ...]:
 
 def _parsed(name: str, hint: Any) -> Any:
     """A parameter as its annotation wants it; None where the address does not have it."""
-    texts = _texts(name)
     if get_origin(hint) in (Union, types.UnionType):
         hint = next(one for one in get_args(hint) if one is not types.NoneType)
+    texts = _texts(name, exact=name != RUN and str in (hint, *get_args(hint)))
     if get_origin(hint) is tuple:
         return tuple(_value(name, get_args(hint)[0], text) for text in texts)
     return _value(name, hint, texts[-1]) if texts else None

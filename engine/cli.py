@@ -25,7 +25,7 @@ from engine.commands.output import print_json
 from engine.commands.queue import add_queue, add_queueing, queue_instead
 from engine.config import PRESETS, SECTIONS, VARIANTS, RunConfig, section_options
 from engine.datasets import inspect_task, inspection_to_dict, load_task, render_inspection
-from engine.datasets.knowledge_graph import Side
+from engine.datasets.knowledge_graph import SIDES, Side
 from engine.decoding import DECODERS, GRAPH_DECODERS, evaluate_decoders
 from engine.distribution import joined
 from engine.errors import ConfigError, EngineError, RunError
@@ -131,7 +131,11 @@ def add_train(commands: Commands) -> None:
     )
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.OPTION=VALUE", help="any other setting; 'options' lists them")
     parser.add_argument(
-        "--names", type=Path, metavar="FILE", help="literal: take (translated) names from this file; JSON or TSV, docs/data_formats.md"
+        "--names",
+        action="append",
+        default=[],
+        metavar="[SIDE=]FILE",
+        help="literal: file with (translated) names, for one graph with source= or target= in front; JSON or TSV, docs/data_formats.md",
     )
     parser.add_argument("--fresh", action="store_true", help="train anew even if this run exists; the earlier run is kept")
     add_queueing(parser)
@@ -265,10 +269,25 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the result as one line of JSON, last")
 
 
+def names_files(files: Sequence[str]) -> dict[str, str]:
+    """The settings that ``--names`` stands for: ``FILE`` for both graphs, or ``source=FILE`` and ``target=FILE``.
+
+    Raises:
+        ConfigError: several files for one graph.
+    """
+    settings: dict[str, str] = {}
+    for text in files:
+        prefix, found, path = text.partition("=")
+        key, path = (f"literal.names_{prefix}", path) if found and prefix in SIDES else ("literal.names", text)
+        if key in settings or (settings and "literal.names" in (key, *settings)):
+            raise ConfigError("--names takes one file for both graphs, or one for each: --names source=FILE --names target=FILE.")
+        settings[key] = f"file:{path}"
+    return settings
+
+
 def train(parsed: argparse.Namespace) -> int:
     config = RunConfig(variant=parsed.variant, seed=parsed.seed).with_values(PRESETS[parsed.preset]).with_assignments(parsed.set)
-    names = None if parsed.names is None else f"file:{parsed.names}"
-    config = config.with_values(given({"data.train_ratio": parsed.train_ratio, "training.epochs": parsed.epochs, "literal.names": names}))
+    config = config.with_values(given({"data.train_ratio": parsed.train_ratio, "training.epochs": parsed.epochs}) | names_files(parsed.names))
     reviews = reviews_file(parsed.models) if parsed.with_reviews == Path() else parsed.with_reviews
     with joined() as ranks, interruptions(told=not ranks.rank) as should_stop:
         if ranks.rank:

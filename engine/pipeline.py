@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import torch
 from torch import Tensor
@@ -31,7 +31,7 @@ from engine.assessment import Probabilities, decoder_evaluations, match_probabil
 from engine.bootstrapping import Round, Selection
 from engine.config import UNUSED_SECTIONS, RunConfig
 from engine.datasets import AlignmentTask, load_task
-from engine.datasets.knowledge_graph import SIDES, Finding, KnowledgeGraph
+from engine.datasets.knowledge_graph import SIDES, Finding, KnowledgeGraph, Side
 from engine.decoding import DecodingEvaluation
 from engine.decoding.calibration import Uncalibrated
 from engine.distribution import ALONE, Ranks
@@ -321,7 +321,8 @@ def literal_part(making: Making) -> LiteralPart:
     task, config = making.task, making.config.literal
     if config.weight is None:
         require_valid_links(task.valid_links)
-    names = gather_names(task, config.names, making.path)
+    own: dict[Side, str | None] = {"source": config.names_source, "target": config.names_target}
+    names = gather_names(task, config.names, making.path, own=own, language=making.config.data.name_language)
     encoded = get_name_encoder(config.encoder).encode(names.source, names.target)
     return LiteralPart(names, encoded, (*names.findings, *encoded.findings, *leak_warning(task, encoded.similarity)))
 
@@ -470,6 +471,10 @@ class Identified(Protocol):
     def split(self) -> str: ...
 
 
+LATER_OPTIONS: Final = (("data", "name_language"), ("literal", "names_source"), ("literal", "names_target"))
+"""Options that older engines did not have: left at None they make no other run."""
+
+
 def make_run_id(task: Identified, config: RunConfig) -> str:
     """For example ``basic-s0-3f9c2a71``: variant, seed, and a hash of data, split, settings and engine version."""
     values = config.to_dict()
@@ -477,6 +482,9 @@ def make_run_id(task: Identified, config: RunConfig) -> str:
     del values["search"]["index"]
     for section in UNUSED_SECTIONS[config.variant]:
         del values[section]
+    for section, name in LATER_OPTIONS:
+        if section in values and values[section][name] is None:
+            del values[section][name]
     identity = json.dumps([engine.__version__, FORMAT_VERSION, task.fingerprint, task.split, values, names_digest(config)], sort_keys=True)
     return f"{config.variant}-s{config.seed}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}"
 
@@ -486,7 +494,8 @@ def names_digest(config: RunConfig) -> str:
     if config.variant != "literal":
         return ""
     digests = []
-    for setting in (config.literal.names, config.literal.encoder):
+    literal = config.literal
+    for setting in (literal.names, literal.names_source or "", literal.names_target or "", literal.encoder):
         kind, _, argument = setting.partition(":")
         if kind in ("file", "vectors") and os.path.isfile(argument):
             with open(argument, "rb") as file:

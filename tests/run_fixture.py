@@ -254,3 +254,16 @@ def write_run(run: MemoryRun, models: Path, dataset: str = "towns", run_id: str 
             writer.write_json("metrics", run.metrics)
         finished = writer.finish({**run.manifest, **manifest})
     return finished.id
+
+
+BLANK_ENDS = ("Bonn", "Bonn ", "Bonn\u00a0", "Bonn\u3000", " Bonn")
+"""Identifiers of the entities 20 to 24 of both graphs of :func:`blank_ended_run`."""
+
+
+def blank_ended_run() -> MemoryRun:
+    """A run with identifiers in both graphs that differ by blanks at their ends only."""
+    run = sample_run()
+    entities = run.tables["entities"].copy()
+    for number, identifier in enumerate(BLANK_ENDS, start=20):
+        entities.loc[entities["entity"] == number, ["uri", "label"]] = [identifier, ""]
+    return replace(run, tables={**run.tables, "entities": entities})

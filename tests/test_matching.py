@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from engine.entities import normalise, short_id
 from engine.errors import EntityError, RunDamagedError
+from engine.explanation import resolve_pair
 from engine.matching import RunView
-from tests.run_fixture import HOSTILE_LABELS, MemoryRun, assemble, graph_tables, sample_run
+from tests.run_fixture import BLANK_ENDS, HOSTILE_LABELS, MemoryRun, assemble, blank_ended_run, graph_tables, sample_run
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +122,7 @@ def test_resolve_by_uri_label_and_id(view: RunView) -> None:
 
 
 def test_resolve_names_the_candidates_of_an_ambiguous_text(view: RunView) -> None:
-    with pytest.raises(EntityError, match=r"'Germany' names 2 entities; use one of source:http") as caught:
+    with pytest.raises(EntityError, match=r"'Germany' names 2 entities; use one of 'source:http") as caught:
         view.resolve("Germany")
     assert len(caught.value.candidates) == 2
     assert [view.resolve(candidate).label for candidate in caught.value.candidates] == ["Germany", "Germany"]
@@ -273,3 +274,70 @@ def test_the_end_of_an_address_is_found_encoded_or_not(uri: str, text: str) -> N
     assert view.resolve(text).uri == uri
     assert uri in [entity.uri for entity in view.search(text)]
     assert view.graphs["source"].fitting(text)[3]
+
+
+@pytest.mark.parametrize("identifier", BLANK_ENDS)
+def test_an_identifier_is_found_as_it_is_with_the_blanks_at_its_ends(identifier: str) -> None:
+    view = RunView(blank_ended_run())
+    for side in ("source", "target"):
+        assert view.resolve(identifier, side).uri == identifier
+        assert view.resolve(f"{side}:{identifier}").uri == identifier
+        assert view.search(identifier, side)[0].uri == identifier
+        assert view.identified(identifier, side).uri == identifier
+    source, target = resolve_pair(view, identifier, f"target:{identifier}")
+    assert (view.entity("source", source).uri, view.entity("target", target).uri) == (identifier, identifier)
+
+
+def test_what_is_stored_is_never_found_by_likeness(view: RunView) -> None:
+    blanks = RunView(blank_ended_run())
+    for text in ("Bonn  ", "bonn", "source:Bonn"):
+        with pytest.raises(EntityError, match="the source graph has no entity with the identifier"):
+            blanks.identified(text, "source")
+    with pytest.raises(EntityError, match=r"'bonn' names 5 entities; use one of 'source:Bonn', 'source:Bonn ', "):
+        blanks.resolve("bonn", "source")
+    assert view.resolve(" http://one.example/resource/entity_3 ").index == 3, "blanks and case do not count where nothing has this identifier"
+
+
+def test_an_exact_pair_goes_before_one_that_is_like_it() -> None:
+    run = blank_ended_run()
+    entities = run.tables["entities"].copy()
+    entities.loc[(entities["graph"] == "source") & entities["entity"].isin([21, 22, 23, 24]), "uri"] = ["s1", "s2", "s3", "s4"]
+    view = RunView(replace(run, tables={**run.tables, "entities": entities}))
+    assert resolve_pair(view, "Bonn ", "s1") == (21, 21), "turned: only the target graph has 'Bonn ', and the source graph only 'Bonn'"
+
+
+@pytest.mark.parametrize(
+    ("uri", "typed"),
+    [
+        ("http://x.org/Troms%C3%B8", "Troms%C3%B8"),
+        ("http://x.org/Troms%C3%B8", "Troms%c3%b8"),
+        ("http://x.org/Troms%C3%B8", "http://x.org/Troms%C3%B8"),
+        ("http://x.org/Troms%C3%B8", "http://x.org/Tromsø"),
+        ("http://x.org/Troms%C3%B8", "tromsø"),
+        ("http://x.org/Tromsø", "Troms%C3%B8"),
+        ("http://x.org/Caf\u00e9", "Cafe%CC%81"),
+        ("http://x.org/Cafe\u0301", "Caf%C3%A9"),
+        ("http://x.org/a%2520b", "a%2520b"),
+        ("100%25 pure", "100%25 pure"),
+        ("100% pure", "100% pure"),
+        ("http://x.org/a%b", "a%b"),
+    ],
+)
+def test_percent_encoded_identifiers_are_found_in_either_form(uri: str, typed: str) -> None:
+    run = sample_run()
+    entities = run.tables["entities"].copy()
+    entities.loc[(entities["graph"] == "source") & (entities["entity"] == 20), ["uri", "label"]] = [uri, ""]
+    view = RunView(replace(run, tables={**run.tables, "entities": entities}))
+    assert [entity.index for entity in view.search(typed, "source")] == [20]
+    assert view.resolve(typed, "source").index == 20
+    assert view.graphs["source"].fitting(typed).nonzero()[0].tolist() == [20]
+
+
+def test_a_part_of_an_encoded_identifier_is_found_while_it_is_typed() -> None:
+    run = sample_run()
+    entities = run.tables["entities"].copy()
+    entities.loc[entities["entity"] == 20, ["uri", "label"]] = ["http://x.org/Troms%C3%B8", ""]
+    view = RunView(replace(run, tables={**run.tables, "entities": entities}))
+    for length in range(len("Troms"), len("Troms%C3%B8") + 1):
+        assert [entity.index for entity in view.search("Troms%C3%B8"[:length], "source")] == [20]
+    assert len(view.search("%20", "source")) == 0, "a decoded blank is no query for everything"

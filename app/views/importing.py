@@ -44,7 +44,7 @@ from engine.importing import (
 from engine.importing.sniffing import DELIMITERS
 
 COME_WORDS: Final[Mapping[Come, str]] = {"upload": "Separate files", "archive": "One archive", "server": "A folder on the server"}
-FORMATS: Final = "CSV, TSV, Parquet, Turtle, N-Triples or RDF/XML, plain or gzipped"
+FORMATS: Final = "CSV, TSV, Parquet or RDF (Turtle, TriG, N-Triples, N-Quads, RDF/XML, JSON-LD), plain or gzipped"
 STEPS: Final = (r"1\. Files", r"2\. Check", r"3\. Go")
 SIDE_ROLES: Final[Mapping[Side, tuple[Role, Role]]] = {"source": ("graph 1", "attributes 1"), "target": ("graph 2", "attributes 2")}
 SEED_WORDS: Final[Mapping[SeedChoice, str]] = {"none": "none", "exact": "equal names", "near": "equal and nearly equal names"}

@@ -185,7 +185,7 @@ def _relation_filter(run: OpenRun, address: PairsAddress) -> None:
         key=key,
         placeholder="any",
         accept_new_options=len(frequency) > RELATIONS,
-        on_change=_follow(key, lambda name: {"relation": name and str(name).strip()}),
+        on_change=_follow(key, lambda name: {"relation": name or None}),
         help="As head or as tail of a triple. Of very many relations the most frequent are listed; any other can be typed.",
     )
 

@@ -135,7 +135,7 @@ def _one_by_one(run: OpenRun, page: ReviewAddress, author: str) -> None:
         kind: Kind = "uncertain" if address.kind == "decided" else address.kind
         rows = run.queue.open_rows(kind, left, known=address.known)
         _told_progress(progress(standing, author), standing, len(rows))
-        asked = components.asked_pair(run.view, address.source, address.target) if address.source or address.target else None
+        asked = components.asked_pair(run.view, address.source, address.target, exact=True) if address.source or address.target else None
         upcoming = _upcoming(run, author, rows, kind)
         pair = (asked[0].index, asked[1].index) if asked else next(iter(upcoming), None)
         if pair is None:

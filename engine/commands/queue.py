@@ -15,6 +15,7 @@ from engine.config import RunConfig
 from engine.errors import ConfigError
 from engine.estimate import check_memory, duration_range
 from engine.jobs import Job, JobQueue, News, Plan, estimate_plan, plan_training, read_news, start_trainer, summarise, trainer_alive
+from engine.jobs.plan import FILE_OPTIONS
 from engine.memory import available_memory
 from engine.reviews import read_snapshot
 from engine.training import remaining_text
@@ -82,8 +83,8 @@ def queue_instead(parsed: argparse.Namespace, config: RunConfig, reviews: Path |
 def absolute(config: RunConfig) -> RunConfig:
     """Files that settings name, from the root of the disk: the trainer works in a folder of its own."""
     changed = {}
-    for key, value in (("literal.names", config.literal.names), ("literal.encoder", config.literal.encoder)):
-        kind, _, name = value.partition(":")
+    for key in FILE_OPTIONS:
+        kind, _, name = str(getattr(config.literal, key.partition(".")[2])).partition(":")
         if kind in ("file", "vectors") and name:
             changed[key] = f"{kind}:{Path(name).resolve()}"
     return config.with_values(changed)

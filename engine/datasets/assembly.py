@@ -25,7 +25,7 @@ from engine.datasets.fingerprint import fingerprint
 from engine.datasets.graph_names import graph_names
 from engine.datasets.identifiers import with_known_identifiers
 from engine.datasets.knowledge_graph import AlignmentTask, FileCount, Finding, IntArray, KnowledgeGraph, empty_attributes
-from engine.datasets.labels import find_name_attributes, label_entities
+from engine.datasets.labels import find_name_attributes, label_entities, language_list, name_languages, rank_languages
 from engine.datasets.readers.base import Part, RawDataset, RawGraph, RawLinks, listed
 from engine.datasets.respelling import respelling_findings
 from engine.datasets.splits import UNDIVIDED, Split, divide
@@ -39,6 +39,7 @@ MAX_NAME = 80
 MOSTLY_KNOWN: Final = 0.5
 REASONS: Final[Mapping[str, str]] = {"triples": "repeated", "attributes": "repeated, or without a value", "links": "repeated"}
 """Why rows that were read are not used."""
+TONGUES = 8  # languages of a graph that a message lists
 
 
 def build_task(
@@ -67,8 +68,11 @@ def build_task(
     _check_ends(raw)
     sides = [_build_graph(graph, [_ends(links, side) for links in raw.links.values()]) for side, graph in enumerate((raw.source, raw.target))]
     names = graph_names(*(side.graph.entities for side in sides))
-    source, target = (_named(side.graph, name, config.name_attribute) for side, name in zip(sides, names, strict=True))
+    tongues = [name_languages(side.graph.attributes, config.name_attribute) for side in sides]
+    ranked = rank_languages(tongues[0], tongues[1], config.name_language)
+    source, target = (_named(side.graph, name, config.name_attribute, ranked) for side, name in zip(sides, names, strict=True))
     _check_name_attribute(source, target, config.name_attribute, folder)
+    _check_name_language(tongues, config.name_language, folder)
     width = target.num_entities
     keys, duplicates, repeated = _encode_links(raw.links, source, target)
     noticed = [*header_links(original), *(finding for tally in merged(files) for finding in tally.findings)]
@@ -95,6 +99,7 @@ def build_task(
             *respelling_findings(raw),
             *sides[0].findings,
             *sides[1].findings,
+            *_languages(tongues, ranked),
             *duplicates,
             *split.findings,
         ),
@@ -182,8 +187,8 @@ def _build_graph(raw: RawGraph, link_ends: Sequence[Texts]) -> _BuiltGraph:
     return _BuiltGraph(graph, findings, files)
 
 
-def _named(graph: KnowledgeGraph, name: str, wanted: str | None) -> KnowledgeGraph:
-    labels = label_entities(graph.entities, graph.attributes, wanted)
+def _named(graph: KnowledgeGraph, name: str, wanted: str | None, languages: Sequence[str]) -> KnowledgeGraph:
+    labels = label_entities(graph.entities, graph.attributes, wanted, languages)
     return KnowledgeGraph(name, graph.entities, labels, graph.relations, graph.triples, graph.attributes)
 
 
@@ -195,8 +200,34 @@ def _check_name_attribute(source: KnowledgeGraph, target: KnowledgeGraph, wanted
     raise DataError(f"neither graph has an attribute '{shorten(wanted)}' (data.name_attribute); {known}.", path=folder)
 
 
+def _check_name_language(tongues: Sequence[Mapping[str, int]], wanted: str | None, folder: Path) -> None:
+    present = sorted({language for counts in tongues for language in counts if language})
+    for word in language_list(wanted):
+        if not any(language == word or language.startswith(f"{word}-") for language in present):
+            known = f"there are {shorten(', '.join(present), 200)}" if present else "no name says its language"
+            raise DataError(f"neither graph has names in the language '{shorten(word)}' (data.name_language); {known}.", path=folder)
+
+
+def _languages(tongues: Sequence[Mapping[str, int]], ranked: Sequence[str]) -> Iterator[Finding]:
+    """Which languages there are to choose from, where there are several."""
+    if len({*tongues[0], *tongues[1]} - {""}) < 2:
+        return
+
+    def counts(found: Mapping[str, int]) -> str:
+        listed = sorted(found, key=lambda language: (-found[language], language))
+        return ", ".join(f"{language or 'without a language'} {found[language]:,}" for language in listed[:TONGUES]) or "none"
+
+    first = [next((language for language in ranked if language in found), "") or "names without a language" for found in tongues]
+    message = (
+        f"There are names in several languages: source {counts(tongues[0])}; target {counts(tongues[1])}. "
+        f"Preferred: {first[0]} (source), {first[1]} (target)."
+    )
+    advice = "Choose others with data.name_language, for example en,de."
+    yield Finding("name-languages", "info", message, len({*tongues[0], *tongues[1]} - {""}), advice=advice)
+
+
 def _attribute_table(raw: RawGraph, ordered: pl.Series) -> pd.DataFrame:
-    """Distinct attribute triples with a value, by entity; an entity's stay in the file's order, since its first name is its label."""
+    """Distinct attribute triples with a value, by entity; an entity's stay in the file's order."""
     entities, names, values = map(Texts.of, raw.attributes)
     if not len(entities):
         return empty_attributes()

@@ -7,7 +7,8 @@ that compares names.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from urllib.parse import unquote
 
@@ -18,25 +19,26 @@ NAME_ATTRIBUTES = ("preflabel", "label", "name")  # best first; compared with th
 ENOUGH = 0.5  # an attribute that names fewer of the entities is no replacement for speaking identifiers
 
 _IRI = re.compile(r"[a-z][a-z0-9+.-]*:(?![_\s])")  # a lower-case scheme or prefix; 'Alien:_Resurrection' is a name
-_RDF_LITERAL = re.compile(r'"(?P<text>.*)"(?:@[A-Za-z0-9-]+|\^\^\S+)?', re.DOTALL)
+_RDF_LITERAL = re.compile(r'"(?P<text>.*)"(?:@(?P<language>[A-Za-z0-9-]+)|\^\^\S+)?', re.DOTALL)
 _OPAQUE = re.compile(r"[A-Za-z]{0,2}[-_.]?\d+|[mg]\.[0-9a-z_]+|[0-9a-fA-F-]{16,}")
 _OPAQUE_TITLE = re.compile(r"[EQ]\d{4,}")  # DBpedia's titles may be numbers ('1984', 'U2'), but OpenEA's masked ones look like E399772
 _OPAQUE_BARE = re.compile(r"[A-Za-z]?[-_.]?\d{3,}|\d+|[0-9a-fA-F-]{32,}")
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")  # those that are white space leave a blank
 
 
-def label_entities(entities: Sequence[str], attributes: pd.DataFrame, wanted: str | None = None) -> tuple[str, ...]:
+def label_entities(entities: Sequence[str], attributes: pd.DataFrame, wanted: str | None = None, languages: Sequence[str] = ()) -> tuple[str, ...]:
     """E labels, "" where there is none.
 
     Where an attribute names at least half of the entities, the others have no name; otherwise identifiers stand in where they speak.
 
     Args:
         entities: E identifiers.
-        attributes: columns ``entity`` (index into ``entities``), ``attribute``, ``value``; an entity's first value counts.
+        attributes: columns ``entity`` (index into ``entities``), ``attribute``, ``value``; their order is of no account.
         wanted: the attribute that holds the names, by its full or local name; None looks for well-known ones.
+        languages: of several names of an entity, which to prefer (:func:`rank_languages`).
     """
     names = find_name_attributes(attributes, wanted)
-    labels = _labels_from_attributes(attributes, names, len(entities)) if names else [""] * len(entities)
+    labels = list(attribute_names(attributes, names, len(entities), languages)) if names else [""] * len(entities)
     if sum(map(bool, labels)) < ENOUGH * len(entities):
         labels = [label or label_from_identifier(entity) for label, entity in zip(labels, entities, strict=True)]
     return tuple(labels)
@@ -52,13 +54,62 @@ def find_name_attributes(attributes: pd.DataFrame, wanted: str | None = None) ->
     return max(kinds, key=lambda names: attributes.loc[attributes["attribute"].isin(names), "entity"].nunique() if names else 0)
 
 
-def _labels_from_attributes(attributes: pd.DataFrame, names: Sequence[str], num_entities: int) -> list[str]:
-    labels = [""] * num_entities
+def attribute_names(attributes: pd.DataFrame, names: Sequence[str], num_entities: int, languages: Sequence[str] = ()) -> tuple[str, ...]:
+    """Each entity's name in some attributes, "" where it has none.
+
+    Of several, the one whose language comes first in ``languages``; of several in one language, the first in the order of their characters. The order
+    of the rows is of no account.
+    """
+    places = {language: place for place, language in enumerate(languages)}
+    best: dict[int, tuple[int, str, str]] = {}
+    for entity, value in _named(attributes, names):
+        if label := clean_label(value):
+            language = language_of(value)
+            candidate = places.get(language, len(places)), language, label
+            best[entity] = min(candidate, best.get(entity, candidate))
+    return tuple(best[entity][2] if entity in best else "" for entity in range(num_entities))
+
+
+def name_languages(attributes: pd.DataFrame, wanted: str | None = None) -> Counter[str]:
+    """Language -> how many entities have a name in it; "" are names without a language."""
+    pairs = {(entity, language_of(value)) for entity, value in _named(attributes, find_name_attributes(attributes, wanted))}
+    return Counter(language for _, language in pairs)
+
+
+def rank_languages(source: Mapping[str, int], target: Mapping[str, int], wanted: str | None = None) -> tuple[str, ...]:
+    """Languages in the order in which names are chosen, the same for both graphs, so that names of one language meet.
+
+    Args:
+        source, target: language -> number of entities (:func:`name_languages`).
+        wanted: languages to put first, with commas between ("en,de"); "en" stands for "en-GB" as well.
+    """
+
+    def share(counts: Mapping[str, int], language: str) -> float:
+        return counts.get(language, 0) / max([*counts.values(), 1])
+
+    def commonness(language: str) -> tuple[float, float, str]:
+        shares = share(source, language), share(target, language)
+        return -min(shares), -sum(shares), language
+
+    common = sorted({*source, *target}, key=commonness)
+    first = [language for word in language_list(wanted) for fits in _FITTING for language in common if fits(language, word)]
+    return tuple(dict.fromkeys((*first, *common)))
+
+
+def language_list(wanted: str | None) -> list[str]:
+    """'en, DE' -> ['en', 'de']"""
+    return [word.strip().lower() for word in (wanted or "").split(",") if word.strip()]
+
+
+_FITTING: tuple[Callable[[str, str], bool], ...] = (
+    lambda language, word: language == word,
+    lambda language, word: language.startswith(f"{word}-"),
+)
+
+
+def _named(attributes: pd.DataFrame, names: Sequence[str]) -> Iterator[tuple[int, str]]:
     rows = attributes.loc[attributes["attribute"].isin(names)]
-    for entity, value in zip(rows["entity"].tolist(), rows["value"].tolist(), strict=True):
-        if not labels[entity]:
-            labels[entity] = clean_label(value)
-    return labels
+    return zip(rows["entity"].tolist(), rows["value"].tolist(), strict=True)
 
 
 def label_from_identifier(identifier: str) -> str:
@@ -88,6 +139,17 @@ def clean_label(text: str) -> str:
     inner: str = literal["text"] if literal else text
     label = " ".join((inner if inner.isprintable() else _CONTROL.sub("", inner)).split())
     return label if len(label) <= MAX_LABEL else label[: MAX_LABEL - 1] + "…"
+
+
+def tagged(text: str, language: str) -> str:
+    """A text with its language, as an attribute's value holds it: ``"Rom"@de``."""
+    return f'"{text}"@{language}'
+
+
+def language_of(value: str) -> str:
+    """The language of an attribute's value in lower case, "" where it has none."""
+    literal = _RDF_LITERAL.fullmatch(value) if value.startswith('"') else None
+    return (literal["language"] or "").lower() if literal else ""
 
 
 def _tail(identifier: str) -> tuple[str, bool, bool]:

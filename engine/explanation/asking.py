@@ -14,6 +14,8 @@ def resolve_pair(view: RunView, source: str, target: str) -> tuple[int, int]:
     Raises:
         EntityError: one of them is unknown or ambiguous (with candidates), or both are of one graph.
     """
+    if exact := _exact_pair(view, source, target):
+        return exact
     first, second = _attempt(view, source, "source"), _attempt(view, target, "target")
     if isinstance(first, Entity) and isinstance(second, Entity):
         return first.index, second.index
@@ -27,15 +29,24 @@ def resolve_pair(view: RunView, source: str, target: str) -> tuple[int, int]:
     raise failed
 
 
+def _exact_pair(view: RunView, one: str, another: str) -> tuple[int, int] | None:
+    """The pair whose identifiers these are, in either order: before anything that is only like them."""
+    for source, target in ((one, another), (another, one)):
+        (first, own), (second, theirs) = view.split_side(source), view.split_side(target)
+        if first in (None, "source") and second in (None, "target"):
+            ends = view.graphs["source"].index.get(own), view.graphs["target"].index.get(theirs)
+            if ends[0] is not None and ends[1] is not None:
+                return ends[0], ends[1]
+    return None
+
+
 def _attempt(view: RunView, text: str, side: Side) -> Entity | EntityError:
     """The entity of one graph that a text names, or why there is none; ``source:`` or ``target:`` in front must be this graph."""
-    prefix, _, rest = text.strip().partition(":")
-    if prefix in ("source", "target") and rest and not any(text.strip() in graph.index for graph in view.graphs.values()):
-        if prefix != side:
-            return EntityError(f"'{shortened(text)}' is not of the {side} graph.")
-        text = rest
+    said, rest = view.split_side(text)
+    if said not in (None, side):
+        return EntityError(f"'{shortened(text)}' is not of the {side} graph.")
     try:
-        return view.resolve(text, side)
+        return view.resolve(rest, side)
     except EntityError as error:
         return error
 
@@ -53,6 +64,8 @@ def resolve_rival(view: RunView, text: str) -> Entity:
     Raises:
         EntityError: unknown or ambiguous.
     """
+    if text not in view.graphs["target"].index and text in view.graphs["source"].index:
+        return view.identified(text, "source")
     found = _attempt(view, text, "target")
     if isinstance(found, Entity):
         return found

@@ -103,11 +103,8 @@ def edge(explainer: Explainer, side: Side, head: int, relation: str, tail: int) 
         EvidenceError: there is no such triple.
     """
     ends = explainer.stacked(side, head), explainer.stacked(side, tail)
-    found = [
-        triple
-        for triple in explainer.encoder.graph.triples(ends[0])
-        if (triple.head, triple.tail) == ends and names_relation(relation, explainer.relation(triple.relation))
-    ]
+    between = [triple for triple in explainer.encoder.graph.triples(ends[0]) if (triple.head, triple.tail) == ends]
+    found = along(explainer, [(ends[1], triple) for triple in between], relation)
     if not found:
         one, two = (explainer.view.entity(side, index) for index in (head, tail))
         raise EvidenceError(f"the {side} graph has no triple {quoted(one.title)} {quoted(relation)} {quoted(two.title)}, so it cannot be removed.")
@@ -123,7 +120,7 @@ def neighbour(explainer: Explainer, side: Side, index: int, other: int, relation
     ends = {explainer.stacked(side, index), explainer.stacked(side, other)}
     found = [triple for triple in explainer.encoder.graph.triples(min(ends)) if {triple.head, triple.tail} == ends]
     if relation is not None:
-        found = [triple for triple in found if runs_along(explainer, triple, relation, explainer.stacked(side, index))]
+        found = along(explainer, [(explainer.stacked(side, index), triple) for triple in found], relation)
     if not found:
         one, two = (explainer.view.entity(side, at) for at in (index, other))
         kind = "no triple" if relation is None else f"no triple with the relation {quoted(relation)}"
@@ -138,7 +135,7 @@ def relation_type(explainer: Explainer, entities: Sequence[int], relation: str) 
         EvidenceError: there are none.
     """
     at_entities = [(entity, triple) for entity in entities for triple in explainer.encoder.graph.triples(entity)]
-    found = frozenset(triple for entity, triple in at_entities if runs_along(explainer, triple, relation, entity))
+    found = frozenset(along(explainer, at_entities, relation))
     if not found:
         known = sorted({short_relation(explainer.relation(triple.relation)) for _, triple in at_entities})
         hint = f"; they have {', '.join(map(quoted, known[:8]))}" if known else ""
@@ -189,7 +186,7 @@ def _neighbour_in_words(explainer: Explainer, source: int, target: int, text: st
     """The triples between one of the two entities and the neighbour that a text names."""
     prefix, _, rest = text.partition(":")
     sides = [side for side in SIDES if prefix == side and rest] or list(SIDES)
-    wanted = rest.strip() if len(sides) == 1 else text.strip()
+    wanted = rest if len(sides) == 1 else text
     centres: dict[Side, int] = {"source": source, "target": target}
     fitting = [
         (side, one) for side in sides for one in explainer.adjacency.neighbours(side, centres[side]) if _is_named(explainer, side, one, wanted)
@@ -211,16 +208,16 @@ def _is_named(explainer: Explainer, side: Side, index: int, text: str) -> bool:
     return entity.uri == text or (bool(words) and words in (normalise(entity.label), normalise(entity.short_id)))
 
 
-def runs_along(explainer: Explainer, triple: Triple, relation: str, entity: int) -> bool:
-    """Whether a triple has the relation; written ^name, only where the (stacked) entity is its tail."""
-    if relation.startswith(INVERSE) and triple.tail != entity:
-        return False
-    return names_relation(relation.removeprefix(INVERSE), explainer.relation(triple.relation))
+def along(explainer: Explainer, triples: Sequence[tuple[int, Triple]], relation: str) -> list[Triple]:
+    """Those of some triples, each with one of its (stacked) entities, that have a relation; written ^name, only where the entity is the tail.
 
-
-def names_relation(text: str, name: str) -> bool:
-    """Whether a text is a relation's name, or the end of it behind the last ``/`` or ``#``."""
-    return text == name or normalise(text) == normalise(short_relation(name))
+    A relation of exactly this name goes before those whose name ends so behind the last ``/`` or ``#``.
+    """
+    inverse, wanted = relation.startswith(INVERSE), relation.removeprefix(INVERSE)
+    names = {triple.relation: explainer.relation(triple.relation) for _, triple in triples}
+    exact = {number for number, name in names.items() if name == wanted}
+    fitting = exact or {number for number, name in names.items() if normalise(short_relation(name)) == normalise(wanted)}
+    return [triple for entity, triple in triples if triple.relation in fitting and (not inverse or triple.tail == entity)]
 
 
 def quoted(text: str) -> str:

@@ -195,4 +195,7 @@ _KNOWN_ENDINGS: Mapping[str, tuple[str, ...]] = {
     "turtle": (".ttl", ".turtle"),
     "ntriples": (".nt", ".ntriples"),
     "rdfxml": (".rdf", ".owl", ".xml"),
+    "nquads": (".nq", ".nquads"),
+    "trig": (".trig",),
+    "jsonld": (".jsonld",),
 }

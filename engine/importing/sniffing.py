@@ -26,7 +26,7 @@ from engine.datasets.tabular import (
 )
 from engine.errors import DataError, DataImportError
 
-Form = Literal["table", "parquet", "turtle", "ntriples", "rdfxml"]
+Form = Literal["table", "parquet", "turtle", "ntriples", "rdfxml", "nquads", "trig", "jsonld"]
 SHAPES: Final[Mapping[str, Sequence[Sequence[Role]]]] = {
     "graph": (TRIPLE_ROLES,),
     "attributes": (ATTRIBUTE_ROLES, NAME_ROLES),
@@ -43,9 +43,20 @@ FORM_WORDS: Final[Mapping[Form, str]] = {
     "turtle": "Turtle",
     "ntriples": "N-Triples",
     "rdfxml": "RDF/XML",
+    "nquads": "N-Quads",
+    "trig": "TriG",
+    "jsonld": "JSON-LD",
 }
-RDF_FORMS: Final[frozenset[Form]] = frozenset({"turtle", "ntriples", "rdfxml"})
-SUFFIXES: Final[Mapping[Form, str]] = {"parquet": ".parquet", "turtle": ".ttl", "ntriples": ".nt", "rdfxml": ".rdf"}
+RDF_FORMS: Final[frozenset[Form]] = frozenset({"turtle", "ntriples", "rdfxml", "nquads", "trig", "jsonld"})
+SUFFIXES: Final[Mapping[Form, str]] = {
+    "parquet": ".parquet",
+    "turtle": ".ttl",
+    "ntriples": ".nt",
+    "rdfxml": ".rdf",
+    "nquads": ".nq",
+    "trig": ".trig",
+    "jsonld": ".jsonld",
+}
 _BY_SUFFIX: Final[Mapping[str, Form]] = {
     ".ttl": "turtle",
     ".turtle": "turtle",
@@ -54,6 +65,10 @@ _BY_SUFFIX: Final[Mapping[str, Form]] = {
     ".rdf": "rdfxml",
     ".owl": "rdfxml",
     ".xml": "rdfxml",
+    ".nq": "nquads",
+    ".nquads": "nquads",
+    ".trig": "trig",
+    ".jsonld": "jsonld",
     ".parquet": "parquet",
     ".csv": "table",
     ".tsv": "table",
@@ -73,6 +88,8 @@ _MAGIC: Final = (
     (b"\x28\xb5\x2f\xfd", "packed with zstd; unpack it, or pack it with gzip"),
 )
 _NTRIPLE = re.compile(r"\s*(?:<[^<>\s]*>|_:\S+)\s+<[^<>\s]*>\s+.*\.\s*(?:#.*)?")
+_NQUAD = re.compile(r"\s*(?:<[^<>\s]*>|_:\S+)\s+<[^<>\s]*>\s+.*\s(?:<[^<>\s]*>|_:\S+)\s*\.\s*(?:#.*)?")
+_QUAD_OBJECT = re.compile(r"\s*\S+\s+\S+\s+(?:<[^<>\s]*>|_:\S+)\s*\.\s*(?:#.*)?")
 _TURTLE = re.compile(r"^\s*(?:@prefix|@base|PREFIX|BASE)\s", re.MULTILINE | re.IGNORECASE)
 _XML = re.compile(r"\s*<(?:\?xml|!DOCTYPE|!--|rdf:RDF)")
 
@@ -115,9 +132,9 @@ def sniff(path: Path, name: str, role: str = "") -> Sniffed:
     shown = shorten(name)
     for magic, what in _MAGIC:
         if head.startswith(magic):
-            raise DataImportError(f"{shown} is {what}; expected a text table, Parquet, Turtle, N-Triples or RDF/XML.")
+            raise DataImportError(f"{shown} is {what}; expected a text table, Parquet or RDF.")
     if b"\0" in head and head[:2] not in (b"\xff\xfe", b"\xfe\xff"):  # UTF-16 has its own message in the reader
-        raise DataImportError(f"{shown} is a binary file, whatever its name says; expected a text table, Parquet, Turtle, N-Triples or RDF/XML.")
+        raise DataImportError(f"{shown} is a binary file, whatever its name says; expected a text table, Parquet or RDF.")
     text = head.decode("utf-8-sig", "replace")
     if not text.strip():
         raise DataImportError(f"{shown} is empty; choose another file.")
@@ -125,8 +142,6 @@ def sniff(path: Path, name: str, role: str = "") -> Sniffed:
         raise DataImportError(
             f"{shown} is a web page and not a table or graph; download the file itself, perhaps after signing in where it comes from."
         )
-    if _is_json(text):
-        raise DataImportError(f"{shown} is JSON; expected a text table, Parquet, Turtle, N-Triples or RDF/XML; save its rows as CSV.")
     form = _text_form(text, name)
     if form != "table":
         return Sniffed(form)
@@ -138,7 +153,7 @@ def _is_json(text: str) -> bool:
     start = text.lstrip()
     if not start.startswith(("{", "[")):
         return False
-    if re.match(r"\{\s*\"[^\"\n]*\"\s*:|\[\s*\{\s*\"", start):
+    if re.match(r"\{\s*\"[^\"\n]*\"\s*:|\[\s*[\[{]\s*\"", start):
         return True
     try:
         return isinstance(json.loads(start.split("\n", 1)[0]), dict | list)
@@ -153,11 +168,19 @@ def layout_of(kind: Sniffed, said: Layout) -> Layout:
 
 def _text_form(text: str, name: str) -> Form:
     suffix = rdf_suffix(Path(name)) or table_suffix(Path(name))
-    if _XML.match(text):
+    if _XML.match(text) or (suffix and _BY_SUFFIX[suffix] == "rdfxml" and text.lstrip().startswith("<")):
         return "rdfxml"
+    if suffix != ".trig" and _is_json(text):
+        if suffix != ".jsonld":
+            raise DataImportError(
+                f"{shorten(name)} is JSON; of JSON only JSON-LD is read: name it .jsonld if it is JSON-LD, else save its rows as CSV."
+            )
+        return "jsonld"
     if suffix and suffix != ".parquet" and _BY_SUFFIX[suffix] != "rdfxml":
         return _BY_SUFFIX[suffix]
     lines = [line for line in text.split("\n")[:LINES] if line.strip() and not line.startswith("#")]
     if _TURTLE.search(text):
         return "turtle"
-    return "ntriples" if lines and _NTRIPLE.fullmatch(lines[0]) else "table"
+    if not lines or not _NTRIPLE.fullmatch(lines[0]):
+        return "table"
+    return "nquads" if any(_NQUAD.fullmatch(line) and not _QUAD_OBJECT.fullmatch(line) for line in lines) else "ntriples"

@@ -15,7 +15,10 @@ from engine.pipeline import make_run_id
 from engine.reviews import Snapshot, with_reviews
 from engine.run_store import RunStore
 
-FILE_OPTIONS: Final = {"literal.names": ("file",), "literal.encoder": ("vectors", "sentence")}
+FILE_OPTIONS: Final = {
+    **dict.fromkeys(("literal.names", "literal.names_source", "literal.names_target"), ("file",)),
+    "literal.encoder": ("vectors", "sentence"),
+}
 """Settings that name something on the server's disk, and with which word in front."""
 
 
@@ -108,7 +111,7 @@ def check_reachable(config: RunConfig, folders: Sequence[Path]) -> None:
     """Whoever asks through a browser must not make the server read any file of its disk.
 
     Args:
-        config: perhaps with file names in ``literal.names`` and ``literal.encoder``.
+        config: perhaps with file names in some options (``FILE_OPTIONS``).
         folders: what lies in one of these may be read.
 
     Raises:

@@ -1,19 +1,27 @@
 """Where entities' names come from: the data's labels, an attribute, the identifiers, or a file of (translated) names.
 
-A names file is either JSON, a list of ``[entity, [token, ...]]`` where the entity is an id of the data set's id files or an identifier, or lines of
-``entity TAB name``. It may name entities of both graphs in any order.
+A names file is either JSON, a list of ``[entity, [token, ...]]`` where the entity is an id of the data set's id files or an identifier, or lines
+of ``entity TAB name``. It may name entities of both graphs in any order. Of an id that both have, ``source`` or ``target`` in front says whose it is,
+or the file is given for one graph only.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from engine.datasets.files import read_text, shorten
 from engine.datasets.knowledge_graph import SIDES, AlignmentTask, Finding, KnowledgeGraph, Side
-from engine.datasets.labels import clean_label, find_name_attributes, label_from_identifier
+from engine.datasets.labels import (
+    attribute_names,
+    clean_label,
+    find_name_attributes,
+    label_from_identifier,
+    name_languages,
+    rank_languages,
+)
 from engine.datasets.readers import dbp15k
 from engine.datasets.rows import read_tabbed
 from engine.errors import ConfigError, DataError
@@ -21,7 +29,8 @@ from engine.wording import count
 
 EXAMPLES = 3
 OTHER_NAMES = (
-    "give names in a file (--names FILE), from an attribute (--set literal.names=attribute:NAME) or from the identifiers (--set literal.names=uri)"
+    "give names in a file (--names FILE, or --names source=FILE for one graph), from an attribute (--set literal.names=attribute:NAME) "
+    "or from the identifiers (--set literal.names=uri)"
 )
 
 
@@ -45,25 +54,66 @@ class Names:
         return self.source if side == "source" else self.target
 
 
-def gather_names(task: AlignmentTask, origin: str = "labels", folder: Path | None = None) -> Names:
+@dataclass(frozen=True)
+class NameRequest:
+    """Where to look for names.
+
+    Attributes:
+        argument: the text behind the origin's colon.
+        folder: the data set's.
+        language: languages to prefer, as ``data.name_language``.
+        side: the only graph that is asked about; None for both.
+    """
+
+    argument: str
+    folder: Path | None = None
+    language: str | None = None
+    side: Side | None = None
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        return SIDES if self.side is None else (self.side,)
+
+
+def gather_names(
+    task: AlignmentTask,
+    origin: str = "labels",
+    folder: Path | None = None,
+    *,
+    own: Mapping[Side, str | None] | None = None,
+    language: str | None = None,
+) -> Names:
     """The names of a task's entities.
 
     Args:
         task: whose entities.
         origin: ``labels``, ``attribute:NAME`` (full or local name), ``uri`` (the speaking part of identifiers) or ``file:PATH``.
         folder: the data set's folder; a names file that goes by the numbers of id files (DBP15K, SRPRS) needs it.
+        own: an origin of its own for a graph; None: that of both.
+        language: languages to prefer where an attribute has names in several.
 
     Raises:
         ConfigError: no such origin.
-        DataError: the file is damaged (with file and line) or names no entity of the task; no names at all, or in one graph only.
+        DataError: the file is damaged (with file and line), names no entity of the task, or one of both graphs without saying which; no names at
+            all, or in one graph only.
     """
+    asked = {side: (own or {}).get(side) for side in SIDES}
+    if any(asked.values()):
+        source, target = (_gather(task, asked[side] or origin, NameRequest("", folder, language, side)) for side in SIDES)
+        told = f"source: {source.origin}; target: {target.origin}"
+        names = Names(source.source, target.target, told, (*source.findings, *target.findings))
+    else:
+        names = _gather(task, origin, NameRequest("", folder, language))
+    require_names(task, names)
+    return Names(names.source, names.target, names.origin, (*names.findings, *nameless_finding(names)))
+
+
+def _gather(task: AlignmentTask, origin: str, request: NameRequest) -> Names:
     kind, _, argument = origin.partition(":")
     if kind not in NAME_ORIGINS or bool(argument) != NAME_ORIGINS[kind].takes_argument:
         known = ", ".join(name + (":..." if entry.takes_argument else "") for name, entry in NAME_ORIGINS.items())
         raise ConfigError(f"names can come from {known}; got '{shorten(origin)}'.")
-    names = NAME_ORIGINS[kind].gather(task, argument, folder)
-    require_names(task, names)
-    return Names(names.source, names.target, names.origin, (*names.findings, *nameless_finding(names)))
+    return NAME_ORIGINS[kind].gather(task, replace(request, argument=argument))
 
 
 def require_names(task: AlignmentTask, names: Names) -> None:
@@ -94,38 +144,37 @@ def nameless_finding(names: Names) -> Iterator[Finding]:
 # Labels, attributes, identifiers
 
 
-def names_from_labels(task: AlignmentTask, argument: str, folder: Path | None) -> Names:
+def names_from_labels(task: AlignmentTask, request: NameRequest) -> Names:
     return Names(task.source.labels, task.target.labels, "labels")
 
 
-def names_from_identifiers(task: AlignmentTask, argument: str, folder: Path | None) -> Names:
+def names_from_identifiers(task: AlignmentTask, request: NameRequest) -> Names:
     source, target = (tuple(map(label_from_identifier, graph.entities)) for graph in (task.source, task.target))
     return Names(source, target, "identifiers")
 
 
-def names_from_attribute(task: AlignmentTask, argument: str, folder: Path | None) -> Names:
+def names_from_attribute(task: AlignmentTask, request: NameRequest) -> Names:
     """
     Raises:
-        DataError: neither graph has such an attribute.
+        DataError: none of the graphs that are asked about has such an attribute.
     """
-    source, target = (attribute_values(graph, argument) for graph in (task.source, task.target))
-    if source is None and target is None:
-        known = sorted({str(name) for graph in (task.source, task.target) for name in graph.attributes["attribute"].unique()})
+    wanted = request.argument
+    source, target = (name_languages(graph.attributes, wanted) for graph in (task.source, task.target))
+    languages = rank_languages(source, target, request.language)
+    if not any(find_name_attributes(task.graph(side).attributes, wanted) for side in request.sides):
+        known = sorted({str(name) for side in request.sides for name in task.graph(side).attributes["attribute"].unique()})
         listed = f"there are {', '.join(map(shorten, known[:10]))}{' and more' if len(known) > 10 else ''}" if known else "there are no attributes"
-        raise DataError(f"neither graph of {task.name} has an attribute '{shorten(argument)}' to take names from; {listed}.")
-    return Names(source or ("",) * task.source.num_entities, target or ("",) * task.target.num_entities, f"attribute {shorten(argument)}")
+        which = "neither graph" if request.side is None else f"the {request.side} graph"
+        raise DataError(
+            f"{which} of {task.name} has {'an' if request.side is None else 'no'} attribute '{shorten(wanted)}' to take names from; {listed}."
+        )
+    names = {side: attribute_values(task.graph(side), wanted, languages) for side in SIDES}
+    return Names(names["source"], names["target"], f"attribute {shorten(wanted)}")
 
 
-def attribute_values(graph: KnowledgeGraph, wanted: str) -> tuple[str, ...] | None:
-    """Each entity's first value of an attribute, "" where it has none; None where the graph does not know the attribute."""
-    chosen = find_name_attributes(graph.attributes, wanted)
-    if not chosen:
-        return None
-    names = [""] * graph.num_entities
-    rows = graph.attributes.loc[graph.attributes["attribute"].isin(chosen)]
-    for entity, value in zip(rows["entity"].tolist(), rows["value"].tolist(), strict=True):
-        names[entity] = names[entity] or clean_label(value)
-    return tuple(names)
+def attribute_values(graph: KnowledgeGraph, wanted: str, languages: Sequence[str]) -> tuple[str, ...]:
+    """Each entity's name in an attribute, "" where it has none."""
+    return attribute_names(graph.attributes, find_name_attributes(graph.attributes, wanted), graph.num_entities, languages)
 
 
 # Names files
@@ -133,79 +182,84 @@ def attribute_values(graph: KnowledgeGraph, wanted: str) -> tuple[str, ...] | No
 
 @dataclass(frozen=True)
 class NamedEntry:
-    """One entry of a names file: whom it names, how, and where it stands."""
+    """One entry of a names file: the entity, its name, the entry's place in the file, and the graph where the entry says it."""
 
     key: int | str
     name: str
     place: str
+    side: Side | None = None
 
 
-def names_from_file(task: AlignmentTask, argument: str, folder: Path | None) -> Names:
+def names_from_file(task: AlignmentTask, request: NameRequest) -> Names:
     """Names from JSON (by content: it starts with a bracket) or from lines of entity and name.
 
     Raises:
-        DataError: a damaged file, with line or entry; no entry names an entity of the task; an id that both graphs use.
+        DataError: a damaged file, with line or entry; no entry names an entity of the task; an id that both graphs use, where nothing says which.
     """
-    path = Path(argument)
+    path = Path(request.argument)
     entries = list(json_entries(path) if read_text(path).lstrip()[:1] in ("[", "{") else line_entries(path))
-    entities = EntityKeys(task, folder)
-    names: dict[Side, list[str]] = {side: [""] * task.graph(side).num_entities for side in SIDES}
+    entities = EntityKeys(task, request)
+    given: dict[tuple[Side, int], set[str]] = {}
     unknown: list[str] = []
-    repeated: list[str] = []
     for entry in entries:
-        places = entities.find(entry, path)
-        if not places:
+        place = entities.find(entry, path)
+        if place is None:
             unknown.append(shorten(str(entry.key), 60))
-        for side, index in places:
-            if names[side][index] and names[side][index] != entry.name:
-                repeated.append(shorten(str(entry.key), 60))
-            names[side][index] = names[side][index] or entry.name
+        else:
+            given.setdefault(place, set()).add(entry.name)
     if len(unknown) == len(entries):
         raise DataError(entities.none_known(unknown), path=path)
-    return Names(tuple(names["source"]), tuple(names["target"]), f"file {path.name}", tuple(file_findings(path, unknown, repeated)))
+    names: dict[Side, list[str]] = {side: [""] * task.graph(side).num_entities for side in SIDES}
+    for (side, index), found in given.items():
+        names[side][index] = min(found)  # by nothing that depends on the order of the file
+    repeated = [shorten(task.graph(side).entities[index], 60) for (side, index), found in sorted(given.items()) for _ in range(len(found) - 1)]
+    findings = tuple(file_findings(path, unknown, repeated, request.side))
+    return Names(tuple(names["source"]), tuple(names["target"]), f"file {path.name}", findings)
 
 
-def file_findings(path: Path, unknown: Sequence[str], repeated: Sequence[str]) -> Iterator[Finding]:
+def file_findings(path: Path, unknown: Sequence[str], repeated: Sequence[str], side: Side | None) -> Iterator[Finding]:
     if unknown:
-        message = f"{path.name} names {count(len(unknown), 'entity', 'entities')} that neither graph has (the first is '{unknown[0]}')."
+        which = "neither graph has" if side is None else f"the {side} graph does not have"
+        message = f"{path.name} names {count(len(unknown), 'entity', 'entities')} that {which} (the first is '{unknown[0]}')."
         advice = "That was passed over; check that the file belongs to this data set."
         yield Finding("unknown-names", "warning", message, len(unknown), tuple(unknown[:EXAMPLES]), advice)
     if repeated:
-        message = f"{path.name} gives {len(repeated):,} further names to entities that it has named before; the first name of each counts."
+        message = f"{path.name} gives {count(len(repeated), 'further name')} to entities that have one; the first in the alphabet is used."
         yield Finding("repeated-entity-names", "warning", message, len(repeated), tuple(repeated[:EXAMPLES]), "Keep one name for each entity.")
 
 
 class EntityKeys:
-    """Finds the entities that a names file speaks of: by identifier, or by the numbers of the data set's id files."""
+    """Finds the entity that an entry of a names file is about: by identifier, or by the numbers of the data set's id files."""
 
-    def __init__(self, task: AlignmentTask, folder: Path | None) -> None:
+    def __init__(self, task: AlignmentTask, request: NameRequest) -> None:
         self.task = task
+        self.sides = request.sides
         self.ids: Mapping[Side, Mapping[int, str]] = {}
-        if task.format == dbp15k.Dbp15kReader.name and folder is not None:
-            self.ids = dict(zip(SIDES, dbp15k.entity_ids(folder), strict=True))
+        if task.format == dbp15k.Dbp15kReader.name and request.folder is not None:
+            self.ids = dict(zip(SIDES, dbp15k.entity_ids(request.folder), strict=True))
 
-    def find(self, entry: NamedEntry, path: Path) -> list[tuple[Side, int]]:
-        """(side, index) of the entities that an entry names; two where both graphs have the same identifier.
+    def find(self, entry: NamedEntry, path: Path) -> tuple[Side, int] | None:
+        """Side and index of the entity that an entry names; None where there is none.
 
         Raises:
-            DataError: both graphs use the number, for different entities.
+            DataError: it fits entities of both graphs.
         """
-        if isinstance(entry.key, int) and self.ids:
-            return self._by_number(entry, path)
+        sides = [side for side in self.sides if entry.side in (None, side)]
+        by_number = self._by_number(entry, sides)
         text = str(entry.key)
-        found = [(side, self.task.graph(side).index[text]) for side in SIDES if text in self.task.graph(side).index]
-        return found or self._by_number(entry, path)
+        by_identifier = [(side, self.task.graph(side).index[text]) for side in sides if text in self.task.graph(side).index]
+        if isinstance(entry.key, int) and self.ids:
+            by_identifier = []
+        found = list(dict.fromkeys((*by_identifier, *by_number)))
+        if len(found) > 1:
+            raise DataError(_both(entry, by_number), path=path)
+        return found[0] if found else None
 
-    def _by_number(self, entry: NamedEntry, path: Path) -> list[tuple[Side, int]]:
+    def _by_number(self, entry: NamedEntry, sides: Sequence[Side]) -> list[tuple[Side, int]]:
         text = str(entry.key)
         if not self.ids or not (text.isascii() and text.isdigit() and len(text) <= 18):
             return []
-        found = [(side, self.ids[side][int(text)]) for side in SIDES if int(text) in self.ids[side]]
-        if len(found) == 2 and found[0][1] != found[1][1]:
-            raise DataError(
-                f"{entry.place} names id {text}, which ent_ids_1 and ent_ids_2 both use; give names by identifier, one line of entity TAB name each.",
-                path=path,
-            )
+        found = [(side, self.ids[side][int(text)]) for side in sides if int(text) in self.ids[side]]
         return [(side, self.task.graph(side).index[identifier]) for side, identifier in found if identifier in self.task.graph(side).index]
 
     def none_known(self, unknown: Sequence[str]) -> str:
@@ -213,19 +267,35 @@ class EntityKeys:
         if not unknown:
             return "this file names no entity; expected lines of entity TAB name, or a JSON list of [entity, [token, ...]]."
         expected = "an identifier or an id of ent_ids_1/2" if self.ids else "an identifier"
-        example = shorten(self.task.source.entities[0])
+        example = shorten(self.task.graph(self.sides[0]).entities[0])
         return (
             f"none of the {len(unknown):,} entities that this file names (the first is '{unknown[0]}') is in {self.task.name}; "
             f"expected {expected}, for example '{example}'."
         )
 
 
+def _both(entry: NamedEntry, by_number: Sequence[tuple[Side, int]]) -> str:
+    owners = "ent_ids_1 and ent_ids_2 both use" if len(by_number) > 1 else "both graphs have"
+    return (
+        f"{entry.place} names id '{shorten(str(entry.key), 60)}', which {owners}; say which graph is meant: give a file for each graph "
+        "(--names source=FILE --names target=FILE), or put source or target in front of each entity."
+    )
+
+
 def line_entries(path: Path) -> Iterator[NamedEntry]:
-    """Lines of entity TAB name.
+    """Lines of entity TAB name, or, as the first line shows, of source or target TAB entity TAB name.
 
     Raises:
         DataError: with file and line.
     """
+    first = next((line.split("\t") for line in read_text(path).splitlines() if line.strip()), [])
+    if len(first) == 3 and first[0] in SIDES:
+        rows = read_tabbed(path, ("graph", "entity", "name"))
+        for graph, key, name, line in zip(*rows.columns, rows.lines, strict=True):
+            if graph not in SIDES:
+                raise DataError(f"expected source or target as graph, found '{shorten(graph)}'; correct this line.", path=path, line=int(line))
+            yield NamedEntry(key, readable(name), f"line {line}", "source" if graph == "source" else "target")
+        return
     rows = read_tabbed(path, ("entity", "name"))
     for key, name, line in zip(*rows.columns, rows.lines, strict=True):
         yield NamedEntry(key, readable(name), f"line {line}")
@@ -254,6 +324,9 @@ JSON_FORM = 'expected a list of [entity, [token, ...]], for example [[0, ["abdul
 
 def json_entry(path: Path, number: int, value: object) -> NamedEntry:
     match value:
+        case ["source" | "target" as side, int() | str() as key, (str() | list()) as name] if not isinstance(key, bool):
+            plain = json_entry(path, number, [key, name])
+            return replace(plain, side=side)
         case [int() | str() as key, str() as name] if not isinstance(key, bool):
             return NamedEntry(key, readable(name), f"entry {number}")
         case [int() | str() as key, list() as tokens] if not isinstance(key, bool) and all(isinstance(token, str) for token in tokens):
@@ -270,9 +343,9 @@ def readable(name: str) -> str:
 
 @dataclass(frozen=True)
 class NameOrigin:
-    """A place that names come from; ``gather`` is given the task, the text behind the colon and the data set's folder."""
+    """A place that names come from; ``gather`` gives a task's names, at least those of the graphs that are asked about."""
 
-    gather: Callable[[AlignmentTask, str, Path | None], Names]
+    gather: Callable[[AlignmentTask, NameRequest], Names]
     takes_argument: bool = False
 
 

@@ -17,7 +17,7 @@ from engine.reviews import Choice, ReviewStore
 from engine.settings import reviews_file
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.explanation.runs import drawn_run
-from tests.run_fixture import MemoryRun, jolted, sample_run, write_run
+from tests.run_fixture import BLANK_ENDS, MemoryRun, blank_ended_run, jolted, sample_run, write_run
 from tests.test_review_queue import calibrated, contested_run, queue_of
 
 DATA = "0" * 64
@@ -125,6 +125,24 @@ def test_a_certain_pair_can_be_decided(run: str, open_page: OpenPage, store: Rev
     app = open_page("entity", run=run, side="source", entity=pair[0], match=pair[1])
     assert_no_crash(app)
     assert "rejected by review" in words(app)
+
+
+@pytest.mark.parametrize("identifier", BLANK_ENDS)
+def test_a_decision_is_kept_of_the_identifiers_that_were_asked_for(identifier: str, models: Path, open_page: OpenPage, store: ReviewStore) -> None:
+    run = write_run(blank_ended_run(), models)
+    app = open_page("review", run=run, reviewer="Ann", source=identifier, target=identifier)
+    assert_no_crash(app)
+    press(app, "Reject")
+    assert [decision.pair for decision in store.standing(DATA)] == [(identifier, identifier)]
+
+
+@pytest.mark.parametrize("identifier", ["Bonn  ", "bonn", "City 5"])
+def test_nothing_is_decided_of_an_entity_that_is_only_like_the_one_asked_for(
+    identifier: str, models: Path, open_page: OpenPage, store: ReviewStore
+) -> None:
+    app = open_page("review", run=write_run(blank_ended_run(), models), reviewer="Ann", source=identifier, target="Bonn")
+    assert_no_crash(app)
+    assert "no entity with the identifier" in "".join(error.value for error in app.error).replace("\\", "")
 
 
 def test_sure_pairs_are_accepted_together_and_undone_together(models: Path, open_page: OpenPage, store: ReviewStore) -> None:

@@ -39,6 +39,8 @@ def read_back(address: Address) -> str:
         EntityAddress(("a/b", "a/c"), "target", "http://x/y?z=1&w=ü", None, "test"),
         PairsAddress(("a/b",), known=("right", "unknown"), probability_from=0.25, degree_to=3, reverse=True, page=7, search="دمشق"),
         ProxiesAddress(("a/b",), "relation", 0, "http://x/1", "http://y/1", "attention"),
+        EntityAddress(("a/b",), "source", "Bonn ", "\u00a0Bonn\u3000", expand=("source:Bonn ", "target: Bonn")),
+        PairsAddress(("a/b",), relation="near "),
         *(page.address() for page in PAGES),
     ],
     ids=lambda address: type(address).__name__,

@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.datasets.labels import clean_label, find_name_attributes, identifier_tail, label_entities, label_from_identifier
+from engine.datasets.labels import (
+    clean_label,
+    find_name_attributes,
+    identifier_tail,
+    label_entities,
+    label_from_identifier,
+    name_languages,
+    rank_languages,
+)
 
 
 @pytest.mark.parametrize(
@@ -107,3 +115,31 @@ def test_a_wanted_attribute(wanted: str) -> None:
 @pytest.mark.parametrize("end", ["\x85", "\x1c", "\x1d", "\x1e", "\x1f", "\u2028", "\u2029", "\x0b", "\x0c", "\r", "\n", "\t"])
 def test_every_line_end_and_separator_leaves_a_blank(end: str) -> None:
     assert clean_label(f"New{end}York") == "New York"
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (2, 0, 3, 1)])
+def test_the_order_of_rows_is_of_no_account(order: tuple[int, ...]) -> None:
+    rows = [(0, LABEL, '"Zwei"@de'), (0, LABEL, '"Deux"@fr'), (0, LABEL, "Two"), (1, LABEL, '"Eins"@de')]
+    shuffled = table(*(rows[place] for place in order))
+    assert label_entities(ENTITIES, shuffled, languages=("fr", "de")) == ("Deux", "Eins", "")
+    assert label_entities(ENTITIES, shuffled, languages=("", "de")) == ("Two", "Eins", "")
+    assert label_entities(ENTITIES, shuffled) == ("Two", "Eins", "")
+    assert name_languages(shuffled) == {"de": 2, "fr": 1, "": 1}
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "wanted", "expected"),
+    [
+        ({"en": 9, "de": 9}, {"en": 5}, None, ("en", "de")),
+        ({"en": 9, "de": 3}, {"de": 5}, None, ("de", "en")),
+        ({"fr": 9}, {"en": 5}, None, ("en", "fr")),
+        ({"": 9, "de": 3}, {"": 5}, None, ("", "de")),
+        ({"en": 9, "de": 3, "fr": 1}, {"en": 5}, "fr, DE", ("fr", "de", "en")),
+        ({"en-gb": 1, "en": 1, "en-us": 7, "de": 9}, {}, "en", ("en", "en-us", "en-gb", "de")),
+        ({}, {}, "en", ()),
+    ],
+)
+def test_languages_that_both_graphs_have_go_first(
+    source: dict[str, int], target: dict[str, int], wanted: str | None, expected: tuple[str, ...]
+) -> None:
+    assert rank_languages(source, target, wanted) == expected

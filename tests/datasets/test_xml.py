@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from pathlib import Path
 
 import pytest
@@ -75,3 +77,71 @@ def test_a_syntax_error_says_its_line(folder: Path) -> None:
     with pytest.raises(DataError, match="not valid RDF") as caught:
         load_task(folder)
     assert caught.value.line == 4
+
+
+NESTED = '[<!ENTITY a "ha"><!ENTITY b "&a;&a;">]'
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "<!-- <x> -->",
+        '<?pi <x a="b"> ?>',
+        "<!-- <!DOCTYPE r> -->\n",
+        f"<!--{'x' * 200_000}-->",
+        " " * 200_000,
+        '<?xml-stylesheet href="<a>"?>',
+        "<!DOCTYPE r>",
+        HEAD,
+    ],
+    ids=["comment", "instruction", "document type in a comment", "long comment", "padding", "stylesheet", "another document type", "in the root"],
+)
+@pytest.mark.parametrize("word", ["<!DOCTYPE r", "<!doctype r", "<!DOCTYPEr", "<!DOCTYPE\n\nr\t"])
+@pytest.mark.parametrize("declared", [NESTED, '[<!ENTITY b SYSTEM "file:///etc/passwd">]', "SYSTEM 'http://example.org/x.dtd' [<!ENTITY b 'x'>]"])
+def test_declarations_are_found_whatever_stands_before_them(before: str, word: str, declared: str, folder: Path) -> None:
+    body = '<rdf:Description rdf:about="http://left.org/x"><l:p>&b;</l:p></rdf:Description></rdf:RDF>'
+    put(folder / "source.rdf", f'<?xml version="1.0"?>{before}{word} {declared}>{"" if before == HEAD else HEAD}{body}')
+    with pytest.raises(DataError, match=r"refers to other entities|refers to another file|not well-formed"):
+        load_task(folder)
+
+
+@pytest.mark.parametrize("value", ["&#38;a;", "&#x26;a;", "x&a;", "&a ;"])
+def test_references_that_only_a_parser_sees(value: str, folder: Path) -> None:
+    put(folder / "source.rdf", xml(doctype=f'<!DOCTYPE r [<!ENTITY a "ha"><!ENTITY b "{value}">]>'))
+    with pytest.raises(DataError, match=r"refers to other entities|not well-formed"):
+        load_task(folder)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp037"])
+def test_another_encoding_hides_nothing(encoding: str, folder: Path) -> None:
+    (folder / "source.rdf").write_bytes(xml(doctype=f"<!DOCTYPE r {NESTED}>").replace("UTF-8", encoding).encode(encoding))
+    with pytest.raises(DataError):
+        load_task(folder)
+
+
+@pytest.mark.parametrize("encoding", ["UTF-7", "UTF-16", "ISO-8859-1"])
+def test_an_encoding_that_is_only_declared_hides_nothing(encoding: str, folder: Path) -> None:
+    put(folder / "source.rdf", xml(doctype=f"<!DOCTYPE r {NESTED}>").replace('"UTF-8"', f'"{encoding}"'))
+    with pytest.raises(DataError, match=r"refers to other entities|not well-formed"):
+        load_task(folder)
+
+
+def test_a_billion_laughs_are_refused_within_a_second(folder: Path) -> None:
+    names = [f"e{number}" for number in range(40)]
+    chain = "".join(f'<!ENTITY {name} "&{before};&{before};&{before};">' for before, name in itertools.pairwise(names))
+    put(folder / "source.rdf", f'<!-- <x> --><!DOCTYPE r [<!ENTITY e0 "ha">{chain}]>{HEAD}</rdf:RDF>')
+    start = time.process_time()
+    with pytest.raises(DataError, match="refers to other entities"):
+        load_task(folder)
+    assert time.process_time() - start < 1
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["", "\n\n", "<!-- made by <an> editor -->\n", "<!-- <!DOCTYPE x SYSTEM 'y'> -->", '<?xml-model href="a"?>\n'],
+)
+def test_what_ontology_editors_write_still_loads(before: str, folder: Path) -> None:
+    declared = "".join(f'    <!ENTITY {name} "http://left.org/{name}#" >\n' for name in ("owl", "xsd", "rdfs"))
+    text = xml(doctype=f'{before}<!DOCTYPE rdf:RDF [\n    <!ENTITY left "http://left.org/" >\n{declared}]>\n\n')
+    put(folder / "source.rdf", text.replace("http://left.org/Rome", "&left;Rome").replace("</rdf:RDF>", "<!-- <!DOCTYPE x> --></rdf:RDF>"))
+    assert "http://left.org/Rome" in load_task(folder).source.entities

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -231,3 +233,22 @@ def test_evidence_that_is_not_there(words: list[str], error: type[Exception], me
 def test_top_evidence_of_lonely_entities() -> None:
     with pytest.raises(EvidenceError, match="no evidence to remove"):
         named_evidence(explainer_of(drawn_run(0, task=lonely_task())), 0, 0, ["top:3"])
+
+
+def test_evidence_is_named_by_identifiers_and_relations_as_they_are() -> None:
+    """Neighbours 'n' and 'n ', by the relations 'r' and 'r ': a blank at the end tells them apart."""
+    task = random_task(np.random.default_rng(3))
+    triples = np.array([[0, 0, 1], [0, 1, 2], [3, 0, 0], [3, 1, 4]])
+    entities = ("c", "n", "n ", *task.source.entities[3:])
+    graph = replace(task.source, entities=entities, labels=("",) * len(entities), relations=("r", "r ", *task.source.relations[2:]), triples=triples)
+    explainer = explainer_of(drawn_run(task=replace(task, source=graph)))
+
+    def removed(*words: str) -> set[tuple[int, int, int]]:
+        return {(one.head, one.relation, one.tail) for one in named_evidence(explainer, 0, 0, words)}
+
+    assert removed("source:n") == {(0, 0, 1)}
+    assert removed("source:n ") == {(0, 1, 2)}
+    assert removed("c", "r ", "n ") == {(0, 1, 2)}
+    assert removed("relation:r ") == {(0, 1, 2)}
+    assert {triple for triple in removed("relation:r") if 0 in (triple[0], triple[2])} >= {(0, 0, 1), (3, 0, 0)}
+    assert (0, 1, 2) not in removed("relation:r")

@@ -141,7 +141,7 @@ def test_missing_values_in_parquet_are_none(values: pa.Array, kept: set[str], tm
     ],
 )
 def test_json_is_no_comma_table(content: str, tmp_path: Path) -> None:
-    with pytest.raises(DataImportError, match=r"^graph_1\.jsonl is JSON; expected a text table"):
+    with pytest.raises(DataImportError, match=r"^graph_1\.jsonl is JSON; of JSON only JSON-LD is read"):
         preview(files(tmp_path, graph_1__jsonl=content, graph_2=GRAPH_2, links=LINKS), NONE)
 
 

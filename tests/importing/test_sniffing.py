@@ -32,6 +32,13 @@ XML = '<?xml version="1.0"?>\n<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-r
         ("graph", "@prefix a: <http://a> .\na:b a:c a:d .", "turtle", ""),
         ("a.rdf", XML, "rdfxml", ""),
         ("a.csv", XML, "rdfxml", ""),
+        ("a.rdf", "<?pi <x> ?>" + XML.partition("\n")[2], "rdfxml", ""),
+        ("a.nq", NT, "nquads", ""),
+        ("graph", "<http://a> <http://p> <http://b> <http://g> .\n", "nquads", ""),
+        ("graph", '<http://a> <http://p> "b c d" .\n<http://a> <http://p> <http://b> .\n', "ntriples", ""),
+        ("a.trig", "{ <http://a> <http://p> <http://b> }\n", "trig", ""),
+        ("a.jsonld", '{"@id": "http://a"}', "jsonld", ""),
+        ("a.jsonld", '[\n  {"@id": "http://a"}]', "jsonld", ""),
     ],
 )
 def test_texts(name: str, content: str, form: str, delimiter: str, zipped: bool, tmp_path: Path) -> None:
@@ -59,6 +66,9 @@ def test_parquet_is_told_by_its_content(tmp_path: Path) -> None:
         (b"<!DOCTYPE html>\n<html><body>Sign in, please</body></html>", "is a web page and not a table"),
         (b'<?xml version="1.0"?>\n<!-- made by hand -->\n<html xmlns="http://www.w3.org/1999/xhtml"/>', "is a web page"),
         (b"\n<HTML lang=en><head>", "is a web page"),
+        (b'{"@context": {}, "@id": "a"}', "is JSON; of JSON only JSON-LD is read"),
+        (b'{"head": "a", "tail": "b"}\n{"head": "a", "tail": "b"}\n', "is JSON"),
+        (b'[["a", "b", "c"],\n ["d", "e", "f"]]', "is JSON"),
         (b"", "is empty"),
         (b" \n\n", "is empty"),
         (gzip.compress(b"a,b,c\n" * 1000, mtime=0)[:30], "damaged"),

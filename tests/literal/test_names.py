@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,11 +45,12 @@ def test_labels_and_identifiers() -> None:
     assert of_uris.findings == ()
 
 
-def test_an_attribute_by_its_local_name_and_its_first_value() -> None:
-    source = graph("a", ["u:1", "u:2"], attributes=attribute_rows([(0, "http://x.org/name", "Rome"), (0, "http://x.org/name", "Roma")]))
+@pytest.mark.parametrize("values", [("Rome", "Rom, Stadt"), ("Rom, Stadt", "Rome")])
+def test_an_attribute_by_its_local_name_whatever_the_order_of_its_values(values: tuple[str, str]) -> None:
+    source = graph("a", ["u:1", "u:2"], attributes=attribute_rows([(0, "http://x.org/name", value) for value in values]))
     target = graph("b", ["v:1"], attributes=attribute_rows([(0, "http://y.org/name", '"Rome"@en')]))
     names = gather_names(task(source, target), "attribute:name")
-    assert names.source == ("Rome", "")
+    assert names.source == ("Rom, Stadt", "")
     assert names.target == ("Rome",)
     assert [(finding.code, finding.count) for finding in names.findings] == [("entities-without-name", 1)]
     assert "1 of 2 source entities and 0 of 1 target entities" in names.findings[0].message
@@ -85,12 +87,66 @@ def test_lines_of_identifier_and_name(folder: Path) -> None:
     assert names.findings[0].count == 3
 
 
-def test_an_identifier_that_both_graphs_have_is_named_in_both(tmp_path: Path) -> None:
-    shared = ["u:1", "u:2"]
+SHARED = ["0", "1"]
+
+
+def test_a_line_that_fits_both_graphs_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "names.tsv"
-    path.write_text("u:1\tRome\n")
-    names = gather_names(task(graph("a", shared), graph("b", shared)), f"file:{path}")
-    assert names.source == names.target == ("Rome", "")
+    path.write_text("1\tRome\n")
+    with pytest.raises(DataError, match=r"names.tsv: line 1 names id '1', which both graphs have; say which graph is meant: .*--names source=FILE"):
+        gather_names(task(graph("a", SHARED), graph("b", SHARED)), f"file:{path}")
+
+
+def test_a_file_for_each_graph(tmp_path: Path) -> None:
+    both = task(graph("a", SHARED), graph("b", SHARED))
+    paths = tmp_path / "a.tsv", tmp_path / "b.json"
+    paths[0].write_text("0\tRome\n1\tBern\n")
+    paths[1].write_text('[["0", ["Berne"]], ["1", "Roma"]]')
+    names = gather_names(both, own={"source": f"file:{paths[0]}", "target": f"file:{paths[1]}"})
+    assert (names.source, names.target) == (("Rome", "Bern"), ("Berne", "Roma"))
+    assert names.origin == "source: file a.tsv; target: file b.json"
+    same = gather_names(both, own={"source": f"file:{paths[0]}", "target": f"file:{paths[0]}"})
+    assert same.source == same.target == ("Rome", "Bern")
+
+
+def test_a_file_for_one_graph_and_labels_for_the_other(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("0\tRome\nx:7\tBern\n")
+    target = graph("b", SHARED, attributes=attribute_rows([(0, "label", "Roma")]))
+    names = gather_names(task(graph("a", SHARED), replace(target, labels=("Roma", ""))), own={"source": f"file:{path}"})
+    assert (names.source, names.target) == (("Rome", ""), ("Roma", ""))
+    assert "that the source graph does not have (the first is 'x:7')" in names.findings[0].message
+    by_attribute = gather_names(task(graph("a", SHARED), target), own={"source": f"file:{path}", "target": "attribute:label"})
+    assert by_attribute.target == ("Roma", "")
+    with pytest.raises(DataError, match=r"the source graph of .* has no attribute 'label' to take names from; there are no attributes"):
+        gather_names(task(graph("a", SHARED), target), own={"source": "attribute:label"})
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["source\t0\tRome\ntarget\t0\tBerne\ntarget\t1\tRoma\n", '[["source", "0", "Rome"], ["target", "0", ["Berne"]], ["target", "1", "Roma"]]'],
+)
+def test_a_column_that_says_the_graph(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "names"
+    path.write_text(content)
+    names = gather_names(task(graph("a", SHARED), graph("b", SHARED)), f"file:{path}")
+    assert (names.source, names.target) == (("Rome", ""), ("Berne", "Roma"))
+
+
+def test_an_unknown_graph_in_that_column(tmp_path: Path) -> None:
+    path = tmp_path / "names"
+    path.write_text("source\t0\tRome\nleft\t0\tBerne\n")
+    with pytest.raises(DataError, match=r"names:2: expected source or target as graph, found 'left'"):
+        gather_names(task(graph("a", SHARED), graph("b", SHARED)), f"file:{path}")
+
+
+@pytest.mark.parametrize("identifier", ["Bonn ", "Bonn", "Bonn\u3000"])
+def test_a_names_file_names_identifiers_as_they_are(identifier: str, tmp_path: Path) -> None:
+    path = tmp_path / "names.tsv"
+    path.write_text(f"{identifier}\tBonn am Rhein\nv:1\tBonn\n", encoding="utf-8")
+    entities = ["Bonn", "Bonn ", "Bonn\u3000"]
+    names = gather_names(task(graph("a", entities), graph("b", ["v:1"])), f"file:{path}")
+    assert [entity for entity, name in zip(entities, names.source, strict=True) if name] == [identifier]
 
 
 name_texts = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=12).filter(lambda text: '"' not in text)
@@ -129,12 +185,15 @@ def test_a_file_about_other_data_is_refused(folder: Path) -> None:
 def test_a_number_that_both_graphs_use_is_ambiguous(tmp_path: Path) -> None:
     folder = id_folder(tmp_path / "ids", LEFT, [(0, "http://r.org/a"), (5, "http://r.org/b"), (2, "http://r.org/c")])
     path = write_json(folder, [[4, ["gul"]], [0, ["beijing"]]])
-    with pytest.raises(DataError, match=r"entry 2 names id 0, which ent_ids_1 and ent_ids_2 both use; give names by identifier"):
+    with pytest.raises(DataError, match=r"entry 2 names id '0', which ent_ids_1 and ent_ids_2 both use; say which graph is meant"):
         gather_names(load_task(folder), f"file:{path}", folder)
 
 
-def test_the_first_of_several_names_counts(folder: Path) -> None:
-    path = write_json(folder, [[0, ["first"]], [0, ["second"]], [0, ["first"]], [1, "as one text"]])
+@given(order=st.permutations([[0, ["second"]], [0, ["first"]], [0, ["first"]], [1, "as one text"]]))
+@settings(max_examples=10, deadline=None)
+def test_the_order_of_several_names_does_not_count(tmp_path_factory: pytest.TempPathFactory, order: list[object]) -> None:
+    folder = id_folder(tmp_path_factory.mktemp("names") / "ids", LEFT, RIGHT)
+    path = write_json(folder, order)
     read = load_task(folder)
     names = gather_names(read, f"file:{path}", folder)
     assert names.source[read.source.index[LEFT[0][1]]] == "first"
