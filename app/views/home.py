@@ -64,11 +64,12 @@ def _first_steps() -> None:
 def _runs(runs: cache.RunList) -> None:
     """Runs by data set, newest first; beyond the newest ones a table."""
     shown = runs.cards[:CARDS]
-    for group in runs.groups():
+    names = runs.data_names()
+    for data, group in runs.groups().items():
         cards = [card for card in group if card in shown]
         if not cards:
             continue
-        _data_heading(group)
+        _data_heading(runs, group, names[data])
         for start in range(0, len(cards), COLUMNS):
             for column, card in zip(st.columns(COLUMNS), cards[start : start + COLUMNS], strict=False):
                 with column:
@@ -78,17 +79,20 @@ def _runs(runs: cache.RunList) -> None:
         _older(runs.cards[CARDS:])
 
 
-def _data_heading(group: Sequence[cache.RunCard]) -> None:
+def _data_heading(runs: cache.RunList, group: Sequence[cache.RunCard], name: str) -> None:
     first = group[0]
+    same = runs.of_same_data(first)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        st.header(text.plain(first.dataset, 60), anchor=False, width="content")
-        if len(group) > 1:
-            runs = cache.a_run_a_variant(group, group[:1])
-            together = runs if len(runs) > 1 else group[:2]
+        st.header(text.plain(name, 60), anchor=False, width="content")
+        if len(same) > 1:
+            found = cache.a_run_a_variant(group, group[:1])
+            together = found if len(found) > 1 else (first, *(card for card in (*group, *same) if card is not first))[:2]
             address = CompareAddress(tuple(card.run for card in together))
             pages.link(pages.COMPARE, address, f"Compare {text.count(len(together), 'run')}", icon=":material/compare_arrows:")
         pages.link(pages.DATASET, DataSetAddress((first.run,)), "Look at the data", icon=":material/database:")
-    st.caption(_sizes(first))
+    others = sorted({card.dataset for card in same} - {first.dataset})
+    twins = f" · the same content as {', '.join(text.plain(other, 60) for other in others)}" if others else ""
+    st.caption(f"{_sizes(first)}{twins}")
 
 
 def _next_steps(runs: cache.RunList, group: Sequence[cache.RunCard]) -> None:
@@ -153,7 +157,7 @@ def _sizes(card: cache.RunCard) -> str:
 
 
 def _older(cards: tuple[cache.RunCard, ...]) -> None:
-    rows = [{"run": card.run, "data": text.cell(card.dataset), "variant": card.variant, "age": text.age(card.created)} for card in cards]
+    rows = [{"run": card.run, "data": text.cell(card.dataset), "variant": card.variant, "made": text.moment(card.created)} for card in cards]
     with st.expander(f"{text.count(len(cards), 'older run')}"):
         components.table(pd.DataFrame(rows), name="older-runs")
         st.caption("Open one of them on any page: the list of runs at the top holds all of them.")

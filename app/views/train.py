@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import streamlit as st
 
@@ -16,6 +15,7 @@ from app.training_form import advanced
 from engine import settings
 from engine.config import PRESETS, VARIANTS, Preset, RunConfig, Variant
 from engine.data_library import StoredDataSet, data_sets
+from engine.datasets.file_states import folder_state
 from engine.decoding import LEAST_LINKS, share_to_hold_out
 from engine.errors import ConfigError, EngineError
 from engine.estimate import Estimate, check_memory
@@ -271,15 +271,15 @@ def _form(runs: cache.RunList, address: TrainAddress, jobs: Sequence[Job]) -> No
 
 def _basics(found: dict[str, StoredDataSet], data: StoredDataSet, address: TrainAddress) -> None:
     choice, seed = st.columns([3, 1])
-    key = state.widget_key(state.TRAIN_FORM, "data", data.name)
-    choice.selectbox(
-        "Data set",
-        list(found),
-        index=list(found).index(data.name),
-        format_func=lambda name: text.cell(name, 60),
-        key=key,
-        on_change=lambda: state.set_parameters({"data": st.session_state[key], state.JOB: None, state.SETTING: None}),
-    )
+    with choice:
+        components.select(
+            "Data set",
+            {name: text.cell(name, 60) for name in found},
+            name=state.TRAIN_FORM,
+            parts=("data",),
+            value=data.name,
+            on_choose=lambda chosen: state.set_parameters({"data": chosen, state.JOB: None, state.SETTING: None}),
+        )
     seed_key = state.widget_key(state.TRAIN_FORM, "seed", address.seed)
     seed.number_input(
         "Seed",
@@ -297,7 +297,7 @@ def _basics(found: dict[str, StoredDataSet], data: StoredDataSet, address: Train
 
 def _summary(data: StoredDataSet, config: RunConfig, address: TrainAddress) -> DataSummary:
     """The data set, with what reviewers decided of it where that is wanted."""
-    asked = data.path, _changed(data.path), config.data, config.seed
+    asked = data.path, folder_state(data.path), config.data, config.seed
     found = cache.data_summary(*asked)
     reviews = snapshot_of(found.fingerprint, cache.reviews().standing(found.fingerprint))
     if not (reviews.accepted or reviews.rejected):
@@ -316,10 +316,6 @@ def _reviews_asked_for(reviews: Snapshot, address: TrainAddress) -> None:
         help="Accepted pairs become seed links, rejected ones are never selected, and what was reviewed is not tested on. Decisions taken after the "
         "start are not in it.",
     )
-
-
-def _changed(path: Path) -> float:
-    return max((entry.stat().st_mtime for entry in (path, *path.iterdir())), default=0.0) if path.is_dir() else 0.0
 
 
 def _outlook(runs: cache.RunList, plan: Plan, address: TrainAddress) -> None:

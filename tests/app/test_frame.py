@@ -157,7 +157,7 @@ def test_choosing_another_run_keeps_the_others_open(runs: list[str], open_page: 
 def test_choosing_other_data_starts_anew(whole_run: MemoryRun, models: Path, runs: list[str], open_page: OpenPage) -> None:
     other = write_run(whole_run, models, "villages", "basic-s0", data={**whole_run.manifest["data"], "fingerprint": "1" * 64})
     app = open_page("entity", run=runs[:2], side="source", entity="http://one.example/resource/Entity_5")
-    app.selectbox[0].set_value("1" * 64).run()
+    app.selectbox[0].set_value(f"villages/{'1' * 64}").run()
     assert app.query_params == {"run": other}
 
 
