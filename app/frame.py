@@ -7,7 +7,7 @@ new tab.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -25,8 +25,10 @@ PRODUCT = "Dual-AMN Explorer"
 def without_run(page: Page[A], render: Callable[[RunList], None]) -> None:
     """A page that needs no run; the choice of other pages is carried along all the same."""
     runs = cache.list_runs(cache.models_folder())
-    _navigation(_carried(runs))
+    _navigation(page, _carried(runs), runs)
     _name_tab(page)
+    with suppress(AddressError):  # which the page shows by itself where it reads its address
+        state.show_address(page.address.read())
     with components.errors_shown(way_on=False):
         render(runs)
 
@@ -50,7 +52,7 @@ def _chosen(page: Page[A]) -> Iterator[tuple[Sequence[RunCard], A]]:
     runs = cache.list_runs(cache.models_folder())
     cards, problem = _asked(page, runs)
     carried = Address(tuple(card.run for card in cards))
-    _navigation(_carried(runs) if problem else carried)
+    _navigation(page, _carried(runs) if problem else carried, runs)
     _name_tab(page, cards)
     heading, choosing = st.columns([2, 3], gap="large", vertical_alignment="bottom")
     with heading:
@@ -73,14 +75,33 @@ def _chosen(page: Page[A]) -> Iterator[tuple[Sequence[RunCard], A]]:
 # Navigation
 
 
-def _navigation(carried: Address) -> None:
-    """Links and not Streamlit's own menu, which forgets the address's parameters."""
+def _navigation(page: Page[Any], carried: Address, runs: RunList) -> None:
+    """Links and not Streamlit's own menu, which forgets the address's parameters. The link of the page that is open leads to its beginning."""
+    focus = _focus(page, carried, runs)
     with st.container(horizontal=True, gap="medium", vertical_alignment="center", key="navigation"):
         for group in pages.GROUPS:
             with st.container(horizontal=True, gap="xsmall", width="content"):
-                for page in group:
-                    pages.link(page, carried, page.title)
+                for other in group:
+                    address = carried if focus is None or other is page else focus.address(other.address, carried.runs)
+                    pages.link(other, address, other.title)
         sign_in.sign_out_button()
+
+
+def _focus(page: Page[Any], carried: Address, runs: RunList) -> state.Focus | None:
+    """The entity or pair that is open, for the links to pages that can show it. Pages that cannot pass on the last one of the same data."""
+    data = next((card.fingerprint for card in runs.cards if card.run in carried.runs[:1]), None)
+    try:
+        focus = state.asked_focus()
+    except AddressError:
+        return None
+    if focus is not None:
+        st.session_state[state.FOCUS] = data, focus
+    elif state.shows_focus(page.address):
+        st.session_state.pop(state.FOCUS, None)
+    else:
+        of, kept = st.session_state.get(state.FOCUS, (None, None))
+        focus = kept if of == data else None
+    return focus if data is not None else None
 
 
 def _carried(runs: RunList) -> Address:

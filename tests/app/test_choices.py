@@ -32,7 +32,9 @@ Widget = tuple[tuple[str, ...], str]
 @pytest.fixture
 def runs(whole_run: MemoryRun, models: Path) -> list[str]:
     """Three runs of the same data that were made a moment ago, as seen from the clock below."""
-    return [write_run(whole_run, models, run_id=f"{one}-s0", variant=one, created="2026-11-01T11:59:30+00:00") for one in ("basic", "semi", "literal")]
+    return [
+        write_run(whole_run, models, run_id=f"{one}-s0", variant=one, created="2026-11-01T11:59:30+00:00") for one in ("basic", "semi", "literal")
+    ]
 
 
 def at(monkeypatch: pytest.MonkeyPatch, seconds: int, zone: str) -> None:
@@ -74,9 +76,7 @@ def shown(open_page: OpenPage, page: Page[Any], runs: list[str]) -> dict[str, Wi
 
 
 @every_page
-def test_no_widget_depends_on_the_time_or_the_place(
-    page: Page[Any], runs: list[str], open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_widget_depends_on_the_time_or_the_place(page: Page[Any], runs: list[str], open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     for seconds, zone in ((0, "UTC"), (17 * MINUTE, "Asia/Kathmandu"), (40 * DAY, "America/St_Johns")):
         at(monkeypatch, seconds, zone)
