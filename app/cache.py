@@ -93,11 +93,13 @@ class UnusableRun:
 
     Attributes:
         begun: how it was begun, of interrupted ones that say so.
+        active: whether it is being trained right now.
     """
 
     run: str
     reason: str
     begun: Begun | None = None
+    active: bool = False
 
 
 @dataclass(frozen=True)
@@ -260,7 +262,7 @@ def _list_runs(folder: Path, changes: tuple[tuple[str, FileState], ...]) -> RunL
     for summary in RunStore(folder).list():
         if summary.state == "partial":
             begun = None if summary.active else read_beginning(summary.path)
-            partial.append(UnusableRun(summary.id, PARTIAL_WORDS[summary.active], begun))
+            partial.append(UnusableRun(summary.id, PARTIAL_WORDS[summary.active], begun, summary.active))
         elif summary.manifest is None:
             broken.append(UnusableRun(summary.id, text.without_places(summary.reason)))
         else:

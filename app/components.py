@@ -28,7 +28,8 @@ T = TypeVar("T")
 
 LAYOUT: Mapping[str, Any] = {
     "margin": {"l": 8, "r": 8, "t": 36, "b": 8},
-    "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.0, "xanchor": "left", "x": 0},
+    # below the figure, which leaves room for it: above it are the buttons, which on a phone would lie on its entries
+    "legend": {"orientation": "h", "yref": "container", "yanchor": "bottom", "y": 0, "xanchor": "left", "x": 0},
     "hoverlabel": {"namelength": -1},
     "dragmode": False,  # a finger that scrolls the page over a figure must not zoom it
     "bargap": 0.25,
