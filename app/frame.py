@@ -158,7 +158,7 @@ def _choose(page: Page[Any], runs: RunList, cards: Sequence[RunCard], *, failed:
             "Data set",
             runs.data_names(),
             name=state.DATA_CHOICE,
-            value=main and main.data,
+            value=main.data if main else None,
             on_choose=lambda chosen: state.show_parameters(Address((groups[chosen][0].run,)).parameters()),
             placeholder="choose",
         )
