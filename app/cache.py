@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,9 +20,10 @@ from engine.alignment_table import Alignment, alignments
 from engine.config import DataConfig
 from engine.data_library import StoredDataSet, data_sets
 from engine.data_profile import inspect_run, relation_profile
+from engine.datasets.file_states import FileState, state_of
 from engine.datasets.inspection import Inspection
 from engine.datasets.knowledge_graph import SIDES, Side
-from engine.errors import RunError, RunNotFoundError
+from engine.errors import RunDamagedError, RunError, RunNotFoundError
 from engine.explanation import Explainer
 from engine.importing import Preview, find_staged, preview
 from engine.jobs import DataSummary, summarise
@@ -36,6 +37,7 @@ from engine.review_queue import ReviewQueue
 from engine.reviews import ReviewStore, Snapshot
 from engine.run_similarity import has_table
 from engine.run_store import Run, RunStore, RunSummary
+from engine.run_store.manifest import MANIFEST, SEAL
 
 T = TypeVar("T")
 
@@ -73,10 +75,16 @@ class RunCard:
     protocol: str
     paper: PaperFigure | None
     structure_run: str  # whose training a literal run goes on from; empty where it trained by itself
+    seal: str  # checksum of the manifest, and so of all files: what was read of a run with another one is of another run
 
     @property
     def run_id(self) -> str:
         return self.run.rpartition("/")[2]
+
+    @property
+    def data(self) -> str:
+        """What tells its data from all others: the data set's name, which others' content may have elsewhere, and the fingerprint."""
+        return f"{self.dataset}/{self.fingerprint}"
 
 
 @dataclass(frozen=True)
@@ -85,11 +93,13 @@ class UnusableRun:
 
     Attributes:
         begun: how it was begun, of interrupted ones that say so.
+        active: whether it is being trained right now.
     """
 
     run: str
     reason: str
     begun: Begun | None = None
+    active: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,12 +130,19 @@ class RunList:
         """The runs that can be compared with this one, itself included, newest first."""
         return tuple(one for one in self.cards if one.fingerprint == card.fingerprint)
 
-    def groups(self) -> tuple[tuple[RunCard, ...], ...]:
-        """Runs by data set, the one with the newest run first."""
+    def groups(self) -> Mapping[str, Sequence[RunCard]]:
+        """Runs by ``data``, the one with the newest run first: data sets of the same content apart, and so are different data of one name."""
         found: dict[str, list[RunCard]] = {}
         for card in self.cards:
-            found.setdefault(card.fingerprint, []).append(card)
-        return tuple(tuple(group) for group in found.values())
+            found.setdefault(card.data, []).append(card)
+        return found
+
+    def data_names(self) -> Mapping[str, str]:
+        """``data`` -> name of the data set; different data under one name are told apart by their fingerprints."""
+        names = {data: text.cell(group[0].dataset, 40) for data, group in self.groups().items()}
+        doubled = {name for name, times in Counter(names.values()).items() if times > 1}
+        told = {data: f"{name} ({data.rpartition('/')[2][:6]})" if name in doubled else name for data, name in names.items()}
+        return text.told_apart(told)
 
 
 class OpenRun:
@@ -185,7 +202,7 @@ class OpenRun:
         """
         if not self.has(name):
             raise RunError(f"run {self.card.run} has no table '{name}': it was made by an older version; train again to see it.")
-        return _table(self.run, self.run.path, self.card.created, name).copy(deep=False)
+        return _table(self.run, self.run.path, self.card.seal, name).copy(deep=False)
 
     def tensor(self, name: str, key: str) -> npt.NDArray[Any]:
         """A stored tensor, memory-mapped.
@@ -202,6 +219,14 @@ class OpenRun:
             RunDamagedError: the file was changed.
         """
         return self.run.json(name) if f"{name}.json" in self.run.files else {}
+
+
+def run_names(cards: Sequence[RunCard]) -> list[str]:
+    """What to call runs that are seen together: the run id, and with their data set those whose id is not theirs alone."""
+    times = Counter(card.run_id for card in cards)
+    names = {card.run: text.cell(card.run_id if times[card.run_id] == 1 else card.run, 60) for card in cards}
+    told = text.told_apart(names)
+    return [told[card.run] for card in cards]
 
 
 def a_run_a_variant(group: Sequence[RunCard], chosen: Sequence[RunCard]) -> tuple[RunCard, ...]:
@@ -223,24 +248,21 @@ def list_runs(folder: Path) -> RunList:
     return _list_runs(folder, _changes(folder))
 
 
-def _changes(folder: Path) -> tuple[int, ...]:
-    """When a run was last begun, sealed or deleted: times of the folders, which are read much faster than what is in them."""
-    changes = []
-    for pattern in ("*", "*/*"):
-        for path in folder.glob(pattern):
-            with suppress(OSError):  # deleted meanwhile
-                changes.append(path.stat().st_mtime_ns)
-    return tuple(sorted(changes))
+def _changes(folder: Path) -> tuple[tuple[str, FileState], ...]:
+    """When a run was last begun, sealed, replaced or deleted: the state of folders and manifests, which is read much faster than what is in them."""
+    patterns = ("[!.]*", "[!.]*/*", f"[!.]*/*/{MANIFEST}")  # not the queue's folder, which changes with every step of a training
+    found = (path for pattern in patterns for path in folder.glob(pattern))
+    return tuple(sorted((str(path), state) for path in found if (state := state_of(path)) is not None))
 
 
 @st.cache_data(ttl=LIST_SECONDS, max_entries=4, show_spinner=False)
-def _list_runs(folder: Path, changes: tuple[int, ...]) -> RunList:
+def _list_runs(folder: Path, changes: tuple[tuple[str, FileState], ...]) -> RunList:
     """``changes`` tells a changed folder from what it was."""
     cards, partial, broken = [], [], []
     for summary in RunStore(folder).list():
         if summary.state == "partial":
             begun = None if summary.active else read_beginning(summary.path)
-            partial.append(UnusableRun(summary.id, PARTIAL_WORDS[summary.active], begun))
+            partial.append(UnusableRun(summary.id, PARTIAL_WORDS[summary.active], begun, summary.active))
         elif summary.manifest is None:
             broken.append(UnusableRun(summary.id, text.without_places(summary.reason)))
         else:
@@ -282,6 +304,7 @@ def _card(summary: RunSummary, manifest: Mapping[str, Any]) -> RunCard:
         protocol=str(manifest["protocol"]),
         paper=paper_figure(source, target, summary.variant),
         structure_run=str(manifest.get("training", {}).get("structure_run", "")),
+        seal=str(manifest[SEAL]),
     )
 
 
@@ -297,7 +320,7 @@ def open_run(folder: Path, card: RunCard) -> OpenRun:
     Raises:
         RunError: it is not there any more, or damaged.
     """
-    return _open(folder, card.run, card.created, card)
+    return _open(folder, card.run, card.seal, card)
 
 
 def open_listed(run: str) -> OpenRun:
@@ -311,13 +334,20 @@ def open_listed(run: str) -> OpenRun:
 
 
 @st.cache_resource(ttl=KEPT_SECONDS, max_entries=OPEN_RUNS, show_spinner=False)
-def _open(folder: Path, run: str, created: str, _card: RunCard) -> OpenRun:
-    """``created`` tells a new run of the same id from the old one."""
-    return OpenRun(_card, RunStore(folder).find(run))
+def _open(folder: Path, run: str, seal: str, _card: RunCard) -> OpenRun:
+    """``seal`` tells a new run of the same id from the old one, whatever time it says it was made at.
+
+    Raises:
+        RunDamagedError: it was replaced since it was listed.
+    """
+    found = RunStore(folder).find(run)
+    if found.manifest[SEAL] != seal:
+        raise RunDamagedError(f"run {run} is being replaced by another one right now; load the page again in a moment.")
+    return OpenRun(_card, found)
 
 
 @st.cache_resource(ttl=KEPT_SECONDS, max_entries=OPEN_TABLES, show_spinner=False)
-def _table(_run: Run, path: Path, created: str, name: str) -> pd.DataFrame:
+def _table(_run: Run, path: Path, seal: str, name: str) -> pd.DataFrame:
     """Kept as it is and not pickled, which would cost seconds for a large one."""
     return _run.table(name)
 
@@ -338,7 +368,7 @@ def kept(runs: Sequence[OpenRun], question: tuple[str, ...], compute: Callable[[
     Raises:
         EngineError: whatever ``compute`` raises; that is not kept.
     """
-    found: T = _kept(tuple((run.run.path, run.card.created) for run in runs), question, compute)
+    found: T = _kept(tuple((run.run.path, run.card.seal) for run in runs), question, compute)
     return found
 
 
@@ -348,9 +378,9 @@ def _kept(runs: tuple[tuple[Path, str], ...], question: tuple[str, ...], _comput
 
 
 @st.cache_data(ttl=600, max_entries=16, show_spinner="Reading the data set…")
-def data_summary(path: Path, changed: float, config: DataConfig, seed: int, digest: str = "", _reviews: Snapshot | None = None) -> DataSummary:
-    """What a data set is called and how large it is; ``changed``: its folder's time, so that other files are read anew; ``digest``: of the
-    decisions that are to be trained with.
+def data_summary(path: Path, content: str, config: DataConfig, seed: int, digest: str = "", _reviews: Snapshot | None = None) -> DataSummary:
+    """What a data set is called and how large it is; ``content``: of :func:`engine.datasets.file_states.folder_state`, so that other files are read
+    anew; ``digest``: of the decisions that are to be trained with.
 
     Raises:
         DataError, ConfigError: it cannot be read.

@@ -28,7 +28,8 @@ T = TypeVar("T")
 
 LAYOUT: Mapping[str, Any] = {
     "margin": {"l": 8, "r": 8, "t": 36, "b": 8},
-    "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.0, "xanchor": "left", "x": 0},
+    # below the figure, which leaves room for it: above it are the buttons, which on a phone would lie on its entries
+    "legend": {"orientation": "h", "yref": "container", "yanchor": "bottom", "y": 0, "xanchor": "left", "x": 0},
     "hoverlabel": {"namelength": -1},
     "dragmode": False,  # a finger that scrolls the page over a figure must not zoom it
     "bargap": 0.25,
@@ -224,14 +225,46 @@ def choice(label: str, options: Mapping[T, str], *, name: str, value: T, default
     The default is left out of the address, and so are, after another choice, the parameters ``clears``, which made sense with the former one only.
     Option texts are ours or have passed :func:`app.text.plain`.
     """
-    key = state.widget_key(state.CHOICE, name, value, tuple(options))
+    labels = text.told_apart(options)
+    key = state.widget_key(state.CHOICE, name, value, labels)
 
     def follow() -> None:
         chosen = st.session_state[key]
-        state.set_parameters({name: None if chosen == default else str(chosen), **dict.fromkeys(clears)})
+        if chosen in labels:
+            state.set_parameters({name: None if chosen == default else str(chosen), **dict.fromkeys(clears)})
 
-    st.segmented_control(label, list(options), format_func=options.__getitem__, default=value, required=True, key=key, on_change=follow, help=help)
+    st.segmented_control(label, list(labels), format_func=labels.__getitem__, default=value, required=True, key=key, on_change=follow, help=help)
     return value
+
+
+def select(
+    label: str, options: Mapping[T, str], *, name: str, value: T | None, on_choose: Callable[[T], None], parts: Sequence[object] = (), **more: Any
+) -> None:
+    """A list of which one is chosen; ``on_choose`` is given what a click chooses.
+
+    A browser sends the text of an option back, not its place, and sends it with every click on the page. So each option has a text of its own, the
+    texts belong to the widget's key (other texts, another widget), and what is no option any more chooses nothing. A text says nothing that changes
+    by itself, such as an age.
+
+    Args:
+        label: of the list.
+        options: what can be chosen, with its text, which has passed :func:`app.text.cell`.
+        name: of the widget in the session.
+        value: what is chosen; None for nothing.
+        on_choose: changes the address; called before the page is drawn again.
+        parts: what else tells this widget from others of the name.
+        more: as of ``st.selectbox``.
+    """
+    labels = text.told_apart(options)
+    key = state.widget_key(name, *parts, value, labels)
+
+    def follow() -> None:
+        chosen = st.session_state[key]
+        if chosen in labels:
+            on_choose(chosen)
+
+    index = None if value is None else list(labels).index(value)
+    st.selectbox(label, list(labels), index=index, format_func=labels.__getitem__, key=key, on_change=follow, **more)
 
 
 def search_box(

@@ -7,7 +7,7 @@ new tab.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -25,8 +25,10 @@ PRODUCT = "Dual-AMN Explorer"
 def without_run(page: Page[A], render: Callable[[RunList], None]) -> None:
     """A page that needs no run; the choice of other pages is carried along all the same."""
     runs = cache.list_runs(cache.models_folder())
-    _navigation(_carried(runs))
+    _navigation(page, _carried(runs), runs)
     _name_tab(page)
+    with suppress(AddressError):  # which the page shows by itself where it reads its address
+        state.show_address(page.address.read())
     with components.errors_shown(way_on=False):
         render(runs)
 
@@ -50,7 +52,7 @@ def _chosen(page: Page[A]) -> Iterator[tuple[Sequence[RunCard], A]]:
     runs = cache.list_runs(cache.models_folder())
     cards, problem = _asked(page, runs)
     carried = Address(tuple(card.run for card in cards))
-    _navigation(_carried(runs) if problem else carried)
+    _navigation(page, _carried(runs) if problem else carried, runs)
     _name_tab(page, cards)
     heading, choosing = st.columns([2, 3], gap="large", vertical_alignment="bottom")
     with heading:
@@ -73,14 +75,33 @@ def _chosen(page: Page[A]) -> Iterator[tuple[Sequence[RunCard], A]]:
 # Navigation
 
 
-def _navigation(carried: Address) -> None:
-    """Links and not Streamlit's own menu, which forgets the address's parameters."""
+def _navigation(page: Page[Any], carried: Address, runs: RunList) -> None:
+    """Links and not Streamlit's own menu, which forgets the address's parameters. The link of the page that is open leads to its beginning."""
+    focus = _focus(page, carried, runs)
     with st.container(horizontal=True, gap="medium", vertical_alignment="center", key="navigation"):
         for group in pages.GROUPS:
             with st.container(horizontal=True, gap="xsmall", width="content"):
-                for page in group:
-                    pages.link(page, carried, page.title)
+                for other in group:
+                    address = carried if focus is None or other is page else focus.address(other.address, carried.runs)
+                    pages.link(other, address, other.title)
         sign_in.sign_out_button()
+
+
+def _focus(page: Page[Any], carried: Address, runs: RunList) -> state.Focus | None:
+    """The entity or pair that is open, for the links to pages that can show it. Pages that cannot pass on the last one of the same data."""
+    data = next((card.fingerprint for card in runs.cards if card.run in carried.runs[:1]), None)
+    try:
+        focus = state.asked_focus()
+    except AddressError:
+        return None
+    if focus is not None:
+        st.session_state[state.FOCUS] = data, focus
+    elif state.shows_focus(page.address):
+        st.session_state.pop(state.FOCUS, None)
+    else:
+        of, kept = st.session_state.get(state.FOCUS, (None, None))
+        focus = kept if of == data else None
+    return focus if data is not None else None
 
 
 def _carried(runs: RunList) -> Address:
@@ -95,7 +116,7 @@ def _carried(runs: RunList) -> Address:
 def _name_tab(page: Page[Any], cards: Sequence[RunCard] = ()) -> None:
     """The browser's tab and history say page and run."""
     shown = cards[: page.most]
-    names = [shown[0].run, *(card.run_id for card in shown[1:])] if shown else []
+    names = [shown[0].run, *cache.run_names(shown)[1:]] if shown else []
     parts = [page.title, ", ".join(text.cell(name, 60) for name in names), PRODUCT]
     st.set_page_config(page_title=" · ".join(part for part in parts if part))
 
@@ -130,78 +151,61 @@ def _default(page: Page[Any], cards: Sequence[RunCard]) -> list[RunCard]:
 
 def _choose(page: Page[Any], runs: RunList, cards: Sequence[RunCard], *, failed: bool) -> None:
     groups = runs.groups()
-    names = _data_names(groups)
     main = cards[0] if cards else None
-    key = state.widget_key(state.DATA_CHOICE, main and main.fingerprint)
-
-    def other_data() -> None:
-        newest = next(group[0] for group in groups if group[0].fingerprint == st.session_state[key])
-        state.show_parameters(Address((newest.run,)).parameters())
-
     data, choice = st.columns([2, 3])
-    data.selectbox(
-        "Data set",
-        list(names),
-        index=None if main is None else list(names).index(main.fingerprint),
-        format_func=names.__getitem__,
-        key=key,
-        on_change=other_data,
-        placeholder="choose",
-    )
+    with data:
+        components.select(
+            "Data set",
+            runs.data_names(),
+            name=state.DATA_CHOICE,
+            value=main.data if main else None,
+            on_choose=lambda chosen: state.show_parameters(Address((groups[chosen][0].run,)).parameters()),
+            placeholder="choose",
+        )
     with choice:
-        offered = runs.of_same_data(main) if main else runs.cards
         if page.most == 1 or failed:
-            _choose_one(offered, cards)
+            _choose_one(groups[main.data] if main else runs.cards, cards)
         else:
-            _choose_several(page, offered, cards)
+            _choose_several(page, runs.of_same_data(cards[0]) if cards else runs.cards, cards)
 
 
 def _choose_one(offered: Sequence[RunCard], cards: Sequence[RunCard]) -> None:
     """A list of runs. The one that is chosen comes first in the address; the others that were open stay open behind it."""
-    by_id = {card.run: card for card in offered}
-    key = state.widget_key(state.RUN_CHOICE, tuple(card.run for card in cards))
 
-    def follow() -> None:
-        chosen = st.session_state[key]
+    def follow(chosen: str) -> None:
         rest = [card.run for card in (cards if chosen in {card.run for card in cards} else cards[1:]) if card.run != chosen]
         state.set_parameter(state.RUN, [chosen, *rest])
 
-    st.selectbox(
+    components.select(
         "Run",
-        list(by_id),
-        index=list(by_id).index(cards[0].run) if cards else None,
-        format_func=lambda run: _run_words(by_id[run], with_data=not cards),
-        key=key,
-        on_change=follow,
+        {card.run: _run_words(card, with_data=not cards) for card in offered},
+        name=state.RUN_CHOICE,
+        parts=tuple(card.run for card in cards),
+        value=cards[0].run if cards else None,
+        on_choose=follow,
         placeholder="choose",
     )
 
 
 def _choose_several(page: Page[Any], offered: Sequence[RunCard], cards: Sequence[RunCard]) -> None:
-    by_id = {card.run: card for card in offered}
-    key = state.widget_key(state.RUN_CHOICE, page.name, tuple(card.run for card in cards))
+    names = dict(zip((card.run for card in offered), cache.run_names(offered), strict=True))
+    key = state.widget_key(state.RUN_CHOICE, page.name, tuple(card.run for card in cards), names)
     st.multiselect(
         "Runs, the main one first",
-        list(by_id),
+        list(names),
         default=[card.run for card in cards],
-        format_func=lambda run: text.cell(by_id[run].run_id, 60),
+        format_func=names.__getitem__,
         wrap=True,
         key=key,
-        on_change=lambda: state.set_parameter(state.RUN, st.session_state[key] or None),
+        on_change=lambda: state.set_parameter(state.RUN, [run for run in st.session_state[key] if run in names] or None),
         max_selections=page.most,
         placeholder="choose",
     )
 
 
 def _run_words(card: RunCard, *, with_data: bool) -> str:
-    return f"{text.cell(card.run if with_data else card.run_id, 60)} · {text.age(card.created)}"
-
-
-def _data_names(groups: Sequence[Sequence[RunCard]]) -> dict[str, str]:
-    """Fingerprint -> name of the data set; different data under one name are told apart by their fingerprints."""
-    names = {group[0].fingerprint: text.cell(group[0].dataset, 40) for group in groups}
-    doubled = {name for name in names.values() if list(names.values()).count(name) > 1}
-    return {fingerprint: f"{name} ({fingerprint[:6]})" if name in doubled else name for fingerprint, name in names.items()}
+    """When it was made and not how long ago: an option of a list must not change by itself."""
+    return f"{text.cell(card.run if with_data else card.run_id, 60)} · {text.moment(card.created)}"
 
 
 # Where something is missing
@@ -228,7 +232,7 @@ def _more_needed(page: Page[A], runs: RunList, cards: Sequence[RunCard]) -> None
     else:
         together = more if len(more) > 1 else [*cards, others[0]]
         components.empty_state("Another run is needed", "Choose a second run above, or start with these:")
-        named = ", ".join(text.plain(card.run_id, 60) for card in together)
+        named = ", ".join(text.plain(name, 60) for name in cache.run_names(together))
         pages.link(page, replace(page.address(), runs=tuple(card.run for card in together)), named, icon=":material/compare_arrows:")
     st.stop()
 

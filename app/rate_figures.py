@@ -8,7 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from app import text
+from app import cache, text
 from app.cache import OpenRun
 from app.palette import RIGHT, UNKNOWN, WRONG, run_styles
 from app.state import AddressError, Rate
@@ -21,9 +21,8 @@ PALE = "rgba(128, 136, 144, 0.18)"  # behind what is chosen, on light and dark g
 
 
 def run_names(runs: Sequence[OpenRun]) -> list[str]:
-    """Names of runs for tables and figures: the run id, with its folder where two are equal."""
-    ids = [run.card.run_id for run in runs]
-    return [text.cell(run.card.run if ids.count(run.card.run_id) > 1 else run.card.run_id, 60) for run in runs]
+    """Names of runs for tables and figures."""
+    return cache.run_names([run.card for run in runs])
 
 
 def check_bucket(bucket: str | None) -> None:

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import streamlit as st
 from streamlit.auth_util import is_authlib_installed
@@ -21,6 +22,11 @@ SHARED = frozenset({"redirect_uri", "cookie_secret", "expose_tokens"})
 """What stands in ``[auth]`` besides providers and the settings of a single one."""
 LOG = logging.getLogger(__name__)
 REFUSED = "sign_in:refused"
+
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+FORWARDED = frozenset({"forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via"})
+"""Headers of requests that a proxy passes on for somebody else."""
 
 
 class SignInError(EngineError):
@@ -112,6 +118,25 @@ def providers(settings: Mapping[str, Any]) -> Sequence[str | None]:
     if not found:
         raise SignInError("[auth] in secrets.toml names no identity provider; it needs client_id, client_secret and server_metadata_url.")
     return found
+
+
+def may_delete() -> bool:
+    """Whether whoever looks at the app may delete runs.
+
+    With sign-in those on the list ``administrators`` of ``[access]``, and nobody where there is no list; without it whoever sits at the machine on
+    which the app runs: it listens to that machine alone, and no proxy passes on what others ask for.
+    """
+    if _section("auth"):
+        listed = _section("access").get("administrators")
+        return bool(st.user.get("is_logged_in", False)) and listed is not None and may_enter(st.user, listed)
+    return at_this_machine(st.get_option("server.address"), st.context.headers)
+
+
+def at_this_machine(listens_at: str | None, headers: Mapping[str, str]) -> bool:
+    """Whether only somebody at this machine can have asked: the address that the app listens at, and what came with the request."""
+    host = urlsplit(f"//{headers.get('Host') or 'localhost'}").hostname
+    forwarded = any(name.lower() in FORWARDED for name in headers)
+    return listens_at in LOOPBACK and host in LOOPBACK and not forwarded
 
 
 def _ask(settings: Mapping[str, Any]) -> None:

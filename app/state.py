@@ -62,6 +62,7 @@ DIRECTION_OF: Final[Mapping[Side, str]] = {"source": "source_to_target", "target
 # Keys of the session
 DATA_CHOICE: Final = "data_choice"
 RUN_CHOICE: Final = "run_choice"
+FOCUS: Final = "focus"
 CHOICE: Final = "choice"
 SEARCH: Final = "search"
 SEARCH_SIDE: Final = "search_side"
@@ -73,11 +74,14 @@ RELATION_SEARCH: Final = "relation_search"
 RELATION_BARS: Final = "relation_bars"
 RELATION_TABLE: Final = "relation_table"
 PROXY_CHOICE: Final = "proxy_choice"
+OLDER_RUNS: Final = "older_runs"
 PAIR_TABLE: Final = "pair_table"
 EVIDENCE_TABLE: Final = "evidence_table"
 EXPLAIN_BUTTON: Final = "explain_button"
 PAIR_FIGURE: Final = "pair_figure"
 ENTITY_TABLE: Final = "entity_table"
+DELETE_BUTTON: Final = "delete_button"
+DELETING: Final = "deleting"
 DOWNLOAD: Final = "download"
 DEGREE_FIGURE: Final = "degree_figure"
 QUERY_LIST: Final = "query_list"
@@ -336,6 +340,57 @@ class ImportAddress(Address):
     come: Come = "upload"
     staging: str | None = None
     stored: str | None = None
+
+
+@dataclass(frozen=True)
+class Focus:
+    """The entity or the pair that a page is about, which other pages can be about, too.
+
+    Attributes:
+        side: whose entity was asked for; None where the address leaves it open, and only ``entity`` is known.
+        entity, match: as of :class:`EntityAddress`.
+    """
+
+    side: Side | None
+    entity: str
+    match: str | None = None
+    pool: Pool = "all"
+
+    def address(self, kind: type[Address], runs: Sequence[str]) -> Address:
+        """A page's address about this; where the page is not about one entity or pair, with the runs alone."""
+        if kind is EntityAddress:
+            return EntityAddress(tuple(runs), self.side, self.entity, self.match, self.pool)
+        if self.side is None or not shows_focus(kind):
+            return Address(tuple(runs))
+        source, target = (self.entity, self.match) if self.side == "source" else (self.match, self.entity)
+        if kind is ExplainAddress:
+            return ExplainAddress(tuple(runs), source=source, target=target, pool=self.pool)
+        return ProxiesAddress(tuple(runs), source=source, target=target)
+
+
+def shows_focus(kind: type[Address]) -> bool:
+    """Whether a page of this address is about one entity or pair. Review is not: it asks about pairs in an order of its own."""
+    return kind in (EntityAddress, ExplainAddress, ProxiesAddress)
+
+
+def asked_focus() -> Focus | None:
+    """The entity or pair that the address names, whichever page it is of; whether there is such an entity is not checked.
+
+    Raises:
+        AddressError: longer than any identifier.
+    """
+
+    def last(name: str) -> str | None:
+        return next(reversed(_texts(name)), None)
+
+    pool: Pool = "test" if last(POOL) == "test" else "all"
+    if (entity := last("entity")) is not None:
+        side: Side | None = {"source": "source", "target": "target"}.get(last("side") or "")  # type: ignore[assignment]
+        return Focus(side, entity, last(MATCH), pool)
+    source, target = last("source"), last("target")
+    if source is not None:
+        return Focus("source", source, target, pool)
+    return None if target is None else Focus("target", target, None, pool)
 
 
 def entity_address(runs: Sequence[str], entity: Entity, match: Entity | None = None, pool: Pool = "all") -> EntityAddress:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from engine import settings
 from engine.wording import count as count
+
+T = TypeVar("T")
 
 LONGEST_LABEL = 120
 _FIGURE_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;", "%": "&#37;", "{": "&#123;"})
@@ -37,6 +41,21 @@ def plain(text: str, length: int = LONGEST_LABEL) -> str:
 def cell(text: str, length: int = 200) -> str:
     """For tables and charts, which show plain text."""
     return clip(text, length)
+
+
+def told_apart(labels: Mapping[T, str]) -> dict[T, str]:
+    """The same labels, with a number behind those that would be alike: long names that differ in what was cut off, say. The number goes by what is
+    named, not by its place in the list.
+    """
+    alike: dict[str, list[T]] = {}
+    for named, label in labels.items():
+        alike.setdefault(label, []).append(named)
+    taken, result = set(alike), dict(labels)
+    for label, several in alike.items():
+        for named in sorted(several, key=repr) if len(several) > 1 else ():
+            result[named] = next(one for one in (f"{label} ({number})" for number in itertools.count(1)) if one not in taken)
+            taken.add(result[named])
+    return result
 
 
 def figure_label(text: str, length: int = 60) -> str:
@@ -87,6 +106,15 @@ def percent(share: float) -> str:
     if 0 < share < 0.01:
         return "under 1%"
     return "over 99%" if 0.99 < share < 1 else f"{share:.0%}"
+
+
+def moment(created: str) -> str:
+    """'2026-11-01 12:00 UTC' for an ISO time; the text itself where it is none. Says the same for ever, as the option of a list must."""
+    try:
+        then = datetime.fromisoformat(created)
+    except ValueError:
+        return created
+    return f"{(then if then.tzinfo else then.replace(tzinfo=UTC)).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def age(created: str, now: datetime | None = None) -> str:

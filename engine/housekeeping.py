@@ -19,6 +19,7 @@ from engine.jobs.places import jobs_folder
 from engine.output_files import new_file
 from engine.run_store import RunStore, RunSummary
 from engine.run_store.files import TRASH, folders, remove
+from engine.run_store.manifest import SEAL
 from engine.wording import printable
 
 ARCHIVE_ENDINGS = (".tar.gz", ".tgz", ".tar")
@@ -41,15 +42,35 @@ class Doomed:
     bytes: int
     built_on: tuple[str, ...] = ()
 
+    @property
+    def version(self) -> str:
+        """What tells this run from another one that takes its place under the same id."""
+        return version_of(self.run)
 
-def doomed(store: RunStore, run: str) -> Doomed:
+
+def version_of(run: RunSummary) -> str:
+    """Of a whole run the manifest's seal; one that is not whole has none and goes by its state."""
+    return run.state if run.manifest is None else str(run.manifest[SEAL])
+
+
+def doomed(store: RunStore, run: str, *, version: str | None = None) -> Doomed:
     """The run of an id, whatever its state.
+
+    Args:
+        store: where to look.
+        run: ``dataset/run_id``, or the run id alone.
+        version: as :attr:`Doomed.version` was when somebody agreed to delete it; None takes whatever is there.
 
     Raises:
         RunNotFoundError: there is none, or several data sets have one.
-        RunError: it is being trained right now.
+        RunError: it is being trained right now, or is not of this version.
     """
     summaries = store.list()
+    if version is not None:
+        same = [one for one in summaries if one.id == run and version_of(one) == version]
+        if not same and any(one.id == run for one in summaries):
+            raise RunError(printable(f"run {run} has changed meanwhile, so nothing was deleted; look at it again first."))
+        summaries = [one for one in summaries if one.id != run or one in same]
     fitting = sorted((one for one in summaries if run in (one.id, one.run_id)), key=lambda one: one.state == "partial")
     names = sorted({one.id for one in fitting})
     if len(names) > 1:

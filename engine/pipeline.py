@@ -86,10 +86,11 @@ class Outcome:
 
 @dataclass
 class Clock:
-    """Seconds by phase."""
+    """Seconds by phase; ``earlier``: those of training that interrupted sessions left behind, which this one did not have to spend again."""
 
     started: float = field(default_factory=time.monotonic)
     phases: dict[str, float] = field(default_factory=dict)
+    earlier: float = 0.0
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -101,7 +102,12 @@ class Clock:
 
     @property
     def seconds(self) -> float:
-        return time.monotonic() - self.started
+        return self.earlier + time.monotonic() - self.started
+
+    def count_in(self, earlier: float) -> None:
+        """Interrupted sessions trained for so long."""
+        self.earlier += earlier
+        self.phases["train"] = round(self.phases.get("train", 0.0) + earlier, 3)
 
     def since_reading(self) -> Clock:
         """For another run on the data that has been read: a clock that has seen nothing but that."""
@@ -231,6 +237,7 @@ def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool])
         making.on_event(Phase("train", f"Training {run_id} on {where}, {trainer.epochs} epochs"))
         with clock.phase("train"):
             trained = trainer.train(checkpoints=RunCheckpoints(writer), on_progress=traced(writer, making.on_event), should_stop=should_stop)
+        clock.count_in(trained.earlier)
         if not trained.stopped:
             return Outcome(finish_run(writer, making, trained_structure(trainer, trained)), reused=False)
     if not trained.epochs and not trained.trace:
@@ -249,7 +256,9 @@ def literal_run(making: Making, run_id: str, should_stop: Callable[[], bool]) ->
     for finding in literal.findings:
         making.on_event(Phase(NOTE, note_on(finding)))
     semi = replace(config, variant="semi")
-    below = find_or_train(replace(making, config=semi, above=config, clock=making.clock.since_reading()), should_stop)
+    clock = making.clock.since_reading()
+    below = find_or_train(replace(making, config=semi, above=config, clock=clock), should_stop)
+    making.clock.earlier += clock.earlier
     if below.run.manifest["status"] != "finished":
         return below
     with making.store.create(task.name, run_id) as writer:

@@ -75,7 +75,7 @@ class Trained:
     """What the loop leaves behind.
 
     ``epochs`` is how many were completed; ``stopped`` tells that somebody asked for the end before its time; ``selections`` has what each
-    semi-supervised round trained on besides the seed links.
+    semi-supervised round trained on besides the seed links. ``seconds`` are of all sessions, ``earlier`` of those that were interrupted before.
     """
 
     model: DualAMN
@@ -85,6 +85,7 @@ class Trained:
     trace: list[dict[str, Any]]
     best_epoch: int | None = None
     selections: list[Selection] = field(default_factory=list)
+    earlier: float = 0.0
 
 
 @dataclass
@@ -200,7 +201,7 @@ class Trainer:
                 last_save = time.monotonic()
         if self.best and not stopped:
             self.model.load_state_dict(self.best)
-        return Trained(self.model, self.at.epoch, stopped, self.at.seconds, self.at.trace, self.at.best_epoch, self.selections)
+        return Trained(self.model, self.at.epoch, stopped, self.at.seconds, self.at.trace, self.at.best_epoch, self.selections, before)
 
     def _begin_round_if_due(self, on_progress: Callable[[Progress | Round], None]) -> None:
         """Select the pairs of the next round where one begins here."""

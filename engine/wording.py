@@ -10,6 +10,7 @@ _JOINERS: Final = re.compile("[\u200c\u200d]")
 _JOINED_FROM: Final = "\u0590"
 """Scripts and symbols that joiners have a use in come behind Latin, Greek, Cyrillic and Armenian."""
 _WITHOUT_JOINERS: Final = ("LATIN ", "GREEK ", "CYRILLIC ", "FULLWIDTH ", "HALFWIDTH ")
+UNITS = ("bytes", "KB", "MB", "GB", "TB")
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:
@@ -39,3 +40,11 @@ def _joins(text: str, at: int) -> bool:
     before = text[at - 1]
     drawn = unicodedata.category(before) in ("Lo", "Lm", "Mn", "Mc", "So", "Sk")
     return drawn and before >= _JOINED_FROM and not unicodedata.name(before, "").startswith(_WITHOUT_JOINERS)
+
+
+def size_text(size: int) -> str:
+    """'1.3 GB'."""
+    value, unit = float(size), 0
+    while value >= 1000 and unit < len(UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    return f"{size} bytes" if unit == 0 else f"{value:.3g} {UNITS[unit]}"

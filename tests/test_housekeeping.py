@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from engine.cli import main
-from engine.commands.housekeeping import size_text
 from engine.errors import ConfigError, ExportError, RunError, RunNotFoundError
 from engine.housekeeping import back_up, delete, doomed, size_of, to_prune
 from engine.jobs.places import jobs_folder
 from engine.run_store import RunStore
 from engine.run_store.files import TRASH
+from engine.wording import size_text
 
 NOW = datetime(2026, 11, 28, tzinfo=UTC)
 

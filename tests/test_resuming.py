@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,3 +74,25 @@ def test_a_note_that_is_none_is_passed_over(content: bytes, tmp_path: Path) -> N
     assert read_beginning(tmp_path) is None
     (tmp_path / f"{NOTE}.json").write_bytes(content)
     assert read_beginning(tmp_path) is None
+
+
+def test_the_seconds_of_a_resumed_run_include_what_was_interrupted(tmp_path: Path) -> None:
+    """Of a basic run, and of a literal one whose semi run was interrupted."""
+    write_openea(tmp_path / "rings", small_sample())
+    values: dict[str, Any] = {**SMALL, "semi.rounds": 1, "semi.round_epochs": 1, "literal.names": "uri", "literal.weight": 0.3}
+    for variant in ("basic", "literal"):
+        config, store = RunConfig.from_dict({"variant": variant, "seed": 3}).with_values(values), RunStore(tmp_path / "models")
+        steps = iter([False, True])
+
+        def slow_then_stopped(steps: Iterator[bool] = steps) -> bool:
+            time.sleep(1.0)
+            return next(steps)
+
+        stopped = train_run(tmp_path / "rings", config, store, should_stop=slow_then_stopped).run
+        assert stopped.manifest["status"] == "stopped"
+        run = train_run(tmp_path / "rings", config, store).run
+        trained = run.manifest["training"]["seconds"]
+        assert trained >= stopped.manifest["training"]["seconds"] >= 1.0
+        assert run.manifest["seconds"] >= trained
+        if variant == "basic":
+            assert run.manifest["phases"]["train"] >= trained, "as much as the manifest says elsewhere"

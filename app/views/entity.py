@@ -56,7 +56,9 @@ def _search(opened: OpenRun, address: EntityAddress, names: Mapping[Side, str]) 
         icon=":material/search:",
         live="300ms",
     )
-    side = sides.segmented_control("In", SIDES, format_func=names.__getitem__, key=state.SEARCH_SIDE, help="None chosen: both graphs.")
+    side = sides.segmented_control(
+        "In", SIDES, format_func=names.__getitem__, key=state.widget_key(state.SEARCH_SIDE, names), help="None chosen: both graphs."
+    )
     if not typed or not typed.strip():
         return
     found = opened.view.search(typed, side, RESULTS)
@@ -249,7 +251,7 @@ def _in_run(opened: OpenRun, entity: Entity, match: Entity, pool: Pool) -> str:
     told = components.verdict_cell(best.verdict)
     if best.entity != match.index:
         told = f"its best match is {components.entity_label(view.entity(match.side, best.entity))}, {told}"
-    return f"{own}, {told}, CSLS {text.score(scored.csls)} :gray[{text.plain(opened.card.run_id, 40)}]"
+    return f"{own}, {told}, CSLS {text.score(scored.csls)} :gray[{text.plain(opened.card.run, 60)}]"
 
 
 frame.one_run(pages.ENTITY, render)

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app import cache, components, frame, pages, palette, text
+from app import cache, components, deleting, frame, pages, palette, state, text
 from app.glossary import TERMS, explain
 from app.state import CompareAddress, DataSetAddress, EntityAddress, ImportAddress, TrainAddress
 from engine.config import VARIANTS
@@ -24,6 +24,7 @@ def render(runs: cache.RunList) -> None:
     """The page."""
     st.title("Dual-AMN Explorer", anchor=False)
     st.markdown("Two knowledge graphs, aligned: which entities mean the same thing, how sure that is, and what speaks for it.")
+    deleting.outcome()
     jobs = _jobs()
     _at_work([job for job in jobs if job.active])
     if runs.cards:
@@ -64,11 +65,12 @@ def _first_steps() -> None:
 def _runs(runs: cache.RunList) -> None:
     """Runs by data set, newest first; beyond the newest ones a table."""
     shown = runs.cards[:CARDS]
-    for group in runs.groups():
+    names = runs.data_names()
+    for data, group in runs.groups().items():
         cards = [card for card in group if card in shown]
         if not cards:
             continue
-        _data_heading(group)
+        _data_heading(runs, group, names[data])
         for start in range(0, len(cards), COLUMNS):
             for column, card in zip(st.columns(COLUMNS), cards[start : start + COLUMNS], strict=False):
                 with column:
@@ -78,17 +80,20 @@ def _runs(runs: cache.RunList) -> None:
         _older(runs.cards[CARDS:])
 
 
-def _data_heading(group: Sequence[cache.RunCard]) -> None:
+def _data_heading(runs: cache.RunList, group: Sequence[cache.RunCard], name: str) -> None:
     first = group[0]
+    same = runs.of_same_data(first)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        st.header(text.plain(first.dataset, 60), anchor=False, width="content")
-        if len(group) > 1:
-            runs = cache.a_run_a_variant(group, group[:1])
-            together = runs if len(runs) > 1 else group[:2]
+        st.header(text.plain(name, 60), anchor=False, width="content")
+        if len(same) > 1:
+            found = cache.a_run_a_variant(group, group[:1])
+            together = found if len(found) > 1 else (first, *(card for card in (*group, *same) if card is not first))[:2]
             address = CompareAddress(tuple(card.run for card in together))
             pages.link(pages.COMPARE, address, f"Compare {text.count(len(together), 'run')}", icon=":material/compare_arrows:")
         pages.link(pages.DATASET, DataSetAddress((first.run,)), "Look at the data", icon=":material/database:")
-    st.caption(_sizes(first))
+    others = sorted({card.dataset for card in same} - {first.dataset})
+    twins = f" · the same content as {', '.join(text.plain(other, 60) for other in others)}" if others else ""
+    st.caption(f"{_sizes(first)}{twins}")
 
 
 def _next_steps(runs: cache.RunList, group: Sequence[cache.RunCard]) -> None:
@@ -121,6 +126,7 @@ def _card(card: cache.RunCard) -> None:
             st.markdown("No test links, so nothing to measure; its matches can be looked at all the same.")
         st.caption(f"{card.links.get('train', 0):,} seed links · {text.plain(card.split, 60)} · {text.plain(card.run_id, 60)}")
         pages.link(pages.ENTITY, EntityAddress((card.run,)), "Open", icon=":material/arrow_forward:")
+        deleting.offer(card.run)
 
 
 def _figures(card: cache.RunCard, metrics: Mapping[str, Any]) -> None:
@@ -153,10 +159,15 @@ def _sizes(card: cache.RunCard) -> str:
 
 
 def _older(cards: tuple[cache.RunCard, ...]) -> None:
-    rows = [{"run": card.run, "data": text.cell(card.dataset), "variant": card.variant, "age": text.age(card.created)} for card in cards]
+    rows = [{"run": card.run, "data": text.cell(card.dataset), "variant": card.variant, "made": text.moment(card.created)} for card in cards]
     with st.expander(f"{text.count(len(cards), 'older run')}"):
-        components.table(pd.DataFrame(rows), name="older-runs")
-        st.caption("Open one of them on any page: the list of runs at the top holds all of them.")
+        key = state.widget_key(state.OLDER_RUNS, [card.run for card in cards])
+        chosen = components.table(pd.DataFrame(rows), name="older-runs", key=key, on_select="rerun")
+        if chosen is None:
+            st.caption("Choose a row to open the run; the list of runs at the top of other pages holds all of them, too.")
+            return
+        pages.link(pages.ENTITY, EntityAddress((cards[chosen].run,)), f"Open {text.plain(cards[chosen].run)}", icon=":material/arrow_forward:")
+        deleting.offer(cards[chosen].run)
 
 
 def _unusable(runs: cache.RunList, jobs: Sequence[Job]) -> None:
@@ -167,6 +178,7 @@ def _unusable(runs: cache.RunList, jobs: Sequence[Job]) -> None:
     with st.expander(f"{text.count(len(runs.broken), 'folder')} that cannot be opened", icon=":material/warning:", expanded=not runs.cards):
         for broken in runs.broken:
             st.markdown(f"**{text.plain(broken.run)}**: {text.plain(broken.reason, 600)}")
+            deleting.offer(broken.run)
         st.caption("Other runs are not affected.")
 
 
@@ -181,6 +193,8 @@ def _partial(partial: cache.UnusableRun, jobs: Sequence[Job]) -> None:
         pages.link(pages.TRAIN, TrainAddress(job=job.id), "Go on with it on the Train page", icon=":material/resume:")
     elif begun is not None and not any(one.name == name for one in jobs):
         st.code(begun.command(cache.models_folder()), language=None, wrap_lines=True)
+    if not partial.active:
+        deleting.offer(partial.run)
 
 
 def _data_sets(runs: cache.RunList) -> None:

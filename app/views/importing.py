@@ -116,7 +116,8 @@ def _choose_folder() -> None:
         )
         return
     st.markdown("Folders and archives that this server lets be imported; nothing is uploaded, and the files stay as they are.")
-    chosen = st.selectbox("Folder or archive", folders, index=None, format_func=lambda name: text.cell(name, 120), placeholder="choose")
+    labels = text.told_apart({name: text.cell(name, 120) for name in folders})
+    chosen = st.selectbox("Folder or archive", folders, index=None, format_func=labels.__getitem__, placeholder="choose")
     _read_button(lambda: stage_folder(find(str(chosen))), disabled=chosen is None)
 
 
@@ -242,7 +243,8 @@ def _which_is_what(staged: Staged, files: Sequence[UnderstoodFile]) -> None:
 
 
 def _role_choice(staged: Staged, role: Role, names: Sequence[str], now: str | None) -> None:
-    key = _shown(now, "role", role, staged.token)
+    labels = text.told_apart({name: text.cell(name, 100) for name in names})
+    key = _shown(now, "role", role, staged.token, labels)
 
     def follow() -> None:
         chosen = st.session_state[key]
@@ -253,7 +255,7 @@ def _role_choice(staged: Staged, role: Role, names: Sequence[str], now: str | No
         ROLE_WORDS[role].capitalize(),
         names,
         index=None if now is None else 0,
-        format_func=lambda name: text.cell(name, 100),
+        format_func=labels.__getitem__,
         key=key,
         on_change=follow,
         placeholder="none",

@@ -78,7 +78,7 @@ def _arrange(run: OpenRun, address: PairsAddress) -> None:
     """From which graph, in which order."""
     names = {side: f"{palette.PLAIN_MARKS[side]} {text.plain(run.view.graphs[side].name, 24)}" for side in SIDES}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        key = state.widget_key(state.CHOICE, "side", address.side)
+        key = state.widget_key(state.CHOICE, "side", address.side, names)
         st.segmented_control(
             "Best match of each entity of",
             SIDES,
@@ -109,14 +109,15 @@ def _filters(run: OpenRun, address: PairsAddress, alignment: Alignment) -> None:
         components.search_box("Label, id or URI of either entity holds", address.search, placeholder="in any script", width=300, clears=("page",))
         counts = alignment.all_counts
         offered = [known for known in KNOWN if counts[known] or known in address.known]
-        key = state.widget_key(state.CHOICE, "known", address.known)
+        labels = {known: f"{pair_filters.KNOWN_WORDS[known]} {counts[known]:,}" for known in offered}
+        key = state.widget_key(state.CHOICE, "known", address.known, labels)
         st.pills(
             "Verdict",
             offered,
             selection_mode="multi",
             wrap=True,
             default=[known for known in offered if known in address.known],
-            format_func=lambda known: f"{pair_filters.KNOWN_WORDS[known]} {counts[known]:,}",
+            format_func=labels.__getitem__,
             key=key,
             on_change=_follow(key, lambda chosen: {"known": list(chosen) or None}),
             help="What the known links say of the pair. None chosen: all.",
@@ -176,12 +177,13 @@ def _relation_filter(run: OpenRun, address: PairsAddress) -> None:
     options = list(frequency)[:RELATIONS]
     if address.relation is not None and address.relation not in options:
         options.append(address.relation)
-    key = state.widget_key(state.CHOICE, "relation", address.side, address.relation)
+    labels = text.told_apart({name: f"{text.cell(short_id(name), 60)} ({frequency.get(name, 0):,})" for name in options})
+    key = state.widget_key(state.CHOICE, "relation", address.side, address.relation, labels)
     st.selectbox(
         "Entity has the relation",
         options,
         index=None if address.relation is None else options.index(address.relation),
-        format_func=lambda name: f"{text.cell(short_id(name), 60)} ({frequency.get(name, 0):,})",
+        format_func=lambda name: labels.get(name, name),  # what was typed is no option
         key=key,
         placeholder="any",
         accept_new_options=len(frequency) > RELATIONS,
@@ -271,7 +273,7 @@ def _table(run: OpenRun, address: PairsAddress, alignment: Alignment, ordered: I
     positions = ordered[start : start + ROWS]
     row = components.table(
         _rows(run, alignment, positions),
-        name=f"pairs-{run.card.run_id}",
+        name=f"pairs-{run.card.run}",
         whole=lambda: alignment.described(ordered),
         key=state.widget_key(state.PAIR_TABLE, address, page),
         on_select="rerun",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from typing import NoReturn
 
 import streamlit as st
 
@@ -16,6 +16,7 @@ from app.training_form import advanced
 from engine import settings
 from engine.config import PRESETS, VARIANTS, Preset, RunConfig, Variant
 from engine.data_library import StoredDataSet, data_sets
+from engine.datasets.file_states import folder_state
 from engine.decoding import LEAST_LINKS, share_to_hold_out
 from engine.errors import ConfigError, EngineError
 from engine.estimate import Estimate, check_memory
@@ -108,11 +109,17 @@ def _watch(address: TrainAddress, watched: str | None, was_active: bool) -> None
         components.show_error(error)
         return
     if was_active and not any(one.active for one in jobs):
-        st.rerun()  # the rest of the page says other things now, and nothing more is to be watched
+        _again(watched)  # the rest of the page says other things now, and nothing more is to be watched
     if job is not None:
         _job(job, queue)
     _list(jobs, address)
-    _nobody_works(queue, jobs)
+    _nobody_works(queue, jobs, watched)
+
+
+def _again(watched: str | None) -> NoReturn:
+    """Draw the whole page anew, about the job that it is about, whatever the browser's address bar says by now."""
+    state.set_parameter(state.JOB, watched)
+    st.rerun()
 
 
 def _list(jobs: Sequence[Job], address: TrainAddress) -> None:
@@ -127,12 +134,12 @@ def _list(jobs: Sequence[Job], address: TrainAddress) -> None:
             label = f"{text.plain(job.dataset, 40)} · {job.variant} · seed {job.seed}"
             pages.link(pages.TRAIN, TrainAddress(address.runs, job=job.id), label)
             who = f"{text.plain(job.who, 40)} · " if job.who else ""
-            st.caption(f"{who}{text.age(job.ended or job.submitted)}")
+            st.caption(f"{text.plain(job.run_id)} · {who}{text.age(job.ended or job.submitted)}")
     if len(jobs) > LISTED:
         st.caption(f"and {text.count(len(jobs) - LISTED, 'older job')}; `python -m engine queue` lists all.")
 
 
-def _nobody_works(queue: JobQueue, jobs: Sequence[Job]) -> None:
+def _nobody_works(queue: JobQueue, jobs: Sequence[Job], watched: str | None) -> None:
     """Trainings wait and no trainer lives."""
     if not any(job.state == "queued" for job in jobs) or trainer_alive(queue.models):
         return
@@ -141,7 +148,7 @@ def _nobody_works(queue: JobQueue, jobs: Sequence[Job]) -> None:
         return
     st.warning("Trainings wait, and no trainer is at work.", icon=":material/warning:")
     if st.button("Start the trainer", key=state.widget_key(state.JOB_BUTTON, "start")):
-        _try(lambda: start_trainer(queue.models))
+        _try(lambda: start_trainer(queue.models), watched)
 
 
 def _job(job: Job, queue: JobQueue) -> None:
@@ -206,24 +213,24 @@ def _how_it_ended(job: Job) -> None:
 def _buttons(job: Job, queue: JobQueue) -> None:
     with st.container(horizontal=True):
         if job.state == "queued" and st.button("Cancel", icon=":material/close:", key=state.widget_key(state.JOB_BUTTON, job.id, "cancel")):
-            _try(lambda: queue.cancel(job.id))
+            _try(lambda: queue.cancel(job.id), job.id)
         words = "What was learned so far is kept as a run; it can be resumed."
         stop = state.widget_key(state.JOB_BUTTON, job.id, "stop")
         if job.state == "running" and st.button("Stop training", icon=":material/stop:", key=stop, help=words):
-            _try(lambda: queue.stop(job.id))
+            _try(lambda: queue.stop(job.id), job.id)
         resume = state.widget_key(state.JOB_BUTTON, job.id, "resume")
         if job.resumable and st.button("Resume", icon=":material/resume:", key=resume, help="Goes on from the last checkpoint."):
-            _try(lambda: (queue.resume(job.id), start_trainer(queue.models)))
+            _try(lambda: (queue.resume(job.id), start_trainer(queue.models)), job.id)
 
 
-def _try(change: Callable[[], object]) -> None:
+def _try(change: Callable[[], object], watched: str | None) -> None:
     """Do what a button says, then show how things stand; or say why it cannot be done."""
     try:
         change()
     except EngineError as error:
         components.show_error(error)
         return
-    st.rerun()
+    _again(watched)
 
 
 def _curve(job: Job, news: News) -> None:
@@ -271,15 +278,15 @@ def _form(runs: cache.RunList, address: TrainAddress, jobs: Sequence[Job]) -> No
 
 def _basics(found: dict[str, StoredDataSet], data: StoredDataSet, address: TrainAddress) -> None:
     choice, seed = st.columns([3, 1])
-    key = state.widget_key(state.TRAIN_FORM, "data", data.name)
-    choice.selectbox(
-        "Data set",
-        list(found),
-        index=list(found).index(data.name),
-        format_func=lambda name: text.cell(name, 60),
-        key=key,
-        on_change=lambda: state.set_parameters({"data": st.session_state[key], state.JOB: None, state.SETTING: None}),
-    )
+    with choice:
+        components.select(
+            "Data set",
+            {name: text.cell(name, 60) for name in found},
+            name=state.TRAIN_FORM,
+            parts=("data",),
+            value=data.name,
+            on_choose=lambda chosen: state.set_parameters({"data": chosen, state.JOB: None, state.SETTING: None}),
+        )
     seed_key = state.widget_key(state.TRAIN_FORM, "seed", address.seed)
     seed.number_input(
         "Seed",
@@ -297,7 +304,7 @@ def _basics(found: dict[str, StoredDataSet], data: StoredDataSet, address: Train
 
 def _summary(data: StoredDataSet, config: RunConfig, address: TrainAddress) -> DataSummary:
     """The data set, with what reviewers decided of it where that is wanted."""
-    asked = data.path, _changed(data.path), config.data, config.seed
+    asked = data.path, folder_state(data.path), config.data, config.seed
     found = cache.data_summary(*asked)
     reviews = snapshot_of(found.fingerprint, cache.reviews().standing(found.fingerprint))
     if not (reviews.accepted or reviews.rejected):
@@ -316,10 +323,6 @@ def _reviews_asked_for(reviews: Snapshot, address: TrainAddress) -> None:
         help="Accepted pairs become seed links, rejected ones are never selected, and what was reviewed is not tested on. Decisions taken after the "
         "start are not in it.",
     )
-
-
-def _changed(path: Path) -> float:
-    return max((entry.stat().st_mtime for entry in (path, *path.iterdir())), default=0.0) if path.is_dir() else 0.0
 
 
 def _outlook(runs: cache.RunList, plan: Plan, address: TrainAddress) -> None:

@@ -13,9 +13,7 @@ from engine.commands.output import AddOption, print_json
 from engine.errors import ConfigError
 from engine.housekeeping import Doomed, back_up, delete, doomed, to_prune
 from engine.run_store import RunStore
-from engine.wording import count, printable
-
-UNITS = ("bytes", "KB", "MB", "GB", "TB")
+from engine.wording import count, printable, size_text
 
 
 def add_clean_up(runs: argparse.ArgumentParser) -> None:
@@ -111,11 +109,3 @@ def backup(parsed: argparse.Namespace) -> int:
     parts = [count(made.runs, "run"), count(made.data_sets, "imported data set"), *made.databases]
     print(printable(f"{made.file}: {', '.join(parts)}; {size_text(made.bytes)}."))
     return 0
-
-
-def size_text(size: int) -> str:
-    """'1.3 GB'."""
-    value, unit = float(size), 0
-    while value >= 1000 and unit < len(UNITS) - 1:
-        value, unit = value / 1000, unit + 1
-    return f"{size} bytes" if unit == 0 else f"{value:.3g} {UNITS[unit]}"

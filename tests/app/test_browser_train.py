@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Locator, Page, expect, sync_playwright
 
 from benchmarks.served_app import BROWSER_OPTIONS, QUIET, served
-from engine.jobs import JobQueue, trainer_alive
+from engine.config import RunConfig
+from engine.jobs import JobQueue, plan_training, summarise, trainer_alive
+from engine.settings import SAMPLES
 from tests.app.test_browser import CHROMIUM, PATIENCE, pytestmark
+from tests.run_fixture import analysed, sample_run, write_run
 
 __all__ = ["pytestmark"]
 
@@ -79,4 +86,83 @@ def test_a_training_is_watched_left_alone_found_again_stopped_and_resumed(models
             page.get_by_role("button", name="Stop training").click()
             page.get_by_role("button", name="Resume").wait_for()
             page.wait_for_selector(QUIET)
+        browser.close()
+
+
+def watched(page: Page) -> Locator:
+    """The card of the job that the page is about."""
+    return page.locator(".st-key-watched_job")
+
+
+def test_every_link_of_the_queue_is_an_address_and_a_dead_trainer_is_said_and_resumed(models: Path) -> None:
+    """The queue is drawn anew every other second while something is trained, and its links stand in that part of the page."""
+    config, queue = RunConfig().with_assignments(SMALL), JobQueue(models)
+    data = summarise((SAMPLES / "europe").resolve(), config.data, 0)
+    jobs = {seed: queue.submit(plan_training(data, replace(config, seed=seed), models)).job.id for seed in range(3)}
+    for job in (jobs[1], jobs[2]):
+        queue.cancel(job)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(BROWSER_OPTIONS), timeout=PATIENCE)
+        with served(models) as (address, _):
+            page = new_page(browser)
+            page.goto(f"{address}/train?job={jobs[0]}")
+            page.get_by_role("button", name="Start the trainer").click()
+            epoch(page)
+            for seed in (1, 2, 0, 2, 0):
+                page.locator("[data-testid=stPageLink-NavLink]", has_text=f"seed {seed}").first.click()
+                page.wait_for_function(f"new URLSearchParams(location.search).get('job') === '{jobs[seed]}'")
+                expect(watched(page)).to_contain_text(f"seed {seed} ", timeout=PATIENCE)
+            page.reload()
+            expect(watched(page)).to_contain_text("seed 0 ", timeout=PATIENCE)
+
+            page.locator("[data-testid=stPageLink-NavLink]", has_text="seed 1").first.click()
+            expect(watched(page)).to_contain_text("seed 1 ", timeout=PATIENCE)
+            page.locator("[data-testid=stPageLink-NavLink]", has_text="seed 0").first.click()
+            epoch(page)
+            kill_trainer(models)
+            expect(watched(page)).to_contain_text("The trainer ended without a word", timeout=PATIENCE)
+            assert f"job={jobs[0]}" in page.url
+            watched(page).get_by_role("button", name="Resume").click()
+            epoch(page)
+            expect(watched(page).get_by_role("button", name="Stop training")).to_be_visible(timeout=PATIENCE)
+            assert f"job={jobs[0]}" in page.url
+            page.get_by_role("button", name="Stop training").click()
+            page.get_by_role("button", name="Resume").wait_for()
+        browser.close()
+
+
+def kill_trainer(models: Path) -> None:
+    """Without a word, as the machine does when it has no memory left."""
+    mine = str(models.resolve()).encode()
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = place.read_bytes().split(b"\0")
+            if b"engine.jobs" in words and mine in words:
+                os.kill(int(place.parent.name), signal.SIGKILL)
+
+
+def test_on_a_phone_no_button_of_a_figure_covers_an_entry_of_its_legend(models: Path) -> None:
+    """The buttons of a figure are there after a touch."""
+    for name in ("semi", "basic"):
+        write_run(analysed(sample_run()), models, "towns", f"{name}-s0-with-a-rather-long-name", variant=name)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(BROWSER_OPTIONS), timeout=PATIENCE)
+        with served(models) as (address, _):
+            page = browser.new_context(viewport={"width": 390, "height": 1400}).new_page()
+            page.set_default_timeout(PATIENCE)
+            runs = "&".join(f"run=towns/{name}-s0-with-a-rather-long-name" for name in ("semi", "basic"))
+            page.goto(f"{address}/degree?{runs}")
+            page.locator("[data-testid=stPlotlyChart] .legend .traces").first.wait_for()
+            page.wait_for_selector(QUIET)
+            covered = page.evaluate(
+                """() => [...document.querySelectorAll('[data-testid=stPlotlyChart]')].flatMap(chart => {
+                    const box = one => one.getBoundingClientRect()
+                    const buttons = [...chart.querySelectorAll('.modebar-btn')].map(box)
+                    const meets = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom
+                    const entries = [...chart.querySelectorAll('.legend .traces')]
+                    if (!buttons.length || !entries.length) throw new Error('nothing to compare')
+                    return entries.filter(entry => buttons.some(button => meets(box(entry), button))).map(entry => entry.textContent)
+                })"""
+            )
+            assert not covered
         browser.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 import streamlit as st
@@ -157,7 +158,7 @@ def test_choosing_another_run_keeps_the_others_open(runs: list[str], open_page: 
 def test_choosing_other_data_starts_anew(whole_run: MemoryRun, models: Path, runs: list[str], open_page: OpenPage) -> None:
     other = write_run(whole_run, models, "villages", "basic-s0", data={**whole_run.manifest["data"], "fingerprint": "1" * 64})
     app = open_page("entity", run=runs[:2], side="source", entity="http://one.example/resource/Entity_5")
-    app.selectbox[0].set_value("1" * 64).run()
+    app.selectbox[0].set_value(f"villages/{'1' * 64}").run()
     assert app.query_params == {"run": other}
 
 
@@ -177,3 +178,65 @@ def test_runs_in_the_making_say_so(runs: list[str], models: Path, open_page: Ope
     RunStore(models).create("towns", "basic-s1").close()
     app = open_page("entity", run="towns/basic-s1")
     assert "interrupted; the same train command goes on" in told(app)
+
+
+TOWN, STADT = "http://one.example/resource/Entity_5", "http://two.example/q/Q7"
+PAIR = {"source": TOWN, "target": STADT}
+
+
+def parameters(app: Any, page: str) -> dict[str, list[str]]:
+    """Of the navigation's link to a page."""
+    return parse_qs(next(link for link in navigation(app) if link.startswith(f"{page}?")).partition("?")[2])
+
+
+@pytest.mark.parametrize(
+    ("page", "asked", "to_entity"),
+    [
+        ("entity", {"side": "source", "entity": TOWN, "match": STADT}, {"side": "source", "entity": TOWN, "match": STADT}),
+        (
+            "entity",
+            {"side": "target", "entity": STADT, "match": TOWN, "pool": "test"},
+            {"side": "target", "entity": STADT, "match": TOWN, "pool": "test"},
+        ),
+        ("explain", PAIR, {"side": "source", "entity": TOWN, "match": STADT}),
+        ("proxies", PAIR, {"side": "source", "entity": TOWN, "match": STADT}),
+        ("review", {**PAIR, "reviewer": "Ann"}, {"side": "source", "entity": TOWN, "match": STADT}),
+    ],
+)
+def test_the_navigation_carries_the_entity_and_the_pair(
+    page: str, asked: dict[str, str], to_entity: dict[str, str], runs: list[str], open_page: OpenPage
+) -> None:
+    app = open_page(page, run=runs[:1], **asked)
+    assert_no_crash(app)
+    pool = {"pool": ["test"]} if "pool" in asked and page == "entity" else {}
+    pair = {name: [value] for name, value in PAIR.items()}
+    expected = {"entity": {name: [value] for name, value in to_entity.items()}, "explain": pair | pool, "proxies": pair}
+    for name, wanted in expected.items():
+        if name == page:
+            wanted = {}  # its link leads to its beginning
+        assert parameters(app, name) == {"run": runs[:1], **wanted}, name
+    assert parameters(app, "degree") == parameters(app, "review") == {"run": runs[:1]}
+    app.query_params.clear()
+    for page_between in ("degree", "home"):
+        app.query_params["run"] = runs[:1]
+        app.switch_page(f"views/{page_between}.py").run()
+        assert_no_crash(app)
+        assert parameters(app, "explain") == {"run": runs[:1], **pair, **pool}, "a page that cannot show it passes it on"
+
+
+def test_what_was_open_of_other_data_is_not_carried(whole_run: MemoryRun, models: Path, runs: list[str], open_page: OpenPage) -> None:
+    other = write_run(whole_run, models, "villages", "basic-s0", data={**whole_run.manifest["data"], "fingerprint": "1" * 64})
+    app = open_page("explain", run=runs[:1], **PAIR)
+    app.query_params.clear()
+    app.query_params["run"] = other
+    app.switch_page("views/degree.py").run()
+    assert parameters(app, "explain") == {"run": [other]}
+
+
+def test_the_beginning_of_the_entity_page_forgets_what_was_open(runs: list[str], open_page: OpenPage) -> None:
+    app = open_page("entity", run=runs[:1], side="source", entity=TOWN)
+    app.query_params.clear()
+    app.query_params["run"] = runs[:1]
+    app.run()
+    app.switch_page("views/degree.py").run()
+    assert parameters(app, "explain") == {"run": runs[:1]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,9 +22,10 @@ from engine.jobs.places import trainer_lock
 from engine.jobs.progress import Reporter, read_news
 from engine.pipeline import Phase
 from engine.reviews import Choice, ReviewStore
-from engine.settings import reviews_file
+from engine.settings import data_folder, reviews_file
 from engine.training import Progress
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
+from tests.datasets.writers import small_sample, write_openea
 from tests.run_fixture import sample_run, write_run
 
 EUROPE = Path("sample_data") / "europe"
@@ -319,3 +320,41 @@ def test_a_fast_training_is_a_choice_and_its_settings_stand_below(models: Path, 
 def seconds(duration: str) -> float:
     """Of '1 min 05 s'."""
     return sum(float(number) * {"h": 3600, "min": 60, "s": 1}[unit] for number, unit in re.findall(r"([\d.]+) (h|min|s)", duration))
+
+
+def links_replaced_by_older_ones(file: Path, content: str) -> None:
+    """As when a folder is copied with its times."""
+    other = file.with_name("other")
+    other.write_text(content, encoding="utf-8")
+    os.utime(other, (1, 1))
+    other.replace(file)
+
+
+def links_edited_in_place(file: Path, content: str) -> None:
+    time = file.stat().st_mtime_ns
+    file.write_text(content, encoding="utf-8")
+    os.utime(file, ns=(time, time))
+
+
+@pytest.mark.parametrize("change", [links_replaced_by_older_ones, links_edited_in_place])
+def test_a_data_set_that_was_changed_is_read_again(change: Callable[[Path, str], None], models: Path, open_page: OpenPage) -> None:
+    """In a folder below the data set's, whose own time says nothing of it; and the run of the former links is not offered for these."""
+    folder = data_folder() / "mine"
+    write_openea(folder, small_sample())
+    config = RunConfig()
+    plan = plan_training(summarise(folder, config.data, 0), config, models)
+    write_run(sample_run(), models, plan.dataset, plan.run_id)
+    before = words(open_page("train", data="mine"))
+    assert "2 seed links" in before
+    assert "was done before" in before
+    (links_file,) = folder.rglob("train_links")
+    change(links_file, links_file.read_text(encoding="utf-8").splitlines(keepends=True)[0])
+    after = words(open_page("train", data="mine"))
+    assert "1 seed link" in after
+    assert "2 seed links" not in after
+    assert "was done before" not in after
+
+
+def test_the_queue_says_which_run_each_training_makes(models: Path, open_page: OpenPage) -> None:
+    job = JobQueue(models).find(queued(models))
+    assert job.run_id in words(open_page("train")).replace("\\", "")

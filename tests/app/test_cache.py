@@ -1,0 +1,62 @@
+"""What the app keeps is of the run that is there, whatever time its manifest says."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app import cache
+from engine.run_store import RunStore
+from tests.app.conftest import OpenPage, assert_no_crash, words
+from tests.run_fixture import MemoryRun, analysed, jolted, sample_run, write_run
+
+CREATED = "2026-11-01T12:00:00+00:00"
+
+
+def moved_into_its_place(other: Path, run: Path) -> None:
+    run.rename(run.with_name(".old"))
+    other.rename(run)
+
+
+def copied_over_it(other: Path, run: Path) -> None:
+    """In place, file by file, with the times of the files that are copied."""
+    for file in other.iterdir():
+        shutil.copy2(file, run / file.name)
+
+
+@pytest.fixture
+def other_run(tmp_path: Path) -> Path:
+    """Of the same id and stamp, with other embeddings."""
+    write_run(analysed(jolted(sample_run(), 0.5, 7)), tmp_path / "elsewhere", created=CREATED)
+    return RunStore(tmp_path / "elsewhere").list()[0].path
+
+
+@pytest.mark.parametrize("replace", [moved_into_its_place, copied_over_it])
+def test_a_run_that_was_replaced_is_opened_anew(
+    replace: Callable[[Path, Path], None], whole_run: MemoryRun, other_run: Path, models: Path, open_page: OpenPage
+) -> None:
+    run = write_run(whole_run, models, created=CREATED)
+    entity = {"run": run, "side": "source", "entity": "http://one.example/resource/Entity_5"}
+    before = open_page("entity", **entity)
+    opened = cache.open_listed(run)
+    kept = cache.kept([opened], ("test",), lambda: "old")
+    assert np.array_equal(opened.tensor("embeddings", "source"), whole_run.tensors["embeddings"]["source"])
+    assert len(opened.table("matches"))
+    replace(other_run, models / run)
+    again = cache.open_listed(run)
+    assert again is not opened
+    assert not np.array_equal(again.tensor("embeddings", "source"), whole_run.tensors["embeddings"]["source"])
+    assert cache.kept([again], ("test",), lambda: "new") != kept
+    after = open_page("entity", **entity)
+    assert_no_crash(after)
+    assert not after.error
+    assert scores(before) != scores(after)
+    assert words(after)
+
+
+def scores(app: object) -> list[str]:
+    return [metric.value for metric in app.metric]  # type: ignore[attr-defined]
