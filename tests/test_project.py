@@ -22,8 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # From the bottom up. A module imports from the layers beneath its own, from its own package, and from nothing else of the engine.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"wording"}),
-    frozenset({"errors", "packing", "prefetch", "settings", "threads"}),
-    frozenset({"memory", "output_files"}),
+    frozenset({"errors", "kernel_cache", "packing", "prefetch", "settings"}),
+    frozenset({"memory", "output_files", "threads"}),
     frozenset({"config", "distribution"}),
     frozenset({"datasets"}),
     frozenset({"data_library", "encoders", "reviews", "search"}),
