@@ -399,7 +399,7 @@ def print_metrics(metrics: dict[str, Any] | None, links: int) -> None:
     print(metrics["protocol"])
 
 
-NOTHING_KNOWN = "No match: the entity's embedding is a zero vector, so every candidate is as near as every other one. Usually it has no triples that this run uses."
+NOTHING_KNOWN = "No match: the entity's embedding is a zero vector, so all candidates are equally near. Usually it has no triples that this run uses."
 
 
 def match(parsed: argparse.Namespace) -> int:

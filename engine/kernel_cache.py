@@ -8,6 +8,7 @@ kept and no folder is made: each process compiles for itself.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping
@@ -37,10 +38,8 @@ class KernelCache(FunctionCache):  # type: ignore[misc]  # numba has no types
 def compile_cached(function: Callable[..., Any], **options: Any) -> Any:
     """``numba.njit(**options)(function)``, whose machine code is kept and found again."""
     dispatcher = numba.njit(**options)(function)
-    try:
+    with contextlib.suppress(RuntimeError):  # no place to write to
         dispatcher._cache = KernelCache(function, stamp(function, options))
-    except RuntimeError:  # no place to write to
-        pass
     return dispatcher
 
 

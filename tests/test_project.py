@@ -6,6 +6,7 @@ import ast
 import importlib
 import importlib.metadata
 import importlib.util
+import os
 import re
 import subprocess
 import sys
@@ -93,6 +94,13 @@ def tracked_files() -> list[Path]:
 def test_every_engine_module_has_a_layer() -> None:
     modules = {own_part(path) for path in python_files("engine")} - {"__init__"}
     assert modules <= set(LEVEL), f"add to LAYERS: {sorted(modules - set(LEVEL))}"
+
+
+def test_the_document_lists_the_same_layers() -> None:
+    """From the top down in the table; a module's layer must not be looked up in two places that differ."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| [^|]+ \| ([^|]+) \| [^|]+ \|$", text[text.index("| layer |") : text.index("In the app,")], re.M)[2:]
+    assert [frozenset(re.findall(r"`(\w+)`", row)) for row in rows] == list(LAYERS)
 
 
 @pytest.mark.parametrize("path", python_files("engine"), ids=relative)
@@ -278,9 +286,26 @@ def test_streamlit_knows_every_option() -> None:
 
     assert set(keys(settings)) <= known
     assert settings["browser"]["gatherUsageStats"] is False
+    assert settings["server"]["address"] == "127.0.0.1"
     assert settings["server"]["enableCORS"] is True
     assert settings["server"]["enableXsrfProtection"] is True
     assert settings["client"]["showErrorDetails"] == "none"
+
+
+def test_make_app_listens_on_this_machine_alone() -> None:
+    """Others are let in on request only; platforms and containers ask for it."""
+
+    def started(*arguments: str, **environment: str) -> str:
+        variables = {name: value for name, value in os.environ.items() if name not in ("STREAMLIT_SERVER_ADDRESS", "HOST")} | environment
+        command = ["make", "-n", "app", "PREPARE=no", *arguments]
+        lines = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, check=True).stdout.splitlines()
+        return next(line for line in lines if "streamlit run" in line)
+
+    assert '--server.address "127.0.0.1"' in started()
+    assert '--server.address "0.0.0.0"' in started("HOST=0.0.0.0")
+    assert '--server.address "10.0.0.7"' in started(STREAMLIT_SERVER_ADDRESS="10.0.0.7")
+    for name in ("Procfile", "Containerfile"):
+        assert "--server.address 0.0.0.0" in (ROOT / name).read_text(encoding="utf-8")
 
 
 def test_entry_points_name_the_app() -> None:
