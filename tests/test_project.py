@@ -267,6 +267,17 @@ def test_links_in_documents_resolve(path: Path) -> None:
     assert not [target for target in local if not (path.parent / target).exists()]
 
 
+def test_files_and_names_in_the_guide_to_extending_exist() -> None:
+    """A file that is named exists, and a name in capitals or camel case is in the code."""
+    text = code_in(ROOT / "docs" / "extending.md")
+    code = "\n".join(path.read_text(encoding="utf-8") for path in python_files("engine", "app", "tests", "benchmarks"))
+    names = set(re.findall(r"^[A-Za-z_][\w./]*$", text, re.M))
+    files = {name for name in names if "/" in name}
+    homes = (ROOT, ROOT / "engine" / "datasets", ROOT / "engine")
+    assert not [name for name in files if not any((home / name).exists() for home in homes)]
+    assert not [name for name in names - files if not name.endswith((".md", ".py", "NAME")) and not all(re.search(rf"\b{part}\b", code) for part in name.split("."))]
+
+
 def test_settings_in_documents_exist() -> None:
     from engine.config import split_key
 
