@@ -27,12 +27,13 @@ PLAIN = (bool, int, float, complex, str, bytes, tuple, frozenset, type(None))
 """Values that numba compiles in as constants."""
 
 
-class KernelCache(FunctionCache):  # type: ignore[misc]  # numba has no types
+class KernelCache(FunctionCache):
     """numba's cache of one function with a stamp of ours."""
 
     def __init__(self, function: Callable[..., Any], stamp: str) -> None:
-        super().__init__(function)
-        self._cache_file = IndexDataCacheFile(cache_path=self._cache_path, filename_base=self._impl.filename_base, source_stamp=stamp)
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        place = {"cache_path": self._cache_path, "filename_base": self._impl.filename_base}
+        self._cache_file = IndexDataCacheFile(**place, source_stamp=stamp)  # type: ignore[no-untyped-call]
 
 
 def compile_cached(function: Callable[..., Any], **options: Any) -> Any:
