@@ -2,6 +2,7 @@
 
 SHELL := /bin/sh
 PORT ?= 8501
+HOST ?= $(or $(STREAMLIT_SERVER_ADDRESS),127.0.0.1)
 MODELS ?= $(or $(DUAL_AMN_MODELS),models)
 SAMPLE ?= sample_data/world
 DATA ?= sample_data/europe
@@ -17,7 +18,7 @@ OTHER := $(if $(GPU),,-gpu)
 STAMP := .venv/.requirements$(GPU).stamp
 DEV_STAMP := .venv/.requirements$(GPU)-dev.stamp
 PY := .venv/bin/python
-PIP := $(PY) -m pip install --quiet --disable-pip-version-check
+PIP := $(PY) -m pip install --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .PHONY: help install app test check bench reproduce clean
@@ -28,10 +29,10 @@ help: ## show this list
 
 install: $(STAMP) ## install the engine and the app into .venv
 
-app: $(STAMP) ## open the app on http://localhost:8501 (PORT=...); without runs, train on the sample data before (PREPARE=no: do not)
+app: $(STAMP) ## open the app on http://localhost:8501 (PORT=...; HOST=0.0.0.0 for other machines); without runs, train on the sample data before (PREPARE=no: do not)
 	@[ "$(PREPARE)" = no ] || $(PY) -m engine prepare "$(SAMPLE)" --models "$(MODELS)" || { \
 		echo "The next make app goes on from here; make app PREPARE=no opens the app as it is." >&2; exit 1; }
-	@DUAL_AMN_MODELS="$(MODELS)" exec $(PY) -m streamlit run app/main.py --server.port "$(PORT)"
+	@DUAL_AMN_MODELS="$(MODELS)" exec $(PY) -m streamlit run app/main.py --server.address "$(HOST)" --server.port "$(PORT)"
 
 test: $(DEV_STAMP) ## run the tests (ARGS="-k name" for some of them)
 	$(PY) -m pytest $(ARGS)

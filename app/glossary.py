@@ -10,7 +10,8 @@ TERMS: Final[Mapping[str, str]] = {
     "attention": "How much weight a message along a relation gets among all messages that an entity receives.",
     "band": "Thirds of the ranks by importance, over both graphs and both directions: high, medium, low.",
     "basic": "Learns from the two graphs' structure and the seed links alone.",
-    "calibrated probability": "How often best matches that look like this one are right, fitted on the validation links.",
+    "calibrated probability": "How often best matches that look like this one are right, fitted on the validation links. It depends on cosine, CSLS, "
+    "the margins and ranks from both sides, the Sinkhorn weight and the degrees. How many neighbours are aligned is not part of it.",
     "channel": "The model starts twice: from an entity's neighbours (entity channel) and from its relations (relation channel); the two are put "
     "side by side.",
     "cosine": "How alike two embeddings point: 1 is the same direction, 0 has nothing in common.",

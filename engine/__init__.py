@@ -4,8 +4,6 @@ The engine knows nothing of the app: it is the same from a notebook, the command
 """
 
 import os
-import tempfile
-from pathlib import Path
 
 # Large pages for large tensors: without them a training step on a CPU spends a fifth of its time on page faults. Read when torch is imported.
 os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
@@ -17,10 +15,5 @@ os.environ.setdefault("OMP_DYNAMIC", "FALSE")
 
 # After a matrix product its threads would go on spinning for milliseconds, on the cores that our own threads (engine.threads) need by then.
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
-
-# Compiled kernels are kept beside their source, else in the user's cache folder. Where neither can be written (a read-only container), numba
-# would refuse to start: a folder of this process's own does for it.
-if not any(os.access(place, os.W_OK) for place in (Path(__file__).parent, Path.home())):
-    os.environ.setdefault("NUMBA_CACHE_DIR", tempfile.mkdtemp(prefix="dual-amn-kernels-"))
 
 __version__ = "0.2.0"

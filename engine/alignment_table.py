@@ -19,6 +19,7 @@ from engine.datasets.knowledge_graph import SIDES, IntArray, Side
 from engine.entities import BoolArray, GraphView, other
 from engine.evaluation import rate_interval
 from engine.matching import ROLES, FloatArray, RunView, Verdict
+from engine.run_store.numbers import check_numbers
 
 Range = tuple[float | None, float | None]
 Known = Literal["seed", "right", "wrong", "probable", "unknown"]
@@ -304,6 +305,7 @@ def alignments(view: RunView) -> dict[Side, Alignment]:
 def best_matches(view: RunView) -> dict[Side, pd.DataFrame]:
     """``entity``, ``match``, ``csls``, ``cosine`` and ``margin`` of every entity of either graph, by entity, from a run's stored matches."""
     leading = view.run.table("matches", where={"rank": [1, 2]})
+    check_numbers(view.run, leading, ("cosine", "csls"), "matches")
     return {side: _best(leading[leading["graph"] == side], len(view.graphs[side])) for side in SIDES}
 
 
@@ -409,6 +411,7 @@ def _probability(view: RunView, side: Side, entity: IntArray, match: IntArray) -
     of_match = np.full(len(found), -1, dtype=np.int64)
     if view.has("probabilities"):
         table = view.run.table("probabilities")
+        check_numbers(view.run, table, ("probability",), "probabilities")
         part = table[table["graph"] == side]
         found[part["entity"].to_numpy()] = part["probability"].to_numpy()
         of_match[part["entity"].to_numpy()] = part["match"].to_numpy()

@@ -418,6 +418,9 @@ def print_metrics(metrics: dict[str, Any] | None, links: int) -> None:
     print(metrics["protocol"])
 
 
+NOTHING_KNOWN = "No match: the entity's embedding is a zero vector, so all candidates are equally near. Usually it has no triples that this run uses."
+
+
 def match(parsed: argparse.Namespace) -> int:
     if not 1 <= parsed.top <= 1000:
         raise ConfigError(f"--top must lie between 1 and 1000; got {parsed.top}.")
@@ -432,6 +435,9 @@ def match(parsed: argparse.Namespace) -> int:
         print_json({"run": run.id, "entity": query, "pool": pool, "matches": [match_row(one) for one in found]})
         return 0
     print(printable(f"{entity.label or entity.uri}  <{entity.uri}>  ({entity.side} graph); CSLS among {pool}"))
+    if not found:
+        print(NOTHING_KNOWN)
+        return 0
     print(f"{'rank':>4} {'CSLS':>7} {'cosine':>7}  {'known as':<16} match")
     for one in found:
         row = match_row(one)

@@ -91,7 +91,10 @@ class LossConfig(Section):
     )
     candidates: Literal["both", "other"] = option("both", "negatives from both graphs (authors' code) or only the other one (paper's formula)")
     candidate_share: float = option(
-        0.25, "share of the entities that a step draws its wrong pairs from, other ones each step; 1: all, slower and no better", low=0.001, high=1.0
+        0.25,
+        "share of the entities that a step draws its wrong pairs from, different ones each step; 1: all, about three times slower, and rarely better",
+        low=0.001,
+        high=1.0,
     )
     least_candidates: int = option(8192, "so many entities are drawn from at least; smaller graphs are taken whole", low=2, high=100000000)
     margin: float = option(1.0, "by how much a right pair should be closer than a wrong one (the paper's gamma)", low=0.0, high=1000.0)

@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from types import FrameType
 from typing import Literal
 
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from engine.distribution import local_processes
 from engine.errors import ConfigError
+from engine.memory import CONTROL_GROUP
 
 EXECUTION_OPTIONS = ("checkpoint_seconds", "device", "threads", "precision", "check_memory")
 """Training options that do not change what is learned, only where and how it is computed."""
@@ -53,8 +55,30 @@ def choose_threads(wanted: int | None) -> int:
 
 
 def usable_cores() -> int:
-    """How many cores this process may use, which in a container can be fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """How many cores this process may use, which in a container can be fewer than the machine has.
+
+    A container may be kept to some cores (``--cpuset-cpus``), or to a share of all of them (``--cpus``): of 1.5 cores' time one thread can be sure,
+    and a second one would wait for half of its time while the first waits for it.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = cpu_quota()
+    return cores if quota is None else max(min(cores, int(quota)), 1)
+
+
+def cpu_quota(folder: Path = CONTROL_GROUP) -> float | None:
+    """Cores' worth of processor time that the control group may use, in either version; None where there is no limit."""
+    try:
+        quota, period = (folder / "cpu.max").read_text(encoding="ascii").split()
+    except (OSError, ValueError):
+        try:
+            quota, period = ((folder / "cpu" / f"cpu.cfs_{name}_us").read_text(encoding="ascii").strip() for name in ("quota", "period"))
+        except (OSError, ValueError):
+            return None
+    try:
+        share = float(quota) / float(period)
+    except (ValueError, ZeroDivisionError):  # "max"
+        return None
+    return share if share > 0 else None  # -1: none
 
 
 def choose_precision(wanted: Literal["auto", "float32", "bfloat16"], device: torch.device) -> Precision:

@@ -19,6 +19,7 @@ from engine.datasets.knowledge_graph import SIDES, IntArray, Side
 from engine.entities import Entity, GraphView, other, search_forms, shortened
 from engine.errors import EntityError
 from engine.run_similarity import RunLike, has_table, run_similarity
+from engine.run_store.numbers import check_numbers, damaged
 from engine.search import TIE_TOLERANCE, StructuralSimilarity, StructureAndNames, tie_tolerance
 from engine.search.csls import csls_score
 
@@ -95,6 +96,7 @@ class RowScores:
         cosine, csls: (n,) float32, a pair's values the same to the last bit from whichever end one asks.
         names: (n,) float32, NaN where either entity has no name; None where the run looks at no names.
         tolerance: CSLS values closer than this are equal.
+        zero: whether nothing is known of the entity (its embedding is a zero vector), so that no candidate is nearer than another.
     """
 
     candidates: IntArray
@@ -102,6 +104,7 @@ class RowScores:
     csls: FloatArray
     names: FloatArray | None = None
     tolerance: float = TIE_TOLERANCE
+    zero: bool = False
 
     def names_at(self, position: int) -> float | None:
         """Similarity of the names of one candidate and the query, None where there is none."""
@@ -113,6 +116,8 @@ class RowScores:
 
     def rank(self, position: int) -> int:
         """1 + the number of other candidates that score at least as high; as in the evaluation, ``tolerance`` apart is equal."""
+        if self.zero:
+            return len(self.candidates)
         return int(np.count_nonzero(self.csls >= self.csls[position] - np.float32(self.tolerance)))
 
 
@@ -238,6 +243,7 @@ class RunView:
         if not self.has("probabilities"):
             return {side: {} for side in SIDES}
         table = self.run.table("probabilities")
+        check_numbers(self.run, table, ("probability",), "probabilities")
         parts = {side: table[table["graph"] == side] for side in SIDES}
         return {
             side: dict(zip(zip(part["entity"].tolist(), part["match"].tolist(), strict=True), part["probability"].tolist(), strict=True))
@@ -266,7 +272,10 @@ class RunView:
 
     def hubness(self, side: Side, pool: Pool = "all") -> FloatArray:
         """(E,) mean cosine of each entity to its k nearest in the other graph's pool; NaN where the entity is not in the pool itself."""
-        return np.asarray(self.run.tensor("hubness", f"{side}_{pool}"))
+        terms = np.asarray(self.run.tensor("hubness", f"{side}_{pool}"))
+        if not (np.isfinite(terms) if pool == "all" else ~np.isinf(terms)).all():
+            raise damaged(self.run, f"the hubness of a {side} entity")
+        return terms
 
     def in_pool(self, side: Side, index: int, pool: Pool) -> bool:
         return not np.isnan(self.hubness(side, pool)[index])
@@ -279,6 +288,7 @@ class RunView:
 
         Raises:
             EntityError: no such entity, or it is not in the pool itself.
+            RunDamagedError: a score is not finite.
         """
         entity = self.entity(side, index)
         if not self.in_pool(side, index, pool):
@@ -291,12 +301,22 @@ class RunView:
         similarity = self.similarity.pairs(left, right)
         own = torch.tensor(float(self.hubness(side, pool)[index]))
         scores = csls_score(similarity, own, torch.from_numpy(theirs[candidates])).float().numpy()
+        if not (finite := np.isfinite(scores)).all():
+            wrong = entity if not finite.any() else self.entity(across, int(candidates[~finite][0]))
+            raise damaged(self.run, f"the embedding of {_named(wrong)} in the {wrong.side} graph (row {wrong.index})")
+        zero = self.is_zero(side, index)
         if isinstance(self.similarity, StructuralSimilarity):
-            return RowScores(candidates, similarity.float().numpy(), scores)
+            return RowScores(candidates, similarity.float().numpy(), scores, zero=zero)
         cosines, names = self.similarity.parts(left, right)
         named = self.similarity.named[0][left] & self.similarity.named[1][right]
         shown = names.masked_fill(~named, torch.nan).float().numpy()
-        return RowScores(candidates, cosines.float().numpy(), scores, shown, tie_tolerance(self.similarity))
+        return RowScores(candidates, cosines.float().numpy(), scores, shown, tie_tolerance(self.similarity), zero)
+
+    def is_zero(self, side: Side, index: int) -> bool:
+        """Whether nothing is known of an entity: its embedding is a zero vector, and it has no name that the run looks at."""
+        one, none = torch.tensor([index]), torch.zeros(0, dtype=torch.int64)
+        part = self.similarity.select(one, none) if side == "source" else self.similarity.select(none, one)
+        return bool(part.zero_rows()[SIDES.index(side)].item())
 
     def parts(self, source: IntArray, target: IntArray) -> tuple[FloatArray, FloatArray]:
         """(P,) cosine of the embeddings and similarity of the names of given pairs; the latter NaN where an entity, or the run, has none."""
@@ -309,10 +329,14 @@ class RunView:
     def matches(self, side: Side, index: int, top: int = 10, pool: Pool = "all") -> list[Match]:
         """The ``top`` candidates with the highest CSLS in the pool, best first; of equals the one with the lower index first.
 
+        None for an entity of which nothing is known: its embedding is a zero vector, and any order of candidates would be an accident.
+
         Raises:
             EntityError: no such entity, or it is not in the pool.
         """
         row = self.scores(side, index, pool)
+        if row.zero:
+            return []
         return [self._match(side, index, row, int(position)) for position in np.argsort(-row.csls, kind="stable")[: max(top, 0)]]
 
     def _match(self, side: Side, index: int, row: RowScores, position: int) -> Match:

@@ -11,6 +11,10 @@ from typing import Final
 from engine.errors import DataError
 
 MIB: Final = 2**20
+CONTROL_GROUP: Final = Path("/sys/fs/cgroup")
+LIMIT_V1: Final = ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat")
+UNLIMITED: Final = float(2**60)
+"""Bytes; version 1 writes a number beyond this where there is no limit."""
 KEPT_FREE: Final = 256.0
 """MiB that reading leaves to the machine."""
 
@@ -74,10 +78,27 @@ def _system_memory() -> float | None:
         return None
 
 
-def _container_memory(folder: Path = Path("/sys/fs/cgroup")) -> float | None:
-    """Bytes that the control group's limit leaves."""
+def _container_memory(folder: Path = CONTROL_GROUP) -> float | None:
+    """Bytes that the control group's limit leaves, whichever of the two versions the system has.
+
+    Files that were read fill the group's memory as well, up to its limit, but the system drops them as soon as a process needs the room: what it
+    counts as used without their inactive part (``inactive_file``) is the working set that container tools report.
+    """
+    for limit, used, statistics in (("memory.max", "memory.current", "memory.stat"), LIMIT_V1):
+        try:
+            most, held = (float((folder / name).read_text(encoding="ascii")) for name in (limit, used))
+        except (OSError, ValueError):  # no such file, or "max"
+            continue
+        if most < UNLIMITED:
+            return most - max(held - _cached(folder / statistics), 0.0)
+    return None
+
+
+def _cached(statistics: Path) -> float:
+    """Bytes of files in memory that the system can drop; version 1 counts those of the groups below only in its totals."""
     try:
-        limit, used = ((folder / f"memory.{name}").read_text(encoding="ascii").strip() for name in ("max", "current"))
-        return float(limit) - float(used)
-    except (OSError, ValueError):  # no such file, or "max"
-        return None
+        lines = statistics.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0.0
+    found = {words[0]: float(words[1]) for line in lines if len(words := line.split()) == 2 and words[1].isdigit()}
+    return found.get("total_inactive_file", found.get("inactive_file", 0.0))

@@ -21,6 +21,7 @@ from engine.entities import Entity
 from engine.errors import ConfigError, RunDamagedError
 from engine.matching import RunView
 from engine.run_similarity import RunLike
+from engine.run_store.numbers import finite_tensor
 
 Direction = Literal["out", "in"]
 MODEL = "model.safetensors"
@@ -182,6 +183,6 @@ def _stored_attention(run: RunLike) -> EntityAttention | None:
         config = RunConfig.from_dict({"encoder": run.manifest["config"].get("encoder", {})}).encoder  # its other settings do not matter here
         if not config.layers:
             return None
-        return EntityAttention(config, run.tensor("model", "relation_features"), run.tensor("model", "attention"))
+        return EntityAttention(config, finite_tensor(run, "model", "relation_features"), finite_tensor(run, "model", "attention"))
     except (ConfigError, KeyError, ValueError) as error:
         raise RunDamagedError(f"the run's model does not fit its settings ({error}); train it again with --fresh.") from None

@@ -55,6 +55,7 @@ from engine.memory import available_memory, give_back
 from engine.resuming import REVIEWS, Begun, note_beginning
 from engine.reviews import ReviewEffect, Snapshot, read_snapshot, with_reviews
 from engine.run_store import FORMAT_VERSION, Run, RunStore, RunWriter
+from engine.run_store.numbers import finite_tensor
 from engine.run_tables import hubness_tensors, parameter_tensors, run_tables
 from engine.search import CslsTopK, StructuralSimilarity, StructureAndNames, csls_topk, normalise_rows
 from engine.training import Progress, Trained, Trainer, split_embeddings, task_adjacency
@@ -356,14 +357,14 @@ def trained_structure(trainer: Trainer, trained: Trained) -> Structure:
 def stored_model(run: Run, task: AlignmentTask, config: RunConfig) -> DualAMN:
     """The encoder with the weights of a finished run."""
     model = DualAMN(task_adjacency(task, config), config.encoder)
-    model.load_state_dict({name: torch.from_numpy(run.tensor("model", name)).clone() for name in model.state_dict()})
+    model.load_state_dict({name: torch.from_numpy(finite_tensor(run, "model", name)).clone() for name in model.state_dict()})
     return model
 
 
 def stored_structure(run: Run, task: AlignmentTask, config: RunConfig) -> Structure:
     """The structure of a finished run, from its folder."""
     model = stored_model(run, task, config)
-    source, target = (torch.from_numpy(run.tensor("embeddings", side)) for side in SIDES)
+    source, target = (torch.from_numpy(finite_tensor(run, "embeddings", side)) for side in SIDES)
     rounds = run.table("selections").groupby("round", sort=True)
     selections = [Selection(part[["source", "target"]].to_numpy(dtype="int64"), part["score"].to_numpy(dtype="float32")) for _, part in rounds]
     return Structure(model, source, target, selections, {**run.manifest["training"], "structure_run": run.id})

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import torch
 from torch import Tensor
@@ -79,13 +80,16 @@ def selection_table(selections: Sequence[Selection]) -> pd.DataFrame:
 
 
 def match_table(found: CslsTopK) -> pd.DataFrame:
-    """Top matches of every entity, both directions."""
-    return pd.concat([match_rows("source", found.source_to_target), match_rows("target", found.target_to_source)], ignore_index=True)
+    """Top matches of every entity, both directions. An entity whose embedding is a zero vector matches nothing, and nothing matches it."""
+    source, target = (part.cpu().numpy() for part in found.zero_rows)
+    parts = [match_rows("source", found.source_to_target, source, target), match_rows("target", found.target_to_source, target, source)]
+    return pd.concat(parts, ignore_index=True)
 
 
-def match_rows(side: Side, matches: Matches) -> pd.DataFrame:
+def match_rows(side: Side, matches: Matches, zero_queries: npt.NDArray[np.bool_], zero_candidates: npt.NDArray[np.bool_]) -> pd.DataFrame:
+    """Matches of one graph's entities; zero vectors, which come last in every list, are left out."""
     count, top = matches.indices.shape
-    return pd.DataFrame(
+    rows = pd.DataFrame(
         {
             "graph": pd.Series([side], dtype="str").repeat(count * top).to_numpy(),
             "entity": np.repeat(np.arange(count), top),
@@ -95,6 +99,9 @@ def match_rows(side: Side, matches: Matches) -> pd.DataFrame:
             "csls": matches.csls.cpu().numpy().ravel(),
         }
     )
+    if not (zero_queries.any() or zero_candidates.any()):
+        return rows
+    return rows[~zero_queries[rows["entity"]] & ~zero_candidates[rows["match"]]]
 
 
 def run_tables(task: AlignmentTask, found: CslsTopK, selections: Sequence[Selection] = ()) -> dict[str, pd.DataFrame]:

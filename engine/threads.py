@@ -13,10 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache, wraps
 from typing import Any, TypeVar, cast
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import torch
+
+from engine.kernel_cache import compile_cached
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 LEAST_WORK = 1 << 18
@@ -25,7 +26,7 @@ LEAST_WORK = 1 << 18
 
 def compiled(function: Function) -> Function:
     """numba's ``njit`` without the interpreter lock, with the signature kept for the type checker."""
-    return cast(Function, numba.njit(nogil=True, cache=True)(function))
+    return cast(Function, compile_cached(function, nogil=True))
 
 
 def summing(function: Function) -> Function:
@@ -34,7 +35,7 @@ def summing(function: Function) -> Function:
     A loop that sums must not write to an array as well: where arrays lie in memory would decide whether it is vectorised, and with it the order of
     the sum. Divisions by zero give what numpy's give.
     """
-    return cast(Function, numba.njit(nogil=True, cache=True, fastmath={"reassoc", "nsz", "arcp"}, error_model="numpy")(function))
+    return cast(Function, compile_cached(function, nogil=True, fastmath={"reassoc", "nsz", "arcp"}, error_model="numpy"))
 
 
 def kernel(function: Callable[..., None]) -> Callable[..., None]:

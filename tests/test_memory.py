@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine import memory
+from engine import execution, memory
 from engine.datasets import READERS, load_task
 from engine.datasets.room import BYTES_A_CHARACTER, BYTES_A_ROW, expected_memory
 from engine.datasets.rows import read_tabbed
@@ -21,10 +21,48 @@ def test_a_containers_limit_counts(tmp_path: Path) -> None:
     (tmp_path / "memory.max").write_text("3000\n")
     (tmp_path / "memory.current").write_text("1000\n")
     assert memory._container_memory(tmp_path) == 2000
+    (tmp_path / "memory.stat").write_text("anon 300\nfile 650\ninactive_file 600\nactive_file 50\n")
+    assert memory._container_memory(tmp_path) == 2600  # files that were read give way
+    (tmp_path / "memory.stat").write_text("inactive_file 6000\n")
+    assert memory._container_memory(tmp_path) == 3000
     (tmp_path / "memory.max").write_text("max\n")
     assert memory._container_memory(tmp_path) is None
     assert memory._container_memory(tmp_path / "none") is None
     assert (memory.available_memory() or 1) > 0
+
+
+def test_the_older_version_of_control_groups(tmp_path: Path) -> None:
+    group = tmp_path / "memory"
+    group.mkdir()
+    (group / "memory.limit_in_bytes").write_text("3000\n")
+    (group / "memory.usage_in_bytes").write_text("2900\n")
+    (group / "memory.stat").write_text("inactive_file 1\ntotal_inactive_file 2000\nhierarchical_memory_limit 3000\n")
+    assert memory._container_memory(tmp_path) == 2100
+    (group / "memory.limit_in_bytes").write_text("9223372036854771712\n")
+    assert memory._container_memory(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({"cpu.max": "150000 100000\n"}, 1.5),
+        ({"cpu.max": "max 100000\n"}, None),
+        ({"cpu.max": "nonsense\n"}, None),
+        ({"cpu/cpu.cfs_quota_us": "200000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 2.0),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
+        ({}, None),
+    ],
+)
+def test_a_share_of_the_processors_is_seen(files: dict[str, str], cores: float | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert execution.cpu_quota(tmp_path) == cores
+    monkeypatch.setattr(execution, "cpu_quota", lambda: cores)
+    monkeypatch.setattr(execution.os, "sched_getaffinity", lambda _: set(range(64)), raising=False)
+    assert execution.usable_cores() == (64 if cores is None else int(cores))
+    monkeypatch.setattr(execution, "cpu_quota", lambda: 0.25)
+    assert execution.usable_cores() == 1
 
 
 @pytest.mark.parametrize("form", WRITERS)

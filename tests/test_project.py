@@ -6,6 +6,7 @@ import ast
 import importlib
 import importlib.metadata
 import importlib.util
+import os
 import re
 import subprocess
 import sys
@@ -22,8 +23,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # From the bottom up. A module imports from the layers beneath its own, from its own package, and from nothing else of the engine.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"wording"}),
-    frozenset({"errors", "packing", "prefetch", "settings", "threads"}),
-    frozenset({"memory", "output_files"}),
+    frozenset({"errors", "kernel_cache", "packing", "prefetch", "settings"}),
+    frozenset({"memory", "output_files", "threads"}),
     frozenset({"config", "distribution"}),
     frozenset({"datasets"}),
     frozenset({"data_library", "encoders", "reviews", "search"}),
@@ -93,6 +94,13 @@ def tracked_files() -> list[Path]:
 def test_every_engine_module_has_a_layer() -> None:
     modules = {own_part(path) for path in python_files("engine")} - {"__init__"}
     assert modules <= set(LEVEL), f"add to LAYERS: {sorted(modules - set(LEVEL))}"
+
+
+def test_the_document_lists_the_same_layers() -> None:
+    """From the top down in the table; a module's layer must not be looked up in two places that differ."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| [^|]+ \| ([^|]+) \| [^|]+ \|$", text[text.index("| layer |") : text.index("In the app,")], re.M)[2:]
+    assert [frozenset(re.findall(r"`(\w+)`", row)) for row in rows] == list(LAYERS)
 
 
 @pytest.mark.parametrize("path", python_files("engine"), ids=relative)
@@ -259,6 +267,18 @@ def test_links_in_documents_resolve(path: Path) -> None:
     assert not [target for target in local if not (path.parent / target).exists()]
 
 
+def test_files_and_names_in_the_guide_to_extending_exist() -> None:
+    """A file that is named exists, and a name in capitals or camel case is in the code."""
+    text = code_in(ROOT / "docs" / "extending.md")
+    code = "\n".join(path.read_text(encoding="utf-8") for path in python_files("engine", "app", "tests", "benchmarks"))
+    names = set(re.findall(r"^[A-Za-z_][\w./]*$", text, re.M))
+    files = {name for name in names if "/" in name}
+    homes = (ROOT, ROOT / "engine" / "datasets", ROOT / "engine")
+    assert not [name for name in files if not any((home / name).exists() for home in homes)]
+    words = {part for name in names - files if not name.endswith((".md", ".py", "NAME")) for part in name.split(".")}
+    assert not [word for word in words if not re.search(rf"\b{word}\b", code)]
+
+
 def test_settings_in_documents_exist() -> None:
     from engine.config import split_key
 
@@ -278,9 +298,26 @@ def test_streamlit_knows_every_option() -> None:
 
     assert set(keys(settings)) <= known
     assert settings["browser"]["gatherUsageStats"] is False
+    assert settings["server"]["address"] == "127.0.0.1"
     assert settings["server"]["enableCORS"] is True
     assert settings["server"]["enableXsrfProtection"] is True
     assert settings["client"]["showErrorDetails"] == "none"
+
+
+def test_make_app_listens_on_this_machine_alone() -> None:
+    """Others are let in on request only; platforms and containers ask for it."""
+
+    def started(*arguments: str, **environment: str) -> str:
+        variables = {name: value for name, value in os.environ.items() if name not in ("STREAMLIT_SERVER_ADDRESS", "HOST")} | environment
+        command = ["make", "-n", "app", "PREPARE=no", *arguments]
+        lines = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, check=True).stdout.splitlines()
+        return next(line for line in lines if "streamlit run" in line)
+
+    assert '--server.address "127.0.0.1"' in started()
+    assert '--server.address "0.0.0.0"' in started("HOST=0.0.0.0")
+    assert '--server.address "10.0.0.7"' in started(STREAMLIT_SERVER_ADDRESS="10.0.0.7")
+    for name in ("Procfile", "Containerfile"):
+        assert "--server.address 0.0.0.0" in (ROOT / name).read_text(encoding="utf-8")
 
 
 def test_entry_points_name_the_app() -> None:

@@ -98,6 +98,9 @@ def _entity_and_match(opened: OpenRun, entity: Entity, address: EntityAddress) -
         _match_table(opened, entity, matches, match, pool)
     with left:
         _facts(opened, entity, match, address)
+    if match is None and opened.view.is_zero(entity.side, entity.index):
+        components.empty_state("No match", "The embedding is a zero vector: every candidate is as near as every other one.")
+        return
     if match is None:
         components.empty_state("No candidates", "The other graph has no entities to match with.")
         return

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
-from engine.commands.output import AddOption
+from engine.commands.output import AddOption, print_json
 from engine.datasets.knowledge_graph import Side
 from engine.errors import ExportError
 from engine.exporting import (
@@ -93,4 +92,4 @@ def tell(table: ExportTable, fmt: Format, path: Path, *, as_json: bool) -> None:
     at_odds = {} if conflicts is None else {"conflicts": asdict(conflicts)}
     counts = {"pairs": expected.pairs, "seeds": expected.seeds, "links": expected.links, "accepted": expected.accepted}
     where = {"run": table.origin.run, "file": str(path), "format": fmt.name, "decoder": table.origin.decoder}
-    print(json.dumps({**where, **counts, "expected_precision": expected.precision, "estimated": expected.estimated, **known, **at_odds}))
+    print_json({**where, **counts, "expected_precision": expected.precision, "estimated": expected.estimated, **known, **at_odds})

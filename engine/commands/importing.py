@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
+from engine.commands.output import print_json
 from engine.data_library import StoredDataSet
 from engine.datasets.delimiters import TAB
 from engine.datasets.tabular import Layout
@@ -105,7 +105,7 @@ def import_data(parsed: argparse.Namespace) -> int:
         stored = None if parsed.dry_run else write(understood, material, corrections, name)
     if parsed.json:
         found = {"stored": None if stored is None else stored.shown_path, **preview_to_dict(understood.preview)}
-        print(json.dumps(found, ensure_ascii=False, allow_nan=False, default=list))
+        print_json(found)
     elif stored is not None:
         _print_next(stored)
     return 0

@@ -118,7 +118,7 @@ def grouped(keys: IntArray, count: int) -> tuple[IntArray, IntArray]:
 def find_candidates(
     similarity: Similarity, k: int = 10, top: int = TOP, index: str | SearchIndex = "exact", terms: Hubness | None = None
 ) -> Candidates:
-    """Candidates of two pools.
+    """Candidates of two pools. A zero row, of which nothing is known, is nobody's candidate and has none.
 
     Args:
         similarity: (n, m), by structure, names or both.
@@ -140,7 +140,11 @@ def find_candidates(
         np.concatenate([a.cpu().numpy().ravel(), b.cpu().numpy().ravel()])[places]
         for a, b in ((forward.cosine, backward.cosine), (forward.csls, backward.csls))
     )
-    return Candidates(similarity.shape, sources, targets, cosine, csls, top, tie_tolerance(similarity))
+    candidates = Candidates(similarity.shape, sources, targets, cosine, csls, top, tie_tolerance(similarity))
+    zero_source, zero_target = (part.cpu().numpy() for part in similarity.zero_rows())
+    if not (zero_source.any() or zero_target.any()):
+        return candidates
+    return candidates.kept(~zero_source[sources] & ~zero_target[targets])
 
 
 def merged(of_source: IntArray, of_target: IntArray) -> tuple[IntArray, IntArray, IntArray]:

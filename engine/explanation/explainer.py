@@ -19,6 +19,7 @@ from engine.explanation.frozen import FrozenEncoder, Snapshot
 from engine.explanation.graph import Triple
 from engine.matching import RunView
 from engine.neighbourhood import Adjacency, Edge
+from engine.run_store.numbers import finite_tensor
 from engine.search import StructureAndNames
 
 PARAMETERS = ("entity_features", "relation_features", "attention", "proxies", "gate_weight", "gate_bias")
@@ -81,7 +82,7 @@ class Explainer:
         count = sum(len(graph) for graph in self.view.graphs.values())
         graph = build_adjacency(stacked, count, len(relations), message_unit=encoder.message_unit, relation_input=encoder.relation_input)
         try:
-            return FrozenEncoder(graph, encoder, {name: run.tensor("model", name) for name in PARAMETERS})
+            return FrozenEncoder(graph, encoder, {name: finite_tensor(run, "model", name) for name in PARAMETERS})
         except RunDamagedError:
             raise
         except (RunError, KeyError):

@@ -21,6 +21,7 @@ from engine.explanation.graph import Triple
 from engine.matching import Pool, RowScores
 from engine.search import StructuralSimilarity, StructureAndNames, normalise_rows
 from engine.search.csls import csls_score
+from engine.search.terms import zero_term
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -117,12 +118,16 @@ class Experiment:
         cosine = float(rows[0].double() @ rows[1].double())
         structure = self._cosines("source", rows[:1], cosine), self._cosines("target", rows[1:], cosine)
         combined = self._with_names("source", structure[0]), self._with_names("target", structure[1])
-        own = mean_of_best(combined[0], self.k), mean_of_best(combined[1], self.k)
+        own = self._own_hubness(combined[0]), self._own_hubness(combined[1])
         changed: dict[Side, RowScores] = {
             "source": self._scores("source", structure[0], combined[0], own),
             "target": self._scores("target", structure[1], combined[1], own),
         }
         return self._standing(changed, own)
+
+    def _own_hubness(self, similarities: npt.NDArray[np.float64]) -> float:
+        """The hubness term of one of the two, from its (n,) similarities; an entity that lost all its evidence becomes a zero vector."""
+        return mean_of_best(similarities, self.k) if similarities.any() else zero_term(self.explainer.view.similarity)
 
     def _place(self, side: Side) -> int:
         """Where the pair's other entity stands among the candidates of one of the two."""
@@ -152,7 +157,7 @@ class Experiment:
         terms = self.explainer.view.hubness(across, self.pool)[row.candidates].astype(np.float64)
         terms[self._place(side)] = theirs
         csls = csls_score(torch.from_numpy(combined), torch.tensor(mine, dtype=torch.float64), torch.from_numpy(terms)).float().numpy()
-        return RowScores(row.candidates, structure.astype(np.float32), csls, row.names)
+        return RowScores(row.candidates, structure.astype(np.float32), csls, row.names, zero=not combined.any())
 
     def _standing(self, rows: dict[Side, RowScores], hubness: tuple[float, float]) -> Standing:
         at = {side: self._place(side) for side in rows}

@@ -18,6 +18,7 @@ from engine.explanation.evidence import Edges, neighbour_products
 from engine.explanation.explainer import Explainer
 from engine.matching import Match, PairScore, Pool
 from engine.neighbourhood import Edge
+from engine.run_store.numbers import check_numbers
 
 ONE_TO_ONE = "stable"
 """The decoder that conflicts are shown with: quick on any size, and its choice is easy to follow (the best free pair, again and again)."""
@@ -182,6 +183,7 @@ def decoded(explainer: Explainer, decoder: str = ONE_TO_ONE) -> Decoding:
 def stored_candidates(explainer: Explainer) -> Candidates:
     """The stored best matches of both directions as a decoder's candidates."""
     table, (n, m) = explainer.view.run.table("matches"), (len(explainer.view.graphs[side]) for side in SIDES)
+    check_numbers(explainer.view.run, table, ("cosine", "csls"), "matches")
     forward = (table["graph"] == "source").to_numpy()
     ends = table["entity"].to_numpy(dtype=np.int64), table["match"].to_numpy(dtype=np.int64)
     sources, targets = np.where(forward, *ends), np.where(forward, *ends[::-1])

@@ -16,7 +16,7 @@ from torch import Tensor
 from engine.errors import ConfigError
 from engine.search.rows import check_finite, check_matrix, normalise_rows, not_finite
 from engine.search.similarity import Similarity, StructuralSimilarity
-from engine.search.terms import Hubness, half_csls, mean_value
+from engine.search.terms import Hubness, half_csls, mean_value, zeros_last
 
 __all__ = [
     "DEFAULT_BUDGET",
@@ -89,7 +89,7 @@ class SearchIndex(Protocol):
     def hubness(self, similarity: Similarity, k: int) -> Hubness:
         """Hubness terms of k neighbours."""
         of_source, of_target = self.search_both(similarity, k)
-        return Hubness(mean_value(of_source.values), mean_value(of_target.values), k)
+        return zeros_last(similarity, Hubness(mean_value(of_source.values), mean_value(of_target.values), k))
 
     def search_csls(self, similarity: Similarity, k: int, top: int) -> CslsNeighbours:
         """The ``top`` best by CSLS with hubness terms of k neighbours."""

@@ -51,11 +51,16 @@ class Matches:
 
 @dataclass(frozen=True)
 class CslsTopK:
-    """Matches in both directions, with the hubness terms that they were scored with."""
+    """Matches in both directions, with the hubness terms that they were scored with.
+
+    Attributes:
+        zero_rows: (n,), (m,) bool: entities of which nothing is known; their lists mean nothing.
+    """
 
     source_to_target: Matches
     target_to_source: Matches
     hubness: Hubness
+    zero_rows: tuple[Tensor, Tensor]
 
 
 def csls_score(cosine: Tensor, query_hubness: Tensor, candidate_hubness: Tensor) -> Tensor:
@@ -117,6 +122,7 @@ def csls_topk(similarity: Similarity, k: int = 10, top: int = 10, index: str | S
         scored(similarity, found.of_source, found.terms),
         scored(similarity.transposed(), found.of_target, found.terms.flipped()),
         found.terms,
+        similarity.zero_rows(),
     )
 
 

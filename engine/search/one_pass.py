@@ -20,7 +20,7 @@ from torch import Tensor
 
 from engine.search.base import CslsNeighbours, TopK
 from engine.search.similarity import Shifted, Similarity
-from engine.search.terms import Hubness, mean_value
+from engine.search.terms import Hubness, mean_value, zero_term, zeros_last
 from engine.search.tiles import HeapBest, Tile, descending, tile_size, tiles
 from engine.threads import cut
 
@@ -51,10 +51,10 @@ def search_in_one_pass(similarity: Similarity, k: int, top: int, budget: int) ->
         TrainingError: what similarities are computed from is not finite.
     """
     similarity.check()
-    scan = Scan(*similarity.shape, k, top)
+    scan = Scan(similarity, k, top)
     for tile in tiles(similarity, budget, whole_rows=True):
         scan.take(tile)
-    terms = scan.hubness(k)
+    terms = zeros_last(similarity, scan.hubness(k))
     of_target = scan.best_of_target.result(-terms.target / 2)
     return CslsNeighbours(terms, scan.proven(similarity, terms, top, budget), of_target)
 
@@ -77,8 +77,11 @@ class Scan:
         periods: the estimates, renewed when ``RENEWED`` times as many sources have been seen.
     """
 
-    def __init__(self, n: int, m: int, k: int, top: int) -> None:
+    def __init__(self, similarity: Similarity, k: int, top: int) -> None:
+        n, m = similarity.shape
         self.size = n
+        self._zero_rows, self._zero_columns = similarity.zero_rows()
+        self._zero_term = zero_term(similarity)
         self.near_source, self.near_target = HeapBest(n, min(k, m)), HeapBest(m, min(k, n))
         self.kept = HeapBest(n, min(top + max(SPARE, top // 2), m))
         self.best_of_target = HeapBest(m, min(top, n))
@@ -90,9 +93,11 @@ class Scan:
         seen = tile.top + len(tile.scores)
         self.near_source.take_rows(tile)
         self.near_target.take_columns(tile)
-        self.best_of_target.take_columns(replace(tile, row_terms=-means(self.near_source, slice(tile.top, seen)) / 2))
+        own = means(self.near_source, slice(tile.top, seen)).masked_fill(self._zero_rows[tile.top : seen], self._zero_term)
+        self.best_of_target.take_columns(replace(tile, row_terms=-own / 2))
         if seen >= RENEWED * self._seen_then:
-            self.periods.append(Period(tile.top, means(self.near_target, slice(None))))
+            estimates = means(self.near_target, slice(None)).masked_fill(self._zero_columns, self._zero_term)
+            self.periods.append(Period(tile.top, estimates))
             self._seen_then = seen
         self.kept.take_rows(replace(tile, column_terms=-self.periods[-1].estimates / 2))
 

@@ -23,6 +23,9 @@ from engine.threads import spread
 TIE_TOLERANCE = 2e-6
 """CSLS scores of unit rows that are closer than this are equal."""
 
+LOWEST = -1e6
+"""Below every score."""
+
 
 @dataclass(frozen=True)
 class QueryRanks:
@@ -51,7 +54,7 @@ def true_ranks(similarity: Similarity, links: Tensor, terms: Hubness, budget: in
     """Where the known counterparts stand among all candidates by CSLS, always by exact comparison.
 
     rank = 1 + number of other candidates whose score is greater than or equal to the counterpart's. An entity with several counterparts is one
-    query: the rank is that of the best of them, and the others do not stand in its way.
+    query: the rank is that of the best of them, and the others do not stand in its way. A zero row finds nothing and is not found: the rank is last.
 
     Args:
         similarity: (n, m) of the pools; or two matrices of float32 rows of unit length.
@@ -65,6 +68,8 @@ def true_ranks(similarity: Similarity, links: Tensor, terms: Hubness, budget: in
     similarity.check()
     links = torch.unique(links, dim=0) if len(links) else links.reshape(0, 2)
     half = csls_score(similarity.pairs(links[:, 0], links[:, 1]), terms.source[links[:, 0]], terms.target[links[:, 1]]) / 2
+    zero_source, zero_target = similarity.zero_rows()
+    half[zero_source[links[:, 0]] | zero_target[links[:, 1]]] = LOWEST
     tolerance = tie_tolerance(similarity)
     shifted = half_csls(similarity, terms)
     own = Terms.apart(shifted)[1]

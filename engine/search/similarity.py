@@ -85,6 +85,10 @@ class Similarity(Protocol):
         """With (n,) and (m,) float32 terms added: similarity_ij + row_terms_i + column_terms_j."""
         ...
 
+    def zero_rows(self) -> tuple[Tensor, Tensor]:
+        """(n,), (m,) bool: entities of which nothing is known. Their similarity with everything is 0, which says neither near nor far."""
+        ...
+
     def check(self) -> None:
         """Raise TrainingError if what similarities are computed from is not finite."""
         ...
@@ -182,6 +186,9 @@ class StructuralSimilarity:
     def named(self) -> tuple[Tensor, Tensor]:
         """(n,), (m,) bool: rows that say something; a zero row stands for an entity without a name."""
         return self.source.any(dim=1), self.target.any(dim=1)
+
+    def zero_rows(self) -> tuple[Tensor, Tensor]:
+        return without(self.named())
 
     def check(self) -> None:
         check_finite(self.source, "queries")
@@ -284,6 +291,9 @@ class SparseSimilarity:
         """(n,), (m,) bool: rows that say something."""
         return torch.from_numpy(np.diff(self.source.indptr) > 0), torch.from_numpy(np.diff(self.target.indptr) > 0)
 
+    def zero_rows(self) -> tuple[Tensor, Tensor]:
+        return without(self.named())
+
     def check(self) -> None:
         for matrix, name in ((self.source, "source names"), (self.target, "target names")):
             if not np.isfinite(matrix.data).all():
@@ -379,6 +389,13 @@ class StructureAndNames:
     def shifted(self, row_terms: Tensor, column_terms: Tensor) -> Similarity:
         return Shifted(self, row_terms, column_terms)
 
+    def zero_rows(self) -> tuple[Tensor, Tensor]:
+        """Entities that have neither structure nor, where names count, a name."""
+        rows, columns = self.structure.zero_rows()
+        if not self.weight:
+            return rows, columns
+        return rows & ~self.named[0], columns & ~self.named[1]
+
     def check(self) -> None:
         self.structure.check()
         self.names.check()
@@ -416,6 +433,9 @@ class Around:
 
     def shifted(self, row_terms: Tensor, column_terms: Tensor) -> Similarity:
         return Shifted(self, row_terms, column_terms)
+
+    def zero_rows(self) -> tuple[Tensor, Tensor]:
+        return self.base.zero_rows()
 
     def check(self) -> None:
         self.base.check()
@@ -462,6 +482,11 @@ def canonical(matrix: Any) -> sparse.csr_array:
 def arrays_of(rows: sparse.csr_array) -> SparseRows:
     """(indptr, indices, values) with the types that the kernels are compiled for."""
     return rows.indptr.astype(np.int64, copy=False), rows.indices.astype(np.int32, copy=False), rows.data
+
+
+def without(sides: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """The other rows of both sides."""
+    return ~sides[0], ~sides[1]
 
 
 def as_indices(indices: Tensor) -> IntArray:

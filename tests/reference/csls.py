@@ -25,10 +25,22 @@ def hubness(cosines: Array, k: int) -> tuple[Array, Array]:
     return np.array(of_rows, dtype=np.float64), np.array(of_columns, dtype=np.float64)
 
 
+def with_zeros_last(terms: tuple[Array, Array], source: Array, target: Array) -> tuple[Array, Array]:
+    """The terms of zero rows put so high that no other pair scores as low."""
+    pairs = zip(terms, (source, target), strict=True)
+    of_rows, of_columns = (np.where(rows.any(axis=1), part, 4.0) if len(rows) else part for part, rows in pairs)
+    return of_rows, of_columns
+
+
+def unknown_lowest(scores: Array, source: Array, target: Array) -> Array:
+    """Scores for ranks: of a zero row nothing is known, so its pairs are all alike and below all others."""
+    return np.where(source.any(axis=1)[:, None] & target.any(axis=1), scores, -1e6)
+
+
 def csls_matrix(source: Array, target: Array, k: int) -> Array:
     """(n, m) CSLS scores."""
     cosines = cosine_matrix(source, target)
-    of_source, of_target = hubness(cosines, k)
+    of_source, of_target = with_zeros_last(hubness(cosines, k), source, target)
     out = np.zeros_like(cosines)
     for i in range(len(source)):
         for j in range(len(target)):

@@ -18,8 +18,10 @@ def structure_and_names(structure: Array, source_names: Array, target_names: Arr
     return out
 
 
-def csls(similarity: Array, k: int) -> Array:
-    """(n, m) 2 similarity - r - r, with r the mean of a row's (column's) k largest."""
+def csls(similarity: Array, k: int, zeros: tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]] | None = None, zero_term: float = 4.0) -> Array:
+    """(n, m) 2 similarity - r - r, with r the mean of a row's (column's) k largest; of zero rows (columns) ``zero_term``."""
     of_rows = np.array([np.mean(sorted(row, reverse=True)[:k]) for row in similarity])
     of_columns = np.array([np.mean(sorted(column, reverse=True)[:k]) for column in similarity.T])
+    if zeros is not None:
+        of_rows[zeros[0]], of_columns[zeros[1]] = zero_term, zero_term
     return 2 * similarity - of_rows[:, None] - of_columns[None]

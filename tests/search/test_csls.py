@@ -73,6 +73,7 @@ def test_ranks_agree_with_the_obvious_version(n: int, m: int, k: int, budget: in
     source, target = (normalise_rows(torch.from_numpy(rng.integers(-1, 2, size=(size, 3)).astype(np.float32))) for size in (n, m))
     links = data.draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, m - 1)), max_size=15))
     scores = reference.csls_matrix(source.double().numpy(), target.double().numpy(), k)
+    scores = reference.unknown_lowest(scores, source.numpy(), target.numpy())
     found = true_ranks(source, target, torch.tensor(links, dtype=torch.int64).reshape(-1, 2), hubness(source, target, k), budget)
     for ranks, table, pairs in ((found.source_to_target, scores, links), (found.target_to_source, scores.T, [(t, s) for s, t in links])):
         assert dict(zip(ranks.queries.tolist(), ranks.ranks.tolist(), strict=True)) == best_ranks(table, pairs, TIE_TOLERANCE)

@@ -27,7 +27,9 @@ from engine.search import (
     tie_tolerance,
     true_ranks,
 )
+from engine.search.terms import zero_term
 from engine.search.tiles import tiles
+from tests.reference.csls import unknown_lowest
 from tests.reference.ranks import best_ranks
 from tests.reference.similarity import csls, structure_and_names
 
@@ -124,12 +126,15 @@ def test_shifts_add_up(kind: str) -> None:
 @pytest.mark.parametrize(("n", "m", "k"), [(20, 30, 10), (4, 3, 10), (1, 1, 1)])
 def test_matches_and_ranks_follow_the_definition(kind: str, n: int, m: int, k: int) -> None:
     similarity, expected = drawn(kind, n, m, seed=5)
-    scores = csls(expected, k)
+    zeros = similarity.zero_rows()[0].numpy(), similarity.zero_rows()[1].numpy()
+    scores = csls(expected, k, zeros, zero_term(similarity))
     found = csls_topk(similarity, k, 4)
     for matches, table in ((found.source_to_target, scores), (found.target_to_source, scores.T)):
         best = np.sort(table, axis=1)[:, ::-1][:, :4]
         np.testing.assert_allclose(matches.csls, best, atol=5e-6)
         np.testing.assert_allclose(np.take_along_axis(table, matches.indices.numpy(), axis=1), best, atol=5e-6)
+    zero_rows, zero_columns = (part[:, None].double().numpy() for part in similarity.zero_rows())
+    scores = unknown_lowest(scores, 1 - zero_rows, 1 - zero_columns)
     links = torch.stack([torch.arange(min(n, m))] * 2, dim=1)
     tolerance = tie_tolerance(similarity)
     for budget in (4, 64, 2**20):
@@ -159,6 +164,8 @@ def test_a_pair_has_the_same_scores_everywhere(kind: str) -> None:
     every = csls_topk(similarity, 10, 60).source_to_target
     at = (every.indices[:50] == torch.arange(50)[:, None]).nonzero()[:, 1]
     clear = (every.csls[:50].sort(dim=1).values.diff(dim=1) > 1e-5).all(dim=1)
+    rows, columns = similarity.zero_rows()
+    clear &= ~rows[:50] & ~columns[:50]
     if kind != "sparse":  # names alone: entities without one tie with everything
         assert clear.any()
         assert torch.equal(torch.from_numpy(evaluation.source_to_target.ranks)[clear], at[clear] + 1)
