@@ -47,16 +47,16 @@ def _one_graph(view: RunView, text: str, side: Side) -> EntityError:
     )
 
 
-def resolve_rival(view: RunView, text: str) -> Entity:
-    """The entity that a pair is to be compared with: of the target graph if it has one of this name, else of the source graph.
+def resolve_rival(view: RunView, text: str, first: Side = "target") -> Entity:
+    """The entity that a pair is to be compared with: of the graph ``first`` if it has one of this name, else of the other graph.
 
     Raises:
         EntityError: unknown or ambiguous.
     """
-    found = _attempt(view, text, "target")
+    found = _attempt(view, text, first)
     if isinstance(found, Entity):
         return found
-    elsewhere = _attempt(view, text, "source")
+    elsewhere = _attempt(view, text, other(first))
     if isinstance(elsewhere, Entity):
         return elsewhere
     return view.resolve(text)  # raises, with candidates of both graphs

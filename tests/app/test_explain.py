@@ -58,7 +58,7 @@ def test_evidence_that_is_drawn_is_the_strongest(drawn: MemoryRun, models: Path,
     app = open_page("explain", run=written(drawn, models), source=uri(drawn, "source", 3), target=uri(drawn, "target", 5))
     supporting, opposing = explain(explainer_of(drawn), 3, 5).neighbours.supporting, explain(explainer_of(drawn), 3, 5).neighbours.opposing
     for chart, pairs in zip(charts(app)[1:3], (supporting, opposing), strict=True):
-        lines = [trace for trace in chart["data"] if trace["mode"] == "lines"]
+        lines = [trace for trace in chart["data"] if trace["mode"].startswith("lines")]
         assert len(lines) == min(len(pairs), 12)
         widths = [line["line"]["width"] for line in lines]
         assert widths == sorted(widths, reverse=True)
@@ -89,7 +89,7 @@ def test_the_smallest_set_that_flips_goes_into_the_address(drawn: MemoryRun, mod
         if found.flips:
             break
     app = open_page("explain", run=run, source=uri(drawn, "source", source))
-    next(button for button in app.button if button.label == "Smallest set that flips it").click().run()
+    next(button for button in app.button if button.label == "Find a minimal flipping set").click().run()
     assert_no_crash(app)
     asked = app.query_params["without"]
     assert sorted([asked] if isinstance(asked, str) else asked) == sorted(f"{item.side}:{item.neighbour.uri}" for item in found.items)
@@ -172,7 +172,7 @@ def test_other_variants_and_other_runs(variant: str, models: Path, open_page: Op
     second = written(drawn_run(variant=variant), models, run_id=f"{variant}-s1-0123abcd")
     app = open_page("explain", run=first, source=uri(run, "source", 1), target=uri(run, "target", 2))
     assert_no_crash(app)
-    assert "Trained on in round 1" in words(app)
+    assert "Used as a training pair in round 1" in words(app)
     assert any(link.startswith("explain?") and second.rpartition("/")[2] in link for link in links(app))
 
 
