@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from app import pages, reviewing, state, text
+from app.column_widths import with_room
 from app.glossary import explain
 from app.palette import MARKS
 from engine.datasets.formulas import defuse
@@ -347,7 +348,8 @@ def table(
     Returns:
         The chosen row, counted from 0 in ``data``; None without one.
     """
-    options: dict[str, Any] = {"hide_index": True, "column_config": columns, "height": height, "placeholder": "–", "alt": f"Table: {name}"}
+    options: dict[str, Any] = {"hide_index": True, "column_config": with_room(data, columns), "height": height, "placeholder": "–"}
+    options["alt"] = f"Table: {name}"
     if on_select == "ignore":
         st.dataframe(data, key=key, **options)
         rows: list[int] = []

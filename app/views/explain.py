@@ -13,6 +13,7 @@ import streamlit as st
 
 from app import cache, charts, components, evidence_figures, frame, pages, state, text
 from app.cache import OpenRun
+from app.column_widths import with_room
 from app.glossary import explain as term
 from app.palette import PLAIN_MARKS
 from app.state import ExplainAddress
@@ -255,11 +256,18 @@ def _evidence_table(page: ExplainAddress, offered: Sequence[Item], gone: Sequenc
         on_select=follow,
         selection_mode="multi-row",
         selection_default=chosen,
-        column_config={
-            "carries": st.column_config.NumberColumn(format="%+.3f", help="What all its pairs with the other entity's neighbours add to the score."),
-            "cost": st.column_config.NumberColumn(format="%+.3f", help="What its removal should cost of the margin over the runner-up: an estimate."),
-            "attention": st.column_config.NumberColumn(format="percent", help=term("attention")),
-        },
+        column_config=with_room(
+            data,
+            {
+                "carries": st.column_config.NumberColumn(
+                    format="%+.3f", help="What all its pairs with the other entity's neighbours add to the score."
+                ),
+                "cost": st.column_config.NumberColumn(
+                    format="%+.3f", help="What its removal should cost of the margin over the runner-up: an estimate."
+                ),
+                "attention": st.column_config.NumberColumn(format="percent", help=term("attention")),
+            },
+        ),
         alt="Table: neighbours that can be taken away",
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -227,7 +228,8 @@ def runs_along(explainer: Explainer, triple: Triple, relation: str, entity: int)
 
 def names_relation(text: str, name: str) -> bool:
     """Whether a text is a relation's name, or the end of it behind the last ``/`` or ``#``."""
-    return text == name or normalise(text) == normalise(short_relation(name))
+    ends = short_relation(name), re.split(r"[/#]", name.rstrip("/#"))[-1]
+    return text == name or normalise(text) in map(normalise, ends)
 
 
 def quoted(text: str) -> str:
