@@ -13,7 +13,7 @@ from app import cache, components, frame, pages, state, text
 from app.cache import OpenRun
 from app.glossary import explain
 from app.query_list import query_list
-from app.rate_figures import RATES, WHOSE, check_bucket, degree_figure, flip_figure, measured, relation_figure, run_names
+from app.rate_figures import RATES, WHOSE, check_bucket, degree_figure, flip_figure, lead_words, measured, net_words, relation_figure, run_names
 from app.state import AddressError, CompareAddress, Flip, Rate
 from engine.analysis.relation_hits import incidences
 from engine.comparison import CSLS, Comparison, Difference, compare, config_differences
@@ -181,16 +181,7 @@ def _verdict(found: Comparison, difference: Difference, first: str, second: str)
     if not found.same_split:
         of += " that are so in both runs, which divide the links differently (both were ranked anew among these)"
     told = f"{text.plain(first)} gets **{test.gained:,}** right that {text.plain(second)} gets wrong, and **{test.lost:,}** the other way round"
-    st.markdown(f"{of}, {told}: {_lead_words(difference, text.plain(first))}. {_words(test.p_value)}")
-
-
-def _lead_words(difference: Difference, first: str) -> str:
-    """Who is ahead in Hits@1, by how much; the interval is of the first run less the second."""
-    ends = difference.interval
-    interval = "" if ends is None else f" (95% interval of the difference: {ends[0]:+.3f} to {ends[1]:+.3f})"
-    if not round(difference.value, 3):
-        return f"their Hits@1 is the same{interval}"
-    return f"{first} is **{abs(difference.value):.3f}** {'ahead' if difference.value > 0 else 'behind'} in Hits@1{interval}"
+    st.markdown(f"{of}, {told}: {lead_words(difference, text.plain(first))}. {_words(test.p_value)}")
 
 
 INDEPENDENT = "\n\nIt takes the entities for independent of each other, which neighbours are not, so that the probability is rather too small."
@@ -239,26 +230,12 @@ def _by_degree(flips: pd.DataFrame, address: CompareAddress) -> None:
     components.figure(
         flip_figure(asked, address.bucket),
         name="flips-by-degree",
-        caption=f"**By degree.** {_degree_words(asked)} Click a bar to list its entities.",
+        caption=f"**By degree.** {net_words(asked)} Click a bar to list its entities.",
         data=asked,
         height=340,
         key=key,
         on_select=lambda: components.follow_point(key, state.BUCKET),
     )
-
-
-def _degree_words(flips: pd.DataFrame) -> str:
-    """Where most is gained on balance; where nothing is, where most is lost, or that nothing flipped at all."""
-    net = (flips["gained"] - flips["lost"]).to_numpy()
-    if not (flips["gained"] + flips["lost"]).any():
-        return "No entity of any degree flipped."
-    if not net.any():
-        return "At each degree as many are gained as lost."
-    row = flips.iloc[int(net.argmax() if net.max() > 0 else net.argmin())]
-    counts = f"{row['gained']:,} gained and {row['lost']:,} lost of {row['queries']:,}"
-    if net.max() > 0:
-        return f"The largest net gain is at degree {row['bucket']}: {counts}."
-    return f"At no degree is more gained than lost; the largest net loss is at degree {row['bucket']}: {counts}."
 
 
 def _members(run: OpenRun, side: Side) -> tuple[IntArray, IntArray]:
