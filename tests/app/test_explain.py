@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from engine.datasets.knowledge_graph import SIDES
 from engine.explanation import Experiment, Explainer, explain, flipping_set, items_of, triples_of
 from engine.explanation.evidence import aligned_with
-from engine.matching import HELD_OUT, RowScores, RunView, status_sentence
+from engine.matching import RowScores, RunView, status_sentence
 from engine.neighbourhood import tied
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.explanation.runs import drawn_run, explainer_of, lonely_task
@@ -303,10 +305,11 @@ def test_the_figure_of_pairs_names_relations_and_numbers(drawn: MemoryRun, model
 
 def test_a_pair_that_is_held_out_and_was_added_is_described_alike_everywhere(models: Path, open_page: OpenPage) -> None:
     run = drawn_run(variant="semi")
-    view = explainer_of(run).view
-    source, target = next(pair for pair in view._added if view.verdict(*pair) in HELD_OUT or not view.counterparts("source", pair[0]))
-    links_table = run.tables["links"]
-    links_table.loc[len(links_table)] = [source, target, "test"]
+    source, target = 1, 2  # selected by the drawn run's round
+    known = run.tables["links"]
+    known = known[(known["source"] != source) & (known["target"] != target)]
+    held_out = pd.DataFrame([{"source": source, "target": target, "role": "test"}])
+    run = replace(run, tables={**run.tables, "links": pd.concat([known, held_out], ignore_index=True)})
     name = written(run, models)
     told = status_sentence("known test link", 1)
     app = open_page("explain", run=name, source=uri(run, "source", source), target=uri(run, "target", target))
