@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from app import text
-from app.palette import BOX_FILLS
+from app.palette import BOX_FILLS, TIES, TieLine
 from engine.datasets.knowledge_graph import SIDES, Side
 from engine.entities import Entity
 from engine.neighbourhood import Direction, Edge, Evidence, Facing, Neighbour, NeighbourPair
@@ -22,11 +22,12 @@ from engine.neighbourhood import Direction, Edge, Evidence, Facing, Neighbour, N
 PALE_FILL, INK, LINK_INK = "#6f767d", "#ffffff", "#808890"
 EDGE_INK: Mapping[str, str] = {"out": "#3f8f78", "in": "#9a78bd", "both": "#7d848c"}
 EDGE_MARK: Mapping[str, tuple[str, int]] = {"out": ("arrow", 8), "in": ("circle", 9), "both": ("diamond", 12)}
-LINE: Mapping[Evidence, Literal["solid", "dashed", "dotted"]] = {
-    "seed link": "solid",
-    "known validation link": "dotted",
-    "known test link": "dotted",
-    "predicted": "dashed",
+LINE: Mapping[Evidence, TieLine] = {
+    "seed link": TIES["seed link"],
+    "added in a round": TIES["added in a round"],
+    "known validation link": TIES["held out"],
+    "known test link": TIES["held out"],
+    "predicted": TIES["predicted"],
 }
 ARROWS: Mapping[Direction, str] = {"out": "→", "in": "←"}
 
@@ -334,7 +335,7 @@ def _links(facing: Facing) -> list[dict[str, Any]]:
             "source": _name(pair.source.entity, "aligned"),
             "target": _name(pair.target.entity, "aligned"),
             "id": f"aligned: {pair.evidence}",
-            "lineStyle": {"color": LINK_INK, "type": LINE[pair.evidence], "width": 3 if pair.evidence == "seed link" else 2, "opacity": 1},
+            "lineStyle": {"color": LINK_INK, "type": LINE[pair.evidence].echarts, "width": 3 if pair.evidence == "seed link" else 2, "opacity": 1},
         }
         for pair in (*facing.pairs, *(far.pair for far in facing.far))
     ]

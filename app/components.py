@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from app import pages, reviewing, state, text
+from app.column_widths import with_room
 from app.glossary import explain
 from app.palette import MARKS
 from engine.datasets.formulas import defuse
@@ -19,7 +20,7 @@ from engine.datasets.knowledge_graph import Finding, Severity, Side
 from engine.entities import LONGEST_QUERY, Entity, other
 from engine.errors import EngineError, EntityError
 from engine.explanation import resolve_pair
-from engine.matching import PairScore, Pool, Relation, RunView, Verdict
+from engine.matching import PairScore, Pool, Relation, RunView, Verdict, status_sentence
 from engine.reviews.snapshot import Outcome
 
 BadgeColour = Literal["green", "red", "gray", "yellow", "blue", "orange"]
@@ -48,22 +49,21 @@ POOL_WORDS: Mapping[Pool, str] = {"all": "entities", "test": "test entities"}
 
 @dataclass(frozen=True)
 class VerdictStyle:
-    """How a verdict looks: a symbol, words for a chip and for a table's cell, a colour."""
+    """How a verdict looks: a symbol, words for a chip and for a table's cell, a colour. What it means is in :func:`status_sentence`."""
 
     symbol: str
     word: str
     short: str
     colour: BadgeColour
-    help: str
 
 
 VERDICTS: Mapping[Verdict, VerdictStyle] = {
-    "seed link": VerdictStyle("⚓", "seed", "seed", "blue", "A known link that the model was trained on."),
-    "known validation link": VerdictStyle("✓", "right: validation link", "right (validation)", "green", "A known link, held out for validation."),
-    "known test link": VerdictStyle("✓", "right: test link", "right (test)", "green", "A known link that the model has not seen."),
-    "probable pair": VerdictStyle("≈", "probable pair", "probable", "yellow", "Probable according to the data; neither right nor wrong."),
-    "contradicts a known link": VerdictStyle("×", "wrong: another link is known", "wrong", "red", "One of the two has another known counterpart."),
-    "unknown": VerdictStyle("?", "unknown", "unknown", "gray", "No known link covers this pair, and none contradicts it."),
+    "seed link": VerdictStyle("⚓", "seed", "seed", "blue"),
+    "known validation link": VerdictStyle("✓", "right: validation link", "right (validation)", "green"),
+    "known test link": VerdictStyle("✓", "right: test link", "right (test)", "green"),
+    "probable pair": VerdictStyle("≈", "probable pair", "probable", "yellow"),
+    "contradicts a known link": VerdictStyle("×", "wrong: another link is known", "wrong", "red"),
+    "unknown": VerdictStyle("?", "unknown", "unknown", "gray"),
 }
 
 SEVERITIES: Mapping[Severity, tuple[str, str]] = {
@@ -84,9 +84,14 @@ def entity_label(entity: Entity) -> str:
     return f"{MARKS[entity.side]} **{text.plain(entity.title)}**"
 
 
+def entity_name(entity: Entity) -> str:
+    """Mark and title on one line, without emphasis, for a choice or a link among others."""
+    return f"{MARKS[entity.side]} {text.plain(entity.title, 40)}"
+
+
 def pair_label(source: Entity, target: Entity) -> str:
     """Both entities of a pair, for a link in a list."""
-    return " ↔ ".join(f"{MARKS[one.side]} {text.plain(one.title, 40)}" for one in (source, target))
+    return " ↔ ".join(map(entity_name, (source, target)))
 
 
 def entity_link(runs: Sequence[str], entity: Entity, pool: Pool = "all", *, match: Entity | None = None, detail: str = "") -> None:
@@ -110,9 +115,12 @@ def pool_words(view: RunView, side: Side, pool: Pool, size: int) -> str:
     return f"of {size:,} {POOL_WORDS[pool]} of {text.cell(view.graphs[other(side)].name, 30)}"
 
 
-def verdict_badge(verdict: Verdict) -> None:
+def verdict_badge(verdict: Verdict, added: int | None = None) -> None:
+    """What the known links say of a pair, and whether a round trained on it; both explained by one sentence."""
     style = VERDICTS[verdict]
-    st.badge(f"{style.symbol} {style.word}", color=style.colour, help=style.help)
+    st.badge(f"{style.symbol} {style.word}", color=style.colour, help=status_sentence(verdict, added))
+    if added is not None:
+        st.badge(f"added in round {added}", color="blue", help=status_sentence(verdict, added))
 
 
 def review_badge(view: RunView, pair: PairScore) -> None:
@@ -141,10 +149,8 @@ def pair_header(view: RunView, pair: PairScore, runs: Sequence[str], asked: Side
     with st.container(border=True, key="pair_header"):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"##### {entity_label(pair.source)} ↔ {entity_label(pair.target)}")
-            verdict_badge(pair.verdict)
+            verdict_badge(pair.verdict, pair.added)
             review_badge(view, pair)
-            if pair.added is not None:
-                st.badge(f"added in round {pair.added}", color="blue", help="A semi-supervised round trained on this pair: the model's own choice.")
         with st.container(horizontal=True, gap="medium"):
             st.metric("CSLS", text.score(pair.csls), help=explain("CSLS"), width="content")
             st.metric("Cosine", text.score(pair.cosine), help=explain("cosine"), width="content")
@@ -166,7 +172,7 @@ def pair_header(view: RunView, pair: PairScore, runs: Sequence[str], asked: Side
             match = pair.target if asked == "source" else pair.source
             address = state.entity_address(runs, match, pair.source if asked == "source" else pair.target, pair.pool)
             pages.link(pages.ENTITY, address, "Look from the other side", icon=":material/swap_horiz:")
-            pair_links(runs, pair)
+            pair_links(runs, pair, asked)
         _other_links(view, pair, runs)
 
 
@@ -187,8 +193,8 @@ def _other_links(view: RunView, pair: PairScore, runs: Sequence[str]) -> None:
             st.caption(f"{MARKS[entity.side]} {text.plain(entity.title, 40)} has {len(others) - OTHER_LINKS:,} more links.")
 
 
-def asked_pair(view: RunView, source: str | None, target: str | None, *, exact: bool = False) -> tuple[Entity, Entity] | None:
-    """The pair that an address names; of one entity alone, with its best match. Says what is wrong with a name.
+def asked_pair(view: RunView, source: str | None, target: str | None, pool: Pool = "all", *, exact: bool = False) -> tuple[Entity, Entity] | None:
+    """The pair that an address names; of one entity alone, with its best match in the pool, where it is in it. Says what is wrong with a name.
 
     ``exact``: only identifiers name entities, each of its own graph; for pairs that something is stored of.
     """
@@ -205,15 +211,41 @@ def asked_pair(view: RunView, source: str | None, target: str | None, *, exact: 
         show_error(error)
         return None
     for side, entity in list(found.items()):
-        if (best := view.best[side].get(entity.index)) is not None:
-            found.setdefault(other(side), view.entity(other(side), best))
+        if (best := best_match(view, entity, pool)) is not None:
+            found.setdefault(other(side), best)
     return (found["source"], found["target"]) if len(found) == len(asked) else None
 
 
-def pair_links(runs: Sequence[str], pair: PairScore) -> None:
-    """Where else this pair can be looked at: the one place for links of a pair's header to other pages."""
+def best_match(view: RunView, entity: Entity, pool: Pool = "all") -> Entity | None:
+    """An entity's best match among the candidates of a pool; among all entities where it is not in the pool itself. None without candidates."""
+    if pool == "all" or not view.in_pool(entity.side, entity.index, pool):
+        best = view.best[entity.side].get(entity.index)
+    else:
+        best = next((match.entity for match in view.matches(entity.side, entity.index, 1, pool)), None)
+    return None if best is None else view.entity(other(entity.side), best)
+
+
+def pool_choice(view: RunView, entities: Sequence[Entity], asked: Pool) -> Pool:
+    """Which candidates to rank, kept in the address; only test entities can be looked at in the pool of the published protocol.
+
+    Args:
+        view: of the run.
+        entities: those that have to be in the pool.
+        asked: what the address says.
+    """
+    if not all(view.in_pool(one.side, one.index, "test") for one in entities):
+        if asked == "test":
+            several = "These are not both test entities, so they" if len(entities) > 1 else "This is no test entity, so it"
+            st.caption(f"{several} can only be ranked among all entities.")
+        return "all"
+    names: dict[Pool, str] = {"all": "all entities", "test": "test entities (published protocol)"}
+    return choice("Candidates", names, name=state.POOL, value=asked, default="all", help=explain("pool"))
+
+
+def pair_links(runs: Sequence[str], pair: PairScore, asked: Side = "source") -> None:
+    """Where else this pair can be looked at: the one place for links of a pair's header to other pages. ``asked``: from whose side."""
     source, target = pair.source.uri, pair.target.uri
-    why = state.ExplainAddress(tuple(runs), source=source, target=target, pool=pair.pool)
+    why = state.ExplainAddress(tuple(runs), source=source, target=target, pool=pair.pool, side=asked)
     pages.link(pages.EXPLAIN, why, "Why this pair", icon=":material/balance:")
     seen = state.ProxiesAddress(tuple(runs), source=source, target=target)
     pages.link(pages.PROXIES, seen, "Seen by the proxies", icon=":material/hub:", help=explain("proxy"))
@@ -378,7 +410,8 @@ def table(
     Returns:
         The chosen row, counted from 0 in ``data``; None without one.
     """
-    options: dict[str, Any] = {"hide_index": True, "column_config": columns, "height": height, "placeholder": "–", "alt": f"Table: {name}"}
+    options: dict[str, Any] = {"hide_index": True, "column_config": with_room(data, columns), "height": height, "placeholder": "–"}
+    options["alt"] = f"Table: {name}"
     if on_select == "ignore":
         st.dataframe(data, key=key, **options)
         rows: list[int] = []

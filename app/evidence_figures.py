@@ -10,22 +10,28 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from app import text
-from app.palette import GRAPH, POINTS, RIGHT, UNKNOWN, WRONG
-from engine.datasets.knowledge_graph import SIDES
-from engine.entities import Entity
+from app.charts import ARROWS
+from app.palette import GRAPH, POINTS, RIGHT, TIES, UNKNOWN, WRONG, TieLine
+from engine.datasets.knowledge_graph import SIDES, Side
+from engine.entities import Entity, short_id
 from engine.explanation import Aligned, Decomposition, NeighbourPair, Part
+from engine.matching import status_words
+from engine.neighbourhood import Edge
 
-ALIGNED: Final[Mapping[Aligned, tuple[str, str]]] = {
-    "this pair": ("solid", "the pair itself"),
-    "seed": ("solid", "seed link"),
-    "added": ("solid", "added in a round"),
-    "predicted": ("dash", "matched by this run"),
-    "elsewhere": ("dot", "not matched with each other"),
+ALIGNED: Final[Mapping[Aligned, TieLine]] = {
+    "this pair": TIES["this pair"],
+    "seed": TIES["seed link"],
+    "added": TIES["added in a round"],
+    "predicted": TIES["predicted"],
+    "elsewhere": TIES["elsewhere"],
 }
 """How a line looks, and what it stands for."""
+RELATION_LENGTH: Final = 22  # letters of the relations beneath an entity's name
 WIDEST: Final = 9.0  # pixels, of the pair that carries the most
 THINNEST: Final = 1.0
-ROW_HEIGHT: Final = 34
+ROW_HEIGHT: Final = 42
+ALONG: Final = (0.5, 0.3, 0.7, 0.18, 0.82)  # where on its line a number may stand
+NUMBER_SIZE: Final = (0.17, 0.4)  # of a number, as parts of the line's length and of a row
 LEFT, MIDDLE, ACROSS = 0.0, 0.5, 1.0  # where a line begins, can be pointed at, and ends
 
 
@@ -77,32 +83,75 @@ def waterfall_height(bars: int) -> int:
 
 
 def facing_pairs(pairs: Sequence[NeighbourPair]) -> tuple[go.Figure, int]:
-    """Neighbours of the source at the left, of the target at the right, and between them what each pair carries; also the height in pixels."""
+    """Neighbours of the source at the left, of the target at the right, each with its relations, and between them what each pair carries.
+
+    Returns:
+        The figure, in which neighbours stand in the order of ``pairs`` from the top, and its height in pixels.
+    """
     ends = {side: _in_rows(pair.source if side == "source" else pair.target for pair in pairs) for side in SIDES}
     rows = {side: {entity.index: row for row, entity in enumerate(found)} for side, found in ends.items()}
+    heights = [(rows["source"][pair.source.index], rows["target"][pair.target.index]) for pair in pairs]
     fig, most = go.Figure(), max((abs(pair.value) for pair in pairs), default=1.0) or 1.0
     named: set[Aligned] = set()
-    for pair in pairs:
-        heights = rows["source"][pair.source.index], rows["target"][pair.target.index]
-        dash, words = ALIGNED[pair.aligned]
+    for pair, (one, two) in zip(pairs, heights, strict=True):
+        line = ALIGNED[pair.aligned]
         fig.add_scatter(
             x=[LEFT, MIDDLE, ACROSS],
-            y=[heights[0], sum(heights) / 2, heights[1]],
-            mode="lines",
-            line={"width": max(WIDEST * abs(pair.value) / most, THINNEST), "dash": dash, "color": RIGHT if pair.value >= 0 else WRONG},
-            name=words,
-            legendgroup=words,
+            y=[one, (one + two) / 2, two],
+            mode="lines+markers" if pair.aligned == "this pair" else "lines",
+            marker={"symbol": "square", "size": [0, 11, 0]},
+            line={"width": max(WIDEST * abs(pair.value) / most, THINNEST), "dash": line.plotly, "color": RIGHT if pair.value >= 0 else WRONG},
+            opacity=line.opacity,
+            name=line.words,
+            legendgroup=line.words,
             showlegend=pair.aligned not in named,
             hovertemplate=f"{text.figure_label(pair.source.title, 40)} with {text.figure_label(pair.target.title, 40)}<br>"
-            f"{pair.value:+.3f}, {words}<extra></extra>",
+            f"{pair.value:+.3f}, {line.words}; {status_words(pair.verdict, pair.added)}<extra></extra>",
         )
         named.add(pair.aligned)
-    _entities(fig, ends["source"], LEFT, "middle left")
-    _entities(fig, ends["target"], ACROSS, "middle right")
+    _values(fig, pairs, heights)
+    relations = {side: {end.index: edges for end, edges in (_end(pair, side) for pair in pairs)} for side in SIDES}
+    _entities(fig, ends["source"], relations["source"], LEFT, "middle left")
+    _entities(fig, ends["target"], relations["target"], ACROSS, "middle right")
     tallest = max(len(found) for found in ends.values())
     fig.update_yaxes(visible=False, range=[tallest - 0.4, -0.6])
     fig.update_xaxes(visible=False, range=[-0.95, 1.95])
     return fig, 90 + ROW_HEIGHT * tallest
+
+
+def _end(pair: NeighbourPair, side: Side) -> tuple[Entity, tuple[Edge, ...]]:
+    return (pair.source, pair.source_edges) if side == "source" else (pair.target, pair.target_edges)
+
+
+def _values(fig: go.Figure, pairs: Sequence[NeighbourPair], heights: Sequence[tuple[int, int]]) -> None:
+    """The number of each line on it, where no other number is if there is such a place."""
+    places: list[tuple[float, float]] = []
+    for one, two in heights:
+        possible = [(part, one + (two - one) * part) for part in ALONG]
+        places.append(max(possible, key=lambda place: (min((_apart(place, taken) for taken in places), default=1.0) >= 1.0, -abs(place[0] - MIDDLE))))
+    fig.add_scatter(
+        x=[place[0] for place in places],
+        y=[place[1] for place in places],
+        mode="text",
+        text=[f"{pair.value:+.3f}" for pair in pairs],
+        textposition="top center",
+        textfont={"size": 11},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+
+
+def _apart(one: tuple[float, float], two: tuple[float, float]) -> float:
+    """How far two numbers are from each other; from 1 on they do not touch."""
+    return max(abs(one[0] - two[0]) / NUMBER_SIZE[0], abs(one[1] - two[1]) / NUMBER_SIZE[1])
+
+
+def _relation_words(edges: Sequence[Edge]) -> str:
+    """The relations to a neighbour, seen from the entity in the middle; the end of each identifier, and how many more there are."""
+    if not edges:
+        return "itself"
+    more = f" +{len(edges) - 1}" if len(edges) > 1 else ""
+    return f"{ARROWS[edges[0].direction]} {text.figure_label(short_id(edges[0].relation), RELATION_LENGTH)}{more}"
 
 
 def _in_rows(entities: Iterable[Entity]) -> list[Entity]:
@@ -110,14 +159,14 @@ def _in_rows(entities: Iterable[Entity]) -> list[Entity]:
     return list({entity.index: entity for entity in entities}.values())
 
 
-def _entities(fig: go.Figure, entities: Sequence[Entity], place: float, anchor: str) -> None:
-    """One side's column of entities."""
+def _entities(fig: go.Figure, entities: Sequence[Entity], relations: Mapping[int, Sequence[Edge]], place: float, anchor: str) -> None:
+    """One side's column of entities, beneath each name its relations."""
     side = entities[0].side
     fig.add_scatter(
         x=[place] * len(entities),
         y=list(range(len(entities))),
         mode="markers+text",
-        text=[text.figure_label(entity.title, 26) for entity in entities],
+        text=[f"{text.figure_label(entity.title, 26)}<br><sub>{_relation_words(relations[entity.index])}</sub>" for entity in entities],
         textposition=anchor,
         marker={"color": GRAPH[side], "symbol": POINTS[side], "size": 9},
         hovertext=[text.figure_label(entity.title, 100) for entity in entities],

@@ -17,6 +17,7 @@ from app.state import Drawn, EntityAddress, Hops, Listed
 from engine.datasets.knowledge_graph import SIDES, Side
 from engine.entities import Entity, other
 from engine.errors import EngineError, EntityError
+from engine.matching import HELD_OUT, status_words
 from engine.neighbourhood import Facing, Neighbour, NeighbourPair, Part, Standing, aligned_elsewhere, facing, most_heard, standings
 
 MOST_EXPANDED = 4
@@ -97,8 +98,9 @@ def sentence(faced: Facing) -> str:
     """What the figure shows for this pair."""
     kinds = (
         (faced.count("seed link"), "by a seed link"),
-        (faced.count("known validation link") + faced.count("known test link"), "by a link kept for evaluation, which the model has not seen"),
-        (faced.count("predicted"), "by the model's own best matches"),
+        (faced.count("added in a round"), _added_words(faced)),
+        (faced.count("known validation link") + faced.count("known test link"), "by a link kept for evaluation, which training did not use"),
+        (faced.count("predicted"), "by best matches alone"),
     )
     told = "; ".join(f"{number:,} {how}" for number, how in kinds if number)
     start = f"Of {text.count(faced.total_source, 'neighbour')} of the source and {faced.total_target:,} of the target, "
@@ -108,6 +110,13 @@ def sentence(faced: Facing) -> str:
     further = f" Behind them, {text.count(len(faced.far), 'more pair')} two hops away." if faced.far else ""
     verb = "is" if faced.total_pairs == 1 else "are"
     return f"{start}**{text.count(faced.total_pairs, 'pair')}** {verb} aligned with each other{shown}: {told}.{further}"
+
+
+def _added_words(faced: Facing) -> str:
+    """Pairs that rounds trained on; a link kept for evaluation may say the same of them, and training used the prediction and not the link."""
+    confirmed = sum(pair.verdict in HELD_OUT for pair in faced.pairs if pair.evidence == "added in a round")
+    known = f" ({confirmed:,} of them also by a link kept for evaluation, which training did not use)" if confirmed else ""
+    return f"by a prediction that a round added and training went on with{known}"
 
 
 def heard(shown: Shown) -> str:
@@ -187,7 +196,9 @@ def _standing(shown: Shown, entity: Entity) -> tuple[Neighbour | None, Entity | 
 
 
 def _evidence_words(pair: NeighbourPair) -> str:
-    return pair.evidence + (" (evaluation only)" if pair.evaluation_only else "" if pair.mutual else ", one way")
+    if pair.evidence == "predicted":
+        return "predicted" if pair.mutual else "predicted, one way"
+    return status_words(pair.verdict, pair.added) + (" (evaluation only)" if pair.evaluation_only else "")
 
 
 def _all_of(shown: Shown, side: Side) -> None:
@@ -211,8 +222,9 @@ def _legend(opened: OpenRun, address: EntityAddress) -> None:
         layer = f"layer {address.layer}" if address.layer else f"the mean of {text.count(attention.layers, 'layer')}"
         channel = f"the {address.channel} channel" if address.channel else f"the mean of {text.count(len(attention.channels), 'channel')}"
         width = f"Wider lines: more attention of the entity in the middle to its triples ({layer}, {channel})."
+    across = ", ".join(f"{line.shape} for {line.words}" for line in dict.fromkeys(charts.LINE.values()))
     st.caption(
-        "Across: solid for a seed link, dashed for a prediction, dotted for a link kept for evaluation. Blue: source; brown: target; grey: aligned "
+        f"Across: {across}. Blue: source; brown: target; grey: aligned "
         "elsewhere or not at all. Green with an arrow: the entity in the middle is the triple's head; violet with a dot: its tail; "
         f"grey with a diamond: both. {width}"
     )

@@ -44,7 +44,7 @@ TERMS: Final[Mapping[str, str]] = {
     "relative attention": "Attention against an equal share: 1 is what a message would get if all counted alike.",
     "seed link": "A known pair that the model was trained on.",
     "semi": "After training, trains on with pairs that it is sure of as if they were known, in rounds.",
-    "test link": "A known pair that the model has not seen; what it is measured by.",
+    "test link": "A known pair kept for evaluation: training does not use it, and the run is measured by it.",
     "twin": "The most similar relation of the other graph, by what the model has learned of both directions.",
     "validation link": "A known pair kept back to choose settings and to fit probabilities.",
 }

@@ -33,6 +33,36 @@ VARIANT_POINTS: Final[Mapping[str, str]] = {"basic": "circle", "semi": "diamond"
 BADGES: Final[Mapping[str, Literal["gray", "violet", "green"]]] = {"basic": "gray", "semi": "violet", "literal": "green"}
 DASHES: Final = ("solid", "dash", "dot", "dashdot")
 
+Tie = Literal["this pair", "seed link", "added in a round", "held out", "predicted", "elsewhere"]
+
+
+@dataclass(frozen=True)
+class TieLine:
+    """How a line between two entities looks that belong together in some way, in every figure that draws such lines.
+
+    Attributes:
+        plotly, echarts: the dashes in each library's words.
+        shape: in the reader's.
+        words: what it stands for.
+    """
+
+    plotly: str
+    echarts: str | Sequence[int]
+    shape: str
+    words: str
+    opacity: float = 1.0
+
+
+TIES: Final[Mapping[Tie, TieLine]] = {
+    "this pair": TieLine("solid", "solid", "solid with a square", "the pair itself"),
+    "seed link": TieLine("solid", "solid", "solid", "seed link"),
+    "added in a round": TieLine("dashdot", (9, 4, 2, 4), "dashes and dots", "added in a round"),
+    "predicted": TieLine("dash", "dashed", "dashed", "predicted match"),
+    "held out": TieLine("dot", "dotted", "dotted", "link kept for evaluation"),
+    "elsewhere": TieLine("18px,7px", (18, 7), "long pale dashes", "not matched with each other", 0.5),
+}
+"""One meaning for each kind of line, whichever page draws it."""
+
 # Boxes of the facing neighbourhoods, with white letters on them on light and dark ground alike
 BOX_FILLS: Final[Mapping[Side, str]] = {"source": "#2b6cb0", "target": "#a85413"}
 

@@ -11,10 +11,11 @@ import streamlit as st
 from app import components, pages, state, text
 from app.cache import OpenRun
 from engine.datasets.knowledge_graph import Side
-from engine.entities import other
+from engine.entities import Entity, other
 
 ROWS = 300
 NOTHING = -1
+COUNTERPART = "counterpart"
 
 
 def query_list(
@@ -54,7 +55,7 @@ def query_list(
         whole=lambda: readable(run, side, fitting, answers),
         key=state.widget_key(state.QUERY_LIST, name, tuple(runs), side, tuple(shown["entity"])),
         on_select="rerun",
-        columns=columns,
+        columns={COUNTERPART: st.column_config.TextColumn(help="The right one, by the test links."), **(columns or {})},
         height=420 if len(shown) > 10 else "auto",
     )
     if row is not None:
@@ -64,11 +65,18 @@ def query_list(
 def readable(run: OpenRun, side: Side, table: pd.DataFrame, answers: Mapping[str, str]) -> pd.DataFrame:
     """The rows with names in place of numbers of entities."""
     entities = [run.view.entity(side, entity) for entity in table["entity"].tolist()]
-    named = pd.DataFrame({"entity": [text.cell(one.title) for one in entities]})
+    named = pd.DataFrame({"entity": [text.cell(one.title) for one in entities], COUNTERPART: [_counterparts(run, one) for one in entities]})
     for column in table.columns.drop("entity"):
         values = table[column]
         named[answers.get(column, column)] = [_name(run, other(side), one) for one in values.tolist()] if column in answers else values.to_numpy()
     return named.assign(id=[text.cell(one.short_id) for one in entities])
+
+
+def _counterparts(run: OpenRun, entity: Entity) -> str:
+    """What the test links say an entity's counterpart is: the answer that would have been right."""
+    across = run.view.graphs[other(entity.side)]
+    known = run.view.counterparts(entity.side, entity.index)
+    return ", ".join(text.cell(across.title(one)) for one, relation in known.items() if relation == "known test link") or "—"
 
 
 def _name(run: OpenRun, side: Side, entity: int) -> str:

@@ -13,6 +13,7 @@ from app.cache import OpenRun
 from app.palette import RIGHT, UNKNOWN, WRONG, run_styles
 from app.state import AddressError, Rate
 from engine.analysis.degree import bucket_names
+from engine.comparison import Difference
 
 RATES: dict[Rate, str] = {"hits@1": "Hits@1", "hits@10": "Hits@10", "mrr": "MRR"}
 WHOSE = "Each test entity of this graph looks for its counterpart among the test entities of the other one. The paper publishes target to source."
@@ -144,3 +145,26 @@ def flip_figure(flips: pd.DataFrame, chosen: str | None = None) -> go.Figure:
     fig.update_yaxes(title="test entities", range=[-lost - room, gained + room], showticklabels=False)
     fig.update_layout(barmode="relative")
     return fig
+
+
+def lead_words(difference: Difference, first: str) -> str:
+    """Who is ahead in Hits@1, by how much; the interval is of the first run less the second."""
+    ends = difference.interval
+    interval = "" if ends is None else f" (95% interval of the difference: {ends[0]:+.3f} to {ends[1]:+.3f})"
+    if not round(difference.value, 3):
+        return f"their Hits@1 is the same{interval}"
+    return f"{first} is **{abs(difference.value):.3f}** {'ahead' if difference.value > 0 else 'behind'} in Hits@1{interval}"
+
+
+def net_words(flips: pd.DataFrame) -> str:
+    """Where most is gained on balance; where nothing is, where most is lost, or that nothing flipped at all."""
+    net = (flips["gained"] - flips["lost"]).to_numpy()
+    if not (flips["gained"] + flips["lost"]).any():
+        return "No entity of any degree flipped."
+    if not net.any():
+        return "At each degree as many are gained as lost."
+    row = flips.iloc[int(net.argmax() if net.max() > 0 else net.argmin())]
+    counts = f"{row['gained']:,} gained and {row['lost']:,} lost of {row['queries']:,}"
+    if net.max() > 0:
+        return f"The largest net gain is at degree {row['bucket']}: {counts}."
+    return f"At no degree is more gained than lost; the largest net loss is at degree {row['bucket']}: {counts}."

@@ -246,13 +246,15 @@ class ExplainAddress(Address):
 
     Attributes:
         pool: the candidates that ranks and hubness are of.
-        against: a rival of either graph; None for the runner-up.
+        side: the graph of the entity from which the pair is looked at: its candidates compete, and its decision is what may flip.
+        against: a rival of either graph; None for the runner-up of the entity of ``side``.
         without: neighbours taken away, ``side:URI`` each.
     """
 
     source: str | None = None
     target: str | None = None
     pool: Pool = "all"
+    side: Side = "source"
     against: str | None = None
     without: tuple[str, ...] = ()
 

@@ -36,7 +36,7 @@ from engine.explanation import explain as explain_pair
 from engine.explanation.removal import FORMS
 from engine.exporting import graph_evidence
 from engine.following import follow
-from engine.matching import Match, RunView
+from engine.matching import Match, RunView, status_words
 from engine.pipeline import Outcome, Phase, train_run
 from engine.preparation import missing_steps
 from engine.run_similarity import run_similarity
@@ -218,7 +218,8 @@ def add_explain(commands: Commands) -> None:
     add_run(parser)
     parser.add_argument("source", metavar="SOURCE", help="an entity of the source graph: URI, id or label")
     parser.add_argument("target", metavar="TARGET", help="an entity of the target graph")
-    parser.add_argument("--against", metavar="OTHER", help="why not this one: an entity to compare with; default: the best match besides the pair's")
+    parser.add_argument("--against", metavar="OTHER", help="why not this one: an entity to compare with; default: the runner-up")
+    parser.add_argument("--side", choices=typing.get_args(Side), default="source", help="the entity whose candidates compete (default source)")
     parser.add_argument(
         "--remove",
         action="append",
@@ -438,14 +439,10 @@ def match(parsed: argparse.Namespace) -> int:
     if not found:
         print(NOTHING_KNOWN)
         return 0
-    print(f"{'rank':>4} {'CSLS':>7} {'cosine':>7}  {'known as':<16} match")
+    print(f"{'rank':>4} {'CSLS':>7} {'cosine':>7}  {'known as':<26} match")
     for one in found:
-        row = match_row(one)
-        print(
-            printable(
-                f"{row['rank']:>4} {row['csls']:>7.3f} {row['cosine']:>7.3f}  {row['verdict']:<16} {row['label'] or row['uri']}  <{row['uri']}>"
-            )
-        )
+        known = status_words(one.verdict, one.added)
+        print(printable(f"{one.rank:>4} {one.csls:>7.3f} {one.cosine:>7.3f}  {known:<26} {one.label or one.uri}  <{one.uri}>"))
     return 0
 
 
@@ -460,15 +457,16 @@ def explain(parsed: argparse.Namespace) -> int:
     run = opened(parsed)
     explainer = Explainer(RunView(run))
     source, target = resolve_pair(explainer.view, parsed.source, parsed.target)
-    removed = [named_evidence(explainer, source, target, words) for words in parsed.remove]
+    removed = [named_evidence(explainer, source, target, words, parsed.pool, parsed.side) for words in parsed.remove]
     siblings = sibling_runs(RunStore(parsed.models), run.id, run.manifest["data"]["fingerprint"])
     report = Report(
         run=run.id,
         explanation=explain_pair(explainer, source, target, parsed.pool, parsed.top),
-        context=context(explainer, source, target, siblings),
+        context=context(explainer, source, target, siblings, parsed.pool),
         conflict=conflict(explainer, target),
-        comparison=compare_with(explainer, source, target, parsed.against, parsed.pool),
+        comparison=compare_with(explainer, source, target, parsed.against, parsed.pool, side=parsed.side),
         intervention=intervene(explainer, source, target, frozenset().union(*removed), parsed.pool) if removed else None,
+        side=parsed.side,
     )
     if parsed.json:
         print_json(report.to_dict())

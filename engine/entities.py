@@ -44,12 +44,23 @@ class Entity:
 
 
 def short_id(uri: str) -> str:
-    """The telling end of an identifier: after ``/resource/`` where there is one (DBpedia names hold slashes), else after the last ``/`` or ``#``."""
+    """The telling end of an identifier: after ``/resource/`` where there is one (DBpedia names hold slashes), else after the last ``/`` or ``#``.
+
+    A query is part of the name, and so is what stands before a ``#`` that only a number follows. What begins with no scheme is no IRI but an
+    identifier of the data's own, in which ``/`` and ``#`` are letters like any other: it is the name itself.
+    """
+    if not _SCHEME.match(uri):
+        return uri
     _, found, name = uri.partition("/resource/")
     if not found:
         trimmed = uri.rstrip("/#")
-        name = trimmed[max(trimmed.rfind("/"), trimmed.rfind("#")) + 1 :]
+        path, query, _ = trimmed.partition("?")
+        fragment = trimmed.rpartition("#")[2]
+        name = trimmed[path.rfind("/") + 1 :] if query or fragment.isdecimal() else trimmed[max(trimmed.rfind("/"), trimmed.rfind("#")) + 1 :]
     return unquote(name) or uri
+
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 def normalise(text: str) -> str:

@@ -18,6 +18,7 @@ import torch
 from engine.datasets.knowledge_graph import SIDES, IntArray, Side
 from engine.entities import Entity, GraphView, other, search_forms, shortened
 from engine.errors import EntityError
+from engine.recent import Recent
 from engine.run_similarity import RunLike, has_table, run_similarity
 from engine.run_store.numbers import check_numbers, damaged
 from engine.search import TIE_TOLERANCE, StructuralSimilarity, StructureAndNames, tie_tolerance
@@ -34,7 +35,31 @@ ROLES: Mapping[str, Relation] = {
     "test": "known test link",
     "unsure": "probable pair",
 }
+HELD_OUT: Mapping[str, str] = {"known validation link": "validation link", "known test link": "test link"}
+"""Links that training does not use, by verdict, in words."""
 NEAR_MISSES = 5
+KEPT_ROWS, KEPT_BYTES = 12, 1 << 26
+"""Rows of scores that an open run keeps: at most so many, and 64 MiB, which is four rows of a million candidates."""
+
+
+def status_words(verdict: Verdict, added: int | None) -> str:
+    """What is known of a pair, in a few words: what the links say, and whether a semi-supervised round trained on it. The same everywhere."""
+    words = HELD_OUT.get(verdict, verdict)
+    return words if added is None else f"{words}, added in round {added}" if verdict != "unknown" else f"added in round {added}"
+
+
+def status_sentence(verdict: Verdict, added: int | None) -> str:
+    """The same as sentences that leave no doubt about what training used: a link, the model's own prediction, or neither."""
+    told = {
+        "seed link": "Seed link: training used it.",
+        "probable pair": "The data calls this pair probable; training did not use that.",
+        "contradicts a known link": "Another counterpart of one of the two is known, so this pair is wrong.",
+        "unknown": "No known link covers this pair, and none contradicts it.",
+    }
+    words = told.get(verdict) or f"{HELD_OUT[verdict].capitalize()}, kept for evaluation: training did not use it."
+    if added is None or verdict == "seed link":
+        return words
+    return f"{words} Round {added} added the pair as a prediction of the model, and training went on with it."
 
 
 @dataclass(frozen=True)
@@ -105,6 +130,10 @@ class RowScores:
     names: FloatArray | None = None
     tolerance: float = TIE_TOLERANCE
     zero: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in (self.candidates, self.cosine, self.csls, self.names) if array is not None)
 
     def names_at(self, position: int) -> float | None:
         """Similarity of the names of one candidate and the query, None where there is none."""
@@ -258,6 +287,17 @@ class RunView:
         table = self.run.table("selections").sort_values("round", ascending=False, kind="stable")
         return dict(zip(zip(table["source"].tolist(), table["target"].tolist(), strict=True), table["round"].tolist(), strict=True))
 
+    @cached_property
+    def _added_with(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for source, target in self._added:
+            found.setdefault(source, []).append(target)
+        return found
+
+    def added_with(self, source: int) -> Sequence[int]:
+        """The targets of the pairs of a source entity that semi-supervised rounds trained on."""
+        return self._added_with.get(source, ())
+
     def has(self, table: str) -> bool:
         """Whether the run stores such a table; runs of older versions lack some."""
         return has_table(self.run, table)
@@ -293,24 +333,31 @@ class RunView:
         entity = self.entity(side, index)
         if not self.in_pool(side, index, pool):
             raise EntityError(f"'{shortened(entity.title)}' is not among the test entities; look at its matches among all entities.")
-        across = other(side)
-        theirs = self.hubness(across, pool)
+        return self._rows.get((side, index, pool), lambda: self._scored(side, index, pool))
+
+    @cached_property
+    def _rows(self) -> Recent[tuple[Side, int, Pool], RowScores]:
+        """The last rows of scores: one view of a pair asks for the same few again and again."""
+        return Recent(KEPT_ROWS, KEPT_BYTES, lambda row: row.nbytes)
+
+    def _scored(self, side: Side, index: int, pool: Pool) -> RowScores:
+        """One pass over the other graph's embeddings."""
+        theirs = self.hubness(other(side), pool)
         candidates = np.flatnonzero(~np.isnan(theirs)).astype(np.int64)
         repeated = np.full(len(candidates), index, dtype=np.int64)
         left, right = (torch.from_numpy(one) for one in ((repeated, candidates) if side == "source" else (candidates, repeated)))
-        similarity = self.similarity.pairs(left, right)
+        shown, similarity = None, self.similarity
+        if isinstance(similarity, StructuralSimilarity):
+            cosines = both = similarity.pairs(left, right)
+        else:
+            cosines, names = similarity.parts(left, right)
+            both, shown = similarity.together(cosines, names), names.float().numpy()
         own = torch.tensor(float(self.hubness(side, pool)[index]))
-        scores = csls_score(similarity, own, torch.from_numpy(theirs[candidates])).float().numpy()
+        scores = csls_score(both, own, torch.from_numpy(theirs[candidates])).float().numpy()
         if not (finite := np.isfinite(scores)).all():
-            wrong = entity if not finite.any() else self.entity(across, int(candidates[~finite][0]))
+            wrong = self.entity(side, index) if not finite.any() else self.entity(other(side), int(candidates[~finite][0]))
             raise damaged(self.run, f"the embedding of {_named(wrong)} in the {wrong.side} graph (row {wrong.index})")
-        zero = self.is_zero(side, index)
-        if isinstance(self.similarity, StructuralSimilarity):
-            return RowScores(candidates, similarity.float().numpy(), scores, zero=zero)
-        cosines, names = self.similarity.parts(left, right)
-        named = self.similarity.named[0][left] & self.similarity.named[1][right]
-        shown = names.masked_fill(~named, torch.nan).float().numpy()
-        return RowScores(candidates, cosines.float().numpy(), scores, shown, tie_tolerance(self.similarity), zero)
+        return RowScores(candidates, cosines.float().numpy(), scores, shown, tie_tolerance(similarity), self.is_zero(side, index))
 
     def is_zero(self, side: Side, index: int) -> bool:
         """Whether nothing is known of an entity: its embedding is a zero vector, and it has no name that the run looks at."""

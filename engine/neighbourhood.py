@@ -10,10 +10,10 @@ from typing import Literal, NamedTuple
 from engine.analysis.entity_attention import MEAN, Part
 from engine.datasets.knowledge_graph import SIDES, Side
 from engine.entities import Entity, other
-from engine.matching import Relation, RunView
+from engine.matching import Relation, RunView, Verdict
 from engine.neighbours import Adjacency, Direction, Edge, Neighbour
 
-Evidence = Literal["seed link", "known validation link", "known test link", "predicted"]
+Evidence = Literal["seed link", "added in a round", "known validation link", "known test link", "predicted"]
 
 PER_PAIR = 3
 """So many pairs are shown at most behind another one."""
@@ -24,7 +24,7 @@ _EVIDENCE: Mapping[Relation, Evidence] = {
     "known validation link": "known validation link",
     "known test link": "known test link",
 }
-_STRENGTH: Mapping[Evidence, int] = {"seed link": 0, "known validation link": 1, "known test link": 1, "predicted": 2}
+_STRENGTH: Mapping[Evidence, int] = {"seed link": 0, "added in a round": 1, "known validation link": 2, "known test link": 2, "predicted": 3}
 
 
 @dataclass(frozen=True)
@@ -49,17 +49,22 @@ class NeighbourPair:
     """Two neighbours, one of each entity, that are aligned with each other.
 
     Attributes:
-        evidence: how that is known. Validation and test links are for evaluation: the model has not seen them.
+        evidence: how that is known, what training used before what it did not use: seed links, pairs that a semi-supervised round added (though
+            a link that is kept for evaluation says the same), links kept for evaluation, best matches.
         mutual: for a prediction: each is the other's best match.
+        verdict, added: what the known links say, and the first round that trained on the pair.
     """
 
     source: Neighbour
     target: Neighbour
     evidence: Evidence
     mutual: bool
+    verdict: Verdict
+    added: int | None
 
     @property
     def evaluation_only(self) -> bool:
+        """Known by a link alone that training did not use."""
         return self.evidence in EVALUATION_ONLY
 
 
@@ -231,9 +236,11 @@ def _aligned(view: RunView, sources: set[int], targets: set[int]) -> list[_Align
     """Disjoint pairs out of two sets of neighbours."""
     best = view.best
     links = [(one, two, _EVIDENCE.get(relation)) for one in sources for two, relation in view.counterparts("source", one).items() if two in targets]
+    chosen = [(one, two) for one in sources for two in view.added_with(one) if two in targets]
     forward = {(one, best["source"][one]) for one in sources if best["source"].get(one) in targets}
     backward = {(best["target"][two], two) for two in targets if best["target"].get(two) in sources}
     offers = [_Aligned(one, two, evidence, True) for one, two, evidence in links if evidence]
+    offers += [_Aligned(one, two, "added in a round", True) for one, two in chosen]
     offers += [_Aligned(one, two, "predicted", True) for one, two in forward & backward]
     offers += [_Aligned(one, two, "predicted", False) for one, two in forward ^ backward]
     offers.sort(key=lambda offer: (*_kind(offer), offer.source, offer.target))
@@ -265,7 +272,11 @@ def _kind(offer: _Aligned) -> tuple[int, bool]:
 
 def _pairs(adjacency: Adjacency, centres: Mapping[Side, int], offers: Sequence[_Aligned], part: Part) -> tuple[NeighbourPair, ...]:
     source, target = (adjacency.neighbours(side, centres[side], {offer.end(side) for offer in offers}, part) for side in SIDES)
-    return tuple(NeighbourPair(source[one], target[two], evidence, mutual) for one, two, evidence, mutual in offers)
+    view = adjacency.view
+    return tuple(
+        NeighbourPair(source[one], target[two], evidence, mutual, view.verdict(one, two), view.added(one, two))
+        for one, two, evidence, mutual in offers
+    )
 
 
 def _shown(adjacency: Adjacency, side: Side, index: int, found: Collection[int], count: int, part: Part) -> tuple[Neighbour, ...]:
@@ -279,10 +290,19 @@ def _shown(adjacency: Adjacency, side: Side, index: int, found: Collection[int],
 def aligned_elsewhere(view: RunView, side: Side, index: int) -> tuple[Entity, Evidence] | None:
     """Where an unpaired neighbour goes instead: its known counterpart, else its best match; None where neither is known."""
     for counterpart, relation in view.counterparts(side, index).items():
-        if evidence := _EVIDENCE.get(relation):
-            return view.entity(other(side), counterpart), evidence
+        if relation in _EVIDENCE:
+            return view.entity(other(side), counterpart), tied(view, side, index, counterpart)
     best = view.best[side].get(index)
-    return None if best is None else (view.entity(other(side), best), "predicted")
+    return None if best is None else (view.entity(other(side), best), tied(view, side, index, best))
+
+
+def tied(view: RunView, side: Side, index: int, counterpart: int) -> Evidence:
+    """How it is known of two entities that belong together, the strongest first; "predicted" where nothing else ties them."""
+    pair = (index, counterpart) if side == "source" else (counterpart, index)
+    relation = view.counterparts(side, index).get(counterpart)
+    if relation != "seed link" and view.added(*pair) is not None:
+        return "added in a round"
+    return _EVIDENCE.get(relation, "predicted") if relation else "predicted"
 
 
 __all__ = [
@@ -303,4 +323,5 @@ __all__ = [
     "most_heard",
     "neighbourhood",
     "standings",
+    "tied",
 ]

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # From the bottom up. A module imports from the layers beneath its own, from its own package, and from nothing else of the engine.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"wording"}),
-    frozenset({"errors", "kernel_cache", "packing", "prefetch", "settings"}),
+    frozenset({"errors", "kernel_cache", "packing", "prefetch", "recent", "settings"}),
     frozenset({"memory", "output_files", "threads"}),
     frozenset({"config", "distribution"}),
     frozenset({"datasets"}),

@@ -13,7 +13,7 @@ from app import cache, components, frame, pages, state, text
 from app.cache import OpenRun
 from app.glossary import explain
 from app.query_list import query_list
-from app.rate_figures import RATES, WHOSE, check_bucket, degree_figure, flip_figure, measured, relation_figure, run_names
+from app.rate_figures import RATES, WHOSE, check_bucket, degree_figure, flip_figure, lead_words, measured, net_words, relation_figure, run_names
 from app.state import AddressError, CompareAddress, Flip, Rate
 from engine.analysis.relation_hits import incidences
 from engine.comparison import CSLS, Comparison, Difference, compare, config_differences
@@ -182,7 +182,7 @@ def _verdict(found: Comparison, difference: Difference, first: str, second: str)
     if not found.same_split:
         of += " that are so in both runs, which divide the links differently (both were ranked anew among these)"
     told = f"{text.plain(first)} gets **{test.gained:,}** right that {text.plain(second)} gets wrong, and **{test.lost:,}** the other way round"
-    st.markdown(f"{of}, {told}: a lead in Hits@1 of **{_signed(difference)}**. {_words(test.p_value)}")
+    st.markdown(f"{of}, {told}: {lead_words(difference, text.plain(first))}. {_words(test.p_value)}")
 
 
 INDEPENDENT = "\n\nIt takes the entities for independent of each other, which neighbours are not, so that the probability is rather too small."
@@ -228,13 +228,10 @@ def _flips(main: OpenRun, address: CompareAddress, found: Comparison, names: tup
 def _by_degree(flips: pd.DataFrame, address: CompareAddress) -> None:
     key = state.widget_key(state.DEGREE_FIGURE, address.runs, address.side, address.decoder, address.against)
     asked = flips[flips["queries"] > 0].reset_index(drop=True)
-    net = asked["gained"] - asked["lost"]
-    most = asked.iloc[int(net.to_numpy().argmax())]
-    where = f"Most is won at degree {most['bucket']}: {most['gained']:,} gained and {most['lost']:,} lost of {most['queries']:,}."
     components.figure(
         flip_figure(asked, address.bucket),
         name="flips-by-degree",
-        caption=f"**By degree.** {where if net.max() > 0 else 'Nothing is won at any degree.'} Click a bar to list its entities.",
+        caption=f"**By degree.** {net_words(asked)} Click a bar to list its entities.",
         data=asked,
         height=340,
         key=key,

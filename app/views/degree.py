@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -52,6 +53,35 @@ def _figure(runs: Sequence[OpenRun], tables: Sequence[pd.DataFrame], rate: Rate,
         f"Lines: {RATES[rate]} with 95 % intervals. Bars: test entities. Click a point or a bar to list its entities. {_pool(runs)}",
         help=explain(RATES[rate], "degree", "interval"),
     )
+    with st.expander(f"{RATES[rate]} and intervals as a table"):
+        components.table(_interval_rows(runs, tables, rate), name=f"{rate}-by-degree-intervals", columns=_interval_columns(rate))
+
+
+def _interval_rows(runs: Sequence[OpenRun], tables: Sequence[pd.DataFrame], rate: Rate) -> pd.DataFrame:
+    """A row for each run and bucket of degrees: what the figure draws."""
+    parts = [
+        pd.DataFrame(
+            {
+                "run": name,
+                "triples": table["bucket"].to_numpy(),
+                "test entities": table["queries"].to_numpy(),
+                RATES[rate]: table[rate].to_numpy(),
+                "from": table[f"{rate}_low"].to_numpy(),
+                "to": table[f"{rate}_high"].to_numpy(),
+            }
+        )
+        for name, table in zip(run_names(runs), tables, strict=True)
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _interval_columns(rate: Rate) -> dict[str, Any]:
+    number, ends = st.column_config.NumberColumn, ("from", "to")
+    return {
+        "triples": st.column_config.TextColumn(help=explain("degree")),
+        RATES[rate]: number(format="%.3f", help=explain(RATES[rate])),
+        **{end: number(f"95% {end}", format="%.3f", help=explain("interval")) for end in ends},
+    }
 
 
 def _pool(runs: Sequence[OpenRun]) -> str:

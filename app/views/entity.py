@@ -92,7 +92,7 @@ def _suggestions(opened: OpenRun, address: EntityAddress) -> None:
 def _entity_and_match(opened: OpenRun, entity: Entity, address: EntityAddress) -> None:
     left, right = st.columns([2, 3], gap="large")
     with right:
-        pool = _pool(opened, entity, address)
+        pool = components.pool_choice(opened.view, [entity], address.pool)
         matches = opened.view.matches(entity.side, entity.index, TOP, pool)
         match = _chosen_match(opened, entity, address, matches)
         _match_table(opened, entity, matches, match, pool)
@@ -147,16 +147,6 @@ def _triple_row(neighbour: Neighbour) -> dict[str, object]:
         "id": text.cell(neighbour.entity.short_id),
         "triples": neighbour.entity.degree,
     }
-
-
-def _pool(opened: OpenRun, entity: Entity, address: EntityAddress) -> Pool:
-    """Which candidates to rank; only a test entity can be looked at in the pool of the published protocol."""
-    if not opened.view.in_pool(entity.side, entity.index, "test"):
-        if address.pool == "test":
-            st.caption("This is no test entity, so its matches among all entities are shown.")
-        return "all"
-    names: dict[Pool, str] = {"all": "all entities", "test": "test entities (published protocol)"}
-    return components.choice("Candidates", names, name=state.POOL, value=address.pool, default="all", help=explain("pool"))
 
 
 def _chosen_match(opened: OpenRun, entity: Entity, address: EntityAddress, matches: list[Match]) -> Entity | None:

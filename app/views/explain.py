@@ -13,11 +13,12 @@ import streamlit as st
 
 from app import cache, charts, components, evidence_figures, frame, pages, state, text
 from app.cache import OpenRun
+from app.column_widths import with_room
 from app.glossary import explain as term
 from app.palette import PLAIN_MARKS
 from app.state import ExplainAddress
-from engine.datasets.knowledge_graph import SIDES
-from engine.entities import Entity, other
+from engine.datasets.knowledge_graph import SIDES, Side
+from engine.entities import Entity
 from engine.errors import EngineError, EntityError, EvidenceError
 from engine.explanation import (
     Experiment,
@@ -36,7 +37,7 @@ from engine.explanation import (
     sentence,
     triples_of,
 )
-from engine.explanation.words import signed
+from engine.explanation.words import rounds_words, signed
 
 T = TypeVar("T")
 
@@ -50,17 +51,19 @@ LIST_HEIGHT = 330  # pixels
 def render(run: OpenRun, address: ExplainAddress) -> None:
     """The page."""
     _search(address)
-    entities = components.asked_pair(run.view, address.source, address.target)
+    entities = components.asked_pair(run.view, address.source, address.target, address.pool)
     if entities is None:
         _starts(run, address)
         return
     source, target = entities
+    address = replace(address, pool=components.pool_choice(run.view, entities, address.pool))
     with st.spinner("Taking the score apart…"):
         pair = source.index, target.index
         found = _kept(run, "explanation", *pair, address, lambda: explain(run.explainer, *pair, address.pool, LISTED))
         experiment = _kept(run, "experiment", *pair, address, lambda: Experiment(run.explainer, *pair, address.pool))
-        items = _kept(run, "evidence", *pair, address, lambda: items_of(experiment))
-    components.pair_header(run.view, found.pair, address.runs, "source")
+        items = _kept(run, f"evidence {address.side}", *pair, address, lambda: items_of(experiment, address.side))
+        items = _in_the_order_of(items, found.neighbours.supporting[:DRAWN])
+    components.pair_header(run.view, found.pair, address.runs, address.side)
     st.markdown(text.plain(sentence(found), 1500))
     for note in found.notes:
         st.caption(f":material/info: {text.plain(note, 400)}")
@@ -71,7 +74,7 @@ def render(run: OpenRun, address: ExplainAddress) -> None:
         _supporting(found)
     _opposing(found)
     _removal(run, address, experiment, items)
-    _rival(run, address, source, target)
+    _rival(run, address, experiment, source, target)
     claims, elsewhere = st.columns(2, gap="large")
     with claims:
         _conflict(run, address, target)
@@ -111,8 +114,7 @@ def _with_their_matches(run: OpenRun, address: ExplainAddress) -> Iterator[tuple
     for words in (address.source, address.target):
         with suppress(EntityError):
             entity = run.view.resolve(words or "")
-            if (best := run.view.best[entity.side].get(entity.index)) is not None:
-                match = run.view.entity(other(entity.side), best)
+            if (match := components.best_match(run.view, entity, address.pool)) is not None:
                 yield (entity, match) if entity.side == "source" else (match, entity)
 
 
@@ -203,9 +205,21 @@ def _removal(run: OpenRun, page: ExplainAddress, experiment: Experiment, items: 
         with left:
             _evidence_table(page, offered, gone, asked)
             if len(items) > len(offered):
-                st.caption(f"The {text.count(len(offered), 'neighbour')} whose removal should cost the most, of {len(items):,}.")
+                st.caption(
+                    f"{text.count(len(offered), 'neighbour')} of {len(items):,}: those drawn above, then those whose removal should cost the most."
+                )
         with right:
             _result(run, page, experiment, gone)
+
+
+def _in_the_order_of(items: Sequence[Item], pairs: Sequence[NeighbourPair]) -> list[Item]:
+    """Evidence that can be removed, in the order of the figure of pairs: who is drawn there comes first here, then what costs the most."""
+    drawn = {
+        (side, one.index): place
+        for place, pair in reversed(list(enumerate(pairs)))
+        for side, one in zip(SIDES, (pair.source, pair.target), strict=True)
+    }
+    return sorted(items, key=lambda item: drawn.get((item.side, item.neighbour.index), len(pairs)))
 
 
 def _reference(item: Item) -> str:
@@ -242,11 +256,18 @@ def _evidence_table(page: ExplainAddress, offered: Sequence[Item], gone: Sequenc
         on_select=follow,
         selection_mode="multi-row",
         selection_default=chosen,
-        column_config={
-            "carries": st.column_config.NumberColumn(format="%+.3f", help="What all its pairs with the other entity's neighbours add to the score."),
-            "cost": st.column_config.NumberColumn(format="%+.3f", help="What its removal should cost of the lead over the runner-up: an estimate."),
-            "attention": st.column_config.NumberColumn(format="percent", help=term("attention")),
-        },
+        column_config=with_room(
+            data,
+            {
+                "carries": st.column_config.NumberColumn(
+                    format="%+.3f", help="What all its pairs with the other entity's neighbours add to the score."
+                ),
+                "cost": st.column_config.NumberColumn(
+                    format="%+.3f", help="What its removal should cost of the margin over the runner-up: an estimate."
+                ),
+                "attention": st.column_config.NumberColumn(format="percent", help=term("attention")),
+            },
+        ),
         alt="Table: neighbours that can be taken away",
     )
 
@@ -265,20 +286,23 @@ def _result(run: OpenRun, page: ExplainAddress, experiment: Experiment, gone: Se
     found = experiment.without(triples_of(gone))
     _standings(found)
     if gone:
-        st.markdown(text.plain(removal_sentence(found), 600))
-    told = state.widget_key(state.EXPLAIN_BUTTON, "told", *page.runs, page.source, page.target, page.pool)
+        st.markdown(text.plain(removal_sentence(found, page.side), 600))
+    told = state.widget_key(state.EXPLAIN_BUTTON, "told", *page.runs, page.source, page.target, page.pool, page.side)
 
     def flip() -> None:
-        flipping = flipping_set(experiment)
+        flipping = flipping_set(experiment, page.side)
         if flipping.flips:
             state.set_parameter("without", [_reference(item) for item in flipping.items])
         else:
-            st.session_state[told] = f"No set of at most {flipping.limit} neighbours that were tried flips the match: it rests on more."
+            st.session_state[told] = f"None of the sets of at most {flipping.limit} neighbours that were tried flips the match: it rests on more."
 
     with st.container(horizontal=True):
-        if experiment.before.rank_from_source == 1:
-            help = "Searched greedily; none of what is found can be put back without undoing the flip, yet a smaller set may exist."
-            st.button("Smallest set that flips it", icon=":material/change_circle:", key=f"{told}-flip", on_click=flip, help=help)
+        if experiment.before.rank(page.side) == 1:
+            help = (
+                f"Looks for neighbours whose removal makes the {page.side} prefer another candidate. The set is minimal: none of it can be put back "
+                "without undoing the flip. It is not always the smallest, because not all sets are tried."
+            )
+            st.button("Find a minimal flipping set", icon=":material/change_circle:", key=f"{told}-flip", on_click=flip, help=help)
         if gone:
             put_back = partial(state.set_parameter, "without", None)
             st.button("Put all back", icon=":material/undo:", type="tertiary", key=f"{told}-back", on_click=put_back)
@@ -305,14 +329,14 @@ def _trust(run: OpenRun, page: ExplainAddress, experiment: Experiment) -> None:
     """How well the evidence stands for the match: computed when asked for, then kept."""
     with st.expander("How far can this evidence be trusted?"):
         pair = experiment.source, experiment.target
-        key = state.widget_key(state.EXPLAIN_BUTTON, "faithfulness", *pair, page.pool)
+        key = state.widget_key(state.EXPLAIN_BUTTON, "faithfulness", *pair, page.pool, page.side)
         if not st.toggle("Remove neighbours one by one and at random, and compare", key=key):
             return
         with st.spinner("Removing neighbours…"):
-            found = _kept(run, "faithfulness", *pair, page, lambda: faithfulness(experiment))
+            found = _kept(run, f"faithfulness {page.side}", *pair, page, lambda: faithfulness(experiment, page.side))
         by_chance = text.percent(found.random_necessity.share), text.percent(found.random_sufficiency.share)
         st.markdown(
-            f"Without the {text.count(len(found.needed), 'neighbour')} that should count most, of {found.total:,}, the source's decision "
+            f"Without the {text.count(len(found.needed), 'neighbour')} that should count most, of {found.total:,}, the {page.side}'s decision "
             f"**{'flips' if found.necessity.share else 'stays'}**; without as many at random it flips in {by_chance[0]} of {found.draws} draws. "
             f"With the strongest pairs alone, as many, it **{'stays' if found.sufficiency.share else 'flips'}**; with as many at random it stays in "
             f"{by_chance[1]}."
@@ -324,15 +348,34 @@ def _trust(run: OpenRun, page: ExplainAddress, experiment: Experiment) -> None:
 # Why not that one
 
 
-def _rival(run: OpenRun, address: ExplainAddress, source: Entity, target: Entity) -> None:
+def _runner_ups(experiment: Experiment, source: Entity, target: Entity) -> dict[Side, str]:
+    """For each of the two entities the best of its other candidates, in words."""
+    names: dict[Side, str] = {}
+    for entity in (source, target):
+        rival = experiment.before.rival(entity.side)
+        runner_up = components.entity_name(rival.entity) if rival else "no other candidate"
+        names[entity.side] = f"of {components.entity_name(entity)}: {runner_up}"
+    return names
+
+
+def _rival(run: OpenRun, address: ExplainAddress, experiment: Experiment, source: Entity, target: Entity) -> None:
     st.subheader("Why not that one?", anchor=False)
+    components.choice(
+        "Runner-up",
+        _runner_ups(experiment, source, target),
+        name="side",
+        value=address.side,
+        default="source",
+        clears=("against",),
+        help="The best of the other candidates of either entity. The choice also says whose decision may flip when evidence is removed.",
+    )
     components.search_box(
         "Another entity of either graph; empty: the runner-up", address.against, placeholder="label, id or URI", name="against", width=420
     )
     try:
         pair = source.index, target.index
-        asked = f"against {address.against or ''}"
-        found = _kept(run, asked, *pair, address, lambda: compare_with(run.explainer, *pair, address.against, address.pool))
+        asked = f"against {address.side} {address.against or ''}"
+        found = _kept(run, asked, *pair, address, lambda: compare_with(run.explainer, *pair, address.against, address.pool, side=address.side))
     except EngineError as error:
         components.show_error(error)
         return
@@ -367,18 +410,22 @@ def _rival(run: OpenRun, address: ExplainAddress, source: Entity, target: Entity
 def _conflict(run: OpenRun, address: ExplainAddress, target: Entity) -> None:
     st.subheader("Who else claims the target", anchor=False, help=term("conflict"))
     found = cache.kept([run], ("conflict", str(target.index)), lambda: conflict(run.explainer, target.index))
+    among = "among all entities"
     if len(found.claims) < 2:
-        st.markdown(
-            f"{text.count(len(found.claims), 'source has', 'sources have')} {components.entity_label(target)} as their best match: no conflict."
-        )
+        how_many = text.count(len(found.claims), "source has", "sources have")
+        st.markdown(f"{how_many} {components.entity_label(target)} as their best match {among}: no conflict.")
         return
     winner = components.entity_label(found.winner) if found.winner else "nobody"
-    st.markdown(f"**{len(found.claims):,}** sources have {components.entity_label(target)} as their best match. One to one, {winner} gets it.")
+    st.markdown(
+        f"**{len(found.claims):,}** sources have {components.entity_label(target)} as their best match {among}. One to one, {winner} gets it."
+    )
     for claim in found.claims[:STARTS]:
         decided = "" if claim.decided is None or claim.decided == target else f" :gray[gets {text.plain(claim.decided.title, 40)} one to one]"
         label = f"{components.entity_label(claim.source)} :gray[{claim.csls:.3f}]{decided}"
-        pages.link(pages.EXPLAIN, replace(address, source=claim.source.uri, target=target.uri, against=None, without=()), label)
-    st.caption(f"One to one by the decoder '{found.decoder}' over the {found.listed} stored matches of each entity.")
+        ends = replace(address, source=claim.source.uri, target=target.uri, pool="all", against=None, without=())
+        pages.link(pages.EXPLAIN, ends, label)
+    other_pool = " The CSLS values are those among all entities, not those of the test entities above." if address.pool == "test" else ""
+    st.caption(f"One to one by the decoder '{found.decoder}' over the {found.listed} stored matches of each entity.{other_pool}")
 
 
 def _elsewhere(run: OpenRun, address: ExplainAddress, source: Entity, target: Entity) -> None:
@@ -391,11 +438,17 @@ def _elsewhere(run: OpenRun, address: ExplainAddress, source: Entity, target: En
             opened.append((card.run, cache.open_listed(card.run).view))
         except EngineError as error:
             components.show_error(error)
-    found = context(run.explainer, source.index, target.index, opened)
-    for one in found.rounds:
-        st.markdown(f"Trained on in round {one.number}, chosen with {one.score:.3f}.")
+    found = context(run.explainer, source.index, target.index, opened, address.pool)
+    if found.rounds:
+        st.markdown(rounds_words(found.rounds, found.selection))
     if not found.runs:
         st.markdown("There is no other run of the same data.")
+    if found.runs:
+        st.caption(
+            f"CSLS and ranks among the {components.POOL_WORDS[address.pool]} of each run, as above."
+            if address.pool == "test"
+            else "Among all entities, as above."
+        )
     for seen in found.runs:
         if seen.pair is None:
             st.caption(f"{text.plain(seen.run)}: {text.plain(text.without_places(seen.reason))}")

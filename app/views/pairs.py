@@ -33,6 +33,10 @@ ORDERS: Mapping[PairOrder, str] = {
     "label": "label, A to Z",
 }
 SCORES: Mapping[Score, str] = {"probability": "probability", "csls": "CSLS"}
+EXPORTED = (
+    "This page counts the best match of each entity. Export counts what remains of it: pairs that reviewers rejected, and others of an entity "
+    "whose pair they accepted, are left out, and so is what its own settings exclude."
+)
 BARS: Mapping[Known, tuple[str, str]] = {
     "seed": (palette.UNKNOWN, "x"),
     "right": (palette.RIGHT, ""),
@@ -205,8 +209,9 @@ def _switches(address: PairsAddress, alignment: Alignment) -> None:
 
 
 def _sentence(address: PairsAddress, alignment: Alignment, chosen: IntArray) -> str:
-    """How many, and how many of them are right where that is known."""
+    """How many, what a pair is here, and how many of them are right where that is known."""
     shown = f"**{len(chosen):,}** of {text.count(len(alignment), 'pair')}" if len(chosen) < len(alignment) else f"**All {len(alignment):,}** pairs"
+    shown += f", one for each {address.side} entity"
     counts = alignment.counts(chosen)
     seeds = f" {text.count(counts['seed'], 'seed pair')} not counted." if counts["seed"] else ""
     if address.known:
@@ -284,7 +289,7 @@ def _table(run: OpenRun, address: PairsAddress, alignment: Alignment, ordered: I
         f"Rows {start + 1:,} to {start + len(positions):,} of {len(ordered):,}; choose one to open the pair. A click on a head "
         "sorts these rows alone, the list “Order” above sorts all. The download holds all of them, with URIs."
     )
-    pages.link(pages.EXPORT, pair_filters.carried(ExportAddress, address), "Export this selection", icon=":material/file_export:")
+    pages.link(pages.EXPORT, pair_filters.carried(ExportAddress, address), "Export this selection", icon=":material/file_export:", help=EXPORTED)
     if last > 1:
         key = state.widget_key(state.CHOICE, "page", page, last)
         st.pagination(last, default=page, key=key, on_change=_follow(key, lambda chosen: {"page": str(chosen) if chosen > 1 else None}))

@@ -58,18 +58,19 @@ def _one_graph(view: RunView, text: str, side: Side) -> EntityError:
     )
 
 
-def resolve_rival(view: RunView, text: str) -> Entity:
-    """The entity that a pair is to be compared with: of the target graph if it has one of this name, else of the source graph.
+def resolve_rival(view: RunView, text: str, first: Side = "target") -> Entity:
+    """The entity that a pair is to be compared with: of the graph ``first`` if it has one of this name, else of the other graph.
 
     Raises:
         EntityError: unknown or ambiguous.
     """
-    if text not in view.graphs["target"].index and text in view.graphs["source"].index:
-        return view.identified(text, "source")
-    found = _attempt(view, text, "target")
+    second = other(first)
+    if text not in view.graphs[first].index and text in view.graphs[second].index:
+        return view.identified(text, second)
+    found = _attempt(view, text, first)
     if isinstance(found, Entity):
         return found
-    elsewhere = _attempt(view, text, "source")
+    elsewhere = _attempt(view, text, second)
     if isinstance(elsewhere, Entity):
         return elsewhere
     return view.resolve(text)  # raises, with candidates of both graphs

@@ -1,4 +1,4 @@
-"""Where a pair stands in what is known: in the links, in the rounds that trained on it, and in the other runs of the same data."""
+"""What is known of a pair besides its score: by the links, by the rounds that trained on it, and in the other runs of the same data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from engine.errors import EngineError
 from engine.explanation.explainer import Explainer
-from engine.matching import PairScore, RunView, Verdict
+from engine.matching import PairScore, Pool, RunView, Verdict
 from engine.run_store import RunStore
 
 
@@ -24,7 +24,7 @@ class OtherRun:
     """The pair in another run of the same data.
 
     Attributes:
-        pair: its scores there, among all entities; None where that run cannot be read, and ``reason`` says why.
+        pair: its scores there, among the same candidates; None where that run has none, and ``reason`` says why.
     """
 
     run: str
@@ -42,27 +42,32 @@ class Context:
         verdict: what the known links say.
         rounds: those that trained on it, in order.
         runs: the pair in the other runs of the same data.
+        selection: the rule by which rounds selected pairs, which says what their scores are; empty where the manifest does not have it.
     """
 
     verdict: Verdict
     rounds: tuple[Round, ...]
     runs: tuple[OtherRun, ...] = ()
+    selection: str = ""
 
 
-def context(explainer: Explainer, source: int, target: int, others: Iterable[tuple[str, RunView]] = ()) -> Context:
+def context(explainer: Explainer, source: int, target: int, others: Iterable[tuple[str, RunView]] = (), pool: Pool = "all") -> Context:
     """What is known of a pair.
 
     Args:
         explainer: of the run.
         source, target: indices in their graphs.
         others: ids and views of other runs of the same data (:func:`sibling_runs` finds them).
+        pool: the candidates that the other runs' numbers are of, so that they can be compared with the pair's own.
 
     Raises:
         EntityError: no such entity.
     """
     view = explainer.view
     uris = view.entity("source", source).uri, view.entity("target", target).uri
-    return Context(view.verdict(source, target), rounds_of(view, source, target), tuple(_in_run(run, other, uris) for run, other in others))
+    runs = tuple(_in_run(run, other, uris, pool) for run, other in others)
+    selection = str(view.run.manifest.get("config", {}).get("semi", {}).get("selection", ""))
+    return Context(view.verdict(source, target), rounds_of(view, source, target), runs, selection)
 
 
 def rounds_of(view: RunView, source: int, target: int) -> tuple[Round, ...]:
@@ -74,14 +79,14 @@ def rounds_of(view: RunView, source: int, target: int) -> tuple[Round, ...]:
     return tuple(Round(int(number), float(score)) for number, score in zip(rows["round"], rows["score"], strict=True))
 
 
-def _in_run(run: str, view: RunView, uris: tuple[str, str]) -> OtherRun:
+def _in_run(run: str, view: RunView, uris: tuple[str, str], pool: Pool) -> OtherRun:
     manifest = view.run.manifest
     about = run, str(manifest.get("variant", "")), int(manifest.get("seed", 0))
     try:
         places = [view.graphs[side].index.get(uri) for side, uri in zip(("source", "target"), uris, strict=True)]  # type: ignore[index]
         if places[0] is None or places[1] is None:
             return OtherRun(*about, None, "it does not have both entities.")
-        return OtherRun(*about, view.pair(places[0], places[1]))
+        return OtherRun(*about, view.pair(places[0], places[1], pool))
     except EngineError as error:
         return OtherRun(*about, None, str(error))
 

@@ -18,8 +18,8 @@ from engine.explanation.contributions import Products, Sent, by_neighbour, by_re
 from engine.explanation.explainer import Explainer
 from engine.explanation.frozen import Snapshot
 from engine.explanation.kernels import Float64Array
-from engine.matching import RunView
-from engine.neighbourhood import Edge
+from engine.matching import RunView, Verdict
+from engine.neighbourhood import Edge, tied
 
 Edges = Mapping[int, tuple[Edge, ...]]
 Aligned = Literal["this pair", "seed", "added", "predicted", "elsewhere"]
@@ -52,6 +52,7 @@ class NeighbourPair:
     Attributes:
         aligned: with each other as a seed link, as a pair that a semi-supervised round added, or because one is the other's best match in this run;
             else at least one of them is matched elsewhere. "this pair" stands for the two entities themselves.
+        verdict, added: what the known links say of the pair, and the first round that trained on it.
     """
 
     source: Entity
@@ -60,6 +61,8 @@ class NeighbourPair:
     target_edges: tuple[Edge, ...]
     value: float
     aligned: Aligned
+    verdict: Verdict
+    added: int | None
 
 
 @dataclass(frozen=True)
@@ -176,9 +179,10 @@ def _pairs(explainer: Explainer, products: Products[int], around: Sequence[Edges
     for row, column, value in products.strongest(top, sign):
         one, two = products.source.keys[row], products.target.keys[column]
         same = [one, two] == list(ends)
-        aligned = "this pair" if same else aligned_with(explainer.view, explainer.place(one)[1], explainer.place(two)[1])
+        view, pair = explainer.view, (explainer.place(one)[1], explainer.place(two)[1])
+        aligned = "this pair" if same else aligned_with(view, *pair)
         edges = around[0].get(one, ()), around[1].get(two, ())
-        found.append(NeighbourPair(explainer.entity(one), explainer.entity(two), *edges, value, aligned))
+        found.append(NeighbourPair(explainer.entity(one), explainer.entity(two), *edges, value, aligned, view.verdict(*pair), view.added(*pair)))
     return found
 
 
@@ -192,10 +196,11 @@ def _neighbours(explainer: Explainer, entity: int, around: Edges, sent: Sent[int
 
 
 def aligned_with(view: RunView, source: int, target: int) -> Aligned:
-    """What ties two entities together in this run. Validation and test links do not count: the model has not seen them."""
-    if view.counterparts("source", source).get(target) == "seed link":
+    """What ties two entities together in this run. Links kept for evaluation do not count by themselves: training did not use them."""
+    evidence = tied(view, "source", source, target)
+    if evidence == "seed link":
         return "seed"
-    if view.added(source, target) is not None:
+    if evidence == "added in a round":
         return "added"
     if view.best["source"].get(source) == target or view.best["target"].get(target) == source:
         return "predicted"

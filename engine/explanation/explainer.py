@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +12,7 @@ from engine.config import RunConfig
 from engine.datasets.knowledge_graph import SIDES, Side
 from engine.decoding import Decoding
 from engine.encoders.adjacency import build_adjacency
-from engine.entities import Entity
+from engine.entities import Entity, short_id
 from engine.errors import ConfigError, RunDamagedError, RunError
 from engine.explanation.frozen import FrozenEncoder, Snapshot
 from engine.explanation.graph import Triple
@@ -142,5 +141,5 @@ class Explainer:
 
 
 def short_relation(name: str) -> str:
-    """The telling end of a relation's identifier."""
-    return re.split(r"[/#]", name.rstrip("/#"))[-1] or name
+    """The telling end of a relation's identifier, the same as of an entity's."""
+    return short_id(name)

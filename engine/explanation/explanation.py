@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from engine.explanation.decomposition import Decomposition, decompose
 from engine.explanation.evidence import NeighbourEvidence, RelationEvidence, neighbour_evidence, relation_evidence
 from engine.explanation.explainer import Explainer
-from engine.matching import PairScore, Pool
+from engine.matching import PairScore, Pool, status_sentence
 
 TOP = 40
 
@@ -63,7 +63,7 @@ def notes_on(explainer: Explainer, pair: PairScore) -> tuple[str, ...]:
     if explainer.looks_at_names and pair.names is None:
         notes.append("At least one of the two has no name, so the structure's score stands in for the similarity of the names.")
     if pair.verdict == "seed link":
-        notes.append("The pair is a seed link: training pulled it together, so a high score is no discovery.")
+        notes.append(f"{status_sentence(pair.verdict, None)} A high score is therefore no discovery.")
     elif pair.added is not None:
-        notes.append("A semi-supervised round trained on this pair, so its score is partly the model's own earlier guess.")
+        notes.append(f"{status_sentence(pair.verdict, pair.added)} Its score is therefore partly that earlier prediction.")
     return tuple(notes)

@@ -25,7 +25,7 @@ LEAST_COMPARED = 4
 
 @dataclass(frozen=True)
 class FlippingSet:
-    """A small set of evidence whose removal flips the decision.
+    """A minimal set of evidence whose removal flips the decision; not always the smallest.
 
     Attributes:
         items: the set; where none was found, what was removed on the way.
@@ -108,17 +108,17 @@ class Faithfulness:
         return 1 - len(self.needed) / self.total if self.total else 0.0
 
 
-def items_of(experiment: Experiment) -> list[Item]:
-    """A pair's evidence, those first whose removal would cost the most of the lead over the best rival."""
-    rival = experiment.before.rival_of_target
-    return evidence_items(experiment.explainer, experiment.source, experiment.target, rival.entity.index if rival else None)
+def items_of(experiment: Experiment, side: Side = "source") -> list[Item]:
+    """A pair's evidence, those first whose removal would cost the most of the lead over the best rival, as seen from the entity of one graph."""
+    rival = experiment.before.rival(side)
+    return evidence_items(experiment.explainer, experiment.source, experiment.target, rival.entity if rival else None)
 
 
 def flipping_set(experiment: Experiment, side: Side = "source", limit: int = 10, width: int = 3, items: Sequence[Item] | None = None) -> FlippingSet:
-    """Search a smallest set of neighbours whose removal flips the decision of one entity.
+    """Search a minimal set of neighbours whose removal flips the decision of one entity: none of it can be put back without undoing the flip.
 
     Greedy: of the ``width`` first that are still there, the one whose removal leaves the smallest margin goes, until the decision flips or ``limit``
-    are gone; then every neighbour that is not needed for that comes back. The result need not be the smallest there is.
+    are gone; then every neighbour that is not needed for that comes back. A smaller set of other neighbours may exist.
 
     Args:
         experiment: the pair.
@@ -131,7 +131,7 @@ def flipping_set(experiment: Experiment, side: Side = "source", limit: int = 10,
     evaluations, result = 0, experiment.without(())
     if experiment.before.rank(side) > 1:
         return FlippingSet((), False, result, evaluations, limit)
-    left = items_of(experiment) if items is None else list(items)
+    left = items_of(experiment, side) if items is None else list(items)
     while left and len(gone) < limit and not result.flips(side):
         trials = [experiment.without(triples_of([*gone, item])) for item in left[:width]]
         evaluations += len(trials)
@@ -168,7 +168,7 @@ def faithfulness(experiment: Experiment, side: Side = "source", share: float = 0
         draws: random sets of as many.
         seed: of the draws.
     """
-    items = items_of(experiment)
+    items = items_of(experiment, side)
     count, draw = math.ceil(share * len(items)), np.random.default_rng(seed)
     needed, enough = items[:count], by_pairs(experiment.explainer, experiment.source, experiment.target, items)[:count]
     random = [[items[at] for at in draw.choice(len(items), count, replace=False)] for _ in range(draws)] if items else [[]]
@@ -181,7 +181,7 @@ def faithfulness(experiment: Experiment, side: Side = "source", share: float = 0
         random_necessity=without(experiment, random, side),
         random_sufficiency=alone(experiment, items, random, side),
         draws=draws,
-        agreement=agreement(experiment, items),
+        agreement=agreement(experiment, items, side),
     )
 
 
@@ -199,13 +199,13 @@ def alone(experiment: Experiment, items: Sequence[Item], sets: Sequence[Sequence
     return Trial(float(np.mean([(one.rank(side) == 1) == best for one in after])), float(np.mean([one.margin(side) for one in after])))
 
 
-def agreement(experiment: Experiment, items: Sequence[Item]) -> Agreement:
+def agreement(experiment: Experiment, items: Sequence[Item], side: Side = "source") -> Agreement:
     """Remove neighbours one at a time, and compare with what was said of them; of more than ``MOST_COMPARED`` evenly spaced ones."""
     places = np.unique(np.linspace(0, len(items) - 1, min(len(items), MOST_COMPARED)).round().astype(int)).tolist() if items else []
     chosen, before = [items[at] for at in places], experiment.before
     after = [experiment.standing(item.triples) for item in chosen]
     carried = rank_correlation([item.value for item in chosen], [before.csls - one.csls for one in after])
-    estimated = rank_correlation([item.cost for item in chosen], [before.margin() - one.margin() for one in after])
+    estimated = rank_correlation([item.cost for item in chosen], [before.margin(side) - one.margin(side) for one in after])
     return Agreement(carried, estimated, len(chosen), len(items))
 
 

@@ -8,7 +8,7 @@ place. So a change in score or rank is due to what this pair lost, and not to wh
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -58,9 +58,13 @@ class Standing:
         """As seen from the entity of one graph."""
         return self.rank_from_source if side == "source" else self.rank_from_target
 
+    def rival(self, side: Side) -> Rival | None:
+        """The best candidate besides the pair's own, as seen from the entity of one graph."""
+        return self.rival_of_target if side == "source" else self.rival_of_source
+
     def margin(self, side: Side = "source") -> float:
         """How far the pair's score is above its best rival's, as seen from the entity of one graph; below 0 it is not the best match."""
-        rival = self.rival_of_target if side == "source" else self.rival_of_source
+        rival = self.rival(side)
         return self.csls - rival.csls if rival else np.inf
 
 
@@ -157,7 +161,7 @@ class Experiment:
         terms = self.explainer.view.hubness(across, self.pool)[row.candidates].astype(np.float64)
         terms[self._place(side)] = theirs
         csls = csls_score(torch.from_numpy(combined), torch.tensor(mine, dtype=torch.float64), torch.from_numpy(terms)).float().numpy()
-        return RowScores(row.candidates, structure.astype(np.float32), csls, row.names, zero=not combined.any())
+        return replace(row, cosine=structure.astype(np.float32), csls=csls, zero=not combined.any())
 
     def _standing(self, rows: dict[Side, RowScores], hubness: tuple[float, float]) -> Standing:
         at = {side: self._place(side) for side in rows}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.datasets.knowledge_graph import SIDES, Side
 from engine.entities import Entity, normalise, shortened
+from engine.entities import other as other_graph
 from engine.errors import ConfigError, EntityError, EvidenceError
 from engine.explanation.contributions import Sent
 from engine.explanation.estimate import estimated_costs
@@ -15,6 +17,7 @@ from engine.explanation.explainer import Explainer, short_relation
 from engine.explanation.graph import Triple
 from engine.explanation.kernels import Float64Array
 from engine.explanation.rivals import runner_up
+from engine.matching import Pool
 
 PAIRS_EACH = 4
 """Pairs of neighbours that are looked at for each neighbour."""
@@ -41,24 +44,26 @@ class Item:
     attention: float
 
 
-def evidence_items(explainer: Explainer, source: int, target: int, rival: int | None = None) -> list[Item]:
+def evidence_items(explainer: Explainer, source: int, target: int, rival: Entity | None = None) -> list[Item]:
     """The neighbours of both entities, those first whose removal would cost the most. What the entities carry themselves cannot be taken away.
 
     Args:
         explainer: of the run.
         source, target: indices in their graphs.
-        rival: another target, whose lead over the pair counts; None: the pair's own score counts.
+        rival: another candidate of either entity; the pair's lead over it counts. None: the pair's own score counts.
 
     Raises:
         EntityError, RunError: as :func:`engine.explanation.explain`.
     """
-    stacked = [explainer.stacked("source", source), *(explainer.stacked("target", one) for one in (target, rival) if one is not None)]
+    stacked = [explainer.stacked("source", source), explainer.stacked("target", target)]
+    if rival is not None:
+        stacked.append(explainer.stacked(rival.side, rival.index))
     snapshot = explainer.encoder.snapshot(stacked)
     final = snapshot.final.reshape(len(stacked), -1)
     products = neighbour_products(snapshot)
     sides: tuple[tuple[Side, Sent[int], Float64Array, Float64Array], ...] = (
-        ("source", products.source, products.source_totals(), final[1:]),
-        ("target", products.target, products.target_totals(), final[:1]),
+        ("source", products.source, products.source_totals(), final[1:] if rival is None or rival.side == "target" else final[1:2]),
+        ("target", products.target, products.target_totals(), final[:1] if rival is None or rival.side == "target" else final[[0, 2]]),
     )
     items = []
     for entity, (side, sent, totals, others) in zip(snapshot.entities, sides, strict=False):
@@ -143,23 +148,26 @@ def relation_type(explainer: Explainer, entities: Sequence[int], relation: str) 
     return found
 
 
-def strongest(explainer: Explainer, source: int, target: int, count: int) -> frozenset[Triple]:
-    """The triples of the ``count`` neighbours whose removal would cost the most of a pair's lead, by the estimate.
+def strongest(explainer: Explainer, source: int, target: int, count: int, pool: Pool = "all", side: Side = "source") -> frozenset[Triple]:
+    """The triples of the ``count`` neighbours whose removal would cost the most of a pair's lead over the runner-up, by the estimate.
 
     Raises:
         EvidenceError: neither entity has a neighbour.
     """
-    rival = runner_up(explainer, source, target)
-    items = evidence_items(explainer, source, target, rival.entity if rival else None)
+    rival = runner_up(explainer, source, target, pool, side)
+    items = evidence_items(explainer, source, target, explainer.view.entity(other_graph(side), rival.entity) if rival else None)
     if not items:
         raise EvidenceError("neither entity has a neighbour, so there is no evidence to remove.")
     return triples_of(items[:count])
 
 
-def named_evidence(explainer: Explainer, source: int, target: int, words: Sequence[str]) -> frozenset[Triple]:
+def named_evidence(
+    explainer: Explainer, source: int, target: int, words: Sequence[str], pool: Pool = "all", asked: Side = "source"
+) -> frozenset[Triple]:
     """The triples that a user's words mean.
 
     Args:
+        pool, asked: the candidates of which the runner-up is the best, and the graph of the entity whose candidates they are (for ``top:N``).
         words: one of ``FORMS``. A neighbour, a head and a relation may have ``source:`` or ``target:`` in front; without it both sides are looked at.
 
     Raises:
@@ -176,7 +184,7 @@ def named_evidence(explainer: Explainer, source: int, target: int, words: Sequen
     if len(words) == 1 and kind == "top":
         if not argument.isdecimal() or int(argument[:9]) < 1:
             raise ConfigError(f"--remove top:N expects a whole number of neighbours from 1 on; got {quoted(argument)}.")
-        return strongest(explainer, source, target, int(argument[:9]))
+        return strongest(explainer, source, target, int(argument[:9]), pool, asked)
     if len(words) == 1 and kind == "relation":
         return relation_type(explainer, [explainer.stacked("source", source), explainer.stacked("target", target)], argument)
     return _neighbour_in_words(explainer, source, target, words[0], words[1] if len(words) == 2 else None)
@@ -211,13 +219,18 @@ def _is_named(explainer: Explainer, side: Side, index: int, text: str) -> bool:
 def along(explainer: Explainer, triples: Sequence[tuple[int, Triple]], relation: str) -> list[Triple]:
     """Those of some triples, each with one of its (stacked) entities, that have a relation; written ^name, only where the entity is the tail.
 
-    A relation of exactly this name goes before those whose name ends so behind the last ``/`` or ``#``.
+    A relation of exactly this name goes before those whose name, or the end of it behind the last ``/`` or ``#``, is so.
     """
     inverse, wanted = relation.startswith(INVERSE), relation.removeprefix(INVERSE)
     names = {triple.relation: explainer.relation(triple.relation) for _, triple in triples}
     exact = {number for number, name in names.items() if name == wanted}
-    fitting = exact or {number for number, name in names.items() if normalise(short_relation(name)) == normalise(wanted)}
+    fitting = exact or {number for number, name in names.items() if normalise(wanted) in map(normalise, short_names(name))}
     return [triple for entity, triple in triples if triple.relation in fitting and (not inverse or triple.tail == entity)]
+
+
+def short_names(relation: str) -> tuple[str, str]:
+    """What a relation is called for short: as pages show it, and the end of its name behind the last ``/`` or ``#``."""
+    return short_relation(relation), re.split(r"[/#]", relation.rstrip("/#"))[-1]
 
 
 def quoted(text: str) -> str:

@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from engine.datasets.knowledge_graph import Side
 from engine.entities import Entity
 from engine.explanation.context import Context
 from engine.explanation.evidence import NeighbourPair, RelationPair
 from engine.explanation.explanation import Explanation
 from engine.explanation.intervention import Intervention, Rival, Standing
 from engine.explanation.rivals import Comparison, Conflict
-from engine.explanation.words import edge_words, removal_sentence, sentence, signed, standing_words, title
+from engine.explanation.words import edge_words, removal_sentence, rounds_words, sentence, signed, standing_words, title
+from engine.matching import status_words
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class Report:
     conflict: Conflict
     comparison: Comparison | None = None
     intervention: Intervention | None = None
+    side: Side = "source"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values. ``parts`` add up to ``csls``; the listed ``neighbours``, ``neighbours_rest`` and ``own_relations`` to its multi-hop parts."""
@@ -57,7 +60,7 @@ class Report:
         }
         if self.comparison is not None:
             values["against"] = comparison_dict(self.comparison)
-        return values | (intervention_dict(self.intervention) if self.intervention is not None else {})
+        return values | (intervention_dict(self.intervention, self.side) if self.intervention is not None else {})
 
 
 def entity_dict(entity: Entity) -> dict[str, Any]:
@@ -115,14 +118,14 @@ def comparison_dict(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def intervention_dict(found: Intervention) -> dict[str, Any]:
+def intervention_dict(found: Intervention, side: Side) -> dict[str, Any]:
     removed = [{"graph": one.side, "head": one.head.uri, "relation": one.relation, "tail": one.tail.uri} for one in found.removed]
     return {
         "removed": removed,
         "before": standing_dict(found.before),
         "after": standing_dict(found.after),
         "flips": {"source": found.flips("source"), "target": found.flips("target")},
-        "removal": removal_sentence(found),
+        "removal": removal_sentence(found, side),
     }
 
 
@@ -148,7 +151,8 @@ def lines(report: Report, top: int = 10) -> Iterator[str]:
     yield from (f"note: {note}" for note in found.notes)
     yield ""
     yield from (f"{signed(part.value):>8}  {part.name}" for part in found.decomposition.parts)
-    yield f"{found.pair.csls:>8.3f}  CSLS (cosine {found.pair.cosine:.3f}); {standing_words(found.pair)}; {found.pair.verdict}"
+    known = status_words(found.pair.verdict, found.pair.added)
+    yield f"{found.pair.csls:>8.3f}  CSLS (cosine {found.pair.cosine:.3f}); {standing_words(found.pair)}; {known}"
     for heading, pairs in (("neighbours that speak for it", found.neighbours.supporting), ("against it", found.neighbours.opposing)):
         if pairs:
             yield f"\n{heading}:"
@@ -161,7 +165,7 @@ def lines(report: Report, top: int = 10) -> Iterator[str]:
         yield from (f"  {title(one.head)} {one.relation} {title(one.tail)}" for one in report.intervention.removed[:top])
         if len(report.intervention.removed) > top:
             yield f"  and {len(report.intervention.removed) - top:,} more"
-        yield removal_sentence(report.intervention)
+        yield removal_sentence(report.intervention, report.side)
 
 
 def neighbour_line(pair: NeighbourPair) -> str:
@@ -173,7 +177,7 @@ def neighbour_line(pair: NeighbourPair) -> str:
 def context_lines(report: Report) -> Iterator[str]:
     """Rounds, other runs and conflicts, where there are any."""
     if report.context.rounds:
-        yield "\ntrained on in " + ", ".join(f"round {one.number} (chosen with {one.score:.3f})" for one in report.context.rounds)
+        yield f"\n{rounds_words(report.context.rounds, report.context.selection)}"
     if report.context.runs:
         yield "\nin other runs of the same data:"
     for run in report.context.runs:

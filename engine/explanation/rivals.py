@@ -19,6 +19,7 @@ from engine.explanation.explainer import Explainer
 from engine.matching import Match, PairScore, Pool
 from engine.neighbourhood import Edge
 from engine.run_store.numbers import check_numbers
+from engine.search import tie_tolerance
 
 ONE_TO_ONE = "stable"
 """The decoder that conflicts are shown with: quick on any size, and its choice is easy to follow (the best free pair, again and again)."""
@@ -72,7 +73,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Conflict:
-    """Several sources that claim one target, and what a one-to-one decoder makes of it.
+    """Several sources that claim one target among all entities, and what a one-to-one decoder makes of it.
 
     Attributes:
         claims: by CSLS, the best first. ``decided`` is what the decoder gives each source; None for nobody.
@@ -87,22 +88,31 @@ class Conflict:
     listed: int
 
 
-def runner_up(explainer: Explainer, source: int, target: int, pool: Pool = "all") -> Match | None:
-    """The best target for the source besides the pair's; where the pair is not the best match, that is the best match. None in a pool of one."""
-    found = explainer.view.matches("source", source, 2, pool)
-    return next((one for one in found if one.entity != target), None)
+def runner_up(explainer: Explainer, source: int, target: int, pool: Pool = "all", side: Side = "source") -> Match | None:
+    """The best candidate of one of the two entities, that of the graph ``side``, besides the other one.
+
+    Where the pair is not this entity's best match, that is the best match. None in a pool of one.
+    """
+    own, across = (source, target) if side == "source" else (target, source)
+    found = explainer.view.matches(side, own, 2, pool)
+    return next((one for one in found if one.entity != across), None)
 
 
-def compare_with(explainer: Explainer, source: int, target: int, text: str | None = None, pool: Pool = "all", top: int = 10) -> Comparison | None:
+def compare_with(
+    explainer: Explainer, source: int, target: int, text: str | None = None, pool: Pool = "all", top: int = 10, side: Side = "source"
+) -> Comparison | None:
     """A pair beside what a user names, or where nothing is named beside the runner-up; None where there is no other candidate.
+
+    Args:
+        side: the graph of the entity from which one looks: its candidates are meant first by a name, and the runner-up is one of them.
 
     Raises:
         EntityError: unknown, ambiguous, the pair's own entity, or not in the pool.
     """
     if text is not None:
-        return compare(explainer, source, target, resolve_rival(explainer.view, text), pool, top)
-    best = runner_up(explainer, source, target, pool)
-    return None if best is None else compare(explainer, source, target, explainer.view.entity("target", best.entity), pool, top)
+        return compare(explainer, source, target, resolve_rival(explainer.view, text, other(side)), pool, top)
+    best = runner_up(explainer, source, target, pool, side)
+    return None if best is None else compare(explainer, source, target, explainer.view.entity(other(side), best.entity), pool, top)
 
 
 def compare(explainer: Explainer, source: int, target: int, rival: Entity, pool: Pool = "all", top: int = 10) -> Comparison:
@@ -155,11 +165,10 @@ def conflict(explainer: Explainer, target: int, decoder: str = ONE_TO_ONE) -> Co
     view = explainer.view
     entity, decoding = view.entity("target", target), decoded(explainer, decoder)
     by_source, by_target = decoding.predicted("source"), decoding.predicted("target")
-    sources = [source for source, best in view.best["source"].items() if best == target]
-    row = view.scores("target", target)
+    rows = view.run.table("matches", ["entity", "csls"], {"graph": "source", "match": target, "rank": 1})
     claims = [
-        Claim(view.entity("source", source), float(row.csls[row.position(source)]), _decided(explainer, "target", int(by_source[source])))
-        for source in sources
+        Claim(view.entity("source", source), csls, _decided(explainer, "target", int(by_source[source])))
+        for source, csls in zip(rows["entity"].tolist(), rows["csls"].tolist(), strict=True)
     ]
     claims.sort(key=lambda claim: (-claim.csls, claim.source.index))
     return Conflict(entity, tuple(claims), _decided(explainer, "source", int(by_target[target])), decoder, decoding.candidates.top)
@@ -189,4 +198,5 @@ def stored_candidates(explainer: Explainer) -> Candidates:
     sources, targets = np.where(forward, *ends), np.where(forward, *ends[::-1])
     _, first = np.unique(sources * m + targets, return_index=True)
     similarity, csls = (table[name].to_numpy(dtype=np.float32)[first] for name in ("cosine", "csls"))
-    return Candidates((n, m), sources[first], targets[first], similarity, csls, int(table["rank"].max()) if len(table) else 0)
+    top = int(table["rank"].max()) if len(table) else 0
+    return Candidates((n, m), sources[first], targets[first], similarity, csls, top, tie_tolerance(explainer.view.similarity))

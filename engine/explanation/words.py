@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from engine.datasets.knowledge_graph import Side
 from engine.entities import Entity, shortened
+from engine.explanation.context import Round
 from engine.explanation.evidence import Aligned, NeighbourEvidence, NeighbourPair
 from engine.explanation.explanation import Explanation
 from engine.explanation.intervention import Intervention
@@ -11,6 +15,11 @@ from engine.neighbourhood import Edge
 
 LABEL_LENGTH = 60
 THIN = 0.01  # of all that pairs of neighbours carry for the match; a single pair below this explains nothing by itself
+SELECTION_SCORES = {
+    "mutual": "the pair's CSLS when it was selected as each other's best match",
+    "sinkhorn": "the pair's share, from 0 to 1, in the round's one-to-one assignment (Sinkhorn)",
+    "propagation": "the pair's share, from 0 to 1, in the round's one-to-one assignment after propagation",
+}
 ALIGNED_WORDS: dict[Aligned, str] = {
     "this pair": "the two entities themselves",
     "seed": "a seed link",
@@ -69,16 +78,27 @@ def pair_words(pair: NeighbourPair) -> str:
     return f"{title(pair.source)} with {title(pair.target)}, {ALIGNED_WORDS[pair.aligned]},"
 
 
-def removal_sentence(found: Intervention) -> str:
-    """What became of the pair without some triples."""
+def removal_sentence(found: Intervention, side: Side = "source") -> str:
+    """What became of the pair without some triples, as seen from the entity of one graph."""
     count = len(found.removed)
     what = "Without one triple" if count == 1 else f"Without {count:,} triples"
-    ranks = f"rank {found.before.rank_from_source:,} to {found.after.rank_from_source:,} from the source"
-    flip = "the source's decision changes" if found.flips("source") else "the source's decision stays"
+    ranks = f"rank {found.before.rank(side):,} to {found.after.rank(side):,} from the {side}"
+    flip = f"the {side}'s decision {'changes' if found.flips(side) else 'stays'}"
     return (
         f"{what} the score goes from {found.before.csls:.3f} to {found.after.csls:.3f} and {ranks}: {flip} "
         "(weights frozen, all other entities and their hubness held fixed)."
     )
+
+
+def rounds_words(rounds: Sequence[Round], selection: str) -> str:
+    """The semi-supervised rounds that trained on a pair, and what their selection score is: 'Used as a training pair in rounds 1-4 ...'."""
+    numbers = [one.number for one in rounds]
+    whole = numbers == list(range(numbers[0], numbers[-1] + 1)) and len(numbers) > 2
+    names = f"{numbers[0]}–{numbers[-1]}" if whole else " and ".join(map(str, numbers)) if len(numbers) < 3 else ", ".join(map(str, numbers))
+    scores = dict.fromkeys(f"{one.score:.3f}" for one in rounds)
+    told = f"{next(iter(scores))}" if len(scores) == 1 else f"{', '.join(scores)} in this order"
+    means = SELECTION_SCORES.get(selection, "the score of the rule that selected it")
+    return f"Used as a training pair in round{'s' if len(numbers) > 1 else ''} {names}. Selection score {told}: {means}."
 
 
 def edge_words(edges: tuple[Edge, ...]) -> str:

@@ -366,7 +366,10 @@ class StructureAndNames:
         spread(lambda start, stop: scale_nameless(table, start, stop, named, factors, factor), table.shape[0], table.size)
 
     def pairs(self, left: Tensor, right: Tensor) -> Tensor:
-        structure, names = self.parts(left, right)
+        return self.together(*self.parts(left, right))
+
+    def together(self, structure: Tensor, names: Tensor) -> Tensor:
+        """(P,) float64 similarities out of what :meth:`parts` says of the pairs."""
         return structure + self.weight * torch.where(names.isnan(), structure, names)
 
     def parts(self, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:

@@ -10,8 +10,11 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from engine.comparison import Comparison, compare
+from app import text
+from app.rate_figures import lead_words, net_words
+from engine.comparison import Comparison, Difference, compare
 from engine.entities import short_id
+from engine.matching import RunView
 from engine.run_store import RunStore
 from tests.app.conftest import OpenPage, assert_no_crash, words
 from tests.run_fixture import MemoryRun, analysed, jolted, sample_run, write_run
@@ -115,6 +118,11 @@ def test_flips_are_narrowed_by_degree_relation_and_search(runs: list[str], model
     whole, relations = tables(app)["entity"], tables(app)["relation"]
     found = compared(models, runs[0], runs[1], side="source")
     assert len(whole) == found.gained.sum()
+    view, listed = RunView(RunStore(models).find(runs[0])), whole
+    for uri, right in zip(listed["id"], listed["counterpart"], strict=True):
+        entity = view.resolve(uri, "source")
+        (true,) = [one for one, known in view.counterparts("source", entity.index).items() if known == "known test link"]
+        assert right == text.cell(view.graphs["target"].title(true)), "the right one, beside the wrong answer"
     name = relations["relation"].iloc[0]
     narrowed = open_page("compare", run=runs[:2], side="source", relation=name)
     assert_no_crash(narrowed)
@@ -191,3 +199,29 @@ def test_other_splits_are_compared_on_what_both_tested(better: MemoryRun, worse:
     assert "Of 25 test entities that are so in both runs" in told(app)
     assert "divide the links differently" in told(app)
     assert tables(app)["setting"].to_numpy().tolist() == [["split", "given: 721_5fold/1", "random, seed 1"]]
+
+
+@pytest.mark.parametrize(
+    ("gained", "lost", "told"),
+    [
+        ([5, 2], [1, 4], "The largest net gain is at degree 1: 5 gained and 1 lost of 9."),
+        ([1, 40], [7, 200], "At no degree is more gained than lost; the largest net loss is at degree 2: 40 gained and 200 lost of 300."),
+        ([3, 2], [3, 2], "At each degree as many are gained as lost."),
+        ([0, 0], [0, 0], "No entity of any degree flipped."),
+    ],
+)
+def test_where_most_is_gained_on_balance(gained: list[int], lost: list[int], told: str) -> None:
+    flips = pd.DataFrame({"bucket": ["1", "2"], "queries": [9, 300], "gained": gained, "lost": lost})
+    assert net_words(flips) == told
+
+
+@pytest.mark.parametrize(
+    ("difference", "told"),
+    [
+        (Difference(0.8, 0.6, (0.1, 0.3)), "a is **0.200** ahead in Hits@1 (95% interval of the difference: +0.100 to +0.300)"),
+        (Difference(0.6, 0.805, None), "a is **0.205** behind in Hits@1"),
+        (Difference(0.6, 0.6, None), "their Hits@1 is the same"),
+    ],
+)
+def test_a_lead_is_never_negative(difference: Difference, told: str) -> None:
+    assert lead_words(difference, "a") == told

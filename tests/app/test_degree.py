@@ -153,4 +153,15 @@ def test_a_run_of_an_older_version_is_ranked_anew(whole_run: MemoryRun, models: 
     tables = {name: table for name, table in whole_run.tables.items() if name != "query_ranks"}
     new, old = write_run(whole_run, models, run_id="new"), write_run(replace(whole_run, tables=tables), models, run_id="old")
     lists = [listed(open_page("degree", run=run, side="source", bucket="2", show="all")) for run in (new, old)]
-    pd.testing.assert_frame_equal(lists[0].set_axis(range(5), axis=1), lists[1].set_axis(range(5), axis=1))
+    pd.testing.assert_frame_equal(lists[0].set_axis(range(6), axis=1), lists[1].set_axis(range(6), axis=1))
+
+
+def test_intervals_are_a_table_too(run: str, models: Path, open_page: OpenPage) -> None:
+    app = open_page("degree", run=write_run(analysed(sample_run()), models, run_id="whole-s0"))
+    assert_no_crash(app)
+    (shown,) = [frame.value for frame in app.dataframe if "from" in frame.value.columns]
+    stored = RunStore(models).find("towns/whole-s0").table("degree")
+    stored = stored[(stored["graph"] == "target") & (stored["queries"] > 0)].sort_values("least_degree")
+    assert shown["triples"].tolist() == stored["bucket"].tolist()
+    for column, name in (("test entities", "queries"), ("Hits@1", "hits@1"), ("from", "hits@1_low"), ("to", "hits@1_high")):
+        assert shown[column].tolist() == stored[name].tolist()

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from engine.explanation import Experiment, explain, flipping_set, items_of, triples_of
+from engine.datasets.knowledge_graph import SIDES
+from engine.explanation import Experiment, Explainer, explain, flipping_set, items_of, triples_of
+from engine.explanation.evidence import aligned_with
+from engine.matching import RowScores, RunView, status_sentence
+from engine.neighbourhood import tied
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.explanation.runs import drawn_run, explainer_of, lonely_task
 from tests.run_fixture import MemoryRun, sample_run, write_run
@@ -58,7 +64,7 @@ def test_evidence_that_is_drawn_is_the_strongest(drawn: MemoryRun, models: Path,
     app = open_page("explain", run=written(drawn, models), source=uri(drawn, "source", 3), target=uri(drawn, "target", 5))
     supporting, opposing = explain(explainer_of(drawn), 3, 5).neighbours.supporting, explain(explainer_of(drawn), 3, 5).neighbours.opposing
     for chart, pairs in zip(charts(app)[1:3], (supporting, opposing), strict=True):
-        lines = [trace for trace in chart["data"] if trace["mode"] == "lines"]
+        lines = [trace for trace in chart["data"] if trace["mode"].startswith("lines")]
         assert len(lines) == min(len(pairs), 12)
         widths = [line["line"]["width"] for line in lines]
         assert widths == sorted(widths, reverse=True)
@@ -89,7 +95,7 @@ def test_the_smallest_set_that_flips_goes_into_the_address(drawn: MemoryRun, mod
         if found.flips:
             break
     app = open_page("explain", run=run, source=uri(drawn, "source", source))
-    next(button for button in app.button if button.label == "Smallest set that flips it").click().run()
+    next(button for button in app.button if button.label == "Find a minimal flipping set").click().run()
     assert_no_crash(app)
     asked = app.query_params["without"]
     assert sorted([asked] if isinstance(asked, str) else asked) == sorted(f"{item.side}:{item.neighbour.uri}" for item in found.items)
@@ -172,7 +178,7 @@ def test_other_variants_and_other_runs(variant: str, models: Path, open_page: Op
     second = written(drawn_run(variant=variant), models, run_id=f"{variant}-s1-0123abcd")
     app = open_page("explain", run=first, source=uri(run, "source", 1), target=uri(run, "target", 2))
     assert_no_crash(app)
-    assert "Trained on in round 1" in words(app)
+    assert "Used as a training pair in round 1" in words(app)
     assert any(link.startswith("explain?") and second.rpartition("/")[2] in link for link in links(app))
 
 
@@ -180,3 +186,139 @@ def test_a_run_without_weights_says_so(models: Path, run: str, open_page: OpenPa
     app = open_page("explain", run=run, source="Österreich")
     assert_no_crash(app)
     assert "no stored weights" in "".join(error.value for error in app.error)
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
+    """Every pass over a graph's embeddings that scores a row, as (side, entity, pool)."""
+    passes: list[tuple[object, ...]] = []
+    scored = RunView._scored
+
+    def count(view: RunView, *row: Any) -> RowScores:
+        passes.append(row)
+        return scored(view, *row)
+
+    monkeypatch.setattr(RunView, "_scored", count)
+    return passes
+
+
+@pytest.mark.parametrize("pool", ["all", "test"])
+@pytest.mark.parametrize("variant", ["basic", "literal"])
+def test_the_first_view_scores_at_most_three_rows(
+    variant: str, pool: str, models: Path, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = drawn_run(variant=variant)
+    view = explainer_of(run).view
+    source, target = (next(i for i in range(9) if view.in_pool(side, i, "test")) for side in SIDES)
+    name = written(run, models)
+    passes = counted(monkeypatch)
+    app = open_page("explain", run=name, source=uri(run, "source", source), target=uri(run, "target", target), pool=pool)
+    assert_no_crash(app)
+    assert charts(app)
+    assert 2 <= len(passes) <= 3
+    assert len(set(passes)) == len(passes), "none is scored twice"
+    assert {row[2] for row in passes} == {pool}
+
+
+def test_the_entity_page_scores_the_rows_of_the_two_entities_once(
+    drawn: MemoryRun, models: Path, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = written(drawn, models)
+    passes = counted(monkeypatch)
+    app = open_page("entity", run=name, side="source", entity=uri(drawn, "source", 3))
+    assert_no_crash(app)
+    assert sorted({row[0] for row in passes}) == ["source", "target"]
+    assert len(passes) == 2
+
+
+def test_from_the_target_its_rival_is_shown_and_the_other_is_one_click_away(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
+    ends = {"source": uri(drawn, "source", 3), "target": uri(drawn, "target", 5)}
+    before = Experiment(explainer_of(drawn), 3, 5).before
+    rivals = {side: before.rival(side) for side in SIDES}
+    app = open_page("explain", run=written(drawn, models), **ends, side="target")
+    assert_no_crash(app)
+    (choice,) = [one for one in app.segmented_control if one.label == "Runner-up"]
+    assert choice.value == "target"
+    for option, side in zip(choice.options, SIDES, strict=True):
+        assert rivals[side].entity.title in option.replace("\\", "")  # type: ignore[union-attr]
+    (trace,) = charts(app)[3]["data"]
+    assert trace["x"][-1] == pytest.approx(before.margin("target"), abs=1e-5)
+    choice.set_value("source").run()
+    assert_no_crash(app)
+    assert "side" not in app.query_params
+    (trace,) = charts(app)[3]["data"]
+    assert trace["x"][-1] == pytest.approx(before.margin("source"), abs=1e-5)
+
+
+def test_the_side_travels_from_an_entity_to_its_explanation(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
+    app = open_page("entity", run=written(drawn, models), side="target", entity=uri(drawn, "target", 5))
+    (why,) = [link for link in links(app) if link.startswith("explain?")]
+    assert parse_qs(why.partition("?")[2])["side"] == ["target"]
+
+
+def test_the_pool_can_be_chosen_and_all_numbers_are_of_it(models: Path, open_page: OpenPage) -> None:
+    run = drawn_run(3)
+    other = drawn_run(5)
+    view, elsewhere = explainer_of(run).view, explainer_of(other).view
+    source, target = (next(i for i in range(9) if view.in_pool(side, i, "test") and elsewhere.in_pool(side, i, "test")) for side in SIDES)
+    first = written(run, models)
+    written(other, models, run_id="basic-s1-0123abcd")
+    app = open_page("explain", run=first, source=uri(run, "source", source), target=uri(run, "target", target))
+    (choice,) = [one for one in app.segmented_control if one.label == "Candidates"]
+    choice.set_value("test").run()
+    assert_no_crash(app)
+    assert app.query_params["pool"] in ("test", ["test"])
+    assert app.metric[0].value == f"{view.pair(source, target, 'test').csls:.3f}"
+    told = [link.proto.label for link in app.get("page_link") if "seed 0: CSLS" in link.proto.label]
+    assert told
+    assert all(f"CSLS {elsewhere.pair(source, target, 'test').csls:.3f}" in one for one in told)
+
+
+def test_a_pair_outside_of_the_test_entities_is_ranked_among_all(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
+    view = explainer_of(drawn).view
+    outside = next(i for i in range(len(view.graphs["source"])) if not view.in_pool("source", i, "test"))
+    app = open_page("explain", run=written(drawn, models), source=uri(drawn, "source", outside), target=uri(drawn, "target", 5), pool="test")
+    assert_no_crash(app)
+    assert not app.error
+    assert "can only be ranked among all entities" in words(app)
+    assert not [one for one in app.segmented_control if one.label == "Candidates"]
+
+
+def test_the_list_of_evidence_begins_with_who_is_drawn_first(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
+    app = open_page("explain", run=written(drawn, models), source=uri(drawn, "source", 3), target=uri(drawn, "target", 5))
+    found = explain(explainer_of(drawn), 3, 5).neighbours.supporting
+    removable = {(item.side, item.neighbour.index): item.neighbour.title for item in items_of(Experiment(explainer_of(drawn), 3, 5))}
+    drawn_first = [removable[one.side, one.index] for pair in found for one in (pair.source, pair.target) if (one.side, one.index) in removable]
+    listed = next(frame.value for frame in app.dataframe if "cost" in frame.value.columns)["neighbour"].tolist()
+    assert listed[0].endswith(drawn_first[0])
+
+
+def test_the_figure_of_pairs_names_relations_and_numbers(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
+    app = open_page("explain", run=written(drawn, models), source=uri(drawn, "source", 3), target=uri(drawn, "target", 5))
+    pairs = explain(explainer_of(drawn), 3, 5).neighbours.supporting[:12]
+    figure = charts(app)[1]["data"]
+    (numbers,) = [trace["text"] for trace in figure if trace["mode"] == "text"]
+    assert numbers == [f"{pair.value:+.3f}" for pair in pairs]
+    names = [label for trace in figure if trace["mode"] == "markers+text" for label in trace["text"]]
+    assert all("<br><sub>" in label for label in names)
+    assert any("→ " in label or "← " in label for label in names)
+
+
+def test_a_pair_that_is_held_out_and_was_added_is_described_alike_everywhere(models: Path, open_page: OpenPage) -> None:
+    run = drawn_run(variant="semi")
+    source, target = 1, 2  # selected by the drawn run's round
+    known = run.tables["links"]
+    known = known[(known["source"] != source) & (known["target"] != target)]
+    held_out = pd.DataFrame([{"source": source, "target": target, "role": "test"}])
+    run = replace(run, tables={**run.tables, "links": pd.concat([known, held_out], ignore_index=True)})
+    name = written(run, models)
+    told = status_sentence("known test link", 1)
+    app = open_page("explain", run=name, source=uri(run, "source", source), target=uri(run, "target", target))
+    assert_no_crash(app)
+    assert told in words(app).replace("\\", "")
+    around = facing_evidence(explainer_of(run), source, target)
+    assert around == ("added in a round", "added")
+
+
+def facing_evidence(explainer: Explainer, source: int, target: int) -> tuple[str, str]:
+    """What the Entity page's figure and the Explain page's figure say of two neighbours."""
+    return tied(explainer.view, "source", source, target), aligned_with(explainer.view, source, target)

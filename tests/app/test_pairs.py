@@ -48,7 +48,8 @@ def test_worst_decided_first_as_the_stored_tables_have_it(run: str, open_page: O
     assert shown["degree"].tolist() == alignment.rows["degree"].iloc[positions].tolist()
     assert not {"probability", "names", "added"} & set(shown.columns), "this run knows none of them"
     precision = alignment.precision(positions)
-    assert f"All 64** pairs. Where the links tell, **{precision.share:.1%}** are right ({precision.right} of {precision.judged};" in words(app)
+    told = f"Where the links tell, **{precision.share:.1%}** are right ({precision.right} of {precision.judged};"
+    assert f"All 64** pairs, one for each source entity. {told}" in words(app)
     assert "12 seed pairs not counted" in words(app)
     assert not chips(app)
 

@@ -68,7 +68,7 @@ def test_lines_for_people(models: Path, capsys: pytest.CaptureFixture[str]) -> N
     code, out, _ = ask(models, capsys, "a 1", "b 2", "--remove", "top:2", "--top", "4")
     assert code == 0
     assert out.startswith("'a 1' and 'b 2' score ")
-    assert "trained on in round 1 (chosen with 0.900)" in out
+    assert "Used as a training pair in round 1. Selection score 0.900: the pair's share" in out
     assert "hubness of the target" in out
     assert "removed:" in out
     code, out, _ = ask(models, capsys, "a 0", "b 0", run="lonely-s0-01234567")

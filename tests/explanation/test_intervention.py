@@ -10,14 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.config import RunConfig
-from engine.datasets.knowledge_graph import SIDES
+from engine.datasets.knowledge_graph import SIDES, Side
 from engine.errors import ConfigError, EntityError, EvidenceError
 from engine.explanation import Experiment, Explainer, Triple, evidence_items, faithfulness, flipping_set, intervene, named_evidence, triples_of
 from engine.explanation.estimate import hidden_without
 from engine.explanation.faithfulness import agreement, items_of, rank_correlation
 from engine.explanation.intervention import mean_of_best
 from engine.explanation.removal import by_pairs
-from engine.search import TIE_TOLERANCE
+from engine.explanation.words import removal_sentence
+from engine.matching import RowScores
+from engine.search import TIE_TOLERANCE, tie_tolerance
 from tests.analysis.worlds import random_task
 from tests.explanation.runs import CSLS_K, SMALL, drawn_model, drawn_run, explainer_of, lonely_task
 from tests.explanation.test_frozen import OPTIONS, frozen, retold, settings_of
@@ -46,7 +48,7 @@ def by_hand(explainer: Explainer, source: int, target: int, final: np.ndarray, p
         [2 * row[t] - own[0] - theirs[1][t] for t in members[1] if t != target],
         [2 * column[s] - own[1] - theirs[0][s] for s in members[0] if s != source],
     )
-    ranks = [1 + sum(score >= pair - TIE_TOLERANCE for score in scores) for scores in ahead]
+    ranks = [1 + sum(score >= pair - tie_tolerance(view.similarity) for score in scores) for scores in ahead]
     return float(new[0] @ new[1]), float(pair), ranks[0], ranks[1]
 
 
@@ -252,3 +254,38 @@ def test_evidence_is_named_by_identifiers_and_relations_as_they_are() -> None:
     assert removed("relation:r ") == {(0, 1, 2)}
     assert {triple for triple in removed("relation:r") if 0 in (triple[0], triple[2])} >= {(0, 0, 1), (3, 0, 0)}
     assert (0, 1, 2) not in removed("relation:r")
+
+
+@pytest.mark.parametrize("variant", ["basic", "literal"])
+def test_a_tie_stays_a_tie_after_a_removal(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    explainer = explainer_of(drawn_run(2, variant=variant, weight=3.0))
+    experiment = Experiment(explainer, 4, 7)
+    rows: list[RowScores] = []
+    monkeypatch.setattr(Experiment, "_standing", lambda _, found, __: rows.extend(found.values()) or experiment.before)
+    experiment.standing(explainer.encoder.graph.triples(4)[:1])
+    assert len(rows) == 2
+    assert {row.tolerance for row in rows} == {tie_tolerance(explainer.view.similarity)}
+    assert (rows[0].tolerance > TIE_TOLERANCE) == (variant == "literal"), "more than the tolerance of structure alone, so that the test can fail"
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_evidence_is_ordered_by_the_lead_over_the_rival_of_the_side(side: Side) -> None:
+    explainer = explainer_of(drawn_run(4))
+    experiment = Experiment(explainer, 2, 5)
+    items = items_of(experiment, side)
+    lost = [experiment.before.margin(side) - experiment.standing(item.triples).margin(side) for item in items]
+    assert rank_correlation([item.cost for item in items], lost) > 0.5  # type: ignore[operator]
+    assert {(item.side, item.neighbour.index) for item in items} == {(item.side, item.neighbour.index) for item in items_of(experiment)}
+    assert [item.cost for item in items_of(experiment, "source")] != [item.cost for item in items_of(experiment, "target")]
+
+
+def test_a_flipping_set_of_the_targets_decision() -> None:
+    explainer = explainer_of(drawn_run(0))
+    flipped = 0
+    for target, source in explainer.view.best["target"].items():
+        found = flipping_set(Experiment(explainer, source, target), "target")
+        if found.flips:
+            flipped += 1
+            assert found.result.flips("target")
+            assert "from the target: the target's decision changes" in removal_sentence(found.result, "target")
+    assert flipped

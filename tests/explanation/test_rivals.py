@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from engine.datasets.knowledge_graph import SIDES
 from engine.errors import ConfigError, EntityError, RunError
 from engine.explanation import (
+    Experiment,
+    Round,
     compare,
     compare_with,
     conflict,
@@ -22,8 +26,11 @@ from engine.explanation import (
     sentence,
     sibling_runs,
 )
-from engine.matching import RunView
+from engine.explanation.rivals import stored_candidates
+from engine.explanation.words import rounds_words
+from engine.matching import Pool, RunView
 from engine.run_store import RunStore
+from engine.search import tie_tolerance
 from tests.explanation.runs import drawn_run, explainer_of
 from tests.run_fixture import write_run
 
@@ -138,3 +145,64 @@ def test_pairs_by_what_was_typed() -> None:
     assert resolve_rival(view, "a 4").side == "source"
     with pytest.raises(EntityError, match="neither graph has"):
         resolve_rival(view, "nobody")
+
+
+@pytest.mark.parametrize("pool", ["all", "test"])
+def test_the_same_pair_in_other_runs_is_ranked_among_the_same_candidates(pool: Pool, tmp_path: Path) -> None:
+    runs = {variant: write_run(drawn_run(3, variant=variant), tmp_path, run_id=f"{variant}-s0-01234567") for variant in ("semi", "literal")}
+    store = RunStore(tmp_path)
+    explainer = explainer_of(store.find(runs["semi"]))  # type: ignore[arg-type]
+    others = sibling_runs(store, runs["semi"], "0" * 64)
+    source, target = (int(np.flatnonzero(~np.isnan(explainer.view.hubness(side, "test")))[1]) for side in SIDES)
+    (seen,) = context(explainer, source, target, others, pool).runs
+    assert seen.pair is not None
+    assert seen.pair.pool == pool
+    assert seen.pair == RunView(store.find(runs["literal"])).pair(source, target, pool)
+
+
+def test_a_pair_outside_of_another_runs_test_entities_says_so(tmp_path: Path) -> None:
+    name = write_run(drawn_run(3), tmp_path)
+    explainer, view = explainer_of(drawn_run(3)), RunView(RunStore(tmp_path).find(name))
+    outside = next(index for index in range(len(view.graphs["source"])) if not view.in_pool("source", index, "test"))
+    (seen,) = context(explainer, outside, 0, [(name, view)], "test").runs
+    assert seen.pair is None
+    assert "not among the test entities" in seen.reason
+
+
+@pytest.mark.parametrize("variant", ["basic", "literal"])
+def test_from_the_target_the_rivals_are_sources(variant: str) -> None:
+    explainer = explainer_of(drawn_run(3, variant=variant))
+    best = explainer.view.matches("target", 5, 2)
+    source = 2
+    expected = next(one.entity for one in best if one.entity != source)
+    found = compare_with(explainer, source, 5, side="target")
+    assert found is not None
+    assert found.shared == "target"
+    assert found.rival.source.index == expected
+    rival = Experiment(explainer, source, 5).before.rival("target")
+    assert rival is not None
+    assert rival.entity.index == expected, "the runner-up of a comparison and of a removal are the same"
+
+
+def test_a_rival_of_both_graphs_is_looked_for_where_the_candidates_are() -> None:
+    view = explainer_of(drawn_run(3)).view
+    for graph in view.graphs.values():
+        graph.labels[7] = "the same"
+    assert resolve_rival(view, "the same").side == "target"
+    assert resolve_rival(view, "the same", "source").side == "source"
+
+
+def test_rounds_say_what_their_score_is() -> None:
+    rounds = [Round(number, 1.0) for number in (1, 2, 3, 4)]
+    assert rounds_words(rounds, "propagation").startswith(
+        "Used as a training pair in rounds 1–4. Selection score 1.000: the pair's share, from 0 to 1"
+    )
+    assert "rounds 1 and 3. Selection score 0.400, 0.500 in this order: the pair's CSLS" in rounds_words([Round(1, 0.4), Round(3, 0.5)], "mutual")
+    assert "in round 2. Selection score 0.700: the score of the rule" in rounds_words([Round(2, 0.7)], "")
+
+
+def test_conflicts_count_ties_as_the_run_does() -> None:
+    explainer = explainer_of(drawn_run(3, variant="literal"))
+    assert (
+        stored_candidates(explainer).tolerance == tie_tolerance(explainer.view.similarity) > tie_tolerance(explainer_of(drawn_run(3)).view.similarity)
+    )
