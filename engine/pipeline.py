@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import subprocess
 import sys
@@ -45,6 +44,7 @@ from engine.literal import (
     EncodedNames,
     Names,
     choose_weight,
+    content_digest,
     gather_names,
     get_name_encoder,
     leak_warning,
@@ -499,17 +499,8 @@ def make_run_id(task: Identified, config: RunConfig) -> str:
 
 
 def names_digest(config: RunConfig) -> str:
-    """Content of the files that a literal run reads names or vectors from, so that a changed file makes another run."""
-    if config.variant != "literal":
-        return ""
-    digests = []
-    literal = config.literal
-    for setting in (literal.names, literal.names_source or "", literal.names_target or "", literal.encoder):
-        kind, _, argument = setting.partition(":")
-        if kind in ("file", "vectors") and os.path.isfile(argument):
-            with open(argument, "rb") as file:
-                digests.append(hashlib.file_digest(file, "sha256").hexdigest())
-    return " ".join(digests)
+    """Content of all that a literal run reads names or vectors from, so that a changed file makes another run."""
+    return content_digest(config.literal) if config.variant == "literal" else ""
 
 
 def describe_run(making: Making, structure: Structure, evaluation: Evaluation, notes: Mapping[str, Any]) -> dict[str, Any]:

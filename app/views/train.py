@@ -27,10 +27,10 @@ from engine.jobs import (
     News,
     Plan,
     State,
-    check_reachable,
     estimate_plan,
     is_starting,
     plan_training,
+    reachable,
     read_news,
     start_trainer,
     trainer_alive,
@@ -267,8 +267,7 @@ def _form(runs: cache.RunList, address: TrainAddress, jobs: Sequence[Job]) -> No
     with st.expander("Advanced settings", icon=":material/tune:", expanded=bool(address.settings)):
         advanced(address, base)
     try:
-        config = base.with_assignments(address.settings)
-        check_reachable(config, (data.path, *settings.import_folders()))
+        config = reachable(base.with_assignments(address.settings), (data.path, *settings.import_folders()))
         plan = plan_training(_summary(data, config, address), config, cache.models_folder())
         _outlook(runs, plan, address)
         _start(address, plan, jobs)
