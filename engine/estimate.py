@@ -20,11 +20,11 @@ from typing import Any, Final
 
 import torch
 
-from engine.bootstrapping import round_epochs
+from engine.bootstrapping import round_epochs, selects_among_all
 from engine.config import RunConfig
 from engine.datasets import AlignmentTask
 from engine.errors import ConfigError, TrainingError
-from engine.execution import bfloat16_pays, choose_threads, usable_cores
+from engine.execution import bfloat16_pays, count_threads, usable_cores
 from engine.losses import Sampling
 from engine.memory import MIB, need_words
 from engine.run_store import RunSummary
@@ -59,7 +59,7 @@ FACTORS: Final = (0.2, 8.0)
 
 @dataclass(frozen=True)
 class Sizes:
-    """Of a data set: counts of source and target graph, and of links."""
+    """Of a data set: counts of source and target graph, and of links; whether these are a user's own, which decides how rounds select pairs."""
 
     entities: tuple[int, int]
     triples: tuple[int, int]
@@ -68,6 +68,7 @@ class Sizes:
     train: int
     valid: int
     test: int
+    own_links: bool = False
 
     @classmethod
     def of_manifest(cls, data: Mapping[str, Any]) -> Sizes:
@@ -82,7 +83,14 @@ class Sizes:
 
         links = data["links"]
         return cls(
-            both("entities"), both("triples"), both("relations"), both("attributes"), int(links["train"]), int(links["valid"]), int(links["test"])
+            entities=both("entities"),
+            triples=both("triples"),
+            relations=both("relations"),
+            attributes=both("attributes"),
+            train=int(links["train"]),
+            valid=int(links["valid"]),
+            test=int(links["test"]),
+            own_links=bool(data.get("own_links")),
         )
 
 
@@ -188,6 +196,7 @@ def task_sizes(task: AlignmentTask) -> Sizes:
         train=len(task.train_links),
         valid=len(task.valid_links),
         test=len(task.test_links),
+        own_links=task.own_links,
     )
 
 
@@ -235,7 +244,7 @@ def count_work(sizes: Sizes, config: RunConfig, precision: str | None = None) ->
     basic = training.epochs or default_epochs(pairs, training.batch_size, training.effort)
     rounds = 0 if config.variant == "basic" else config.semi.rounds
     pool = _pool(sizes, config)
-    everyone = config.semi.pool == "all" or not sizes.test
+    everyone = selects_among_all(config.semi, own=sizes.own_links, test_links=sizes.test)
     more = pairs + round(pool * (SELECTED_OF_ALL if everyone else SELECTED_SHARE))
     parts = [(basic, pairs), *[(round_epochs(config.semi, training, pairs), more)] * rounds]
     counted = [_epoch(sizes, config, size) for _, size in parts]
@@ -279,7 +288,7 @@ def width(config: RunConfig) -> int:
 
 def _pool(sizes: Sizes, config: RunConfig) -> int:
     """Entities of a graph that a round selects from."""
-    if config.semi.pool == "all" or not sizes.test:
+    if selects_among_all(config.semi, own=sizes.own_links, test_links=sizes.test):
         return max(min(sizes.entities) - sizes.train, 0)
     return sizes.test
 
@@ -308,7 +317,7 @@ def measured_machine(threads: int | None = None) -> Machine:
     Raises:
         ConfigError: more threads than there are cores.
     """
-    choose_threads(threads)
+    threads = count_threads(threads)
     generator = torch.Generator().manual_seed(0)
     left, right = torch.randn(512, 600, generator=generator), torch.randn(600, 1024, generator=generator)
     rounded = left.to(torch.bfloat16), right.to(torch.bfloat16)
@@ -316,21 +325,24 @@ def measured_machine(threads: int | None = None) -> Machine:
     gathered = torch.empty(len(rows), table.shape[1])
     operations = 2.0 * left.numel() * right.shape[1]
     return Machine(
-        float32=operations / _quickest(lambda: left @ right),
-        bfloat16=operations / _quickest(lambda: rounded[0] @ rounded[1]),
-        gather=gathered.numel() / _quickest(lambda: torch.index_select(table, 0, rows, out=gathered)),
+        float32=operations / _quickest(lambda: left @ right, threads),
+        bfloat16=operations / _quickest(lambda: rounded[0] @ rounded[1], threads),
+        gather=gathered.numel() / _quickest(lambda: torch.index_select(table, 0, rows, out=gathered), threads),
         compiled=kernels_compiled(),
     )
 
 
-def _quickest(work: Callable[[], object]) -> float:
-    """Seconds on an idle machine: processor time, shared by the threads; the least of several trials, for other work only adds."""
+def _quickest(work: Callable[[], object], threads: int) -> float:
+    """Seconds on an idle machine: processor time, divided among so many threads; the least of several trials, for other work only adds.
+
+    However many threads this process uses, they stay as they are: it may be a server, and others' work would change with them.
+    """
     times = []
     for _ in range(TRIALS):
         started = time.process_time()
         work()
         times.append(time.process_time() - started)
-    return max(min(times) / torch.get_num_threads(), 1e-9)
+    return max(min(times) / threads, 1e-9)
 
 
 def kernels_compiled() -> bool:

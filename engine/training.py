@@ -86,11 +86,20 @@ class Trained:
     best_epoch: int | None = None
     selections: list[Selection] = field(default_factory=list)
     earlier: float = 0.0
+    parts: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def identical(self) -> bool:
+        """Whether all of it was computed in one way, so that an unbroken training gives the same bits."""
+        return len(self.parts) <= 1
 
 
 @dataclass
 class Position:
-    """Where the loop stands: between step ``step`` - 1 and ``step`` of epoch ``epoch`` (both from 0)."""
+    """Where the loop stands: between step ``step`` - 1 and ``step`` of epoch ``epoch`` (both from 0).
+
+    ``parts`` says from which epoch (from 1) on what the training was computed: more than one where it was resumed on something else.
+    """
 
     epoch: int = 0
     step: int = 0
@@ -100,6 +109,7 @@ class Position:
     best_epoch: int | None = None
     bad_validations: int = 0
     trace: list[dict[str, Any]] = field(default_factory=list)
+    parts: list[dict[str, Any]] = field(default_factory=list)
 
 
 def default_epochs(seed_links: int, batch_size: int, effort: float = 1.0) -> int:
@@ -186,8 +196,9 @@ class Trainer:
             TrainingError: a checkpoint does not fit this task and config.
         """
         self._resume(checkpoints)
+        self._begin_part()
         last_save = started = time.monotonic()
-        before = self.at.seconds
+        before, epochs_before = self.at.seconds, self.at.epoch
         stopped = False
         while self.at.epoch < self.epochs and not self._out_of_patience() and not stopped:
             self._begin_round_if_due(on_progress)
@@ -199,9 +210,20 @@ class Trainer:
             if checkpoints is not None and (stopped or due) and self.at.epoch < self.epochs:
                 self._save(checkpoints)
                 last_save = time.monotonic()
+        if checkpoints is not None and not stopped and self.at.epoch > epochs_before:
+            self._save(checkpoints)  # what comes after (search, evaluation, writing) may fail, and is then repeated without the training
         if self.best and not stopped:
             self.model.load_state_dict(self.best)
-        return Trained(self.model, self.at.epoch, stopped, self.at.seconds, self.at.trace, self.at.best_epoch, self.selections, before)
+        return Trained(self.model, self.at.epoch, stopped, self.at.seconds, self.at.trace, self.at.best_epoch, self.selections, before, self.at.parts)
+
+    def _begin_part(self) -> None:
+        """Note on what the epochs from here on are computed, where that is not what the epochs before were computed on."""
+        if self.at.epoch >= self.epochs:
+            return  # nothing is left to compute
+        now = {"threads": self.threads, "device": str(self.device.type), "processes": self.ranks.size}
+        last = self.at.parts[-1] if self.at.parts else {}
+        if not last or any(last.get(key, value) != value for key, value in now.items()):
+            self.at.parts.append({"from_epoch": self.at.epoch + 1, **now})
 
     def _begin_round_if_due(self, on_progress: Callable[[Progress | Round], None]) -> None:
         """Select the pairs of the next round where one begins here."""
@@ -385,9 +407,9 @@ class Trainer:
         tensors, state = found
         if state.pop("purpose", None) != self._purpose():
             raise TrainingError("the unfinished run was started with other data or settings; use --fresh to train anew.")
-        state.pop("threads")
+        before = {"from_epoch": 1, "threads": state.pop("threads")}  # all that checkpoints without parts tell
         self.precision = state.pop("precision")  # a run is trained with one precision from beginning to end
-        self.at = Position(**state)
+        self.at = Position(**{"parts": [before], **state})
         self.model.load_state_dict(part(tensors, "model."))
         self.best = {name: tensor.to(self.device) for name, tensor in part(tensors, "best.").items()}
         selected = part(tensors, "selection.")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from engine import estimate
 from engine.config import RunConfig
@@ -146,3 +147,30 @@ def test_the_machine_is_tried_out_once() -> None:
     found = measured_machine()
     assert measured_machine() is found
     assert min(found.float32, found.bfloat16, found.gather) > 1e6
+
+
+def test_an_estimate_leaves_the_process_as_it_is() -> None:
+    """It is made in a server, for one visitor among several."""
+    before = torch.get_num_threads()
+    for threads in (1, usable_cores()):
+        estimate.measured_machine.cache_clear()
+        measured_machine(threads)
+        assert torch.get_num_threads() == before
+
+
+def test_only_who_trains_sets_threads_for_the_process() -> None:
+    root = Path(estimate.__file__).parent.parent
+    users = {
+        path.relative_to(root).as_posix()
+        for folder in ("engine", "app")
+        for path in (root / folder).rglob("*.py")
+        if "choose_threads" in path.read_text(encoding="utf-8")
+    }
+    setters = {
+        path.relative_to(root).as_posix()
+        for folder in ("engine", "app")
+        for path in (root / folder).rglob("*.py")
+        if ".set_num_threads(" in path.read_text(encoding="utf-8")
+    }
+    assert users == {"engine/execution.py", "engine/training.py"}
+    assert setters == {"engine/execution.py"}

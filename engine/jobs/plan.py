@@ -35,6 +35,10 @@ class DataSummary:
     sizes: Sizes
     reviews: Snapshot | None = None
 
+    @property
+    def own_links(self) -> bool:
+        return self.sizes.own_links
+
 
 @dataclass(frozen=True)
 class Plan:
