@@ -557,7 +557,8 @@ def report(event: Phase | Progress | Round) -> None:
         say(round_text(event))
         return
     validation = "".join(f"  validation {name} {value:.3f}" for name, value in (event.validation or {}).items())
-    say(f"epoch {event.epoch:>3}/{event.epochs}  loss {event.loss:8.3f}{validation}  {remaining_text(event.remaining)} left")
+    left = "" if event.remaining is None else f"  {remaining_text(event.remaining)} left"
+    say(f"epoch {event.epoch:>3}/{event.epochs}  loss {event.loss:8.3f}{validation}{left}")
 
 
 def round_text(event: Round) -> str:

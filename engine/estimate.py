@@ -8,7 +8,6 @@ the same machine, where there are any, correct the result, so that a machine tha
 from __future__ import annotations
 
 import math
-import os
 import platform
 import statistics
 import time
@@ -26,6 +25,7 @@ from engine.datasets import AlignmentTask
 from engine.errors import ConfigError, TrainingError
 from engine.execution import bfloat16_pays, count_threads, usable_cores
 from engine.losses import Sampling
+from engine.losses.kernels import losses_of
 from engine.memory import MIB, need_words
 from engine.run_store import RunSummary
 from engine.search.held import HELD_BYTES
@@ -152,6 +152,7 @@ class Estimate:
         training, after: seconds of the epochs and of what comes behind them (search, evaluation, writing).
         memory: MiB at the peak.
         runs: how many finished runs of this machine corrected it.
+        compiling: seconds of ``training`` that go into compiling the kernels, once per machine and version; 0 where that is done.
         epochs, weights: epochs of each part, and how long one of them takes compared with the others.
     """
 
@@ -162,6 +163,7 @@ class Estimate:
     runs: int
     epochs: tuple[int, ...]
     weights: tuple[float, ...]
+    compiling: float = 0.0
 
     @property
     def low(self) -> float:
@@ -171,18 +173,21 @@ class Estimate:
     def high(self) -> float:
         return self.seconds * HIGH
 
-    def remaining(self, epoch: int, seconds: float) -> float:
-        """Seconds from the end of an epoch (from 1) to the end of the run, if the first ones took ``seconds``.
+    def remaining(self, epoch: int, epoch_seconds: float | None) -> float:
+        """Seconds from the end of an epoch (from 1) to the end of the run, if one like it takes ``epoch_seconds`` without compiling; None: unknown.
 
         Epochs of later rounds, which train on more pairs, count for more.
         """
-        done = total = 0.0
-        left = epoch
+        total = sum(count * weight for count, weight in zip(self.epochs, self.weights, strict=True))
+        rest, left, current = 0.0, epoch, None
         for count, weight in zip(self.epochs, self.weights, strict=True):
-            done += min(left, count) * weight
-            total += count * weight
+            if current is None and left <= count:
+                current = weight
+            rest += max(count - left, 0) * weight
             left = max(0, left - count)
-        return seconds / done * (total - done) + self.after if done else self.seconds
+        if epoch_seconds is None or not current:
+            return (self.training - self.compiling) * rest / total + self.after if total else self.after
+        return epoch_seconds * rest / current + self.after
 
 
 def task_sizes(task: AlignmentTask) -> Sizes:
@@ -221,7 +226,8 @@ def estimate_training(
     """
     work = count_work(sizes, config, precision)
     factor, runs = correction(work, machine, config.training.threads, earlier)
-    training = 0.0 if structure_ready else factor * work.seconds(machine) + (0.0 if machine.compiled or runs else COMPILE_SECONDS)
+    compiling = 0.0 if structure_ready or machine.compiled else COMPILE_SECONDS
+    training = 0.0 if structure_ready else factor * work.seconds(machine) + compiling
     before, after = _around(sizes, config, machine)
     if config.variant == "literal" and not structure_ready:
         after *= 2  # the semi run beneath is searched and written as well
@@ -232,6 +238,7 @@ def estimate_training(
         after=around * after,
         memory=memory_needed(sizes, config, structure_ready=structure_ready),
         runs=runs,
+        compiling=compiling,
         epochs=work.epochs,
         weights=tuple(work.epoch_seconds(machine)),
     )
@@ -346,10 +353,12 @@ def _quickest(work: Callable[[], object], threads: int) -> float:
 
 
 def kernels_compiled() -> bool:
-    """Whether numba's cache holds the kernels of a training."""
-    elsewhere = os.environ.get("NUMBA_CACHE_DIR")
-    folder = Path(elsewhere) if elsewhere else Path(__file__).parent / "losses"
-    return next(folder.rglob("kernels.*.nbi"), None) is not None
+    """Whether numba has the loss's kernel of this version in its cache, wherever that is: beside the source, in the user's folder, or elsewhere."""
+    try:
+        return bool(losses_of._cache._cache_file._load_index())  # type: ignore[attr-defined]  # numba has no public way to ask
+    except (AttributeError, OSError, RuntimeError):
+        folder = getattr(getattr(losses_of, "stats", None), "cache_path", None)
+        return folder is not None and next(Path(folder).glob("kernels.losses_of*.nbi"), None) is not None
 
 
 # Memory
@@ -440,4 +449,5 @@ def _measured(manifest: Mapping[str, Any], machine: Machine) -> tuple[float, flo
 
 def duration_range(estimate: Estimate) -> str:
     """For people: 'about 12 min 30 s (8 min 20 s to 21 min 15 s)'."""
-    return f"about {remaining_text(estimate.seconds)} ({remaining_text(estimate.low)} to {remaining_text(estimate.high)})"
+    compiling = f", {remaining_text(estimate.compiling)} of it for compiling, once on this machine" if estimate.compiling else ""
+    return f"about {remaining_text(estimate.seconds)} ({remaining_text(estimate.low)} to {remaining_text(estimate.high)}){compiling}"

@@ -8,7 +8,9 @@ where unbroken training ends, bit for bit on the same machine with as many threa
 from __future__ import annotations
 
 import math
+import statistics
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -33,6 +35,8 @@ from engine.optimiser import RmsProp
 
 LEAST_EPOCHS = 20
 LEAST_STEPS = 60
+LATEST_STEPS = 50
+"""The time left goes by so many."""
 
 
 @dataclass(frozen=True)
@@ -43,16 +47,18 @@ class Progress:
         epoch, epochs: 1 .. epochs.
         loss: mean over the epoch's steps. It rises while accuracy improves (lambda z is normalised): no convergence criterion.
         seconds: of training so far, interrupted sessions included.
-        remaining: estimated seconds to the last epoch.
+        remaining: estimated seconds to the last epoch; None before a second step was done: the first one may have compiled the kernels.
         validation: mean of both directions' "hits@1" and "mrr" on the validation links, after epochs that were validated.
+        epoch_seconds: what an epoch like this one takes without compiling; None where ``remaining`` is.
     """
 
     epoch: int
     epochs: int
     loss: float
     seconds: float
-    remaining: float
+    remaining: float | None
     validation: Mapping[str, float] | None = None
+    epoch_seconds: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """One line of a run's trace."""
@@ -153,6 +159,8 @@ class Trainer:
         self.selections: list[Selection] = []
         self.at = Position()
         self.best: dict[str, Tensor] = {}
+        self.first_step_done = False
+        self.step_seconds: deque[float] = deque(maxlen=LATEST_STEPS)
 
     @property
     def basic_epochs(self) -> int:
@@ -281,9 +289,13 @@ class Trainer:
         for step in range(at.step, self.steps_per_epoch):
             if self.ranks.most(int(should_stop())):
                 return True
+            started = time.monotonic()
             batch = torch.from_numpy(order[step * size : (step + 1) * size]).to(self.device)
             at.loss_sum += self._train_step(self.pairs[batch])
             at.step = step + 1
+            if self.first_step_done:
+                self.step_seconds.append(time.monotonic() - started)
+            self.first_step_done = True
         return False
 
     def _train_step(self, pairs: Tensor) -> float:
@@ -345,10 +357,15 @@ class Trainer:
         at = self.at
         at.epoch, at.step = at.epoch + 1, 0
         mean_loss, at.loss_sum = at.loss_sum / self.steps_per_epoch, 0.0
-        remaining = at.seconds / at.epoch * (self.epochs - at.epoch)
-        progress = Progress(at.epoch, self.epochs, mean_loss, at.seconds, remaining, self._validate())
+        usual = self._usual_epoch()
+        remaining = None if usual is None else usual * (self.epochs - at.epoch)
+        progress = Progress(at.epoch, self.epochs, mean_loss, at.seconds, remaining, self._validate(), usual)
         at.trace.append(progress.to_dict())
         on_progress(progress)
+
+    def _usual_epoch(self) -> float | None:
+        """Seconds of an epoch by the latest steps, without the first one of this process, which may have compiled the kernels."""
+        return None if not self.step_seconds else statistics.median(self.step_seconds) * self.steps_per_epoch
 
     def _validate(self) -> Mapping[str, float] | None:
         """Hits@1 and MRR on the validation links where it is time for them; remembers the best state if patience asks for it."""

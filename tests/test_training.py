@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import itertools
 import os
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -112,6 +114,20 @@ def test_killed_and_resumed_equals_unbroken(task: AlignmentTask, kills: list[int
     assert [line["epoch"] for line in trained.trace] == [1, 2, 3, 4, 5, 6]
 
 
+def test_the_first_step_says_nothing_of_the_time_left(task: AlignmentTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may compile the kernels for a minute."""
+    seen: list[Progress] = []
+    clock = itertools.chain([0.0, 60.0], itertools.count(100.0, 2.0))
+    trainer = Trainer(task, SMALL.with_values({"training.batch_size": 1000}))  # a step an epoch
+    monkeypatch.setattr(trainer, "_train_step", lambda pairs: next(clock) * 0.0)
+    monkeypatch.setattr("engine.training.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    trainer.train(on_progress=lambda told: seen.append(told) if isinstance(told, Progress) else None)
+    assert (seen[0].remaining, seen[0].epoch_seconds) == (None, None)
+    assert seen[1].epoch_seconds is not None
+    assert seen[1].epoch_seconds < 10
+    assert seen[1].remaining == pytest.approx(4 * seen[1].epoch_seconds)
+
+
 @pytest.mark.parametrize("after_steps", [0, 1, 2, 4, 9])
 def test_stopped_between_steps_and_resumed_equals_unbroken(task: AlignmentTask, after_steps: int) -> None:
     unbroken = embeddings(task, SMALL)
@@ -126,7 +142,7 @@ def test_progress_tells_loss_validation_and_time_left(task: AlignmentTask) -> No
     seen: list[Progress] = []
     Trainer(task, SMALL).train(on_progress=seen.append)
     assert [one.epoch for one in seen] == [1, 2, 3, 4, 5, 6]
-    assert all(one.epochs == 6 and np.isfinite(one.loss) and one.remaining >= 0 for one in seen)
+    assert all(one.epochs == 6 and np.isfinite(one.loss) and one.remaining is not None and one.remaining >= 0 for one in seen)
     assert seen[-1].remaining == 0
     validated = [one.epoch for one in seen if one.validation is not None]
     assert validated == [2, 4, 6]

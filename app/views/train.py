@@ -390,6 +390,8 @@ def _outlook(runs: cache.RunList, plan: Plan, address: TrainAddress) -> None:
         st.metric(
             "Memory", f"{found.memory / 1024:.1f} GiB", delta=f"{free / 1024:.1f} GiB free" if free else None, delta_color="off", delta_arrow="off"
         )
+    if found.compiling:
+        st.caption(f"The first training on this machine compiles its kernels, about {text.duration(found.compiling)}; that time is included.")
     st.caption(_accuracy(runs, plan))
     if warning := check_memory(sizes, plan.config, free):
         st.warning(text.plain(warning, 600))
@@ -420,7 +422,8 @@ def _time_words(found: Estimate) -> str:
     known = (
         f"corrected by {text.count(found.runs, 'finished run')} of this machine" if found.runs else "with no finished run of this machine to go by"
     )
-    return f"On this machine's CPU, {known}; other work on it adds to it. A GPU is mostly several times faster."
+    compiling = f" {text.duration(found.compiling)} of it compile the kernels, once on this machine." if found.compiling else ""
+    return f"On this machine's CPU, {known}; other work on it adds to it.{compiling} A GPU is mostly several times faster."
 
 
 def _accuracy(runs: cache.RunList, plan: Plan) -> str:
