@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 import os
 import platform
@@ -183,6 +184,19 @@ def test_an_estimate_leaves_the_process_as_it_is() -> None:
         estimate.measured_machine.cache_clear()
         measured_machine(threads)
         assert torch.get_num_threads() == before
+
+
+def test_a_slow_probe_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """bfloat16 on a CPU that does not know it takes a hundred times as long as float32; the page must not wait for forty trials of it."""
+    clock = itertools.count(0.0, 0.25)  # each trial looks at the clock twice
+    monkeypatch.setattr(estimate.time, "process_time", lambda: next(clock))
+    trials: list[int] = []
+    assert estimate._quickest(lambda: trials.append(1), 1) == 0.25
+    assert len(trials) == estimate.LEAST_TRIALS
+    trials.clear()
+    clock = itertools.count(0.0, 1e-6)
+    estimate._quickest(lambda: trials.append(1), 2)
+    assert len(trials) == estimate.TRIALS
 
 
 def test_only_who_trains_sets_threads_for_the_process() -> None:

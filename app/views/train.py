@@ -21,6 +21,7 @@ from engine.datasets.splits import ALL_TRAIN_BELOW, OWN_TRAIN_RATIO, WORTH_A_TES
 from engine.decoding import LEAST_LINKS, share_to_hold_out
 from engine.errors import ConfigError, EngineError
 from engine.estimate import Estimate, check_memory
+from engine.evaluation import stored_interval
 from engine.importing import expectation
 from engine.jobs import (
     DataSummary,
@@ -207,9 +208,8 @@ def _how_it_ended(job: Job) -> None:
         return
     if card.metrics:
         measured = card.metrics["target_to_source"]
-        interval = cache.interval(measured, "hits@1")
-        spread = f"; 95 % interval {text.score(interval[0])}–{text.score(interval[1])}" if interval else ""
-        of = f"of {text.count(card.links.get('test', 0), 'test link')}{spread}"
+        found = stored_interval(measured, "hits@1", card.links.get("test", 0))
+        of = f"95% interval {text.score(found[0][0])}–{text.score(found[0][1])}, n = {found[1]:,}" if found else None
         st.metric("Hits@1, target to source", text.score(measured["hits@1"]), delta=of, delta_color="off", delta_arrow="off", help=explain("Hits@1"))
     else:
         st.caption("No test links, so no accuracy was measured. Review a random sample of the matches to measure it.")

@@ -167,7 +167,9 @@ def test_how_a_training_ended(models: Path, open_page: OpenPage) -> None:
     assert "The loss became nan" in app.error[0].value
     assert "<b>" not in words(app)
     app = open_page("train", job=done)
+    assert_no_crash(app)
     assert "0.651" in metrics(app).values()
+    assert next(metric.delta for metric in app.metric if metric.value == "0.651").endswith("n = 30")
     assert f"entity?run={run.replace('/', '%2F')}" in links(app)
 
 
@@ -258,6 +260,8 @@ def test_a_curve_without_validation_links(models: Path) -> None:
     news = read_news(models, "0" * 8)
     assert news is not None
     assert "No accuracy yet" in curve_sentence(news)
+    assert "every few epochs" not in curve_sentence(news, over=True)
+    assert "Without validation links no accuracy is measured" in curve_sentence(news, over=True)
     assert len(curve_figure(news, "basic").data) == 1
     assert curve_table(news.points)["loss"].tolist() == [5.0]
 
