@@ -17,6 +17,7 @@ from app import text
 from app.state import MOST_RUNS
 from engine import settings
 from engine.alignment_table import Alignment, alignments
+from engine.bootstrapping import rounds_protocol
 from engine.config import DataConfig
 from engine.data_library import StoredDataSet, data_sets
 from engine.data_profile import inspect_run, relation_profile
@@ -301,7 +302,7 @@ def _card(summary: RunSummary, manifest: Mapping[str, Any]) -> RunCard:
         sizes=sizes,
         links={role: int(number) for role, number in data["links"].items()},
         metrics=_measured(summary.metrics),
-        protocol=str(manifest["protocol"]),
+        protocol="; ".join(filter(None, [str(manifest["protocol"]), rounds_protocol(manifest)])),
         paper=paper_figure(source, target, summary.variant),
         structure_run=str(manifest.get("training", {}).get("structure_run", "")),
         seal=str(manifest[SEAL]),

@@ -59,11 +59,13 @@ def curve_figure(news: News, variant: str) -> go.Figure:
     return fig
 
 
-def curve_sentence(news: News) -> str:
-    """What the curve says so far, in one line."""
+def curve_sentence(news: News, *, over: bool = False) -> str:
+    """What the curve says so far, or of a training that is over, in one line."""
     first, last = news.points[0], news.points[-1]
     validated = [point for point in news.points if point.hits_at_1 is not None]
     told = f"Loss {text.score(first.loss)} → **{text.score(last.loss)}** in {text.count(last.epoch, 'epoch')}"
+    if not validated and over:
+        return f"{told}. Without validation links no accuracy is measured while training."
     if not validated:
         return f"{told}. No accuracy yet: it is measured every few epochs, and on validation links only."
     begun = f"{text.score(validated[0].hits_at_1 or 0)} → " if len(validated) > 1 else ""

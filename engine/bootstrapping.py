@@ -8,8 +8,9 @@ the selected pairs were right.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,7 @@ from engine.search.similarity import StructuralSimilarity
 
 LEAST_ROUND_EPOCHS = 5
 LEAST_ROUND_STEPS = 15
+KNOWN_COUNTERPARTS = "rounds chose among entities known to have a counterpart"
 
 
 @dataclass(frozen=True)
@@ -86,13 +88,37 @@ class Pool:
     rejected: IntArray = field(default_factory=empty_links)  # (n, 2)
 
 
+def selects_among_all(config: SemiConfig, *, own: bool, test_links: int) -> bool:
+    """Whether rounds select among all entities, or among those that are known to have a counterpart because a test link names them.
+
+    Args:
+        config: of the rounds.
+        own: whether the links are a user's own (:attr:`engine.datasets.AlignmentTask.own_links`).
+        test_links: how many there are.
+    """
+    return config.pool == "all" or (config.pool == "auto" and (own or not test_links))
+
+
+def rounds_protocol(manifest: Mapping[str, Any]) -> str:
+    """What belongs next to every figure of a finished run whose rounds used the test links' entities, from its manifest; "" for all others."""
+    try:
+        variant, links, own = manifest["variant"], manifest["data"]["links"], bool(manifest["data"].get("own_links"))
+        pool, rounds = manifest["config"]["semi"]["pool"], int(manifest["config"]["semi"]["rounds"])
+        config = SemiConfig(pool=pool)
+        everyone = selects_among_all(config, own=own, test_links=int(links["test"]))
+    except (KeyError, TypeError, ValueError, AttributeError, ConfigError):
+        return ""
+    return "" if variant == "basic" or not rounds or everyone else KNOWN_COUNTERPARTS
+
+
 def selection_pool(task: AlignmentTask, config: SemiConfig) -> Pool:
     """Entities that pairs are selected from; those of the seed links never are.
 
     "test": the entities of the test links, as the paper has it: each is known to have a counterpart, only not which. "all": every entity.
-    "auto": "test" where there are test links. Entities whose test link was set aside because reviewers rejected a pair of theirs stay in the pool.
+    "auto": "test" on benchmarks with test links, "all" on a user's own data. Entities whose test link was set aside because reviewers rejected a
+    pair of theirs stay in the pool.
     """
-    if config.pool == "test" or (config.pool == "auto" and len(task.test_links)):
+    if not selects_among_all(config, own=task.own_links, test_links=len(task.test_links)):
         aside = [np.intersect1d(task.rejected_links[:, side], task.unsure_links[:, side]) for side in range(2)]
         chosen, name = [np.union1d(task.test_links[:, side], aside[side]) for side in range(2)], "entities of the test links"
     else:

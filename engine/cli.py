@@ -8,16 +8,17 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import stat
 import sys
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import engine
-from engine.bootstrapping import Round
+from engine.bootstrapping import Round, rounds_protocol
 from engine.commands.export import add_export
 from engine.commands.housekeeping import add_backup, add_clean_up
 from engine.commands.importing import add_import
@@ -37,7 +38,7 @@ from engine.explanation.removal import FORMS
 from engine.exporting import graph_evidence
 from engine.following import follow
 from engine.matching import Match, RunView, status_words
-from engine.pipeline import Outcome, Phase, train_run
+from engine.pipeline import Outcome, Phase, computed_otherwise, train_run
 from engine.preparation import missing_steps
 from engine.run_similarity import run_similarity
 from engine.run_store import Run, RunStore, RunSummary
@@ -123,7 +124,11 @@ def add_train(commands: Commands) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="draws the split, the initial weights, the batches and the dropout (default 0)")
     parser.add_argument(
-        "--train-ratio", type=float, metavar="SHARE", help="share of the known links to train on; default: the data's own split, else 0.3"
+        "--train-ratio",
+        type=float,
+        metavar="SHARE",
+        help="share of the known links to train on; default: the data's own split; else 0.3 of a benchmark's links, and of your own all "
+        "(0.8 of 500 or more)",
     )
     parser.add_argument("--epochs", type=int, metavar="N", help="passes over the seed links; default: 20, more for small data sets")
     parser.add_argument(
@@ -298,7 +303,7 @@ def train(parsed: argparse.Namespace) -> int:
             return queue_instead(parsed, config, reviews)
         options: dict[str, Any] = {"fresh": parsed.fresh, "reviews": reviews, "on_event": report, "should_stop": should_stop, "ranks": ranks}
         outcome = train_run(parsed.data, config, RunStore(parsed.models), **options)
-    show_outcome(outcome, parsed.models, as_json=parsed.json)
+    show_outcome(outcome, parsed.models, config, as_json=parsed.json)
     return 0
 
 
@@ -314,18 +319,18 @@ def prepare(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def show_outcome(outcome: Outcome, models: Path, *, as_json: bool) -> None:
+def show_outcome(outcome: Outcome, models: Path, config: RunConfig, *, as_json: bool) -> None:
     run = outcome.run
     where = run.id
     if outcome.reused:
-        say(f"{where} was trained before; --fresh trains anew.")
+        say(f"{where} was trained before{f' ({told})' if (told := '; '.join(computed_otherwise(run, config))) else ''}; --fresh trains anew.")
     elif run.manifest["status"] == "stopped":
         say(f"Stopped. What was learned so far is kept as {where}; the same command goes on from here.")
     if as_json:
         print_json(run_summary(run))
         return
     print(f"run {where}: {run.manifest.get('seconds', 0):.0f} s, peak memory {run.manifest.get('peak_rss_mb') or 0:,.0f} MiB")
-    print_metrics(run.metrics or None, test_links(run.manifest))
+    print_metrics(run.metrics or None, test_links(run.manifest), rounds_protocol(run.manifest))
     elsewhere = "" if models == Path(DEFAULT_MODELS) else f" --models {shlex.quote(str(models))}"
     print(f"next: python -m engine match {where} ENTITY{elsewhere}, or: make app{f' MODELS={shlex.quote(str(models))}' if elsewhere else ''}")
 
@@ -398,14 +403,20 @@ def evaluate(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print_json({**run_summary(run), "metrics": metrics})
     else:
-        print_metrics(metrics, len(test))
+        print_metrics(metrics, len(test), rounds_protocol(run.manifest))
     return 0
 
 
-def print_metrics(metrics: dict[str, Any] | None, links: int) -> None:
-    """A small table with the protocol beneath; the direction that the paper publishes comes first. ``links``: the run's test links."""
+def print_metrics(metrics: dict[str, Any] | None, links: int, rounds: str = "") -> None:
+    """A small table with the protocol beneath; the direction that the paper publishes comes first.
+
+    Args:
+        metrics: of the run; None where there are none.
+        links: the run's test links.
+        rounds: what belongs beside the figures of a run with rounds.
+    """
     if metrics is None or metrics["target_to_source"]["hits@1"] is None:
-        print("no test links: nothing to evaluate.")
+        print("no test links, so nothing was measured: review a random sample of the matches, or keep some links for a test (--train-ratio 0.8).")
         return
     print(f"{'':18}" + "".join(f"{name:>11}" for name in METRICS))
     for direction in ("target_to_source", "source_to_target"):
@@ -416,7 +427,7 @@ def print_metrics(metrics: dict[str, Any] | None, links: int) -> None:
             print(f"{'':18}hits@1: 95% interval {low:.3f} to {high:.3f}, n = {n:,}")
         if row.get("precision") is not None:
             print(f"{'':18}precision {row['precision']:.3f}, recall {row['recall']:.3f}, F1 {row['f1']:.3f} of {row['predicted']:,} predictions")
-    print(metrics["protocol"])
+    print(f"{metrics['protocol']}{f'; {rounds}' if rounds else ''}")
 
 
 NOTHING_KNOWN = "No match: the entity's embedding is a zero vector, so all candidates are equally near. Usually it has no triples that this run uses."
@@ -507,7 +518,7 @@ def given(settings: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def interruptions(*, told: bool = True) -> Iterator[Callable[[], bool]]:
-    """Ctrl-C or a termination signal once: stop after this step and keep the result; again: stop at once, with the last checkpoint.
+    """Ctrl-C, a termination signal or a hang-up once: stop after this step and keep the result; again: stop at once, with the last checkpoint.
 
     ``told``: the user reads so.
     """
@@ -518,12 +529,27 @@ def interruptions(*, told: bool = True) -> Iterator[Callable[[], bool]]:
         if asked:
             raise KeyboardInterrupt
         asked = True
-        # A signal may arrive in the middle of a print, and buffered streams cannot be entered twice.
         if told:
-            os.write(2, b"Stopping after this step (once more stops at once) ...\n")
+            tell_at_once(b"Stopping after this step (once more stops at once) ...\n")
 
     with when_told_to_end(ask):
         yield lambda: asked
+
+
+def tell_at_once(message: bytes) -> None:
+    """To be called from a signal's handler, which may run in the middle of a print: buffered streams cannot be entered twice.
+
+    A terminal that has hung up takes no more output; what follows goes nowhere then, so that it does not end the training.
+    """
+    try:
+        os.write(2, message)
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (1, 2):
+            with suppress(OSError):
+                if stat.S_ISCHR(os.fstat(stream).st_mode):
+                    os.dup2(nowhere, stream)
+        os.close(nowhere)
 
 
 def report(event: Phase | Progress | Round) -> None:
@@ -535,7 +561,8 @@ def report(event: Phase | Progress | Round) -> None:
         say(round_text(event))
         return
     validation = "".join(f"  validation {name} {value:.3f}" for name, value in (event.validation or {}).items())
-    say(f"epoch {event.epoch:>3}/{event.epochs}  loss {event.loss:8.3f}{validation}  {remaining_text(event.remaining)} left")
+    left = "" if event.remaining is None else f"  {remaining_text(event.remaining)} left"
+    say(f"epoch {event.epoch:>3}/{event.epochs}  loss {event.loss:8.3f}{validation}{left}")
 
 
 def round_text(event: Round) -> str:
@@ -547,7 +574,9 @@ def round_text(event: Round) -> str:
 
 
 def say(text: str) -> None:
-    print(printable_lines(text), file=sys.stderr, flush=True)
+    """Progress that cannot be printed (the terminal or a pipe's reader is gone) must not end a training."""
+    with suppress(OSError):
+        print(printable_lines(text), file=sys.stderr, flush=True)
 
 
 __all__ = ["build_parser", "main"]

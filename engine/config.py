@@ -46,7 +46,11 @@ class DataConfig(Section):
     format: str = option("auto", "reader to use; 'auto' looks at the files")
     fold: str = option("1", "which fold of an OpenEA data set (the N in 721_5fold/N)")
     train_ratio: float | None = option(
-        None, "share of all links to train on, drawn with the seed; default: the given split, or 0.3 where there is none", low=0.0, high=1.0
+        None,
+        "share of all links to train on, drawn with the seed; default: the given split; without one 0.3 of a benchmark's links, and of a user's own "
+        "all (four fifths of 500 or more)",
+        low=0.0,
+        high=1.0,
     )
     valid_ratio: float = option(0.0, "share of the training links to hold out for validation where the data gives none", low=0.0, high=0.9)
     use_valid_links: Literal["hold-out", "train"] = option("hold-out", "what to do with given validation links")
@@ -147,7 +151,9 @@ class SemiConfig(Section):
     threshold: float = option(0.5, "propagation, sinkhorn: least weight of a pair in the plan", low=0.0, high=1.0)
     temperature: float = option(0.02, "propagation, sinkhorn: what similarities are divided by", low=1e-4, high=10.0)
     pool: Literal["auto", "test", "all"] = option(
-        "auto", "entities that pairs are selected from: those of the test links (paper), or all; auto: test where there are test links"
+        "auto",
+        "entities that pairs are selected from: those of the test links (paper: each is known to have a counterpart), or all; auto: all on data of "
+        "a user's own, test on benchmarks with test links",
     )
 
 

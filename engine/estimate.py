@@ -8,7 +8,6 @@ the same machine, where there are any, correct the result, so that a machine tha
 from __future__ import annotations
 
 import math
-import os
 import platform
 import statistics
 import time
@@ -20,18 +19,22 @@ from typing import Any, Final
 
 import torch
 
-from engine.bootstrapping import round_epochs
+from engine.bootstrapping import round_epochs, selects_among_all
 from engine.config import RunConfig
 from engine.datasets import AlignmentTask
 from engine.errors import ConfigError, TrainingError
-from engine.execution import bfloat16_pays, choose_threads, usable_cores
+from engine.execution import bfloat16_pays, count_threads, usable_cores
 from engine.losses import Sampling
+from engine.losses.kernels import losses_of
 from engine.memory import MIB, need_words
 from engine.run_store import RunSummary
 from engine.search.held import HELD_BYTES
 from engine.training import default_epochs, remaining_text
 
 TRIALS: Final = 40
+LEAST_TRIALS: Final = 3
+PROBE_SECONDS: Final = 0.5
+"""Of processor time for one probe: where one trial takes long (bfloat16 on a CPU that does not know it), few of them tell enough."""
 
 # Seconds per unit of work that the probe would need one second for; fitted on quiet runs of the benchmark sets.
 PRODUCT_WEIGHTS: Final[Mapping[str, float]] = {"float32": 2.2, "bfloat16": 2.75}
@@ -59,7 +62,7 @@ FACTORS: Final = (0.2, 8.0)
 
 @dataclass(frozen=True)
 class Sizes:
-    """Of a data set: counts of source and target graph, and of links."""
+    """Of a data set: counts of source and target graph, and of links; whether these are a user's own, which decides how rounds select pairs."""
 
     entities: tuple[int, int]
     triples: tuple[int, int]
@@ -68,6 +71,7 @@ class Sizes:
     train: int
     valid: int
     test: int
+    own_links: bool = False
 
     @classmethod
     def of_manifest(cls, data: Mapping[str, Any]) -> Sizes:
@@ -82,7 +86,14 @@ class Sizes:
 
         links = data["links"]
         return cls(
-            both("entities"), both("triples"), both("relations"), both("attributes"), int(links["train"]), int(links["valid"]), int(links["test"])
+            entities=both("entities"),
+            triples=both("triples"),
+            relations=both("relations"),
+            attributes=both("attributes"),
+            train=int(links["train"]),
+            valid=int(links["valid"]),
+            test=int(links["test"]),
+            own_links=bool(data.get("own_links")),
         )
 
 
@@ -144,6 +155,7 @@ class Estimate:
         training, after: seconds of the epochs and of what comes behind them (search, evaluation, writing).
         memory: MiB at the peak.
         runs: how many finished runs of this machine corrected it.
+        compiling: seconds of ``training`` that go into compiling the kernels, once per machine and version; 0 where that is done.
         epochs, weights: epochs of each part, and how long one of them takes compared with the others.
     """
 
@@ -154,6 +166,7 @@ class Estimate:
     runs: int
     epochs: tuple[int, ...]
     weights: tuple[float, ...]
+    compiling: float = 0.0
 
     @property
     def low(self) -> float:
@@ -163,18 +176,21 @@ class Estimate:
     def high(self) -> float:
         return self.seconds * HIGH
 
-    def remaining(self, epoch: int, seconds: float) -> float:
-        """Seconds from the end of an epoch (from 1) to the end of the run, if the first ones took ``seconds``.
+    def remaining(self, epoch: int, epoch_seconds: float | None) -> float:
+        """Seconds from the end of an epoch (from 1) to the end of the run, if one like it takes ``epoch_seconds`` without compiling; None: unknown.
 
         Epochs of later rounds, which train on more pairs, count for more.
         """
-        done = total = 0.0
-        left = epoch
+        total = sum(count * weight for count, weight in zip(self.epochs, self.weights, strict=True))
+        rest, left, current = 0.0, epoch, None
         for count, weight in zip(self.epochs, self.weights, strict=True):
-            done += min(left, count) * weight
-            total += count * weight
+            if current is None and left <= count:
+                current = weight
+            rest += max(count - left, 0) * weight
             left = max(0, left - count)
-        return seconds / done * (total - done) + self.after if done else self.seconds
+        if epoch_seconds is None or not current:
+            return (self.training - self.compiling) * rest / total + self.after if total else self.after
+        return epoch_seconds * rest / current + self.after
 
 
 def task_sizes(task: AlignmentTask) -> Sizes:
@@ -188,6 +204,7 @@ def task_sizes(task: AlignmentTask) -> Sizes:
         train=len(task.train_links),
         valid=len(task.valid_links),
         test=len(task.test_links),
+        own_links=task.own_links,
     )
 
 
@@ -212,7 +229,8 @@ def estimate_training(
     """
     work = count_work(sizes, config, precision)
     factor, runs = correction(work, machine, config.training.threads, earlier)
-    training = 0.0 if structure_ready else factor * work.seconds(machine) + (0.0 if machine.compiled or runs else COMPILE_SECONDS)
+    compiling = 0.0 if structure_ready or machine.compiled else COMPILE_SECONDS
+    training = 0.0 if structure_ready else factor * work.seconds(machine) + compiling
     before, after = _around(sizes, config, machine)
     if config.variant == "literal" and not structure_ready:
         after *= 2  # the semi run beneath is searched and written as well
@@ -223,6 +241,7 @@ def estimate_training(
         after=around * after,
         memory=memory_needed(sizes, config, structure_ready=structure_ready),
         runs=runs,
+        compiling=compiling,
         epochs=work.epochs,
         weights=tuple(work.epoch_seconds(machine)),
     )
@@ -235,7 +254,7 @@ def count_work(sizes: Sizes, config: RunConfig, precision: str | None = None) ->
     basic = training.epochs or default_epochs(pairs, training.batch_size, training.effort)
     rounds = 0 if config.variant == "basic" else config.semi.rounds
     pool = _pool(sizes, config)
-    everyone = config.semi.pool == "all" or not sizes.test
+    everyone = selects_among_all(config.semi, own=sizes.own_links, test_links=sizes.test)
     more = pairs + round(pool * (SELECTED_OF_ALL if everyone else SELECTED_SHARE))
     parts = [(basic, pairs), *[(round_epochs(config.semi, training, pairs), more)] * rounds]
     counted = [_epoch(sizes, config, size) for _, size in parts]
@@ -279,7 +298,7 @@ def width(config: RunConfig) -> int:
 
 def _pool(sizes: Sizes, config: RunConfig) -> int:
     """Entities of a graph that a round selects from."""
-    if config.semi.pool == "all" or not sizes.test:
+    if selects_among_all(config.semi, own=sizes.own_links, test_links=sizes.test):
         return max(min(sizes.entities) - sizes.train, 0)
     return sizes.test
 
@@ -308,7 +327,7 @@ def measured_machine(threads: int | None = None) -> Machine:
     Raises:
         ConfigError: more threads than there are cores.
     """
-    choose_threads(threads)
+    threads = count_threads(threads)
     generator = torch.Generator().manual_seed(0)
     left, right = torch.randn(512, 600, generator=generator), torch.randn(600, 1024, generator=generator)
     rounded = left.to(torch.bfloat16), right.to(torch.bfloat16)
@@ -316,28 +335,33 @@ def measured_machine(threads: int | None = None) -> Machine:
     gathered = torch.empty(len(rows), table.shape[1])
     operations = 2.0 * left.numel() * right.shape[1]
     return Machine(
-        float32=operations / _quickest(lambda: left @ right),
-        bfloat16=operations / _quickest(lambda: rounded[0] @ rounded[1]),
-        gather=gathered.numel() / _quickest(lambda: torch.index_select(table, 0, rows, out=gathered)),
+        float32=operations / _quickest(lambda: left @ right, threads),
+        bfloat16=operations / _quickest(lambda: rounded[0] @ rounded[1], threads),
+        gather=gathered.numel() / _quickest(lambda: torch.index_select(table, 0, rows, out=gathered), threads),
         compiled=kernels_compiled(),
     )
 
 
-def _quickest(work: Callable[[], object]) -> float:
-    """Seconds on an idle machine: processor time, shared by the threads; the least of several trials, for other work only adds."""
-    times = []
-    for _ in range(TRIALS):
+def _quickest(work: Callable[[], object], threads: int) -> float:
+    """Seconds on an idle machine: processor time, divided among so many threads; the least of several trials, for other work only adds.
+
+    However many threads this process uses, they stay as they are: it may be a server, and others' work would change with them.
+    """
+    times: list[float] = []
+    while len(times) < LEAST_TRIALS or (len(times) < TRIALS and sum(times) < PROBE_SECONDS):
         started = time.process_time()
         work()
         times.append(time.process_time() - started)
-    return max(min(times) / torch.get_num_threads(), 1e-9)
+    return max(min(times) / threads, 1e-9)
 
 
 def kernels_compiled() -> bool:
-    """Whether numba's cache holds the kernels of a training."""
-    elsewhere = os.environ.get("NUMBA_CACHE_DIR")
-    folder = Path(elsewhere) if elsewhere else Path(__file__).parent / "losses"
-    return next(folder.rglob("kernels.*.nbi"), None) is not None
+    """Whether numba has the loss's kernel of this version in its cache, wherever that is: beside the source, in the user's folder, or elsewhere."""
+    try:
+        return bool(losses_of._cache._cache_file._load_index())  # type: ignore[attr-defined]  # numba has no public way to ask
+    except (AttributeError, OSError, RuntimeError):
+        folder = getattr(getattr(losses_of, "stats", None), "cache_path", None)
+        return folder is not None and next(Path(folder).glob("kernels.losses_of*.nbi"), None) is not None
 
 
 # Memory
@@ -428,4 +452,5 @@ def _measured(manifest: Mapping[str, Any], machine: Machine) -> tuple[float, flo
 
 def duration_range(estimate: Estimate) -> str:
     """For people: 'about 12 min 30 s (8 min 20 s to 21 min 15 s)'."""
-    return f"about {remaining_text(estimate.seconds)} ({remaining_text(estimate.low)} to {remaining_text(estimate.high)})"
+    compiling = f", {remaining_text(estimate.compiling)} of it for compiling, once on this machine" if estimate.compiling else ""
+    return f"about {remaining_text(estimate.seconds)} ({remaining_text(estimate.low)} to {remaining_text(estimate.high)}){compiling}"

@@ -40,8 +40,8 @@ def choose_device(wanted: str) -> torch.device:
     return torch.device("cuda" if available and wanted != "cpu" else "cpu")
 
 
-def choose_threads(wanted: int | None) -> int:
-    """Set the number of CPU threads of torch and of our kernels alike, and return it.
+def count_threads(wanted: int | None) -> int:
+    """How many CPU threads a training would use; nothing is changed.
 
     Raises:
         ConfigError: more than this process may use cores.
@@ -49,7 +49,16 @@ def choose_threads(wanted: int | None) -> int:
     most = usable_cores()
     if wanted is not None and wanted > most:
         raise ConfigError(f"training.threads is {wanted}, but this machine offers {most}.")
-    threads = wanted or max(most // local_processes(), 1)
+    return wanted or max(most // local_processes(), 1)
+
+
+def choose_threads(wanted: int | None) -> int:
+    """Set the number of CPU threads of torch and of our kernels alike, for the whole process, and return it: only for a process that trains.
+
+    Raises:
+        ConfigError: more than this process may use cores.
+    """
+    threads = count_threads(wanted)
     torch.set_num_threads(threads)
     return threads
 
@@ -120,8 +129,14 @@ def _seconds(left: Tensor, right: Tensor) -> float:
 
 @contextlib.contextmanager
 def when_told_to_end(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Within this, Ctrl-C and a termination signal call ``handler``; afterwards they do what they did before."""
-    earlier = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    """Within this, Ctrl-C, a termination signal and a hang-up call ``handler``; afterwards they do what they did before.
+
+    A hang-up that is ignored (``nohup``) stays ignored.
+    """
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # not on Windows
+        numbers.append(signal.SIGHUP)
+    earlier = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:

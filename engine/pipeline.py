@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import subprocess
 import sys
@@ -32,6 +31,7 @@ from engine.bootstrapping import Round, Selection
 from engine.config import UNUSED_SECTIONS, RunConfig
 from engine.datasets import AlignmentTask, load_task
 from engine.datasets.knowledge_graph import SIDES, Finding, KnowledgeGraph, Side
+from engine.datasets.splits import OWN_TRAIN_RATIO, WORTH_A_TEST
 from engine.decoding import DecodingEvaluation
 from engine.decoding.calibration import Uncalibrated
 from engine.distribution import ALONE, Ranks
@@ -45,6 +45,7 @@ from engine.literal import (
     EncodedNames,
     Names,
     choose_weight,
+    content_digest,
     gather_names,
     get_name_encoder,
     leak_warning,
@@ -63,6 +64,7 @@ from engine.wording import count
 
 CHECKPOINT = "training"
 NOTE = "note"
+NOT_IDENTICAL = "resumed, not identical to an unbroken training"
 PACKAGES = ("torch", "numpy", "numba", "pandas", "faiss-cpu", "faiss-gpu", "streamlit")
 
 
@@ -228,6 +230,8 @@ def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool])
         if run_id == making.run_id:  # one that is trained afresh under a number of its own is begun anew every time
             note_beginning(writer, making.begun)
         making.on_event(Phase("index", f"{task.name}: {describe_task(task)}"))
+        if not len(task.test_links):
+            making.on_event(Phase(NOTE, f"info: {'; '.join(unmeasured(task))}"))
         check_machine(making)
         with clock.phase("index"):
             lead(task, making.config, making.ranks)
@@ -239,6 +243,8 @@ def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool])
         with clock.phase("train"):
             trained = trainer.train(checkpoints=RunCheckpoints(writer), on_progress=traced(writer, making.on_event), should_stop=should_stop)
         clock.count_in(trained.earlier)
+        if not trained.identical:
+            making.on_event(Phase(NOTE, f"info: {NOT_IDENTICAL}: {parts_text(trained.parts)}"))
         if not trained.stopped:
             return Outcome(finish_run(writer, making, trained_structure(trainer, trained)), reused=False)
     if not trained.epochs and not trained.trace:
@@ -350,6 +356,7 @@ def trained_structure(trainer: Trainer, trained: Trained) -> Structure:
         "threads": trainer.threads,
         "precision": trainer.precision,
         "processes": trainer.ranks.size,
+        **({} if trained.identical else {"parts": trained.parts, "resumed": NOT_IDENTICAL}),
     }
     return Structure(trainer.model, source, target, trained.selections, training)
 
@@ -480,6 +487,9 @@ class Identified(Protocol):
     @property
     def split(self) -> str: ...
 
+    @property
+    def own_links(self) -> bool: ...
+
 
 LATER_OPTIONS: Final = (("data", "name_language"), ("literal", "names_source"), ("literal", "names_target"))
 """Options that older engines did not have: left at None they make no other run."""
@@ -489,7 +499,10 @@ def make_run_id(task: Identified, config: RunConfig) -> str:
     """For example ``basic-s0-3f9c2a71``: variant, seed, and a hash of data, split, settings and engine version."""
     values = config.to_dict()
     values["training"] = {key: value for key, value in values["training"].items() if key not in EXECUTION_OPTIONS}
-    del values["search"]["index"]
+    if values["search"]["index"] == "exact":  # what runs that do not name an index were made with
+        del values["search"]["index"]
+    if task.own_links and config.semi.pool == "auto":  # before own data had a policy of their own, this meant "test" where there were test links
+        values["semi"]["pool"] = "auto: all on own data"
     for section in UNUSED_SECTIONS[config.variant]:
         del values[section]
     for section, name in LATER_OPTIONS:
@@ -500,17 +513,8 @@ def make_run_id(task: Identified, config: RunConfig) -> str:
 
 
 def names_digest(config: RunConfig) -> str:
-    """Content of the files that a literal run reads names or vectors from, so that a changed file makes another run."""
-    if config.variant != "literal":
-        return ""
-    digests = []
-    literal = config.literal
-    for setting in (literal.names, literal.names_source or "", literal.names_target or "", literal.encoder):
-        kind, _, argument = setting.partition(":")
-        if kind in ("file", "vectors") and os.path.isfile(argument):
-            with open(argument, "rb") as file:
-                digests.append(hashlib.file_digest(file, "sha256").hexdigest())
-    return " ".join(digests)
+    """Content of all that a literal run reads names or vectors from, so that a changed file makes another run."""
+    return content_digest(config.literal) if config.variant == "literal" else ""
 
 
 def describe_run(making: Making, structure: Structure, evaluation: Evaluation, notes: Mapping[str, Any]) -> dict[str, Any]:
@@ -554,6 +558,7 @@ def describe_data(path: Path, task: AlignmentTask) -> dict[str, Any]:
             "unsure": len(task.unsure_links),
         },
         "untested": task.untested,
+        "own_links": task.own_links,
         "findings": [asdict(finding) for finding in task.findings],
     }
 
@@ -566,6 +571,37 @@ def describe_graph(graph: KnowledgeGraph) -> dict[str, Any]:
         "triples": len(graph.triples),
         "attributes": len(graph.attributes),
     }
+
+
+def unmeasured(task: AlignmentTask) -> Iterator[str]:
+    """What to say of a training whose accuracy no link will tell."""
+    known = len(task.train_links) + len(task.valid_links)
+    yield f"all {count(known, 'known link')} train, so no accuracy is measured on links"
+    yield "review a random sample of the matches to measure it"
+    if known >= WORTH_A_TEST:
+        yield f"--train-ratio {OWN_TRAIN_RATIO:g} keeps a fifth of the links for a test"
+
+
+def parts_text(parts: Sequence[Mapping[str, Any]]) -> str:
+    """On what a training was computed, from which epoch on."""
+    told = []
+    for part in parts:
+        where = [count(int(part["threads"]), "thread"), *([str(part["device"])] if "device" in part else [])]
+        where += [f"{part['processes']} processes"] if part.get("processes", 1) > 1 else []
+        told.append(f"{', '.join(where)} from epoch {part['from_epoch']}")
+    return "; ".join(told)
+
+
+def computed_otherwise(run: Run, config: RunConfig) -> tuple[str, ...]:
+    """Execution settings that were asked for and that a finished run was not computed with: they make no other run, yet other bits."""
+    training = run.manifest.get("training", {})
+    wanted: dict[str, Any] = {"threads": config.training.threads}
+    wanted |= {"precision": config.training.precision} if config.training.precision != "auto" else {}
+    if config.training.device != "auto" and "device" in training:
+        was = "cpu" if training["device"] == "cpu" else "cuda"
+        training, wanted = {**training, "device": was}, {**wanted, "device": config.training.device}
+    differing = {key: value for key, value in wanted.items() if value is not None and key in training and training[key] != value}
+    return tuple(f"training.{key} was {training[key]} and not {value}" for key, value in differing.items())
 
 
 def describe_task(task: AlignmentTask) -> str:

@@ -8,7 +8,9 @@ where unbroken training ends, bit for bit on the same machine with as many threa
 from __future__ import annotations
 
 import math
+import statistics
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -33,6 +35,8 @@ from engine.optimiser import RmsProp
 
 LEAST_EPOCHS = 20
 LEAST_STEPS = 60
+LATEST_STEPS = 50
+"""The time left goes by so many."""
 
 
 @dataclass(frozen=True)
@@ -43,16 +47,18 @@ class Progress:
         epoch, epochs: 1 .. epochs.
         loss: mean over the epoch's steps. It rises while accuracy improves (lambda z is normalised): no convergence criterion.
         seconds: of training so far, interrupted sessions included.
-        remaining: estimated seconds to the last epoch.
+        remaining: estimated seconds to the last epoch; None before a second step was done: the first one may have compiled the kernels.
         validation: mean of both directions' "hits@1" and "mrr" on the validation links, after epochs that were validated.
+        epoch_seconds: what an epoch like this one takes without compiling; None where ``remaining`` is.
     """
 
     epoch: int
     epochs: int
     loss: float
     seconds: float
-    remaining: float
+    remaining: float | None
     validation: Mapping[str, float] | None = None
+    epoch_seconds: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """One line of a run's trace."""
@@ -86,11 +92,20 @@ class Trained:
     best_epoch: int | None = None
     selections: list[Selection] = field(default_factory=list)
     earlier: float = 0.0
+    parts: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def identical(self) -> bool:
+        """Whether all of it was computed in one way, so that an unbroken training gives the same bits."""
+        return len(self.parts) <= 1
 
 
 @dataclass
 class Position:
-    """Where the loop stands: between step ``step`` - 1 and ``step`` of epoch ``epoch`` (both from 0)."""
+    """Where the loop stands: between step ``step`` - 1 and ``step`` of epoch ``epoch`` (both from 0).
+
+    ``parts`` says from which epoch (from 1) on what the training was computed: more than one where it was resumed on something else.
+    """
 
     epoch: int = 0
     step: int = 0
@@ -100,6 +115,7 @@ class Position:
     best_epoch: int | None = None
     bad_validations: int = 0
     trace: list[dict[str, Any]] = field(default_factory=list)
+    parts: list[dict[str, Any]] = field(default_factory=list)
 
 
 def default_epochs(seed_links: int, batch_size: int, effort: float = 1.0) -> int:
@@ -143,6 +159,8 @@ class Trainer:
         self.selections: list[Selection] = []
         self.at = Position()
         self.best: dict[str, Tensor] = {}
+        self.first_step_done = False
+        self.step_seconds: deque[float] = deque(maxlen=LATEST_STEPS)
 
     @property
     def basic_epochs(self) -> int:
@@ -186,8 +204,9 @@ class Trainer:
             TrainingError: a checkpoint does not fit this task and config.
         """
         self._resume(checkpoints)
+        self._begin_part()
         last_save = started = time.monotonic()
-        before = self.at.seconds
+        before, epochs_before = self.at.seconds, self.at.epoch
         stopped = False
         while self.at.epoch < self.epochs and not self._out_of_patience() and not stopped:
             self._begin_round_if_due(on_progress)
@@ -199,9 +218,20 @@ class Trainer:
             if checkpoints is not None and (stopped or due) and self.at.epoch < self.epochs:
                 self._save(checkpoints)
                 last_save = time.monotonic()
+        if checkpoints is not None and not stopped and self.at.epoch > epochs_before:
+            self._save(checkpoints)  # what comes after (search, evaluation, writing) may fail, and is then repeated without the training
         if self.best and not stopped:
             self.model.load_state_dict(self.best)
-        return Trained(self.model, self.at.epoch, stopped, self.at.seconds, self.at.trace, self.at.best_epoch, self.selections, before)
+        return Trained(self.model, self.at.epoch, stopped, self.at.seconds, self.at.trace, self.at.best_epoch, self.selections, before, self.at.parts)
+
+    def _begin_part(self) -> None:
+        """Note on what the epochs from here on are computed, where that is not what the epochs before were computed on."""
+        if self.at.epoch >= self.epochs:
+            return  # nothing is left to compute
+        now = {"threads": self.threads, "device": str(self.device.type), "processes": self.ranks.size}
+        last = self.at.parts[-1] if self.at.parts else {}
+        if not last or any(last.get(key, value) != value for key, value in now.items()):
+            self.at.parts.append({"from_epoch": self.at.epoch + 1, **now})
 
     def _begin_round_if_due(self, on_progress: Callable[[Progress | Round], None]) -> None:
         """Select the pairs of the next round where one begins here."""
@@ -259,9 +289,13 @@ class Trainer:
         for step in range(at.step, self.steps_per_epoch):
             if self.ranks.most(int(should_stop())):
                 return True
+            started = time.monotonic()
             batch = torch.from_numpy(order[step * size : (step + 1) * size]).to(self.device)
             at.loss_sum += self._train_step(self.pairs[batch])
             at.step = step + 1
+            if self.first_step_done:
+                self.step_seconds.append(time.monotonic() - started)
+            self.first_step_done = True
         return False
 
     def _train_step(self, pairs: Tensor) -> float:
@@ -323,10 +357,15 @@ class Trainer:
         at = self.at
         at.epoch, at.step = at.epoch + 1, 0
         mean_loss, at.loss_sum = at.loss_sum / self.steps_per_epoch, 0.0
-        remaining = at.seconds / at.epoch * (self.epochs - at.epoch)
-        progress = Progress(at.epoch, self.epochs, mean_loss, at.seconds, remaining, self._validate())
+        usual = self._usual_epoch()
+        remaining = None if usual is None else usual * (self.epochs - at.epoch)
+        progress = Progress(at.epoch, self.epochs, mean_loss, at.seconds, remaining, self._validate(), usual)
         at.trace.append(progress.to_dict())
         on_progress(progress)
+
+    def _usual_epoch(self) -> float | None:
+        """Seconds of an epoch by the latest steps, without the first one of this process, which may have compiled the kernels."""
+        return None if not self.step_seconds else statistics.median(self.step_seconds) * self.steps_per_epoch
 
     def _validate(self) -> Mapping[str, float] | None:
         """Hits@1 and MRR on the validation links where it is time for them; remembers the best state if patience asks for it."""
@@ -385,9 +424,9 @@ class Trainer:
         tensors, state = found
         if state.pop("purpose", None) != self._purpose():
             raise TrainingError("the unfinished run was started with other data or settings; use --fresh to train anew.")
-        state.pop("threads")
+        before = {"from_epoch": 1, "threads": state.pop("threads")}  # all that checkpoints without parts tell
         self.precision = state.pop("precision")  # a run is trained with one precision from beginning to end
-        self.at = Position(**state)
+        self.at = Position(**{"parts": [before], **state})
         self.model.load_state_dict(part(tensors, "model."))
         self.best = {name: tensor.to(self.device) for name, tensor in part(tensors, "best.").items()}
         selected = part(tensors, "selection.")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from engine.bootstrapping import Pool, Round, confident_pairs, mutual_pairs, no_selection, round_epochs, select_pairs, selection_pool
+from engine.bootstrapping import Pool, Round, confident_pairs, mutual_pairs, no_selection, round_epochs, rounds_protocol, select_pairs, selection_pool
 from engine.config import RunConfig, SemiConfig, TrainingConfig
 from engine.datasets import AlignmentTask, load_task
 from engine.decoding import GraphEvidence
@@ -21,6 +21,7 @@ from engine.decoding.graph_evidence import Incidence
 from engine.decoding.sinkhorn import SinkhornDecoder
 from engine.errors import ConfigError
 from engine.evaluation import evaluate_links
+from engine.pipeline import make_run_id
 from engine.training import Trainer, split_embeddings
 from tests.test_training import Memory, every_epoch
 
@@ -198,3 +199,33 @@ def test_the_rule_for_epochs_of_a_round(pairs: int, epochs: int) -> None:
     assert round_epochs(SemiConfig(), TrainingConfig(), pairs) == epochs
     assert round_epochs(SemiConfig(), TrainingConfig(effort=0.4), pairs) == math.ceil(0.4 * epochs)
     assert round_epochs(SemiConfig(round_epochs=3), TrainingConfig(effort=0.4), pairs) == 3
+
+
+def test_on_data_of_a_users_own_rounds_select_among_all_entities(task: AlignmentTask) -> None:
+    own = dataclasses.replace(task, own_links=True)
+    assert len(own.test_links)
+    assert len(selection_pool(own, SemiConfig()).sources) == own.source.num_entities - len(own.train_links)
+    assert len(selection_pool(own, SemiConfig(pool="test")).sources) == len(own.test_links)
+    assert make_run_id(own, RunConfig(variant="semi")) != make_run_id(task, RunConfig(variant="semi"))
+    assert make_run_id(own, RunConfig()) == make_run_id(task, RunConfig())
+
+
+@pytest.mark.parametrize(
+    ("variant", "pool", "own", "test", "said"),
+    [
+        ("semi", "auto", None, 9, True),
+        ("semi", "auto", False, 9, True),
+        ("literal", "auto", False, 9, True),
+        ("semi", "test", True, 9, True),
+        ("semi", "auto", True, 9, False),
+        ("semi", "auto", False, 0, False),
+        ("semi", "all", False, 9, False),
+        ("basic", "auto", False, 9, False),
+    ],
+)
+def test_figures_say_what_rounds_chose_among(variant: str, pool: str, own: bool | None, test: int, said: bool) -> None:
+    """Manifests without the key are of runs before own data had a policy of their own."""
+    data = {"links": {"test": test}, **({} if own is None else {"own_links": own})}
+    manifest = {"variant": variant, "data": data, "config": {"semi": {"pool": pool, "rounds": 4}}}
+    assert rounds_protocol(manifest) == ("rounds chose among entities known to have a counterpart" if said else "")
+    assert rounds_protocol({}) == ""

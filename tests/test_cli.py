@@ -288,6 +288,41 @@ def test_killed_twice_and_resumed_equals_unbroken(unbroken: Run, tmp_path: Path)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_a_hang_up_keeps_what_was_learned_and_under_nohup_nothing_happens(unbroken: Run, tmp_path: Path) -> None:
+    process = Process(tmp_path, *LONG)
+    process.wait_for("epoch +9/60")
+    process.process.send_signal(signal.SIGHUP)
+    code, out, err = process.end()
+    assert code == 0, err
+    assert "Stopping after this step" in err
+    assert "Stopped. What was learned so far is kept" in err
+    assert RunStore(tmp_path).find(last_json(out)["run"]).manifest["status"] == "stopped"
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does for what it starts
+    try:
+        process = Process(tmp_path, *LONG)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    process.wait_for("epoch +20/60")
+    process.process.send_signal(signal.SIGHUP)
+    code, out, err = process.end()
+    assert code == 0, err
+    assert_same_embeddings(RunStore(tmp_path).find(last_json(out)["run"]), unbroken)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_a_terminal_that_is_gone_does_not_end_a_training(tmp_path: Path) -> None:
+    process = Process(tmp_path, *LONG)
+    process.wait_for("epoch +9/60")
+    assert process.process.stderr is not None
+    process.process.stderr.close()  # whoever read it has ended
+    process.process.send_signal(signal.SIGHUP)
+    assert process.process.stdout is not None
+    out = process.process.stdout.read()
+    assert process.process.wait(timeout=120) == 0
+    assert RunStore(tmp_path).find(last_json(out)["run"]).manifest["status"] == "stopped"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_ctrl_c_leaves_a_usable_run_and_the_rest_can_be_trained(unbroken: Run, tmp_path: Path) -> None:
     process = Process(tmp_path, *LONG)
     process.wait_for("epoch +9/60")

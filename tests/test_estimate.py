@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
+import os
 import platform
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from engine import estimate
 from engine.config import RunConfig
@@ -71,12 +77,35 @@ def test_the_range_holds_the_estimate_and_kernels_cost_their_compilation_once() 
 def test_time_left_counts_later_epochs_for_more() -> None:
     found = estimate_training(SIZES, SEMI, MACHINE)
     epochs = sum(found.epochs)
-    assert found.remaining(0, 0.0) == found.seconds
+    assert found.remaining(0, None) == pytest.approx(found.training + found.after)
+    assert found.remaining(0, found.weights[0]) == pytest.approx(sum(map(operator.mul, found.epochs, found.weights)) + found.after)
     assert found.remaining(epochs, 100.0) == pytest.approx(found.after)
-    done = 20 * found.weights[0]
-    assert found.remaining(20, done) > done, "the rounds train on three times as many pairs"
+    assert found.remaining(20, 1.0) > 20 + found.after, "the rounds train on three times as many pairs"
     left = [found.remaining(epoch, 10.0) for epoch in range(1, epochs + 1)]
     assert left == sorted(left, reverse=True)
+
+
+def test_compiling_is_announced_and_counted_once_whatever_was_trained_before() -> None:
+    """Runs of an older version say nothing of whether this version's kernels are compiled."""
+    cold = replace(MACHINE, compiled=False)
+    found = estimate_training(SIZES, BASIC, cold, [finished(1.0)])
+    assert (found.compiling, found.runs) == (estimate.COMPILE_SECONDS, 1)
+    assert "45 s of it for compiling, once on this machine" in estimate.duration_range(found)
+    assert "compiling" not in estimate.duration_range(estimate_training(SIZES, BASIC, MACHINE))
+    epochs = sum(found.epochs)
+    assert found.remaining(1, None) == pytest.approx((found.training - found.compiling) * (epochs - 1) / epochs + found.after)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_compiled_kernels_are_found_wherever_numba_keeps_them(tmp_path: Path, compiled: bool) -> None:
+    """A folder of another name than the source's, as numba's own in the user's home is."""
+    code = "from engine.estimate import kernels_compiled; print(kernels_compiled())"
+    run = "import numpy as np; from engine.losses.kernels import losses_of; a = np.zeros(2, np.float32); losses_of(a, a[0], a, 0, 1, a)"
+    there = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "elsewhere")}
+    if compiled:
+        subprocess.run([sys.executable, "-c", run], env=there, check=True)
+    said = subprocess.run([sys.executable, "-c", code], env=there, check=True, capture_output=True, text=True).stdout.split()
+    assert said == [str(compiled)]
 
 
 def finished(factor: float, created: str = "2026-11-01T00:00:00+00:00", **changes: Any) -> RunSummary:
@@ -146,3 +175,43 @@ def test_the_machine_is_tried_out_once() -> None:
     found = measured_machine()
     assert measured_machine() is found
     assert min(found.float32, found.bfloat16, found.gather) > 1e6
+
+
+def test_an_estimate_leaves_the_process_as_it_is() -> None:
+    """It is made in a server, for one visitor among several."""
+    before = torch.get_num_threads()
+    for threads in (1, usable_cores()):
+        estimate.measured_machine.cache_clear()
+        measured_machine(threads)
+        assert torch.get_num_threads() == before
+
+
+def test_a_slow_probe_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """bfloat16 on a CPU that does not know it takes a hundred times as long as float32; the page must not wait for forty trials of it."""
+    clock = itertools.count(0.0, 0.25)  # each trial looks at the clock twice
+    monkeypatch.setattr(estimate.time, "process_time", lambda: next(clock))
+    trials: list[int] = []
+    assert estimate._quickest(lambda: trials.append(1), 1) == 0.25
+    assert len(trials) == estimate.LEAST_TRIALS
+    trials.clear()
+    clock = itertools.count(0.0, 1e-6)
+    estimate._quickest(lambda: trials.append(1), 2)
+    assert len(trials) == estimate.TRIALS
+
+
+def test_only_who_trains_sets_threads_for_the_process() -> None:
+    root = Path(estimate.__file__).parent.parent
+    users = {
+        path.relative_to(root).as_posix()
+        for folder in ("engine", "app")
+        for path in (root / folder).rglob("*.py")
+        if "choose_threads" in path.read_text(encoding="utf-8")
+    }
+    setters = {
+        path.relative_to(root).as_posix()
+        for folder in ("engine", "app")
+        for path in (root / folder).rglob("*.py")
+        if ".set_num_threads(" in path.read_text(encoding="utf-8")
+    }
+    assert users == {"engine/execution.py", "engine/training.py"}
+    assert setters == {"engine/execution.py"}

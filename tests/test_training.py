@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import itertools
 import os
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,7 @@ from engine.datasets import AlignmentTask, load_task
 from engine.errors import ConfigError, TrainingError
 from engine.evaluation import evaluate_links
 from engine.execution import choose_device, choose_precision, choose_threads
+from engine.pipeline import parts_text
 from engine.training import Progress, Trainer, default_epochs, split_embeddings
 
 EUROPE = Path(__file__).resolve().parent.parent / "sample_data" / "europe"
@@ -48,6 +52,13 @@ class Memory:
     def __init__(self, die_at: int | None = None) -> None:
         self.saved: tuple[dict[str, Tensor], dict[str, Any]] | None = None
         self.saves, self.die_at = 0, die_at
+
+    @classmethod
+    def of(cls, other: Memory) -> Memory:
+        """Its own copy of what another one holds."""
+        mine = cls()
+        mine.saved = copy.deepcopy(other.saved)
+        return mine
 
     def save(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
         self.saved = {name: tensor.clone() for name, tensor in tensors.items()}, {**state, "trace": list(state["trace"])}
@@ -103,6 +114,20 @@ def test_killed_and_resumed_equals_unbroken(task: AlignmentTask, kills: list[int
     assert [line["epoch"] for line in trained.trace] == [1, 2, 3, 4, 5, 6]
 
 
+def test_the_first_step_says_nothing_of_the_time_left(task: AlignmentTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may compile the kernels for a minute."""
+    seen: list[Progress] = []
+    clock = itertools.chain([0.0, 60.0], itertools.count(100.0, 2.0))
+    trainer = Trainer(task, SMALL.with_values({"training.batch_size": 1000}))  # a step an epoch
+    monkeypatch.setattr(trainer, "_train_step", lambda pairs: next(clock) * 0.0)
+    monkeypatch.setattr("engine.training.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    trainer.train(on_progress=lambda told: seen.append(told) if isinstance(told, Progress) else None)
+    assert (seen[0].remaining, seen[0].epoch_seconds) == (None, None)
+    assert seen[1].epoch_seconds is not None
+    assert seen[1].epoch_seconds < 10
+    assert seen[1].remaining == pytest.approx(4 * seen[1].epoch_seconds)
+
+
 @pytest.mark.parametrize("after_steps", [0, 1, 2, 4, 9])
 def test_stopped_between_steps_and_resumed_equals_unbroken(task: AlignmentTask, after_steps: int) -> None:
     unbroken = embeddings(task, SMALL)
@@ -117,7 +142,7 @@ def test_progress_tells_loss_validation_and_time_left(task: AlignmentTask) -> No
     seen: list[Progress] = []
     Trainer(task, SMALL).train(on_progress=seen.append)
     assert [one.epoch for one in seen] == [1, 2, 3, 4, 5, 6]
-    assert all(one.epochs == 6 and np.isfinite(one.loss) and one.remaining >= 0 for one in seen)
+    assert all(one.epochs == 6 and np.isfinite(one.loss) and one.remaining is not None and one.remaining >= 0 for one in seen)
     assert seen[-1].remaining == 0
     validated = [one.epoch for one in seen if one.validation is not None]
     assert validated == [2, 4, 6]
@@ -261,3 +286,41 @@ def test_a_gpu_that_fails_leaves_a_checkpoint(problem: Exception, told: str, kep
             Trainer(task, every_epoch(SMALL)).train(checkpoints=memory)
     assert memory.saves == kept
     assert torch.equal(embeddings(task, every_epoch(SMALL), checkpoints=memory), embeddings(task, every_epoch(SMALL)))
+
+
+def test_what_is_trained_is_kept_whatever_fails_afterwards(task: AlignmentTask) -> None:
+    """Of a training that is shorter than the time between two checkpoints as well."""
+    config = SMALL.with_values({"training.checkpoint_seconds": 86400.0})
+    checkpoints, unbroken = Memory(), Trainer(task, config)
+    unbroken.train(checkpoints=checkpoints)
+    assert checkpoints.saves == 1
+    again, steps = Trainer(task, config), []
+    trained = again.train(checkpoints=checkpoints, should_stop=lambda: bool(steps.append(1)))
+    assert not steps
+    assert (trained.epochs, checkpoints.saves, trained.identical) == (6, 1, True)
+    assert torch.equal(again.embed(), unbroken.embed())
+
+
+def test_a_resume_on_something_else_is_recorded(task: AlignmentTask) -> None:
+    checkpoints, asked = Memory(), iter(range(10_000))
+    Trainer(task, SMALL).train(checkpoints=checkpoints, should_stop=lambda: next(asked) >= 5)
+    same = Trainer(task, SMALL)
+    assert same.train(checkpoints=Memory.of(checkpoints)).identical
+    other = Trainer(task, SMALL)
+    other.threads += 1
+    trained = other.train(checkpoints=Memory.of(checkpoints))
+    assert not trained.identical
+    assert [(part["from_epoch"], part["threads"]) for part in trained.parts] == [(1, same.threads), (trained.parts[1]["from_epoch"], other.threads)]
+    assert "resumed" not in str(trained.parts)
+    assert parts_text(trained.parts).endswith(f"cpu from epoch {trained.parts[1]['from_epoch']}")
+
+
+def test_checkpoints_of_before_parts_were_recorded_can_be_resumed(task: AlignmentTask) -> None:
+    checkpoints, asked = Memory(), iter(range(10_000))
+    Trainer(task, SMALL).train(checkpoints=checkpoints, should_stop=lambda: next(asked) >= 5)
+    assert checkpoints.saved is not None
+    del checkpoints.saved[1]["parts"]
+    trainer = Trainer(task, SMALL)
+    trained = trainer.train(checkpoints=checkpoints)
+    assert torch.equal(trainer.embed(), embeddings(task, SMALL))
+    assert trained.parts[0] == {"from_epoch": 1, "threads": trainer.threads}

@@ -12,14 +12,17 @@ from app import cache, components, frame, pages, palette, sign_in, state, text
 from app.glossary import explain
 from app.state import CompareAddress, EntityAddress, ExportAddress, ReviewAddress, TrainAddress
 from app.training_figures import curve_figure, curve_sentence, curve_table, round_table
-from app.training_form import advanced
+from app.training_form import advanced, assigned
 from engine import settings
 from engine.config import PRESETS, VARIANTS, Preset, RunConfig, Variant
 from engine.data_library import StoredDataSet, data_sets
 from engine.datasets.file_states import folder_state
+from engine.datasets.splits import ALL_TRAIN_BELOW, OWN_TRAIN_RATIO, WORTH_A_TEST, is_drawn
 from engine.decoding import LEAST_LINKS, share_to_hold_out
 from engine.errors import ConfigError, EngineError
 from engine.estimate import Estimate, check_memory
+from engine.evaluation import stored_interval
+from engine.importing import expectation
 from engine.jobs import (
     DataSummary,
     Job,
@@ -27,10 +30,10 @@ from engine.jobs import (
     News,
     Plan,
     State,
-    check_reachable,
     estimate_plan,
     is_starting,
     plan_training,
+    reachable,
     read_news,
     start_trainer,
     trainer_alive,
@@ -42,6 +45,11 @@ from engine.reviews import Snapshot, snapshot_of
 WATCH_SECONDS = 2.0
 LISTED = 8
 HELD_OUT = "data.valid_ratio"
+TRAIN_RATIO = "data.train_ratio"
+DIVISION_WORDS = {
+    "all": "All train: the most accurate run; its accuracy is not measured on links",
+    "test": "Four fifths train, one fifth is the test: accuracy is measured and a little lower",
+}
 NEW = "A new training"
 QUIET_SECONDS = 120
 """After so long without news from a trainer that lives, the page says how old they are."""
@@ -199,7 +207,12 @@ def _how_it_ended(job: Job) -> None:
         st.caption(f"Its run {text.plain(job.run)} is not listed yet, or was deleted.")
         return
     if card.metrics:
-        st.metric("Hits@1, target to source", text.score(card.metrics["target_to_source"]["hits@1"]), help=explain("Hits@1"))
+        measured = card.metrics["target_to_source"]
+        found = stored_interval(measured, "hits@1", card.links.get("test", 0))
+        of = f"95% interval {text.score(found[0][0])}–{text.score(found[0][1])}, n = {found[1]:,}" if found else None
+        st.metric("Hits@1, target to source", text.score(measured["hits@1"]), delta=of, delta_color="off", delta_arrow="off", help=explain("Hits@1"))
+    else:
+        st.caption("No test links, so no accuracy was measured. Review a random sample of the matches to measure it.")
     with st.container(horizontal=True):
         pages.link(pages.ENTITY, EntityAddress((card.run,)), "Open", icon=":material/arrow_forward:")
         pages.link(pages.REVIEW, ReviewAddress((card.run,)), "Review its matches", icon=pages.REVIEW.icon)
@@ -237,7 +250,7 @@ def _curve(job: Job, news: News) -> None:
     components.figure(
         curve_figure(news, job.variant),
         name=f"{job.run_id}-curve",
-        caption=curve_sentence(news),
+        caption=curve_sentence(news, over=not job.active),
         data=curve_table(news.points),
         height=420 if any(point.hits_at_1 is not None for point in news.points) else 260,
         key=f"curve-{job.id}",
@@ -267,9 +280,10 @@ def _form(runs: cache.RunList, address: TrainAddress, jobs: Sequence[Job]) -> No
     with st.expander("Advanced settings", icon=":material/tune:", expanded=bool(address.settings)):
         advanced(address, base)
     try:
-        config = base.with_assignments(address.settings)
-        check_reachable(config, (data.path, *settings.import_folders()))
-        plan = plan_training(_summary(data, config, address), config, cache.models_folder())
+        config = reachable(base.with_assignments(address.settings), (data.path, *settings.import_folders()))
+        summary = _summary(data, config, address)
+        plan = plan_training(summary, config, cache.models_folder())
+        _division(summary, address)
         _outlook(runs, plan, address)
         _start(address, plan, jobs)
     except EngineError as error:
@@ -325,6 +339,42 @@ def _reviews_asked_for(reviews: Snapshot, address: TrainAddress) -> None:
     )
 
 
+def _division(data: DataSummary, address: TrainAddress) -> None:
+    """What is done with known links of a user's own that no file divides; a question where all and most of them are both reasonable."""
+    sizes = data.sizes
+    known = sizes.train + sizes.valid + sizes.test
+    if not sizes.own_links or not is_drawn(data.split):
+        return
+    if known < WORTH_A_TEST:
+        if not sizes.test:
+            st.caption(
+                f"All {text.count(known, 'known link')} train: too few to keep some for a test. Accuracy is then not measured on links; "
+                "review a random sample of the matches to measure it."
+            )
+        return
+    default = "all" if known < ALL_TRAIN_BELOW else "test"
+    shares = {"all": "1", "test": f"{OWN_TRAIN_RATIO:g}"}
+    others = [one for one in address.settings if not one.startswith(f"{TRAIN_RATIO}=")]
+    asked = assigned(address.settings).get(TRAIN_RATIO, shares[default])
+    now = next((name for name, share in shares.items() if share == asked), None)
+    key = state.widget_key(state.TRAIN_FORM, "division", address)
+
+    def follow() -> None:
+        chosen = st.session_state[key]
+        kept = others if chosen == default else [*others, f"{TRAIN_RATIO}={shares[chosen]}"]
+        state.set_parameter(state.SETTING, kept or None)
+
+    st.radio(
+        f"Use of the {known:,} known links",
+        list(shares),
+        index=None if now is None else list(shares).index(now),
+        format_func=DIVISION_WORDS.__getitem__,
+        key=key,
+        on_change=follow,
+        help="Without test links no Hits@1 can be computed. What a run is worth is then measured by reviewing a random sample of its matches.",
+    )
+
+
 def _outlook(runs: cache.RunList, plan: Plan, address: TrainAddress) -> None:
     """What to expect before it starts: time, memory, accuracy."""
     sizes = plan.sizes
@@ -340,6 +390,8 @@ def _outlook(runs: cache.RunList, plan: Plan, address: TrainAddress) -> None:
         st.metric(
             "Memory", f"{found.memory / 1024:.1f} GiB", delta=f"{free / 1024:.1f} GiB free" if free else None, delta_color="off", delta_arrow="off"
         )
+    if found.compiling:
+        st.caption(f"The first training on this machine compiles its kernels, about {text.duration(found.compiling)}; that time is included.")
     st.caption(_accuracy(runs, plan))
     if warning := check_memory(sizes, plan.config, free):
         st.warning(text.plain(warning, 600))
@@ -370,7 +422,8 @@ def _time_words(found: Estimate) -> str:
     known = (
         f"corrected by {text.count(found.runs, 'finished run')} of this machine" if found.runs else "with no finished run of this machine to go by"
     )
-    return f"On this machine's CPU, {known}; other work on it adds to it. A GPU is mostly several times faster."
+    compiling = f" {text.duration(found.compiling)} of it compile the kernels, once on this machine." if found.compiling else ""
+    return f"On this machine's CPU, {known}; other work on it adds to it.{compiling} A GPU is mostly several times faster."
 
 
 def _accuracy(runs: cache.RunList, plan: Plan) -> str:
@@ -383,11 +436,7 @@ def _accuracy(runs: cache.RunList, plan: Plan) -> str:
     if (paper := paper_figure(source, target, plan.config.variant)) is not None:
         told.append(f"The paper reports {text.score(paper.hits_at_1)} on {paper.dataset} (30 % of the links as seeds).")
     if not told:
-        share = plan.sizes.train / max(min(plan.sizes.entities), 1)
-        told.append(
-            f"Nothing is known yet of the accuracy on this data: {text.percent(share)} of the smaller graph's entities are seeds. More seeds and "
-            "more triples an entity help most; the semi variant mostly gains some points over basic, and names help where both graphs have them."
-        )
+        told.append(f"{expectation(plan.sizes.train, min(plan.sizes.entities)).sentence} More triples per entity help as well.")
     return " ".join(told)
 
 

@@ -14,8 +14,7 @@ from engine.commands.output import AddOption, print_json
 from engine.config import RunConfig
 from engine.errors import ConfigError
 from engine.estimate import check_memory, duration_range
-from engine.jobs import Job, JobQueue, News, Plan, estimate_plan, plan_training, read_news, start_trainer, summarise, trainer_alive
-from engine.jobs.plan import FILE_OPTIONS
+from engine.jobs import Job, JobQueue, News, Plan, absolute, estimate_plan, plan_training, read_news, start_trainer, summarise, trainer_alive
 from engine.memory import available_memory
 from engine.reviews import read_snapshot
 from engine.training import remaining_text
@@ -78,16 +77,6 @@ def queue_instead(parsed: argparse.Namespace, config: RunConfig, reviews: Path |
     data = summarise(Path(parsed.data), config.data, config.seed, decided)
     plan = plan_training(data, absolute(config), parsed.models)
     return _estimate(parsed, plan) if parsed.estimate else _submit(parsed, plan)
-
-
-def absolute(config: RunConfig) -> RunConfig:
-    """Files that settings name, from the root of the disk: the trainer works in a folder of its own."""
-    changed = {}
-    for key in FILE_OPTIONS:
-        kind, _, name = str(getattr(config.literal, key.partition(".")[2])).partition(":")
-        if kind in ("file", "vectors") and name:
-            changed[key] = f"{kind}:{Path(name).resolve()}"
-    return config.with_values(changed)
 
 
 def _submit(parsed: argparse.Namespace, plan: Plan) -> int:

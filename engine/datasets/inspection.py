@@ -13,6 +13,7 @@ import numpy as np
 
 from engine.datasets.knowledge_graph import SIDES, AlignmentTask, FileCount, Finding, IntArray, KnowledgeGraph, Severity, Side
 from engine.datasets.labels import identifier_tail, local_name
+from engine.datasets.splits import OWN_TRAIN_RATIO, WORTH_A_TEST
 from engine.wording import count
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
@@ -324,9 +325,14 @@ def check_seeds(task: AlignmentTask) -> Iterator[Finding]:
 
 def check_evaluation(task: AlignmentTask) -> Iterator[Finding]:
     if not len(task.test_links):
-        yield Finding(
-            "no-test-links", "info", "There are no test links, so nothing can be said about accuracy.", advice="Set data.train_ratio below 1."
-        )
+        message = f"All {count(len(task.train_links) + len(task.valid_links), 'known link')} train, so no accuracy is measured on links."
+        yield Finding("no-test-links", "info", message, advice=no_test_advice(len(task.train_links) + len(task.valid_links)))
+
+
+def no_test_advice(known: int) -> str:
+    """How accuracy can be measured all the same."""
+    kept = f", or keep a fifth of the links for a test (data.train_ratio={OWN_TRAIN_RATIO:g})" if known >= WORTH_A_TEST else ""
+    return f"Review a random sample of the matches to measure it{kept}."
 
 
 CHECKS: tuple[Callable[[AlignmentTask], Iterator[Finding]], ...] = (

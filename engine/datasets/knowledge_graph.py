@@ -132,6 +132,8 @@ class AlignmentTask:
         rejected_links: pairs known to be no links, as reviewers say; may be empty.
         untested: how many of the unsure links are known ones that were kept out of validation and test, since an end of theirs is in no triple.
         files: what became of the lines of each file, where the reader counts them.
+        own_links: the known links are a user's own, not a benchmark's with its published protocol: all or most of them train, and
+            semi-supervised rounds select among all entities.
     """
 
     name: str
@@ -148,6 +150,7 @@ class AlignmentTask:
     rejected_links: IntArray = field(default_factory=lambda: empty_links())
     untested: int = 0
     files: tuple[FileCount, ...] = ()
+    own_links: bool = False
 
     @property
     def num_entities(self) -> int:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final
 
 FEW_SEEDS: Final = 0.03  # of the smaller graph's entities: below, seeds from names are offered
-TRAINED_SHARE: Final = 0.3  # of known links without a split, as engine.datasets.splits draws them
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ from engine.wording import count
 
 WORTH_A_TEST: Final = 30
 """So many known links say something about accuracy; fewer are of more use as seeds."""
+SEEDS_PER_TEST_LINK: Final = 4
+"""Known links are kept for the test only where names give so many times as many seeds: as in a drawn split, four fifths train."""
 MANY_UNKNOWN: Final = 0.1
 
 
@@ -50,7 +52,8 @@ def link_findings(raw: RawDataset) -> Iterator[Finding]:
 def with_seeds(raw: RawDataset, seeds: Sequence[SeedPair]) -> RawDataset:
     """The data with seed links from names.
 
-    They train. Known links that no file gave a part keep for measuring what comes out, unless they are too few for that: then they train as well.
+    They train. Known links that no file gave a part are kept for measuring what comes out where names give many times as many seeds, and train as
+    well otherwise.
     """
     if not seeds:
         return raw
@@ -58,7 +61,8 @@ def with_seeds(raw: RawDataset, seeds: Sequence[SeedPair]) -> RawDataset:
     sources, targets = [pair.source for pair in seeds], [pair.target for pair in seeds]
     if "train" not in parts and "all" in parts:
         undivided = parts.pop("all")
-        part: Part = "test" if len(undivided.sources) >= WORTH_A_TEST else "train"
+        enough = len(seeds) >= SEEDS_PER_TEST_LINK * len(undivided.sources)
+        part: Part = "test" if enough and len(undivided.sources) >= WORTH_A_TEST else "train"
         parts[part] = _joined(undivided, parts.get(part))
     own = parts.get("train")
     path = raw.source.path if own is None else own.path

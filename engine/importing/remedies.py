@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.datasets.knowledge_graph import Finding
+from engine.datasets.splits import OWN_TRAIN_RATIO
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,10 @@ REMEDIES: Final[Mapping[str, Remedy]] = {
     "few-seeds": Remedy(
         "Take seeds from names as well, where names suggest some.",
         "Bring more with --links FILE, or take seeds with --seeds-from-names where names suggest some.",
+    ),
+    "no-test-links": Remedy(
+        "Review a random sample of the matches to measure it. Where the links suffice, the page Train offers to keep a fifth of them for a test.",
+        f"Review a sample of the matches to measure it, or keep a fifth of the links for a test with --train-ratio {OWN_TRAIN_RATIO:g}.",
     ),
     "entities-without-name": Remedy(
         "Identifiers stand in for them. If an attribute holds names, choose it; names in a file of their own can be brought with the graphs.",

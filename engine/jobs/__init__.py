@@ -6,7 +6,7 @@ the trainer a process of its own that holds a lock while it lives (:mod:`engine.
 
 from engine.jobs.job import ENDED, WAITING_OR_AT_WORK, Job, State
 from engine.jobs.launch import is_starting, start_trainer, trainer_alive
-from engine.jobs.plan import DataSummary, Plan, check_reachable, estimate_plan, plan_training, summarise
+from engine.jobs.plan import DataSummary, Plan, absolute, estimate_plan, plan_training, reachable, summarise
 from engine.jobs.progress import News, Point, RoundNews, read_news
 from engine.jobs.queue import JobQueue, Submission
 
@@ -22,10 +22,11 @@ __all__ = [
     "RoundNews",
     "State",
     "Submission",
-    "check_reachable",
+    "absolute",
     "estimate_plan",
     "is_starting",
     "plan_training",
+    "reachable",
     "read_news",
     "start_trainer",
     "summarise",

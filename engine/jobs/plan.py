@@ -5,22 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
 
 from engine.config import DataConfig, RunConfig
 from engine.datasets import load_task
 from engine.errors import ConfigError
 from engine.estimate import Estimate, Sizes, estimate_training, measured_machine, task_sizes
+from engine.literal import absolute_paths, named_paths
 from engine.pipeline import make_run_id
 from engine.reviews import Snapshot, with_reviews
 from engine.run_store import RunStore
-
-FILE_OPTIONS: Final = {
-    **dict.fromkeys(("literal.names", "literal.names_source", "literal.names_target"), ("file",)),
-    "literal.encoder": ("vectors", "sentence"),
-}
-"""Settings that name something on the server's disk, and with which word in front."""
-
 
 ReviewsOf = Callable[[str], Snapshot]
 
@@ -41,6 +34,10 @@ class DataSummary:
     split: str
     sizes: Sizes
     reviews: Snapshot | None = None
+
+    @property
+    def own_links(self) -> bool:
+        return self.sizes.own_links
 
 
 @dataclass(frozen=True)
@@ -107,20 +104,32 @@ def estimate_plan(plan: Plan, models: Path) -> Estimate:
     return estimate_training(plan.sizes, plan.config, machine, RunStore(models).list(), structure_ready=plan.structure_ready)
 
 
-def check_reachable(config: RunConfig, folders: Sequence[Path]) -> None:
+def reachable(config: RunConfig, folders: Sequence[Path]) -> RunConfig:
     """Whoever asks through a browser must not make the server read any file of its disk.
 
     Args:
-        config: perhaps with file names in some options (``FILE_OPTIONS``).
+        config: perhaps with paths in the settings of names and of their encoder.
         folders: what lies in one of these may be read.
 
+    Returns:
+        The settings with these very paths from the root of the disk: the trainer, which works in a folder of its own, opens what was checked.
+
     Raises:
-        ConfigError: a file that lies elsewhere.
+        ConfigError: a path that lies elsewhere.
     """
-    for key, words in FILE_OPTIONS.items():
-        kind, _, argument = str(getattr(config.literal, key.partition(".")[2])).partition(":")
-        if kind in words and not _inside(argument, folders):
+    for key, paths in named_paths(config.literal).items():
+        if not all(_inside(path, folders) for path in paths):
             raise ConfigError(f"{key} names a file that this server does not offer; put it into the data set's folder, or train on the command line.")
+    return config.with_values(absolute_paths(config.literal, models_by_name=False))
+
+
+def absolute(config: RunConfig) -> RunConfig:
+    """All paths in the settings from the root of the disk: the trainer works in a folder of its own.
+
+    Raises:
+        ConfigError: something in them cannot be a path.
+    """
+    return config.with_values(absolute_paths(config.literal))
 
 
 def _inside(name: str, folders: Sequence[Path]) -> bool:

@@ -141,7 +141,7 @@ class Reporter:
         point = Point(progress.epoch, progress.loss, validation.get("hits@1"), validation.get("mrr"))
         kept = [one for one in self.news.points if one.epoch < progress.epoch]
         rounds = tuple(one for one in self.news.rounds if one.epoch < progress.epoch)
-        remaining = progress.remaining if self.estimate is None else self.estimate.remaining(progress.epoch, progress.seconds)
+        remaining = progress.remaining if self.estimate is None else self.estimate.remaining(progress.epoch, progress.epoch_seconds)
         self.news = replace(
             self.news,
             epoch=progress.epoch,

@@ -3,6 +3,7 @@
 from engine.literal.encoders import NAME_ENCODERS, EncodedNames, NameEncoder, get_name_encoder, register_encoder
 from engine.literal.leaks import leak_warning
 from engine.literal.names import NAME_ORIGINS, Names, gather_names
+from engine.literal.paths import absolute_paths, content_digest, named_paths
 from engine.literal.storage import name_similarity, name_tensors
 from engine.literal.weight import PAPER_WEIGHT, WEIGHTS, WeightChoice, choose_weight, require_valid_links
 
@@ -15,12 +16,15 @@ __all__ = [
     "NameEncoder",
     "Names",
     "WeightChoice",
+    "absolute_paths",
     "choose_weight",
+    "content_digest",
     "gather_names",
     "get_name_encoder",
     "leak_warning",
     "name_similarity",
     "name_tensors",
+    "named_paths",
     "register_encoder",
     "require_valid_links",
 ]

@@ -25,6 +25,7 @@ from engine.datasets.labels import (
 from engine.datasets.readers import dbp15k
 from engine.datasets.rows import read_tabbed
 from engine.errors import ConfigError, DataError
+from engine.literal.specs import PathsOf, Spec, no_path, one_path
 from engine.wording import count
 
 EXAMPLES = 3
@@ -109,7 +110,8 @@ def gather_names(
 
 
 def _gather(task: AlignmentTask, origin: str, request: NameRequest) -> Names:
-    kind, _, argument = origin.partition(":")
+    spec = Spec.parse(origin)
+    kind, argument = spec.kind, spec.argument
     if kind not in NAME_ORIGINS or bool(argument) != NAME_ORIGINS[kind].takes_argument:
         known = ", ".join(name + (":..." if entry.takes_argument else "") for name, entry in NAME_ORIGINS.items())
         raise ConfigError(f"names can come from {known}; got '{shorten(origin)}'.")
@@ -343,15 +345,22 @@ def readable(name: str) -> str:
 
 @dataclass(frozen=True)
 class NameOrigin:
-    """A place that names come from; ``gather`` gives a task's names, at least those of the graphs that are asked about."""
+    """A place that names come from.
+
+    Attributes:
+        gather: gives a task's names, at least those of the graphs that are asked about.
+        takes_argument: whether something must follow the colon.
+        paths: which paths that text holds.
+    """
 
     gather: Callable[[AlignmentTask, NameRequest], Names]
     takes_argument: bool = False
+    paths: PathsOf = no_path
 
 
 NAME_ORIGINS: Mapping[str, NameOrigin] = {
     "labels": NameOrigin(names_from_labels),
     "uri": NameOrigin(names_from_identifiers),
     "attribute": NameOrigin(names_from_attribute, takes_argument=True),
-    "file": NameOrigin(names_from_file, takes_argument=True),
+    "file": NameOrigin(names_from_file, takes_argument=True, paths=one_path),
 }

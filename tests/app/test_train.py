@@ -17,6 +17,7 @@ from app.training_form import SECTION_WORDS, offered_sections
 from engine.bootstrapping import Round
 from engine.config import PRESETS, SECTIONS, VARIANTS, RunConfig, section_options
 from engine.datasets import load_task
+from engine.importing import expectation
 from engine.jobs import JobQueue, plan_training, summarise
 from engine.jobs.places import trainer_lock
 from engine.jobs.progress import Reporter, read_news
@@ -78,7 +79,7 @@ def test_it_says_what_to_expect_before_anything_starts(open_page: OpenPage) -> N
     assert "1,510 and 2,160 entities with 12,114 triples; 234 seed links" in words(app)
     assert "GiB" in metrics(app)["Memory"]
     assert metrics(app)["Time"].endswith("s")
-    assert "Nothing is known yet of the accuracy on this data" in words(app)
+    assert expectation(234, 1510).sentence in words(app)
     assert "Start training" in labels(app)
 
 
@@ -166,7 +167,9 @@ def test_how_a_training_ended(models: Path, open_page: OpenPage) -> None:
     assert "The loss became nan" in app.error[0].value
     assert "<b>" not in words(app)
     app = open_page("train", job=done)
+    assert_no_crash(app)
     assert "0.651" in metrics(app).values()
+    assert next(metric.delta for metric in app.metric if metric.value == "0.651").endswith("n = 30")
     assert f"entity?run={run.replace('/', '%2F')}" in links(app)
 
 
@@ -257,6 +260,8 @@ def test_a_curve_without_validation_links(models: Path) -> None:
     news = read_news(models, "0" * 8)
     assert news is not None
     assert "No accuracy yet" in curve_sentence(news)
+    assert "every few epochs" not in curve_sentence(news, over=True)
+    assert "Without validation links no accuracy is measured" in curve_sentence(news, over=True)
     assert len(curve_figure(news, "basic").data) == 1
     assert curve_table(news.points)["loss"].tolist() == [5.0]
 
@@ -358,3 +363,44 @@ def test_a_data_set_that_was_changed_is_read_again(change: Callable[[Path, str],
 def test_the_queue_says_which_run_each_training_makes(models: Path, open_page: OpenPage) -> None:
     job = JobQueue(models).find(queued(models))
     assert job.run_id in words(open_page("train")).replace("\\", "")
+
+
+def own_data(links: int) -> None:
+    """A data set of a user's own: two rings with so many known links that no file divides."""
+    folder = data_folder() / "mine"
+    folder.mkdir(parents=True)
+    size = links + 20
+    for number, letter in (("1", "a"), ("2", "b")):
+        rows = "".join(f"{letter}{one},near,{letter}{(one + 1) % size}\n" for one in range(size))
+        (folder / f"triples_{number}.csv").write_text(f"head,relation,tail\n{rows}", encoding="utf-8")
+    (folder / "links.csv").write_text("source,target\n" + "".join(f"a{one},b{one}\n" for one in range(links)), encoding="utf-8")
+
+
+def test_a_few_known_links_of_ones_own_all_train_and_the_page_says_so(open_page: OpenPage) -> None:
+    own_data(12)
+    app = open_page("train", data="mine", variant="semi")
+    assert_no_crash(app)
+    assert "12 seed links, 0 validation and 0 test links" in words(app)
+    assert "All 12 known links train: too few to keep some for a test" in words(app)
+    assert not app.radio
+    assert expectation(12, 32).sentence in words(app)
+
+
+@pytest.mark.parametrize(("links", "default", "other", "setting"), [(200, "all", "test", "0.8"), (600, "test", "all", "1")])
+def test_where_both_are_reasonable_the_page_asks(open_page: OpenPage, links: int, default: str, other: str, setting: str) -> None:
+    own_data(links)
+    app = open_page("train", data="mine")
+    assert_no_crash(app)
+    kept = {"all": 0, "test": links // 5}
+    assert f"{links - kept[default]} seed links, 0 validation and {kept[default]} test links" in words(app)
+    assert app.radio[0].value == default
+    app.radio[0].set_value(other).run()
+    assert_no_crash(app)
+    assert app.query_params["set"] in (f"data.train_ratio={setting}", [f"data.train_ratio={setting}"])
+    assert f"{links - kept[other]} seed links, 0 validation and {kept[other]} test links" in words(app)
+    app.radio[0].set_value(default).run()
+    assert "set" not in app.query_params
+
+
+def test_links_that_a_file_divides_are_not_asked_about(open_page: OpenPage) -> None:
+    assert not open_page("train", data="europe").radio

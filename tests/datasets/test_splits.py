@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from engine.config import DataConfig
 from engine.datasets import AlignmentTask, load_task
 from engine.datasets.splits import divide
-from tests.datasets.writers import put, small_sample, tabbed, write_dbp15k, write_openea
+from tests.datasets.writers import put, small_sample, tabbed, write_csv, write_dbp15k, write_openea, write_rdf
 
 HERE = Path("data")
 keys = st.lists(st.integers(0, 500), max_size=60, unique=True).map(lambda values: np.array(sorted(values), dtype=np.int64))
@@ -113,8 +113,8 @@ class TestOpenEA:
             path.unlink() if path.is_file() else path.rmdir()
         (folder / "721_5fold").rmdir()
         task = load_task(folder)
-        assert (len(task.train_links), len(task.test_links)) == (2, 4)
-        assert task.split == "random 30/70, seed 0"
+        assert (len(task.train_links), len(task.test_links)) == (6, 0)  # without its folds it is no benchmark
+        assert task.split == "all known links train"
 
 
 class TestSeedsInsideOfTheReference:
@@ -126,3 +126,33 @@ class TestSeedsInsideOfTheReference:
         assert pairs(task, "train") == {"Rome", "Paris"}
         assert pairs(task, "test") == {"Berlin", "Oslo", "Bern", "Wien"}
         assert [finding.code for finding in task.findings] == ["train-test-leakage"]
+
+
+@pytest.mark.parametrize(
+    ("count", "train", "words"),
+    [
+        (12, 12, "all known links train"),
+        (499, 499, "all known links train"),
+        (500, 400, "random 80/20, seed 3"),
+        (2000, 1600, "random 80/20, seed 3"),
+    ],
+)
+def test_known_links_of_a_users_own_train_all_or_most(count: int, train: int, words: str) -> None:
+    known = np.arange(count, dtype=np.int64)
+    split = divide({"all": known}, "", DataConfig(), 3, HERE, own=True)
+    assert (len(split.train), len(split.test), split.description) == (train, count - train, words)
+    asked = divide({"all": known}, "", DataConfig(train_ratio=0.5), 3, HERE, own=True)
+    assert len(asked.train) == round(count / 2)
+    held = divide({"all": known}, "", DataConfig(valid_ratio=0.25), 3, HERE, own=True)
+    assert len(held.valid) == round(train / 4)
+    given = divide({"train": known[:4], "test": known[4:]}, "given: here", DataConfig(), 3, HERE, own=True)
+    assert len(given.train) == 4
+
+
+def test_benchmarks_keep_their_protocol(tmp_path: Path) -> None:
+    sample = small_sample()
+    for write, own in ((write_dbp15k, False), (write_csv, True), (write_rdf, True), (write_openea, False)):
+        write(tmp_path / write.__name__, sample)
+        assert load_task(tmp_path / write.__name__).own_links is own, write.__name__
+    assert not load_task(Path("sample_data") / "europe").own_links  # OpenEA's layout with its folds
+    assert not load_task(Path("sample_data") / "europe", DataConfig(train_ratio=0.1)).own_links

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import ConfigError, JobError
-from engine.jobs import Job, JobQueue, Plan, check_reachable, plan_training, read_news, summarise, trainer_alive
+from engine.jobs import Job, JobQueue, Plan, plan_training, reachable, read_news, summarise, trainer_alive
 from engine.jobs.job import AT_WORK, ENDED, STATES
 from engine.jobs.places import jobs_folder, queue_file, trainer_lock
 from engine.pipeline import train_run
@@ -212,10 +212,32 @@ def test_a_browser_cannot_name_files_of_the_server(plan: MakePlan, data: Path, t
     word = "file" if option == "literal.names" else "vectors"
     (data / "link").symlink_to(tmp_path / "elsewhere")
     base = plan(variant="literal").config
-    check_reachable(base.with_values({option: f"{word}:{data / 'names.json'}"}), [data])
+    assert reachable(base.with_values({option: f"{word}:{data}/./names.json"}), [data]) == base.with_values({option: f"{word}:{data / 'names.json'}"})
     for name in ("/etc/passwd", f"{data}/../elsewhere", f"{data}/link", "", "\0", "names.json"):
         with pytest.raises(ConfigError, match="names a file that this server does not offer"):
-            check_reachable(base.with_values({option: f"{word}:{name}"}), [data])
+            reachable(base.with_values({option: f"{word}:{name}"}), [data])
+
+
+@pytest.mark.parametrize("second", ["/etc/passwd", "names.json", "{data}/../elsewhere", "{data}/link"])
+def test_every_path_of_a_setting_is_guarded(plan: MakePlan, data: Path, tmp_path: Path, second: str) -> None:
+    (tmp_path / "elsewhere").write_text("word 1 0\n", encoding="utf-8")
+    (data / "link").symlink_to(tmp_path / "elsewhere")
+    (data / "x").write_text("word 1 0\n", encoding="utf-8")
+    base = plan(variant="literal").config
+    for pair in (f"{data / 'x'},{second.format(data=data)}", f"{second.format(data=data)},{data / 'x'}"):
+        with pytest.raises(ConfigError, match=r"literal\.encoder names a file that this server does not offer"):
+            reachable(base.with_values({"literal.encoder": f"vectors:{pair}"}), [data])
+    both = base.with_values({"literal.encoder": f"vectors:{data / 'x'},{data / 'x'}"})
+    assert reachable(both, [data]) == both
+
+
+def test_the_trainer_opens_the_file_that_was_checked(plan: MakePlan, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It works in another folder than the app, so a relative path would mean another file there."""
+    monkeypatch.chdir(data)
+    base = plan(variant="literal").config
+    for key, kind in (("literal.names", "file"), ("literal.encoder", "vectors"), ("literal.encoder", "sentence")):
+        checked = reachable(base.with_values({key: f"{kind}:some/where"}), [data])
+        assert checked == base.with_values({key: f"{kind}:{data}/some/where"})
 
 
 ACTIONS = ("submit", "take", "stop", "cancel", "resume", "finish", "fail", "die")

@@ -249,7 +249,11 @@ def test_news_are_whole_whenever_they_are_read_and_a_resumed_curve_goes_on(model
     estimate = estimate_training(SIZES, RunConfig(), MACHINE)
     reporter = Reporter(models, "0" * 8, estimate, clock=lambda: now[0])
     for epoch in range(1, 6):
-        reporter.event(Progress(epoch, 20, float(epoch), 2.0 * epoch, 0.0))
+        reporter.event(Progress(epoch, 20, float(epoch), 45.0 + 2.0 * epoch, 0.0, None, None if epoch == 1 else 2.0))
+        if epoch == 1:  # it compiled the kernels, which says nothing of the others
+            begun = read_news(models, "0" * 8)
+            assert begun is not None
+            assert begun.remaining == pytest.approx(estimate.training * 19 / 20 + estimate.after)
     news = read_news(models, "0" * 8)
     assert news is not None
     assert news.remaining == pytest.approx(30.0 + estimate.after)

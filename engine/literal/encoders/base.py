@@ -15,6 +15,7 @@ from torch import Tensor
 from engine.datasets.files import shorten
 from engine.datasets.knowledge_graph import Finding
 from engine.errors import ConfigError
+from engine.literal.specs import PathsOf, Spec, no_path
 from engine.search import NameSimilarity, StructuralSimilarity, normalise_rows
 
 Encoder = TypeVar("Encoder", bound=type)
@@ -60,21 +61,33 @@ class EncoderKind:
         make: given what stands behind the colon ("" where nothing does).
         argument: what that is, for people; "" where the encoder takes none.
         description: one sentence.
+        paths: which paths the argument holds; visitors of the app may name only some, and their content makes a run another one.
     """
 
     make: Callable[[str], NameEncoder]
     argument: str
     description: str
+    paths: PathsOf
 
 
 NAME_ENCODERS: dict[str, EncoderKind] = {}
 
 
-def register_encoder(name: str, description: str, argument: str = "") -> Callable[[Encoder], Encoder]:
-    """Class decorator: makes an encoder available as ``name`` or ``name:argument``. The class is called with the argument if it takes one."""
+def register_encoder(name: str, description: str, argument: str = "", paths: PathsOf | None = None) -> Callable[[Encoder], Encoder]:
+    """Class decorator: makes an encoder available as ``name`` or ``name:argument``. The class is called with the argument if it takes one.
+
+    Args:
+        name, description, argument: of :class:`EncoderKind`.
+        paths: which paths the argument holds (:mod:`engine.literal.specs`); required where there is an argument.
+
+    Raises:
+        ValueError: an argument whose paths are not declared.
+    """
+    if argument and paths is None:
+        raise ValueError(f"the name encoder '{name}' takes an argument: declare which paths it holds (engine.literal.specs)")
 
     def add(cls: Encoder) -> Encoder:
-        NAME_ENCODERS[name] = EncoderKind(lambda text: cls(text) if argument else cls(), argument, description)
+        NAME_ENCODERS[name] = EncoderKind(lambda text: cls(text) if argument else cls(), argument, description, paths or no_path)
         return cls
 
     return add
@@ -86,7 +99,8 @@ def get_name_encoder(spec: str) -> NameEncoder:
     Raises:
         ConfigError: no encoder of this name; an argument missing or too much; a package that it needs is not installed.
     """
-    name, _, argument = spec.partition(":")
+    parsed = Spec.parse(spec)
+    name, argument = parsed.kind, parsed.argument
     if name in NAME_ENCODERS and bool(argument) != bool(NAME_ENCODERS[name].argument):
         what = "takes nothing behind a colon" if argument else "needs something behind a colon"
         raise ConfigError(f"the name encoder '{name}' {what}; write --set literal.encoder={spelled(name)}.")

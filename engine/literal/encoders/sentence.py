@@ -11,11 +11,12 @@ import numpy.typing as npt
 from engine.datasets.files import shorten
 from engine.errors import ConfigError
 from engine.literal.encoders.base import EncodedNames, encode_distinct, optional_module, register_encoder
+from engine.literal.specs import one_path
 
 BATCH = 256
 
 
-@register_encoder("sentence", "a sentence-transformers model by name or folder (optional package)", "MODEL")
+@register_encoder("sentence", "a sentence-transformers model by name or folder (optional package)", "MODEL", one_path)
 class SentenceEncoder:
     """Vectors of a sentence-transformers model. A name that is no folder makes that package look for the model in its cache, then on its hub.
 

@@ -23,6 +23,7 @@ from engine.datasets.knowledge_graph import Finding
 from engine.errors import DataError
 from engine.literal.encoders.base import EncodedNames, dense_rows, register_encoder
 from engine.literal.encoders.text import UNSPACED, folded, words
+from engine.literal.specs import one_or_two_paths
 from engine.search import StructuralSimilarity
 
 Vector = npt.NDArray[np.float32]
@@ -34,7 +35,7 @@ UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 EXAMPLES = 3
 
 
-@register_encoder("vectors", "averaged word vectors from a text file in fastText's, GloVe's or MUSE's format", "FILE[,FILE]")
+@register_encoder("vectors", "averaged word vectors from a text file in fastText's, GloVe's or MUSE's format", "FILE[,FILE]", one_or_two_paths)
 class WordVectorEncoder:
     """The mean of a name's word vectors. Words without a vector are left out and counted; a name without any known word counts as none.
 
@@ -69,13 +70,12 @@ class WordVectorEncoder:
 
 
 def vector_files(argument: str) -> tuple[Path, ...]:
-    """One file, or two with a comma between them (a file whose own name holds a comma is found first).
+    """One file, or two with a comma between them (:func:`engine.literal.specs.one_or_two_paths`).
 
     Raises:
         DataError: no such file.
     """
-    parts = [argument] if os.path.isfile(argument) or argument.count(",") != 1 else argument.split(",")
-    paths = tuple(Path(part) for part in parts)
+    paths = tuple(Path(part) for part in one_or_two_paths(argument))
     for path in paths:
         if not os.path.isfile(path):
             what = "this is a folder" if os.path.isdir(path) else "there is no such file"

@@ -1,0 +1,80 @@
+"""Settings of the form kind:argument: one parser for whoever uses, guards, moves and identifies what they name."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engine.config import LiteralConfig, RunConfig
+from engine.errors import ConfigError
+from engine.literal import NAME_ENCODERS, NAME_ORIGINS, absolute_paths, content_digest, named_paths, register_encoder
+from engine.literal.encoders.word_vectors import vector_files
+from engine.pipeline import make_run_id
+from tests.literal.tasks import cities
+
+HALVES = ("fr.vec", "en.vec", "a,b.vec", "folder/x,y.vec")
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    for name in HALVES:
+        (tmp_path / name).write_text(f"word 1 0\n{name} 0 1\n", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("argument", [*HALVES, *(f"{one},{other}" for one in HALVES for other in HALVES), "missing.vec"])
+def test_what_is_opened_is_what_is_named(files: Path, argument: str) -> None:
+    named = named_paths(LiteralConfig(encoder=f"vectors:{argument}"))["literal.encoder"]
+    if argument == "missing.vec":
+        assert named == (argument,)
+        return
+    assert named == tuple(map(str, vector_files(argument)))
+    whole = absolute_paths(LiteralConfig(encoder=f"vectors:{argument}"))["literal.encoder"]
+    assert vector_files(whole.removeprefix("vectors:")) == tuple(path.resolve() for path in vector_files(argument))
+
+
+@pytest.mark.parametrize("encoder", ["vectors:fr.vec", "vectors:fr.vec,en.vec", "vectors:en.vec,fr.vec", "vectors:en.vec,a,b.vec", "sentence:folder"])
+def test_a_changed_file_makes_another_run_whichever_it_is(files: Path, encoder: str) -> None:
+    config = RunConfig(variant="literal", literal=LiteralConfig(encoder=encoder))
+    before, task = make_run_id(cities(), config), cities()
+    for path in named_paths(config.literal)["literal.encoder"]:
+        changed = Path(path) if Path(path).is_file() else Path(path) / "x,y.vec"
+        kept = changed.read_bytes()
+        changed.write_bytes(kept + b"more 1 1\n")
+        assert make_run_id(task, config) != before
+        changed.write_bytes(kept)
+        assert make_run_id(task, config) == before
+
+
+def test_one_file_keeps_the_identity_that_it_always_had(files: Path) -> None:
+    expected = hashlib.sha256((files / "fr.vec").read_bytes()).hexdigest()
+    assert content_digest(LiteralConfig(encoder="vectors:fr.vec")) == expected
+    assert content_digest(LiteralConfig(names="file:en.vec", encoder="vectors:fr.vec")).split()[1] == expected
+    assert content_digest(LiteralConfig()) == content_digest(LiteralConfig(names="uri", encoder="sentence:some/model")) == ""
+
+
+def test_names_of_models_are_no_paths(files: Path) -> None:
+    assert absolute_paths(LiteralConfig(encoder="sentence:some/model")) == {}
+    assert absolute_paths(LiteralConfig(encoder="sentence:folder")) == {"literal.encoder": f"sentence:{files / 'folder'}"}
+    with pytest.raises(ConfigError, match=r"literal\.names names a file that cannot exist"):
+        absolute_paths(LiteralConfig(names="file:\0"))
+
+
+def test_each_kind_with_an_argument_declares_what_of_it_is_a_path() -> None:
+    """Attributes are no paths; whatever else takes an argument is looked at by the guard."""
+    kinds = {f"encoder {name}": kind.paths for name, kind in NAME_ENCODERS.items() if kind.argument}
+    kinds |= {f"names {name}": origin.paths for name, origin in NAME_ORIGINS.items() if origin.takes_argument and name != "attribute"}
+    assert {name for name, paths in kinds.items() if not paths("some/thing")} == set()
+    with pytest.raises(ValueError, match="declare which paths"):
+        register_encoder("new", "of a file", "FILE")
+
+
+def test_settings_that_do_not_exist_name_nothing() -> None:
+    config = replace(LiteralConfig(), names="somewhere:/etc/passwd", encoder="nothing:/etc/passwd,/etc/hosts")
+    assert list(named_paths(config).values()) == [(), ()]
+    assert content_digest(config) == ""
