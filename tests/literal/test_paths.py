@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.config import LiteralConfig, RunConfig
+from engine.config import LiteralConfig, RunConfig, section_options
 from engine.errors import ConfigError
 from engine.literal import NAME_ENCODERS, NAME_ORIGINS, absolute_paths, content_digest, named_paths, register_encoder
 from engine.literal.encoders.word_vectors import vector_files
+from engine.literal.paths import KEYS
 from engine.pipeline import make_run_id
 from tests.literal.tasks import cities
 
@@ -72,6 +73,11 @@ def test_each_kind_with_an_argument_declares_what_of_it_is_a_path() -> None:
     assert {name for name, paths in kinds.items() if not paths("some/thing")} == set()
     with pytest.raises(ValueError, match="declare which paths"):
         register_encoder("new", "of a file", "FILE")
+
+
+def test_every_text_setting_of_a_literal_run_is_parsed() -> None:
+    """A new setting of this form is guarded, moved and identified like the others."""
+    assert {option.key for option in section_options(LiteralConfig) if option.kind is str} == set(KEYS)
 
 
 def test_settings_that_do_not_exist_name_nothing() -> None:
