@@ -304,8 +304,7 @@ def alignments(view: RunView) -> dict[Side, Alignment]:
 
 def best_matches(view: RunView) -> dict[Side, pd.DataFrame]:
     """``entity``, ``match``, ``csls``, ``cosine`` and ``margin`` of every entity of either graph, by entity, from a run's stored matches."""
-    leading = view.run.table("matches", where={"rank": [1, 2]})
-    check_numbers(view.run, leading, ("cosine", "csls"), "matches")
+    leading = view.stored_matches({"rank": [1, 2]})
     return {side: _best(leading[leading["graph"] == side], len(view.graphs[side])) for side in SIDES}
 
 

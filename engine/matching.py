@@ -13,6 +13,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import torch
 
 from engine.datasets.knowledge_graph import SIDES, IntArray, Side
@@ -443,6 +444,16 @@ class RunView:
         graph = self.graphs[side]
         order = np.argsort(-graph.degrees, kind="stable").tolist()
         return [graph.entity(index) for index in order if graph.labels[index]][:count]
+
+    def stored_matches(self, where: Mapping[str, object] | None = None) -> pd.DataFrame:
+        """The stored best matches with their scores, or a part of them.
+
+        Raises:
+            RunDamagedError: a score is not finite, or the table cannot be read.
+        """
+        table = self.run.table("matches", where=where)
+        check_numbers(self.run, table, ("cosine", "csls"), "matches")
+        return table
 
     @cached_property
     def best(self) -> dict[Side, dict[int, int]]:

@@ -18,7 +18,6 @@ from engine.explanation.evidence import Edges, neighbour_products
 from engine.explanation.explainer import Explainer
 from engine.matching import Match, PairScore, Pool
 from engine.neighbourhood import Edge
-from engine.run_store.numbers import check_numbers
 from engine.search import tie_tolerance
 
 ONE_TO_ONE = "stable"
@@ -165,7 +164,7 @@ def conflict(explainer: Explainer, target: int, decoder: str = ONE_TO_ONE) -> Co
     view = explainer.view
     entity, decoding = view.entity("target", target), decoded(explainer, decoder)
     by_source, by_target = decoding.predicted("source"), decoding.predicted("target")
-    rows = view.run.table("matches", ["entity", "csls"], {"graph": "source", "match": target, "rank": 1})
+    rows = view.stored_matches({"graph": "source", "match": target, "rank": 1})
     claims = [
         Claim(view.entity("source", source), csls, _decided(explainer, "target", int(by_source[source])))
         for source, csls in zip(rows["entity"].tolist(), rows["csls"].tolist(), strict=True)
@@ -191,8 +190,7 @@ def decoded(explainer: Explainer, decoder: str = ONE_TO_ONE) -> Decoding:
 
 def stored_candidates(explainer: Explainer) -> Candidates:
     """The stored best matches of both directions as a decoder's candidates."""
-    table, (n, m) = explainer.view.run.table("matches"), (len(explainer.view.graphs[side]) for side in SIDES)
-    check_numbers(explainer.view.run, table, ("cosine", "csls"), "matches")
+    table, (n, m) = explainer.view.stored_matches(), (len(explainer.view.graphs[side]) for side in SIDES)
     forward = (table["graph"] == "source").to_numpy()
     ends = table["entity"].to_numpy(dtype=np.int64), table["match"].to_numpy(dtype=np.int64)
     sources, targets = np.where(forward, *ends), np.where(forward, *ends[::-1])

@@ -82,7 +82,7 @@ def predictions(view: RunView, decoder: str, settled: Settled) -> Predictions:
 
 def stored_candidates(view: RunView) -> Candidates:
     """The best matches of all entities that a run has stored, as candidates."""
-    table = view.run.table("matches", ["graph", "entity", "match", "cosine", "csls"])
+    table = view.stored_matches()
     forward = (table["graph"] == "source").to_numpy()
     entity, match = (table[name].to_numpy(dtype=np.int64) for name in ("entity", "match"))
     source, target = np.where(forward, entity, match), np.where(forward, match, entity)
