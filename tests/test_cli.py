@@ -313,12 +313,13 @@ def test_a_hang_up_keeps_what_was_learned_and_under_nohup_nothing_happens(unbrok
 def test_a_terminal_that_is_gone_does_not_end_a_training(tmp_path: Path) -> None:
     process = Process(tmp_path, *LONG)
     process.wait_for("epoch +9/60")
-    assert process.process.stderr is not None
-    process.process.stderr.close()  # whoever read it has ended
-    process.process.send_signal(signal.SIGHUP)
-    assert process.process.stdout is not None
-    out = process.process.stdout.read()
-    assert process.process.wait(timeout=120) == 0
+    with process.process as child:
+        assert child.stderr is not None
+        assert child.stdout is not None
+        child.stderr.close()  # whoever read it has ended
+        child.send_signal(signal.SIGHUP)
+        out = child.stdout.read()
+    assert child.returncode == 0
     assert RunStore(tmp_path).find(last_json(out)["run"]).manifest["status"] == "stopped"
 
 
