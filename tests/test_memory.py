@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import platform
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 
 from engine import execution, memory
 from engine.datasets import READERS, load_task
+from engine.datasets.readers.rdf import parse
 from engine.datasets.room import BYTES_A_CHARACTER, BYTES_A_ROW, expected_memory
 from engine.datasets.rows import read_tabbed
 from engine.datasets.tabular import TRIPLE_ROLES, read_table
@@ -114,3 +116,30 @@ def test_freed_memory_goes_back_to_the_system() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert int(done.stdout) > 80
+
+
+def rdf_texts(statements: int) -> dict[str, str]:
+    """The same statements in four syntaxes: a line each, several a line, as elements, all in one line."""
+    base, rows = "http://example.org/resource/", [(f"Some_entity_{k % 97}", f"relation_{k % 7}", f"Some_entity_{k % 89}") for k in range(statements)]
+    lines = [f"<{base}{head}> <{base}{relation}> <{base}{tail}> ." for head, relation, tail in rows]
+    elements = [f'<r:Description r:about="{base}{h}"><p:{r} r:resource="{base}{t}"/></r:Description>' for h, r, t in rows]
+    namespaces = f'xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:p="{base}"'
+    return {
+        "a.nt": "\n".join(lines) + "\n",
+        "a.ttl": f"@prefix : <{base}> .\n" + " ".join(f":{head} :{relation} :{tail} ." for head, relation, tail in rows),
+        "a.rdf": f"<r:RDF {namespaces}>{''.join(elements)}</r:RDF>",
+        "a.trig": " ".join(lines),
+    }
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("name", ["a.nt", "a.ttl", "a.rdf", "a.trig"])
+def test_the_strings_of_rdf_count_in_what_reading_it_takes(name: str, packed: bool, tmp_path: Path) -> None:
+    text = rdf_texts(3000)[name]
+    path = tmp_path / (f"{name}.gz" if packed else name)
+    path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    statements = list(parse(path))
+    assert len(statements) == 3000
+    cells = [cell for one in statements for cell in (one.subject.value, one.predicate.value, one.object.value)]
+    held = (sum(sys.getsizeof(cell) + 8 for cell in cells) + 2 * len(text)) / MIB
+    assert held <= expected_memory([path]) <= 3 * held
