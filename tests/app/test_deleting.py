@@ -97,17 +97,21 @@ def test_what_is_trained_or_waits_to_be_gone_on_with_stays(models: Path, open_pa
 
 
 @pytest.mark.parametrize(
-    ("secrets", "user", "offered"),
+    ("secrets", "user", "here", "offered"),
     [
-        ({}, None, False),  # the tests' app listens everywhere
-        ({"auth": ONE, "access": ADMINISTRATOR}, ANA, True),
-        ({"auth": ONE, "access": {**ADMINISTRATOR, "administrators": []}}, ANA, False),
-        ({"auth": ONE, "access": {"emails": ["@example.org"]}}, ANA, False),
-        ({"auth": ONE}, ANA, False),
-        ({"auth": ONE, "access": ADMINISTRATOR}, {**ANA, "email": "bo@example.org"}, False),
+        ({}, None, True, True),
+        ({}, None, False, False),
+        ({"auth": ONE, "access": ADMINISTRATOR}, ANA, False, True),
+        ({"auth": ONE, "access": {**ADMINISTRATOR, "administrators": []}}, ANA, True, False),
+        ({"auth": ONE, "access": {"emails": ["@example.org"]}}, ANA, True, False),
+        ({"auth": ONE}, ANA, True, False),
+        ({"auth": ONE, "access": ADMINISTRATOR}, {**ANA, "email": "bo@example.org"}, True, False),
     ],
 )
-def test_only_those_who_may_are_offered_it(models: Path, secrets: dict[str, Any], user: dict[str, Any] | None, offered: bool) -> None:
+def test_only_those_who_may_are_offered_it(
+    models: Path, secrets: dict[str, Any], user: dict[str, Any] | None, here: bool, offered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sign_in, "at_this_machine", lambda *_: here)
     app = opened(models, secrets, user)
     assert_no_crash(app)
     assert ("Delete run" in labels(app)) == offered
