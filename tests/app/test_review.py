@@ -12,7 +12,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from app import components, reviewing
-from engine.matching import RunView
+from engine.matching import RunView, status_sentence
 from engine.reviews import Choice, ReviewStore
 from engine.settings import reviews_file
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
@@ -346,7 +346,7 @@ def test_probable_links_of_either_entity_are_shown(run: str, open_page: OpenPage
     assert_no_crash(app)
     labels = [link.proto.label for link in app.get("page_link") if link.proto.label.startswith("Probable link: ")]
     assert len(labels) == 1
-    assert "No known link touches" not in " ".join(style.help for style in components.VERDICTS.values())
+    assert "No known link touches" not in " ".join(status_sentence(verdict, None) for verdict in components.VERDICTS)
     alone = {side: view.graphs[side].uris[index] for side, index in free.items()}  # type: ignore[index]
     app = open_page("review", run=run, reviewer="Ann", **alone)
     assert not [link for link in app.get("page_link") if link.proto.label.startswith("Probable link")]
