@@ -12,7 +12,7 @@ from benchmarks.runs import Experiment
 from engine.config import RunConfig
 from engine.pipeline import train_run
 from engine.run_store import RunStore
-from tests.datasets.writers import Sample, Triple, write_openea
+from tests.datasets.writers import Sample, Triple, write_dbp15k
 
 QUICK = ["--set", "encoder.dim=8", "--set", "encoder.proxies=4", "--set", "training.epochs=3", "--set", "training.threads=1"]
 
@@ -33,7 +33,7 @@ def small_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     links = tuple((f"http://left.org/{at}", f"http://right.org/{at}") for at in range(100))
     folder = tmp_path_factory.mktemp("data") / "small"
-    write_openea(folder, Sample(graph("left.org"), graph("right.org"), links))
+    write_dbp15k(folder, Sample(graph("left.org"), graph("right.org"), links))
     return folder
 
 
