@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.errors import TrainingError
+from engine.errors import RunError, TrainingError
 from engine.paper import Size
 from engine.run_store import Run, RunStore
 
@@ -71,6 +71,12 @@ class Result:
         return not links["valid"] and abs(links["train"] / known - PAPERS_SHARE) < SHARE_TOLERANCE
 
     def metric(self, name: str, direction: str = DIRECTION) -> float:
+        """
+        Raises:
+            RunError: the run has no test links.
+        """
+        if direction not in self.run.metrics:
+            raise RunError(f"run {self.run.id} has no test links, so it has no {name}; divide the links with --set data.train_ratio=0.3.")
         value: float = self.run.metrics[direction][name]
         return value
 

@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -287,9 +289,20 @@ def test_killed_twice_and_resumed_equals_unbroken(unbroken: Run, tmp_path: Path)
     assert [line["epoch"] for line in run.trace()] == list(range(1, 61))
 
 
+@contextmanager
+def started_with(hang_up: signal.Handlers) -> Iterator[None]:
+    """Processes that are started here find hang-ups handled so, whatever the tests themselves were started with."""
+    before = signal.signal(signal.SIGHUP, hang_up)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_a_hang_up_keeps_what_was_learned_and_under_nohup_nothing_happens(unbroken: Run, tmp_path: Path) -> None:
-    process = Process(tmp_path, *LONG)
+    with started_with(signal.SIG_DFL):
+        process = Process(tmp_path, *LONG)
     process.wait_for("epoch +9/60")
     process.process.send_signal(signal.SIGHUP)
     code, out, err = process.end()
@@ -297,11 +310,8 @@ def test_a_hang_up_keeps_what_was_learned_and_under_nohup_nothing_happens(unbrok
     assert "Stopping after this step" in err
     assert "Stopped. What was learned so far is kept" in err
     assert RunStore(tmp_path).find(last_json(out)["run"]).manifest["status"] == "stopped"
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does for what it starts
-    try:
+    with started_with(signal.SIG_IGN):  # as nohup does
         process = Process(tmp_path, *LONG)
-    finally:
-        signal.signal(signal.SIGHUP, before)
     process.wait_for("epoch +20/60")
     process.process.send_signal(signal.SIGHUP)
     code, out, err = process.end()
@@ -311,7 +321,8 @@ def test_a_hang_up_keeps_what_was_learned_and_under_nohup_nothing_happens(unbrok
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_a_terminal_that_is_gone_does_not_end_a_training(tmp_path: Path) -> None:
-    process = Process(tmp_path, *LONG)
+    with started_with(signal.SIG_DFL):
+        process = Process(tmp_path, *LONG)
     process.wait_for("epoch +9/60")
     with process.process as child:
         assert child.stderr is not None
