@@ -25,6 +25,8 @@ OWN = __name__.partition(".")[0]
 """The package whose modules are looked at when a kernel names one as a whole."""
 PLAIN = (bool, int, float, complex, str, bytes, tuple, frozenset, type(None))
 """Values that numba compiles in as constants."""
+MISSING = object()
+"""In place of a name that is no global: a builtin, or an attribute of something."""
 
 
 class KernelCache(FunctionCache):
@@ -59,7 +61,7 @@ def parts(function: Callable[..., Any], seen: frozenset[int] = frozenset()) -> I
     """The content of each file and the value of each constant that a function needs, and what is needed by the kernels that it calls."""
     yield content(source_of(function))
     for name in sorted(names_in(function.__code__)):
-        value = function.__globals__.get(name, seen)
+        value = function.__globals__.get(name, MISSING)
         called = python_function(value)
         if isinstance(value, PLAIN):
             yield f"{name}={value!r}"

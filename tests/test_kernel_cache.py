@@ -13,6 +13,7 @@ from engine import encoders, kernel_cache, search
 from engine.encoders import kernels as encoder_kernels
 from engine.kernel_cache import compile_cached, stamp
 
+ROOT = Path(__file__).resolve().parent.parent
 HELPER = """
 from engine.threads import compiled
 
@@ -107,3 +108,22 @@ def test_a_read_only_place_leaves_no_folder_behind(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False, timeout=300)
     assert done.stdout.strip() == "3.0", done.stderr
     assert not [path for path in tmp_path.iterdir() if "kernels" in path.name]
+
+
+def test_every_process_finds_what_another_one_compiled() -> None:
+    """The stamp of each kernel is the same in all processes, whatever their hashes and addresses are."""
+    code = (
+        "import importlib, pathlib\n"
+        "names = ['.'.join(path.with_suffix('').parts) for path in sorted(pathlib.Path('engine').rglob('kernels.py'))]\n"
+        "found = {f'{name}.{key}': value for name in names for key, value in vars(importlib.import_module(name)).items()}\n"
+        "stamps = {key: value._cache._cache_file._source_stamp for key, value in found.items() if hasattr(value, 'py_func')}\n"
+        "print(sorted(stamps.items()))"
+    )
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", code], cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed}, check=True, capture_output=True, text=True
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert len(said[0]) > 1000
+    assert said[0] == said[1]

@@ -202,8 +202,11 @@ class TestTasks:
             assert list(graph.attributes.itertuples(index=False, name=None)) == wanted.attributes
         numbered = [{(graphs[0].entities.index(left), graphs[1].entities.index(right)) for left, right in pairs} for pairs in (links, unsure)]
         known, doubtful = sorted(numbered[0]), sorted(numbered[1] - numbered[0])
-        assert sorted(map(tuple, [*task.train_links.tolist(), *task.valid_links.tolist(), *task.test_links.tolist()])) == known
-        assert list(map(tuple, task.unsure_links.tolist())) == doubtful
+        measured = [tuple(pair) for part in (task.train_links, task.valid_links, task.test_links) for pair in part.tolist()]
+        untested = set(known) - set(measured)  # an end of them is in no triple, so they are probable pairs
+        assert sorted([*measured, *untested]) == known
+        assert all(0 in (task.source.degrees[source], task.target.degrees[target]) for source, target in untested)
+        assert sorted(map(tuple, task.unsure_links.tolist())) == sorted([*doubtful, *untested])
         assert task.fingerprint == reference.fingerprint_of(graphs, known, doubtful)
 
 
