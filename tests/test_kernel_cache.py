@@ -116,7 +116,8 @@ def test_every_process_finds_what_another_one_compiled() -> None:
         "import importlib, pathlib\n"
         "names = ['.'.join(path.with_suffix('').parts) for path in sorted(pathlib.Path('engine').rglob('kernels.py'))]\n"
         "found = {f'{name}.{key}': value for name in names for key, value in vars(importlib.import_module(name)).items()}\n"
-        "stamps = {key: value._cache._cache_file._source_stamp for key, value in found.items() if hasattr(getattr(value, '_cache', None), '_cache_file')}\n"
+        "caches = {key: getattr(value, '_cache', None) for key, value in found.items()}\n"
+        "stamps = {key: cache._cache_file._source_stamp for key, cache in caches.items() if hasattr(cache, '_cache_file')}\n"
         "print(sorted(stamps.items()))"
     )
     said = [
