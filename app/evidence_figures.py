@@ -29,6 +29,7 @@ ALIGNED: Final[Mapping[Aligned, TieLine]] = {
 RELATION_LENGTH: Final = 22  # letters of the relations beneath an entity's name
 WIDEST: Final = 9.0  # pixels, of the pair that carries the most
 THINNEST: Final = 1.0
+LEGEND_LINE = 2.5
 ROW_HEIGHT: Final = 42
 ALONG: Final = (0.5, 0.3, 0.7, 0.18, 0.82)  # where on its line a number may stand
 NUMBER_SIZE: Final = (0.17, 0.4)  # of a number, as parts of the line's length and of a row
@@ -104,10 +105,12 @@ def facing_pairs(pairs: Sequence[NeighbourPair]) -> tuple[go.Figure, int]:
             opacity=line.opacity,
             name=line.words,
             legendgroup=line.words,
-            showlegend=pair.aligned not in named,
+            showlegend=False,
             hovertemplate=f"{text.figure_label(pair.source.title, 40)} with {text.figure_label(pair.target.title, 40)}<br>"
             f"{pair.value:+.3f}, {line.words}; {status_words(pair.verdict, pair.added)}<extra></extra>",
         )
+        if pair.aligned not in named:
+            _legend_entry(fig, line)
         named.add(pair.aligned)
     _values(fig, pairs, heights)
     relations = {side: {end.index: edges for end, edges in (_end(pair, side) for pair in pairs)} for side in SIDES}
@@ -121,6 +124,19 @@ def facing_pairs(pairs: Sequence[NeighbourPair]) -> tuple[go.Figure, int]:
 
 def _end(pair: NeighbourPair, side: Side) -> tuple[Entity, tuple[Edge, ...]]:
     return (pair.source, pair.source_edges) if side == "source" else (pair.target, pair.target_edges)
+
+
+def _legend_entry(fig: go.Figure, line: TieLine) -> None:
+    """A thin line in the legend: the dashes of a thick one are longer than the legend has room for, so that all would look alike."""
+    fig.add_scatter(
+        x=[None],
+        y=[None],
+        mode="lines",
+        line={"width": LEGEND_LINE, "dash": line.plotly, "color": RIGHT},
+        opacity=line.opacity,
+        name=line.words,
+        legendgroup=line.words,
+    )
 
 
 def _values(fig: go.Figure, pairs: Sequence[NeighbourPair], heights: Sequence[tuple[int, int]]) -> None:
