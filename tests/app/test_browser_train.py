@@ -94,6 +94,7 @@ def watched(page: Page) -> Locator:
     return page.locator(".st-key-watched_job")
 
 
+@pytest.mark.slow
 def test_every_link_of_the_queue_is_an_address_and_a_dead_trainer_is_said_and_resumed(models: Path) -> None:
     """The queue is drawn anew every other second while something is trained, and its links stand in that part of the page."""
     config, queue = RunConfig().with_assignments(SMALL), JobQueue(models)
