@@ -18,7 +18,7 @@ import pandas as pd
 from engine.datasets.knowledge_graph import SIDES, IntArray, Side
 from engine.entities import BoolArray, GraphView, other
 from engine.evaluation import rate_interval
-from engine.matching import ROLES, FloatArray, RunView, Verdict
+from engine.matching import PROBABILITY_COLUMNS, ROLES, FloatArray, RunView, Verdict
 from engine.run_store.numbers import check_numbers
 
 Range = tuple[float | None, float | None]
@@ -409,7 +409,7 @@ def _probability(view: RunView, side: Side, entity: IntArray, match: IntArray) -
     found = np.full(len(view.graphs[side]), np.nan, dtype=np.float32)
     of_match = np.full(len(found), -1, dtype=np.int64)
     if view.has("probabilities"):
-        table = view.run.table("probabilities")
+        table = view.run.table("probabilities", PROBABILITY_COLUMNS)
         check_numbers(view.run, table, ("probability",), "probabilities")
         part = table[table["graph"] == side]
         found[part["entity"].to_numpy()] = part["probability"].to_numpy()

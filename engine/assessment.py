@@ -13,7 +13,7 @@ import torch
 
 from engine.datasets.knowledge_graph import AlignmentTask, IntArray, Side
 from engine.decoding import DECODERS, GRAPH_DECODERS, Decoding, DecodingEvaluation, GraphEvidence, decode_searched, find_candidates, get_decoder
-from engine.decoding.calibration import Calibration, Uncalibrated, expected_calibration_error, fit_calibration, pair_features
+from engine.decoding.calibration import FEATURE_COLUMNS, Calibration, Uncalibrated, expected_calibration_error, fit_calibration, pair_features
 from engine.decoding.candidates import BoolArray
 from engine.decoding.dangling import estimate_dangling
 from engine.evaluation import SearchedPool, Selectable
@@ -29,7 +29,8 @@ class Probabilities:
 
     Attributes:
         calibration: the fit, or why there is none.
-        table: graph, entity, match, probability; rows for the entities of the pool that have a prediction, none without a fit.
+        table: graph, entity, match, probability, and the features of the pair; rows for the entities of the pool that have a prediction, none
+            without a fit.
         test: what came of it where test links tell the truth (see :func:`test_report`): expected calibration error, and precision and recall at
             the suggested threshold beside what was promised; None without a fit or test links.
         unlinked_dangling: estimated share of the entities without any link that have no counterpart; None without a fit.
@@ -80,18 +81,18 @@ def match_probabilities(similarity: Selectable, task: AlignmentTask, csls_k: int
     if not len(valid) or any(not len(pool) for pool in pools):
         return Probabilities(fit_calibration(get_decoder(CALIBRATED), nothing(similarity), valid), empty_probabilities(), None)
     candidates = find_candidates(similarity.select(*(torch.from_numpy(pool) for pool in pools)), csls_k, index=index)
-    degrees = task.source.degrees[pools[0]], task.target.degrees[pools[1]]
+    evidence = GraphEvidence.of(task.source, task.target, task.train_links).within(pools[0], pools[1])
     decoder, links = get_decoder(CALIBRATED), local(valid, pools)
-    calibration = fit_calibration(decoder, candidates, links, degrees, 0.0, seed)
+    calibration = fit_calibration(decoder, candidates, links, evidence, 0.0, seed)
     if isinstance(calibration, Uncalibrated):
         return Probabilities(calibration, empty_probabilities(), None)
     unlinked = unlinked_entities(task, pools)
-    dangling = estimate_dangling(decoder, candidates, links, unlinked, degrees, calibration, seed)
+    dangling = estimate_dangling(decoder, candidates, links, unlinked, evidence, calibration, seed)
     if share := dangling * float(np.concatenate(unlinked).mean()):
-        calibration = fit_calibration(decoder, candidates, links, degrees, share, seed)
+        calibration = fit_calibration(decoder, candidates, links, evidence, share, seed)
     if isinstance(calibration, Uncalibrated):
         return Probabilities(calibration, empty_probabilities(), None)
-    table = probability_table(decoder.decode(candidates), calibration, pools, degrees)
+    table = probability_table(decoder.decode(candidates), calibration, pools, evidence)
     return Probabilities(calibration, table, test_report(table, task, calibration, dangling) if len(task.test_links) else None, dangling)
 
 
@@ -113,21 +114,23 @@ def unlinked_entities(task: AlignmentTask, pools: list[IntArray]) -> tuple[BoolA
     return np.isin(pools[0], task.dangling("source")), np.isin(pools[1], task.dangling("target"))
 
 
-def probability_table(decoding: Decoding, calibration: Calibration, pools: list[IntArray], degrees: tuple[IntArray, IntArray]) -> pd.DataFrame:
-    """graph, entity, match, probability of each prediction, from either end."""
+def probability_table(decoding: Decoding, calibration: Calibration, pools: list[IntArray], evidence: GraphEvidence) -> pd.DataFrame:
+    """graph, entity, match, probability of each prediction, from either end, and the features that it was computed from."""
     sides: tuple[Side, Side] = ("source", "target")
     parts = []
     for at, side in enumerate(sides):
         chosen = decoding.chosen(side)
         entities = np.flatnonzero(chosen >= 0)
-        probability = calibration.probabilities(pair_features(decoding, chosen[entities], degrees))
-        rows = {"entity": pools[at][entities], "match": pools[1 - at][decoding.predicted(side)[entities]], "probability": probability}
+        features = pair_features(decoding, chosen[entities], evidence)
+        rows = {"entity": pools[at][entities], "match": pools[1 - at][decoding.predicted(side)[entities]]}
+        rows |= {"probability": calibration.probabilities(features)}
+        rows |= dict(zip(FEATURE_COLUMNS, features.astype(np.float32).T, strict=True))
         parts.append(pd.DataFrame({"graph": pd.Series([side] * len(entities), dtype="str"), **rows}))
     return pd.concat(parts, ignore_index=True)
 
 
 def empty_probabilities() -> pd.DataFrame:
-    whole = {"entity": "int64", "match": "int64", "probability": "float64"}
+    whole = {"entity": "int64", "match": "int64", "probability": "float64"} | dict.fromkeys(FEATURE_COLUMNS, "float32")
     return pd.DataFrame({"graph": pd.Series(dtype="str"), **{name: pd.Series(dtype=kind) for name, kind in whole.items()}})
 
 

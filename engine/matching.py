@@ -38,6 +38,8 @@ ROLES: Mapping[str, Relation] = {
 }
 HELD_OUT: Mapping[str, str] = {"known validation link": "validation link", "known test link": "test link"}
 """Links that training does not use, by verdict, in words."""
+PROBABILITY_COLUMNS = ("graph", "entity", "match", "probability")
+"""Of the table of probabilities, what every run that has one stores."""
 NEAR_MISSES = 5
 KEPT_ROWS, KEPT_BYTES = 12, 1 << 26
 """Rows of scores that an open run keeps: at most so many, and 64 MiB, which is four rows of a million candidates."""
@@ -272,7 +274,7 @@ class RunView:
         """For each side: (entity, its best match) -> probability; empty for runs that are not calibrated."""
         if not self.has("probabilities"):
             return {side: {} for side in SIDES}
-        table = self.run.table("probabilities")
+        table = self.run.table("probabilities", PROBABILITY_COLUMNS)
         check_numbers(self.run, table, ("probability",), "probabilities")
         parts = {side: table[table["graph"] == side] for side in SIDES}
         return {

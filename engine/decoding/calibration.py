@@ -11,6 +11,9 @@ What makes the probability carry over from the validation links to others:
   whatever is predicted for them counts as wrong, with that share's weight.
 - A pair has one probability, from whichever end it was predicted: features speak of source and target, not of query and answer.
 
+What a neighbourhood shows counts as well: how many neighbours of the two entities are aligned to each other, by seed links and by clear mutual best
+pairs of the decoding at hand (:mod:`engine.decoding.neighbour_agreement`), wherever probabilities are fitted, estimated or given.
+
 Every figure about the fit (calibration error, precision, recall) is cross-validated over the links.
 """
 
@@ -27,7 +30,9 @@ import numpy.typing as npt
 from engine.datasets.knowledge_graph import IntArray
 from engine.decoding.base import NONE, Decoder, Decoding, best_pairs
 from engine.decoding.candidates import BoolArray, Candidates, Lists
+from engine.decoding.graph_evidence import GraphEvidence
 from engine.decoding.kernels import places_in_list
+from engine.decoding.neighbour_agreement import aligned_neighbours
 from engine.decoding.sinkhorn import log_plan
 from engine.errors import ConfigError, RunDamagedError
 
@@ -43,7 +48,13 @@ FEATURES = (
     "plan weight",
     "source degree",
     "target degree",
+    "aligned neighbours",
+    "aligned share",
 )
+"""What a probability is fitted on. A stored calibration names its own features, so a name must keep its meaning: what is computed in another way
+gets a new one, and what is no longer fitted on stays computable as long as stored calibrations are to be applied."""
+FEATURE_COLUMNS = tuple(name.replace(" ", "_") for name in FEATURES)
+"""Their names in a run's table of probabilities."""
 MAX_MARGIN = 1.0
 """Lead over the runner-up in CSLS that counts as none in sight."""
 LEAST_LOG_WEIGHT = -20.0
@@ -87,12 +98,13 @@ class Calibration:
 
     Attributes:
         decoder: whose predictions it is for.
-        means, scales, coefficients: one for each of ``FEATURES``, which are standardised first.
+        means, scales, coefficients: one for each of ``features``, which are standardised first.
         intercept: log odds of an average pair.
         links: validation links that it was fitted on.   pairs: predicted pairs that these gave.   right: right ones among them.
         dangling_share: share of entities without a counterpart that was assumed.
         calibration_error: expected calibration error, cross-validated.
         curve: thresholds in descending order, with what is to be expected of each, cross-validated.
+        features: names of what it was fitted on, all among ``FEATURES``; older calibrations have fewer.
     """
 
     decoder: str
@@ -106,11 +118,17 @@ class Calibration:
     dangling_share: float
     calibration_error: float
     curve: tuple[Threshold, ...]
+    features: tuple[str, ...] = FEATURES
 
     def probabilities(self, features: FloatArray) -> FloatArray:
         """(P,) probabilities of pairs with (P, F) features from :func:`pair_features`."""
-        means, scales, coefficients = (np.array(part, dtype=np.float64) for part in (self.means, self.scales, self.coefficients))
-        return Logistic(means, scales, coefficients, self.intercept).probabilities(features)
+        return logistic(self.contributions(features).sum(axis=1) + self.intercept)
+
+    def contributions(self, features: FloatArray) -> FloatArray:
+        """(P, len(features of the fit)) what each feature adds to the log odds of an average pair, which are ``intercept``."""
+        own = features[:, [FEATURES.index(name) for name in self.features]]
+        contributions: FloatArray = (own - np.array(self.means)) / np.array(self.scales) * np.array(self.coefficients)
+        return contributions
 
     def suggest_threshold(self, precision: float) -> Threshold | None:
         """The lowest threshold at which this precision is to be expected, None if none promises it.
@@ -125,21 +143,22 @@ class Calibration:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; the inverse of :meth:`from_dict`."""
-        return {"calibrated": True, "features": list(FEATURES), **asdict(self)}
+        return {"calibrated": True, **asdict(self), "features": list(self.features)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Calibration:
         """
         Raises:
-            RunDamagedError: not what :meth:`to_dict` gave, or made with other features.
+            RunDamagedError: not what :meth:`to_dict` gave, or made with features that this version cannot compute.
         """
         try:
-            if tuple(values["features"]) != FEATURES:
-                raise RunDamagedError("the calibration was fitted on other features than this version has; fit it again.")
             parts = {spec.name: values[spec.name] for spec in fields(cls)}
+            parts["features"] = tuple(parts["features"])
+            if len(set(parts["features"])) != len(parts["features"]) or not set(parts["features"]) <= set(FEATURES):
+                raise RunDamagedError("the calibration was fitted on features that this version does not have; fit it again.")
             for name in ("means", "scales", "coefficients"):
                 parts[name] = tuple(float(value) for value in parts[name])
-                if len(parts[name]) != len(FEATURES):
+                if len(parts[name]) != len(parts["features"]):
                     raise ValueError(name)
             parts["curve"] = tuple(Threshold(**point) for point in parts["curve"])
             return cls(**parts)
@@ -147,13 +166,13 @@ class Calibration:
             raise RunDamagedError(f"the stored calibration cannot be read (at {error}); fit it again.") from None
 
 
-def pair_features(decoding: Decoding, positions: IntArray, degrees: tuple[IntArray, IntArray] | None = None) -> FloatArray:
+def pair_features(decoding: Decoding, positions: IntArray, evidence: GraphEvidence | None = None) -> FloatArray:
     """(P, F) what can be seen of candidate pairs, in the order of ``FEATURES``.
 
     Args:
         decoding: of the pool.
         positions: (P,) of the pairs among the decoding's candidates.
-        degrees: (n,) and (m,) number of triples of the pool's entities, where they are known.
+        evidence: the graphs around the pool's entities and the seed links, where they are known.
     """
     candidates = decoding.candidates
     left, right = candidates.sources[positions], candidates.targets[positions]
@@ -166,9 +185,23 @@ def pair_features(decoding: Decoding, positions: IntArray, degrees: tuple[IntArr
         log_ranks(candidates, candidates.by_source, positions, left),
         log_ranks(candidates, candidates.by_target, positions, right),
         np.maximum(plan, LEAST_LOG_WEIGHT),
-        *(np.zeros(len(positions)) if degrees is None else np.log1p(degrees[side][ends]) for side, ends in enumerate((left, right))),
+        *graph_features(candidates, positions, evidence),
     ]
     return np.stack(columns, axis=1).astype(np.float64)
+
+
+def graph_features(candidates: Candidates, positions: IntArray, evidence: GraphEvidence | None) -> list[FloatArray]:
+    """What the graphs say of candidate pairs; 0 without them."""
+    if evidence is None:
+        return [np.zeros(len(positions))] * 4
+    degrees = evidence.degrees
+    around = aligned_neighbours(evidence, candidates, positions)
+    return [
+        np.log1p(degrees[0][candidates.sources[positions]]),
+        np.log1p(degrees[1][candidates.targets[positions]]),
+        np.log1p(around.count),
+        around.share,
+    ]
 
 
 def margins(candidates: Candidates, lists: Lists, positions: IntArray, entities: IntArray) -> FloatArray:
@@ -194,7 +227,7 @@ def fit_calibration(
     decoder: Decoder,
     candidates: Candidates,
     links: IntArray,
-    degrees: tuple[IntArray, IntArray] | None = None,
+    evidence: GraphEvidence | None = None,
     dangling_share: float = 0.0,
     seed: int = 0,
 ) -> Calibration | Uncalibrated:
@@ -204,7 +237,7 @@ def fit_calibration(
         decoder: whose predictions are to be judged.
         candidates: of the pool.
         links: (L, 2) validation links, as rows of the pool.
-        degrees: (n,) and (m,) number of triples of the pool's entities, where they are known.
+        evidence: the graphs around the pool's entities and the seed links, where they are known.
         dangling_share: share of the pool's entities that have no counterpart.
         seed: divides the links into folds.
 
@@ -220,11 +253,11 @@ def fit_calibration(
     if len(links) < LEAST_LINKS:
         return Uncalibrated(too_few(len(links)))
     decoding = decoder.decode(candidates)
-    rows = observed_rows(decoding, links, degrees)
+    rows = observed_rows(decoding, links, evidence)
     if reason := one_sided(rows):
         return Uncalibrated(reason)
     if dangling_share:
-        rows = rows.joined(dangling_rows(decoder, candidates, links, degrees, seed), dangling_share)
+        rows = rows.joined(dangling_rows(decoder, candidates, links, evidence, seed), dangling_share)
     return fitted(decoding.decoder, rows, links, dangling_share, seed)
 
 
@@ -267,7 +300,7 @@ class Rows:
         )
 
 
-def observed_rows(decoding: Decoding, links: IntArray, degrees: tuple[IntArray, IntArray] | None) -> Rows:
+def observed_rows(decoding: Decoding, links: IntArray, evidence: GraphEvidence | None) -> Rows:
     """Every predicted pair that touches a validation entity.
 
     A right pair has both of its ends among them or neither, a wrong one mostly just one, so wrong pairs are met twice as often as they are in the
@@ -281,7 +314,7 @@ def observed_rows(decoding: Decoding, links: IntArray, degrees: tuple[IntArray, 
     touched = link != NONE
     weights = ((of_source[left] != NONE).astype(np.float64) + (of_target[right] != NONE))[touched] / 2
     correct = np.isin(candidates.codes[positions], links[:, 0] * candidates.shape[1] + links[:, 1])
-    features = pair_features(decoding, positions[touched], degrees)
+    features = pair_features(decoding, positions[touched], evidence)
     return Rows(features, correct[touched], weights, link[touched])
 
 
@@ -292,10 +325,10 @@ def first_link(linked: IntArray, count: int) -> IntArray:
     return found
 
 
-def dangling_rows(decoder: Decoder, candidates: Candidates, links: IntArray, degrees: tuple[IntArray, IntArray] | None, seed: int) -> Rows:
+def dangling_rows(decoder: Decoder, candidates: Candidates, links: IntArray, evidence: GraphEvidence | None, seed: int) -> Rows:
     """What is predicted for validation entities whose counterparts are taken out of the pool."""
     decoding, lonely = without_counterparts(decoder, candidates, links, seed)
-    rows = observed_rows(decoding, links, degrees)
+    rows = observed_rows(decoding, links, evidence)
     positions = decoding.pairs()
     left, right = decoding.candidates.sources[positions], decoding.candidates.targets[positions]
     touched = np.isin(left, links[:, 0]) | np.isin(right, links[:, 1])

@@ -22,6 +22,7 @@ from engine.datasets.knowledge_graph import SIDES, IntArray
 from engine.decoding.base import NONE, Decoder, Decoding
 from engine.decoding.calibration import Calibration, FloatArray, pair_features, without_counterparts
 from engine.decoding.candidates import BoolArray, Candidates
+from engine.decoding.graph_evidence import GraphEvidence
 
 LEAST_GAP = 0.05
 """Mean difference between the two known groups from which on a share can be told."""
@@ -55,7 +56,7 @@ def estimate_dangling(
     candidates: Candidates,
     links: IntArray,
     unlinked: tuple[BoolArray, BoolArray],
-    degrees: tuple[IntArray, IntArray],
+    evidence: GraphEvidence,
     calibration: Calibration,
     seed: int = 0,
 ) -> float:
@@ -66,7 +67,7 @@ def estimate_dangling(
         candidates: of the pool.
         links: (L, 2) validation links, as rows of the pool.
         unlinked: (n,) and (m,) whether no link of the entity is known.
-        degrees: (n,) and (m,) number of triples.
+        evidence: the graphs around the pool's entities and the seed links.
         calibration: fitted on these links with a dangling share of 0.
         seed: chooses which counterparts are taken out.
     """
@@ -78,19 +79,19 @@ def estimate_dangling(
     decoding = decoder.decode(candidates)
     alone, lonely = without_counterparts(decoder, candidates, links, seed)
     return dangling_share_of(
-        sureness(decoding, unlinked, degrees, calibration),
-        sureness(decoding, known, degrees, calibration),
-        sureness(alone, lonely, degrees, calibration),
+        sureness(decoding, unlinked, evidence, calibration),
+        sureness(decoding, known, evidence, calibration),
+        sureness(alone, lonely, evidence, calibration),
     )
 
 
-def sureness(decoding: Decoding, entities: tuple[BoolArray, BoolArray], degrees: tuple[IntArray, IntArray], calibration: Calibration) -> Sureness:
+def sureness(decoding: Decoding, entities: tuple[BoolArray, BoolArray], evidence: GraphEvidence, calibration: Calibration) -> Sureness:
     """Of those of the entities, of either side, that have a prediction."""
     parts = []
     for at, side in enumerate(SIDES):
         chosen = decoding.chosen(side)
         asked = np.flatnonzero(entities[at] & (chosen != NONE))
-        parts.append((degrees[at][asked], calibration.probabilities(pair_features(decoding, chosen[asked], degrees))))
+        parts.append((evidence.degrees[at][asked], calibration.probabilities(pair_features(decoding, chosen[asked], evidence))))
     return Sureness(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 

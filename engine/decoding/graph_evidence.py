@@ -10,6 +10,7 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from engine.datasets.knowledge_graph import IntArray, KnowledgeGraph
 from engine.decoding.candidates import Candidates
@@ -66,6 +67,20 @@ class Incidence:
             kinds,
         )
 
+    @cached_property
+    def neighbourhoods(self) -> sparse.csr_array:
+        """(E, E) 1 for each neighbour of each entity, by whatever relation and direction; no entity is its own."""
+        count = len(self.norms)
+        entities = np.repeat(np.arange(count, dtype=np.int64), np.diff(self.indptr))
+        codes = np.unique((entities * count + self.neighbours)[entities != self.neighbours])
+        rows, columns = np.divmod(codes, max(count, 1))
+        return sparse.csr_array((np.ones(len(codes), dtype=np.float32), (rows, columns)), shape=(count, count))
+
+    @property
+    def degrees(self) -> IntArray:
+        """(E,) number of incident triples; a self-loop counts twice."""
+        return np.diff(self.indptr)
+
     @property
     def arrays(self) -> IncidentArrays:
         return self.indptr, self.relations, self.neighbours, self.rarity
@@ -120,6 +135,11 @@ class GraphEvidence:
     def within(self, source_pool: IntArray, target_pool: IntArray) -> GraphEvidence:
         """The same for other pools."""
         return GraphEvidence(self.source, self.target, self.seeds, source_pool, target_pool)
+
+    @property
+    def degrees(self) -> tuple[IntArray, IntArray]:
+        """(n,) and (m,) number of triples of the pools' entities."""
+        return self.source.degrees[self.source_pool], self.target.degrees[self.target_pool]
 
     @cached_property
     def _seeded(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:

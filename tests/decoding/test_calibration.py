@@ -11,11 +11,12 @@ import numpy.typing as npt
 import pytest
 import torch
 
-from engine.datasets.knowledge_graph import IntArray
+from engine.datasets.knowledge_graph import IntArray, KnowledgeGraph
 from engine.decoding import (
     DECODERS,
     Calibration,
     Candidates,
+    GraphEvidence,
     Uncalibrated,
     expected_calibration_error,
     find_candidates,
@@ -24,12 +25,19 @@ from engine.decoding import (
     pair_features,
     share_to_hold_out,
 )
-from engine.decoding.calibration import FEATURES, LEAST_LINKS, threshold_curve
+from engine.decoding.calibration import FEATURES, LEAST_LINKS, Logistic, threshold_curve
 from engine.errors import ConfigError, RunDamagedError
 from engine.search import StructuralSimilarity, normalise_rows
 from tests.decoding.cases import from_copies, from_table, identity
 
 COUNT = 1200
+
+
+def graph_of(count: int, edges: list[tuple[int, int]]) -> KnowledgeGraph:
+    triples = np.array([(head, 0, tail) for head, tail in edges], dtype=np.int64).reshape(-1, 3)
+    return KnowledgeGraph("graph", tuple(f"e{index}" for index in range(count)), ("",) * count, ("r",), triples)
+
+
 VALID, TEST = identity(COUNT)[:500], identity(COUNT)[500:]
 
 
@@ -141,8 +149,56 @@ def test_it_is_kept_as_plain_json() -> None:
     assert fitted.to_dict()["calibrated"] is True
 
 
+def test_a_calibration_of_an_older_version_still_gives_its_probabilities() -> None:
+    older = FEATURES[:9]  # as of version 1: without the neighbourhood
+    fitted = calibration("csls")
+    numbers = {name: list(getattr(fitted, name)[:9]) for name in ("means", "scales", "coefficients")}
+    again = Calibration.from_dict(json.loads(json.dumps(fitted.to_dict() | numbers | {"features": older})))
+    assert again.features == older
+    rows = np.random.default_rng(0).standard_normal((5, len(FEATURES)))
+    kept = Logistic(*(np.array(numbers[name]) for name in ("means", "scales", "coefficients")), again.intercept)
+    np.testing.assert_allclose(again.probabilities(rows), kept.probabilities(rows[:, :9]))
+    assert again.to_dict()["features"] == list(older)
+
+
+def test_contributions_add_up_to_the_log_odds() -> None:
+    fitted = calibration("csls")
+    rows = pair_features(get_decoder("csls").decode(crowd()), np.arange(7))
+    odds = fitted.contributions(rows).sum(axis=1) + fitted.intercept
+    np.testing.assert_allclose(1 / (1 + np.exp(-odds)), fitted.probabilities(rows))
+
+
+def test_aligned_neighbours_make_a_pair_more_probable() -> None:
+    """Two pools of equal similarities; only the graphs, of which every pair shares some edges, say which pairs are right."""
+    rng = np.random.default_rng(5)
+    edges = rng.integers(0, COUNT, (4 * COUNT, 2))
+    source, target = (graph_of(COUNT, [tuple(edge) for edge in edges[rng.random(len(edges)) < 0.9].tolist()]) for _ in range(2))
+    evidence = GraphEvidence.of(source, target, np.empty((0, 2), dtype=np.int64))
+    aware, unaware = (fit_calibration(get_decoder("csls"), crowd(), VALID, given) for given in (evidence, None))
+    assert isinstance(aware, Calibration)
+    assert isinstance(unaware, Calibration)
+    decoding = get_decoder("csls").decode(crowd())
+    positions = decoding.chosen("source")[TEST[:, 0]]
+    right = crowd().sources[positions] == crowd().targets[positions]
+    losses = []
+    for fit, given in ((aware, evidence), (unaware, None)):
+        probability = np.clip(fit.probabilities(pair_features(decoding, positions, given)), 1e-9, 1 - 1e-9)
+        losses.append(-np.log(np.where(right, probability, 1 - probability)).mean())
+    assert losses[0] < 0.9 * losses[1]
+    assert aware.coefficients[FEATURES.index("aligned share")] + aware.coefficients[FEATURES.index("aligned neighbours")] > 0
+
+
 @pytest.mark.parametrize(
-    "damage", [{"coefficients": [1.0]}, {"means": None}, {"curve": [{"probability": 1.0}]}, {"features": ["csls"]}, {"scales": ["x"] * len(FEATURES)}]
+    "damage",
+    [
+        {"coefficients": [1.0]},
+        {"means": None},
+        {"curve": [{"probability": 1.0}]},
+        {"features": ["csls"]},
+        {"features": [*FEATURES[:-1], "of a later version"]},
+        {"features": [FEATURES[0]] * len(FEATURES)},
+        {"scales": ["x"] * len(FEATURES)},
+    ],
 )
 def test_a_damaged_calibration_is_told(damage: dict[str, object]) -> None:
     with pytest.raises(RunDamagedError, match="fit it again"):
@@ -190,16 +246,16 @@ def test_the_fit_is_deterministic() -> None:
 def test_features_by_hand() -> None:
     candidates = from_table([[0.5, 0.2], [0.4, 0.1]])
     decoding = get_decoder("csls").decode(candidates)
-    degrees = np.array([0, 3]), np.array([1, 7])
-    features = pair_features(decoding, np.array([0, 3]), degrees)
+    source, target = graph_of(2, [(1, 1)]), graph_of(2, [(0, 1), (1, 1), (1, 0)])
+    features = pair_features(decoding, np.array([0, 3]), GraphEvidence.of(source, target, np.empty((0, 2), dtype=np.int64)))
     columns = dict(zip(FEATURES, features.T, strict=True))
     np.testing.assert_allclose(columns["csls"], [0.5, 0.1], rtol=1e-6)
     np.testing.assert_allclose(columns["source margin"], [0.3, -0.3], rtol=1e-6)
     np.testing.assert_allclose(columns["target margin"], [0.1, -0.1], rtol=1e-5)
     np.testing.assert_allclose(columns["source rank"], np.log([1, 2]))
     np.testing.assert_allclose(columns["target rank"], np.log([1, 2]))
-    np.testing.assert_allclose(columns["source degree"], np.log1p([0, 3]))
-    np.testing.assert_allclose(columns["target degree"], np.log1p([1, 7]))
+    np.testing.assert_allclose(columns["source degree"], np.log1p([0, 2]))
+    np.testing.assert_allclose(columns["target degree"], np.log1p([2, 4]))
 
 
 def test_a_pair_without_rivals_has_the_largest_margin() -> None:

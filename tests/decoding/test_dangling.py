@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from engine.datasets.knowledge_graph import IntArray
-from engine.decoding import Calibration, find_candidates, fit_calibration, get_decoder
+from engine.datasets.knowledge_graph import IntArray, KnowledgeGraph
+from engine.decoding import Calibration, GraphEvidence, find_candidates, fit_calibration, get_decoder
 from engine.decoding.dangling import Sureness, dangling_share_of, estimate_dangling
 from engine.search import StructuralSimilarity, normalise_rows
 from tests.decoding.cases import identity
@@ -62,11 +62,14 @@ def test_the_share_of_a_pool_is_estimated_without_its_truth(truly: float) -> Non
     rows = (normalise_rows(torch.from_numpy(part.astype(np.float32))) for part in (source, target))
     candidates = find_candidates(StructuralSimilarity(*rows), top=30)
     decoder, valid = get_decoder("csls"), identity(linked)[:300]
-    degrees = np.full(linked + others, 3), np.full(linked + others, 3)
-    calibration = fit_calibration(decoder, candidates, valid, degrees)
+    ring = np.stack([np.arange(linked + others), np.zeros(linked + others, dtype=np.int64), np.roll(np.arange(linked + others), 1)], axis=1)
+    names = tuple(f"e{index}" for index in range(linked + others))
+    graphs = [KnowledgeGraph("graph", names, ("",) * len(names), ("r",), triples) for triples in (ring, ring[:0])]  # no neighbours in common
+    evidence = GraphEvidence.of(graphs[0], graphs[1], valid[:0])
+    calibration = fit_calibration(decoder, candidates, valid, evidence)
     assert isinstance(calibration, Calibration)
     unlinked = np.arange(linked + others) >= linked
-    found = estimate_dangling(decoder, candidates, valid, (unlinked, unlinked), degrees, calibration)
+    found = estimate_dangling(decoder, candidates, valid, (unlinked, unlinked), evidence, calibration)
     assert found == pytest.approx(truly, abs=0.2)
     nobody = np.zeros_like(unlinked)
-    assert estimate_dangling(decoder, candidates, valid, (nobody, nobody), degrees, calibration) == 0.0
+    assert estimate_dangling(decoder, candidates, valid, (nobody, nobody), evidence, calibration) == 0.0
