@@ -11,7 +11,9 @@ TERMS: Final[Mapping[str, str]] = {
     "band": "Thirds of the ranks by importance, over both graphs and both directions: high, medium, low.",
     "basic": "Learns from the two graphs' structure and the seed links alone.",
     "calibrated probability": "How often best matches that look like this one are right, fitted on the validation links. It depends on cosine, CSLS, "
-    "the margins and ranks from both sides, the Sinkhorn weight and the degrees. How many neighbours are aligned is not part of it.",
+    "the margins and ranks from both sides, the Sinkhorn weight, the degrees, and on how many neighbours of the two entities are aligned to each "
+    "other (by seed links or as mutual best matches), in number and as a share of all their neighbours. Runs of older versions have "
+    "probabilities without the aligned neighbours.",
     "channel": "The model starts twice: from an entity's neighbours (entity channel) and from its relations (relation channel); the two are put "
     "side by side.",
     "cosine": "How alike two embeddings point: 1 is the same direction, 0 has nothing in common.",
@@ -48,6 +50,21 @@ TERMS: Final[Mapping[str, str]] = {
     "twin": "The most similar relation of the other graph, by what the model has learned of both directions.",
     "validation link": "A known pair kept back to choose settings and to fit probabilities.",
 }
+
+PROBABILITY_FEATURES: Final[Mapping[str, str]] = {
+    "similarity": "cosine",
+    "csls": "CSLS",
+    "source margin": "margin, from the source entity",
+    "target margin": "margin, from the target entity",
+    "source rank": "rank, from the source entity",
+    "target rank": "rank, from the target entity",
+    "plan weight": "Sinkhorn weight",
+    "source degree": "degree of the source entity",
+    "target degree": "degree of the target entity",
+    "aligned neighbours": "neighbours aligned to each other",
+    "aligned share": "share of the neighbours that is aligned to each other",
+}
+"""What a calibrated probability depends on, by the engine's names."""
 
 
 def explain(*terms: str) -> str:

@@ -14,6 +14,7 @@ import streamlit as st
 from app import cache, charts, components, evidence_figures, frame, pages, state, text
 from app.cache import OpenRun
 from app.column_widths import with_room
+from app.glossary import PROBABILITY_FEATURES
 from app.glossary import explain as term
 from app.palette import PLAIN_MARKS
 from app.state import ExplainAddress
@@ -33,6 +34,7 @@ from engine.explanation import (
     faithfulness,
     flipping_set,
     items_of,
+    probability_parts,
     removal_sentence,
     sentence,
     triples_of,
@@ -67,6 +69,7 @@ def render(run: OpenRun, address: ExplainAddress) -> None:
     st.markdown(text.plain(sentence(found), 1500))
     for note in found.notes:
         st.caption(f":material/info: {text.plain(note, 400)}")
+    _probability(run, source, target, address)
     left, right = st.columns([2, 3], gap="large")
     with left:
         _parts(found)
@@ -121,6 +124,30 @@ def _with_their_matches(run: OpenRun, address: ExplainAddress) -> Iterator[tuple
 def _kept(run: OpenRun, what: str, source: int, target: int, address: ExplainAddress, compute: Callable[[], T]) -> T:
     """What is computed of a pair, once for all sessions."""
     return cache.kept([run], (what, str(source), str(target), address.pool), compute)
+
+
+def _probability(run: OpenRun, source: Entity, target: Entity, address: ExplainAddress) -> None:
+    """What raised and lowered the calibrated probability, where the run has stored it."""
+    try:
+        pair = source.index, target.index
+        found = _kept(run, "probability", *pair, address, lambda: probability_parts(run.view, run.json("calibration"), *pair))
+    except EngineError as error:
+        st.caption(f":material/info: {text.plain(str(error), 400)}")
+        return
+    if found is None:
+        return
+    with st.expander(f"What the probability of {found.probability:.0%} is made of"):
+        st.caption(
+            f"A prediction that is average in everything has {found.average:.0%}. Each line adds to the log odds of that: above 0 it raises the "
+            "probability, below 0 it lowers it. Scores, ranks and margins are those among all entities without a seed link."
+        )
+        rows = [
+            {"what": PROBABILITY_FEATURES[part.feature], "here": part.value, "on average": part.usual, "log odds": part.log_odds}
+            for part in found.parts
+        ]
+        numbers = {name: st.column_config.NumberColumn(format="%.4g") for name in ("here", "on average")}
+        odds = st.column_config.NumberColumn(format="%+.2f", help=term("calibrated probability"))
+        components.table(pd.DataFrame(rows), name="probability-parts", columns={**numbers, "log odds": odds})
 
 
 # What adds up

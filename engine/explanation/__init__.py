@@ -11,6 +11,7 @@ from engine.explanation.explanation import Explanation, explain
 from engine.explanation.faithfulness import Agreement, Faithfulness, FlippingSet, Trial, faithfulness, flipping_set, items_of
 from engine.explanation.graph import Triple
 from engine.explanation.intervention import Experiment, Intervention, Rival, Standing, intervene
+from engine.explanation.probability import ProbabilityPart, ProbabilityParts, probability_parts
 from engine.explanation.removal import Item, evidence_items, named_evidence, triples_of
 from engine.explanation.report import Report, lines
 from engine.explanation.rivals import Claim, Comparison, Conflict, NeighbourDifference, compare, compare_with, conflict, runner_up
@@ -38,6 +39,8 @@ __all__ = [
     "NeighbourPair",
     "OtherRun",
     "Part",
+    "ProbabilityPart",
+    "ProbabilityParts",
     "RelationEvidence",
     "RelationPair",
     "Report",
@@ -58,6 +61,7 @@ __all__ = [
     "items_of",
     "lines",
     "named_evidence",
+    "probability_parts",
     "removal_sentence",
     "resolve_pair",
     "resolve_rival",

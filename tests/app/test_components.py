@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from app import text
 from app.components import csv_bytes
-from app.glossary import TERMS, explain
+from app.glossary import PROBABILITY_FEATURES, TERMS, explain
+from engine.decoding.calibration import FEATURES
 
 
 def test_a_download_holds_every_script_and_no_formula() -> None:
@@ -41,3 +42,19 @@ def test_file_names_are_names(parts: list[str]) -> None:
 def test_the_glossary_explains_in_sentences(term: str) -> None:
     assert explain(term).endswith(".")
     assert f"**{term}**" in explain(term, "CSLS")
+
+
+WORDS_OF_FEATURES = {"similarity": "cosine", "csls": "CSLS", "margin": "margins", "rank": "ranks", "weight": "Sinkhorn weight", "degree": "degrees"}
+WORDS_OF_FEATURES |= {
+    "aligned neighbours": "neighbours of the two entities are aligned to each other",
+    "aligned share": "share of all their neighbours",
+}
+
+
+def test_the_glossary_says_what_a_probability_depends_on() -> None:
+    """A feature that is added to the calibration, or taken out, has to be so here."""
+    assert tuple(PROBABILITY_FEATURES) == FEATURES
+    kinds = {name if name in WORDS_OF_FEATURES else name.split()[-1] for name in FEATURES}
+    assert kinds == set(WORDS_OF_FEATURES)
+    for kind in kinds:
+        assert WORDS_OF_FEATURES[kind] in TERMS["calibrated probability"], kind

@@ -15,9 +15,11 @@ from streamlit.testing.v1 import AppTest
 from engine.datasets.knowledge_graph import SIDES
 from engine.explanation import Experiment, Explainer, explain, flipping_set, items_of, triples_of
 from engine.explanation.evidence import aligned_with
+from engine.explanation.probability import parts_of
 from engine.matching import RowScores, RunView, status_sentence
 from engine.neighbourhood import tied
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
+from tests.explanation.probabilities import VALUES, fit, with_probability
 from tests.explanation.runs import drawn_run, explainer_of, lonely_task
 from tests.run_fixture import MemoryRun, sample_run, write_run
 
@@ -58,6 +60,21 @@ def test_the_waterfall_ends_at_the_score(drawn: MemoryRun, models: Path, open_pa
     assert trace["x"][-1] == pytest.approx(found.pair.csls, abs=1e-5)
     assert sum(trace["x"][:-1]) == pytest.approx(found.pair.csls, abs=1e-3)
     assert f"{found.pair.csls:.3f}" in words(app)
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_probability_is_taken_apart_where_the_run_stores_its_parts(drawn: MemoryRun, models: Path, open_page: OpenPage, stored: bool) -> None:
+    run = with_probability(drawn, stored)
+    names = {"source": uri(drawn, "source", 3), "target": uri(drawn, "target", 5)}
+    app = open_page("explain", run=written(run, models), **names)
+    assert_no_crash(app)
+    tables = [table.value for table in app.dataframe if "log odds" in table.value.columns]
+    assert len(tables) == stored
+    if stored:
+        expected = {part.feature: part.log_odds for part in parts_of(fit(), VALUES[None])}
+        assert sorted(tables[0]["log odds"]) == pytest.approx(sorted(expected.values()), abs=1e-5)
+        assert "neighbours aligned to each other" in set(tables[0]["what"])
+        assert "What the probability of" in words(app) or any("What the probability of" in one.label for one in app.expander)
 
 
 def test_evidence_that_is_drawn_is_the_strongest(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
