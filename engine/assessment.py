@@ -122,8 +122,8 @@ def probability_table(decoding: Decoding, calibration: Calibration, pools: list[
         chosen = decoding.chosen(side)
         entities = np.flatnonzero(chosen >= 0)
         features = pair_features(decoding, chosen[entities], evidence)
-        rows = {"entity": pools[at][entities], "match": pools[1 - at][decoding.predicted(side)[entities]]}
-        rows |= {"probability": calibration.probabilities(features)}
+        rows: dict[str, npt.NDArray[Any]] = {"entity": pools[at][entities], "match": pools[1 - at][decoding.predicted(side)[entities]]}
+        rows["probability"] = calibration.probabilities(features)
         rows |= dict(zip(FEATURE_COLUMNS, features.astype(np.float32).T, strict=True))
         parts.append(pd.DataFrame({"graph": pd.Series([side] * len(entities), dtype="str"), **rows}))
     return pd.concat(parts, ignore_index=True)

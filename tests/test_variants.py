@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from engine.cli import main
 from engine.config import VARIANTS
 from engine.decoding import DECODERS, GRAPH_DECODERS
+from engine.explanation import probability_parts
 from engine.matching import RunView
 from engine.run_similarity import run_similarity
 from engine.run_store import Run, RunStore
@@ -115,6 +117,13 @@ def test_probabilities_keep_their_word_on_the_test_links(trained: dict[str, Run]
         assert calibration["test"]["calibration_error"] < 0.2  # 117 validation links, hardly trained
         table = trained[variant].table("probabilities")
         assert table["probability"].between(0, 1).all()
+        assert (table["aligned_share"] > 0).any()
+        source = table[table["graph"] == "source"].iloc[0]
+        pair = int(source["entity"]), int(source["match"])
+        parts = probability_parts(RunView(trained[variant]), calibration, *pair)
+        assert parts is not None
+        odds = math.log(parts.average / (1 - parts.average)) + sum(part.log_odds for part in parts.parts)
+        assert 1 / (1 + math.exp(-odds)) == pytest.approx(source["probability"], abs=1e-4)
     view, row = RunView(trained["semi"]), trained["semi"].table("probabilities").iloc[0]
     assert view.probability(row["graph"], int(row["entity"]), int(row["match"])) == pytest.approx(row["probability"])
 

@@ -139,7 +139,8 @@ def _probability(run: OpenRun, source: Entity, target: Entity, address: ExplainA
     with st.expander(f"What the probability of {found.probability:.0%} is made of"):
         st.caption(
             f"A prediction that is average in everything has {found.average:.0%}. Each line adds to the log odds of that: above 0 it raises the "
-            "probability, below 0 it lowers it. Scores, ranks and margins are those among all entities without a seed link."
+            "probability, below 0 it lowers it. Scores, ranks and margins are those among all entities without a seed link. "
+            "Of ranks, degrees and counts the average is the geometric mean."
         )
         rows = [
             {"what": PROBABILITY_FEATURES[part.feature], "here": part.value, "on average": part.usual, "log odds": part.log_odds}

@@ -177,7 +177,7 @@ def pair_features(decoding: Decoding, positions: IntArray, evidence: GraphEviden
     candidates = decoding.candidates
     left, right = candidates.sources[positions], candidates.targets[positions]
     plan = log_plan(candidates)[positions] if len(candidates) else np.zeros(0)
-    columns = [
+    columns: list[npt.NDArray[Any]] = [
         candidates.similarity[positions],
         candidates.csls[positions],
         margins(candidates, candidates.by_source, positions, left),

@@ -25,7 +25,8 @@ class ProbabilityPart:
 
     Attributes:
         feature: its name, of ``FEATURES``.
-        value: of this pair.   usual: of the predictions that the calibration was fitted on, on average. Neither is a logarithm.
+        value: of this pair.   usual: of the predictions that the calibration was fitted on, on average. Neither is a logarithm, so the usual
+            rank, degree, count or weight is a geometric mean.
         log_odds: what the difference adds to the log odds.
     """
 
@@ -70,7 +71,7 @@ def probability_parts(view: RunView, calibration: Mapping[str, Any], source: int
             check_numbers(view.run, row, ("probability", *FEATURE_COLUMNS), "probabilities")
             fit = Calibration.from_dict(calibration["fit"])
             features = row[list(FEATURE_COLUMNS)].to_numpy(dtype=np.float64)[:1]
-            return ProbabilityParts(float(row["probability"].iloc[0]), float(logistic(np.float64(fit.intercept))), parts_of(fit, features))
+            return ProbabilityParts(float(row["probability"].iloc[0]), float(logistic(np.array(fit.intercept))), parts_of(fit, features))
     return None
 
 
