@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from engine.alignment_table import stored_candidates
 from engine.exporting import DECODER_NAMES, ExportTable, ReviewedPair, Selection, default_decoder, export_bytes, get_format, select_pairs
-from engine.exporting.decoded import stored_candidates, tied_candidates
+from engine.exporting.decoded import tied_candidates
 from engine.matching import RunView
 from tests.exporting.test_exporting import PLAIN, frame_of, strange_run
 from tests.run_fixture import MemoryRun, assemble, graph_tables, jolted, sample_run, stored_matches
