@@ -38,7 +38,7 @@ from engine.execution import when_told_to_end
 from engine.explanation import Explainer, Report, compare_with, conflict, context, intervene, lines, named_evidence, resolve_pair, sibling_runs
 from engine.explanation import explain as explain_pair
 from engine.explanation.removal import FORMS
-from engine.exporting import graph_evidence
+from engine.exporting import DECODER_NAMES, check_measurable, decoder_help, graph_evidence
 from engine.following import follow
 from engine.matching import Match, RunView, status_words
 from engine.pipeline import Outcome, Phase, computed_otherwise, train_run
@@ -190,9 +190,10 @@ def add_evaluate(commands: Commands) -> None:
     parser.add_argument("--pool", choices=typing.get_args(Pool), default="test", help="candidates: entities of the test links (default), or all")
     parser.add_argument(
         "--decoder",
-        choices=sorted([*DECODERS, *GRAPH_DECODERS]),
+        choices=DECODER_NAMES,
+        metavar="NAME",
         default="csls",
-        help="from scores to an alignment (default csls, the paper's nearest)",
+        help=f"{decoder_help(sorted([*DECODERS, *GRAPH_DECODERS]))} (default csls, as in the paper)",
     )
     parser.add_argument("--index", choices=("exact", "faiss"), default="exact", help="how the hubness terms' neighbours are found")
     add_models(parser)
@@ -394,6 +395,7 @@ def opened(parsed: argparse.Namespace) -> Run:
 
 
 def evaluate(parsed: argparse.Namespace) -> int:
+    check_measurable(parsed.decoder)
     run = opened(parsed)
     links = run.table("links")
     test = links.loc[links["role"] == "test", ["source", "target"]].to_numpy(dtype="int64")

@@ -31,6 +31,33 @@ STORED = "csls"
 """The decoder whose alignment every run has stored."""
 ONE_TO_ONE = "one-to-one"
 DECODER_NAMES: tuple[str, ...] = (ONE_TO_ONE, STORED, *sorted({*DECODERS, *GRAPH_DECODERS} - {STORED}))
+DECODER_WORDS: Mapping[str, str] = {
+    ONE_TO_ONE: "one to one, nearest first",
+    STORED: "nearest by CSLS",
+    "assignment": "one to one, best in all",
+    "mutual": "each other's nearest",
+    "propagation": "with the neighbours' matches",
+    "sinkhorn": "balanced by Sinkhorn",
+    "stable": "one to one, stable matching over all candidates",
+}
+"""What each of them does, for the command line and the app."""
+
+
+def decoder_help(names: Sequence[str]) -> str:
+    """'csls: nearest by CSLS; mutual: each other's nearest'."""
+    return "; ".join(f"{name}: {DECODER_WORDS.get(name, name)}" for name in names)
+
+
+def check_measurable(decoder: str) -> None:
+    """
+    Raises:
+        ConfigError: test links cannot measure what this decoder does.
+    """
+    if decoder == ONE_TO_ONE:
+        raise ConfigError(
+            f"{ONE_TO_ONE} puts known links into an export before it matches the rest, so test links cannot measure it; "
+            "evaluate --decoder stable, which makes the same kind of matching of scores alone, or see the precision that export prints."
+        )
 
 
 @dataclass(frozen=True)

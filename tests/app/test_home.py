@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
+from app import cache
 from app.cache import list_runs
+from engine import settings
 from engine.config import RunConfig
+from engine.data_library import RECORD, data_sets
+from engine.datasets.knowledge_graph import SIDES
 from engine.jobs import JobQueue, plan_training, summarise
 from engine.paper import SIZES
 from engine.resuming import Begun, note_beginning
@@ -177,7 +182,12 @@ def test_data_sets_are_offered_to_be_trained_on(open_page: OpenPage) -> None:
 
 
 def test_the_next_variant_of_a_trained_data_set_is_one_click_away(models: Path, open_page: OpenPage) -> None:
-    write_run(sample_run(), models, "europe")
+    run = sample_run()
+    (europe,) = (one for one in data_sets() if one.name == "europe")
+    assert europe.entities is not None
+    assert europe.triples is not None
+    sizes = {side: {**run.manifest["data"][side], "entities": europe.entities[at], "triples": europe.triples[at]} for at, side in enumerate(SIDES)}
+    write_run(run, models, "europe", data={**run.manifest["data"], **sizes})
     (next_one,) = [link for link in links(open_page("home")) if "data=europe" in link]
     assert "variant=semi" in next_one
 

@@ -215,7 +215,8 @@ def test_the_language_of_names_is_chosen_for_each_graph(models: Path, open_page:
     source.set_value("de").run()
     assert_no_crash(app)
     assert find_staged(found.token).corrections.name_language_source == "de"
-    assert "Preferred: de (source), fr (target)." in told(app)
+    source, target = (one for one in app.selectbox if "Preferred language of names" in one.label)
+    assert (source.value, target.value) == ("de", "")
     element(app.button, "Store the data set").click().run()
     assert_no_crash(app)
     record = json.loads(next(settings.data_folder().glob(f"*/{RECORD}")).read_text(encoding="utf-8"))
