@@ -247,12 +247,18 @@ def _name_language(staged: Staged, side: Side, graph: UnderstoodGraph) -> None:
     now = f"{NO_PREFERENCE} (now {text.cell(graph.preferred, 20) or 'without a language'})" if not wanted else NO_PREFERENCE
     untagged = dict(graph.languages).get("")
     key = _shown(chosen if chosen in counts else BY_ITSELF, own, staged.token, now, graph.languages)
+    options = [BY_ITSELF, *counts]
+
+    def follow() -> None:
+        change: dict[str, Any] = {own: st.session_state[key] or None}
+        _change(staged, lambda was: dataclasses.replace(was, **change))
+
     st.selectbox(
         f"{palette.PLAIN_MARKS[side]} Preferred language of names",
-        [BY_ITSELF, *counts],
+        options,
         format_func=lambda one: now if one == BY_ITSELF else f"{text.cell(one, 20)} ({text.count(counts[one], 'entity', 'entities')})",
         key=key,
-        on_change=lambda: _change(staged, lambda was: dataclasses.replace(was, **{own: st.session_state[key] or None})),
+        on_change=follow,
         help="Of several names of an entity, the one in this language is taken. No preference: the language that most entities of both graphs have "
         "names in. Entities without a name in the preferred language keep one in another language."
         + (f" {text.count(untagged, 'entity', 'entities')} of this graph also have names without a language." if untagged else ""),

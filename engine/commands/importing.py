@@ -122,7 +122,7 @@ def import_data(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def name_languages(options: Sequence[str]) -> dict[str, str]:
+def name_languages(options: Sequence[str]) -> dict[str, Any]:
     """The corrections that ``--name-language`` stands for.
 
     Raises:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app import text
+from app import components, text
 from app.components import csv_bytes
 from app.glossary import TERMS, explain
 
@@ -41,3 +41,15 @@ def test_file_names_are_names(parts: list[str]) -> None:
 def test_the_glossary_explains_in_sentences(term: str) -> None:
     assert explain(term).endswith(".")
     assert f"**{term}**" in explain(term, "CSLS")
+
+
+def test_values_are_shown_as_text_with_language_and_type_beside_them() -> None:
+    shown = components.attribute_table([("label", '"Rom"@de'), ("area", '"3"^^<http://www.w3.org/2001/XMLSchema#int>'), ("note", "plain\x07")])
+    assert shown.to_dict("list") == {
+        "attribute": ["label", "area", "note"],
+        "value": ["Rom", "3", "plain"],
+        "language": ["de", "", ""],
+        "type": ["", "int", ""],
+    }
+    assert list(components.attribute_table([("note", "plain")]).columns) == ["attribute", "value"]
+    assert list(components.attribute_table([]).columns) == ["attribute", "value"]
