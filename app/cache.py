@@ -21,6 +21,7 @@ from engine.bootstrapping import rounds_protocol
 from engine.config import DataConfig
 from engine.data_library import StoredDataSet, data_sets
 from engine.data_profile import inspect_run, relation_profile
+from engine.datasets import safe_name
 from engine.datasets.file_states import FileState, state_of
 from engine.datasets.inspection import Inspection
 from engine.datasets.knowledge_graph import SIDES, Side
@@ -131,6 +132,10 @@ class RunList:
         """The runs that can be compared with this one, itself included, newest first."""
         return tuple(one for one in self.cards if one.fingerprint == card.fingerprint)
 
+    def of_data_set(self, data: StoredDataSet) -> tuple[RunCard, ...]:
+        """Its runs. Another data set of the same name has another fingerprint, or where a data set's is not known, other sizes."""
+        return tuple(one for one in self.cards if one.dataset == safe_name(data.path) and _may_be_of(one, data))
+
     def groups(self) -> Mapping[str, Sequence[RunCard]]:
         """Runs by ``data``, the one with the newest run first: data sets of the same content apart, and so are different data of one name."""
         found: dict[str, list[RunCard]] = {}
@@ -144,6 +149,13 @@ class RunList:
         doubled = {name for name, times in Counter(names.values()).items() if times > 1}
         told = {data: f"{name} ({data.rpartition('/')[2][:6]})" if name in doubled else name for data, name in names.items()}
         return text.told_apart(told)
+
+
+def _may_be_of(card: RunCard, data: StoredDataSet) -> bool:
+    if data.fingerprint:
+        return card.fingerprint == data.fingerprint
+    known = (("entities", data.entities), ("triples", data.triples))
+    return all(numbers is None or numbers == tuple(card.sizes[side][what] for side in SIDES) for what, numbers in known)
 
 
 class OpenRun:

@@ -17,6 +17,7 @@ from app.glossary import explain
 from app.palette import MARKS
 from engine.datasets.formulas import defuse
 from engine.datasets.knowledge_graph import Finding, Severity, Side
+from engine.datasets.labels import literal_of
 from engine.entities import LONGEST_QUERY, Entity, other
 from engine.errors import EngineError, EntityError
 from engine.explanation import resolve_pair
@@ -451,6 +452,15 @@ def empty_state(title: str, explanation: str, commands: Sequence[str] = ()) -> N
         st.markdown(explanation)
         for command in commands:
             st.code(command, language=None, wrap_lines=True)
+
+
+def attribute_table(attributes: Sequence[tuple[str, str]]) -> pd.DataFrame:
+    """Attributes with their values as text; beside them the languages and datatypes, where there are any."""
+    found = [(name, literal_of(value)) for name, value in attributes]
+    rows = [{"attribute": text.cell(name), "value": text.cell(one.text), "language": one.language, "type": one.type_name} for name, one in found]
+    data = pd.DataFrame(rows, columns=["attribute", "value", "language", "type"])
+    data["language"], data["type"] = (data[name].map(text.cell) for name in ("language", "type"))
+    return data.drop(columns=[name for name in ("language", "type") if not data[name].any()])
 
 
 def findings(found: Sequence[Finding]) -> None:

@@ -16,10 +16,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from engine.datasets.knowledge_graph import SIDES, IntArray, Side
+from engine.decoding import Candidates
 from engine.entities import BoolArray, GraphView, other
 from engine.evaluation import rate_interval
 from engine.matching import PROBABILITY_COLUMNS, ROLES, FloatArray, RunView, Verdict
 from engine.run_store.numbers import check_numbers
+from engine.search import tie_tolerance
 
 Range = tuple[float | None, float | None]
 Known = Literal["seed", "right", "wrong", "probable", "unknown"]
@@ -306,6 +308,19 @@ def best_matches(view: RunView) -> dict[Side, pd.DataFrame]:
     """``entity``, ``match``, ``csls``, ``cosine`` and ``margin`` of every entity of either graph, by entity, from a run's stored matches."""
     leading = view.stored_matches({"rank": [1, 2]})
     return {side: _best(leading[leading["graph"] == side], len(view.graphs[side])) for side in SIDES}
+
+
+def stored_candidates(view: RunView) -> Candidates:
+    """The best matches of all entities that a run has stored, as a decoder's candidates."""
+    table = view.stored_matches()
+    forward = (table["graph"] == "source").to_numpy()
+    entity, match = (table[name].to_numpy(dtype=np.int64) for name in ("entity", "match"))
+    source, target = np.where(forward, entity, match), np.where(forward, match, entity)
+    shape = len(view.graphs["source"]), len(view.graphs["target"])
+    _, places = np.unique(source * shape[1] + target, return_index=True)
+    cosine, csls = (table[name].to_numpy(dtype=np.float32)[places] for name in ("cosine", "csls"))
+    top = int(table["rank"].max()) if len(table) else 0
+    return Candidates(shape, source[places], target[places], cosine, csls, top, tie_tolerance(view.similarity))
 
 
 def described_matches(view: RunView, best: Mapping[Side, pd.DataFrame]) -> dict[Side, Alignment]:

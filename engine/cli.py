@@ -13,6 +13,7 @@ import sys
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -24,9 +25,11 @@ from engine.commands.housekeeping import add_backup, add_clean_up
 from engine.commands.importing import add_import
 from engine.commands.output import print_json
 from engine.commands.queue import add_queue, add_queueing, queue_instead
+from engine.commands.sides import by_side
 from engine.config import PRESETS, SECTIONS, VARIANTS, RunConfig, section_options
+from engine.data_library import starting_config
 from engine.datasets import inspect_task, inspection_to_dict, load_task, render_inspection
-from engine.datasets.knowledge_graph import SIDES, Side
+from engine.datasets.knowledge_graph import Side
 from engine.decoding import DECODERS, GRAPH_DECODERS, evaluate_decoders
 from engine.distribution import joined
 from engine.errors import ConfigError, EngineError, RunError
@@ -35,7 +38,7 @@ from engine.execution import when_told_to_end
 from engine.explanation import Explainer, Report, compare_with, conflict, context, intervene, lines, named_evidence, resolve_pair, sibling_runs
 from engine.explanation import explain as explain_pair
 from engine.explanation.removal import FORMS
-from engine.exporting import graph_evidence
+from engine.exporting import DECODER_NAMES, check_measurable, decoder_help, graph_evidence
 from engine.following import follow
 from engine.matching import Match, RunView, status_words
 from engine.pipeline import Outcome, Phase, computed_otherwise, train_run
@@ -187,9 +190,10 @@ def add_evaluate(commands: Commands) -> None:
     parser.add_argument("--pool", choices=typing.get_args(Pool), default="test", help="candidates: entities of the test links (default), or all")
     parser.add_argument(
         "--decoder",
-        choices=sorted([*DECODERS, *GRAPH_DECODERS]),
+        choices=DECODER_NAMES,
+        metavar="NAME",
         default="csls",
-        help="from scores to an alignment (default csls, the paper's nearest)",
+        help=f"{decoder_help(sorted([*DECODERS, *GRAPH_DECODERS]))} (default csls, as in the paper)",
     )
     parser.add_argument("--index", choices=("exact", "faiss"), default="exact", help="how the hubness terms' neighbours are found")
     add_models(parser)
@@ -281,18 +285,13 @@ def names_files(files: Sequence[str]) -> dict[str, str]:
     Raises:
         ConfigError: several files for one graph.
     """
-    settings: dict[str, str] = {}
-    for text in files:
-        prefix, found, path = text.partition("=")
-        key, path = (f"literal.names_{prefix}", path) if found and prefix in SIDES else ("literal.names", text)
-        if key in settings or (settings and "literal.names" in (key, *settings)):
-            raise ConfigError("--names takes one file for both graphs, or one for each: --names source=FILE --names target=FILE.")
-        settings[key] = f"file:{path}"
-    return settings
+    given = by_side("--names", files, "FILE")
+    return {f"literal.names{'' if side is None else f'_{side}'}": f"file:{path}" for side, path in given.items()}
 
 
 def train(parsed: argparse.Namespace) -> int:
-    config = RunConfig(variant=parsed.variant, seed=parsed.seed).with_values(PRESETS[parsed.preset]).with_assignments(parsed.set)
+    config = replace(starting_config(Path(parsed.data)), variant=parsed.variant, seed=parsed.seed)
+    config = config.with_values(PRESETS[parsed.preset]).with_assignments(parsed.set)
     config = config.with_values(given({"data.train_ratio": parsed.train_ratio, "training.epochs": parsed.epochs}) | names_files(parsed.names))
     reviews = reviews_file(parsed.models) if parsed.with_reviews == Path() else parsed.with_reviews
     with joined() as ranks, interruptions(told=not ranks.rank) as should_stop:
@@ -312,10 +311,17 @@ def prepare(parsed: argparse.Namespace) -> int:
     steps = missing_steps(store, parsed.data)
     if steps:
         say(f"The app needs runs to show: {len(steps)} to be trained on {parsed.data}, some minutes in all. Ctrl-C stops; the same command goes on.")
-    for number, step in enumerate(steps, start=1):
-        say(f"[{number}/{len(steps)}] {step.variant}: {step.does} ({step.takes} on two cores).")
-        outcome = train_run(parsed.data, RunConfig(variant=step.variant), store, on_event=report)
-        say(f"[{number}/{len(steps)}] {step.variant}: done, {outcome.run.id}.")
+    with interruptions() as should_stop:
+        for number, step in enumerate(steps, start=1):
+            say(f"[{number}/{len(steps)}] {step.variant}: {step.does} ({step.takes} on two cores).")
+            outcome = train_run(parsed.data, RunConfig(variant=step.variant), store, on_event=report, should_stop=should_stop)
+            if outcome.run.manifest["status"] == "stopped":
+                say(f"Stopped. What was learned so far is kept as {outcome.run.id}; the same command resumes.")
+                return INTERRUPTED
+            say(f"[{number}/{len(steps)}] {step.variant}: done, {outcome.run.id}.")
+            if should_stop() and number < len(steps):
+                say("Stopped. The same command trains the rest.")
+                return INTERRUPTED
     return 0
 
 
@@ -389,6 +395,7 @@ def opened(parsed: argparse.Namespace) -> Run:
 
 
 def evaluate(parsed: argparse.Namespace) -> int:
+    check_measurable(parsed.decoder)
     run = opened(parsed)
     links = run.table("links")
     test = links.loc[links["role"] == "test", ["source", "target"]].to_numpy(dtype="int64")
@@ -487,7 +494,7 @@ def explain(parsed: argparse.Namespace) -> int:
 
 
 def inspect(parsed: argparse.Namespace) -> int:
-    config = RunConfig().with_assignments(parsed.set).with_values(given({"data.train_ratio": parsed.train_ratio}))
+    config = starting_config(Path(parsed.data)).with_assignments(parsed.set).with_values(given({"data.train_ratio": parsed.train_ratio}))
     found = inspect_task(load_task(parsed.data, config.data, parsed.seed))
     if parsed.json:
         print_json(inspection_to_dict(found))

@@ -58,6 +58,14 @@ class DataConfig(Section):
     name_language: str | None = option(
         None, "languages of names, the preferred one first (en,de); default: the one that most entities of both graphs have"
     )
+    name_language_source: str | None = option(None, "the same for the source graph alone; default: as data.name_language")
+    name_language_target: str | None = option(None, "the same for the target graph alone; default: as data.name_language")
+
+    @property
+    def languages(self) -> Mapping[Literal["source", "target"], str | None]:
+        """The preferred languages of each graph's names; None: no preference."""
+        own: Mapping[Literal["source", "target"], str | None] = {"source": self.name_language_source, "target": self.name_language_target}
+        return {side: self.name_language if language is None else language for side, language in own.items()}
 
 
 @dataclass(frozen=True)
@@ -211,11 +219,15 @@ class RunConfig:
         """Plain values, as they stand in a manifest."""
         return dataclasses.asdict(self)
 
-    def assignments(self) -> tuple[str, ...]:
-        """What differs from the defaults, as ``--set`` takes it: the inverse of :meth:`with_assignments`, but for variant and seed."""
+    def assignments(self, base: RunConfig | None = None) -> tuple[str, ...]:
+        """What differs from ``base`` (None: from the defaults), as ``--set`` takes it: the inverse of :meth:`with_assignments`, but for variant and
+        seed.
+        """
         words = {True: "yes", False: "no", None: "none"}
-        values = [(option, getattr(getattr(self, name), option.name)) for name, section in SECTIONS.items() for option in section_options(section)]
-        changed = [(option.key, value) for option, value in values if value != option.default]
+        parts = [(name, option) for name, section in SECTIONS.items() for option in section_options(section)]
+        before = [option.default if base is None else getattr(getattr(base, name), option.name) for name, option in parts]
+        values = [(option.key, getattr(getattr(self, name), option.name)) for name, option in parts]
+        changed = [(key, value) for (key, value), earlier in zip(values, before, strict=True) if value != earlier]
         return tuple(f"{key}={words[value] if value is None or isinstance(value, bool) else value}" for key, value in changed)
 
     @classmethod

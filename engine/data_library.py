@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from engine import settings
+from engine.config import RunConfig
+from engine.errors import ConfigError
 
 RECORD: Final = "import.json"
 STATISTICS: Final = "STATS.json"
@@ -63,6 +65,24 @@ def data_sets() -> tuple[StoredDataSet, ...]:
 def read_record(folder: Path) -> Mapping[str, Any]:
     """The import's record; empty where there is none that can be read."""
     return _json(folder / RECORD)
+
+
+def stored_settings(folder: Path) -> Mapping[str, str]:
+    """What the import of a data set found out, for reading and training to begin with; empty of what was not imported."""
+    stored = read_record(folder).get("settings")
+    return {str(key): str(value) for key, value in stored.items()} if isinstance(stored, dict) else {}
+
+
+def starting_config(folder: Path) -> RunConfig:
+    """The defaults, and what the import found out.
+
+    Raises:
+        ConfigError: the record holds settings that this engine does not have.
+    """
+    try:
+        return RunConfig().with_assignments(f"{key}={value}" for key, value in stored_settings(folder).items())
+    except ConfigError as error:
+        raise ConfigError(f"{folder / RECORD} cannot be used: {error}") from None
 
 
 def _folders(parent: Path) -> Iterator[Path]:

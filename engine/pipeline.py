@@ -44,11 +44,13 @@ from engine.following import lead, leading
 from engine.literal import (
     EncodedNames,
     Names,
+    absolute_paths,
     choose_weight,
     content_digest,
     gather_names,
     get_name_encoder,
     leak_warning,
+    may_need_a_rule,
     name_tensors,
     require_valid_links,
 )
@@ -148,7 +150,7 @@ def train_run(
     Raises:
         EngineError: with one sentence for the user; earlier runs stay as they are.
     """
-    clock = Clock()
+    clock, config = Clock(), with_absolute_paths(config)
     on_event(Phase("read", f"Reading {path}"))
     with leading(ranks):
         with clock.phase("read"):
@@ -338,7 +340,7 @@ def literal_part(making: Making) -> LiteralPart:
     if config.weight is None:
         require_valid_links(task.valid_links)
     own: dict[Side, str | None] = {"source": config.names_source, "target": config.names_target}
-    names = gather_names(task, config.names, making.path, own=own, language=making.config.data.name_language)
+    names = gather_names(task, config.names, making.path, own=own, languages=making.config.data.languages)
     encoded = get_name_encoder(config.encoder).encode(names.source, names.target)
     return LiteralPart(names, encoded, (*names.findings, *encoded.findings, *leak_warning(task, encoded.similarity)))
 
@@ -490,14 +492,22 @@ class Identified(Protocol):
     @property
     def own_links(self) -> bool: ...
 
+    @property
+    def several_names(self) -> frozenset[str]: ...
 
-LATER_OPTIONS: Final = (("data", "name_language"), ("literal", "names_source"), ("literal", "names_target"))
+
+NAMES_RULE: Final = "names rule 2"
+"""Of several names the first by language, then by characters. Under the first rule, which had no name, the order of the file decided."""
+LATER_OPTIONS: Final = (
+    *(("data", "name_language"), ("data", "name_language_source"), ("data", "name_language_target")),
+    *(("literal", "names_source"), ("literal", "names_target")),
+)
 """Options that older engines did not have: left at None they make no other run."""
 
 
 def make_run_id(task: Identified, config: RunConfig) -> str:
     """For example ``basic-s0-3f9c2a71``: variant, seed, and a hash of data, split, settings and engine version."""
-    values = config.to_dict()
+    values = with_absolute_paths(config).to_dict()
     values["training"] = {key: value for key, value in values["training"].items() if key not in EXECUTION_OPTIONS}
     if values["search"]["index"] == "exact":  # what runs that do not name an index were made with
         del values["search"]["index"]
@@ -508,13 +518,26 @@ def make_run_id(task: Identified, config: RunConfig) -> str:
     for section, name in LATER_OPTIONS:
         if section in values and values[section][name] is None:
             del values[section][name]
-    identity = json.dumps([engine.__version__, FORMAT_VERSION, task.fingerprint, task.split, values, names_digest(config)], sort_keys=True)
+    identity = json.dumps([engine.__version__, FORMAT_VERSION, task.fingerprint, task.split, values, names_identity(task, config)], sort_keys=True)
     return f"{config.variant}-s{config.seed}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}"
 
 
-def names_digest(config: RunConfig) -> str:
-    """Content of all that a literal run reads names or vectors from, so that a changed file makes another run."""
-    return content_digest(config.literal) if config.variant == "literal" else ""
+def with_absolute_paths(config: RunConfig) -> RunConfig:
+    """A literal run's settings with their paths from the root of the disk, links followed: one file is one setting, whatever folder it is named from.
+
+    Raises:
+        ConfigError: something in them cannot be a path.
+    """
+    return config.with_values(absolute_paths(config.literal)) if config.variant == "literal" else config
+
+
+def names_identity(task: Identified, config: RunConfig) -> str:
+    """Content of all that a literal run reads names or vectors from, so that a changed file makes another run; and the version of the rule that
+    decides between several names of an entity, where it may have to.
+    """
+    if config.variant != "literal":
+        return ""
+    return " ".join(filter(None, [content_digest(config.literal), NAMES_RULE if may_need_a_rule(config.literal, task.several_names) else ""]))
 
 
 def describe_run(making: Making, structure: Structure, evaluation: Evaluation, notes: Mapping[str, Any]) -> dict[str, Any]:

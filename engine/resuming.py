@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from engine import settings
 from engine.config import RunConfig
+from engine.data_library import starting_config
 from engine.errors import ConfigError
 from engine.run_store import RunWriter
 
@@ -38,7 +39,7 @@ class Begun:
         options: list[tuple[str, str]] = [("--variant", self.config.variant)] if self.config.variant != "basic" else []
         if self.config.seed:
             options.append(("--seed", str(self.config.seed)))
-        options += [("--set", one) for one in self.config.assignments()]
+        options += [("--set", one) for one in self.config.assignments(starting_config(self.data))]
         if self.reviews is not None:
             options.append(("--with-reviews", settings.shown_path(self.reviews)))
         if (shown := settings.shown_path(models)) != "models":

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
-from engine.cli import main
+from engine import cli
+from engine.cli import INTERRUPTED, main
 from engine.config import VARIANTS
 from engine.preparation import STEPS, missing_steps
 from engine.run_store import RunStore
+from engine.training import Progress
 from tests.datasets.writers import small_sample, write_openea
 from tests.run_fixture import sample_run, write_run
 from tests.test_cli import one_line
@@ -78,3 +82,37 @@ def test_the_command_says_what_it_does_and_goes_on_where_it_was(tmp_path: Path, 
 def test_a_folder_that_is_not_there_gets_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["prepare", str(tmp_path / "nothing"), "--models", str(tmp_path / "models")]) == 2
     assert "no such folder" in one_line(capsys.readouterr().err)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_what_ends_a_preparation_keeps_what_was_learned(
+    number: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The signals that end ``train`` after a step end this too, whichever epoch it is in; the next call goes on."""
+    data, models = tmp_path / "tiny", tmp_path / "models"
+    write_openea(data, small_sample())
+    shown, reported = [], cli.report
+
+    def ask(event: object) -> None:
+        reported(event)  # type: ignore[arg-type]
+        if isinstance(event, Progress) and not shown:
+            shown.append(event.epoch)
+            signal.raise_signal(getattr(signal, number))
+
+    def hang_up(number: int, frame: object) -> None:
+        raise AssertionError("the signal was not caught")
+
+    monkeypatch.setattr(cli, "report", ask)
+    before = signal.signal(signal.SIGHUP, hang_up)  # not ignored, whatever the tests were started with
+    try:
+        assert main(["prepare", str(data), "--models", str(models)]) == INTERRUPTED
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    told = capsys.readouterr().err
+    assert "Stopped. What was learned so far is kept as tiny/basic-s0-" in told
+    assert "[2/3]" not in told, "nothing is begun any more"
+    assert "stopped" in {summary.state for summary in RunStore(models).list()}
+    monkeypatch.setattr(cli, "report", reported)
+    assert main(["prepare", str(data), "--models", str(models)]) == 0
+    assert {summary.variant for summary in RunStore(models).list() if summary.state == "finished"} == set(VARIANTS)

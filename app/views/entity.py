@@ -133,8 +133,7 @@ def _attributes(opened: OpenRun, entity: Entity) -> None:
     st.caption(components.entity_label(entity))
     attributes = opened.view.attributes(entity.side, entity.index)
     if attributes:
-        data = pd.DataFrame([{"attribute": text.cell(name), "value": text.cell(value)} for name, value in attributes])
-        components.table(data, name=f"attributes-{entity.side}", key=f"attributes-{entity.side}")
+        components.table(components.attribute_table(attributes), name=f"attributes-{entity.side}", key=f"attributes-{entity.side}")
     else:
         st.markdown("The data has no attributes of this entity.")
 

@@ -17,6 +17,7 @@ from engine.errors import ConfigError
 from engine.exporting import (
     COLUMNS,
     DECODER_NAMES,
+    DECODER_WORDS,
     FORMATS,
     PREDICATES,
     STORED,
@@ -37,15 +38,6 @@ from engine.exporting import (
 ROWS = 5  # of the preview
 WIDEST_LINE = 240  # characters of the preview
 PARTS: Mapping[Part, str] = {"all": "The alignment", "reviewed": "Accepted pairs only"}
-DECODERS: Mapping[str, str] = {
-    "one-to-one": "one to one, nearest first",
-    "csls": "nearest by CSLS",
-    "assignment": "one to one, best in all (assignment)",
-    "mutual": "each other's nearest (mutual)",
-    "propagation": "with the neighbours' matches (propagation)",
-    "sinkhorn": "Sinkhorn",
-    "stable": "one to one, stable marriages (stable)",
-}
 
 
 def render(run: OpenRun, address: ExportAddress) -> None:
@@ -94,7 +86,7 @@ def _decoder(run: OpenRun, address: ExportAddress) -> None:
         "Decided by",
         options,
         index=options.index(value),
-        format_func=lambda name: DECODERS.get(name, name),
+        format_func=lambda name: f"{DECODER_WORDS.get(name, name)} ({name})",
         key=key,
         on_change=follow,
         width=330,

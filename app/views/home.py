@@ -99,7 +99,7 @@ def _data_heading(runs: cache.RunList, group: Sequence[cache.RunCard], name: str
 def _next_steps(runs: cache.RunList, group: Sequence[cache.RunCard]) -> None:
     """The variants that this data has no run of."""
     missing = [variant for variant in VARIANTS if variant not in {card.variant for card in runs.of_same_data(group[0])}]
-    if missing and group[0].dataset in {data.name for data in cache.list_data_sets()}:
+    if missing and any(group[0] in runs.of_data_set(data) for data in cache.list_data_sets()):
         st.caption(f"What to do next: {explain(missing[0])}")
         address = TrainAddress((group[0].run,), group[0].dataset, missing[0])
         pages.link(pages.TRAIN, address, f"Train the {missing[0]} variant and compare", icon=":material/model_training:")
@@ -199,10 +199,9 @@ def _partial(partial: cache.UnusableRun, jobs: Sequence[Job]) -> None:
 
 def _data_sets(runs: cache.RunList) -> None:
     """What could be trained on as well."""
-    trained = {card.dataset for card in runs.cards}
-    found = [data for data in cache.list_data_sets() if data.name not in trained]
+    found = [data for data in cache.list_data_sets() if not runs.of_data_set(data)]
     if found:
-        st.header("More data sets" if trained else "Data sets", anchor=False)
+        st.header("More data sets" if runs.cards else "Data sets", anchor=False)
     for data in found:
         with st.container(border=True):
             imported = f" · imported {text.age(data.imported)}" if data.imported else ""

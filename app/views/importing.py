@@ -16,6 +16,7 @@ from engine.datasets.knowledge_graph import SIDES, Side
 from engine.datasets.tabular import Layout
 from engine.errors import DataImportError, EngineError
 from engine.importing import (
+    NAMING,
     REMEDIES,
     ROLE_WORDS,
     ROLES,
@@ -50,7 +51,9 @@ SIDE_ROLES: Final[Mapping[Side, tuple[Role, Role]]] = {"source": ("graph 1", "at
 SEED_WORDS: Final[Mapping[SeedChoice, str]] = {"none": "none", "exact": "equal names", "near": "equal and nearly equal names"}
 SEEDS_SHOWN: Final = 500
 NOT_CHOSEN: Final = "found by itself"
-BY_ITSELF: Final = ""  # no attribute is called so
+NO_PREFERENCE: Final = "no preference"
+BY_ITSELF: Final = ""  # no attribute and no language is called so
+NO_NAMING: Final[Mapping[str, Any]] = dict.fromkeys(NAMING)
 
 Change = Callable[[Corrections], Corrections]
 
@@ -161,6 +164,7 @@ def _check(address: ImportAddress, token: str) -> None:
     _which_is_what(staged, files)
     if problem is not None:
         components.show_error(problem)
+        _forget_naming(staged)
         _tables(staged, files)
         if any(file.role == "links" for file in staged.material.files):
             _more_links(staged, "Other known links instead of these")
@@ -192,6 +196,9 @@ def _facts(staged: Staged, preview: Preview) -> None:
         more = f" {REMEDIES['few-seeds'].page}" if expected.seeds and expected.few else ""
         st.markdown(f"**Links:** {links or 'none'}. {text.plain(expected.sentence, 600)}{more}")
     _name_attribute(staged, preview)
+    for column, side in zip(st.columns(2), SIDES, strict=True):
+        with column:
+            _name_language(staged, side, preview.graphs[side])
 
 
 def _graph(side: Side, graph: UnderstoodGraph) -> None:
@@ -224,8 +231,50 @@ def _name_attribute(staged: Staged, preview: Preview) -> None:
         [BY_ITSELF, *shares],
         format_func=lambda name: by_itself if name == BY_ITSELF else f"{text.cell(name, 60)} ({', '.join(shares[name])} of the entities)",
         key=key,
-        on_change=lambda: _change(staged, lambda now: dataclasses.replace(now, name_attribute=st.session_state[key] or None)),
+        on_change=lambda: _change(staged, lambda now: dataclasses.replace(now, **NO_NAMING, name_attribute=st.session_state[key] or None)),
         help="Names are shown everywhere, and the literal variant compares them.",
+    )
+
+
+def _name_language(staged: Staged, side: Side, graph: UnderstoodGraph) -> None:
+    """Which language a graph's names are taken from, where there are several."""
+    counts = {language: number for language, number in graph.languages if language}
+    if not counts or len(graph.languages) < 2:
+        return
+    own = f"name_language_{side}"
+    chosen = getattr(staged.corrections, own)
+    wanted = chosen or staged.corrections.name_language
+    now = f"{NO_PREFERENCE} (now {text.cell(graph.preferred, 20) or 'without a language'})" if not wanted else NO_PREFERENCE
+    untagged = dict(graph.languages).get("")
+    key = _shown(chosen if chosen in counts else BY_ITSELF, own, staged.token, now, graph.languages)
+    options = [BY_ITSELF, *counts]
+
+    def follow() -> None:
+        change: dict[str, Any] = {own: st.session_state[key] or None}
+        _change(staged, lambda was: dataclasses.replace(was, **change))
+
+    st.selectbox(
+        f"{palette.PLAIN_MARKS[side]} Preferred language of names",
+        options,
+        format_func=lambda one: now if one == BY_ITSELF else f"{text.cell(one, 20)} ({text.count(counts[one], 'entity', 'entities')})",
+        key=key,
+        on_change=follow,
+        help="Of several names of an entity, the one in this language is taken. No preference: the language that most entities of both graphs have "
+        "names in. Entities without a name in the preferred language keep one in another language."
+        + (f" {text.count(untagged, 'entity', 'entities')} of this graph also have names without a language." if untagged else ""),
+    )
+
+
+def _forget_naming(staged: Staged) -> None:
+    """A way on where the choice of names does not fit what the files hold by now."""
+    if not staged.corrections.naming:
+        return
+    st.button(
+        "Reset the choice of names",
+        icon=":material/restart_alt:",
+        key=state.widget_key(state.IMPORT_BUTTON, "naming", staged.version),
+        on_click=_change,
+        args=(staged, lambda now: dataclasses.replace(now, **NO_NAMING)),
     )
 
 

@@ -284,7 +284,7 @@ def _form(runs: cache.RunList, address: TrainAddress, jobs: Sequence[Job]) -> No
         summary = _summary(data, config, address)
         plan = plan_training(summary, config, cache.models_folder())
         _division(summary, address)
-        _outlook(runs, plan, address)
+        _outlook(runs, summary, plan, address)
         _start(address, plan, jobs)
     except EngineError as error:
         components.show_error(error)
@@ -375,7 +375,7 @@ def _division(data: DataSummary, address: TrainAddress) -> None:
     )
 
 
-def _outlook(runs: cache.RunList, plan: Plan, address: TrainAddress) -> None:
+def _outlook(runs: cache.RunList, summary: DataSummary, plan: Plan, address: TrainAddress) -> None:
     """What to expect before it starts: time, memory, accuracy."""
     sizes = plan.sizes
     with st.spinner("Trying out how fast this machine is…"):
@@ -392,7 +392,7 @@ def _outlook(runs: cache.RunList, plan: Plan, address: TrainAddress) -> None:
         )
     if found.compiling:
         st.caption(f"The first training on this machine compiles its kernels, about {text.duration(found.compiling)}; that time is included.")
-    st.caption(_accuracy(runs, plan))
+    st.caption(_accuracy(runs, summary.fingerprint, plan))
     if warning := check_memory(sizes, plan.config, free):
         st.warning(text.plain(warning, 600))
 
@@ -426,10 +426,10 @@ def _time_words(found: Estimate) -> str:
     return f"On this machine's CPU, {known}; other work on it adds to it.{compiling} A GPU is mostly several times faster."
 
 
-def _accuracy(runs: cache.RunList, plan: Plan) -> str:
+def _accuracy(runs: cache.RunList, fingerprint: str, plan: Plan) -> str:
     """What is known of the accuracy to expect."""
     told = []
-    same = [card for card in runs.cards if card.dataset == plan.dataset and card.variant == plan.config.variant and card.metrics]
+    same = [card for card in runs.cards if card.fingerprint == fingerprint and card.variant == plan.config.variant and card.metrics]
     if same and same[0].metrics:
         told.append(f"The last {plan.config.variant} run of this data has Hits@1 {text.score(same[0].metrics['target_to_source']['hits@1'])}.")
     source, target = ((plan.sizes.entities[side], plan.sizes.triples[side]) for side in (0, 1))

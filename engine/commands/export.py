@@ -20,6 +20,7 @@ from engine.exporting import (
     ExportTable,
     Format,
     Selection,
+    decoder_help,
     get_format,
     select_pairs,
     write_export,
@@ -46,7 +47,7 @@ def add_export(commands: Any, add_models: AddOption, add_json: AddOption) -> Non
     parser.add_argument("--output", type=Path, metavar="FILE", help="where to write; default: links-DATA-RUN with the format's ending, here")
     parser.add_argument("--min-probability", type=float, metavar="P", help="only pairs of at least this probability, and known links")
     default = f"{ONE_TO_ONE} unless the known links give an entity several counterparts, then {STORED}"
-    parser.add_argument("--decoder", choices=DECODER_NAMES, help=f"what makes an alignment of the scores (default {default})")
+    parser.add_argument("--decoder", choices=DECODER_NAMES, metavar="NAME", help=f"{decoder_help(DECODER_NAMES)} (default {default})")
     parser.add_argument("--side", choices=get_args(Side), default="source", help="the graph whose entities' matches are taken (default source)")
     parser.add_argument("--without-seeds", action="store_true", help="leave out the links that the model was trained on")
     parser.add_argument("--predictions-only", action="store_true", help="leave predictions as they are, even where they contradict known links")

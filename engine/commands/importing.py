@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from engine.commands.output import print_json
+from engine.commands.sides import by_side
 from engine.data_library import StoredDataSet
 from engine.datasets.delimiters import TAB
+from engine.datasets.labels import language_list
 from engine.datasets.tabular import Layout
 from engine.errors import ConfigError, DataImportError
 from engine.importing import (
@@ -65,6 +67,14 @@ def add_import(commands: Any) -> None:
         help="which column is which, from 1: graph1:head=3,tail=1 or links:source=2,target=1,header=no,delimiter=tab,trim=yes; may be repeated",
     )
     parser.add_argument("--name-attribute", metavar="NAME", help="the attribute that holds the entities' names")
+    parser.add_argument(
+        "--name-language",
+        action="append",
+        default=[],
+        metavar="[SIDE=]LANGUAGES",
+        help="languages of names to prefer, the first one most: en,de, or source=de and target=en one after the other; default: the language that "
+        "most entities of both graphs have names in",
+    )
     parser.add_argument("--names-from-triples", action="store_true", help="take triples such as 'Q90,label,Paris' for names and not for relations")
     parser.add_argument("--swap-links", action="store_true", help="take the second column of the links for the source")
     parser.add_argument(
@@ -89,6 +99,7 @@ def import_data(parsed: argparse.Namespace) -> int:
     corrections = Corrections(
         tables=dict(map(_layout, parsed.columns)),
         name_attribute=parsed.name_attribute,
+        **name_languages(parsed.name_language),
         swap_links=parsed.swap_links,
         repair_links=parsed.repair_links,
         names_from_triples=parsed.names_from_triples,
@@ -109,6 +120,18 @@ def import_data(parsed: argparse.Namespace) -> int:
     elif stored is not None:
         _print_next(stored)
     return 0
+
+
+def name_languages(options: Sequence[str]) -> dict[str, Any]:
+    """The corrections that ``--name-language`` stands for.
+
+    Raises:
+        ConfigError: no language, or two answers for one graph.
+    """
+    given = by_side("--name-language", options, "de")
+    if (unclear := next((value for value in given.values() if not language_list(value)), None)) is not None:
+        raise ConfigError(f"--name-language expects languages such as en,de; got '{unclear}'.")
+    return {f"name_language{'' if side is None else f'_{side}'}": value for side, value in given.items()}
 
 
 def _print_next(stored: StoredDataSet) -> None:

@@ -24,8 +24,16 @@ from engine.datasets.files import shorten
 from engine.datasets.fingerprint import fingerprint
 from engine.datasets.graph_names import graph_names
 from engine.datasets.identifiers import with_known_identifiers
-from engine.datasets.knowledge_graph import AlignmentTask, FileCount, Finding, IntArray, KnowledgeGraph, empty_attributes
-from engine.datasets.labels import find_name_attributes, label_entities, language_list, name_languages, rank_languages
+from engine.datasets.knowledge_graph import SIDES, AlignmentTask, FileCount, Finding, IntArray, KnowledgeGraph, empty_attributes
+from engine.datasets.labels import (
+    find_name_attributes,
+    label_entities,
+    language_list,
+    name_languages,
+    preferred_language,
+    rank_languages,
+    several_names,
+)
 from engine.datasets.readers.base import Part, RawDataset, RawGraph, RawLinks, listed
 from engine.datasets.respelling import respelling_findings
 from engine.datasets.splits import UNDIVIDED, Split, divide
@@ -69,10 +77,10 @@ def build_task(
     sides = [_build_graph(graph, [_ends(links, side) for links in raw.links.values()]) for side, graph in enumerate((raw.source, raw.target))]
     names = graph_names(*(side.graph.entities for side in sides))
     tongues = [name_languages(side.graph.attributes, config.name_attribute) for side in sides]
-    ranked = rank_languages(tongues[0], tongues[1], config.name_language)
-    source, target = (_named(side.graph, name, config.name_attribute, ranked) for side, name in zip(sides, names, strict=True))
+    ranked = [rank_languages(tongues[0], tongues[1], config.languages[side]) for side in SIDES]
+    source, target = (_named(side.graph, name, config.name_attribute, languages) for side, name, languages in zip(sides, names, ranked, strict=True))
     _check_name_attribute(source, target, config.name_attribute, folder)
-    _check_name_language(tongues, config.name_language, folder)
+    _check_name_languages(tongues, config, folder)
     width = target.num_entities
     keys, duplicates, repeated = _encode_links(raw.links, source, target)
     noticed = [*header_links(original), *(finding for tally in merged(files) for finding in tally.findings)]
@@ -107,6 +115,7 @@ def build_task(
         untested=untested,
         files=tuple(one.counted() for side in sides for one in side.files) + _count_links(raw.links, merged(files), repeated),
         own_links=own,
+        several_names=several_names(source.attributes, config.name_attribute) | several_names(target.attributes, config.name_attribute),
     )
 
 
@@ -208,15 +217,26 @@ def _check_name_attribute(source: KnowledgeGraph, target: KnowledgeGraph, wanted
     raise DataError(f"neither graph has an attribute '{shorten(wanted)}' (data.name_attribute); {known}.", path=folder)
 
 
-def _check_name_language(tongues: Sequence[Mapping[str, int]], wanted: str | None, folder: Path) -> None:
+def _check_name_languages(tongues: Sequence[Mapping[str, int]], config: DataConfig, folder: Path) -> None:
+    """
+    Raises:
+        DataError: a language is preferred that no name is in.
+    """
+    own = (config.name_language_source, config.name_language_target)
+    _check_name_language(tongues, config.name_language, "data.name_language", "neither graph has", folder)
+    for side, counts, wanted in zip(SIDES, tongues, own, strict=True):
+        _check_name_language([counts], wanted, f"data.name_language_{side}", f"the {side} graph does not have", folder)
+
+
+def _check_name_language(tongues: Sequence[Mapping[str, int]], wanted: str | None, key: str, who: str, folder: Path) -> None:
     present = sorted({language for counts in tongues for language in counts if language})
     for word in language_list(wanted):
         if not any(language == word or language.startswith(f"{word}-") for language in present):
             known = f"there are {shorten(', '.join(present), 200)}" if present else "no name says its language"
-            raise DataError(f"neither graph has names in the language '{shorten(word)}' (data.name_language); {known}.", path=folder)
+            raise DataError(f"{who} names in the language '{shorten(word)}' ({key}); {known}.", path=folder)
 
 
-def _languages(tongues: Sequence[Mapping[str, int]], ranked: Sequence[str]) -> Iterator[Finding]:
+def _languages(tongues: Sequence[Mapping[str, int]], ranked: Sequence[Sequence[str]]) -> Iterator[Finding]:
     """Which languages there are to choose from, where there are several."""
     if len({*tongues[0], *tongues[1]} - {""}) < 2:
         return
@@ -225,12 +245,12 @@ def _languages(tongues: Sequence[Mapping[str, int]], ranked: Sequence[str]) -> I
         listed = sorted(found, key=lambda language: (-found[language], language))
         return ", ".join(f"{language or 'without a language'} {found[language]:,}" for language in listed[:TONGUES]) or "none"
 
-    first = [next((language for language in ranked if language in found), "") or "names without a language" for found in tongues]
+    first = [preferred_language(found, languages) or "names without a language" for found, languages in zip(tongues, ranked, strict=True)]
     message = (
         f"There are names in several languages: source {counts(tongues[0])}; target {counts(tongues[1])}. "
         f"Preferred: {first[0]} (source), {first[1]} (target)."
     )
-    advice = "Choose others with data.name_language, for example en,de."
+    advice = "Choose others with data.name_language, for example en,de, or for one graph with data.name_language_source or data.name_language_target."
     yield Finding("name-languages", "info", message, len({*tongues[0], *tongues[1]} - {""}), advice=advice)
 
 

@@ -31,6 +31,8 @@ MAX_COLUMNS: Final = 1000
 LF, CR, CRLF, QUOTE = b"\n", b"\r", b"\r\n", b'"'
 
 Cells = list[list[str]]
+PACKED = (b"\x1f\x8b", b"x\x01", b"x\x9c", b"x\xda", b"\x28\xb5\x2f\xfd")
+"""With these Polars takes text for a compressed file, and fails; text can begin so (an identifier xڑ), and blocks are always unpacked."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ def _plain_columns(block: Block, dialect: Dialect) -> pl.DataFrame | None:
     content = block.content.replace(CRLF, LF) if CR in block.content else block.content
     lines = content.count(LF) + (not content.endswith(LF))
     quoted = dialect.quotes and QUOTE in content
-    odd = content.startswith((LF, codecs.BOM_UTF8)) or LF + LF in content or CR in content
+    odd = content.startswith((LF, codecs.BOM_UTF8, *PACKED)) or LF + LF in content or CR in content
     if odd or dialect.width is None:
         return None
     delimiters = _delimiters_between_quoted(content, dialect.delimiter) if quoted else content.count(dialect.delimiter.encode())

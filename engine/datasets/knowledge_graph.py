@@ -134,6 +134,8 @@ class AlignmentTask:
         files: what became of the lines of each file, where the reader counts them.
         own_links: the known links are a user's own, not a benchmark's with its published protocol: all or most of them train, and
             semi-supervised rounds select among all entities.
+        several_names: attributes that give an entity several values, so that a rule decides which is its name
+            (:func:`engine.datasets.labels.several_names`).
     """
 
     name: str
@@ -151,6 +153,7 @@ class AlignmentTask:
     untested: int = 0
     files: tuple[FileCount, ...] = ()
     own_links: bool = False
+    several_names: frozenset[str] = frozenset()
 
     @property
     def num_entities(self) -> int:

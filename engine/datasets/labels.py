@@ -10,6 +10,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
 from urllib.parse import unquote
 
 import pandas as pd
@@ -18,8 +20,10 @@ MAX_LABEL = 500
 NAME_ATTRIBUTES = ("preflabel", "label", "name")  # best first; compared with the attribute's local name in lower case
 ENOUGH = 0.5  # an attribute that names fewer of the entities is no replacement for speaking identifiers
 
+XSD_STRING: Final = "http://www.w3.org/2001/XMLSchema#string"
+
 _IRI = re.compile(r"[a-z][a-z0-9+.-]*:(?![_\s])")  # a lower-case scheme or prefix; 'Alien:_Resurrection' is a name
-_RDF_LITERAL = re.compile(r'"(?P<text>.*)"(?:@(?P<language>[A-Za-z0-9-]+)|\^\^\S+)?', re.DOTALL)
+_RDF_LITERAL = re.compile(r'"(?P<text>.*)"(?:@(?P<language>[A-Za-z0-9-]+)|\^\^(?P<datatype>\S+))?', re.DOTALL)
 _OPAQUE = re.compile(r"[A-Za-z]{0,2}[-_.]?\d+|[mg]\.[0-9a-z_]+|[0-9a-fA-F-]{16,}")
 _OPAQUE_TITLE = re.compile(r"[EQ]\d{4,}")  # DBpedia's titles may be numbers ('1984', 'U2'), but OpenEA's masked ones look like E399772
 _OPAQUE_BARE = re.compile(r"[A-Za-z]?[-_.]?\d{3,}|\d+|[0-9a-fA-F-]{32,}")
@@ -96,6 +100,29 @@ def rank_languages(source: Mapping[str, int], target: Mapping[str, int], wanted:
     return tuple(dict.fromkeys((*first, *common)))
 
 
+def preferred_language(counts: Mapping[str, int], ranked: Sequence[str]) -> str:
+    """The first of the languages that a graph has names in; "" for names without a language."""
+    return next((language for language in ranked if language in counts), "")
+
+
+LABELS: Final = ""  # no attribute is called so
+
+
+def several_names(attributes: pd.DataFrame, wanted: str | None = None) -> frozenset[str]:
+    """Attributes, by their full and local names, that give an entity several values; ``LABELS``: those that the labels are taken from do.
+
+    Args:
+        attributes: distinct rows.
+        wanted: as of :func:`label_entities`.
+    """
+    table = attributes[["entity", "attribute"]]
+    full = set(table.loc[table.duplicated(), "attribute"].unique())
+    local = table.assign(attribute=table["attribute"].map({name: local_name(name) for name in table["attribute"].unique()}))
+    labels = table.loc[table["attribute"].isin(find_name_attributes(attributes, wanted)), "entity"]
+    found = {*full, *local.loc[local.duplicated(), "attribute"].unique()}
+    return frozenset(map(str, found)) | (frozenset({LABELS}) if labels.duplicated().any() else frozenset())
+
+
 def language_list(wanted: str | None) -> list[str]:
     """'en, DE' -> ['en', 'de']"""
     return [word.strip().lower() for word in (wanted or "").split(",") if word.strip()]
@@ -135,10 +162,31 @@ def local_name(name: str) -> str:
 
 def clean_label(text: str) -> str:
     """One line without control characters, quotation marks and language tag of an RDF literal taken off, at most 500 characters."""
-    literal = _RDF_LITERAL.fullmatch(text) if text.startswith('"') else None
-    inner: str = literal["text"] if literal else text
+    inner = literal_of(text).text
     label = " ".join((inner if inner.isprintable() else _CONTROL.sub("", inner)).split())
     return label if len(label) <= MAX_LABEL else label[: MAX_LABEL - 1] + "…"
+
+
+@dataclass(frozen=True)
+class Literal:
+    """An attribute's value: its text, the language of the text and its datatype, "" where it has none."""
+
+    text: str
+    language: str = ""
+    datatype: str = ""
+
+    @property
+    def type_name(self) -> str:
+        """The datatype's local name; "" for plain text."""
+        return "" if self.datatype == XSD_STRING else local_name(self.datatype)
+
+
+def literal_of(value: str) -> Literal:
+    """An attribute's value, which may be an RDF literal (``"Rom"@de``, ``"3"^^xsd:int``), taken apart; any other is text."""
+    found = _RDF_LITERAL.fullmatch(value) if value.startswith('"') else None
+    if found is None:
+        return Literal(value)
+    return Literal(found["text"], found["language"] or "", (found["datatype"] or "").removeprefix("<").removesuffix(">"))
 
 
 def tagged(text: str, language: str) -> str:
@@ -148,8 +196,7 @@ def tagged(text: str, language: str) -> str:
 
 def language_of(value: str) -> str:
     """The language of an attribute's value in lower case, "" where it has none."""
-    literal = _RDF_LITERAL.fullmatch(value) if value.startswith('"') else None
-    return (literal["language"] or "").lower() if literal else ""
+    return literal_of(value).language.lower()
 
 
 def _tail(identifier: str) -> tuple[str, bool, bool]:

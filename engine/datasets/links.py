@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final
 
 from engine.datasets.readers.base import RawLinks
-from engine.datasets.readers.rdf import rdf_suffix, read_same_as
+from engine.datasets.readers.rdf import FORMATS, rdf_suffix, read_same_as
 from engine.datasets.readers.tables import read_links as read_links_by_part
 from engine.datasets.rows import read_tabbed
-from engine.datasets.tabular import table_suffix
+from engine.datasets.tabular import SUFFIXES, table_suffix
 from engine.datasets.texts import Texts
 from engine.errors import DataError
 
+PLAIN: Final = ("", ".txt")
+"""Endings of two columns with a tab between."""
+ENDINGS: Final = (*SUFFIXES, *FORMATS, *filter(None, PLAIN))
+"""Of files that links are read from, each plain or gzipped."""
+
 
 def read_links(path: Path | str) -> RawLinks:
-    """The pairs of a links file, told by its ending: a table (``.csv``, ``.tsv``, ``.parquet``; SSSOM by its columns), RDF (``.nt``, ``.ttl``)
-    or, without an ending, two columns with a tab between (OpenEA's ``ent_links``). Each may be gzipped.
+    """The pairs of a links file, told by its ending (``ENDINGS``): a table (SSSOM by its columns), RDF or, without an ending, two columns with a tab
+    between (OpenEA's ``ent_links``). Each may be gzipped.
 
     Parts of a split are put together again. Identifiers are as the file has them, CURIEs expanded;
     :func:`engine.datasets.identifiers.resolve_links` finds those of two graphs.
@@ -31,7 +37,7 @@ def read_links(path: Path | str) -> RawLinks:
         return parts[0] if len(parts) == 1 else RawLinks(path, *joined)
     if rdf_suffix(path):
         return read_same_as(path)
-    if os.path.splitext(path.name.removesuffix(".gz"))[1].lower() in ("", ".txt"):
+    if os.path.splitext(path.name.removesuffix(".gz"))[1].lower() in PLAIN:
         sources, targets = read_tabbed(path, ("source entity", "target entity")).columns
         return RawLinks(path, sources, targets)
-    raise DataError("links are read from .csv, .tsv, .parquet, .nt, .ttl or OpenEA's ent_links; save them as one of these.", path=path)
+    raise DataError(f"links are read from {', '.join(ENDINGS)} or OpenEA's ent_links; save them as one of these.", path=path)

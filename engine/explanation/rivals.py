@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from engine.datasets.knowledge_graph import SIDES, Side
-from engine.decoding import NONE, Candidates, Decoding, get_decoder
+from engine.alignment_table import stored_candidates
+from engine.datasets.knowledge_graph import Side
+from engine.decoding import NONE, Decoding, get_decoder
 from engine.entities import Entity, other, shortened
 from engine.errors import EntityError
 from engine.explanation.asking import resolve_rival
@@ -18,7 +17,6 @@ from engine.explanation.evidence import Edges, neighbour_products
 from engine.explanation.explainer import Explainer
 from engine.matching import Match, PairScore, Pool
 from engine.neighbourhood import Edge
-from engine.search import tie_tolerance
 
 ONE_TO_ONE = "stable"
 """The decoder that conflicts are shown with: quick on any size, and its choice is easy to follow (the best free pair, again and again)."""
@@ -184,17 +182,5 @@ def decoded(explainer: Explainer, decoder: str = ONE_TO_ONE) -> Decoding:
         ConfigError: no such decoder, or one that needs more than scores.
     """
     if decoder not in explainer.decodings:
-        explainer.decodings[decoder] = get_decoder(decoder).decode(stored_candidates(explainer))
+        explainer.decodings[decoder] = get_decoder(decoder).decode(stored_candidates(explainer.view))
     return explainer.decodings[decoder]
-
-
-def stored_candidates(explainer: Explainer) -> Candidates:
-    """The stored best matches of both directions as a decoder's candidates."""
-    table, (n, m) = explainer.view.stored_matches(), (len(explainer.view.graphs[side]) for side in SIDES)
-    forward = (table["graph"] == "source").to_numpy()
-    ends = table["entity"].to_numpy(dtype=np.int64), table["match"].to_numpy(dtype=np.int64)
-    sources, targets = np.where(forward, *ends), np.where(forward, *ends[::-1])
-    _, first = np.unique(sources * m + targets, return_index=True)
-    similarity, csls = (table[name].to_numpy(dtype=np.float32)[first] for name in ("cosine", "csls"))
-    top = int(table["rank"].max()) if len(table) else 0
-    return Candidates((n, m), sources[first], targets[first], similarity, csls, top, tie_tolerance(explainer.view.similarity))

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from engine.exporting.decoded import DECODER_NAMES, ONE_TO_ONE, STORED, default_decoder, graph_evidence
+from engine.exporting.decoded import (
+    DECODER_NAMES,
+    DECODER_WORDS,
+    ONE_TO_ONE,
+    STORED,
+    check_measurable,
+    decoder_help,
+    default_decoder,
+    graph_evidence,
+)
 from engine.exporting.formats import FORMATS, PREDICATES, Format, Predicate, get_format
 from engine.exporting.reviewed import ReviewedPair, reviewed_pairs
 from engine.exporting.selection import Part, Prepared, Selection, prepare, select_pairs
@@ -12,6 +21,7 @@ from engine.exporting.writing import export_bytes, preview, write_export
 __all__ = [
     "COLUMNS",
     "DECODER_NAMES",
+    "DECODER_WORDS",
     "FORMATS",
     "ONE_TO_ONE",
     "PREDICATES",
@@ -25,6 +35,8 @@ __all__ = [
     "Prepared",
     "ReviewedPair",
     "Selection",
+    "check_measurable",
+    "decoder_help",
     "default_decoder",
     "export_bytes",
     "get_format",

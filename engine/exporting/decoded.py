@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from engine.alignment_table import best_matches
+from engine.alignment_table import best_matches, stored_candidates
 from engine.datasets.knowledge_graph import SIDES, IntArray, Side
 from engine.decoding import DECODERS, GRAPH_DECODERS, NONE, Candidates, Decoding, GraphEvidence, find_candidates, get_decoder
 from engine.decoding.base import best_pairs, decided
@@ -26,12 +26,38 @@ from engine.exporting.settled import Settled, all_hubness
 from engine.matching import RunView
 from engine.run_similarity import RunLike
 from engine.run_tables import graph_of
-from engine.search import tie_tolerance
 
 STORED = "csls"
 """The decoder whose alignment every run has stored."""
 ONE_TO_ONE = "one-to-one"
 DECODER_NAMES: tuple[str, ...] = (ONE_TO_ONE, STORED, *sorted({*DECODERS, *GRAPH_DECODERS} - {STORED}))
+DECODER_WORDS: Mapping[str, str] = {
+    ONE_TO_ONE: "one to one, nearest first",
+    STORED: "nearest by CSLS",
+    "assignment": "one to one, best in all",
+    "mutual": "each other's nearest",
+    "propagation": "with the neighbours' matches",
+    "sinkhorn": "balanced by Sinkhorn",
+    "stable": "one to one, stable matching over all candidates",
+}
+"""What each of them does, for the command line and the app."""
+
+
+def decoder_help(names: Sequence[str]) -> str:
+    """'csls: nearest by CSLS; mutual: each other's nearest'."""
+    return "; ".join(f"{name}: {DECODER_WORDS.get(name, name)}" for name in names)
+
+
+def check_measurable(decoder: str) -> None:
+    """
+    Raises:
+        ConfigError: test links cannot measure what this decoder does.
+    """
+    if decoder == ONE_TO_ONE:
+        raise ConfigError(
+            f"{ONE_TO_ONE} puts known links into an export before it matches the rest, so test links cannot measure it; "
+            "evaluate --decoder stable, which makes the same kind of matching of scores alone, or see the precision that export prints."
+        )
 
 
 @dataclass(frozen=True)
@@ -78,18 +104,6 @@ def predictions(view: RunView, decoder: str, settled: Settled) -> Predictions:
     candidates = find_candidates(view.similarity, terms.k, terms=terms)
     decoding = get_decoder(decoder, graph_evidence(view.run) if decoder in GRAPH_DECODERS else None).decode(candidates)
     return Predictions({side: _predictions(decoding, side) for side in SIDES}, candidates)
-
-
-def stored_candidates(view: RunView) -> Candidates:
-    """The best matches of all entities that a run has stored, as candidates."""
-    table = view.stored_matches()
-    forward = (table["graph"] == "source").to_numpy()
-    entity, match = (table[name].to_numpy(dtype=np.int64) for name in ("entity", "match"))
-    source, target = np.where(forward, entity, match), np.where(forward, match, entity)
-    shape = len(view.graphs["source"]), len(view.graphs["target"])
-    _, places = np.unique(source * shape[1] + target, return_index=True)
-    cosine, csls = (table[name].to_numpy(dtype=np.float32)[places] for name in ("cosine", "csls"))
-    return Candidates(shape, source[places], target[places], cosine, csls, top=1, tolerance=tie_tolerance(view.similarity))
 
 
 class OneToOne:

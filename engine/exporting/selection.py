@@ -59,6 +59,7 @@ class Prepared:
             candidates of the two entities score as the pair does.
         trial: the alignment as it would be without validation and test links and without reviews: what predictions are measured by.
         replaced: for each side, how many of the decoder's predictions gave way to certain pairs.
+        emptied: for each side, how many entities are in no pair since their prediction gave way.
     """
 
     decoder: str
@@ -67,6 +68,7 @@ class Prepared:
     found: Mapping[Side, Alignment]
     trial: Mapping[Side, Alignment]
     replaced: Mapping[Side, int]
+    emptied: Mapping[Side, int]
 
 
 def prepare(view: RunView, decoder: str | None = None, known_links: bool = True, reviewed: Sequence[ReviewedPair] = ()) -> Prepared:
@@ -89,7 +91,10 @@ def prepare(view: RunView, decoder: str | None = None, known_links: bool = True,
         _mark(alignment, final, settled)
     judging = bool(view.run.table("links")["role"].isin(JUDGING).any())
     trial = described_matches(view, with_settled(view, tried.of, seeds)) if judging else found
-    return Prepared(name, known_links, settled, found, trial, {side: _given_way(plain.of[side], side, settled) for side in SIDES})
+    gone = {side: _given_way(plain.of[side], side, settled) for side in SIDES}
+    replaced = {side: len(entities) for side, entities in gone.items()}
+    emptied = {side: len(np.setdiff1d(entities, found[side].rows["entity"].to_numpy())) for side, entities in gone.items()}
+    return Prepared(name, known_links, settled, found, trial, replaced, emptied)
 
 
 def _mark(alignment: Alignment, made: Predictions, settled: Settled) -> None:
@@ -103,9 +108,11 @@ def _mark(alignment: Alignment, made: Predictions, settled: Settled) -> None:
     rows["settled"], rows["ties"] = certain, ties
 
 
-def _given_way(rows: pd.DataFrame, side: Side, settled: Settled) -> int:
+def _given_way(rows: pd.DataFrame, side: Side, settled: Settled) -> IntArray:
+    """The entities whose prediction gave way, one for each prediction."""
     ends = _ends(rows, side)
-    return int(np.count_nonzero(~settled.leaves_open(*ends) & ~settled.holds(*ends)))
+    gone: IntArray = rows["entity"].to_numpy(dtype=np.int64)[~settled.leaves_open(*ends) & ~settled.holds(*ends)]
+    return gone
 
 
 def _ends(rows: pd.DataFrame, side: Side) -> tuple[IntArray, IntArray]:
@@ -183,6 +190,7 @@ def _conflicts(made: Prepared, alignment: Alignment, positions: IntArray) -> Con
         shared=shared,
         tied=int((rows["ties"] > 0).sum()),
         replaced=made.replaced[alignment.side],
+        emptied=made.emptied[alignment.side],
         overruled=made.settled.overruled,
         without=len(made.settled.taken()[SIDES.index(alignment.side)]) - alignment.rows["entity"].nunique(),
     )

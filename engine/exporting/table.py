@@ -87,6 +87,8 @@ class Conflicts:
         tied: pairs beside which another candidate scores the same; which of them is right, the scores do not say.
         replaced: predictions that gave way to known links and accepted pairs. (Of the whole alignment, like the two below.)
         overruled: known links that gave way to reviewers.
+        emptied: of the entities that these predictions were made for, those that are in no pair now: one-to-one matching gives them their next free
+            candidate, other decoders give them none.
         without: entities of the graph whose matches are taken that are in no pair.
     """
 
@@ -97,6 +99,7 @@ class Conflicts:
     replaced: int
     overruled: int
     without: int
+    emptied: int = 0
 
     def sentences(self) -> list[str]:
         """What to tell the user of it."""
@@ -106,7 +109,8 @@ class Conflicts:
         several = f"{shared} {'entity is' if sum(self.shared.values()) == 1 else 'entities are'} in several pairs" if shared else ""
         found = [f"Conflicts: {'; '.join(part for part in (against + seeds, several) if part)}." if against or several else "No conflicts."]
         if self.replaced:
-            found.append(f"{count(self.replaced, 'prediction')} gave way to known links or accepted pairs.")
+            left = f", which leaves {count(self.emptied, 'entity', 'entities')} without a pair" if self.emptied else ""
+            found.append(f"{count(self.replaced, 'prediction')} gave way to known links or accepted pairs{left}.")
         if self.overruled:
             found.append(f"{count(self.overruled, 'known link')} gave way to reviewers' decisions.")
         if self.tied:

@@ -1,6 +1,6 @@
 """Your own graphs: files come in, are looked at, corrected by their owner, and stored as a data set (docs/importing.md)."""
 
-from engine.importing.corrections import SEED_CHOICES, Corrections, SeedChoice
+from engine.importing.corrections import NAMING, SEED_CHOICES, Corrections, SeedChoice
 from engine.importing.expectation import Expectation, expectation
 from engine.importing.glance import UnderstoodFile, UnderstoodTable, glance
 from engine.importing.limits import LIMITS, Limits, in_words
@@ -15,6 +15,7 @@ from engine.importing.store import check_name, free_name, store, suggested_name,
 
 __all__ = [
     "LIMITS",
+    "NAMING",
     "REMEDIES",
     "ROLES",
     "ROLE_WORDS",

@@ -10,6 +10,8 @@ from engine.datasets.tabular import Layout
 
 SeedChoice = Literal["none", "exact", "near"]
 SEED_CHOICES: Final[tuple[SeedChoice, ...]] = get_args(SeedChoice)
+NAMING: Final = ("name_attribute", "name_language", "name_language_source", "name_language_target")
+"""Corrections that are settings of a data set's reading as well: of a training and of ``inspect``."""
 Pair = tuple[str, str]
 
 
@@ -21,6 +23,8 @@ class Corrections:
         roles: "graph 1", "links", ... -> name of the file that plays this role.
         tables: role -> what is known of that file's table.
         name_attribute: the attribute that holds the names; None looks for it.
+        name_language: languages of names to prefer, as ``data.name_language``; None: no preference.
+        name_language_source, name_language_target: the same for one graph.
         swap_links: take the links' second column for the source.
         repair_links: spell ends of links as the graphs do where they differ by Unicode normalisation or percent-encoding only.
         names_from_triples: take triples that look like names for names.
@@ -31,11 +35,19 @@ class Corrections:
     roles: Mapping[str, str] = field(default_factory=dict)
     tables: Mapping[str, Layout] = field(default_factory=dict)
     name_attribute: str | None = None
+    name_language: str | None = None
+    name_language_source: str | None = None
+    name_language_target: str | None = None
     swap_links: bool = False
     repair_links: bool = False
     seeds: SeedChoice = "none"
     rejected: frozenset[Pair] = frozenset()
     names_from_triples: bool = False
+
+    @property
+    def naming(self) -> dict[str, str]:
+        """``data.option`` -> value: how names are to be read, where the owner said so."""
+        return {f"data.{name}": value for name in NAMING if (value := getattr(self, name)) is not None}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as they stand in ``import.json``."""
@@ -45,7 +57,7 @@ class Corrections:
                 role: {"delimiter": one.delimiter, "header": one.header, "columns": dict(one.columns), "trim": one.trim}
                 for role, one in self.tables.items()
             },
-            "name_attribute": self.name_attribute,
+            **{name: getattr(self, name) for name in NAMING},
             "swap_links": self.swap_links,
             "repair_links": self.repair_links,
             "names_from_triples": self.names_from_triples,
@@ -67,7 +79,7 @@ class Corrections:
             tables={
                 role: Layout(one["delimiter"], one["header"], dict(one["columns"]), one.get("trim") is True) for role, one in value["tables"].items()
             },
-            name_attribute=value["name_attribute"],
+            **{name: value.get(name) for name in NAMING},
             swap_links=bool(value["swap_links"]),
             repair_links=bool(value.get("repair_links", False)),
             names_from_triples=value.get("names_from_triples") is True,

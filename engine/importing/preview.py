@@ -13,12 +13,12 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from engine.config import DataConfig
+from engine.config import DataConfig, RunConfig
 from engine.datasets.assembly import build_task, header_links
 from engine.datasets.files import shorten
 from engine.datasets.inspection import SEVERITIES, GraphSummary, Inspection, inspect_task
 from engine.datasets.knowledge_graph import SIDES, AlignmentTask, FileCount, Finding, KnowledgeGraph, Side
-from engine.datasets.labels import find_name_attributes
+from engine.datasets.labels import find_name_attributes, name_languages, preferred_language, rank_languages
 from engine.datasets.readers import RawDataset, RawGraph
 from engine.datasets.readers.naming import looks_like_data
 from engine.datasets.respelling import respelling_findings
@@ -75,6 +75,8 @@ class UnderstoodGraph:
         relations: with their numbers of triples, the most frequent first.
         triples: a few of them.
         names: attributes that may hold names, the likeliest first.
+        languages: of names, with numbers of entities that have one, the most frequent first; "" are names without a language.
+        preferred: the language that is preferred now.
     """
 
     summary: GraphSummary
@@ -82,6 +84,8 @@ class UnderstoodGraph:
     relations: tuple[tuple[str, int], ...]
     triples: tuple[Triple, ...]
     names: tuple[NameCandidate, ...]
+    languages: tuple[tuple[str, int], ...] = ()
+    preferred: str = ""
 
 
 @dataclass(frozen=True)
@@ -166,7 +170,7 @@ def understand(material: Material, corrections: Corrections) -> Understood:
     if sound and not len(task.train_links):
         found.append(_no_seeds(suggestions))
     left_out = 0 if sound else sum(len(links.sources) for links in read.raw.links.values())
-    shown = _preview(read.format, files, task, inspection, found, suggestions, chosen)
+    shown = _preview(read.format, files, task, inspection, found, suggestions, chosen, _data_config(corrections))
     return Understood(dataclasses.replace(shown, links_left_out=left_out), read, raw)
 
 
@@ -196,8 +200,11 @@ def preview(material: Material, corrections: Corrections) -> Preview:
 
 
 def _task(raw: RawDataset, corrections: Corrections) -> AlignmentTask:
-    config = DataConfig(name_attribute=corrections.name_attribute)
-    return build_task(Path("import"), "import", raw, config, 0, links_needed=False)
+    return build_task(Path("import"), "import", raw, _data_config(corrections), 0, links_needed=False)
+
+
+def _data_config(corrections: Corrections) -> DataConfig:
+    return RunConfig().with_values(corrections.naming).data
 
 
 def _suggestions(task: AlignmentTask, corrections: Corrections) -> SeedSuggestions:
@@ -217,6 +224,7 @@ def _preview(
     found: Sequence[Finding],
     suggestions: SeedSuggestions,
     chosen: tuple[SeedPair, ...],
+    config: DataConfig,
 ) -> Preview:
     # The expectation says more than "few seeds"; without any link the error says all.
     hidden = {"few-seeds"} if any(map(len, task.all_links())) else {"few-seeds", "no-test-links"}
@@ -224,10 +232,12 @@ def _preview(
     findings = [*found, *(finding for finding in inspection.findings if finding.code not in hidden)]
     findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     known = [(task.source.entities[left], task.target.entities[right]) for links in task.all_links() for left, right in links[:SAMPLES].tolist()]
+    tongues = {side: name_languages(task.graph(side).attributes, config.name_attribute) for side in SIDES}
+    ranked = {side: rank_languages(tongues["source"], tongues["target"], config.languages[side]) for side in SIDES}
     return Preview(
         format=format,
         files=files,
-        graphs={side: _graph(task, side, inspection) for side in SIDES},
+        graphs={side: _graph(task, side, inspection, tongues[side], ranked[side]) for side in SIDES},
         links=inspection.links,
         link_sample=tuple(known[:SAMPLES]),
         findings=on_the_page(findings),
@@ -238,7 +248,7 @@ def _preview(
     )
 
 
-def _graph(task: AlignmentTask, side: Side, inspection: Inspection) -> UnderstoodGraph:
+def _graph(task: AlignmentTask, side: Side, inspection: Inspection, tongues: Mapping[str, int], ranked: Sequence[str]) -> UnderstoodGraph:
     graph = task.graph(side)
     counts = np.bincount(graph.triples[:, 1], minlength=graph.num_relations)
     most = np.argsort(-counts, kind="stable")[:LISTED]
@@ -249,6 +259,8 @@ def _graph(task: AlignmentTask, side: Side, inspection: Inspection) -> Understoo
         relations=tuple((graph.relations[at], int(counts[at])) for at in most),
         triples=tuple((graph.entities[head], graph.relations[relation], graph.entities[tail]) for head, relation, tail in chosen.tolist()),
         names=_name_candidates(graph),
+        languages=tuple(sorted(tongues.items(), key=lambda one: (-one[1], one[0]))),
+        preferred=preferred_language(tongues, ranked),
     )
 
 

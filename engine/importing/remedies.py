@@ -65,6 +65,10 @@ REMEDIES: Final[Mapping[str, Remedy]] = {
         "Review a random sample of the matches to measure it. Where the links suffice, the page Train offers to keep a fifth of them for a test.",
         f"Review a sample of the matches to measure it, or keep a fifth of the links for a test with --train-ratio {OWN_TRAIN_RATIO:g}.",
     ),
+    "name-languages": Remedy(
+        "Choose another one for either graph below the attribute that holds the names.",
+        "Choose others with --name-language en,de, or with --name-language source=de --name-language target=en.",
+    ),
     "entities-without-name": Remedy(
         "Identifiers stand in for them. If an attribute holds names, choose it; names in a file of their own can be brought with the graphs.",
         "Identifiers stand in for them. If an attribute holds names, say so with --name-attribute NAME; "

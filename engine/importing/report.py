@@ -61,6 +61,9 @@ def _graph(side: str, graph: UnderstoodGraph) -> Iterator[str]:
     if graph.names:
         names = ", ".join(f"{shorten(one.attribute, 40)} ({100 * one.share:.0f} %{', taken' if one.chosen else ''})" for one in graph.names[:4])
         yield f"  attributes that may hold names: {names}"
+    if any(language for language, _ in graph.languages):
+        listed = ", ".join(f"{language or 'without a language'} {number:,}" for language, number in graph.languages[:8])
+        yield f"  languages of names: {listed}; preferred: {graph.preferred or 'without a language'}"
 
 
 def _links(preview: Preview) -> Iterator[str]:

@@ -167,7 +167,7 @@ def _record(understood: Understood, material: Material, corrections: Corrections
             "links": sum(preview.links.values()) - preview.links.get("unsure", 0),
         },
         "corrections": corrections.to_dict(),
-        "settings": _settings(corrections),
+        "settings": corrections.naming,
         "seed from names": [[pair.source, pair.target, pair.likeness, round(pair.similarity, 3)] for pair in preview.chosen],
         "findings": [{"code": finding.code, "severity": finding.severity, "message": finding.message} for finding in preview.findings],
     }
@@ -182,8 +182,3 @@ def _counts(preview: Preview, side: Any) -> dict[str, int]:
         "attributes": summary.attributes,
         "named": summary.named,
     }
-
-
-def _settings(corrections: Corrections) -> dict[str, str]:
-    """What a training on this data should begin with."""
-    return {} if corrections.name_attribute is None else {"data.name_attribute": corrections.name_attribute}

@@ -26,6 +26,7 @@ class DataSummary:
         name: as runs call it.
         fingerprint, split: as of :class:`engine.datasets.AlignmentTask`.
         reviews: what reviewers say of it, which is trained on too; None: nothing, or not asked for.
+        several_names: as of :class:`engine.datasets.AlignmentTask`.
     """
 
     path: Path
@@ -34,6 +35,7 @@ class DataSummary:
     split: str
     sizes: Sizes
     reviews: Snapshot | None = None
+    several_names: frozenset[str] = frozenset()
 
     @property
     def own_links(self) -> bool:
@@ -80,7 +82,7 @@ def summarise(path: Path, config: DataConfig, seed: int, reviews: ReviewsOf | No
     if reviews is not None:
         snapshot = reviews(task.fingerprint)
         task, _ = with_reviews(task, snapshot)
-    return DataSummary(path.resolve(), task.name, task.fingerprint, task.split, task_sizes(task), snapshot)
+    return DataSummary(path.resolve(), task.name, task.fingerprint, task.split, task_sizes(task), snapshot, task.several_names)
 
 
 def plan_training(data: DataSummary, config: RunConfig, models: Path) -> Plan:

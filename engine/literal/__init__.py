@@ -2,7 +2,7 @@
 
 from engine.literal.encoders import NAME_ENCODERS, EncodedNames, NameEncoder, get_name_encoder, register_encoder
 from engine.literal.leaks import leak_warning
-from engine.literal.names import NAME_ORIGINS, Names, gather_names
+from engine.literal.names import NAME_ORIGINS, Names, gather_names, may_need_a_rule
 from engine.literal.paths import absolute_paths, content_digest, named_paths
 from engine.literal.storage import name_similarity, name_tensors
 from engine.literal.weight import PAPER_WEIGHT, WEIGHTS, WeightChoice, choose_weight, require_valid_links
@@ -22,6 +22,7 @@ __all__ = [
     "gather_names",
     "get_name_encoder",
     "leak_warning",
+    "may_need_a_rule",
     "name_similarity",
     "name_tensors",
     "named_paths",

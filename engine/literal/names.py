@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from engine.config import LiteralConfig
 from engine.datasets.files import read_text, shorten
 from engine.datasets.knowledge_graph import SIDES, AlignmentTask, Finding, KnowledgeGraph, Side
 from engine.datasets.labels import (
+    LABELS,
     attribute_names,
     clean_label,
     find_name_attributes,
@@ -62,13 +64,13 @@ class NameRequest:
     Attributes:
         argument: the text behind the origin's colon.
         folder: the data set's.
-        language: languages to prefer, as ``data.name_language``.
+        languages: those to prefer for each graph, as of :attr:`engine.config.DataConfig.languages`.
         side: the only graph that is asked about; None for both.
     """
 
     argument: str
     folder: Path | None = None
-    language: str | None = None
+    languages: Mapping[Side, str | None] = field(default_factory=dict)
     side: Side | None = None
 
     @property
@@ -82,7 +84,7 @@ def gather_names(
     folder: Path | None = None,
     *,
     own: Mapping[Side, str | None] | None = None,
-    language: str | None = None,
+    languages: Mapping[Side, str | None] | None = None,
 ) -> Names:
     """The names of a task's entities.
 
@@ -91,7 +93,7 @@ def gather_names(
         origin: ``labels``, ``attribute:NAME`` (full or local name), ``uri`` (the speaking part of identifiers) or ``file:PATH``.
         folder: the data set's folder; a names file that goes by the numbers of id files (DBP15K, SRPRS) needs it.
         own: an origin of its own for a graph; None: that of both.
-        language: languages to prefer where an attribute has names in several.
+        languages: for each graph, those to prefer where an attribute has names in several.
 
     Raises:
         ConfigError: no such origin.
@@ -100,11 +102,11 @@ def gather_names(
     """
     asked = {side: (own or {}).get(side) for side in SIDES}
     if any(asked.values()):
-        source, target = (_gather(task, asked[side] or origin, NameRequest("", folder, language, side)) for side in SIDES)
+        source, target = (_gather(task, asked[side] or origin, NameRequest("", folder, languages or {}, side)) for side in SIDES)
         told = f"source: {source.origin}; target: {target.origin}"
         names = Names(source.source, target.target, told, (*source.findings, *target.findings))
     else:
-        names = _gather(task, origin, NameRequest("", folder, language))
+        names = _gather(task, origin, NameRequest("", folder, languages or {}))
     require_names(task, names)
     return Names(names.source, names.target, names.origin, (*names.findings, *nameless_finding(names)))
 
@@ -146,6 +148,16 @@ def nameless_finding(names: Names) -> Iterator[Finding]:
 # Labels, attributes, identifiers
 
 
+def may_need_a_rule(config: LiteralConfig, several: frozenset[str]) -> bool:
+    """Whether an entity may have several names, one of which is chosen; of a names file that cannot be known before it is read.
+
+    Args:
+        several: of :func:`engine.datasets.labels.several_names`.
+    """
+    specs = [Spec.parse(own or config.names) for own in (config.names_source, config.names_target)]
+    return any(NAME_ORIGINS[spec.kind].chooses(spec.argument, several) for spec in specs if spec.kind in NAME_ORIGINS)
+
+
 def names_from_labels(task: AlignmentTask, request: NameRequest) -> Names:
     return Names(task.source.labels, task.target.labels, "labels")
 
@@ -162,7 +174,7 @@ def names_from_attribute(task: AlignmentTask, request: NameRequest) -> Names:
     """
     wanted = request.argument
     source, target = (name_languages(graph.attributes, wanted) for graph in (task.source, task.target))
-    languages = rank_languages(source, target, request.language)
+    ranked = {side: rank_languages(source, target, request.languages.get(side)) for side in SIDES}
     if not any(find_name_attributes(task.graph(side).attributes, wanted) for side in request.sides):
         known = sorted({str(name) for side in request.sides for name in task.graph(side).attributes["attribute"].unique()})
         listed = f"there are {', '.join(map(shorten, known[:10]))}{' and more' if len(known) > 10 else ''}" if known else "there are no attributes"
@@ -170,7 +182,7 @@ def names_from_attribute(task: AlignmentTask, request: NameRequest) -> Names:
         raise DataError(
             f"{which} of {task.name} has {'an' if request.side is None else 'no'} attribute '{shorten(wanted)}' to take names from; {listed}."
         )
-    names = {side: attribute_values(task.graph(side), wanted, languages) for side in SIDES}
+    names = {side: attribute_values(task.graph(side), wanted, ranked[side]) for side in SIDES}
     return Names(names["source"], names["target"], f"attribute {shorten(wanted)}")
 
 
@@ -351,16 +363,18 @@ class NameOrigin:
         gather: gives a task's names, at least those of the graphs that are asked about.
         takes_argument: whether something must follow the colon.
         paths: which paths that text holds.
+        chooses: whether it may have to choose between several names of an entity, by that text and the attributes that give several.
     """
 
     gather: Callable[[AlignmentTask, NameRequest], Names]
     takes_argument: bool = False
     paths: PathsOf = no_path
+    chooses: Callable[[str, frozenset[str]], bool] = lambda argument, several: False
 
 
 NAME_ORIGINS: Mapping[str, NameOrigin] = {
-    "labels": NameOrigin(names_from_labels),
+    "labels": NameOrigin(names_from_labels, chooses=lambda _, several: LABELS in several),
     "uri": NameOrigin(names_from_identifiers),
-    "attribute": NameOrigin(names_from_attribute, takes_argument=True),
-    "file": NameOrigin(names_from_file, takes_argument=True, paths=one_path),
+    "attribute": NameOrigin(names_from_attribute, takes_argument=True, chooses=lambda name, several: name in several),
+    "file": NameOrigin(names_from_file, takes_argument=True, paths=one_path, chooses=lambda _, several: True),
 }

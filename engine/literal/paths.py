@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 from engine.config import LiteralConfig
+from engine.datasets.file_states import FileState, state_of
 from engine.errors import ConfigError
 from engine.literal.encoders import NAME_ENCODERS
 from engine.literal.names import NAME_ORIGINS
@@ -62,11 +64,17 @@ def _paths_of(key: str, kind: str) -> PathsOf:
     return NAME_ENCODERS[kind].paths if kind in NAME_ENCODERS else no_path
 
 
+@lru_cache(maxsize=1024)
+def _file_digest(path: str, state: FileState | None) -> str:
+    """SHA-256 of a file, read once as long as its state stays the same: a form asks for it with every redraw, and vectors are gigabytes."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def _digest(path: str) -> str:
     """SHA-256 of a file, or of a folder's names and files; "" where neither is there."""
     if os.path.isfile(path):
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return _file_digest(os.path.abspath(path), state_of(Path(path)))
     if not path or not os.path.isdir(path):
         return ""
     root, whole = Path(path), hashlib.sha256()

@@ -16,7 +16,7 @@ __all__ = ["app", "browser", "page", "pytestmark"]
 
 def test_pairs_are_filtered_then_taken_home_as_sssom(page: Page, app: str, tmp_path: Path) -> None:
     page.goto(app + "/pairs?run=towns%2Fbasic-s0&known=right")
-    page.get_by_text("Export this selection").click()
+    page.get_by_role("link", name="Export this selection").first.click()
     page.wait_for_url("**/export?*known=right*")
     expect(page.get_by_role("button", name="✓ right")).to_be_visible(timeout=PATIENCE)
     page.get_by_text("SSSOM", exact=True).click()

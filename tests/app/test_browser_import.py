@@ -111,7 +111,7 @@ def test_a_binary_file_is_refused_in_a_sentence(browser: Browser, app: str) -> N
     upload(page, "Source graph", "one.csv", b"PK\x03\x04\0\0\0\0not a table")
     upload(page, "Target graph", "two.ttl", TURTLE)
     page.get_by_role("button", name="Read and check").click()
-    page.get_by_text("perhaps an Excel workbook").wait_for()
+    page.get_by_text("Excel workbook").wait_for()
     assert page.locator("[data-testid=stException]").count() == 0
     assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth <= window.innerWidth")
     page.close()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app import text
+from app import components, text
 from app.components import csv_bytes
 from app.glossary import PROBABILITY_FEATURES, TERMS, explain
 from engine.decoding.calibration import FEATURES
@@ -58,3 +58,15 @@ def test_the_glossary_says_what_a_probability_depends_on() -> None:
     assert kinds == set(WORDS_OF_FEATURES)
     for kind in kinds:
         assert WORDS_OF_FEATURES[kind] in TERMS["calibrated probability"], kind
+
+
+def test_values_are_shown_as_text_with_language_and_type_beside_them() -> None:
+    shown = components.attribute_table([("label", '"Rom"@de'), ("area", '"3"^^<http://www.w3.org/2001/XMLSchema#int>'), ("note", "plain\x07")])
+    assert shown.to_dict("list") == {
+        "attribute": ["label", "area", "note"],
+        "value": ["Rom", "3", "plain"],
+        "language": ["de", "", ""],
+        "type": ["", "int", ""],
+    }
+    assert list(components.attribute_table([("note", "plain")]).columns) == ["attribute", "value"]
+    assert list(components.attribute_table([]).columns) == ["attribute", "value"]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
+from app import cache
 from app.cache import list_runs
+from engine import settings
 from engine.config import RunConfig
+from engine.data_library import RECORD, data_sets
+from engine.datasets.knowledge_graph import SIDES
 from engine.jobs import JobQueue, plan_training, summarise
 from engine.paper import SIZES
 from engine.resuming import Begun, note_beginning
@@ -177,6 +182,31 @@ def test_data_sets_are_offered_to_be_trained_on(open_page: OpenPage) -> None:
 
 
 def test_the_next_variant_of_a_trained_data_set_is_one_click_away(models: Path, open_page: OpenPage) -> None:
-    write_run(sample_run(), models, "europe")
+    run = sample_run()
+    (europe,) = (one for one in data_sets() if one.name == "europe")
+    assert europe.entities is not None
+    assert europe.triples is not None
+    sizes = {side: {**run.manifest["data"][side], "entities": europe.entities[at], "triples": europe.triples[at]} for at, side in enumerate(SIDES)}
+    write_run(run, models, "europe", data={**run.manifest["data"], **sizes})
     (next_one,) = [link for link in links(open_page("home")) if "data=europe" in link]
     assert "variant=semi" in next_one
+
+
+def test_a_data_set_is_trained_only_where_its_own_content_is(models: Path, open_page: OpenPage) -> None:
+    """Not where other data of the same name are."""
+    run = sample_run()
+    record = {"fingerprint": "ab" * 32, "imported": "2026-11-01T12:00:00+00:00", "settings": {}}
+    counts = {"source": {"entities": 3, "triples": 2}, "target": {"entities": 4, "triples": 5}, "links": 1}
+    folder = settings.data_folder() / "towns"
+    folder.mkdir(parents=True)
+    (folder / RECORD).write_text(json.dumps({**record, "counts": counts}), encoding="utf-8")
+    write_run(run, models, dataset="towns")
+    write_run(run, models, dataset="world", run_id="basic-s0-00000001")  # another data set than the sample of this name
+    app = open_page("home")
+    assert_no_crash(app)
+    assert {"train?data=towns", "train?data=world"} <= set(links(app))
+    (folder / RECORD).write_text(json.dumps({**record, "fingerprint": run.manifest["data"]["fingerprint"], "counts": counts}), encoding="utf-8")
+    cache.list_data_sets.clear()
+    app = open_page("home")
+    assert "train?data=towns" not in set(links(app))
+    assert "train?data=world" in set(links(app))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 from pathlib import Path
@@ -13,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from engine import settings
 from engine.data_library import RECORD
 from engine.datasets import load_task
-from engine.importing import Brought, Role, Staged, find_staged, stage, stage_folder
+from engine.importing import Brought, Role, Staged, correct, find_staged, stage, stage_folder
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.importing.conftest import GRAPH_1, GRAPH_2, LINKS, NAMES, SWAPPED
 from tests.run_fixture import HOSTILE_LABELS
@@ -192,3 +193,43 @@ def test_hostile_names_and_cells_stay_text(models: Path, open_page: OpenPage) ->
     app = open_page("import", staging=staged(models, graph_1=hostile, name=f"{label}.csv").token)
     assert_no_crash(app)
     assert label not in words(app)
+
+
+def in_tongues(*tongues: str, graph: str) -> str:
+    rows = [f'<{graph}:{name}> <http://www.w3.org/2000/01/rdf-schema#label> "{name} {tongue}"@{tongue} .\n' for name in NAMES for tongue in tongues]
+    return "".join(f"<{graph}:{one}> <x:near> <{graph}:{other}> .\n" for one, other in zip(NAMES, NAMES[1:] + NAMES[:1], strict=True)) + "".join(rows)
+
+
+def test_the_language_of_names_is_chosen_for_each_graph(models: Path, open_page: OpenPage) -> None:
+    contents: list[tuple[str, str, Role]] = [
+        ("one.nt", in_tongues("de", "fr", graph="a"), "graph 1"),
+        ("two.nt", in_tongues("en", "fr", graph="b"), "graph 2"),
+        ("links.csv", LINKS, "links"),
+    ]
+    found = stage([Brought(called, io.BytesIO(content.encode()), role) for called, content, role in contents])
+    app = open_page("import", staging=found.token)
+    assert_no_crash(app)
+    source, target = (one for one in app.selectbox if "Preferred language of names" in one.label)
+    assert source.options == ["no preference (now fr)", "de (8 entities)", "fr (8 entities)"]
+    assert target.options == ["no preference (now fr)", "en (8 entities)", "fr (8 entities)"]
+    source.set_value("de").run()
+    assert_no_crash(app)
+    assert find_staged(found.token).corrections.name_language_source == "de"
+    source, target = (one for one in app.selectbox if "Preferred language of names" in one.label)
+    assert (source.value, target.value) == ("de", "")
+    element(app.button, "Store the data set").click().run()
+    assert_no_crash(app)
+    record = json.loads(next(settings.data_folder().glob(f"*/{RECORD}")).read_text(encoding="utf-8"))
+    assert record["settings"] == {"data.name_language_source": "de"}
+
+
+def test_a_language_that_is_gone_can_be_reset(models: Path, open_page: OpenPage) -> None:
+    found = staged(models)
+    correct(found, dataclasses.replace(found.corrections, name_language_source="de"))
+    app = open_page("import", staging=found.token)
+    assert_no_crash(app)
+    assert "does not have names in the language" in told(app)
+    element(app.button, "Reset the choice of names").click().run()
+    assert_no_crash(app)
+    assert find_staged(found.token).corrections.naming == {}
+    assert "Store the data set" in [button.label for button in app.button]

@@ -129,6 +129,9 @@ class TestEveryFormat:
     @given(st.one_of(files("\t", 1), files("\t", 2)), SIZES)
     @example(b"a\nb\n\nc\n", (4, 2**24))
     @example(b"# a\n\n#b\nc\td\n#e\tf\n", (4, 3))
+    @example(b"xa\txa\n\x1f\x8bxa\txa\n", (4, 3))
+    @example(b"a\tb\nx\x01\tb\n", (4, 3))
+    @example("x\u0691\tb\nx\u0691\tc\n".encode(), (4, 3))
     def test_tsv(self, tmp_path: Path, content: bytes, sizes: tuple[int, int]) -> None:
         same_or_both_refused(lambda: reference.tsv(content), lambda: table_rows(written(tmp_path, "t.tsv", content), sizes))
 

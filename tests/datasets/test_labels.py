@@ -11,8 +11,10 @@ from engine.datasets.labels import (
     identifier_tail,
     label_entities,
     label_from_identifier,
+    literal_of,
     name_languages,
     rank_languages,
+    several_names,
 )
 
 
@@ -143,3 +145,31 @@ def test_languages_that_both_graphs_have_go_first(
     source: dict[str, int], target: dict[str, int], wanted: str | None, expected: tuple[str, ...]
 ) -> None:
     assert rank_languages(source, target, wanted) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "language", "type_name"),
+    [
+        ('"Rom"@de', "Rom", "de", ""),
+        ('"Rom"@de-AT', "Rom", "de-AT", ""),
+        ('"3"^^<http://www.w3.org/2001/XMLSchema#int>', "3", "", "int"),
+        ('"3"^^xsd:int', "3", "", "int"),
+        ('"Rom"^^<http://www.w3.org/2001/XMLSchema#string>', "Rom", "", ""),
+        ('"say "ah""@en', 'say "ah"', "en", ""),
+        ('"Rom', '"Rom', "", ""),
+        ("Rom@de", "Rom@de", "", ""),
+        ("", "", "", ""),
+    ],
+)
+def test_a_literal_is_taken_apart(value: str, text: str, language: str, type_name: str) -> None:
+    found = literal_of(value)
+    assert (found.text, found.language, found.type_name) == (text, language, type_name)
+
+
+def test_attributes_with_several_values_are_known() -> None:
+    one = table((0, LABEL, "Eins"), (1, LABEL, "Zwei"), (0, "http://x/note", "a"), (0, "http://x/note", "b"))
+    assert several_names(one) == {"http://x/note", "note"}
+    assert several_names(one, "note") == {"http://x/note", "note", ""}
+    both = table((0, LABEL, "Eins"), (0, "http://other/label", "Uno"))
+    assert several_names(both) == {"label", ""}, "two attributes of one local name are one source of names"
+    assert several_names(table()) == frozenset()

@@ -18,6 +18,8 @@ from engine.datasets.knowledge_graph import SIDES, Side
 from engine.datasets.links import read_links
 from engine.datasets.readers import RawLinks
 from engine.datasets.readers.base import listed
+from engine.datasets.readers.rdf import FORMATS
+from engine.datasets.tabular import SUFFIXES
 from engine.errors import DataError
 from engine.importing import Corrections, folder_material, preview
 
@@ -231,3 +233,17 @@ def test_a_thousand_reasons_are_five() -> None:
     assert listed({f"with p{number:03}": 1000 - number for number in range(1000)}) == (
         "1,000 with p000, 999 with p001, 998 with p002, 997 with p003, 996 with p004, 495,510 for other reasons"
     )
+
+
+def test_the_message_lists_every_ending_that_is_read_and_every_one_listed_is(tmp_path: Path) -> None:
+    path = tmp_path / "links.docx"
+    path.write_text("x", encoding="utf-8")
+    with pytest.raises(DataError) as refused:
+        read_links(path)
+    listed = {word.strip(",") for word in str(refused.value).split() if word.startswith(".")}
+    assert listed == {*FORMATS, *SUFFIXES, ".txt"}
+    for ending in listed:
+        for packed in ("", ".gz"):
+            with pytest.raises(DataError) as missing:
+                read_links(tmp_path / f"none{ending}{packed}")
+            assert "links are read from" not in str(missing.value), ending

@@ -264,3 +264,15 @@ def test_languages_are_counted_and_can_be_chosen(tmp_path: Path) -> None:
     assert german.fingerprint == task.fingerprint
     with pytest.raises(DataError, match=r"neither graph has names in the language 'xx' \(data.name_language\); there are de, en, en-gb, fr"):
         named(tmp_path, 0, DataConfig(name_language="de,xx"))
+
+
+def test_each_graph_has_a_language_of_its_own(tmp_path: Path) -> None:
+    task = named(tmp_path, 0, DataConfig(name_language_source="de", name_language_target="en"))
+    assert all(label.endswith(" de") for label in task.source.labels)
+    assert all(label.endswith((" en", " en-GB")) for label in task.target.labels)
+    plain = named(tmp_path, 0)
+    assert named(tmp_path, 0, DataConfig(name_language="de", name_language_source="en")).target.labels == plain.target.labels
+    finding = next(one for one in task.findings if one.code == "name-languages")
+    assert "Preferred: de (source), en (target)." in finding.message
+    with pytest.raises(DataError, match=r"target graph does not have names in the language 'de' \(data.name_language_target\); there are en"):
+        named(tmp_path, 0, DataConfig(name_language_target="de"))

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine.alignment_table import stored_candidates
 from engine.datasets.knowledge_graph import SIDES
 from engine.errors import ConfigError, EntityError, RunError
 from engine.explanation import (
@@ -26,7 +27,6 @@ from engine.explanation import (
     sentence,
     sibling_runs,
 )
-from engine.explanation.rivals import stored_candidates
 from engine.explanation.words import rounds_words
 from engine.matching import Pool, RunView
 from engine.run_store import RunStore
@@ -203,6 +203,5 @@ def test_rounds_say_what_their_score_is() -> None:
 
 def test_conflicts_count_ties_as_the_run_does() -> None:
     explainer = explainer_of(drawn_run(3, variant="literal"))
-    assert (
-        stored_candidates(explainer).tolerance == tie_tolerance(explainer.view.similarity) > tie_tolerance(explainer_of(drawn_run(3)).view.similarity)
-    )
+    tolerance = stored_candidates(explainer.view).tolerance
+    assert tolerance == tie_tolerance(explainer.view.similarity) > tie_tolerance(explainer_of(drawn_run(3)).view.similarity)

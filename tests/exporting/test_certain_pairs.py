@@ -9,8 +9,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from engine.exporting import DECODER_NAMES, ExportTable, ReviewedPair, Selection, default_decoder, export_bytes, get_format, select_pairs
-from engine.exporting.decoded import stored_candidates, tied_candidates
+from engine.alignment_table import stored_candidates
+from engine.cli import main
+from engine.exporting import (
+    DECODER_NAMES,
+    DECODER_WORDS,
+    ExportTable,
+    ReviewedPair,
+    Selection,
+    default_decoder,
+    export_bytes,
+    get_format,
+    select_pairs,
+)
+from engine.exporting.decoded import tied_candidates
 from engine.matching import RunView
 from tests.exporting.test_exporting import PLAIN, frame_of, strange_run
 from tests.run_fixture import MemoryRun, assemble, graph_tables, jolted, sample_run, stored_matches
@@ -185,3 +197,29 @@ def test_ties_are_counted_as_one_would_by_hand(seed: int) -> None:
         expected.append(int(of_source.sum() + of_target.sum()))
     assert tied_candidates(candidates, pairs[:, 0], pairs[:, 1], scores).tolist() == expected
     assert tied_candidates(whole.kept(np.zeros(len(whole), dtype=np.bool_)), pairs[:, 0], pairs[:, 1], scores).tolist() == [0] * 6
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.parametrize("decoder", DECODER_NAMES)
+def test_entities_that_lose_their_match_to_a_known_link_are_counted(view: RunView, decoder: str, side: Any) -> None:
+    plain, kept = (select_pairs(view, Selection(decoder=decoder, side=side, known_links=known)) for known in (False, True))
+    at = 0 if side == "source" else 1
+    before, after = ({int(one) for one in table.ends[at]} for table in (plain, kept))
+    assert kept.conflicts is not None
+    told = kept.expectation().sentence()
+    if decoder != "one-to-one":  # which may also match entities otherwise that had no certain rival
+        assert kept.conflicts.emptied == len(before - after)
+    assert ("without a pair" in told) == bool(kept.conflicts.emptied)
+    if decoder == "csls":
+        assert kept.conflicts.emptied > 0
+
+
+def test_every_decoder_has_its_words_and_the_same_list_serves_both_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert set(DECODER_WORDS) == set(DECODER_NAMES)
+    for command in ("export", "evaluate"):
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        told = " ".join(capsys.readouterr().out.split())
+        assert all(f"{name}: {DECODER_WORDS[name]}" in told for name in DECODER_NAMES if (command, name) != ("evaluate", "one-to-one")), command
+    assert main(["evaluate", "no-run", "--decoder", "one-to-one"]) == 2
+    assert "test links cannot measure it; evaluate --decoder stable" in capsys.readouterr().err

@@ -15,11 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine import settings
-from engine.data_library import RECORD, data_sets
+from engine.cli import main
+from engine.commands.importing import name_languages
+from engine.config import RunConfig
+from engine.data_library import RECORD, data_sets, starting_config
 from engine.datasets import load_task
-from engine.errors import DataImportError
+from engine.errors import ConfigError, DataImportError
 from engine.importing import Corrections, check_name, folder_material, free_name, preview, store
 from engine.importing.staging import PARTIAL
+from engine.pipeline import make_run_id
 from tests.datasets.writers import WRITERS, Sample, small_sample
 from tests.importing.conftest import GRAPH_1, GRAPH_2, LINKS, SWAPPED, files
 
@@ -166,3 +170,67 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, data: Path, monkeypatch: pyt
 def test_what_a_killed_import_left_is_no_data_set(data: Path) -> None:
     (data / f"{PARTIAL}0").mkdir(parents=True)
     assert {one.name for one in data_sets()} == {"europe", "world"}
+
+
+def in_tongues(*tongues: str, graph: str) -> str:
+    """Attributes of two cities with a name in each language."""
+    rows = [f'{graph}:{name},label,"""{name} {tongue}""@{tongue}"\n' for name in ("Rome", "Paris") for tongue in tongues]
+    return "entity,attribute,value\n" + "".join(rows)
+
+
+TONGUES_1, TONGUES_2 = in_tongues("de", "fr", graph="a"), in_tongues("en", "fr", graph="b")
+
+
+def test_the_languages_of_names_are_counted_kept_and_used(tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    material = files(tmp_path, graph_1=GRAPH_1, graph_2=GRAPH_2, links=LINKS, attributes_1=TONGUES_1, attributes_2=TONGUES_2)
+    plain = preview(material, NONE)
+    assert plain.graphs["source"].languages == (("de", 2), ("fr", 2))
+    assert (plain.graphs["source"].preferred, plain.graphs["target"].preferred) == ("fr", "fr")
+    said = Corrections(name_language_source="de", name_language_target="en")
+    chosen = preview(material, said)
+    assert (chosen.graphs["source"].preferred, chosen.graphs["target"].preferred) == ("de", "en")
+    assert chosen.fingerprint == plain.fingerprint
+    stored = store(material, said, "tongues")
+    assert stored.settings == {"data.name_language_source": "de", "data.name_language_target": "en"}
+    assert Corrections.from_dict(json.loads((stored.path / RECORD).read_text(encoding="utf-8"))["corrections"]) == said
+    config = starting_config(stored.path)
+    task = load_task(stored.path, config.data)
+    assert task.source.labels[task.source.index["a:Rome"]] == "Rome de"
+    assert task.target.labels[task.target.index["b:Rome"]] == "Rome en"
+    assert make_run_id(task, config) != make_run_id(task, RunConfig()), "other names, another run"
+    capsys.readouterr()
+    assert main(["inspect", str(stored.path)]) == 0
+    assert "Preferred: de (source), en (target)." in " ".join(capsys.readouterr().out.split())
+    assert main(["inspect", str(stored.path), "--set", "data.name_language_source=none"]) == 0
+    assert "Preferred: fr (source), en (target)." in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ([], {}),
+        (["de,en"], {"name_language": "de,en"}),
+        (["source=de"], {"name_language_source": "de"}),
+        (["source=de", "target=en,fr"], {"name_language_source": "de", "name_language_target": "en,fr"}),
+    ],
+)
+def test_languages_on_the_command_line(options: list[str], expected: dict[str, str]) -> None:
+    assert name_languages(options) == expected
+
+
+@pytest.mark.parametrize("options", [["de", "en"], ["source=de", "source=en"], ["de", "target=en"], ["target=en", "de"], ["source="], [","]])
+def test_languages_that_say_two_things_or_nothing_are_refused(options: list[str]) -> None:
+    with pytest.raises(ConfigError, match="--name-language"):
+        name_languages(options)
+
+
+def test_records_of_older_imports_open(tmp_path: Path) -> None:
+    old = {"roles": {}, "tables": {}, "name_attribute": "motto", "swap_links": False, "seeds": "none", "rejected": []}
+    assert Corrections.from_dict(old) == Corrections(name_attribute="motto")
+    assert starting_config(tmp_path) == RunConfig()
+    (tmp_path / RECORD).write_text('{"settings": {"data.none_such": "1"}}', encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"import\.json cannot be used: .*none_such"):
+        starting_config(tmp_path)
+    for damaged in ("{", "[]", '{"settings": 3}'):
+        (tmp_path / RECORD).write_text(damaged, encoding="utf-8")
+        assert starting_config(tmp_path) == RunConfig()
