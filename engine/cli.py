@@ -482,6 +482,7 @@ def explain(parsed: argparse.Namespace) -> int:
         explanation=explain_pair(explainer, source, target, parsed.pool, parsed.top),
         context=context(explainer, source, target, siblings, parsed.pool),
         conflict=conflict(explainer, target),
+        conflict_of_source=conflict(explainer, source, side="source"),
         comparison=compare_with(explainer, source, target, parsed.against, parsed.pool, side=parsed.side),
         intervention=intervene(explainer, source, target, frozenset().union(*removed), parsed.pool) if removed else None,
         side=parsed.side,

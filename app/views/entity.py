@@ -8,18 +8,19 @@ from dataclasses import replace
 import pandas as pd
 import streamlit as st
 
-from app import cache, charts, components, frame, pages, state, text
+from app import cache, charts, components, enter_key, frame, pages, state, text
 from app.cache import OpenRun
 from app.facing import neighbourhoods
 from app.glossary import explain
 from app.palette import PLAIN_MARKS
 from app.state import EntityAddress
 from engine.datasets.knowledge_graph import SIDES, Side
-from engine.entities import Entity, other
+from engine.entities import LONGEST_QUERY, Entity, other
 from engine.errors import EngineError
 from engine.matching import Match, Pool
 from engine.neighbourhood import Neighbour, neighbourhood
 
+SEARCH_LABEL = "Search by label, id or URI"
 RESULTS = 50
 TOP = 10
 FACTS = 100
@@ -49,9 +50,9 @@ def _search(opened: OpenRun, address: EntityAddress, names: Mapping[Side, str]) 
     """A box whose list of results comes from the server; emptied when another entity is opened. Reads nothing of the run that can be damaged."""
     box, sides = st.columns([3, 1], vertical_alignment="bottom")
     typed = box.text_input(
-        "Search by label, id or URI",
+        SEARCH_LABEL,
         key=state.widget_key(state.SEARCH, address.runs[0], address.side, address.entity),
-        max_chars=2000,
+        max_chars=LONGEST_QUERY,
         placeholder="for example a city, or the last part of a URI",
         icon=":material/search:",
         live="300ms",
@@ -59,6 +60,7 @@ def _search(opened: OpenRun, address: EntityAddress, names: Mapping[Side, str]) 
     side = sides.segmented_control(
         "In", SIDES, format_func=names.__getitem__, key=state.widget_key(state.SEARCH_SIDE, names), help="None chosen: both graphs."
     )
+    _open_the_only_result(opened, address, side)
     if not typed or not typed.strip():
         return
     found = opened.view.search(typed, side, RESULTS)
@@ -72,6 +74,15 @@ def _search(opened: OpenRun, address: EntityAddress, names: Mapping[Side, str]) 
         st.caption(text.count(len(found), "result") if all_shown else f"The first {RESULTS} that fit; type more to narrow them down.")
         for entity in found:
             components.entity_link(address.runs, entity, detail=f" :gray[· {text.count(entity.degree, 'triple')}]")
+
+
+def _open_the_only_result(opened: OpenRun, address: EntityAddress, side: Side | None) -> None:
+    """Enter in the search box opens the result where there is one only; what was typed last counts, though its results may not be shown yet."""
+    typed = enter_key.pressed_in(SEARCH_LABEL, state.widget_key(state.SEARCH, "enter", address.runs[0], address.side, address.entity))
+    if typed and typed.strip() and len(typed) <= LONGEST_QUERY:
+        found = opened.view.search(typed, side, 2)
+        if len(found) == 1:
+            pages.go(pages.ENTITY, state.entity_address(address.runs, found[0]))
 
 
 def _suggestions(opened: OpenRun, address: EntityAddress) -> None:

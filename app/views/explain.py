@@ -19,9 +19,10 @@ from app.glossary import explain as term
 from app.palette import PLAIN_MARKS
 from app.state import ExplainAddress
 from engine.datasets.knowledge_graph import SIDES, Side
-from engine.entities import Entity
+from engine.entities import Entity, other
 from engine.errors import EngineError, EntityError, EvidenceError
 from engine.explanation import (
+    Conflict,
     Experiment,
     Explanation,
     Intervention,
@@ -80,7 +81,7 @@ def render(run: OpenRun, address: ExplainAddress) -> None:
     _rival(run, address, experiment, source, target)
     claims, elsewhere = st.columns(2, gap="large")
     with claims:
-        _conflict(run, address, target)
+        _conflicts(run, address, source, target)
     with elsewhere:
         _elsewhere(run, address, source, target)
 
@@ -435,25 +436,31 @@ def _rival(run: OpenRun, address: ExplainAddress, experiment: Experiment, source
         pages.link(pages.EXPLAIN, there, "Explain that pair", icon=":material/arrow_forward:")
 
 
-def _conflict(run: OpenRun, address: ExplainAddress, target: Entity) -> None:
-    st.subheader("Who else claims the target", anchor=False, help=term("conflict"))
-    found = cache.kept([run], ("conflict", str(target.index)), lambda: conflict(run.explainer, target.index))
-    among = "among all entities"
-    if len(found.claims) < 2:
-        how_many = text.count(len(found.claims), "source has", "sources have")
-        st.markdown(f"{how_many} {components.entity_label(target)} as their best match {among}: no conflict.")
-        return
-    winner = components.entity_label(found.winner) if found.winner else "nobody"
-    st.markdown(
-        f"**{len(found.claims):,}** sources have {components.entity_label(target)} as their best match {among}. One to one, {winner} gets it."
-    )
-    for claim in found.claims[:STARTS]:
-        decided = "" if claim.decided is None or claim.decided == target else f" :gray[gets {text.plain(claim.decided.title, 40)} one to one]"
-        label = f"{components.entity_label(claim.source)} :gray[{claim.csls:.3f}]{decided}"
-        ends = replace(address, source=claim.source.uri, target=target.uri, pool="all", against=None, without=())
-        pages.link(pages.EXPLAIN, ends, label)
+def _conflicts(run: OpenRun, address: ExplainAddress, source: Entity, target: Entity) -> None:
+    """Whose best match either entity is, the far end of where one comes from first."""
+    st.subheader("Who else claims them", anchor=False, help=term("conflict"))
+    ends = (target, source) if address.side == "source" else (source, target)
+    for entity in ends:
+        found = cache.kept([run], ("conflict", entity.side, str(entity.index)), partial(conflict, run.explainer, entity.index, side=entity.side))
+        _claims(run, address, found)
     other_pool = " The CSLS values are those among all entities, not those of the test entities above." if address.pool == "test" else ""
     st.caption(f"One to one by the decoder '{found.decoder}' over the {found.listed} stored matches of each entity.{other_pool}")
+
+
+def _claims(run: OpenRun, address: ExplainAddress, found: Conflict) -> None:
+    graph = components.graph_name(run.view, other(found.entity.side))
+    label = components.entity_label(found.entity)
+    if len(found.claims) < 2:
+        how_many = text.count(len(found.claims), "entity", "entities")
+        st.markdown(f"{how_many} of {graph} {'has' if found.claims else 'have'} {label} as best match among all entities: no conflict.")
+        return
+    winner = components.entity_label(found.winner) if found.winner else "nobody"
+    st.markdown(f"**{len(found.claims):,}** entities of {graph} have {label} as their best match among all entities. One to one, {winner} gets it.")
+    for claim in found.claims[:STARTS]:
+        decided = "" if claim.decided is None or claim.decided == found.entity else f" :gray[gets {text.plain(claim.decided.title, 40)} one to one]"
+        ends = {claim.entity.side: claim.entity.uri, found.entity.side: found.entity.uri}
+        there = replace(address, source=ends["source"], target=ends["target"], pool="all", against=None, without=())
+        pages.link(pages.EXPLAIN, there, f"{components.entity_label(claim.entity)} :gray[{claim.csls:.3f}]{decided}")
 
 
 def _elsewhere(run: OpenRun, address: ExplainAddress, source: Entity, target: Entity) -> None:

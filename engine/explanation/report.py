@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.datasets.knowledge_graph import Side
-from engine.entities import Entity
+from engine.entities import Entity, other
 from engine.explanation.context import Context
 from engine.explanation.evidence import NeighbourPair, RelationPair
 from engine.explanation.explanation import Explanation
@@ -25,6 +25,7 @@ class Report:
     explanation: Explanation
     context: Context
     conflict: Conflict
+    conflict_of_source: Conflict
     comparison: Comparison | None = None
     intervention: Intervention | None = None
     side: Side = "source"
@@ -55,6 +56,7 @@ class Report:
             "own_neighbours": found.relations.own_neighbours,
             "context": context_dict(self.context),
             "conflict": conflict_dict(self.conflict),
+            "conflict_of_source": conflict_dict(self.conflict_of_source),
             "notes": list(found.notes),
             "sentence": sentence(found),
         }
@@ -97,7 +99,7 @@ PAIR_FIGURES = ("cosine", "csls", "rank_from_source", "rank_from_target", "verdi
 
 
 def conflict_dict(conflict: Conflict) -> dict[str, Any]:
-    claims = [{"source": one.source.uri, "csls": one.csls, "decided": one.decided.uri if one.decided else None} for one in conflict.claims]
+    claims = [{one.entity.side: one.entity.uri, "csls": one.csls, "decided": one.decided.uri if one.decided else None} for one in conflict.claims]
     return {"claims": claims, "decoder": conflict.decoder, "winner": conflict.winner.uri if conflict.winner else None}
 
 
@@ -184,12 +186,18 @@ def context_lines(report: Report) -> Iterator[str]:
         pair = run.pair
         figures = f"CSLS {pair.csls:.3f}, ranks {pair.rank_from_source:,} and {pair.rank_from_target:,}" if pair else run.reason
         yield f"  {run.run}: {figures}"
-    conflict = report.conflict
-    if len(conflict.claims) > 1:
-        yield f"\n{len(conflict.claims)} sources have {title(conflict.target)} as their best match:"
-        yield from (f"  {one.csls:.3f}  {title(one.source)}" for one in conflict.claims[:5])
-        winner = title(conflict.winner) if conflict.winner else "nobody"
-        yield f"one to one, {winner} gets it (decoder '{conflict.decoder}' over {conflict.listed} stored matches of each entity)"
+    for conflict in (report.conflict, report.conflict_of_source):
+        yield from conflict_lines(conflict)
+
+
+def conflict_lines(conflict: Conflict) -> Iterator[str]:
+    """Nothing where at most one entity has this one as its best match."""
+    if len(conflict.claims) < 2:
+        return
+    yield f"\n{len(conflict.claims)} {other(conflict.entity.side)} entities have {title(conflict.entity)} as their best match:"
+    yield from (f"  {one.csls:.3f}  {title(one.entity)}" for one in conflict.claims[:5])
+    winner = title(conflict.winner) if conflict.winner else "nobody"
+    yield f"one to one, {winner} gets it (decoder '{conflict.decoder}' over {conflict.listed} stored matches of each entity)"
 
 
 def comparison_lines(comparison: Comparison, top: int) -> Iterator[str]:

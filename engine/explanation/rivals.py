@@ -1,4 +1,4 @@
-"""Why not that one: a pair beside another that shares an entity with it, part by part; and who else claims the target."""
+"""Why not that one: a pair beside another that shares an entity with it, part by part; and who else claims either of its entities."""
 
 from __future__ import annotations
 
@@ -61,24 +61,25 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Claim:
-    """A source entity whose best match is the target in question."""
+    """An entity whose best match is the one in question."""
 
-    source: Entity
+    entity: Entity
     csls: float
     decided: Entity | None
 
 
 @dataclass(frozen=True)
 class Conflict:
-    """Several sources that claim one target among all entities, and what a one-to-one decoder makes of it.
+    """Several entities that have one entity of the other graph as their best match among all, and what a one-to-one decoder makes of it.
 
     Attributes:
-        claims: by CSLS, the best first. ``decided`` is what the decoder gives each source; None for nobody.
-        winner: the source that the decoder gives the target to.
+        entity: the one that is claimed.
+        claims: by CSLS, the best first. ``decided`` is what the decoder gives each claimant; None for nobody.
+        winner: the claimant that the decoder gives the entity to.
         decoder: its name. It looks at the stored best matches of all entities, ``listed`` for each.
     """
 
-    target: Entity
+    entity: Entity
     claims: tuple[Claim, ...]
     winner: Entity | None
     decoder: str
@@ -152,23 +153,26 @@ def differences(first: Decomposition, second: Decomposition) -> tuple[Part, ...]
     return (*both, *(replace(one, value=-one.value) for one in second.parts if one.name not in own))
 
 
-def conflict(explainer: Explainer, target: int, decoder: str = ONE_TO_ONE) -> Conflict:
-    """Who claims a target as its best match, among all entities, and what a one-to-one decoder does about it.
+def conflict(explainer: Explainer, index: int, decoder: str = ONE_TO_ONE, side: Side = "target") -> Conflict:
+    """Which entities have this one as their best match, among all entities, and what a one-to-one decoder does about it.
+
+    Args:
+        side: the graph of the entity that is claimed.
 
     Raises:
         EntityError: no such entity.
         ConfigError: no such decoder.
     """
-    view = explainer.view
-    entity, decoding = view.entity("target", target), decoded(explainer, decoder)
-    by_source, by_target = decoding.predicted("source"), decoding.predicted("target")
-    rows = view.stored_matches({"graph": "source", "match": target, "rank": 1})
+    view, across = explainer.view, other(side)
+    entity, decoding = view.entity(side, index), decoded(explainer, decoder)
+    given, winner = decoding.predicted(across), decoding.predicted(side)
+    rows = view.stored_matches({"graph": across, "match": index, "rank": 1})
     claims = [
-        Claim(view.entity("source", source), csls, _decided(explainer, "target", int(by_source[source])))
-        for source, csls in zip(rows["entity"].tolist(), rows["csls"].tolist(), strict=True)
+        Claim(view.entity(across, claimant), csls, _decided(explainer, side, int(given[claimant])))
+        for claimant, csls in zip(rows["entity"].tolist(), rows["csls"].tolist(), strict=True)
     ]
-    claims.sort(key=lambda claim: (-claim.csls, claim.source.index))
-    return Conflict(entity, tuple(claims), _decided(explainer, "source", int(by_target[target])), decoder, decoding.candidates.top)
+    claims.sort(key=lambda claim: (-claim.csls, claim.entity.index))
+    return Conflict(entity, tuple(claims), _decided(explainer, across, int(winner[index])), decoder, decoding.candidates.top)
 
 
 def _decided(explainer: Explainer, side: Side, index: int) -> Entity | None:

@@ -136,6 +136,25 @@ def test_search_opens_an_entity_the_address_follows_and_back_leads_back(page: Pa
     heading(page, "City 5")
 
 
+@pytest.mark.parametrize("pause", [0, 2000], ids=["at once", "when the result is shown"])
+def test_enter_opens_the_only_result(page: Page, app: str, pause: int) -> None:
+    page.goto(app + entity_path(5))
+    heading(page, "City 5")
+    page.wait_for_selector(QUIET)
+    box = page.get_by_label("Search by label, id or URI")
+    box.press_sequentially("city 1")
+    page.locator("[data-testid=stPageLink-NavLink]", has_text="City 15").first.wait_for()
+    box.press("Enter")  # several results: nothing is opened
+    page.wait_for_timeout(1000)
+    heading(page, "City 5")
+    box.press_sequentially("5")
+    page.wait_for_timeout(pause)
+    page.get_by_text("◆", exact=False).first.wait_for()
+    box.press("Enter")
+    heading(page, "City 15")
+    address_says(page, "entity", "http://one.example/resource/Entity_15")
+
+
 def click_a_neighbour(page: Page) -> None:
     """Some neighbour in the facing figure, whose boxes are drawn and are no elements: column by column until one answers."""
     figure = page.locator("[data-testid^=stECharts]").first

@@ -62,6 +62,9 @@ PAGES = {
     "pairs": {},
     "relations": {},
     "dataset": {},
+    "explain": {"source": TOWN},
+    "export": {},
+    "review": {"kind": "sure", "threshold": "0"},
 }
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from engine.alignment_table import stored_candidates
-from engine.datasets.knowledge_graph import SIDES
+from engine.datasets.knowledge_graph import SIDES, Side
+from engine.entities import other
 from engine.errors import ConfigError, EntityError, RunError
 from engine.explanation import (
     Experiment,
@@ -64,18 +65,23 @@ def test_the_runner_up_is_the_best_other_target() -> None:
         compare(explainer, 3, first.entity, explainer.view.entity("target", first.entity))
 
 
-def test_conflicts_name_all_claimants_and_give_the_target_to_one_at_most() -> None:
+@pytest.mark.parametrize("side", SIDES)
+def test_conflicts_name_all_claimants_and_give_the_entity_to_one_at_most(side: Side) -> None:
     explainer = explainer_of(drawn_run(2))
-    best = explainer.view.best["source"]
+    across = other(side)
+    best = explainer.view.best[across]
     given = []
-    for target in range(17):
-        found = conflict(explainer, target)
-        assert {claim.source.index for claim in found.claims} == {source for source, match in best.items() if match == target}
+    for index in range(len(explainer.view.graphs[side])):
+        found = conflict(explainer, index, side=side)
+        assert (found.entity.side, found.entity.index) == (side, index)
+        assert {claim.entity.index for claim in found.claims} == {claimant for claimant, match in best.items() if match == index}
+        assert {claim.entity.side for claim in found.claims} <= {across}
         assert [claim.csls for claim in found.claims] == sorted((claim.csls for claim in found.claims), reverse=True)
         for claim in found.claims:
-            assert claim.csls == pytest.approx(explainer.view.pair(claim.source.index, target).csls)
-            if found.winner == claim.source:
-                assert claim.decided == found.target
+            pair = (claim.entity.index, index) if side == "target" else (index, claim.entity.index)
+            assert claim.csls == pytest.approx(explainer.view.pair(*pair).csls)
+            if found.winner == claim.entity:
+                assert claim.decided == found.entity
         if found.winner is not None:
             given.append(found.winner.index)
     assert len(given) == len(set(given)) > 5
