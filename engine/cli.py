@@ -12,13 +12,14 @@ import stat
 import sys
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import engine
+from engine.alignment_table import alignments
 from engine.bootstrapping import Round, rounds_protocol
 from engine.commands.export import add_export
 from engine.commands.housekeeping import add_backup, add_clean_up
@@ -43,6 +44,9 @@ from engine.following import follow
 from engine.matching import Match, RunView, status_words
 from engine.pipeline import Outcome, Phase, computed_otherwise, train_run
 from engine.preparation import missing_steps
+from engine.review_queue import ReviewQueue
+from engine.review_sample import SampleEstimate, estimate_from_sample
+from engine.reviews import ReviewStore
 from engine.run_similarity import run_similarity
 from engine.run_store import Run, RunStore, RunSummary
 from engine.settings import reviews_file
@@ -407,11 +411,24 @@ def evaluate(parsed: argparse.Namespace) -> int:
         evidence = graph_evidence(run) if parsed.decoder in GRAPH_DECODERS else None
         found = evaluate_decoders(similarity, test, [parsed.decoder], k, parsed.pool, index=parsed.index, evidence=evidence, untested=untested)
         metrics = found[parsed.decoder].to_dict()
+    sample = reviewed_sample(run, parsed.models)
     if parsed.json:
-        print_json({**run_summary(run), "metrics": metrics})
+        print_json({**run_summary(run), "metrics": metrics, "reviewed_sample": None if sample is None else sample.to_dict()})
     else:
         print_metrics(metrics, len(test), rounds_protocol(run.manifest))
+        if sample is not None and (sample.drawn or not len(test)):
+            print(f"reviewed sample: {sample.sentence()}")
     return 0
+
+
+def reviewed_sample(run: Run, models: str | Path) -> SampleEstimate | None:
+    """What reviewers found in the run's random sample; None where the models folder has no reviews."""
+    path = reviews_file(Path(models))
+    if not path.exists():
+        return None
+    view = RunView(run)
+    with closing(ReviewStore(path)) as store:
+        return estimate_from_sample(ReviewQueue(view, alignments(view)["source"]), store.standing(str(run.manifest["data"]["fingerprint"])))
 
 
 def print_metrics(metrics: dict[str, Any] | None, links: int, rounds: str = "") -> None:
@@ -423,7 +440,10 @@ def print_metrics(metrics: dict[str, Any] | None, links: int, rounds: str = "") 
         rounds: what belongs beside the figures of a run with rounds.
     """
     if metrics is None or metrics["target_to_source"]["hits@1"] is None:
-        print("no test links, so nothing was measured: review a random sample of the matches, or keep some links for a test (--train-ratio 0.8).")
+        print(
+            "no test links, so nothing was measured: review a random sample of the matches (in the app: Review, Random sample), "
+            "or keep some links for a test (--train-ratio 0.8)."
+        )
         return
     print(f"{'':18}" + "".join(f"{name:>11}" for name in METRICS))
     for direction in ("target_to_source", "source_to_target"):

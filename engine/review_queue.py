@@ -6,6 +6,7 @@ the known links tell of a pair only where that is wanted. Everything is computed
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +23,7 @@ from engine.matching import PairScore, RunView
 from engine.reviews import Choice, Decision, ReviewStore, Verdict
 from engine.reviews.decisions import Pair
 
-Kind = Literal["uncertain", "conflicts", "sure", "second"]
+Kind = Literal["uncertain", "conflicts", "sure", "second", "sample"]
 FloatArray = npt.NDArray[np.float64]
 
 SURE_PROBABILITY = 0.95
@@ -52,10 +53,12 @@ class Open:
     Attributes:
         undecided: neither accepted nor rejected by anybody, nor skipped by the reviewer.
         second: decided by others only.
+        unsampled: as ``undecided``, but pairs that were accepted in bulk count as not looked at.
     """
 
     undecided: BoolArray
     second: BoolArray
+    unsampled: BoolArray
 
 
 class ReviewQueue:
@@ -134,14 +137,26 @@ class ReviewQueue:
 
         "uncertain": probability nearest to one half, then what has none by the smallest margin. "conflicts": targets that several sources claim,
         the closest contest first, the claims on a target together and the best first. "sure": the most probable, or in a run without
-        probabilities mutual matches with the largest margin. "second": as "uncertain".
+        probabilities mutual matches with the largest margin. "second": as "uncertain". "sample": at random (:mod:`engine.review_sample`), without
+        those that known links settle.
         """
         return self._orders["uncertain" if kind == "second" else kind]
 
     @cached_property
     def _orders(self) -> dict[str, IntArray]:
         rows = np.flatnonzero(self.alignment.known != KNOWN.index("seed"))
-        return {"uncertain": self._uncertain(rows), "conflicts": self._conflicts(rows), "sure": self._sure(rows)}
+        return {"uncertain": self._uncertain(rows), "conflicts": self._conflicts(rows), "sure": self._sure(rows), "sample": self._sample(rows)}
+
+    def _sample(self, rows: IntArray) -> IntArray:
+        rows = rows[~self._settled[rows]]
+        run_id = self.run.rpartition("/")[2]  # the same data may lie under several names
+        return rows[sampling_order(run_id, [self.pair(row) for row in rows.tolist()])]
+
+    @cached_property
+    def _settled(self) -> BoolArray:
+        """(n,) whether validation or test links say if the match is right."""
+        settled: BoolArray = np.isin(self.alignment.known, [KNOWN.index(one) for one in TOLD])
+        return settled
 
     def _uncertain(self, rows: IntArray) -> IntArray:
         doubt = np.nan_to_num(np.abs(self.probability[rows] - 0.5), nan=1.0)
@@ -182,14 +197,16 @@ class ReviewQueue:
             standing: the data set's decisions (:meth:`engine.reviews.ReviewStore.standing`).
             author: the reviewer.
         """
-        votes = self._marked(decision for decision in standing if decision.verdict != "skip")
-        mine = self._marked(decision for decision in standing if decision.author == author)
-        return Open(undecided=~votes & ~mine, second=votes & ~mine)
+        votes, mine = self._marked(standing, author)
+        looked_at, by_me = self._marked([decision for decision in standing if not decision.in_bulk], author)
+        return Open(undecided=~votes & ~mine, second=votes & ~mine, unsampled=~looked_at & ~by_me)
 
-    def _marked(self, decisions: Iterable[Decision]) -> BoolArray:
-        marked = np.zeros(len(self.alignment), dtype=bool)
-        marked[self.rows_of(decisions)] = True
-        return marked
+    def _marked(self, decisions: Sequence[Decision], author: str) -> tuple[BoolArray, BoolArray]:
+        """(n,) rows that anybody voted on, and rows that the author decided or skipped."""
+        votes, mine = (np.zeros(len(self.alignment), dtype=bool) for _ in range(2))
+        votes[self.rows_of(decision for decision in decisions if decision.verdict != "skip")] = True
+        mine[self.rows_of(decision for decision in decisions if decision.author == author)] = True
+        return votes, mine
 
     def open_rows(self, kind: Kind, left: Open, *, known: bool = False) -> IntArray:
         """The rows of a kind that are left, in its order.
@@ -198,9 +215,10 @@ class ReviewQueue:
             known: also those of which known links tell whether they are right.
         """
         rows = self.order(kind)
-        keep = (left.second if kind == "second" else left.undecided)[rows]
+        masks = {"second": left.second, "sample": left.unsampled}
+        keep = masks.get(kind, left.undecided)[rows]
         if not known:
-            keep &= ~np.isin(self.alignment.known[rows], [KNOWN.index(one) for one in TOLD])
+            keep &= ~self._settled[rows]
         return rows[keep]
 
     @property
@@ -247,6 +265,12 @@ def take(
 
 def _pairs(queue: ReviewQueue, rows: IntArray) -> Iterator[Pair]:
     return (queue.pair(row) for row in rows.tolist())
+
+
+def sampling_order(run_id: str, pairs: Sequence[tuple[str, str]]) -> IntArray:
+    """(P,) places of the pairs in the order of a hash of each with the run's id: random, and the same wherever and whenever it is computed."""
+    keys = [hashlib.sha256("\0".join((run_id, *pair)).encode("utf-8", "surrogatepass")).digest() for pair in pairs]
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
 
 
 def _contests(targets: IntArray, csls: FloatArray, count: int) -> FloatArray:

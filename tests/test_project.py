@@ -41,6 +41,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"neighbours"}),
     frozenset({"alignment_table", "data_profile", "neighbourhood", "proxies", "relations"}),
     frozenset({"explanation", "exporting", "housekeeping", "review_queue"}),
+    frozenset({"review_sample"}),
     frozenset({"commands"}),
     frozenset({"cli"}),
     frozenset({"__main__"}),

@@ -21,13 +21,16 @@ from engine.errors import ReviewError, RunError
 from engine.explanation import Explanation, explain, sentence
 from engine.matching import PairScore
 from engine.review_queue import Kind, Open, choice_on, take
+from engine.review_sample import estimate_from_sample
 from engine.reviews import Decision, Progress, Verdict, agreement, disagreements, progress, snapshot_of
+from engine.reviews.decisions import BULK_NOTE
 
 KINDS: Mapping[ReviewKind, str] = {
     "uncertain": "Uncertain",
     "conflicts": "Conflicts",
     "sure": "Sure, in bulk",
     "second": "Second opinion",
+    "sample": "Random sample",
     "decided": "Decided",
 }
 ABOUT: Mapping[ReviewKind, str] = {
@@ -35,6 +38,7 @@ ABOUT: Mapping[ReviewKind, str] = {
     "conflicts": "Targets that several sources have as their best match, the closest contest first; at most one of the claims can be right.",
     "sure": "Mutual best matches that the run is sure of, to be accepted together.",
     "second": "What others have decided and you have not: a second opinion settles disputes and shows how far reviewers agree.",
+    "sample": "Matches that no known link settles, drawn at random, in the same order for everybody: decide 50 or more to measure accuracy.",
     "decided": "The latest decision of each reviewer on each pair. A skip is listed but is no vote.",
 }
 BUTTONS: tuple[tuple[Verdict, str, str, str], ...] = (
@@ -58,7 +62,7 @@ def render(run: OpenRun, address: ReviewAddress) -> None:
         return
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         components.choice("What to look at", KINDS, name="kind", value=address.kind, default="uncertain", clears=("source", "target"))
-        if address.kind != "decided":
+        if address.kind not in ("decided", "sample"):
             key = state.widget_key(state.CHOICE, "known", address.known)
             follow = partial(_ask_about_known, key)
             st.toggle("Also pairs that known links tell about", value=address.known, key=key, on_change=follow, help=KNOWN)
@@ -133,8 +137,10 @@ def _one_by_one(run: OpenRun, page: ReviewAddress, author: str) -> None:
         standing = cache.reviews().standing(run.card.fingerprint)
         left = run.queue.left(standing, author)
         kind: Kind = "uncertain" if address.kind == "decided" else address.kind
-        rows = run.queue.open_rows(kind, left, known=address.known)
+        rows = run.queue.open_rows(kind, left, known=address.known and kind != "sample")
         _told_progress(progress(standing, author), standing, len(rows))
+        if kind == "sample":
+            st.info(text.plain(estimate_from_sample(run.queue, standing).sentence(), 600), icon=":material/casino:")
         asked = components.asked_pair(run.view, address.source, address.target, exact=True) if address.source or address.target else None
         upcoming = _upcoming(run, author, rows, kind)
         pair = (asked[0].index, asked[1].index) if asked else next(iter(upcoming), None)
@@ -397,9 +403,6 @@ def _bulk(run: OpenRun, author: str, sheet: reviewing.Sheet, left: set[int]) -> 
             args=(run.card.fingerprint, [run.queue.choice(row, "accept", BULK_NOTE) for row in rows.tolist()], key, author, click),
         )
         _undo_button(run, author, click)
-
-
-BULK_NOTE = "accepted in bulk"
 
 
 def _pair_rows(run: OpenRun, rows: IntArray) -> pd.DataFrame:

@@ -22,6 +22,10 @@ LONGEST_ID = 20_000
 LONGEST_TOKEN = 200
 
 
+BULK_NOTE = "accepted in bulk"
+"""The note of decisions that accept many pairs of a list with one click."""
+
+
 @dataclass(frozen=True)
 class Choice:
     """What a reviewer chose for a pair, and what the run said of it when it was shown.
@@ -67,6 +71,11 @@ class Decision:
     @property
     def pair(self) -> Pair:
         return self.choice.pair
+
+    @property
+    def in_bulk(self) -> bool:
+        """Whether the pair was accepted together with others, from a list."""
+        return self.choice.note == BULK_NOTE
 
     @property
     def verdict(self) -> Verdict:

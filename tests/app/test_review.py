@@ -14,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 from app import components, reviewing
 from engine.matching import RunView, status_sentence
 from engine.reviews import Choice, ReviewStore
+from engine.run_store import RunStore
 from engine.settings import reviews_file
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.explanation.runs import drawn_run
@@ -243,7 +244,20 @@ def test_entities_of_the_same_label_can_be_told_apart(models: Path, open_page: O
     assert table["source id"].is_unique
 
 
-@pytest.mark.parametrize("kind", ["conflicts", "second", "sure", "decided"])
+def test_a_random_sample_is_reviewed_and_says_what_it_measures(run: str, models: Path, open_page: OpenPage, store: ReviewStore) -> None:
+    queue = queue_of(RunStore(models).find(run))
+    order = queue.order("sample").tolist()
+    app = open_page("review", run=run, reviewer="Ann", kind="sample", known="yes")
+    assert_no_crash(app)
+    assert "Nothing of the random sample has been reviewed yet" in words(app)
+    assert not app.toggle, "the population of the sample cannot be changed"
+    app = press(app, "Accept")
+    app = press(app, "Reject")
+    assert [decision.pair for decision in store.standing(DATA)] == [queue.pair(row) for row in order[:2]]
+    assert "Of the first 2 pairs drawn at random 1 was accepted and 1 rejected: between 9.5% and 90.5%" in words(app).replace("\\", "")
+
+
+@pytest.mark.parametrize("kind", ["conflicts", "second", "sure", "sample", "decided"])
 def test_every_kind_has_something_to_say_when_it_is_empty(run: str, open_page: OpenPage, kind: str) -> None:
     app = open_page("review", run=run, reviewer="Ann", kind=kind, threshold="99")
     assert_no_crash(app)
