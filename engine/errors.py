@@ -6,9 +6,39 @@ exits with code 2; the app shows it in its place. Anything else that is raised i
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from pathlib import Path
+from typing import Final
 
-from engine.wording import printable
+_JOINERS: Final = re.compile("[\u200c\u200d]")
+_JOINED_FROM: Final = "\u0590"
+"""Scripts and symbols that joiners have a use in come behind Latin, Greek, Cyrillic and Armenian."""
+_WITHOUT_JOINERS: Final = ("LATIN ", "GREEK ", "CYRILLIC ", "FULLWIDTH ", "HALFWIDTH ")
+
+
+def printable(text: str) -> str:
+    """The text with everything that a terminal could act on, or could not print, as an escape: names of files and entities may be hostile.
+
+    Joiners stay where a writing needs them: behind a letter or a mark of Persian, Hindi and the like, and inside of an emoji.
+    """
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() or _joins(text, at) else ascii(one)[1:-1] for at, one in enumerate(text))
+
+
+def printable_lines(text: str) -> str:
+    """The same of several lines, whose ends stay."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def _joins(text: str, at: int) -> bool:
+    """Whether the character there is a joiner that changes how the one before it is drawn."""
+    if not at or not _JOINERS.match(text[at]):
+        return False
+    before = text[at - 1]
+    drawn = unicodedata.category(before) in ("Lo", "Lm", "Mn", "Mc", "So", "Sk")
+    return drawn and before >= _JOINED_FROM and not unicodedata.name(before, "").startswith(_WITHOUT_JOINERS)
 
 
 class EngineError(Exception):
