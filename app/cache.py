@@ -15,31 +15,31 @@ import streamlit as st
 
 from app import text
 from app.state import MOST_RUNS
-from engine import settings
-from engine.alignment_table import Alignment, alignments
-from engine.bootstrapping import rounds_protocol
 from engine.config import DataConfig
-from engine.data_library import StoredDataSet, data_sets
-from engine.data_profile import inspect_run, relation_profile
-from engine.datasets import safe_name
-from engine.datasets.file_states import FileState, state_of
-from engine.datasets.inspection import Inspection
-from engine.datasets.knowledge_graph import SIDES, Side
+from engine.data import safe_name
+from engine.data.file_states import FileState, state_of
+from engine.data.inspection import Inspection
+from engine.data.knowledge_graph import SIDES, Side
+from engine.data.library import StoredDataSet, data_sets
 from engine.errors import RunDamagedError, RunError, RunNotFoundError
+from engine.evaluation.paper import PaperFigure, paper_figure
 from engine.explanation import Explainer
+from engine.explore.alignment import Alignment, alignments
+from engine.explore.data_profile import inspect_run, relation_profile
+from engine.explore.neighbourhood import Adjacency
+from engine.explore.proxies import ProxyView
+from engine.explore.relations import RelationView
+from engine.explore.review_queue import ReviewQueue
 from engine.importing import Preview, find_staged, preview
 from engine.jobs import DataSummary, summarise
-from engine.matching import RunView
-from engine.neighbourhood import Adjacency
-from engine.paper import PaperFigure, paper_figure
-from engine.proxies import ProxyView
-from engine.relations import RelationView
-from engine.resuming import Begun, read_beginning
-from engine.review_queue import ReviewQueue
 from engine.reviews import ReviewStore, Snapshot
-from engine.run_similarity import has_table
-from engine.run_store import Run, RunStore, RunSummary
-from engine.run_store.manifest import MANIFEST, SEAL
+from engine.runs import Run, RunStore, RunSummary
+from engine.runs.manifest import MANIFEST, SEAL
+from engine.runs.resume import Begun, read_beginning
+from engine.runs.similarity import has_table
+from engine.runs.view import RunView
+from engine.training.semi import rounds_protocol
+from engine.util import settings
 
 T = TypeVar("T")
 
@@ -392,7 +392,7 @@ def _kept(runs: tuple[tuple[Path, str], ...], question: tuple[str, ...], _comput
 
 @st.cache_data(ttl=600, max_entries=16, show_spinner="Reading the data set…")
 def data_summary(path: Path, content: str, config: DataConfig, seed: int, digest: str = "", _reviews: Snapshot | None = None) -> DataSummary:
-    """What a data set is called and how large it is; ``content``: of :func:`engine.datasets.file_states.folder_state`, so that other files are read
+    """What a data set is called and how large it is; ``content``: of :func:`engine.data.file_states.folder_state`, so that other files are read
     anew; ``digest``: of the decisions that are to be trained with.
 
     Raises:

@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 from app import text
 from app.palette import BOX_FILLS, TIES, TieLine
-from engine.datasets.knowledge_graph import SIDES, Side
-from engine.entities import Entity
-from engine.neighbourhood import Direction, Edge, Evidence, Facing, Neighbour, NeighbourPair
+from engine.data.knowledge_graph import SIDES, Side
+from engine.explore.neighbourhood import Direction, Edge, Evidence, Facing, Neighbour, NeighbourPair
+from engine.runs.entities import Entity
 
 PALE_FILL, INK, LINK_INK = "#6f767d", "#ffffff", "#808890"
 EDGE_INK: Mapping[str, str] = {"out": "#3f8f78", "in": "#9a78bd", "both": "#7d848c"}

@@ -15,14 +15,14 @@ from app import pages, reviewing, state, text
 from app.column_widths import with_room
 from app.glossary import explain
 from app.palette import MARKS
-from engine.datasets.formulas import defuse
-from engine.datasets.knowledge_graph import Finding, Severity, Side
-from engine.datasets.labels import literal_of
-from engine.entities import LONGEST_QUERY, Entity, other
+from engine.data.formulas import defuse
+from engine.data.knowledge_graph import Finding, Severity, Side
+from engine.data.labels import literal_of
 from engine.errors import EngineError, EntityError
 from engine.explanation import resolve_pair
-from engine.matching import PairScore, Pool, Relation, RunView, Verdict, status_sentence
 from engine.reviews.snapshot import Outcome
+from engine.runs.entities import LONGEST_QUERY, Entity, other
+from engine.runs.view import PairScore, Pool, Relation, RunView, Verdict, status_sentence
 
 BadgeColour = Literal["green", "red", "gray", "yellow", "blue", "orange"]
 

@@ -8,10 +8,10 @@ import streamlit as st
 
 from app import cache, components, sign_in, state, text
 from engine.errors import EngineError, RunError
-from engine.housekeeping import Doomed, delete, doomed
 from engine.jobs import JobQueue
-from engine.run_store import RunStore
-from engine.wording import size_text
+from engine.runs import RunStore
+from engine.runs.cleanup import Doomed, delete, doomed
+from engine.util.text import size_text
 
 PROBLEM = f"{state.DELETING}:problem"
 DONE = f"{state.DELETING}:done"

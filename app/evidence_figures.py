@@ -12,11 +12,11 @@ import plotly.graph_objects as go
 from app import text
 from app.charts import ARROWS
 from app.palette import GRAPH, POINTS, RIGHT, TIES, UNKNOWN, WRONG, TieLine
-from engine.datasets.knowledge_graph import SIDES, Side
-from engine.entities import Entity, short_id
+from engine.data.knowledge_graph import SIDES, Side
 from engine.explanation import Aligned, Decomposition, NeighbourPair, Part
-from engine.matching import status_words
-from engine.neighbourhood import Edge
+from engine.explore.neighbourhood import Edge
+from engine.runs.entities import Entity, short_id
+from engine.runs.view import status_words
 
 ALIGNED: Final[Mapping[Aligned, TieLine]] = {
     "this pair": TIES["this pair"],

@@ -14,11 +14,11 @@ from app.cache import OpenRun
 from app.glossary import explain
 from app.palette import PLAIN_MARKS
 from app.state import Drawn, EntityAddress, Hops, Listed
-from engine.datasets.knowledge_graph import SIDES, Side
-from engine.entities import Entity, other
+from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import EngineError, EntityError
-from engine.matching import HELD_OUT, status_words
-from engine.neighbourhood import Facing, Neighbour, NeighbourPair, Part, Standing, aligned_elsewhere, facing, most_heard, standings
+from engine.explore.neighbourhood import Facing, Neighbour, NeighbourPair, Part, Standing, aligned_elsewhere, facing, most_heard, standings
+from engine.runs.entities import Entity, other
+from engine.runs.view import HELD_OUT, status_words
 
 MOST_EXPANDED = 4
 CARD_HEIGHT = 112  # pixels: what a click offers is as high as the hint before it, so that the figure stays where it is

@@ -11,8 +11,8 @@ import streamlit as st
 from app import state, text
 from app.cache import OpenRun
 from app.state import AddressError, PairFilterAddress
-from engine.alignment_table import Known, PairFilter, incident_entities
-from engine.entities import short_id
+from engine.explore.alignment import Known, PairFilter, incident_entities
+from engine.runs.entities import short_id
 
 P = TypeVar("P", bound=PairFilterAddress)
 

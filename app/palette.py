@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from engine.datasets.knowledge_graph import Side
+from engine.data.knowledge_graph import Side
 
 _PLACES: Final = tuple(f"#{place:06}" for place in range(1, 11))
 

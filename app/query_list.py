@@ -10,8 +10,8 @@ import streamlit as st
 
 from app import components, pages, state, text
 from app.cache import OpenRun
-from engine.datasets.knowledge_graph import Side
-from engine.entities import Entity, other
+from engine.data.knowledge_graph import Side
+from engine.runs.entities import Entity, other
 
 ROWS = 300
 NOTHING = -1

@@ -13,7 +13,7 @@ from app.cache import OpenRun
 from app.palette import RIGHT, UNKNOWN, WRONG, run_styles
 from app.state import AddressError, Rate
 from engine.analysis.degree import bucket_names
-from engine.comparison import Difference
+from engine.explore.comparison import Difference
 
 RATES: dict[Rate, str] = {"hits@1": "Hits@1", "hits@10": "Hits@10", "mrr": "MRR"}
 WHOSE = "Each test entity of this graph looks for its counterpart among the test entities of the other one. The paper publishes target to source."

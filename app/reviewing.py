@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import streamlit as st
 
 from app import cache, sign_in, state
-from engine.entities import Entity
 from engine.errors import EngineError, ReviewError
-from engine.matching import RunView
 from engine.reviews import Choice, check_author, snapshot_of
 from engine.reviews.decisions import MARK_OF_ACCOUNTS, Pair
 from engine.reviews.snapshot import Outcome
-from engine.wording import count
+from engine.runs.entities import Entity
+from engine.runs.view import RunView
+from engine.util.text import count
 
 LEAST_SECONDS = 0.5
 """What was shown for less has not been looked at: the click came from a key that is held down, or was meant for what was there before."""

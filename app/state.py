@@ -16,15 +16,15 @@ from typing import Any, Final, Literal, Self, Union, get_args, get_origin, get_t
 
 import streamlit as st
 
-from engine.alignment_table import Known, PairOrder
 from engine.analysis.relation_importance import Band
 from engine.config import Preset, Variant
-from engine.datasets.knowledge_graph import Side
-from engine.entities import Entity
+from engine.data.knowledge_graph import Side
 from engine.errors import EngineError
+from engine.explore.alignment import Known, PairOrder
+from engine.explore.proxies import Channel
 from engine.exporting import Part, Predicate
-from engine.matching import Pool
-from engine.proxies import Channel
+from engine.runs.entities import Entity
+from engine.runs.view import Pool
 
 Direction = Literal["forward", "inverse"]
 Rate = Literal["hits@1", "hits@10", "mrr"]

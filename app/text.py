@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from engine import settings
-from engine.wording import count as count
+from engine.util import settings
+from engine.util.text import count as count
 
 T = TypeVar("T")
 

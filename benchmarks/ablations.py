@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from benchmarks.plan import Plan, Report
 from benchmarks.runs import Experiment, Result
 from benchmarks.tables import NOTHING, by_group, markdown, seeds, spread
-from engine.paper import paper_ablation, paper_figure
+from engine.evaluation.paper import paper_ablation, paper_figure
 
 FULL = "full"
 PARTS = ("relational_attention", "relational_projection", "multi_hop", "proxy_matching")

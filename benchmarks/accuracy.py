@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from benchmarks.plan import Plan, Report
 from benchmarks.runs import METRICS, Experiment, Result
 from benchmarks.tables import NOTHING, by_group, markdown, seeds, spread
-from engine.paper import paper_figure
+from engine.evaluation.paper import paper_figure
 
 HEADER = (
     *("data", "variant", "seeds", "Hits@1", "Hits@10", "MRR", "source to target Hits@1"),

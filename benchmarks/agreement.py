@@ -24,12 +24,12 @@ from benchmarks.machine import describe_machine, timed
 from benchmarks.phases import check_place, this_command
 from benchmarks.tables import write
 from engine.config import RunConfig
-from engine.datasets import AlignmentTask, load_task
+from engine.data import AlignmentTask, load_task
 from engine.errors import ConfigError, EngineError
-from engine.evaluation import evaluate_links
-from engine.execution import choose_device
+from engine.evaluation.metrics import evaluate_links
 from engine.pipeline import git_commit, versions
-from engine.training import Trainer, split_embeddings
+from engine.training.device import choose_device
+from engine.training.trainer import Trainer, split_embeddings
 
 DISAGREE, FAILED = 1, 2
 CPU = "cpu"

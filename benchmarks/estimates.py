@@ -17,8 +17,8 @@ from pathlib import Path
 from benchmarks.tables import NOTHING, markdown, told
 from engine.config import RunConfig
 from engine.errors import ConfigError, RunError
-from engine.estimate import Estimate, Machine, Sizes, estimate_training, measured_machine
-from engine.run_store import RunStore, RunSummary
+from engine.runs import RunStore, RunSummary
+from engine.training.estimate import Estimate, Machine, Sizes, estimate_training, measured_machine
 
 
 @dataclass(frozen=True)

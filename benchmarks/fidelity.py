@@ -26,13 +26,13 @@ import numpy.typing as npt
 import torch
 
 from benchmarks.tables import told
-from engine.evaluation import wilson_interval
+from engine.evaluation.metrics import wilson_interval
 from engine.explanation import Experiment, Explainer, Item, triples_of
 from engine.explanation.evidence import aligned_with
 from engine.explanation.faithfulness import items_of, rank_correlation
 from engine.explanation.removal import by_pairs
-from engine.matching import RunView
-from engine.run_store import RunStore
+from engine.runs import RunStore
+from engine.runs.view import RunView
 
 DRAWS = 5
 """Random sets a pair."""

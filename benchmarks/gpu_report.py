@@ -21,7 +21,7 @@ from benchmarks.machine import describe_machine
 from benchmarks.tables import write
 from engine.errors import DataError, EngineError
 from engine.pipeline import git_commit, versions
-from engine.run_store import RunStore
+from engine.runs import RunStore
 
 FAILED_STEP, FAILED = 1, 2
 OF_A_RUN = ("variant", "seconds", "phases", "peak_rss_mb", "device", "training")

@@ -29,10 +29,10 @@ from benchmarks.speed import first_twice, synthetic_pair, told_off
 from benchmarks.synthetic import LIKE, Shape, shape_like
 from benchmarks.tables import markdown
 from engine.config import RunConfig
-from engine.datasets import READERS, AlignmentTask, load_task
-from engine.datasets.room import expected_memory
+from engine.data import READERS, AlignmentTask, load_task
+from engine.data.memory_estimate import expected_memory
 from engine.errors import ConfigError, EngineError
-from engine.training import task_adjacency
+from engine.training.trainer import task_adjacency
 
 HEADER = (
     "triples",

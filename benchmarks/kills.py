@@ -21,10 +21,10 @@ from pathlib import Path
 from engine.config import RunConfig
 from engine.errors import JobError
 from engine.jobs import JobQueue, Plan, plan_training, read_news, summarise
-from engine.jobs.places import queue_file
 from engine.jobs.trainer import work
 from engine.pipeline import train_run
-from engine.run_store import Run, RunStore
+from engine.runs import Run, RunStore
+from engine.util.places import queue_file
 
 SMALL = {
     "encoder.dim": 16,

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from engine.execution import bfloat16_pays, usable_cores
 from engine.pipeline import device_name, peak_rss_mb
+from engine.training.device import bfloat16_pays, usable_cores
 
 Result = TypeVar("Result")
 MIB = 2**20

@@ -2,7 +2,7 @@
 
     python -m benchmarks.proxy_effect DATA RUN [--models DIR] [--out FILE]
 
-The final embedding is final = h - (1 - eta) c with multi-hop part h, gate eta and mean proxy c (``engine.encoders.proxy_matching``). With the weights
+The final embedding is final = h - (1 - eta) c with multi-hop part h, gate eta and mean proxy c (``engine.model.proxies``). With the weights
 of a finished run the table compares it with h alone, and with h minus the mean of (1 - eta) c over all entities of both graphs: if the last
 one does as well, proxy matching has learned a constant, and a constant is what CSLS takes away by itself. Target to source, test entities.
 """
@@ -20,13 +20,13 @@ from torch import Tensor
 
 from benchmarks.tables import markdown, told
 from engine.config import RunConfig
-from engine.datasets import AlignmentTask, load_task
-from engine.encoders.proxy_matching import proxy_parts
+from engine.data import AlignmentTask, load_task
+from engine.model.proxies import proxy_parts
 from engine.pipeline import stored_model
-from engine.run_store import Run, RunStore
+from engine.runs import Run, RunStore
 from engine.search import normalise_rows
-from engine.settings import models_folder
-from engine.training import split_embeddings
+from engine.training.trainer import split_embeddings
+from engine.util.settings import models_folder
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

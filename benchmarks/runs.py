@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import RunError, TrainingError
-from engine.paper import Size
-from engine.run_store import Run, RunStore
+from engine.evaluation.paper import Size
+from engine.runs import Run, RunStore
 
 METRICS = ("hits@1", "hits@10", "mrr")
 DIRECTION = "target_to_source"  # the published one

@@ -26,8 +26,8 @@ from benchmarks.phases import Stopwatch, check_place, heading, keep, optional, p
 from benchmarks.speed import add_guard, told_off, with_guard
 from benchmarks.training_phases import FLOAT, TINY, compared, evenly
 from engine.errors import ConfigError, EngineError
-from engine.execution import choose_device, choose_threads
 from engine.search import INDEXES, CslsTopK, StructuralSimilarity, csls_topk, hubness, normalise_rows
+from engine.training.device import choose_device, choose_threads
 
 NOISE = 0.5  # added to a counterpart, in lengths of its row
 RECALLED = 1_000  # source entities whose exact matches an approximate index is compared with

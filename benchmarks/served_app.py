@@ -18,8 +18,8 @@ from app.cache import a_run_a_variant, list_runs
 from app.pages import ENTITY, EXPLAIN, HOME, PAGES, REVIEW
 from app.state import Address, EntityAddress, ExplainAddress, ReviewAddress
 from engine.errors import EntityError
-from engine.matching import RunView
-from engine.run_store import RunStore
+from engine.runs import RunStore
+from engine.runs.view import RunView
 
 PROJECT = Path(__file__).resolve().parent.parent
 BROWSER_OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")

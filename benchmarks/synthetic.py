@@ -25,11 +25,11 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
 from benchmarks.tables import told
-from engine.datasets import AlignmentTask, KnowledgeGraph
-from engine.datasets.fingerprint import fingerprint
-from engine.datasets.graph_names import graph_names
-from engine.datasets.knowledge_graph import IntArray, empty_attributes, empty_links
-from engine.datasets.labels import label_entities
+from engine.data import AlignmentTask, KnowledgeGraph
+from engine.data.fingerprint import fingerprint
+from engine.data.graph_names import graph_names
+from engine.data.knowledge_graph import IntArray, empty_attributes, empty_links
+from engine.data.labels import label_entities
 from engine.errors import ConfigError
 
 FloatArray = npt.NDArray[np.float64]

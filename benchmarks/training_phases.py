@@ -19,13 +19,13 @@ from torch import Tensor
 from benchmarks.machine import Probe, resident_mib
 from benchmarks.phases import Stopwatch, Work, record
 from engine.config import RunConfig
-from engine.datasets import AlignmentTask, load_task
-from engine.estimate import check_memory, task_sizes, width
-from engine.evaluation import evaluate_links
-from engine.execution import choose_device, choose_threads
-from engine.memory import available_memory
+from engine.data import AlignmentTask, load_task
+from engine.evaluation.metrics import evaluate_links
 from engine.search import csls_topk, normalise_rows
-from engine.training import Trainer, split_embeddings, task_adjacency
+from engine.training.device import choose_device, choose_threads
+from engine.training.estimate import check_memory, task_sizes, width
+from engine.training.trainer import Trainer, split_embeddings, task_adjacency
+from engine.util.memory import available_memory
 
 FLOAT = 4  # bytes
 STEP = ("forward", "loss", "backward", "optimiser")

@@ -26,22 +26,18 @@ from torch import Tensor
 import engine
 from engine.analysis import TENSORS as PROXY_TENSORS
 from engine.analysis import analyse
-from engine.assessment import Probabilities, decoder_evaluations, match_probabilities, query_rank_table
-from engine.bootstrapping import Round, Selection
+from engine.analysis.run_tables import hubness_tensors, parameter_tensors, run_tables
 from engine.config import UNUSED_SECTIONS, RunConfig
-from engine.datasets import AlignmentTask, load_task
-from engine.datasets.knowledge_graph import SIDES, Finding, KnowledgeGraph, Side
-from engine.datasets.splits import OWN_TRAIN_RATIO, WORTH_A_TEST
-from engine.decoding import DecodingEvaluation
-from engine.decoding.calibration import Uncalibrated
-from engine.distribution import ALONE, Ranks
-from engine.encoders.dual_amn import DualAMN
+from engine.data import AlignmentTask, load_task
+from engine.data.knowledge_graph import SIDES, Finding, KnowledgeGraph, Side
+from engine.data.splits import OWN_TRAIN_RATIO, WORTH_A_TEST
 from engine.errors import DivergenceError, StoppedError
-from engine.estimate import check_memory, task_sizes
-from engine.evaluation import Evaluation, evaluate_searched, search_pool, with_pool
-from engine.execution import EXECUTION_OPTIONS, bfloat16_pays, choose_device
-from engine.following import lead, leading
-from engine.literal import (
+from engine.evaluation.assessment import Probabilities, decoder_evaluations, match_probabilities, query_rank_table
+from engine.evaluation.calibration import Uncalibrated
+from engine.evaluation.decoders import DecodingEvaluation
+from engine.evaluation.metrics import Evaluation, evaluate_searched, search_pool, with_pool
+from engine.model.dual_amn import DualAMN
+from engine.names import (
     EncodedNames,
     Names,
     absolute_paths,
@@ -54,15 +50,19 @@ from engine.literal import (
     name_tensors,
     require_valid_links,
 )
-from engine.memory import available_memory, give_back
-from engine.resuming import REVIEWS, Begun, note_beginning
 from engine.reviews import ReviewEffect, Snapshot, read_snapshot, with_reviews
-from engine.run_store import FORMAT_VERSION, Run, RunStore, RunWriter
-from engine.run_store.numbers import finite_tensor
-from engine.run_tables import hubness_tensors, parameter_tensors, run_tables
+from engine.runs import FORMAT_VERSION, Run, RunStore, RunWriter
+from engine.runs.numbers import finite_tensor
+from engine.runs.resume import REVIEWS, Begun, note_beginning
 from engine.search import CslsTopK, StructuralSimilarity, StructureAndNames, csls_topk, normalise_rows
-from engine.training import Progress, Trained, Trainer, split_embeddings, task_adjacency
-from engine.wording import count
+from engine.training.device import EXECUTION_OPTIONS, bfloat16_pays, choose_device
+from engine.training.estimate import check_memory, task_sizes
+from engine.training.semi import Round, Selection
+from engine.training.trainer import Progress, Trained, Trainer, split_embeddings, task_adjacency
+from engine.training.worker import lead, leading
+from engine.util.distributed import ALONE, Ranks
+from engine.util.memory import available_memory, give_back
+from engine.util.text import count
 
 CHECKPOINT = "training"
 NOTE = "note"
@@ -145,7 +145,7 @@ def train_run(
         on_event: told of phases, epochs and rounds.
         should_stop: asked after each step; True ends training. What was learned so far becomes a run of its own (status "stopped"), and the
             same call goes on from the same step later.
-        ranks: several processes that train together; this one is rank 0, the others are in :func:`engine.following.follow`.
+        ranks: several processes that train together; this one is rank 0, the others are in :func:`engine.training.worker.follow`.
 
     Raises:
         EngineError: with one sentence for the user; earlier runs stay as they are.

@@ -38,7 +38,7 @@ class Table:
 
 @dataclass(frozen=True)
 class ThreadRanks:
-    """See :class:`engine.distribution.Ranks`."""
+    """See :class:`engine.util.distributed.Ranks`."""
 
     rank: int
     table: Table

@@ -16,16 +16,17 @@ import pandas as pd
 import torch
 
 from engine.analysis import analyse
-from engine.assessment import query_rank_table
+from engine.analysis.run_tables import graph_of, parameter_tensors
 from engine.config import EncoderConfig, RunConfig
-from engine.datasets.knowledge_graph import AlignmentTask
-from engine.decoding import DECODERS, evaluate_decoders
-from engine.encoders.dual_amn import DualAMN
-from engine.evaluation import evaluate_links
-from engine.run_store import RunStore
-from engine.run_tables import graph_of, parameter_tensors
+from engine.data.knowledge_graph import AlignmentTask
+from engine.decoding import DECODERS
+from engine.evaluation.assessment import query_rank_table
+from engine.evaluation.decoders import evaluate_decoders
+from engine.evaluation.metrics import evaluate_links
+from engine.model.dual_amn import DualAMN
+from engine.runs import RunStore
 from engine.search import StructuralSimilarity
-from engine.training import task_adjacency
+from engine.training.trainer import task_adjacency
 
 CSLS_K = 10
 HOSTILE_LABELS = (
@@ -39,7 +40,7 @@ HOSTILE_LABELS = (
 
 @dataclass
 class MemoryRun:
-    """What :class:`engine.matching.RunView` asks of a run, held in memory."""
+    """What :class:`engine.runs.view.RunView` asks of a run, held in memory."""
 
     manifest: Mapping[str, Any]
     metrics: Mapping[str, Any] | None

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.alignment_table import alignments
-from engine.cli import main
-from engine.commands.output import print_json
+from engine.cli.main import main
+from engine.cli.output import print_json
 from engine.errors import RunDamagedError
-from engine.matching import RunView
+from engine.explore.alignment import alignments
+from engine.runs.view import RunView
 from tests.run_fixture import MemoryRun, analysed, sample_run, write_run
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from streamlit import config as streamlit_config
 
-from engine import settings
+from engine.util import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")

@@ -10,13 +10,13 @@ import torch
 
 from engine import pipeline
 from engine.config import RunConfig
-from engine.datasets import load_task
+from engine.data import load_task
 from engine.errors import DivergenceError, TrainingError
-from engine.estimate import memory_needed, task_sizes
 from engine.pipeline import Phase, train_run
-from engine.run_store import RunStore
-from engine.training import Progress
-from tests.datasets.writers import small_sample, write_openea
+from engine.runs import RunStore
+from engine.training.estimate import memory_needed, task_sizes
+from engine.training.trainer import Progress
+from tests.data.writers import small_sample, write_openea
 
 SMALL = RunConfig().with_values(
     {
@@ -55,7 +55,7 @@ def test_a_literal_run_reads_the_data_once_also_for_its_semi_run(data: Path, tmp
 
 def diverging(monkeypatch: pytest.MonkeyPatch, last: int) -> None:
     """From now on the loss of every step after the ``last`` one is not a number."""
-    from engine import training
+    from engine.training import trainer as training
 
     build, steps = training.build_loss, iter(range(10**6))
 

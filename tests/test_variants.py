@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.cli import main
+from engine.cli.main import main
 from engine.config import VARIANTS
 from engine.decoding import DECODERS, GRAPH_DECODERS
 from engine.explanation import probability_parts
-from engine.matching import RunView
-from engine.run_similarity import run_similarity
-from engine.run_store import Run, RunStore
+from engine.runs import Run, RunStore
+from engine.runs.similarity import run_similarity
+from engine.runs.view import RunView
 from engine.search import StructureAndNames
-from tests.datasets.writers import small_sample, write_openea
-from tests.test_cli import EUROPE, last_json, one_line
+from tests.cli.test_main import EUROPE, last_json, one_line
+from tests.data.writers import small_sample, write_openea
 
 WORDS = ["--epochs", "12", "--set", "encoder.dim=16", "--set", "semi.rounds=2", "--set", "semi.round_epochs=6"]
 

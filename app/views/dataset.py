@@ -12,10 +12,18 @@ from app import components, frame, pages, palette, state, text
 from app.cache import OpenRun
 from app.glossary import explain
 from app.state import DataSetAddress
-from engine.data_profile import PaperData, dangling_entities, degree_survival, isolated_entities, paper_data, relations_holding, sample_triples
-from engine.datasets.inspection import GraphSummary, Inspection
-from engine.datasets.knowledge_graph import SIDES, IntArray, Side
-from engine.entities import short_id
+from engine.data.inspection import GraphSummary, Inspection
+from engine.data.knowledge_graph import SIDES, IntArray, Side
+from engine.explore.data_profile import (
+    PaperData,
+    dangling_entities,
+    degree_survival,
+    isolated_entities,
+    paper_data,
+    relations_holding,
+    sample_triples,
+)
+from engine.runs.entities import short_id
 
 SAMPLES = 5
 LISTED = 200

@@ -14,11 +14,11 @@ from app.facing import neighbourhoods
 from app.glossary import explain
 from app.palette import PLAIN_MARKS
 from app.state import EntityAddress
-from engine.datasets.knowledge_graph import SIDES, Side
-from engine.entities import LONGEST_QUERY, Entity, other
+from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import EngineError
-from engine.matching import Match, Pool
-from engine.neighbourhood import Neighbour, neighbourhood
+from engine.explore.neighbourhood import Neighbour, neighbourhood
+from engine.runs.entities import LONGEST_QUERY, Entity, other
+from engine.runs.view import Match, Pool
 
 SEARCH_LABEL = "Search by label, id or URI"
 RESULTS = 50

@@ -18,8 +18,7 @@ from app.glossary import PROBABILITY_FEATURES
 from app.glossary import explain as term
 from app.palette import PLAIN_MARKS
 from app.state import ExplainAddress
-from engine.datasets.knowledge_graph import SIDES, Side
-from engine.entities import Entity, other
+from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import EngineError, EntityError, EvidenceError
 from engine.explanation import (
     Conflict,
@@ -41,6 +40,7 @@ from engine.explanation import (
     triples_of,
 )
 from engine.explanation.words import rounds_words, signed
+from engine.runs.entities import Entity, other
 
 T = TypeVar("T")
 

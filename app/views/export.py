@@ -12,7 +12,7 @@ from app import cache, components, frame, pages, pair_filters, palette, state, t
 from app.cache import OpenRun
 from app.glossary import explain
 from app.state import ExportAddress, PairsAddress, ReviewAddress
-from engine.datasets.knowledge_graph import SIDES, Side
+from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import ConfigError
 from engine.exporting import (
     COLUMNS,

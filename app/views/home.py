@@ -13,7 +13,7 @@ from app.glossary import TERMS, explain
 from app.state import CompareAddress, DataSetAddress, EntityAddress, ImportAddress, TrainAddress
 from engine.config import VARIANTS
 from engine.errors import JobError
-from engine.evaluation import stored_interval
+from engine.evaluation.metrics import stored_interval
 from engine.jobs import Job, JobQueue
 
 CARDS = 12

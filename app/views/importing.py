@@ -12,8 +12,8 @@ import streamlit as st
 from app import cache, components, frame, pages, palette, state, text
 from app.glossary import explain
 from app.state import Come, ImportAddress, TrainAddress
-from engine.datasets.knowledge_graph import SIDES, Side
-from engine.datasets.tabular import Layout
+from engine.data.knowledge_graph import SIDES, Side
+from engine.data.tabular import Layout
 from engine.errors import DataImportError, EngineError
 from engine.importing import (
     NAMING,

@@ -13,9 +13,9 @@ from app import components, frame, pages, pair_filters, palette, state, text
 from app.cache import OpenRun
 from app.glossary import explain
 from app.state import ExportAddress, PairsAddress
-from engine.alignment_table import KNOWN, VERDICTS, Alignment, Known, PairOrder, Precision, Score
-from engine.datasets.knowledge_graph import SIDES, IntArray, Side
-from engine.entities import other, short_id
+from engine.data.knowledge_graph import SIDES, IntArray, Side
+from engine.explore.alignment import KNOWN, VERDICTS, Alignment, Known, PairOrder, Precision, Score
+from engine.runs.entities import other, short_id
 
 ROWS = 100  # of a page
 HEIGHT = 560  # pixels

@@ -15,9 +15,9 @@ from app.cache import OpenRun
 from app.glossary import explain
 from app.palette import GRAPH, PLAIN_MARKS, POINTS, RIGHT, SEQUENTIAL, UNKNOWN, WRONG
 from app.state import ProxiesAddress, ProxyUse
-from engine.datasets.knowledge_graph import SIDES, Side
-from engine.entities import Entity
-from engine.proxies import Agreement, Channel, Near, PairAttention, ProxyView, log_histogram
+from engine.data.knowledge_graph import SIDES, Side
+from engine.explore.proxies import Agreement, Channel, Near, PairAttention, ProxyView, log_histogram
+from engine.runs.entities import Entity
 
 USES: dict[ProxyUse, str] = {"nearest": "nearest to", "attention": "attention"}
 STARTS = 4

@@ -16,8 +16,8 @@ from app.glossary import explain
 from app.palette import DIRECTION, GRAPH, MARKS, PLAIN_MARKS, UNKNOWN
 from app.state import AddressError, Direction, RelationsAddress
 from engine.analysis.relation_importance import BANDS
-from engine.datasets.knowledge_graph import SIDES, Side
-from engine.relations import Relation, RelationView, Setting, Twin, of_each_band
+from engine.data.knowledge_graph import SIDES, Side
+from engine.explore.relations import Relation, RelationView, Setting, Twin, of_each_band
 
 HEARD: Mapping[str, str] = {"forward": "what a head hears from its tails", "inverse": "what a tail hears from its heads"}
 DIRECTION_POINTS: Mapping[Direction, str] = {"forward": "triangle-right", "inverse": "triangle-left"}

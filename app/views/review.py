@@ -16,14 +16,14 @@ from app.cache import OpenRun
 from app.glossary import explain as term
 from app.palette import PLAIN_MARKS
 from app.state import Decided, EntityAddress, ExplainAddress, ExportAddress, ReviewAddress, ReviewKind
-from engine.datasets.knowledge_graph import IntArray
+from engine.data.knowledge_graph import IntArray
 from engine.errors import ReviewError, RunError
 from engine.explanation import Explanation, explain, sentence
-from engine.matching import PairScore
-from engine.review_queue import Kind, Open, choice_on, take
-from engine.review_sample import estimate_from_sample
+from engine.explore.review_queue import Kind, Open, choice_on, take
+from engine.explore.review_sample import estimate_from_sample
 from engine.reviews import Decision, Progress, Verdict, agreement, disagreements, progress, snapshot_of
 from engine.reviews.decisions import BULK_NOTE
+from engine.runs.view import PairScore
 
 KINDS: Mapping[ReviewKind, str] = {
     "uncertain": "Uncertain",

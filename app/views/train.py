@@ -13,15 +13,14 @@ from app.glossary import explain
 from app.state import CompareAddress, EntityAddress, ExportAddress, ReviewAddress, TrainAddress
 from app.training_figures import curve_figure, curve_sentence, curve_table, round_table
 from app.training_form import advanced, assigned
-from engine import settings
 from engine.config import PRESETS, VARIANTS, Preset, RunConfig, Variant
-from engine.data_library import StoredDataSet, data_sets
-from engine.datasets.file_states import folder_state
-from engine.datasets.splits import ALL_TRAIN_BELOW, OWN_TRAIN_RATIO, WORTH_A_TEST, is_drawn
-from engine.decoding import LEAST_LINKS, share_to_hold_out
+from engine.data.file_states import folder_state
+from engine.data.library import StoredDataSet, data_sets
+from engine.data.splits import ALL_TRAIN_BELOW, OWN_TRAIN_RATIO, WORTH_A_TEST, is_drawn
 from engine.errors import ConfigError, EngineError
-from engine.estimate import Estimate, check_memory
-from engine.evaluation import stored_interval
+from engine.evaluation.calibration import LEAST_LINKS, share_to_hold_out
+from engine.evaluation.metrics import stored_interval
+from engine.evaluation.paper import paper_figure
 from engine.importing import expectation
 from engine.jobs import (
     DataSummary,
@@ -38,9 +37,10 @@ from engine.jobs import (
     start_trainer,
     trainer_alive,
 )
-from engine.memory import available_memory
-from engine.paper import paper_figure
 from engine.reviews import Snapshot, snapshot_of
+from engine.training.estimate import Estimate, check_memory
+from engine.util import settings
+from engine.util.memory import available_memory
 
 WATCH_SECONDS = 2.0
 LISTED = 8

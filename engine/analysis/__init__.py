@@ -20,9 +20,9 @@ from engine.analysis.relation_hits import relation_hits_table
 from engine.analysis.relation_importance import relation_importance_table
 from engine.analysis.relation_twins import relation_twins_table
 from engine.analysis.schema import TABLES
-from engine.datasets.knowledge_graph import AlignmentTask
-from engine.encoders.dual_amn import DualAMN
-from engine.evaluation import Evaluation
+from engine.data.knowledge_graph import AlignmentTask
+from engine.evaluation.metrics import Evaluation
+from engine.model.dual_amn import DualAMN
 
 TENSORS = "proxies"
 """The file that the tensors are stored in."""

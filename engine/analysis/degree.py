@@ -7,8 +7,8 @@ import pandas as pd
 
 from engine.analysis.rates import direction_from, grouped_rates, rank_by_entity
 from engine.analysis.schema import frame, joined
-from engine.datasets.knowledge_graph import SIDES, AlignmentTask, IntArray, Side
-from engine.evaluation import Evaluation
+from engine.data.knowledge_graph import SIDES, AlignmentTask, IntArray, Side
+from engine.evaluation.metrics import Evaluation
 
 LEAST_DEGREES = (0, 1, 2, 3, 4, 5, 7, 10, 15, 25)
 

@@ -14,10 +14,10 @@ import numpy.typing as npt
 import torch
 
 from engine.config import EncoderConfig
-from engine.datasets.knowledge_graph import IntArray
-from engine.encoders.dual_amn import CHANNELS
-from engine.encoders.proxy_matching import unit_rows
+from engine.data.knowledge_graph import IntArray
 from engine.errors import RunError
+from engine.model.dual_amn import CHANNELS
+from engine.model.proxies import unit_rows
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from engine.threads import compiled
+from engine.util.threads import compiled
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]

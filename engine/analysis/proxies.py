@@ -12,11 +12,11 @@ from torch import Tensor
 
 from engine.analysis.kernels import fill_divergence
 from engine.analysis.schema import frame, joined
-from engine.datasets.knowledge_graph import SIDES, AlignmentTask, IntArray, Side
-from engine.encoders.dual_amn import DualAMN
-from engine.encoders.proxy_matching import row_blocks, row_norms, unit_rows
+from engine.data.knowledge_graph import SIDES, AlignmentTask, IntArray, Side
+from engine.model.dual_amn import DualAMN
+from engine.model.proxies import row_blocks, row_norms, unit_rows
 from engine.search import best_in_columns
-from engine.threads import spread
+from engine.util.threads import spread
 
 PROXY_TOP = 10
 

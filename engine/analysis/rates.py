@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.analysis.schema import RATES
-from engine.datasets.knowledge_graph import IntArray, Side
-from engine.evaluation import DirectionMetrics, Evaluation, wilson_interval
+from engine.data.knowledge_graph import IntArray, Side
+from engine.evaluation.metrics import DirectionMetrics, Evaluation, wilson_interval
 
 FloatArray = npt.NDArray[np.float64]
 

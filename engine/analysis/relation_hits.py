@@ -9,8 +9,8 @@ import pandas as pd
 
 from engine.analysis.rates import direction_from, grouped_rates, rank_by_entity
 from engine.analysis.schema import frame, joined
-from engine.datasets.knowledge_graph import SIDES, AlignmentTask, IntArray, KnowledgeGraph
-from engine.evaluation import Evaluation
+from engine.data.knowledge_graph import SIDES, AlignmentTask, IntArray, KnowledgeGraph
+from engine.evaluation.metrics import Evaluation
 
 
 def relation_hits_table(task: AlignmentTask, evaluation: Evaluation) -> pd.DataFrame:

@@ -14,11 +14,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from engine.analysis.schema import frame, side_array
-from engine.datasets.knowledge_graph import AlignmentTask, IntArray
-from engine.encoders.adjacency import Adjacency
-from engine.encoders.dual_amn import DualAMN
-from engine.encoders.proxy_matching import unit_rows
-from engine.packing import spans
+from engine.data.knowledge_graph import AlignmentTask, IntArray
+from engine.model.adjacency import Adjacency
+from engine.model.dual_amn import DualAMN
+from engine.model.proxies import unit_rows
+from engine.util.packing import spans
 
 FloatArray = npt.NDArray[np.float64]
 Band = Literal["high", "medium", "low"]

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from engine.analysis.schema import frame, joined
-from engine.datasets.knowledge_graph import SIDES, AlignmentTask, IntArray, KnowledgeGraph, Side
-from engine.encoders.dual_amn import DualAMN
-from engine.encoders.proxy_matching import unit_rows
+from engine.data.knowledge_graph import SIDES, AlignmentTask, IntArray, KnowledgeGraph, Side
+from engine.model.dual_amn import DualAMN
+from engine.model.proxies import unit_rows
 from engine.search import get_index
 
 TWINS = 5

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from engine.datasets.knowledge_graph import SIDES
+from engine.data.knowledge_graph import SIDES
 
 RATES = ("hits@1", "hits@10", "mrr")
 K_OCCURRENCES = (1, 10)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.decoding.kernels import IntArray
-from engine.threads import compiled
+from engine.util.threads import compiled
 
 FloatArray = npt.NDArray[np.float64]
 NONE = -1

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from engine.datasets.knowledge_graph import IntArray, Side
+from engine.data.knowledge_graph import IntArray, Side
 from engine.decoding.candidates import BoolArray, Candidates, FloatArray, Lists
 from engine.decoding.graph_evidence import GraphEvidence
 from engine.decoding.kernels import best_two, list_ranks

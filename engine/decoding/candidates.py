@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from engine.datasets.knowledge_graph import IntArray, Side
+from engine.data.knowledge_graph import IntArray, Side
 from engine.decoding.kernels import group_positions, merge_lists
 from engine.errors import ConfigError
 from engine.search import TIE_TOLERANCE, Hubness, SearchIndex, Similarity, csls_topk, tie_tolerance

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from engine.threads import compiled
+from engine.util.threads import compiled
 
 IntArray = npt.NDArray[np.int64]
 ScoreArray = npt.NDArray[np.float32] | npt.NDArray[np.float64]

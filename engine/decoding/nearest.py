@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from engine.datasets.knowledge_graph import IntArray
+from engine.data.knowledge_graph import IntArray
 from engine.decoding.base import NONE, Decoding, best_pairs, register_decoder
 from engine.decoding.candidates import Candidates, Lists
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from engine.datasets.knowledge_graph import IntArray
+from engine.data.knowledge_graph import IntArray
 from engine.decoding.candidates import Candidates
 from engine.decoding.graph_evidence import GraphEvidence
 from engine.decoding.nearest import MutualDecoder

@@ -17,7 +17,7 @@ from engine.decoding.base import Decoding, best_pairs, register_decoder
 from engine.decoding.candidates import Candidates, FloatArray, Lists
 from engine.decoding.kernels import log_normalisers, scale_plan
 from engine.errors import ConfigError
-from engine.threads import spread
+from engine.util.threads import spread
 
 TEMPERATURE = 0.02
 ROUNDS = 10

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from engine.datasets.knowledge_graph import Side
-from engine.entities import Entity, other, shortened
+from engine.data.knowledge_graph import Side
 from engine.errors import EntityError
-from engine.matching import RunView
+from engine.runs.entities import Entity, other, shortened
+from engine.runs.view import RunView
 
 
 def resolve_pair(view: RunView, source: str, target: str) -> tuple[int, int]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from engine.errors import EngineError
 from engine.explanation.explainer import Explainer
-from engine.matching import PairScore, Pool, RunView, Verdict
-from engine.run_store import RunStore
+from engine.runs import RunStore
+from engine.runs.view import PairScore, Pool, RunView, Verdict
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from engine.errors import RunDamagedError
 from engine.explanation.blocks import Block, CosineBlocks, cosine_blocks
 from engine.explanation.explainer import Explainer
 from engine.explanation.frozen import Snapshot
-from engine.matching import PairScore
+from engine.runs.view import PairScore
 from engine.search import StructureAndNames
 
 Kind = Literal["multi-hop", "proxies", "names", "no name", "hubness"]

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.encoders.adjacency import Int64Array
 from engine.explanation.blocks import shown_layers
 from engine.explanation.contributions import TINY
 from engine.explanation.frozen import Received, Snapshot
 from engine.explanation.kernels import Float64Array
+from engine.model.adjacency import Int64Array
 
 AT_ONCE = 1 << 20
 """Values of multi-hop embeddings that are finished in one go: 8 MiB."""

@@ -12,14 +12,14 @@ from typing import Literal
 
 import numpy as np
 
-from engine.entities import Entity
 from engine.explanation.blocks import cosine_blocks
 from engine.explanation.contributions import Products, Sent, by_neighbour, by_relation, left_out
 from engine.explanation.explainer import Explainer
 from engine.explanation.frozen import Snapshot
 from engine.explanation.kernels import Float64Array
-from engine.matching import RunView, Verdict
-from engine.neighbourhood import Edge, tied
+from engine.explore.neighbourhood import Edge, tied
+from engine.runs.entities import Entity
+from engine.runs.view import RunView, Verdict
 
 Edges = Mapping[int, tuple[Edge, ...]]
 Aligned = Literal["this pair", "seed", "added", "predicted", "elsewhere"]

@@ -9,16 +9,16 @@ from functools import cached_property
 import numpy as np
 
 from engine.config import RunConfig
-from engine.datasets.knowledge_graph import SIDES, Side
+from engine.data.knowledge_graph import SIDES, Side
 from engine.decoding import Decoding
-from engine.encoders.adjacency import build_adjacency
-from engine.entities import Entity, short_id
 from engine.errors import ConfigError, RunDamagedError, RunError
 from engine.explanation.frozen import FrozenEncoder, Snapshot
 from engine.explanation.graph import Triple
-from engine.matching import RunView
-from engine.neighbourhood import Adjacency, Edge
-from engine.run_store.numbers import finite_tensor
+from engine.explore.neighbourhood import Adjacency, Edge
+from engine.model.adjacency import build_adjacency
+from engine.runs.entities import Entity, short_id
+from engine.runs.numbers import finite_tensor
+from engine.runs.view import RunView
 from engine.search import StructureAndNames
 
 PARAMETERS = ("entity_features", "relation_features", "attention", "proxies", "gate_weight", "gate_bias")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from engine.explanation.decomposition import Decomposition, decompose
 from engine.explanation.evidence import NeighbourEvidence, RelationEvidence, neighbour_evidence, relation_evidence
 from engine.explanation.explainer import Explainer
-from engine.matching import PairScore, Pool, status_sentence
+from engine.runs.view import PairScore, Pool, status_sentence
 
 TOP = 40
 

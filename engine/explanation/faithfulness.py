@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.datasets.knowledge_graph import Side
+from engine.data.knowledge_graph import Side
 from engine.explanation.intervention import Experiment, Intervention
 from engine.explanation.removal import Item, by_pairs, evidence_items, triples_of
 

@@ -15,12 +15,12 @@ import numpy.typing as npt
 import torch
 
 from engine.config import EncoderConfig
-from engine.encoders.adjacency import Adjacency, Csr, Int64Array
-from engine.encoders.dual_amn import CHANNELS
-from engine.encoders.proxy_matching import proxy_parts, unit_rows
 from engine.explanation.graph import EditedGraph, Row, StackedGraph, Triple
 from engine.explanation.kernels import Float32Array, Float64Array, mean_of_rows, messages_of_rows
-from engine.threads import spread
+from engine.model.adjacency import Adjacency, Csr, Int64Array
+from engine.model.dual_amn import CHANNELS
+from engine.model.proxies import proxy_parts, unit_rows
+from engine.util.threads import spread
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class FrozenEncoder:
     Args:
         adjacency: the run's whole stacked graph.
         config: the run's encoder settings.
-        parameters: by the names of :class:`engine.encoders.dual_amn.DualAMN`, float32.
+        parameters: by the names of :class:`engine.model.dual_amn.DualAMN`, float32.
 
     Raises:
         ValueError: parameters that do not fit the graph or the settings.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.config import EncoderConfig
-from engine.encoders.adjacency import Adjacency, Csr, Int64Array
+from engine.model.adjacency import Adjacency, Csr, Int64Array
 
 
 class Triple(NamedTuple):

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from engine.datasets.knowledge_graph import Side
-from engine.entities import Entity, other
+from engine.data.knowledge_graph import Side
 from engine.explanation.explainer import Explainer, NamedTriple
 from engine.explanation.graph import Triple
-from engine.matching import Pool, RowScores
+from engine.runs.entities import Entity, other
+from engine.runs.view import Pool, RowScores
 from engine.search import StructuralSimilarity, StructureAndNames, normalise_rows
 from engine.search.csls import csls_score
 from engine.search.terms import zero_term

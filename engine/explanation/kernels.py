@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.threads import compiled
+from engine.util.threads import compiled
 
 Float64Array = npt.NDArray[np.float64]
 Float32Array = npt.NDArray[np.float32]

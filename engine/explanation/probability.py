@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from engine.datasets.knowledge_graph import SIDES
-from engine.decoding.calibration import FEATURE_COLUMNS, FEATURES, Calibration, logistic
-from engine.matching import RunView
-from engine.run_store.numbers import check_numbers
+from engine.data.knowledge_graph import SIDES
+from engine.evaluation.calibration import FEATURE_COLUMNS, FEATURES, Calibration, logistic
+from engine.runs.numbers import check_numbers
+from engine.runs.view import RunView
 
 RANKS = ("source rank", "target rank", "plan weight")
 """Features that are plain logarithms."""

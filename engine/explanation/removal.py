@@ -6,9 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.datasets.knowledge_graph import SIDES, Side
-from engine.entities import Entity, normalise, shortened
-from engine.entities import other as other_graph
+from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import ConfigError, EntityError, EvidenceError
 from engine.explanation.contributions import Sent
 from engine.explanation.estimate import estimated_costs
@@ -17,7 +15,9 @@ from engine.explanation.explainer import Explainer, short_relation
 from engine.explanation.graph import Triple
 from engine.explanation.kernels import Float64Array
 from engine.explanation.rivals import runner_up
-from engine.matching import Pool
+from engine.runs.entities import Entity, normalise, shortened
+from engine.runs.entities import other as other_graph
+from engine.runs.view import Pool
 
 PAIRS_EACH = 4
 """Pairs of neighbours that are looked at for each neighbour."""

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from engine.datasets.knowledge_graph import Side
-from engine.entities import Entity, other
+from engine.data.knowledge_graph import Side
 from engine.explanation.context import Context
 from engine.explanation.evidence import NeighbourPair, RelationPair
 from engine.explanation.explanation import Explanation
 from engine.explanation.intervention import Intervention, Rival, Standing
 from engine.explanation.rivals import Comparison, Conflict
 from engine.explanation.words import edge_words, removal_sentence, rounds_words, sentence, signed, standing_words, title
-from engine.matching import status_words
+from engine.runs.entities import Entity, other
+from engine.runs.view import status_words
 
 
 @dataclass(frozen=True)

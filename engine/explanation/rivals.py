@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from engine.alignment_table import stored_candidates
-from engine.datasets.knowledge_graph import Side
+from engine.data.knowledge_graph import Side
 from engine.decoding import NONE, Decoding, get_decoder
-from engine.entities import Entity, other, shortened
 from engine.errors import EntityError
 from engine.explanation.asking import resolve_rival
 from engine.explanation.contributions import Products
 from engine.explanation.decomposition import Decomposition, Part, decompose
 from engine.explanation.evidence import Edges, neighbour_products
 from engine.explanation.explainer import Explainer
-from engine.matching import Match, PairScore, Pool
-from engine.neighbourhood import Edge
+from engine.explore.alignment import stored_candidates
+from engine.explore.neighbourhood import Edge
+from engine.runs.entities import Entity, other, shortened
+from engine.runs.view import Match, PairScore, Pool
 
 ONE_TO_ONE = "stable"
 """The decoder that conflicts are shown with: quick on any size, and its choice is easy to follow (the best free pair, again and again)."""

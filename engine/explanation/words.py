@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.datasets.knowledge_graph import Side
-from engine.entities import Entity, shortened
+from engine.data.knowledge_graph import Side
 from engine.explanation.context import Round
 from engine.explanation.evidence import Aligned, NeighbourEvidence, NeighbourPair
 from engine.explanation.explanation import Explanation
 from engine.explanation.intervention import Intervention
-from engine.matching import PairScore
-from engine.neighbourhood import Edge
+from engine.explore.neighbourhood import Edge
+from engine.runs.entities import Entity, shortened
+from engine.runs.view import PairScore
 
 LABEL_LENGTH = 60
 THIN = 0.01  # of all that pairs of neighbours carry for the match; a single pair below this explains nothing by itself

@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from engine.exporting.decoded import (
-    DECODER_NAMES,
-    DECODER_WORDS,
-    ONE_TO_ONE,
-    STORED,
-    check_measurable,
-    decoder_help,
-    default_decoder,
-    graph_evidence,
-)
+from engine.exporting.decoded import DECODER_NAMES, DECODER_WORDS, ONE_TO_ONE, STORED, check_measurable, decoder_help, default_decoder, graph_evidence
 from engine.exporting.formats import FORMATS, PREDICATES, Format, Predicate, get_format
 from engine.exporting.reviewed import ReviewedPair, reviewed_pairs
 from engine.exporting.selection import Part, Prepared, Selection, prepare, select_pairs

@@ -15,17 +15,17 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from engine.alignment_table import best_matches, stored_candidates
-from engine.datasets.knowledge_graph import SIDES, IntArray, Side
+from engine.analysis.run_tables import graph_of
+from engine.data.knowledge_graph import SIDES, IntArray, Side
 from engine.decoding import DECODERS, GRAPH_DECODERS, NONE, Candidates, Decoding, GraphEvidence, find_candidates, get_decoder
 from engine.decoding.base import best_pairs, decided
 from engine.decoding.kernels import take_greedily
 from engine.decoding.one_to_one import scrambled
 from engine.errors import ConfigError
+from engine.explore.alignment import best_matches, stored_candidates
 from engine.exporting.settled import Settled, all_hubness
-from engine.matching import RunView
-from engine.run_similarity import RunLike
-from engine.run_tables import graph_of
+from engine.runs.similarity import RunLike
+from engine.runs.view import RunView
 
 STORED = "csls"
 """The decoder whose alignment every run has stored."""

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 import torch
 
-from engine.datasets.knowledge_graph import SIDES, IntArray, Side
-from engine.entities import BoolArray, other
+from engine.data.knowledge_graph import SIDES, IntArray, Side
 from engine.exporting.reviewed import ReviewedPair
-from engine.matching import RunView
+from engine.runs.entities import BoolArray, other
+from engine.runs.view import RunView
 from engine.search import Hubness, PairScores, pair_csls
 
 Ends = tuple[int, int]

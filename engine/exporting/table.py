@@ -12,12 +12,12 @@ import numpy.typing as npt
 import pandas as pd
 
 import engine
-from engine.alignment_table import Alignment, Precision
-from engine.datasets.knowledge_graph import SIDES, IntArray, Side
+from engine.data.knowledge_graph import SIDES, IntArray, Side
+from engine.explore.alignment import Alignment, Precision
 from engine.exporting.reviewed import ReviewedPair
 from engine.exporting.settled import Ends
-from engine.matching import RunView
-from engine.wording import count
+from engine.runs.view import RunView
+from engine.util.text import count
 
 ROWS_AT_ONCE = 2**15
 SEED = "seed link"

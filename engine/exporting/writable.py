@@ -7,14 +7,14 @@ from itertools import islice
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from engine.datasets.files import shorten
-from engine.datasets.identifiers import Encoding, Spelling
-from engine.datasets.knowledge_graph import SIDES, Side
-from engine.datasets.rows import CONTROL
-from engine.entities import GraphView
+from engine.data.files import shorten
+from engine.data.identifiers import Encoding, Spelling
+from engine.data.knowledge_graph import SIDES, Side
+from engine.data.rows import CONTROL
 from engine.errors import ExportError
 from engine.exporting.table import ExportTable
-from engine.wording import count
+from engine.runs.entities import GraphView
+from engine.util.text import count
 
 NAMED: Final = 3
 """Pairs that a message names."""

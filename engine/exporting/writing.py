@@ -8,7 +8,7 @@ from pathlib import Path
 from engine.errors import ExportError
 from engine.exporting.formats import Format, Predicate
 from engine.exporting.table import ExportTable
-from engine.output_files import new_file
+from engine.util.output_files import new_file
 
 
 def write_export(path: Path, table: ExportTable, fmt: Format, predicate: Predicate | None = None, *, force: bool = False) -> None:

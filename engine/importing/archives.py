@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final, Literal
 
-from engine.datasets.files import GZIP_MAGIC, is_by_product, reason, shorten
+from engine.data.files import GZIP_MAGIC, is_by_product, reason, shorten
 from engine.errors import DataImportError
 from engine.importing.limits import LIMITS, Limits, in_words
 

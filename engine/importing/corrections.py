@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
 
-from engine.datasets.tabular import Layout
+from engine.data.tabular import Layout
 
 SeedChoice = Literal["none", "exact", "near"]
 SEED_CHOICES: Final[tuple[SeedChoice, ...]] = get_args(SeedChoice)

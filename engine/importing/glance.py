@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from engine.datasets.files import shorten
-from engine.datasets.knowledge_graph import FileCount
-from engine.datasets.readers import READERS
-from engine.datasets.tabular import Layout, Role, Table, open_head, place
+from engine.data.files import shorten
+from engine.data.knowledge_graph import FileCount
+from engine.data.readers import READERS
+from engine.data.tabular import Layout, Role, Table, open_head, place
 from engine.errors import DataError
 from engine.importing.corrections import Corrections
 from engine.importing.limits import in_words

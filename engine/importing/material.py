@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, get_args
 
-from engine.datasets.files import is_by_product, reason, shorten
-from engine.datasets.readers import READERS
-from engine.datasets.readers.naming import sort_names
-from engine.datasets.readers.rdf import rdf_suffix
-from engine.datasets.tabular import table_suffix
+from engine.data.files import is_by_product, reason, shorten
+from engine.data.readers import READERS
+from engine.data.readers.naming import sort_names
+from engine.data.readers.rdf import rdf_suffix
+from engine.data.tabular import table_suffix
 from engine.errors import DataImportError
 from engine.importing.limits import LIMITS, Limits, in_words
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from engine.datasets.files import shorten
-from engine.datasets.knowledge_graph import SIDES, Finding
-from engine.datasets.labels import NAME_ATTRIBUTES, local_name
-from engine.datasets.readers import RawDataset, RawGraph
-from engine.datasets.texts import BoolArray, Texts
-from engine.wording import count
+from engine.data.files import shorten
+from engine.data.knowledge_graph import SIDES, Finding
+from engine.data.labels import NAME_ATTRIBUTES, local_name
+from engine.data.readers import RawDataset, RawGraph
+from engine.data.texts import BoolArray, Texts
+from engine.util.text import count
 
 SELDOM_HEADS = 0.1
 """Share of the would-be names that may be heads of triples as well."""

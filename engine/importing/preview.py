@@ -14,16 +14,16 @@ import numpy as np
 import pandas as pd
 
 from engine.config import DataConfig, RunConfig
-from engine.datasets.assembly import build_task, header_links
-from engine.datasets.files import shorten
-from engine.datasets.inspection import SEVERITIES, GraphSummary, Inspection, inspect_task
-from engine.datasets.knowledge_graph import SIDES, AlignmentTask, FileCount, Finding, KnowledgeGraph, Side
-from engine.datasets.labels import find_name_attributes, name_languages, preferred_language, rank_languages
-from engine.datasets.readers import RawDataset, RawGraph
-from engine.datasets.readers.naming import looks_like_data
-from engine.datasets.respelling import respelling_findings
-from engine.datasets.tally import passed_over
-from engine.datasets.texts import Texts, distinct_words, numbers, union
+from engine.data.assembly import build_task, header_links
+from engine.data.files import shorten
+from engine.data.inspection import SEVERITIES, GraphSummary, Inspection, inspect_task
+from engine.data.knowledge_graph import SIDES, AlignmentTask, FileCount, Finding, KnowledgeGraph, Side
+from engine.data.labels import find_name_attributes, name_languages, preferred_language, rank_languages
+from engine.data.readers import RawDataset, RawGraph
+from engine.data.readers.naming import looks_like_data
+from engine.data.respelling import respelling_findings
+from engine.data.tally import passed_over
+from engine.data.texts import Texts, distinct_words, numbers, union
 from engine.importing.corrections import Corrections
 from engine.importing.expectation import Expectation, expectation
 from engine.importing.glance import UnderstoodFile, glance
@@ -33,8 +33,8 @@ from engine.importing.name_triples import name_triple_findings
 from engine.importing.reading import ReadMaterial, original_names, read_material
 from engine.importing.remedies import on_the_command_line, on_the_page
 from engine.importing.seeds import SeedPair, SeedSuggestions, suggest_seeds
-from engine.packing import fresh_rows, sorted_rows
-from engine.wording import count
+from engine.util.packing import fresh_rows, sorted_rows
+from engine.util.text import count
 
 SAMPLES: Final = 8
 LISTED: Final = 12

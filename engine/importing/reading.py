@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Final
 
 from engine.config import DataConfig
-from engine.datasets.delimiters import TAB
-from engine.datasets.files import shorten
-from engine.datasets.identifiers import with_known_identifiers
-from engine.datasets.knowledge_graph import Finding
-from engine.datasets.readers import READERS, RawDataset, RawGraph, RawLinks
-from engine.datasets.readers.base import PART_WORDS, Part, tallies
-from engine.datasets.readers.rdf import read_graph, read_same_as
-from engine.datasets.readers.tables import links_by_part, read_attributes
-from engine.datasets.respelling import respelt
-from engine.datasets.rows import Rows, read_tabbed_literals
-from engine.datasets.tabular import DECLARED_ROLES, LINK_TABLE_ROLES, TRIPLE_ROLES, Layout, Role, read_table, table_suffix
-from engine.datasets.texts import Texts
+from engine.data.delimiters import TAB
+from engine.data.files import shorten
+from engine.data.identifiers import with_known_identifiers
+from engine.data.knowledge_graph import Finding
+from engine.data.readers import READERS, RawDataset, RawGraph, RawLinks
+from engine.data.readers.base import PART_WORDS, Part, tallies
+from engine.data.readers.rdf import read_graph, read_same_as
+from engine.data.readers.tables import links_by_part, read_attributes
+from engine.data.respelling import respelt
+from engine.data.rows import Rows, read_tabbed_literals
+from engine.data.tabular import DECLARED_ROLES, LINK_TABLE_ROLES, TRIPLE_ROLES, Layout, Role, read_table, table_suffix
+from engine.data.texts import Texts
 from engine.errors import DataError, DataImportError
 from engine.importing.corrections import Corrections
 from engine.importing.material import ROLE_WORDS, Material, SourceFile, assign

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from engine.datasets.knowledge_graph import Finding
-from engine.datasets.splits import OWN_TRAIN_RATIO
+from engine.data.knowledge_graph import Finding
+from engine.data.splits import OWN_TRAIN_RATIO
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from typing import Final, Literal
 
 import torch
 
-from engine.datasets.knowledge_graph import AlignmentTask, KnowledgeGraph
+from engine.data.knowledge_graph import AlignmentTask, KnowledgeGraph
 from engine.importing.corrections import SeedChoice
-from engine.literal.encoders.ngrams import NgramEncoder
-from engine.literal.encoders.text import romanised
+from engine.names.encoders.ngrams import NgramEncoder
+from engine.names.encoders.text import romanised
 from engine.search import ExactIndex
 
 Likeness = Literal["exact", "near"]

@@ -10,20 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from engine.datasets.delimiters import TAB
-from engine.datasets.files import read_head, shorten
-from engine.datasets.readers.rdf import rdf_suffix
-from engine.datasets.tabular import (
-    ATTRIBUTE_ROLES,
-    DECLARED_ROLES,
-    LINK_ROLES,
-    NAME_ROLES,
-    TRIPLE_ROLES,
-    Layout,
-    Role,
-    likely_delimiter,
-    table_suffix,
-)
+from engine.data.delimiters import TAB
+from engine.data.files import read_head, shorten
+from engine.data.readers.rdf import rdf_suffix
+from engine.data.tabular import ATTRIBUTE_ROLES, DECLARED_ROLES, LINK_ROLES, NAME_ROLES, TRIPLE_ROLES, Layout, Role, likely_delimiter, table_suffix
 from engine.errors import DataError, DataImportError
 
 Form = Literal["table", "parquet", "turtle", "ntriples", "rdfxml", "nquads", "trig", "jsonld"]

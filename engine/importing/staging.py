@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
-from engine import settings
-from engine.datasets.files import reason, shorten
+from engine.data.files import reason, shorten
 from engine.errors import DataImportError
 from engine.importing.archives import is_archive, refuse_half_archive, unpack
 from engine.importing.corrections import Corrections
 from engine.importing.limits import LIMITS, Limits, in_words
 from engine.importing.material import Material, Role, SourceFile, check_given, folder_material
-from engine.run_store.files import remove, write_durably
+from engine.runs.files import remove, write_durably
+from engine.util import settings
 
 STAGING: Final = ".staging-"
 PARTIAL: Final = ".partial-"

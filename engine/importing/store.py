@@ -15,18 +15,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import engine
-from engine import settings
-from engine.data_library import RECORD, StoredDataSet, data_sets
-from engine.datasets import safe_name
-from engine.datasets.files import reason, shorten
-from engine.datasets.readers import RawGraph
-from engine.datasets.texts import Texts
+from engine.data import safe_name
+from engine.data.files import reason, shorten
+from engine.data.library import RECORD, StoredDataSet, data_sets
+from engine.data.readers import RawGraph
+from engine.data.texts import Texts
 from engine.errors import DataImportError
 from engine.importing.corrections import Corrections
 from engine.importing.material import Material
 from engine.importing.preview import Preview, Understood, understand
 from engine.importing.staging import PARTIAL
-from engine.run_store.files import fsync, remove
+from engine.runs.files import fsync, remove
+from engine.util import settings
 
 FORMAT_VERSION: Final = 1
 LONGEST_NAME: Final = 80

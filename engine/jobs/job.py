@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from engine.config import RunConfig
-from engine.estimate import Sizes
+from engine.training.estimate import Sizes
 
 State = Literal["queued", "running", "stopping", "finished", "stopped", "failed", "lost", "cancelled"]
 STATES: Final[tuple[State, ...]] = get_args(State)

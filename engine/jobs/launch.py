@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from engine.errors import JobError
-from engine.jobs.places import jobs_folder, starting_mark, trainer_lock, trainer_log
-from engine.run_store.files import is_locked
-from engine.settings import PROJECT
+from engine.runs.files import is_locked
+from engine.util.places import jobs_folder, starting_mark, trainer_lock, trainer_log
+from engine.util.settings import PROJECT
 
 try:
     import fcntl

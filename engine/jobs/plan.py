@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.config import DataConfig, RunConfig
-from engine.datasets import load_task
+from engine.data import load_task
 from engine.errors import ConfigError
-from engine.estimate import Estimate, Sizes, estimate_training, measured_machine, task_sizes
-from engine.literal import absolute_paths, named_paths
+from engine.names import absolute_paths, named_paths
 from engine.pipeline import make_run_id
 from engine.reviews import Snapshot, with_reviews
-from engine.run_store import RunStore
+from engine.runs import RunStore
+from engine.training.estimate import Estimate, Sizes, estimate_training, measured_machine, task_sizes
 
 ReviewsOf = Callable[[str], Snapshot]
 
@@ -24,9 +24,9 @@ class DataSummary:
 
     Attributes:
         name: as runs call it.
-        fingerprint, split: as of :class:`engine.datasets.AlignmentTask`.
+        fingerprint, split: as of :class:`engine.data.AlignmentTask`.
         reviews: what reviewers say of it, which is trained on too; None: nothing, or not asked for.
-        several_names: as of :class:`engine.datasets.AlignmentTask`.
+        several_names: as of :class:`engine.data.AlignmentTask`.
     """
 
     path: Path
@@ -75,7 +75,7 @@ def summarise(path: Path, config: DataConfig, seed: int, reviews: ReviewsOf | No
         reviews: gives the decisions on the data of a fingerprint that are to be trained on.
 
     Raises:
-        DataError, ConfigError: as :func:`engine.datasets.load_task`.
+        DataError, ConfigError: as :func:`engine.data.load_task`.
         ReviewError: there are none, or they leave nothing to train on.
     """
     task, snapshot = load_task(path, config, seed), None

@@ -14,11 +14,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from engine.bootstrapping import Round
-from engine.estimate import Estimate
-from engine.jobs.places import news_file
 from engine.pipeline import NOTE, Phase
-from engine.training import Progress
+from engine.training.estimate import Estimate
+from engine.training.semi import Round
+from engine.training.trainer import Progress
+from engine.util.places import news_file
 
 MOST_POINTS: Final = 1000
 LEAST_SECONDS: Final = 0.5

@@ -19,15 +19,14 @@ from typing import Any, Final
 
 from filelock import FileLock, Timeout
 
-from engine.errors import JobError
-from engine.estimate import Sizes
+from engine.errors import JobError, printable
 from engine.jobs.job import AT_WORK, JOB_ID, RESUMABLE, STATES, WAITING_OR_AT_WORK, Job, State
 from engine.jobs.launch import trainer_alive
-from engine.jobs.places import jobs_folder, queue_file, reviews_copy, setup_lock
 from engine.jobs.plan import Plan
-from engine.output_files import new_file
 from engine.reviews import Snapshot
-from engine.wording import printable
+from engine.training.estimate import Sizes
+from engine.util.output_files import new_file
+from engine.util.places import jobs_folder, queue_file, reviews_copy, setup_lock
 
 VERSION: Final = 1
 PATIENCE: Final = 20.0

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from engine.errors import ReviewError
-from engine.wording import printable
+from engine.errors import ReviewError, printable
 
 Verdict = Literal["accept", "reject", "skip"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)

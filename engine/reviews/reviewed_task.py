@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.datasets.knowledge_graph import AlignmentTask, Finding, IntArray, empty_links
+from engine.data.knowledge_graph import AlignmentTask, Finding, IntArray, empty_links
 from engine.errors import ReviewError
 from engine.reviews.decisions import Pair
 from engine.reviews.snapshot import Snapshot
-from engine.wording import count
+from engine.util.text import count
 
 BoolArray = npt.NDArray[np.bool_]
 

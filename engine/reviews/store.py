@@ -21,11 +21,11 @@ LEASE_SECONDS = 300.0
 class ReviewStore:
     """Decisions in one SQLite file, for any number of processes and threads at once.
 
-    Every method names the data set by its fingerprint (:attr:`engine.datasets.AlignmentTask.fingerprint`; in a run's manifest ``data.fingerprint``).
+    Every method names the data set by its fingerprint (:attr:`engine.data.AlignmentTask.fingerprint`; in a run's manifest ``data.fingerprint``).
     All raise :class:`engine.errors.ReviewError` where the file cannot be used; nothing is half done then.
 
     Args:
-        path: the file, made when it is first needed; :func:`engine.settings.reviews_file` says where it belongs.
+        path: the file, made when it is first needed; :func:`engine.util.settings.reviews_file` says where it belongs.
         clock: seconds since 1970, for tests.
     """
 

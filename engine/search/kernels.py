@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from engine.threads import compiled, spread, summing
+from engine.util.threads import compiled, spread, summing
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int64]

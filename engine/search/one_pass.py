@@ -22,7 +22,7 @@ from engine.search.base import CslsNeighbours, TopK
 from engine.search.similarity import Shifted, Similarity
 from engine.search.terms import Hubness, mean_value, zero_term, zeros_last
 from engine.search.tiles import HeapBest, Tile, descending, tile_size, tiles
-from engine.threads import cut
+from engine.util.threads import cut
 
 LEAST_ROWS = 256
 """Rows of a tile below which the product would suffer."""

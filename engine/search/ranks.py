@@ -18,7 +18,7 @@ from engine.search.kernels import count_columns, count_rows
 from engine.search.similarity import Similarity, on_similarity
 from engine.search.terms import Hubness, half_csls
 from engine.search.tiles import Terms, Tile, tiles
-from engine.threads import spread
+from engine.util.threads import spread
 
 TIE_TOLERANCE = 2e-6
 """CSLS scores of unit rows that are closer than this are equal."""

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from engine.search.base import DEFAULT_BUDGET, TopK
-from engine.search.held import HeldSimilarity
+from engine.search.caching import HeldSimilarity
 from engine.search.kernels import FloatArray, IntArray, order_lists, push_columns, push_rows, sort_heaps
 from engine.search.similarity import Shifted, Similarity, on_similarity
-from engine.threads import cut, spread
+from engine.util.threads import cut, spread
 
 TILE_ROWS = 1024
 """Rows of a tile on a CPU; more do not make the product faster, but take memory."""

@@ -11,18 +11,18 @@ import pytest
 import torch
 
 from engine.analysis import TABLES, TENSORS, Analysis, analyse
+from engine.analysis.run_tables import hubness_tensors, match_table, run_tables
 from engine.analysis.schema import OPTIONAL, frame
-from engine.assessment import empty_probabilities, query_rank_table
 from engine.config import RunConfig
-from engine.datasets import load_task
-from engine.datasets.knowledge_graph import AlignmentTask
-from engine.evaluation import evaluate_links
-from engine.literal.storage import DENSE_KEYS, PARTS
+from engine.data import load_task
+from engine.data.knowledge_graph import AlignmentTask
+from engine.evaluation.assessment import empty_probabilities, query_rank_table
+from engine.evaluation.metrics import evaluate_links
+from engine.names.storage import DENSE_KEYS, PARTS
 from engine.reviews import Snapshot
-from engine.run_store import RunStore
-from engine.run_tables import hubness_tensors, match_table, run_tables
+from engine.runs import RunStore
 from engine.search import CslsTopK, csls_topk, normalise_rows
-from engine.training import Trainer, split_embeddings
+from engine.training.trainer import Trainer, split_embeddings
 from tests.analysis.worlds import World, random_graph, random_matches, random_model, random_task, random_world
 from tests.conftest import ROOT
 

@@ -8,8 +8,8 @@ import pytest
 from engine.analysis.entity_attention import MEAN, EntityAttention, Part
 from engine.analysis.relation_importance import message_relations, row_softmax
 from engine.config import EncoderConfig
-from engine.encoders.dual_amn import DualAMN
 from engine.errors import RunError
+from engine.model.dual_amn import DualAMN
 from tests.analysis.worlds import SMALL, random_task, random_world
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 
 from engine.analysis.proxies import attention_divergence, pair_divergence_table, proxy_similarities, proxy_tensors, proxy_top_table
-from engine.encoders import proxy_matching
+from engine.model import proxies as proxy_matching
 from tests.analysis.worlds import World, random_world
 
 

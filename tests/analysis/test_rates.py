@@ -12,8 +12,8 @@ from engine.analysis.degree import degree_table
 from engine.analysis.rates import grouped_rates
 from engine.analysis.relation_hits import relation_hits_table
 from engine.analysis.schema import RATES
-from engine.datasets.knowledge_graph import SIDES
-from engine.evaluation import DirectionMetrics, Evaluation, wilson_interval
+from engine.data.knowledge_graph import SIDES
+from engine.evaluation.metrics import DirectionMetrics, Evaluation, wilson_interval
 from tests.analysis.worlds import random_world
 from tests.reference import analysis as reference
 

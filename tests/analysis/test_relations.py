@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from engine.analysis.relation_importance import relation_importance_table, row_softmax
 from engine.analysis.relation_twins import relation_twins_table, seed_agreement
-from engine.datasets.knowledge_graph import AlignmentTask, KnowledgeGraph
-from engine.encoders.dual_amn import DualAMN
+from engine.data.knowledge_graph import AlignmentTask, KnowledgeGraph
+from engine.model.dual_amn import DualAMN
 from tests.analysis.worlds import random_model, random_task
 from tests.reference import analysis as reference
 

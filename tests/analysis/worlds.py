@@ -9,10 +9,10 @@ import pandas as pd
 import torch
 
 from engine.config import EncoderConfig
-from engine.datasets.knowledge_graph import AlignmentTask, KnowledgeGraph, empty_links
-from engine.encoders.adjacency import build_adjacency
-from engine.encoders.dual_amn import DualAMN
-from engine.evaluation import Evaluation, evaluate_links
+from engine.data.knowledge_graph import AlignmentTask, KnowledgeGraph, empty_links
+from engine.evaluation.metrics import Evaluation, evaluate_links
+from engine.model.adjacency import build_adjacency
+from engine.model.dual_amn import DualAMN
 
 SMALL = {"dim": 5, "layers": 2, "proxies": 4, "dropout": 0.0}
 

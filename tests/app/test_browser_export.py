@@ -8,7 +8,7 @@ from pathlib import Path
 from playwright.sync_api import Page, expect
 
 from benchmarks.served_app import QUIET
-from engine.datasets.links import read_links
+from engine.data.links import read_links
 from tests.app.test_browser import PATIENCE, address_says, app, browser, page, pytestmark
 
 __all__ = ["app", "browser", "page", "pytestmark"]

@@ -11,7 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from benchmarks.served_app import QUIET, served
-from engine.datasets import load_task
+from engine.data import load_task
 from tests.app.test_browser import EXPECTED, PATIENCE, browser, pytestmark
 from tests.importing.conftest import GRAPH_1, NAMES, SWAPPED
 

@@ -17,14 +17,14 @@ from playwright.sync_api import Browser, Page
 
 from benchmarks.served_app import QUIET, served
 from engine.config import RunConfig
-from engine.data_library import read_record
-from engine.datasets import load_task
-from engine.datasets.tabular import Layout
+from engine.data import load_task
+from engine.data.library import read_record
+from engine.data.tabular import Layout
 from engine.importing import Brought, Corrections, Role, Staged, correct, stage, store
 from engine.jobs import JobQueue, read_news, trainer_alive
 from engine.pipeline import train_run
-from engine.run_store import RunStore
-from engine.settings import reviews_file
+from engine.runs import RunStore
+from engine.util.settings import reviews_file
 from tests.app.test_browser import PATIENCE, browser, pytestmark
 from tests.app.test_browser_own_graphs import NAME, REVIEWER, decisions, files
 from tests.app.test_browser_review import KEYS, PAIR

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from app import cache
-from engine.run_store import RunStore
+from engine.runs import RunStore
 from tests.app.conftest import OpenPage, assert_no_crash, words
 from tests.run_fixture import MemoryRun, analysed, jolted, sample_run, write_run
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from app.charts import CENTRES, THINNEST, WIDEST, Figure, clicked_entity, clicked_more, edge_width, edge_words, facing_figure, percent
-from engine.matching import RunView
-from engine.neighbourhood import Adjacency, Edge, facing
+from engine.explore.neighbourhood import Adjacency, Edge, facing
+from engine.runs.view import RunView
 from tests.run_fixture import analysed, sample_run
 
 

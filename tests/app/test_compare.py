@@ -12,10 +12,10 @@ from streamlit.testing.v1 import AppTest
 
 from app import text
 from app.rate_figures import lead_words, net_words
-from engine.comparison import Comparison, Difference, compare
-from engine.entities import short_id
-from engine.matching import RunView
-from engine.run_store import RunStore
+from engine.explore.comparison import Comparison, Difference, compare
+from engine.runs import RunStore
+from engine.runs.entities import short_id
+from engine.runs.view import RunView
 from tests.app.conftest import OpenPage, assert_no_crash, words
 from tests.run_fixture import MemoryRun, analysed, jolted, sample_run, write_run
 

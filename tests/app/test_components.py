@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from app import components, text
 from app.components import csv_bytes
 from app.glossary import PROBABILITY_FEATURES, TERMS, explain
-from engine.decoding.calibration import FEATURES
+from engine.evaluation.calibration import FEATURES
 
 
 def test_a_download_holds_every_script_and_no_formula() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from engine import paper
-from engine.data_profile import dangling_entities, inspect_run
-from engine.matching import RunView
+from engine.evaluation import paper
+from engine.explore.data_profile import dangling_entities, inspect_run
+from engine.runs.view import RunView
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.run_fixture import HOSTILE_LABELS, sample_run, write_run
 

@@ -14,9 +14,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from engine.analysis.degree import bucket_names, degree_buckets
-from engine.comparison import bucket_ranks, outcomes
-from engine.entities import short_id
-from engine.run_store import RunStore
+from engine.explore.comparison import bucket_ranks, outcomes
+from engine.runs import RunStore
+from engine.runs.entities import short_id
 from tests.app.conftest import OpenPage, assert_no_crash, words
 from tests.run_fixture import HOSTILE_LABELS, MemoryRun, analysed, jolted, sample_run, write_run
 

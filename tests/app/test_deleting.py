@@ -12,7 +12,7 @@ from app import sign_in
 from app.sign_in import at_this_machine
 from engine.config import RunConfig
 from engine.jobs import JobQueue, plan_training, summarise
-from engine.run_store import RunStore
+from engine.runs import RunStore
 from tests.app.conftest import OpenPage, assert_no_crash, words
 from tests.app.test_sign_in import ANA, ONE, opened
 from tests.run_fixture import MemoryRun, sample_run, write_run

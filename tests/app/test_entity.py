@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from engine.matching import RunView
-from engine.neighbourhood import Adjacency, Part, facing, standings
-from engine.run_store import RunStore
+from engine.explore.neighbourhood import Adjacency, Part, facing, standings
+from engine.runs import RunStore
+from engine.runs.view import RunView
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.run_fixture import HOSTILE_LABELS, MemoryRun, assemble, graph_tables, sample_run, write_run
 

@@ -12,12 +12,12 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from engine.datasets.knowledge_graph import SIDES
+from engine.data.knowledge_graph import SIDES
 from engine.explanation import Experiment, Explainer, explain, flipping_set, items_of, triples_of
 from engine.explanation.evidence import aligned_with
 from engine.explanation.probability import parts_of
-from engine.matching import RowScores, RunView, status_sentence
-from engine.neighbourhood import tied
+from engine.explore.neighbourhood import tied
+from engine.runs.view import RowScores, RunView, status_sentence
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.explanation.probabilities import VALUES, fit, with_probability
 from tests.explanation.runs import drawn_run, explainer_of, lonely_task

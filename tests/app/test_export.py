@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.alignment_table import PairFilter
+from engine.explore.alignment import PairFilter
 from engine.exporting import DECODER_NAMES, FORMATS, Selection, export_bytes, get_format, select_pairs
-from engine.matching import RunView
 from engine.reviews import Choice, ReviewStore
-from engine.run_store import RunStore
-from engine.settings import reviews_file
+from engine.runs import RunStore
+from engine.runs.view import RunView
+from engine.util.settings import reviews_file
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.run_fixture import HOSTILE_LABELS, MemoryRun, sample_run, write_run
 

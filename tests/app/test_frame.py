@@ -11,7 +11,7 @@ import pytest
 import streamlit as st
 
 from app.pages import PAGES, Page
-from engine.run_store import RunStore
+from engine.runs import RunStore
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.run_fixture import MemoryRun, sample_run, write_run
 

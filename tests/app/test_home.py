@@ -10,15 +10,15 @@ import pytest
 
 from app import cache
 from app.cache import list_runs
-from engine import settings
 from engine.config import RunConfig
-from engine.data_library import RECORD, data_sets
-from engine.datasets.knowledge_graph import SIDES
+from engine.data.knowledge_graph import SIDES
+from engine.data.library import RECORD, data_sets
+from engine.evaluation.paper import SIZES
 from engine.jobs import JobQueue, plan_training, summarise
-from engine.paper import SIZES
-from engine.resuming import Begun, note_beginning
-from engine.run_store import RunStore
-from engine.settings import SAMPLES
+from engine.runs import RunStore
+from engine.runs.resume import Begun, note_beginning
+from engine.util import settings
+from engine.util.settings import SAMPLES
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.run_fixture import HOSTILE_LABELS, sample_run, write_run
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from engine import settings
-from engine.data_library import RECORD
-from engine.datasets import load_task
+from engine.data import load_task
+from engine.data.library import RECORD
 from engine.importing import Brought, Role, Staged, correct, find_staged, stage, stage_folder
+from engine.util import settings
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.importing.conftest import GRAPH_1, GRAPH_2, LINKS, NAMES, SWAPPED
 from tests.run_fixture import HOSTILE_LABELS

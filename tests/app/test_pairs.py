@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from engine.alignment_table import PairFilter, alignments
-from engine.matching import RunView
+from engine.explore.alignment import PairFilter, alignments
+from engine.runs.view import RunView
 from tests.app.conftest import OpenPage, assert_no_crash, words
 from tests.run_fixture import HOSTILE_LABELS, MemoryRun, graph_tables, sample_run, write_run
 

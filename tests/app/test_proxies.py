@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from engine.matching import RunView
+from engine.runs.view import RunView
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.run_fixture import MemoryRun, write_run
 

@@ -12,14 +12,14 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from app import components, reviewing
-from engine.matching import RunView, status_sentence
 from engine.reviews import Choice, ReviewStore
-from engine.run_store import RunStore
-from engine.settings import reviews_file
+from engine.runs import RunStore
+from engine.runs.view import RunView, status_sentence
+from engine.util.settings import reviews_file
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.explanation.runs import drawn_run
+from tests.explore.test_review_queue import calibrated, contested_run, queue_of
 from tests.run_fixture import BLANK_ENDS, MemoryRun, blank_ended_run, jolted, sample_run, write_run
-from tests.test_review_queue import calibrated, contested_run, queue_of
 
 DATA = "0" * 64
 

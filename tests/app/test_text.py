@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app import text
-from engine import settings
+from engine.util import settings
 
 
 @given(st.text(max_size=200))

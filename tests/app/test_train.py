@@ -14,19 +14,19 @@ from streamlit.testing.v1 import AppTest
 
 from app.training_figures import curve_figure, curve_sentence, curve_table
 from app.training_form import SECTION_WORDS, offered_sections
-from engine.bootstrapping import Round
 from engine.config import PRESETS, SECTIONS, VARIANTS, RunConfig, section_options
-from engine.datasets import load_task
+from engine.data import load_task
 from engine.importing import expectation
 from engine.jobs import JobQueue, plan_training, summarise
-from engine.jobs.places import trainer_lock
 from engine.jobs.progress import Reporter, read_news
 from engine.pipeline import Phase
 from engine.reviews import Choice, ReviewStore
-from engine.settings import data_folder, reviews_file
-from engine.training import Progress
+from engine.training.semi import Round
+from engine.training.trainer import Progress
+from engine.util.places import trainer_lock
+from engine.util.settings import data_folder, reviews_file
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
-from tests.datasets.writers import small_sample, write_openea
+from tests.data.writers import small_sample, write_openea
 from tests.run_fixture import sample_run, write_run
 
 EUROPE = Path("sample_data") / "europe"
@@ -211,7 +211,7 @@ def test_bad_addresses_and_settings_are_told_in_a_sentence(models: Path, open_pa
 
 
 def test_more_memory_than_there_is_is_refused(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.memory.available_memory", lambda: 1500.0)
+    monkeypatch.setattr("engine.util.memory.available_memory", lambda: 1500.0)
     app = open_page("train", data="europe", set=["encoder.dim=1000"])
     said = app.error[0].value.replace("\\", "")
     assert "needs about" in said

@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from engine.matching import RunView
-from engine.run_store import RunStore
+from engine.runs import RunStore
+from engine.runs.view import RunView
 from tests.app.conftest import OpenPage, assert_no_crash, words
 from tests.run_fixture import sample_run, write_run
 

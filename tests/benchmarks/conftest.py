@@ -11,8 +11,8 @@ from benchmarks import machine, phases
 from benchmarks.runs import Experiment
 from engine.config import RunConfig
 from engine.pipeline import train_run
-from engine.run_store import RunStore
-from tests.datasets.writers import Sample, Triple, write_dbp15k
+from engine.runs import RunStore
+from tests.data.writers import Sample, Triple, write_dbp15k
 
 QUICK = ["--set", "encoder.dim=8", "--set", "encoder.proxies=4", "--set", "training.epochs=3", "--set", "training.threads=1"]
 

@@ -10,7 +10,7 @@ import torch
 
 from benchmarks.machine import Probe, describe_machine, forget_peak, peak_mib, resident_mib, timed
 from benchmarks.phases import Phase, Stopwatch, Work
-from engine.execution import usable_cores
+from engine.training.device import usable_cores
 
 CPU = torch.device("cpu")
 

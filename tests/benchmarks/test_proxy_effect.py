@@ -10,9 +10,9 @@ import torch
 
 from benchmarks.proxy_effect import csls, hits_at_1, main, taken_apart, variants
 from engine.config import RunConfig
-from engine.datasets import AlignmentTask, load_task
+from engine.data import AlignmentTask, load_task
 from engine.pipeline import train_run
-from engine.run_store import Run, RunStore
+from engine.runs import Run, RunStore
 from engine.search import normalise_rows
 from tests.benchmarks.conftest import QUICK
 

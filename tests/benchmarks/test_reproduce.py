@@ -13,11 +13,11 @@ from benchmarks import ablations, accuracy, calibration, losses, reproduce
 from benchmarks.runs import Experiment, Result, train_in_a_process
 from engine.decoding import DECODERS, GRAPH_DECODERS
 from engine.errors import TrainingError
-from engine.paper import ABLATION, SIZES
-from engine.run_store import Run, RunStore
+from engine.evaluation.paper import ABLATION, SIZES
+from engine.runs import Run, RunStore
 from tests.benchmarks.conftest import QUICK, train_here
+from tests.cli.test_main import EUROPE
 from tests.run_fixture import sample_run, write_run
-from tests.test_cli import EUROPE
 
 
 def report(models: Path, tmp_path: Path, data: Path, *words: str) -> str:

@@ -19,7 +19,7 @@ from benchmarks.search_speed import SearchCase, measure_search
 from benchmarks.training_phases import evenly, step_work
 from engine.config import RunConfig
 from engine.errors import TrainingError
-from engine.estimate import width
+from engine.training.estimate import width
 
 PHASES = ["read", "index", "encoder", "forward", "loss", "backward", "optimiser", "search", "evaluation"]
 QUICK = ["--steps", "2", "--threads", "1", "--queries", "100", "--set", "encoder.dim=8", "--set", "encoder.proxies=4"]

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import synthetic
 from benchmarks.synthetic import LIKE, Pair, Triples, as_task, generate, shape_like, write_pair
-from engine.datasets import AlignmentTask, KnowledgeGraph, load_task
+from engine.data import AlignmentTask, KnowledgeGraph, load_task
 from engine.errors import ConfigError
 
 SIZE = 3_000

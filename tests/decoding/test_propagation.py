@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.datasets.knowledge_graph import IntArray, KnowledgeGraph
-from engine.decoding import DECODERS, GRAPH_DECODERS, GraphEvidence, PropagationDecoder, evaluate_decoders, get_decoder
+from engine.data.knowledge_graph import IntArray, KnowledgeGraph
+from engine.decoding import DECODERS, GRAPH_DECODERS, GraphEvidence, PropagationDecoder, get_decoder
 from engine.decoding.graph_evidence import LEAST_WEIGHT, PRIOR_COUNT, TRUSTED_WEIGHT, Incidence, frequent
 from engine.errors import ConfigError
+from engine.evaluation.decoders import evaluate_decoders
 from engine.search import UnscaledEmbeddings
 from tests.decoding.cases import from_copies, from_table, identity
 from tests.reference import graph_evidence as reference

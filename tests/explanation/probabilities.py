@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from engine.decoding.calibration import FEATURE_COLUMNS, FEATURES, Calibration
+from engine.evaluation.calibration import FEATURE_COLUMNS, FEATURES, Calibration
 from tests.run_fixture import MemoryRun
 
 VALUES = np.linspace(-0.4, 1.6, len(FEATURES))

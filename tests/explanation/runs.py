@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from engine.bootstrapping import Selection
+from engine.analysis.run_tables import hubness_tensors, parameter_tensors, run_tables
 from engine.config import RunConfig
-from engine.datasets.knowledge_graph import AlignmentTask
-from engine.encoders.dual_amn import DualAMN
-from engine.evaluation import evaluate_links
+from engine.data.knowledge_graph import AlignmentTask
+from engine.evaluation.metrics import evaluate_links
 from engine.explanation import Explainer
-from engine.matching import RunView
-from engine.run_tables import hubness_tensors, parameter_tensors, run_tables
+from engine.model.dual_amn import DualAMN
+from engine.runs.view import RunView
 from engine.search import Similarity, StructuralSimilarity, StructureAndNames, csls_topk, normalise_rows
-from engine.training import split_embeddings, task_adjacency
+from engine.training.semi import Selection
+from engine.training.trainer import split_embeddings, task_adjacency
 from tests.analysis.worlds import random_task
 from tests.run_fixture import MemoryRun
 

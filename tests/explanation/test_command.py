@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.cli import main
+from engine.cli.main import main
 from tests.explanation.runs import drawn_run, lonely_task
 from tests.run_fixture import write_run
 

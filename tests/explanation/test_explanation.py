@@ -9,7 +9,7 @@ from engine.errors import EntityError, RunDamagedError, RunError
 from engine.explanation import Explanation, explain
 from engine.explanation.contributions import Products, Sent, by_neighbour
 from engine.explanation.evidence import aligned_with, neighbour_products
-from engine.matching import RunView
+from engine.runs.view import RunView
 from tests.explanation.runs import drawn_run, explainer_of, lonely_task
 from tests.explanation.test_frozen import OPTIONS
 from tests.run_fixture import sample_run

@@ -10,17 +10,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.analysis.run_tables import parameter_tensors
 from engine.config import RunConfig
-from engine.datasets.knowledge_graph import AlignmentTask
-from engine.encoders.dual_amn import DualAMN
+from engine.data.knowledge_graph import AlignmentTask
 from engine.explanation.explainer import PARAMETERS
 from engine.explanation.frozen import FrozenEncoder
 from engine.explanation.graph import Triple
-from engine.run_tables import parameter_tensors
-from engine.training import task_adjacency
+from engine.model.dual_amn import DualAMN
+from engine.training.trainer import task_adjacency
 from tests.analysis.worlds import random_task
-from tests.encoders import options as encoder_options
 from tests.explanation.runs import SMALL, drawn_model
+from tests.model import options as encoder_options
 
 OPTIONS = {**encoder_options.OPTIONS, "one layer": {"layers": 1}, "three layers": {"layers": 3}}
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.config import RunConfig
-from engine.datasets.knowledge_graph import SIDES, Side
+from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import ConfigError, EntityError, EvidenceError
 from engine.explanation import Experiment, Explainer, Triple, evidence_items, faithfulness, flipping_set, intervene, named_evidence, triples_of
 from engine.explanation.estimate import hidden_without
@@ -18,7 +18,7 @@ from engine.explanation.faithfulness import agreement, items_of, rank_correlatio
 from engine.explanation.intervention import mean_of_best
 from engine.explanation.removal import by_pairs
 from engine.explanation.words import removal_sentence
-from engine.matching import RowScores
+from engine.runs.view import RowScores
 from engine.search import TIE_TOLERANCE, tie_tolerance
 from tests.analysis.worlds import random_task
 from tests.explanation.runs import CSLS_K, SMALL, drawn_model, drawn_run, explainer_of, lonely_task

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engine.decoding.calibration import FEATURES
 from engine.errors import RunDamagedError
+from engine.evaluation.calibration import FEATURES
 from engine.explanation import probability_parts
 from engine.explanation.probability import plain
-from engine.matching import RunView
+from engine.runs.view import RunView
 from tests.explanation.probabilities import with_probability
 from tests.explanation.runs import drawn_run
 from tests.run_fixture import MemoryRun

@@ -8,9 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.alignment_table import stored_candidates
-from engine.datasets.knowledge_graph import SIDES, Side
-from engine.entities import other
+from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import ConfigError, EntityError, RunError
 from engine.explanation import (
     Experiment,
@@ -29,8 +27,10 @@ from engine.explanation import (
     sibling_runs,
 )
 from engine.explanation.words import rounds_words
-from engine.matching import Pool, RunView
-from engine.run_store import RunStore
+from engine.explore.alignment import stored_candidates
+from engine.runs import RunStore
+from engine.runs.entities import other
+from engine.runs.view import Pool, RunView
 from engine.search import tie_tolerance
 from tests.explanation.runs import drawn_run, explainer_of
 from tests.run_fixture import write_run

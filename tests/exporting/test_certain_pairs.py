@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from engine.alignment_table import stored_candidates
-from engine.cli import main
+from engine.cli.main import main
+from engine.explore.alignment import stored_candidates
 from engine.exporting import (
     DECODER_NAMES,
     DECODER_WORDS,
@@ -23,7 +23,7 @@ from engine.exporting import (
     select_pairs,
 )
 from engine.exporting.decoded import tied_candidates
-from engine.matching import RunView
+from engine.runs.view import RunView
 from tests.exporting.test_exporting import PLAIN, frame_of, strange_run
 from tests.run_fixture import MemoryRun, assemble, graph_tables, jolted, sample_run, stored_matches
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli import main
-from engine.datasets.links import read_links
+from engine.cli.main import main
+from engine.data.links import read_links
 from engine.exporting import FORMATS
 from tests.run_fixture import sample_run, write_run
 

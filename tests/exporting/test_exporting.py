@@ -17,12 +17,12 @@ import pyarrow.parquet as pq
 import pyoxigraph as ox
 import pytest
 
-from engine.alignment_table import PairFilter, alignments
-from engine.datasets.formulas import FORMULA_STARTS
-from engine.datasets.identifiers import resolve_links
-from engine.datasets.links import read_links
+from engine.data.formulas import FORMULA_STARTS
+from engine.data.identifiers import resolve_links
+from engine.data.links import read_links
 from engine.decoding import get_decoder
 from engine.errors import ConfigError, ExportError
+from engine.explore.alignment import PairFilter, alignments
 from engine.exporting import (
     COLUMNS,
     DECODER_NAMES,
@@ -41,9 +41,9 @@ from engine.exporting import (
     write_export,
 )
 from engine.importing import Corrections, folder_material, understand
-from engine.matching import RunView
 from engine.reviews import Choice, ReviewStore
-from engine.settings import reviews_file
+from engine.runs.view import RunView
+from engine.util.settings import reviews_file
 from tests.run_fixture import MemoryRun, sample_run
 
 PLAIN = Selection(decoder="csls", known_links=False)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli import main
-from engine.datasets import load_task
-from tests.datasets.writers import WRITERS, small_sample
+from engine.cli.main import main
+from engine.data import load_task
+from tests.data.writers import WRITERS, small_sample
 from tests.importing.conftest import GRAPH_1, GRAPH_2, LINKS, SWAPPED, files
 from tests.importing.test_archives import pack_zip
 

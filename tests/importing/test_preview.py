@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.datasets.tabular import Layout
+from engine.data.tabular import Layout
 from engine.errors import DataError, DataImportError
 from engine.importing import Corrections, Material, Preview, SourceFile, folder_material, glance, preview, render_preview, with_file
-from tests.datasets.writers import WRITERS, small_sample
+from tests.data.writers import WRITERS, small_sample
 from tests.importing.conftest import GRAPH_1, GRAPH_2, LINKS, NAMES, SWAPPED, files
 
 NONE = Corrections()

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine.config import DataConfig
-from engine.datasets import READERS, inspect_task, load_task
-from engine.datasets.readers import Detection, RawDataset, RawGraph, RawLinks
-from engine.datasets.tabular import Layout
+from engine.data import READERS, inspect_task, load_task
+from engine.data.readers import Detection, RawDataset, RawGraph, RawLinks
+from engine.data.tabular import Layout
 from engine.errors import DataImportError
 from engine.importing import Corrections, Preview, folder_material, glance, preview, render_preview
 from tests.importing.conftest import GRAPH_1, GRAPH_2, LINKS, NAMES, SWAPPED, files

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from engine.datasets.knowledge_graph import AlignmentTask, KnowledgeGraph, empty_links
+from engine.data.knowledge_graph import AlignmentTask, KnowledgeGraph, empty_links
 from engine.importing.seeds import SeedPair, suggest_seeds
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from engine.errors import DataImportError
 from engine.importing import find, offered
-from tests.datasets.writers import WRITERS, small_sample
+from tests.data.writers import WRITERS, small_sample
 from tests.importing.test_archives import pack_tgz
 
 

@@ -14,17 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine import settings
-from engine.cli import main
-from engine.commands.importing import name_languages
+from engine.cli.importing import name_languages
+from engine.cli.main import main
 from engine.config import RunConfig
-from engine.data_library import RECORD, data_sets, starting_config
-from engine.datasets import load_task
+from engine.data import load_task
+from engine.data.library import RECORD, data_sets, starting_config
 from engine.errors import ConfigError, DataImportError
 from engine.importing import Corrections, check_name, folder_material, free_name, preview, store
 from engine.importing.staging import PARTIAL
 from engine.pipeline import make_run_id
-from tests.datasets.writers import WRITERS, Sample, small_sample
+from engine.util import settings
+from tests.data.writers import WRITERS, Sample, small_sample
 from tests.importing.conftest import GRAPH_1, GRAPH_2, LINKS, SWAPPED, files
 
 NONE = Corrections()

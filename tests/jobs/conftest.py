@@ -9,7 +9,7 @@ import pytest
 
 from engine.config import RunConfig
 from engine.jobs import Plan, plan_training, summarise
-from tests.datasets.writers import small_sample, write_openea
+from tests.data.writers import small_sample, write_openea
 
 SETTINGS = {
     "encoder.dim": 8,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.cli import main
+from engine.cli.main import main
 from engine.config import RunConfig
 from engine.jobs import JobQueue
 from engine.jobs.trainer import work
@@ -21,7 +21,7 @@ SET = [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={va
 def started(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Where a trainer would have been started."""
     found: list[Path] = []
-    monkeypatch.setattr("engine.commands.queue.start_trainer", found.append)
+    monkeypatch.setattr("engine.cli.queue.start_trainer", found.append)
     return found
 
 
@@ -88,7 +88,7 @@ def test_mistakes_are_one_line(data: Path, models: Path, capsys: pytest.CaptureF
 
 
 def test_more_memory_than_there_is(data: Path, models: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.commands.queue.available_memory", lambda: 100.0)
+    monkeypatch.setattr("engine.cli.queue.available_memory", lambda: 100.0)
     assert main(["train", str(data), "--queue", "--models", str(models)]) == 2
     assert "needs about" in capsys.readouterr().err
     assert not JobQueue(models).jobs()

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from engine.errors import ConfigError, JobError
 from engine.jobs import Job, JobQueue, Plan, plan_training, reachable, read_news, summarise, trainer_alive
 from engine.jobs.job import AT_WORK, ENDED, STATES
-from engine.jobs.places import jobs_folder, queue_file, trainer_lock
 from engine.pipeline import train_run
-from engine.run_store import RunStore
+from engine.runs import RunStore
+from engine.util.places import jobs_folder, queue_file, trainer_lock
 from tests.jobs.conftest import MakePlan
 
 
@@ -287,7 +287,7 @@ def _change(queue: JobQueue, action: str, job: Job) -> None:
 
 def _bare() -> Plan:
     from engine.config import RunConfig
-    from engine.estimate import Sizes
+    from engine.training.estimate import Sizes
 
     return Plan(Path("rings"), RunConfig(), "rings", "", Sizes((6, 6), (6, 6), (1, 1), (0, 0), 2, 0, 4), finished=False)
 

@@ -16,20 +16,20 @@ from filelock import FileLock
 
 from benchmarks.kills import Study, kill_apps, kill_trainers, same_bits
 from engine.config import RunConfig
-from engine.datasets import load_task
-from engine.datasets.knowledge_graph import IntArray
-from engine.estimate import estimate_training
+from engine.data import load_task
+from engine.data.knowledge_graph import IntArray
 from engine.jobs import Job, JobQueue, plan_training, read_news, start_trainer, summarise, trainer_alive
-from engine.jobs.places import jobs_folder, trainer_lock
 from engine.jobs.progress import MOST_POINTS, Reporter
 from engine.jobs.trainer import work
 from engine.pipeline import Phase, train_run
 from engine.reviews import Choice, ReviewStore, snapshot_of
-from engine.run_store import RunStore
-from engine.settings import reviews_file
-from engine.training import Progress
+from engine.runs import RunStore
+from engine.training.estimate import estimate_training
+from engine.training.trainer import Progress
+from engine.util.places import jobs_folder, trainer_lock
+from engine.util.settings import reviews_file
 from tests.jobs.conftest import SETTINGS, MakePlan
-from tests.test_estimate import MACHINE, SIZES
+from tests.training.test_estimate import MACHINE, SIZES
 
 PATIENCE = 120  # seconds
 

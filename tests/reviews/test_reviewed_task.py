@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 import torch
 
-from engine.cli import main
+from engine.cli.main import main
 from engine.config import RunConfig
-from engine.datasets import AlignmentTask, load_task
+from engine.data import AlignmentTask, load_task
 from engine.errors import ReviewError
 from engine.pipeline import train_run
 from engine.reviews import Choice, ReviewStore, Snapshot, describe_reviews, with_reviews
 from engine.reviews.snapshot import ReviewedPair
-from engine.run_store import RunStore
-from engine.settings import reviews_file
-from engine.training import Trainer
-from tests.datasets.writers import Sample, put, tabbed, write_openea
+from engine.runs import RunStore
+from engine.training.trainer import Trainer
+from engine.util.settings import reviews_file
+from tests.data.writers import Sample, put, tabbed, write_openea
 
 TOWNS = 14
 SMALL = RunConfig(variant="semi").with_values(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.errors import ReviewError
 from engine.reviews import Choice, Decision, ReviewStore, agreement, disagreements, progress, read_snapshot, snapshot_of
-from engine.run_store import RunStore
+from engine.runs import RunStore
 from tests.reviews.reviewers import DATA
 
 ONE, TWO, THREE = ("s1", "t1"), ("s2", "t2"), ("s3", "t3")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from engine.errors import ConfigError, TrainingError
-from engine.evaluation import evaluate_links
+from engine.evaluation.metrics import evaluate_links
 from engine.search import (
     INDEXES,
     NameSimilarity,

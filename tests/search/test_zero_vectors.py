@@ -8,9 +8,9 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
+from engine.analysis.run_tables import match_table
 from engine.decoding import DECODERS, GRAPH_DECODERS, NONE, find_candidates, get_decoder
-from engine.evaluation import evaluate_links
-from engine.run_tables import match_table
+from engine.evaluation.metrics import evaluate_links
 from engine.search import SparseSimilarity, StructuralSimilarity, StructureAndNames, csls_query, csls_topk, true_ranks
 from tests.search.graphs import clustered
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import IO, Final
 
-from engine.datasets.identifiers import to_iri
+from engine.data.identifiers import to_iri
 from engine.exporting.formats.base import PREDICATES, Format, Predicate
 from engine.exporting.table import ExportTable
 from engine.exporting.writable import check_text, spellings

@@ -14,8 +14,8 @@ from typing import IO, Final
 import numpy as np
 import pandas as pd
 
-from engine.datasets.identifiers import BASE, Spelling, to_uri
-from engine.datasets.knowledge_graph import SIDES, Side
+from engine.data.identifiers import BASE, Spelling, to_uri
+from engine.data.knowledge_graph import SIDES, Side
 from engine.exporting.formats.base import Format, Predicate
 from engine.exporting.formats.tables import one_line
 from engine.exporting.table import ExportTable, Origin

@@ -1,6 +1,6 @@
 """CSV, TSV and Parquet: all that is known of each pair, one row a pair.
 
-CSV and TSV hold no cell that a spreadsheet would run (:mod:`engine.datasets.formulas`). Identifiers are as they are; labels lose line ends and other
+CSV and TSV hold no cell that a spreadsheet would run (:mod:`engine.data.formulas`). Identifiers are as they are; labels lose line ends and other
 control characters. CSV begins with the mark by which spreadsheets know UTF-8. Parquet has texts as they are.
 """
 
@@ -15,8 +15,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.datasets.formulas import defuse
-from engine.datasets.knowledge_graph import SIDES
+from engine.data.formulas import defuse
+from engine.data.knowledge_graph import SIDES
 from engine.exporting.formats.base import Format, Predicate
 from engine.exporting.table import COLUMNS, COUNTS, NUMBERS, TEXTS, ExportTable
 from engine.exporting.writable import check_text

@@ -1,0 +1,95 @@
+"""``python -m engine export``: an alignment as a file."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, get_args
+
+from engine.cli.output import AddOption, print_json
+from engine.data.knowledge_graph import Side
+from engine.errors import ExportError, printable
+from engine.exporting import (
+    DECODER_NAMES,
+    FORMATS,
+    ONE_TO_ONE,
+    PREDICATES,
+    STORED,
+    ExportTable,
+    Format,
+    Selection,
+    decoder_help,
+    get_format,
+    select_pairs,
+    write_export,
+)
+from engine.exporting import reviewed_pairs as kept_reviews
+from engine.reviews import ReviewStore
+from engine.runs import RunStore
+from engine.runs.view import RunView
+from engine.util.settings import reviews_file
+
+
+def add_export(commands: Any, add_models: AddOption, add_json: AddOption) -> None:
+    """The command; ``add_models`` and ``add_json`` add the options that all commands share."""
+    parser = commands.add_parser(
+        "export",
+        help="write a run's alignment to a file",
+        description="Write pairs of a run to a file that other tools read; docs/exporting.md tells the formats. "
+        "What is written can be read again as known links.",
+    )
+    parser.add_argument("run", metavar="RUN", help="a run's id, as 'runs' lists it")
+    kinds = "; ".join(f"{one.name}: {one.does}" for one in FORMATS.values())
+    parser.add_argument("--format", choices=tuple(FORMATS), default="csv", metavar="NAME", help=f"{kinds} (default csv)")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="where to write; default: links-DATA-RUN with the format's ending, here")
+    parser.add_argument("--min-probability", type=float, metavar="P", help="only pairs of at least this probability, and known links")
+    default = f"{ONE_TO_ONE} unless the known links give an entity several counterparts, then {STORED}"
+    parser.add_argument("--decoder", choices=DECODER_NAMES, metavar="NAME", help=f"{decoder_help(DECODER_NAMES)} (default {default})")
+    parser.add_argument("--side", choices=get_args(Side), default="source", help="the graph whose entities' matches are taken (default source)")
+    parser.add_argument("--without-seeds", action="store_true", help="leave out the links that the model was trained on")
+    parser.add_argument("--predictions-only", action="store_true", help="leave predictions as they are, even where they contradict known links")
+    parser.add_argument("--reviewed", action="store_true", help="only the pairs that reviewers accepted")
+    parser.add_argument("--predicate", choices=tuple(PREDICATES), help="what sssom and ntriples say of a pair; default: skos:exactMatch, owl:sameAs")
+    parser.add_argument("--force", action="store_true", help="replace a file that is there already")
+    add_models(parser)
+    add_json(parser)
+    parser.set_defaults(command=export)
+
+
+def export(parsed: argparse.Namespace) -> int:
+    run = RunStore(parsed.models).find(parsed.run)
+    run.verify()
+    with closing(ReviewStore(reviews_file(parsed.models))) as store:
+        reviewed = kept_reviews(store, str(run.manifest.get("data", {}).get("fingerprint", "")))
+    if parsed.reviewed and not any(pair.accepted for pair in reviewed):
+        raise ExportError(f"no pair of {run.dataset} has been accepted by a reviewer yet; review some first, or leave --reviewed out.")
+    selection = Selection(
+        part="reviewed" if parsed.reviewed else "all",
+        decoder=parsed.decoder,
+        side=parsed.side,
+        least_probability=parsed.min_probability,
+        seeds=not parsed.without_seeds,
+        known_links=not parsed.predictions_only,
+    )
+    fmt = get_format(parsed.format)
+    path = parsed.output or Path(fmt.file_name(run.id))
+    table = select_pairs(RunView(run), selection, reviewed)
+    write_export(path, table, fmt, parsed.predicate, force=parsed.force)
+    tell(table, fmt, path, as_json=parsed.json)
+    return 0
+
+
+def tell(table: ExportTable, fmt: Format, path: Path, *, as_json: bool) -> None:
+    """What was written, and how right it should be."""
+    expected = table.expectation()
+    if not as_json:
+        print(printable(f"{path}: {expected.sentence()}"))
+        return
+    measured, conflicts = expected.measured, expected.conflicts
+    known = {} if measured is None else {"judged": measured.judged, "right": measured.right, "interval": list(measured.interval)}
+    at_odds = {} if conflicts is None else {"conflicts": asdict(conflicts)}
+    counts = {"pairs": expected.pairs, "seeds": expected.seeds, "links": expected.links, "accepted": expected.accepted}
+    where = {"run": table.origin.run, "file": str(path), "format": fmt.name, "decoder": table.origin.decoder}
+    print_json({**where, **counts, "expected_precision": expected.precision, "estimated": expected.estimated, **known, **at_odds})

@@ -1,0 +1,610 @@
+"""The command line: ``python -m engine`` with a command; ``--help`` lists them.
+
+Results go to standard output, progress to standard error. A user's mistake gives one line on standard error and exit code 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import stat
+import sys
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import engine
+from engine.cli.export import add_export
+from engine.cli.housekeeping import add_backup, add_clean_up
+from engine.cli.importing import add_import
+from engine.cli.output import print_json
+from engine.cli.queue import add_queue, add_queueing, queue_instead
+from engine.cli.sides import by_side
+from engine.config import PRESETS, SECTIONS, VARIANTS, RunConfig, section_options
+from engine.data import inspect_task, inspection_to_dict, load_task, render_inspection
+from engine.data.knowledge_graph import Side
+from engine.data.library import starting_config
+from engine.decoding import DECODERS, GRAPH_DECODERS
+from engine.errors import ConfigError, EngineError, RunError, printable, printable_lines
+from engine.evaluation.decoders import evaluate_decoders
+from engine.evaluation.metrics import METRICS, Pool, evaluate_links, stored_interval
+from engine.explanation import Explainer, Report, compare_with, conflict, context, intervene, lines, named_evidence, resolve_pair, sibling_runs
+from engine.explanation import explain as explain_pair
+from engine.explanation.removal import FORMS
+from engine.explore.alignment import alignments
+from engine.explore.review_queue import ReviewQueue
+from engine.explore.review_sample import SampleEstimate, estimate_from_sample
+from engine.exporting import DECODER_NAMES, check_measurable, decoder_help, graph_evidence
+from engine.jobs.preparation import missing_steps
+from engine.pipeline import Outcome, Phase, computed_otherwise, train_run
+from engine.reviews import ReviewStore
+from engine.runs import Run, RunStore, RunSummary
+from engine.runs.similarity import run_similarity
+from engine.runs.view import Match, RunView, status_words
+from engine.training.device import when_told_to_end
+from engine.training.semi import Round, rounds_protocol
+from engine.training.trainer import Progress, remaining_text
+from engine.training.worker import follow
+from engine.util.distributed import joined
+from engine.util.settings import reviews_file
+
+DEFAULT_MODELS = "models"
+USER_ERROR = 2
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    parsed = build_parser().parse_args(arguments)
+    try:
+        command: Callable[[argparse.Namespace], int] = parsed.command
+        return command(parsed)
+    except EngineError as error:
+        print(f"error: {printable(str(error))}", file=sys.stderr)
+        return USER_ERROR
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on from the last checkpoint.", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of our output has left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except MemoryError:
+        print("error: out of memory; try a smaller encoder.dim or training.batch_size.", file=sys.stderr)
+        return USER_ERROR
+
+
+class Parser(argparse.ArgumentParser):
+    """Tells a mistake in the arguments like every other one: in one line."""
+
+    def error(self, message: str) -> typing.NoReturn:
+        self.exit(USER_ERROR, f"error: {printable(message)}; {self.prog} --help shows what is expected.\n")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser with all commands."""
+    parser = Parser(
+        prog="python -m engine",
+        description="Align two knowledge graphs with Dual-AMN and look into the result.",
+        epilog="Start with: python -m engine inspect sample_data/world, then: python -m engine train sample_data/world",
+    )
+    parser.add_argument("--version", action="version", version=engine.__version__)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    add_train(commands)
+    add_prepare(commands)
+    add_runs(commands)
+    add_evaluate(commands)
+    add_match(commands)
+    add_explain(commands)
+    add_inspect(commands)
+    add_queue(commands, add_models, add_json)
+    add_export(commands, add_models, add_json)
+    add_backup(commands, add_models, add_json)
+    add_import(commands)
+    add_options(commands)
+    return parser
+
+
+Commands = Any  # argparse's action class has no public name
+
+
+def add_train(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "train",
+        help="train on a data set and keep the result as a run",
+        description="Train Dual-AMN on two graphs and their seed links. The same command finds a finished run, and goes on with an unfinished one; "
+        "Ctrl-C keeps what was learned so far.",
+    )
+    parser.add_argument("data", metavar="DATA", help="the data set's folder; its format is recognised (docs/data_formats.md)")
+    parser.add_argument(
+        "--variant",
+        choices=VARIANTS,
+        default="basic",
+        help="basic: structure and seed links only (default); semi: goes on with its own confident pairs; literal: semi, and the entities' names",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="draws the split, the initial weights, the batches and the dropout (default 0)")
+    parser.add_argument(
+        "--train-ratio",
+        type=float,
+        metavar="SHARE",
+        help="share of the known links to train on; default: the data's own split; else 0.3 of a benchmark's links, and of your own all "
+        "(0.8 of 500 or more)",
+    )
+    parser.add_argument("--epochs", type=int, metavar="N", help="passes over the seed links; default: 20, more for small data sets")
+    parser.add_argument(
+        "--preset", choices=tuple(PRESETS), default="full", help="fast: half the time, about half a point of Hits@1 less; --set goes before it"
+    )
+    parser.add_argument("--set", action="append", default=[], metavar="SECTION.OPTION=VALUE", help="any other setting; 'options' lists them")
+    parser.add_argument(
+        "--names",
+        action="append",
+        default=[],
+        metavar="[SIDE=]FILE",
+        help="literal: file with (translated) names, for one graph with source= or target= in front; JSON or TSV, docs/data_formats.md",
+    )
+    parser.add_argument("--fresh", action="store_true", help="train anew even if this run exists; the earlier run is kept")
+    add_queueing(parser)
+    parser.add_argument(
+        "--with-reviews",
+        type=Path,
+        nargs="?",
+        const=Path(),
+        metavar="FILE",
+        help="train with what reviewers decided: the database of --models, or another one, or a run's reviews.parquet (docs/reviewing.md)",
+    )
+    add_models(parser)
+    add_json(parser)
+    parser.set_defaults(command=train)
+
+
+def add_prepare(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "prepare",
+        help="train what the app shows at first",
+        description="Train each variant that the sample data has no run of yet, one after the other; nothing where other data has runs. "
+        "'make app' begins with this.",
+    )
+    parser.add_argument("data", metavar="DATA", type=Path, help="the sample data set's folder")
+    add_models(parser)
+    parser.set_defaults(command=prepare)
+
+
+def add_runs(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "runs", help="list the runs, or delete some", description="List all runs, newest first, with their main figures, or delete some of them."
+    )
+    add_models(parser)
+    add_json(parser)
+    add_clean_up(parser)
+    parser.set_defaults(command=runs)
+
+
+def add_evaluate(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "evaluate", help="evaluate a run on its test links", description="Hits@k, MRR and mean rank of a run's stored embeddings, in both directions."
+    )
+    add_run(parser)
+    parser.add_argument("--pool", choices=typing.get_args(Pool), default="test", help="candidates: entities of the test links (default), or all")
+    parser.add_argument(
+        "--decoder",
+        choices=DECODER_NAMES,
+        metavar="NAME",
+        default="csls",
+        help=f"{decoder_help(sorted([*DECODERS, *GRAPH_DECODERS]))} (default csls, as in the paper)",
+    )
+    parser.add_argument("--index", choices=("exact", "faiss"), default="exact", help="how the hubness terms' neighbours are found")
+    add_models(parser)
+    add_json(parser)
+    parser.set_defaults(command=evaluate)
+
+
+def add_match(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "match",
+        help="show an entity's best matches",
+        description="The best matches of an entity of either graph, by CSLS, among the other graph's entities.",
+    )
+    add_run(parser)
+    parser.add_argument("entity", metavar="ENTITY", help="URI, id or label")
+    parser.add_argument("--side", choices=typing.get_args(Side), help="the graph to look the entity up in; default: both")
+    parser.add_argument("--top", type=int, default=10, metavar="N", help="how many matches (default 10)")
+    parser.add_argument("--pool", choices=typing.get_args(Pool), default="all", help="candidates: all entities (default), or those of the test links")
+    add_models(parser)
+    add_json(parser)
+    parser.set_defaults(command=match)
+
+
+def add_explain(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "explain",
+        help="say what a pair's score is made of",
+        description="Take the score of any pair apart: by channel and layer, by neighbours, beside a rival, without some of the evidence. "
+        "docs/explanation.md says what the parts mean.",
+    )
+    add_run(parser)
+    parser.add_argument("source", metavar="SOURCE", help="an entity of the source graph: URI, id or label")
+    parser.add_argument("target", metavar="TARGET", help="an entity of the target graph")
+    parser.add_argument("--against", metavar="OTHER", help="why not this one: an entity to compare with; default: the runner-up")
+    parser.add_argument("--side", choices=typing.get_args(Side), default="source", help="the entity whose candidates compete (default source)")
+    parser.add_argument(
+        "--remove",
+        action="append",
+        nargs="+",
+        default=[],
+        metavar="WORD",
+        help=f"recompute without some evidence; one of {FORMS}, with source: or target: in front where needed; may be repeated",
+    )
+    parser.add_argument("--top", type=int, default=20, metavar="N", help="how many pairs of neighbours for and against (default 20)")
+    parser.add_argument("--pool", choices=typing.get_args(Pool), default="all", help="candidates: all entities (default), or those of the test links")
+    add_models(parser)
+    add_json(parser)
+    parser.set_defaults(command=explain)
+
+
+def add_inspect(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "inspect",
+        help="say what a data set holds and what is suspicious",
+        description="Read a data set without training, count, and list what looks wrong.",
+    )
+    parser.add_argument("data", metavar="DATA", help="the data set's folder")
+    parser.add_argument("--seed", type=int, default=0, help="draws the split where the data gives none (default 0)")
+    parser.add_argument("--train-ratio", type=float, metavar="SHARE", help="as in train")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="SECTION.OPTION=VALUE", help="as in train; for reading, the data section counts"
+    )
+    add_json(parser)
+    parser.set_defaults(command=inspect)
+
+
+def add_options(commands: Commands) -> None:
+    parser = commands.add_parser("options", help="list all settings for --set", description="All settings, their defaults and what they do.")
+    add_json(parser)
+    parser.set_defaults(command=options)
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help="a run's id, as 'runs' lists it (with its data set in front where the id alone is not unique)")
+
+
+def add_models(parser: argparse.ArgumentParser) -> None:
+    default = os.environ.get("DUAL_AMN_MODELS") or DEFAULT_MODELS
+    parser.add_argument("--models", type=Path, default=Path(default), metavar="DIR", help=f"where runs are kept (default: {default})")
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print the result as one line of JSON, last")
+
+
+def names_files(files: Sequence[str]) -> dict[str, str]:
+    """The settings that ``--names`` stands for: ``FILE`` for both graphs, or ``source=FILE`` and ``target=FILE``.
+
+    Raises:
+        ConfigError: several files for one graph.
+    """
+    given = by_side("--names", files, "FILE")
+    return {f"literal.names{'' if side is None else f'_{side}'}": f"file:{path}" for side, path in given.items()}
+
+
+def train(parsed: argparse.Namespace) -> int:
+    config = replace(starting_config(Path(parsed.data)), variant=parsed.variant, seed=parsed.seed)
+    config = config.with_values(PRESETS[parsed.preset]).with_assignments(parsed.set)
+    config = config.with_values(given({"data.train_ratio": parsed.train_ratio, "training.epochs": parsed.epochs}) | names_files(parsed.names))
+    reviews = reviews_file(parsed.models) if parsed.with_reviews == Path() else parsed.with_reviews
+    with joined() as ranks, interruptions(told=not ranks.rank) as should_stop:
+        if ranks.rank:
+            follow(parsed.data, config, ranks, should_stop)
+            return 0
+        if parsed.queue or parsed.estimate:
+            return queue_instead(parsed, config, reviews)
+        options: dict[str, Any] = {"fresh": parsed.fresh, "reviews": reviews, "on_event": report, "should_stop": should_stop, "ranks": ranks}
+        outcome = train_run(parsed.data, config, RunStore(parsed.models), **options)
+    show_outcome(outcome, parsed.models, config, as_json=parsed.json)
+    return 0
+
+
+def prepare(parsed: argparse.Namespace) -> int:
+    store = RunStore(parsed.models)
+    steps = missing_steps(store, parsed.data)
+    if steps:
+        say(f"The app needs runs to show: {len(steps)} to be trained on {parsed.data}, some minutes in all. Ctrl-C stops; the same command goes on.")
+    with interruptions() as should_stop:
+        for number, step in enumerate(steps, start=1):
+            say(f"[{number}/{len(steps)}] {step.variant}: {step.does} ({step.takes} on two cores).")
+            outcome = train_run(parsed.data, RunConfig(variant=step.variant), store, on_event=report, should_stop=should_stop)
+            if outcome.run.manifest["status"] == "stopped":
+                say(f"Stopped. What was learned so far is kept as {outcome.run.id}; the same command resumes.")
+                return INTERRUPTED
+            say(f"[{number}/{len(steps)}] {step.variant}: done, {outcome.run.id}.")
+            if should_stop() and number < len(steps):
+                say("Stopped. The same command trains the rest.")
+                return INTERRUPTED
+    return 0
+
+
+def show_outcome(outcome: Outcome, models: Path, config: RunConfig, *, as_json: bool) -> None:
+    run = outcome.run
+    where = run.id
+    if outcome.reused:
+        say(f"{where} was trained before{f' ({told})' if (told := '; '.join(computed_otherwise(run, config))) else ''}; --fresh trains anew.")
+    elif run.manifest["status"] == "stopped":
+        say(f"Stopped. What was learned so far is kept as {where}; the same command goes on from here.")
+    if as_json:
+        print_json(run_summary(run))
+        return
+    print(f"run {where}: {run.manifest.get('seconds', 0):.0f} s, peak memory {run.manifest.get('peak_rss_mb') or 0:,.0f} MiB")
+    print_metrics(run.metrics or None, test_links(run.manifest), rounds_protocol(run.manifest))
+    elsewhere = "" if models == Path(DEFAULT_MODELS) else f" --models {shlex.quote(str(models))}"
+    print(f"next: python -m engine match {where} ENTITY{elsewhere}, or: make app{f' MODELS={shlex.quote(str(models))}' if elsewhere else ''}")
+
+
+def run_summary(run: Run) -> dict[str, Any]:
+    return {
+        "run": run.id,
+        "status": run.manifest["status"],
+        "metrics": run.metrics or None,
+        "seconds": run.manifest.get("seconds"),
+        "peak_rss_mb": run.manifest.get("peak_rss_mb"),
+    }
+
+
+def runs(parsed: argparse.Namespace) -> int:
+    if parsed.models.exists() and not parsed.models.is_dir():
+        raise RunError(f"{parsed.models} is a file; --models expects the folder that runs are kept in.")
+    found = RunStore(parsed.models).list()
+    if not found:
+        where = f"no runs in {parsed.models}/" if parsed.models.exists() else f"there is no folder {parsed.models}, and so there are no runs"
+        (say if parsed.json else print)(printable(f"{where}; train one: python -m engine train sample_data/world"))
+    if parsed.json:
+        print_json([summary_row(summary) for summary in found])
+        return 0
+    for summary in found:
+        row = summary_row(summary)
+        figure = row["reason"] or hits_words(summary)
+        print(printable(f"{row['run']}  {row['state']}  {row['created']}  {figure}"))
+    return 0
+
+
+def test_links(manifest: Mapping[str, Any]) -> int:
+    """How many test links a run has."""
+    return int(manifest.get("data", {}).get("links", {}).get("test", 0))
+
+
+def hits_words(summary: RunSummary) -> str:
+    """Hits@1 of the published direction with its interval; empty where nothing was measured."""
+    figures = (summary.metrics or {}).get("target_to_source") or {}
+    found = stored_interval(figures, "hits@1", test_links(summary.manifest or {}))
+    return "" if found is None else f"Hits@1 {figures['hits@1']:.3f} (95% interval {found[0][0]:.3f} to {found[0][1]:.3f}, n = {found[1]:,})"
+
+
+def summary_row(summary: RunSummary) -> dict[str, Any]:
+    """What a list says of a run; Hits@1 is that of the published direction."""
+    hits = ((summary.metrics or {}).get("target_to_source") or {}).get("hits@1")
+    state = "in training" if summary.active else summary.state
+    return {"run": summary.id, "state": state, "variant": summary.variant, "created": summary.created, "hits@1": hits, "reason": summary.reason}
+
+
+def opened(parsed: argparse.Namespace) -> Run:
+    """The run that was asked for, its files compared with their checksums."""
+    run = RunStore(parsed.models).find(parsed.run)
+    run.verify()
+    return run
+
+
+def evaluate(parsed: argparse.Namespace) -> int:
+    check_measurable(parsed.decoder)
+    run = opened(parsed)
+    links = run.table("links")
+    test = links.loc[links["role"] == "test", ["source", "target"]].to_numpy(dtype="int64")
+    similarity, k = run_similarity(run), run.manifest["config"]["search"]["csls_k"]
+    untested = int(run.manifest.get("data", {}).get("untested", 0))
+    if parsed.decoder == "csls":
+        metrics = evaluate_links(similarity, test, k=k, pool=parsed.pool, index=parsed.index, untested=untested).to_dict()
+    else:
+        evidence = graph_evidence(run) if parsed.decoder in GRAPH_DECODERS else None
+        found = evaluate_decoders(similarity, test, [parsed.decoder], k, parsed.pool, index=parsed.index, evidence=evidence, untested=untested)
+        metrics = found[parsed.decoder].to_dict()
+    sample = reviewed_sample(run, parsed.models)
+    if parsed.json:
+        print_json({**run_summary(run), "metrics": metrics, "reviewed_sample": None if sample is None else sample.to_dict()})
+    else:
+        print_metrics(metrics, len(test), rounds_protocol(run.manifest))
+        if sample is not None and (sample.drawn or not len(test)):
+            print(f"reviewed sample: {sample.sentence()}")
+    return 0
+
+
+def reviewed_sample(run: Run, models: str | Path) -> SampleEstimate | None:
+    """What reviewers found in the run's random sample; None where the models folder has no reviews."""
+    path = reviews_file(Path(models))
+    if not path.exists():
+        return None
+    view = RunView(run)
+    with closing(ReviewStore(path)) as store:
+        return estimate_from_sample(ReviewQueue(view, alignments(view)["source"]), store.standing(str(run.manifest["data"]["fingerprint"])))
+
+
+def print_metrics(metrics: dict[str, Any] | None, links: int, rounds: str = "") -> None:
+    """A small table with the protocol beneath; the direction that the paper publishes comes first.
+
+    Args:
+        metrics: of the run; None where there are none.
+        links: the run's test links.
+        rounds: what belongs beside the figures of a run with rounds.
+    """
+    if metrics is None or metrics["target_to_source"]["hits@1"] is None:
+        print(
+            "no test links, so nothing was measured: review a random sample of the matches (in the app: Review, Random sample), "
+            "or keep some links for a test (--train-ratio 0.8)."
+        )
+        return
+    print(f"{'':18}" + "".join(f"{name:>11}" for name in METRICS))
+    for direction in ("target_to_source", "source_to_target"):
+        row = metrics[direction]
+        print(f"{direction.replace('_', ' '):18}" + "".join(f"{row[name]:>11.{1 if name == 'mean_rank' else 3}f}" for name in METRICS))
+        if (found := stored_interval(row, "hits@1", links)) is not None:
+            (low, high), n = found
+            print(f"{'':18}hits@1: 95% interval {low:.3f} to {high:.3f}, n = {n:,}")
+        if row.get("precision") is not None:
+            print(f"{'':18}precision {row['precision']:.3f}, recall {row['recall']:.3f}, F1 {row['f1']:.3f} of {row['predicted']:,} predictions")
+    print(f"{metrics['protocol']}{f'; {rounds}' if rounds else ''}")
+
+
+NOTHING_KNOWN = "No match: the entity's embedding is a zero vector, so all candidates are equally near. Usually it has no triples that this run uses."
+
+
+def match(parsed: argparse.Namespace) -> int:
+    if not 1 <= parsed.top <= 1000:
+        raise ConfigError(f"--top must lie between 1 and 1000; got {parsed.top}.")
+    run = opened(parsed)
+    view = RunView(run)
+    entity = view.resolve(parsed.entity, parsed.side)
+    found = view.matches(entity.side, entity.index, parsed.top, parsed.pool)
+    size = view.pool_size("target" if entity.side == "source" else "source", parsed.pool)
+    pool = f"{size:,} {'entities of the other graph' if parsed.pool == 'all' else 'test entities'}"
+    if parsed.json:
+        query = {"side": entity.side, "uri": entity.uri, "label": entity.label}
+        print_json({"run": run.id, "entity": query, "pool": pool, "matches": [match_row(one) for one in found]})
+        return 0
+    print(printable(f"{entity.label or entity.uri}  <{entity.uri}>  ({entity.side} graph); CSLS among {pool}"))
+    if not found:
+        print(NOTHING_KNOWN)
+        return 0
+    print(f"{'rank':>4} {'CSLS':>7} {'cosine':>7}  {'known as':<26} match")
+    for one in found:
+        known = status_words(one.verdict, one.added)
+        print(printable(f"{one.rank:>4} {one.csls:>7.3f} {one.cosine:>7.3f}  {known:<26} {one.label or one.uri}  <{one.uri}>"))
+    return 0
+
+
+def match_row(one: Match) -> dict[str, Any]:
+    row = {"rank": one.rank, "uri": one.uri, "label": one.label, "cosine": one.cosine, "csls": one.csls, "verdict": one.verdict}
+    return row | given({"names": one.names, "probability": one.probability, "added": one.added})
+
+
+def explain(parsed: argparse.Namespace) -> int:
+    if not 0 <= parsed.top <= 1000:
+        raise ConfigError(f"--top must lie between 0 and 1000; got {parsed.top}.")
+    run = opened(parsed)
+    explainer = Explainer(RunView(run))
+    source, target = resolve_pair(explainer.view, parsed.source, parsed.target)
+    removed = [named_evidence(explainer, source, target, words, parsed.pool, parsed.side) for words in parsed.remove]
+    siblings = sibling_runs(RunStore(parsed.models), run.id, run.manifest["data"]["fingerprint"])
+    report = Report(
+        run=run.id,
+        explanation=explain_pair(explainer, source, target, parsed.pool, parsed.top),
+        context=context(explainer, source, target, siblings, parsed.pool),
+        conflict=conflict(explainer, target),
+        conflict_of_source=conflict(explainer, source, side="source"),
+        comparison=compare_with(explainer, source, target, parsed.against, parsed.pool, side=parsed.side),
+        intervention=intervene(explainer, source, target, frozenset().union(*removed), parsed.pool) if removed else None,
+        side=parsed.side,
+    )
+    if parsed.json:
+        print_json(report.to_dict())
+    else:
+        print(printable_lines("\n".join(lines(report, parsed.top))))
+    return 0
+
+
+def inspect(parsed: argparse.Namespace) -> int:
+    config = starting_config(Path(parsed.data)).with_assignments(parsed.set).with_values(given({"data.train_ratio": parsed.train_ratio}))
+    found = inspect_task(load_task(parsed.data, config.data, parsed.seed))
+    if parsed.json:
+        print_json(inspection_to_dict(found))
+    else:
+        print(render_inspection(found))
+    return 0
+
+
+def options(parsed: argparse.Namespace) -> int:
+    rows = [row for section in SECTIONS.values() for row in option_rows(section)]
+    if parsed.json:
+        print_json(rows)
+        return 0
+    for row in rows:
+        print(f"{row['option']} = {'default' if row['default'] is None else row['default']}   ({row['values']})\n    {row['help']}")
+    return 0
+
+
+def option_rows(section: Any) -> list[dict[str, Any]]:
+    """Name, default, what it takes, and help of each option of a section."""
+    return [{"option": one.key, "default": one.default, "values": one.values, "help": one.help} for one in section_options(section)]
+
+
+def given(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings that were named on the command line."""
+    return {key: value for key, value in settings.items() if value is not None}
+
+
+@contextmanager
+def interruptions(*, told: bool = True) -> Iterator[Callable[[], bool]]:
+    """Ctrl-C, a termination signal or a hang-up once: stop after this step and keep the result; again: stop at once, with the last checkpoint.
+
+    ``told``: the user reads so.
+    """
+    asked = False
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+        if told:
+            tell_at_once(b"Stopping after this step (once more stops at once) ...\n")
+
+    with when_told_to_end(ask):
+        yield lambda: asked
+
+
+def tell_at_once(message: bytes) -> None:
+    """To be called from a signal's handler, which may run in the middle of a print: buffered streams cannot be entered twice.
+
+    A terminal that has hung up takes no more output; what follows goes nowhere then, so that it does not end the training.
+    """
+    try:
+        os.write(2, message)
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (1, 2):
+            with suppress(OSError):
+                if stat.S_ISCHR(os.fstat(stream).st_mode):
+                    os.dup2(nowhere, stream)
+        os.close(nowhere)
+
+
+def report(event: Phase | Progress | Round) -> None:
+    """One line of progress."""
+    if isinstance(event, Phase):
+        say(event.detail)
+        return
+    if isinstance(event, Round):
+        say(round_text(event))
+        return
+    validation = "".join(f"  validation {name} {value:.3f}" for name, value in (event.validation or {}).items())
+    left = "" if event.remaining is None else f"  {remaining_text(event.remaining)} left"
+    say(f"epoch {event.epoch:>3}/{event.epochs}  loss {event.loss:8.3f}{validation}{left}")
+
+
+def round_text(event: Round) -> str:
+    """What a semi-supervised round begins with."""
+    if not event.selected:
+        return f"round {event.number}/{event.rounds}: no pair is sure enough among {event.pool}; training goes on with the seed links"
+    truth = "" if event.right is None else f", {event.right:,} of {event.known:,} right where the truth is known"
+    return f"round {event.number}/{event.rounds}: {event.selected:,} pairs from {event.pool} ({event.new:,} new{truth})"
+
+
+def say(text: str) -> None:
+    """Progress that cannot be printed (the terminal or a pipe's reader is gone) must not end a training."""
+    with suppress(OSError):
+        print(printable_lines(text), file=sys.stderr, flush=True)
+
+
+__all__ = ["build_parser", "main"]

@@ -1,0 +1,129 @@
+"""``python -m engine queue``, and what ``train --queue`` and ``train --estimate`` do instead of training."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import getpass
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from engine.cli.output import AddOption, print_json
+from engine.config import RunConfig
+from engine.errors import ConfigError, printable
+from engine.jobs import Job, JobQueue, News, Plan, absolute, estimate_plan, plan_training, read_news, start_trainer, summarise, trainer_alive
+from engine.reviews import read_snapshot
+from engine.training.estimate import check_memory, duration_range
+from engine.training.trainer import remaining_text
+from engine.util.memory import available_memory
+
+
+def add_queue(commands: Any, add_models: AddOption, add_json: AddOption) -> None:
+    """The command; ``add_models`` and ``add_json`` add the options that all commands share."""
+    parser = commands.add_parser(
+        "queue",
+        help="list the trainings that wait, are at work, or are over; stop and resume them",
+        description="Trainings that were asked for with 'train --queue' or in the browser. One at a time is worked at, by a process that outlives "
+        "this terminal.",
+    )
+    change = parser.add_mutually_exclusive_group()
+    change.add_argument("--stop", metavar="JOB", help="end a training after its step and keep what was learned; one that waits is cancelled")
+    change.add_argument("--cancel", metavar="JOB", help="take a training that waits out of the queue")
+    change.add_argument("--resume", metavar="JOB", help="queue a training again that ended too early; it goes on from its last checkpoint")
+    change.add_argument("--start", action="store_true", help="start a trainer if none is at work")
+    add_models(parser)
+    add_json(parser)
+    parser.set_defaults(command=queue)
+
+
+def add_queueing(parser: argparse.ArgumentParser) -> None:
+    """What ``train`` can do instead of training here and now."""
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument("--queue", action="store_true", help="do not train here but in the background, after the trainings that wait already")
+    instead.add_argument("--estimate", action="store_true", help="do not train; say how long it would take and how much memory it needs")
+
+
+def queue(parsed: argparse.Namespace) -> int:
+    jobs = JobQueue(parsed.models)
+    if parsed.stop:
+        jobs.stop(parsed.stop)
+    elif parsed.cancel:
+        jobs.cancel(parsed.cancel)
+    elif parsed.resume:
+        jobs.resume(parsed.resume)
+    if parsed.start or parsed.resume:
+        start_trainer(parsed.models)
+    found = jobs.jobs()
+    if parsed.json:
+        print_json([job_row(job, read_news(parsed.models, job.id)) for job in found])
+        return 0
+    for job in found:
+        print(printable(job_line(job, read_news(parsed.models, job.id))))
+    if not found:
+        print("no training was asked for yet; 'python -m engine train DATA --queue' asks for one.")
+    elif any(job.state == "queued" for job in found) and not trainer_alive(parsed.models):
+        print("no trainer is at work; 'python -m engine queue --start' starts one (one that was just started takes some seconds).", file=sys.stderr)
+    return 0
+
+
+def queue_instead(parsed: argparse.Namespace, config: RunConfig, reviews: Path | None) -> int:
+    """Ask for the training, or estimate it; ``reviews``: decisions to train with, as they are now."""
+    if parsed.fresh:
+        raise ConfigError("--fresh trains here and now; leave it out, or leave --queue and --estimate out.")
+    decided = None if reviews is None else partial(read_snapshot, reviews)
+    data = summarise(Path(parsed.data), config.data, config.seed, decided)
+    plan = plan_training(data, absolute(config), parsed.models)
+    return _estimate(parsed, plan) if parsed.estimate else _submit(parsed, plan)
+
+
+def _submit(parsed: argparse.Namespace, plan: Plan) -> int:
+    check_memory(plan.sizes, plan.config, available_memory())
+    submission = JobQueue(parsed.models).submit(plan, _user())
+    start_trainer(parsed.models)
+    job = submission.job
+    if parsed.json:
+        print_json({**job_row(job, None), "joined": submission.joined})
+        return 0
+    where = "is at work" if job.state != "queued" else f"waits as number {job.position}"
+    print(printable(f"{job.id}: {job.name} {where}{' (it was asked for before)' if submission.joined else ''}"))
+    print("next: python -m engine queue")
+    return 0
+
+
+def _estimate(parsed: argparse.Namespace, plan: Plan) -> int:
+    found = estimate_plan(plan, parsed.models)
+    warning = check_memory(plan.sizes, plan.config, available_memory())
+    if parsed.json:
+        print_json({"run": plan.name, "seconds": found.seconds, "low": found.low, "high": found.high, "memory_mb": found.memory, "runs": found.runs})
+        return 0
+    known = f"corrected by {found.runs} earlier runs of this machine" if found.runs else "without an earlier run of this machine to go by"
+    print(printable(f"{plan.name}: {duration_range(found)}, {found.memory:,.0f} MiB of memory; {known}"))
+    if warning:
+        print(printable(warning), file=sys.stderr)
+    return 0
+
+
+def job_row(job: Job, news: News | None) -> dict[str, Any]:
+    """A job as JSON has it."""
+    row: dict[str, Any] = {"job": job.id, "training": job.name, "state": job.state, "position": job.position, "who": job.who, "message": job.message}
+    row |= {"submitted": job.submitted, "started": job.started, "ended": job.ended, "run": job.run}
+    if news is not None:
+        row |= {"phase": news.phase, "epoch": news.epoch, "epochs": news.epochs, "remaining": news.remaining}
+    return row
+
+
+def job_line(job: Job, news: News | None) -> str:
+    """A job in one line for people."""
+    told = f"number {job.position}" if job.state == "queued" else job.message or job.run
+    if job.state in ("running", "stopping") and news is not None:
+        left = "" if news.remaining is None else f", {remaining_text(news.remaining)} left"
+        told = f"epoch {news.epoch}/{news.epochs}{left}" if news.epochs else news.detail
+    return f"{job.id}  {job.state:9}  {job.name}  {told}".rstrip()
+
+
+def _user() -> str:
+    with contextlib.suppress(Exception):  # no name in the environment, and none in the system's list of users
+        return getpass.getuser()
+    return ""

@@ -1,0 +1,368 @@
+"""From what a reader found to an alignment task: the work that is the same for all formats.
+
+Entities, relations, triples and links are put into a canonical order (identifiers by code point), so the same data gives the same task, the same
+splits and the same fingerprint whatever the format and the order of lines.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow.compute as pc
+
+from engine.config import DataConfig
+from engine.data.files import shorten
+from engine.data.fingerprint import fingerprint
+from engine.data.graph_names import graph_names
+from engine.data.identifiers import with_known_identifiers
+from engine.data.knowledge_graph import SIDES, AlignmentTask, FileCount, Finding, IntArray, KnowledgeGraph, empty_attributes
+from engine.data.labels import find_name_attributes, label_entities, language_list, name_languages, preferred_language, rank_languages, several_names
+from engine.data.readers.base import Part, RawDataset, RawGraph, RawLinks, listed
+from engine.data.respelling import respelling_findings
+from engine.data.splits import UNDIVIDED, Split, divide
+from engine.data.tally import FileTally, merged
+from engine.data.texts import Texts, are_among, distinct_words, numbers, strings, union
+from engine.errors import DataError
+from engine.util.packing import fresh_rows, sorted_rows
+from engine.util.text import count
+
+MAX_NAME = 80
+MOSTLY_KNOWN: Final = 0.5
+REASONS: Final[Mapping[str, str]] = {"triples": "repeated", "attributes": "repeated, or without a value", "links": "repeated"}
+"""Why rows that were read are not used."""
+TONGUES = 8  # languages of a graph that a message lists
+
+
+def build_task(
+    folder: Path, format: str, raw: RawDataset, config: DataConfig, seed: int, findings: Sequence[Finding] = (), *, links_needed: bool = True
+) -> AlignmentTask:
+    """Make the task.
+
+    Args:
+        folder: where the data lies; its name becomes the task's.
+        format: name of the reader.
+        raw: what the reader found.
+        config: labels and split.
+        seed: draws the split.
+        findings: what was noticed before.
+        links_needed: whether data without links are refused; without, such a task has graphs and nothing to train on.
+
+    Raises:
+        DataError: an empty graph, links that do not fit the graphs, no training links, a name attribute that is not there.
+    """
+    for graph in (raw.source, raw.target):
+        if not len(graph.heads):
+            raise DataError("this graph has no relation triples; Dual-AMN learns from them, so each graph needs some.", path=graph.path)
+    original = raw
+    files = [*raw.source.files, *raw.target.files, *(one for links in raw.links.values() for one in links.files)]
+    raw = with_known_identifiers(raw)
+    _check_ends(raw)
+    sides = [_build_graph(graph, [_ends(links, side) for links in raw.links.values()]) for side, graph in enumerate((raw.source, raw.target))]
+    names = graph_names(*(side.graph.entities for side in sides))
+    tongues = [name_languages(side.graph.attributes, config.name_attribute) for side in sides]
+    ranked = [rank_languages(tongues[0], tongues[1], config.languages[side]) for side in SIDES]
+    source, target = (_named(side.graph, name, config.name_attribute, languages) for side, name, languages in zip(sides, names, ranked, strict=True))
+    _check_name_attribute(source, target, config.name_attribute, folder)
+    _check_name_languages(tongues, config, folder)
+    width = target.num_entities
+    keys, duplicates, repeated = _encode_links(raw.links, source, target)
+    noticed = [*header_links(original), *(finding for tally in merged(files) for finding in tally.findings)]
+    own = not is_benchmark(format, raw)
+    split = UNDIVIDED if not links_needed and not any(map(len, keys.values())) else divide(keys, raw.given, config, seed, folder, own=own)
+    known, all_unsure = (_decode(part, width) for part in (np.sort(np.concatenate([split.train, split.valid, split.test])), split.unsure))
+    split, untested = _with_measurable_tests(split, source, target)
+    train, valid, test, unsure = (_decode(part, width) for part in (split.train, split.valid, split.test, split.unsure))
+    return AlignmentTask(
+        name=safe_name(folder),
+        format=format,
+        source=source,
+        target=target,
+        train_links=train,
+        valid_links=valid,
+        test_links=test,
+        unsure_links=unsure,
+        split=split.description,
+        fingerprint=fingerprint(source, target, known, all_unsure),
+        findings=(
+            *findings,
+            *raw.findings,
+            *noticed,
+            *_links_read(raw.links),
+            *respelling_findings(raw),
+            *sides[0].findings,
+            *sides[1].findings,
+            *_languages(tongues, ranked),
+            *duplicates,
+            *split.findings,
+        ),
+        untested=untested,
+        files=tuple(one.counted() for side in sides for one in side.files) + _count_links(raw.links, merged(files), repeated),
+        own_links=own,
+        several_names=several_names(source.attributes, config.name_attribute) | several_names(target.attributes, config.name_attribute),
+    )
+
+
+def is_benchmark(format: str, raw: RawDataset) -> bool:
+    """Whether the links have a published protocol: DBP15K's and SRPRS's layout, whose papers draw 30 % where no file divides the links, and OpenEA's
+    with its folds. All other data are a user's own."""
+    return format == "dbp15k" or (format == "openea" and "train" in raw.links)
+
+
+def safe_name(folder: Path) -> str:
+    """The folder's name in letters, digits, ``_``, ``-`` and ``.``; where that changes it, a few digits of a hash keep different names apart."""
+    name = folder.resolve().name
+    safe = re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip(".-")[:MAX_NAME] or "data"
+    return safe if safe == name else f"{safe}-{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:6]}"
+
+
+@dataclass(frozen=True)
+class _BuiltGraph:
+    graph: KnowledgeGraph
+    findings: tuple[Finding, ...]
+    files: tuple[FileTally, ...]
+
+
+def _ends(links: RawLinks, side: int) -> Texts:
+    return Texts.of(links.sources if side == 0 else links.targets)
+
+
+def _check_ends(raw: RawDataset) -> None:
+    """Links must mostly name entities of the right graph; otherwise columns are swapped, or the links belong to other data."""
+    graphs = raw.source, raw.target
+    certain = [links for part, links in raw.links.items() if part != "unsure" and len(links.sources)]
+    if not certain:
+        return
+    straight = [_count(certain, side, graphs[side]) for side in (0, 1)]
+    some_unknown = max(straight) < sum(len(links.sources) for links in certain)
+    if some_unknown and all(_count(certain, side, graphs[1 - side]) > straight[side] for side in (0, 1)):
+        raise DataError("the columns of these links are swapped: the first must name entities of the source graph.", path=certain[0].path)
+    for side, name in enumerate(("source", "target")):
+        if not straight[side]:
+            example = shorten(_ends(certain[0], side)[0])
+            raise DataError(
+                f"no {name} entity of these links (the first is '{example}') is in the {name} graph; check the identifiers.", path=certain[0].path
+            )
+
+
+def header_links(raw: RawDataset) -> Iterator[Finding]:
+    """A first row whose words no graph has, above links that the graphs have, is a header in unknown words."""
+    for links in raw.links.values():
+        if not any(one.headless for one in links.files) or len(links.sources) < 2:
+            continue
+        known = [graph.knows(ends.words)[ends.codes] for ends in map(Texts.of, (links.sources, links.targets)) for graph in (raw.source, raw.target)]
+        found = np.logical_or.reduce(known)
+        if not found[0] and found[1:].mean() > MOSTLY_KNOWN:
+            words = shorten(f"{links.sources[0]}, {links.targets[0]}", 100)
+            message = (
+                f"{links.path.name}: the first row ({words}) looks like a header and is taken for a link: neither graph has an entity of these names."
+            )
+            advice = "Call the columns source and target, or remove the first row."
+            yield Finding("header-as-link", "warning", message, 1, (words,), advice)
+
+
+def _count(tables: Sequence[RawLinks], side: int, graph: RawGraph) -> int:
+    """How many ends of the links are entities of the graph."""
+    return sum(int(ends.having(graph.knows(ends.words)).sum()) for ends in (_ends(links, side) for links in tables))
+
+
+def _build_graph(raw: RawGraph, link_ends: Sequence[Texts]) -> _BuiltGraph:
+    """The graph, still without names for itself and its entities."""
+    unknown = distinct_words(*(ends.words.filter(~raw.knows(ends.words)) for ends in link_ends))
+    entities = distinct_words(raw.identifiers, unknown) if len(unknown) else raw.identifiers
+    relations = union(map(Texts.of, (raw.relations, raw.known_relations)))
+    coded = numbers(raw.heads, entities), numbers(raw.relations, relations), numbers(raw.tails, entities)
+    columns = sorted_rows(coded, (len(entities), len(relations), len(entities)))
+    fresh = fresh_rows(columns)
+    triples = np.stack([column[fresh] for column in columns], axis=1)  # (T, 3)
+    graph = KnowledgeGraph("", tuple(entities.to_list()), (), tuple(relations.to_list()), triples, _attribute_table(raw, entities))
+    findings = (
+        *_duplicate_triples(raw.path, [column[~fresh] for column in columns], graph),
+        *_unknown_ends(raw.path, unknown),
+        *_attribute_only(raw),
+    )
+    left_out = {"triples": int(np.count_nonzero(~fresh)), "attributes": len(raw.attributes[0]) - len(graph.attributes)}
+    sizes = {"triples": len(raw.heads), "attributes": len(raw.attributes[0])}
+    alone = {what for what, size in sizes.items() if [one.counted().used for one in raw.files if one.what == what] == [size]}
+    files = tuple(one.without(REASONS[one.what], left_out[one.what]) if one.what in alone else one for one in raw.files)
+    return _BuiltGraph(graph, findings, files)
+
+
+def _named(graph: KnowledgeGraph, name: str, wanted: str | None, languages: Sequence[str]) -> KnowledgeGraph:
+    labels = label_entities(graph.entities, graph.attributes, wanted, languages)
+    return KnowledgeGraph(name, graph.entities, labels, graph.relations, graph.triples, graph.attributes)
+
+
+def _check_name_attribute(source: KnowledgeGraph, target: KnowledgeGraph, wanted: str | None, folder: Path) -> None:
+    if wanted is None or any(find_name_attributes(graph.attributes, wanted) for graph in (source, target)):
+        return
+    present = sorted({str(name) for graph in (source, target) for name in graph.attributes["attribute"].unique()})
+    known = f"known are {shorten(', '.join(present), 200)}" if present else "the data has no attributes"
+    raise DataError(f"neither graph has an attribute '{shorten(wanted)}' (data.name_attribute); {known}.", path=folder)
+
+
+def _check_name_languages(tongues: Sequence[Mapping[str, int]], config: DataConfig, folder: Path) -> None:
+    """
+    Raises:
+        DataError: a language is preferred that no name is in.
+    """
+    own = (config.name_language_source, config.name_language_target)
+    _check_name_language(tongues, config.name_language, "data.name_language", "neither graph has", folder)
+    for side, counts, wanted in zip(SIDES, tongues, own, strict=True):
+        _check_name_language([counts], wanted, f"data.name_language_{side}", f"the {side} graph does not have", folder)
+
+
+def _check_name_language(tongues: Sequence[Mapping[str, int]], wanted: str | None, key: str, who: str, folder: Path) -> None:
+    present = sorted({language for counts in tongues for language in counts if language})
+    for word in language_list(wanted):
+        if not any(language == word or language.startswith(f"{word}-") for language in present):
+            known = f"there are {shorten(', '.join(present), 200)}" if present else "no name says its language"
+            raise DataError(f"{who} names in the language '{shorten(word)}' ({key}); {known}.", path=folder)
+
+
+def _languages(tongues: Sequence[Mapping[str, int]], ranked: Sequence[Sequence[str]]) -> Iterator[Finding]:
+    """Which languages there are to choose from, where there are several."""
+    if len({*tongues[0], *tongues[1]} - {""}) < 2:
+        return
+
+    def counts(found: Mapping[str, int]) -> str:
+        listed = sorted(found, key=lambda language: (-found[language], language))
+        return ", ".join(f"{language or 'without a language'} {found[language]:,}" for language in listed[:TONGUES]) or "none"
+
+    first = [preferred_language(found, languages) or "names without a language" for found, languages in zip(tongues, ranked, strict=True)]
+    message = (
+        f"There are names in several languages: source {counts(tongues[0])}; target {counts(tongues[1])}. "
+        f"Preferred: {first[0]} (source), {first[1]} (target)."
+    )
+    advice = "Choose others with data.name_language, for example en,de, or for one graph with data.name_language_source or data.name_language_target."
+    yield Finding("name-languages", "info", message, len({*tongues[0], *tongues[1]} - {""}), advice=advice)
+
+
+def _attribute_table(raw: RawGraph, ordered: pl.Series) -> pd.DataFrame:
+    """Distinct attribute triples with a value, by entity; an entity's stay in the file's order."""
+    entities, names, values = map(Texts.of, raw.attributes)
+    if not len(entities):
+        return empty_attributes()
+    blank = pc.equal(pc.utf8_trim_whitespace(values.words.to_arrow(compat_level=pl.CompatLevel.oldest())), "").to_numpy(zero_copy_only=False)
+    codes = pl.DataFrame({"entity": numbers(entities, ordered), "attribute": names.codes, "value": values.codes})
+    kept = codes.filter(~values.having(blank)).unique(keep="first", maintain_order=True).sort("entity", maintain_order=True)
+    names, values = Texts(kept["attribute"].to_numpy(), names.words), Texts(kept["value"].to_numpy(), values.words)
+    return pd.DataFrame(
+        {"entity": kept["entity"].to_numpy(), "attribute": pd.Series(names.array(), dtype="str"), "value": pd.Series(values.array(), dtype="str")}
+    )
+
+
+def _count_links(parts: Mapping[Part, RawLinks], files: Sequence[FileTally], repeated: Mapping[Path, int]) -> tuple[FileCount, ...]:
+    """What became of the lines of files of links."""
+    read = Counter[Path]()
+    for links in parts.values():
+        read[links.path] += len(links.sources)
+    found = [one for one in files if one.what == "links"]
+    return tuple(
+        (one.without(REASONS["links"], repeated.get(one.path, 0)) if one.counted().used == read[one.path] else one).counted() for one in found
+    )
+
+
+def _encode_links(
+    parts: Mapping[Part, RawLinks], source: KnowledgeGraph, target: KnowledgeGraph
+) -> tuple[dict[Part, IntArray], tuple[Finding, ...], Mapping[Path, int]]:
+    """Sorted, distinct keys by part; what was dropped, with how many of each file."""
+    by_file = Counter[Path]()
+    keys: dict[Part, IntArray] = {}
+    findings = []
+    words = strings(source.entities), strings(target.entities)
+    for part, links in parts.items():
+        sources, targets = numbers(links.sources, words[0]), numbers(links.targets, words[1])
+        keys[part], counts = np.unique(sources * target.num_entities + targets, return_counts=True)
+        if dropped := len(sources) - len(keys[part]):
+            repeated = _decode(keys[part][counts > 1][:3], target.num_entities)
+            examples = tuple(f"{source.entities[left]} = {target.entities[right]}" for left, right in repeated)
+            message = f"{links.path.name}: {dropped:,} repeated links were dropped."
+            findings.append(Finding("duplicate-links", "warning", message, dropped, examples, "Remove the repetitions."))
+            by_file[links.path] += dropped
+    return keys, tuple(findings), by_file
+
+
+def _links_read(parts: Mapping[Part, RawLinks]) -> Iterator[Finding]:
+    """What of the links files was not used, and what was turned."""
+    for links in parts.values():
+        used, left_out = len(links.sources), sum(links.left_out.values())
+        if left_out:
+            message = f"{links.path.name}: {used:,} of {count(used + left_out, 'row')} are used as links; left out are {listed(links.left_out)}."
+            advice = "Where one of these is certain after all, write it as owl:sameAs or skos:exactMatch."
+            yield Finding("links-left-out", "info", message, left_out, advice=advice)
+        if links.turned:
+            message = f"{links.path.name}: {count(links.turned, 'link names', 'links name')} the target entity first; the ends were exchanged."
+            yield Finding("links-turned", "info", message, links.turned, advice="Nothing to do: the format does not say which graph comes first.")
+
+
+def _with_measurable_tests(split: Split, source: KnowledgeGraph, target: KnowledgeGraph) -> tuple[Split, int]:
+    """The split without validation and test links of which an end is in no triple, and how many these are.
+
+    All entities without triples look the same to a model of the graphs' structure, so that such a link would be a hit, or a miss, by their number
+    alone. They count neither as right nor as wrong, as probable links do. The description says so: other figures are of another run.
+    """
+    parts = [_decode(keys, target.num_entities) for keys in (split.valid, split.test)]
+    idle = [(source.degrees[links[:, 0]] == 0) | (target.degrees[links[:, 1]] == 0) for links in parts]
+    untested = sum(int(one.sum()) for one in idle)
+    if not untested:
+        return split, 0
+    aside = np.concatenate([keys[one] for keys, one in zip((split.valid, split.test), idle, strict=True)])
+    examples = np.concatenate([links[one] for links, one in zip(parts, idle, strict=True)])[:3]
+    shown = tuple(f"{source.entities[left]} = {target.entities[right]}" for left, right in examples)
+    told = count(untested, "validation or test link has", "validation or test links have")
+    message = f"{told} an end in no triple, so that nothing can be measured by {'it' if untested == 1 else 'them'}: left out of all figures."
+    advice = "Check how these identifiers are written in links and triples."
+    finding = Finding("links-without-triples", "warning", message, untested, shown, advice)
+    return replace(
+        split,
+        valid=split.valid[~idle[0]],
+        test=split.test[~idle[1]],
+        unsure=np.union1d(split.unsure, aside),
+        description=f"{split.description}; {count(untested, 'link')} without triples left out",
+        findings=(*split.findings, finding),
+    ), untested
+
+
+def _decode(keys: IntArray, width: int) -> IntArray:
+    """(n,) keys -> (n, 2) links."""
+    return np.stack(np.divmod(keys, width), axis=1)
+
+
+def _duplicate_triples(path: Path, repeated: Sequence[IntArray], graph: KnowledgeGraph) -> tuple[Finding, ...]:
+    dropped = len(repeated[0])
+    if not dropped:
+        return ()
+    examples = tuple(
+        f"{graph.entities[head]} | {graph.relations[relation]} | {graph.entities[tail]}"
+        for head, relation, tail in zip(*(column[:3] for column in repeated), strict=True)
+    )
+    message = f"{path.name}: {dropped:,} repeated triples were dropped."
+    return (Finding("duplicate-triples", "warning", message, dropped, examples, "Remove the repetitions."),)
+
+
+def _unknown_ends(path: Path, entities: pl.Series) -> tuple[Finding, ...]:
+    if not len(entities):
+        return ()
+    message = f"{len(entities):,} linked entities are not in {path.name}; they were added as entities without triples."
+    return (Finding("unknown-link-entities", "warning", message, len(entities), tuple(entities[:3]), "Check their spelling."),)
+
+
+def _attribute_only(raw: RawGraph) -> tuple[Finding, ...]:
+    if not len(raw.attributes[0]):
+        return ()
+    described = Texts.of(raw.attributes[0]).words
+    entities = described.filter(~are_among(described, union(map(Texts.of, (raw.heads, raw.tails, raw.entities))))).sort()
+    if not len(entities):
+        return ()
+    told = count(len(entities), "entity with attributes is", "entities with attributes are")
+    message = f"{told} in no triple of {raw.path.name}; structure alone cannot align that."
+    return (Finding("attribute-only-entities", "info", message, len(entities), tuple(entities[:3])),)

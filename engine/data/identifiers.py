@@ -1,0 +1,182 @@
+"""Identifiers in formats that know IRIs only, and the way back to the identifiers of a graph.
+
+An identifier that is an IRI stays what it is; characters that no IRI may hold are percent-encoded. Any other becomes
+``urn:dual-amn:source:`` or ``urn:dual-amn:target:`` and its percent-encoded text. So does an identifier whose percent-encoded form means another
+entity of its graph (``http://x/a b`` beside ``http://x/a%20b``): see :class:`Spelling`. What was encoded is found again by looking at the identifiers
+that the graph has, so that reading an export gives the graph's own identifiers, however they are spelt.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Final
+from urllib.parse import quote, unquote
+
+import numpy as np
+import pyoxigraph as ox
+
+from engine.data.formulas import restore
+from engine.data.knowledge_graph import SIDES, Side
+from engine.data.readers.base import RawDataset, RawGraph, RawLinks
+from engine.data.texts import BoolArray, IntArray, Texts
+
+BASE: Final = "urn:dual-amn:"
+"""Of identifiers that are no IRIs, followed by the graph's side and a colon."""
+_HIERARCHICAL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.")
+_URN: Final = re.compile(rf"{BASE}(?P<side>source|target):(?:\d+:)?(?P<text>.*)", re.DOTALL)
+_ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:.")
+_NEVER_IN_IRIS: Final = re.compile(r"""[\x00-\x20<>"{}|\\^`\[\]\x7f-\x9f]|%(?![0-9A-Fa-f]{2})""")
+_NOT_IN_URIS: Final = re.compile(r"[^\x21-\x7e]")
+
+
+def to_iri(identifier: str, side: Side) -> str:
+    """The identifier as an absolute IRI (RFC 3987), fit for N-Triples."""
+    if _HIERARCHICAL.match(identifier):
+        encoded = _NEVER_IN_IRIS.sub(_encoded, identifier)
+        if _is_iri(encoded):
+            return encoded
+    elif _ABSOLUTE.match(identifier) and _is_iri(identifier):
+        return identifier
+    return _as_urn(identifier, side)
+
+
+def to_uri(identifier: str, side: Side) -> str:
+    """The same as a URI (RFC 3986): characters beyond ASCII are percent-encoded, too."""
+    return _NOT_IN_URIS.sub(_encoded, to_iri(identifier, side))
+
+
+def _encoded(match: re.Match[str]) -> str:
+    return quote(match.group(), safe="", errors="replace")
+
+
+def _is_iri(text: str) -> bool:
+    try:
+        ox.NamedNode(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _as_urn(identifier: str, side: Side, number: int = 1) -> str:
+    """The number tells forms of one identifier apart; a colon follows no other number, since those of identifiers are encoded."""
+    return f"{BASE}{side}:{'' if number == 1 else f'{number}:'}{quote(identifier, safe='', errors='replace')}"
+
+
+Encoding = Callable[[str, Side], str]
+""":func:`to_iri` or :func:`to_uri`."""
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How a graph's identifiers are written, such that no two of them are written alike.
+
+    Attributes:
+        forms: identifiers that are not written as they are -> what is written.
+    """
+
+    forms: Mapping[str, str]
+
+    @classmethod
+    def of(cls, identifiers: Collection[str], side: Side, encoding: Encoding = to_iri) -> Spelling:
+        """The spelling of a graph with these distinct identifiers, which depends on nothing but them.
+
+        An identifier that is written as it is keeps that form. Of those that have to be encoded, one whose form nothing else has gets it; the others
+        get a URN, with a number where an entity is called so.
+        """
+        known = identifiers if isinstance(identifiers, (set, frozenset, dict)) else set(identifiers)
+        first = {one: form for one in identifiers if (form := encoding(one, side)) != one}
+        claims = Counter(first.values())
+        forms = {one: form for one, form in first.items() if claims[form] == 1 and form not in known}
+        taken = set(forms.values())
+        for one in sorted(first.keys() - forms.keys()):
+            urns = (_as_urn(one, side, number) for number in count(1))
+            forms[one] = next(urn for urn in urns if urn not in known and urn not in taken)
+            taken.add(forms[one])
+        return cls(forms)
+
+    def __call__(self, identifier: str) -> str:
+        """What is written for an identifier of the graph."""
+        return self.forms.get(identifier, identifier)
+
+
+def with_known_identifiers(raw: RawDataset) -> RawDataset:
+    """The data set with its links' ends spelt as the graphs spell them where an export encoded them, and symmetric pairs the right way round."""
+    return replace(raw, links={part: _with_known_ends(links, raw) for part, links in raw.links.items()})
+
+
+def _with_known_ends(links: RawLinks, raw: RawDataset) -> RawLinks:
+    graphs = raw.source, raw.target
+    straight = _with_known_columns((links.sources, links.targets), graphs)
+    if not links.symmetric:
+        return replace(links, sources=straight[0], targets=straight[1])
+    fits = _fitting(straight, graphs)
+    if (fits == len(graphs)).all():
+        return replace(links, sources=straight[0], targets=straight[1])
+    crossed = _with_known_columns((links.targets, links.sources), graphs)
+    turned = _fitting(crossed, graphs) > fits
+    sources, targets = (_where(turned, theirs, own) for theirs, own in zip(crossed, straight, strict=True))
+    return replace(links, sources=sources, targets=targets, turned=links.turned + int(turned.sum()))
+
+
+def _with_known_columns(columns: tuple[Sequence[str], Sequence[str]], graphs: tuple[RawGraph, RawGraph]) -> tuple[Texts, Texts]:
+    source, target = (_with_known_words(Texts.of(texts), graph, side) for side, texts, graph in zip(SIDES, columns, graphs, strict=True))
+    return source, target
+
+
+def _fitting(columns: tuple[Texts, Texts], graphs: tuple[RawGraph, RawGraph]) -> IntArray:
+    """(n,) how many ends of each pair are in the graph of their column."""
+    ends = (texts.having(graph.knows(texts.words)).astype(np.int64) for texts, graph in zip(columns, graphs, strict=True))
+    found: IntArray = sum(ends, np.zeros(len(columns[0]), dtype=np.int64))
+    return found
+
+
+def _where(chosen: BoolArray, these: Texts, others: Texts) -> Texts:
+    """The rows of one column where they are chosen, else those of the other one."""
+    both = Texts.joined(these, others)
+    return Texts(np.where(chosen, both.codes[: len(these)], both.codes[len(these) :]), both.words).compact()
+
+
+def _with_known_words(texts: Texts, graph: RawGraph, side: Side) -> Texts:
+    if graph.knows(texts.words).all():
+        return texts
+    return texts.renamed(_resolved(texts.words.to_list(), set(graph.identifiers.to_list()), side))
+
+
+def resolve_links(links: RawLinks, source: Collection[str], target: Collection[str]) -> RawLinks:
+    """Links with the identifiers of two graphs.
+
+    Args:
+        links: as a file has them.
+        source, target: all identifiers of each graph; sets, so that looking one up is quick.
+    """
+    ends = zip(SIDES, (links.sources, links.targets), (source, target), strict=True)
+    sources, targets = (_resolved(texts, known, side) for side, texts, known in ends)
+    return replace(links, sources=sources, targets=targets)
+
+
+def _resolved(texts: Sequence[str], known: Collection[str], side: Side) -> Sequence[str]:
+    """Each text as it stands where the graph knows it, else the identifier that it encodes; unknown ones stay."""
+    strange = {text for text in texts if text not in known}
+    if not strange:
+        return texts
+    encoded = _encoded_forms(known, side) if any("%" in text or text.startswith(BASE) for text in strange) else {}
+    found = {text: _meaning(text, known, encoded, side) for text in strange}
+    return [found.get(text, text) for text in texts]
+
+
+def _encoded_forms(identifiers: Collection[str], side: Side) -> dict[str, str]:
+    """What identifiers are written as where they have to be encoded -> the identifiers; each such form has a percent sign or begins with BASE."""
+    spellings = (Spelling.of(identifiers, side, encoding) for encoding in (to_uri, to_iri))
+    return {form: identifier for spelling in spellings for identifier, form in spelling.forms.items()}
+
+
+def _meaning(text: str, known: Collection[str], encoded: dict[str, str], side: Side) -> str:
+    plain = restore(text)
+    if plain in known:
+        return plain
+    urn = _URN.fullmatch(text)
+    return encoded.get(text, unquote(urn["text"]) if urn and urn["side"] == side else text)

@@ -1,0 +1,352 @@
+"""A look at a loaded data set before anything is trained on it: counts, and everything that would make figures wrong or results disappointing."""
+
+from __future__ import annotations
+
+import dataclasses
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from engine.data.knowledge_graph import SIDES, AlignmentTask, FileCount, Finding, IntArray, KnowledgeGraph, Severity, Side
+from engine.data.labels import identifier_tail, local_name
+from engine.data.splits import OWN_TRAIN_RATIO, WORTH_A_TEST
+from engine.util.text import count
+
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
+NUM_EXAMPLES = 3
+FEW_SEEDS = 100
+LOW_COVERAGE = 0.01  # of the smaller graph's entities
+TELLING = 0.01  # share of links from which a giveaway is reported
+MOSTLY = 0.5
+NEARLY_SOLVED = 0.8
+IDENTITY_RELATIONS = frozenset({"sameas", "exactmatch", "closematch", "equivalententity"})
+
+
+@dataclass(frozen=True)
+class GraphSummary:
+    """Counts of one graph.
+
+    Attributes:
+        name: the graph's name.
+        entities, relations, triples, attributes: how many there are; ``attributes`` counts attribute triples.
+        named: entities with a label.
+        isolated: entities without a triple.
+        self_loops: triples whose head is their tail.
+        dangling: entities without a known link.
+        degrees: incident triples an entity: "min", "p10", "median", "p90", "max", "mean".
+    """
+
+    name: str
+    entities: int
+    relations: int
+    triples: int
+    attributes: int
+    named: int
+    isolated: int
+    self_loops: int
+    dangling: int
+    degrees: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What was read, and what is suspicious about it.
+
+    Attributes:
+        name, format, split, fingerprint: the task's.
+        source, target: counts.
+        links: "train", "valid", "test", "unsure" -> number of links.
+        findings: the reader's and the inspection's, the gravest first.
+        files: what became of the lines of each file.
+    """
+
+    name: str
+    format: str
+    split: str
+    fingerprint: str
+    source: GraphSummary
+    target: GraphSummary
+    links: Mapping[str, int]
+    findings: tuple[Finding, ...]
+    files: tuple[FileCount, ...] = ()
+
+
+def inspect_task(task: AlignmentTask) -> Inspection:
+    """Count and check. Nothing is changed, and test links are only compared with names and identifiers, never learned from."""
+    found = [*task.findings]
+    for check in CHECKS:
+        found.extend(check(task))
+    found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+    links = {"train": task.train_links, "valid": task.valid_links, "test": task.test_links, "unsure": task.unsure_links}
+    return Inspection(
+        name=task.name,
+        format=task.format,
+        split=task.split,
+        fingerprint=task.fingerprint,
+        source=_summarise(task, "source"),
+        target=_summarise(task, "target"),
+        links={part: len(rows) for part, rows in links.items()},
+        findings=tuple(found),
+        files=task.files,
+    )
+
+
+def inspection_to_dict(inspection: Inspection) -> dict[str, Any]:
+    """Plain values, ready for JSON."""
+    values = dataclasses.asdict(inspection)
+    values["findings"] = [dataclasses.asdict(finding) | {"examples": list(finding.examples)} for finding in inspection.findings]
+    return values
+
+
+def _summarise(task: AlignmentTask, side: Side) -> GraphSummary:
+    graph = task.graph(side)
+    return GraphSummary(
+        name=graph.name,
+        entities=graph.num_entities,
+        relations=graph.num_relations,
+        triples=len(graph.triples),
+        attributes=len(graph.attributes),
+        named=sum(map(bool, graph.labels)),
+        isolated=int((graph.degrees == 0).sum()),
+        self_loops=int((graph.triples[:, 0] == graph.triples[:, 2]).sum()),
+        dangling=len(task.dangling(side)),
+        degrees=_quantiles(graph.degrees),
+    )
+
+
+def _quantiles(degrees: IntArray) -> dict[str, float]:
+    names = ("min", "p10", "median", "p90", "max")
+    values = np.quantile(degrees, (0, 0.1, 0.5, 0.9, 1), method="inverted_cdf") if len(degrees) else np.zeros(len(names))
+    return {name: int(value) for name, value in zip(names, values, strict=True)} | {"mean": round(float(degrees.mean()), 2) if len(degrees) else 0.0}
+
+
+def _known_links(task: AlignmentTask) -> IntArray:
+    return np.concatenate([task.train_links, task.valid_links, task.test_links])
+
+
+def _judged_links(task: AlignmentTask) -> tuple[IntArray, str]:
+    """The links that figures will be about: test links, or all of them where there is no test."""
+    return (task.test_links, "test links") if len(task.test_links) else (_known_links(task), "links")
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.1f} %"
+
+
+def _examples(texts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(texts[:NUM_EXAMPLES])
+
+
+def _pairs(task: AlignmentTask, links: IntArray) -> tuple[str, ...]:
+    return tuple(f"{task.source.entities[left]} = {task.target.entities[right]}" for left, right in links[:NUM_EXAMPLES])
+
+
+def check_self_loops(task: AlignmentTask) -> Iterator[Finding]:
+    for side in SIDES:
+        graph = task.graph(side)
+        loops = graph.triples[graph.triples[:, 0] == graph.triples[:, 2]]
+        if len(loops):
+            examples = tuple(f"{graph.entities[head]} | {graph.relations[relation]}" for head, relation, _ in loops[:NUM_EXAMPLES])
+            message = f"{count(len(loops), 'triple')} of the {side} graph {'leads' if len(loops) == 1 else 'lead'} from an entity to itself."
+            yield Finding("self-loops", "info", message, len(loops), examples, "They are kept; remove them if they are mistakes.")
+
+
+def check_isolated(task: AlignmentTask) -> Iterator[Finding]:
+    for side in SIDES:
+        graph = task.graph(side)
+        isolated = np.flatnonzero(graph.degrees == 0)
+        if len(isolated):
+            examples = _examples([graph.entities[entity] for entity in isolated[:NUM_EXAMPLES]])
+            message = f"{count(len(isolated), 'entity', 'entities')} of the {side} graph {'is' if len(isolated) == 1 else 'are'} in no triple."
+            yield Finding(
+                "isolated-entities", "warning", message, len(isolated), examples, "Structure says nothing about them; only names can align them."
+            )
+
+
+def check_relations_without_triples(task: AlignmentTask) -> Iterator[Finding]:
+    for side in SIDES:
+        graph = task.graph(side)
+        unused = np.setdiff1d(np.arange(graph.num_relations), graph.triples[:, 1])
+        if len(unused):
+            examples = _examples([graph.relations[relation] for relation in unused[:NUM_EXAMPLES]])
+            message = f"{count(len(unused), 'relation')} of the {side} graph {'has' if len(unused) == 1 else 'have'} no triples."
+            yield Finding("relations-without-triples", "info", message, len(unused), examples, "They do no harm; check that no triples were lost.")
+
+
+def check_identity_relations(task: AlignmentTask) -> Iterator[Finding]:
+    for side in SIDES:
+        graph = task.graph(side)
+        telling = [number for number, name in enumerate(graph.relations) if local_name(name).lower() in IDENTITY_RELATIONS]
+        same = int(np.isin(graph.triples[:, 1], telling).sum())
+        if same:
+            examples = _examples([graph.relations[number] for number in telling])
+            message = f"{count(same, 'triple')} of the {side} graph {'says' if same == 1 else 'say'} that two things are the same."
+            yield Finding("identity-relations", "warning", message, same, examples, "Take them out: they may hold the very answers that are tested.")
+
+
+def check_one_to_one(task: AlignmentTask) -> Iterator[Finding]:
+    links = _known_links(task)
+    for column, side in enumerate(SIDES):
+        entities, counts = np.unique(links[:, column], return_counts=True)
+        several = entities[counts > 1]
+        if len(several):
+            examples = _examples([task.graph(side).entities[entity] for entity in several[:NUM_EXAMPLES]])
+            message = f"{count(len(several), f'{side} entity has', f'{side} entities have')} more than one link."
+            advice = "Each counts on its own; one-to-one matching will miss all but one of them."
+            yield Finding("links-not-one-to-one", "warning", message, len(several), examples, advice)
+
+
+def check_entity_leakage(task: AlignmentTask) -> Iterator[Finding]:
+    """Pairs in two parts are the reader's business; here: entities that were trained with one partner and are tested with another."""
+    seen = [np.concatenate([task.train_links[:, column], task.valid_links[:, column]]) for column in (0, 1)]
+    shared = task.test_links[np.isin(task.test_links[:, 0], seen[0]) | np.isin(task.test_links[:, 1], seen[1])]
+    if len(shared):
+        message = f"{count(len(shared), 'test link has', 'test links have')} an entity that is in a training or validation link too."
+        yield Finding(
+            "entity-leakage", "warning", message, len(shared), _pairs(task, shared), "Keep all links of an entity in one part of the split."
+        )
+
+
+def check_overlapping_identifiers(task: AlignmentTask) -> Iterator[Finding]:
+    shared = sorted(entity for entity in set(task.source.entities).intersection(task.target.entities) if not entity.startswith("_:"))
+    if not shared:
+        return
+    message = f"{count(len(shared), 'identifier occurs', 'identifiers occur')} in both graphs."
+    if links := _self_links(task, shared):
+        message += f" {count(links, 'link joins', 'links join')} such an identifier with itself."
+    advice = "They were kept apart and are not taken for the same thing; rename them if that is misleading."
+    yield Finding("overlapping-identifiers", "warning" if links else "info", message, len(shared), _examples(shared), advice)
+
+
+def _self_links(task: AlignmentTask, shared: Sequence[str]) -> int:
+    partner = {task.source.index[entity]: task.target.index[entity] for entity in shared}
+    return sum(partner.get(left) == right for left, right in _known_links(task).tolist())
+
+
+def check_blanks(task: AlignmentTask) -> Iterator[Finding]:
+    """A blank at the edge of an identifier belongs to it, and is more often a blank after the comma."""
+    for side in SIDES:
+        graph = task.graph(side)
+        padded = [entity for entity in graph.entities if entity != entity.strip()]
+        if padded:
+            twins = [entity for entity in padded if entity.strip() in graph.index]
+            whose = f"of the {side} graph"
+            message = f"{count(len(padded), f'identifier {whose} begins or ends', f'identifiers {whose} begin or end')} with a blank" + (
+                f"; without it, {len(twins):,} of them would be the same as another one." if twins else "."
+            )
+            examples = _examples([f"'{entity}'" for entity in twins or padded])
+            advice = "Blanks belong to identifiers; remove them from the file if they only stand beside its cells."
+            yield Finding("blanks-around-identifiers", "warning", message, len(padded), examples, advice)
+
+
+def check_names(task: AlignmentTask) -> Iterator[Finding]:
+    for side in SIDES:
+        graph = task.graph(side)
+        nameless = [entity for entity, label in zip(graph.entities, graph.labels, strict=True) if not label]
+        if nameless:
+            share = len(nameless) / graph.num_entities
+            of_them = f"{count(len(nameless), 'entity', 'entities')} of the {side} graph ({_percent(share)})"
+            severity: Severity = "warning" if share > MOSTLY else "info"
+            if graph.attributes.empty:
+                message = f"No name is known of {of_them}: the data has no attributes of this graph, and these identifiers do not speak."
+                advice = "Identifiers stand in for them; if there are names somewhere, add them as attributes."
+            else:
+                message = f"No name is known of {of_them}: none of the attributes that names are taken from has one."
+                advice = "Identifiers stand in for them; say with data.name_attribute where the names are."
+            yield Finding("entities-without-name", severity, message, len(nameless), _examples(nameless), advice)
+
+
+def check_telling_labels(task: AlignmentTask) -> Iterator[Finding]:
+    links, what = _judged_links(task)
+    same, solved = _equal_keys(task, links, lambda graph, entity: comparable(graph.labels[entity]))
+    if not len(same) or len(same) < TELLING * len(links):
+        return
+    share, alone = len(same) / len(links), solved / len(links)
+    message = f"{_percent(share)} of the {what} join entities of the same name; comparing names finds {_percent(alone)} of them on its own."
+    advice = (
+        "Judge a method by what it adds to that."
+        if alone < NEARLY_SOLVED
+        else "Names nearly solve this task: figures of methods that use them say little."
+    )
+    severity: Severity = "warning" if share >= MOSTLY else "info"
+    yield Finding("telling-labels", severity, message, len(same), _named_pairs(task, same), advice)
+
+
+def check_telling_identifiers(task: AlignmentTask) -> Iterator[Finding]:
+    links, what = _judged_links(task)
+    same, solved = _equal_keys(task, links, lambda graph, entity: identifier_tail(graph.entities[entity]).casefold())
+    if not len(same) or len(same) < TELLING * len(links):
+        return
+    message = (
+        f"{_percent(len(same) / len(links))} of the {what} join identifiers that end alike; that alone finds {_percent(solved / len(links))} of them."
+    )
+    advice = "Never use identifiers as features on this data, and mind that names made from them tell the same."
+    yield Finding("telling-identifiers", "warning", message, len(same), _pairs(task, same), advice)
+
+
+def _equal_keys(task: AlignmentTask, links: IntArray, key: Callable[[KnowledgeGraph, int], str]) -> tuple[IntArray, int]:
+    """The links whose ends have equal keys, and how many of them the key settles: no other candidate of the pool has it."""
+    pairs = links.tolist()
+    keys = [(key(task.source, left), key(task.target, right)) for left, right in pairs]
+    candidates = {right: there for (_, right), (_, there) in zip(pairs, keys, strict=True)}
+    rivals = Counter(candidates.values())
+    equal = [number for number, (here, there) in enumerate(keys) if here and here == there]
+    return links[equal], sum(rivals[keys[number][1]] == 1 for number in equal)
+
+
+def _named_pairs(task: AlignmentTask, links: IntArray) -> tuple[str, ...]:
+    return tuple(f"{task.source.labels[left]} = {task.target.labels[right]}" for left, right in links[:NUM_EXAMPLES])
+
+
+def comparable(label: str) -> str:
+    """A label without case, accents, punctuation and blanks, for comparison."""
+    plain = unicodedata.normalize("NFKD", label.casefold())
+    return "".join(character for character in plain if character.isalnum())
+
+
+def check_seeds(task: AlignmentTask) -> Iterator[Finding]:
+    seeds = len(task.train_links)
+    coverage = seeds / min(task.source.num_entities, task.target.num_entities)
+    if seeds < FEW_SEEDS or coverage < LOW_COVERAGE:
+        message = (
+            f"There {'is' if seeds == 1 else 'are'} only {count(seeds, 'training link')}, for {_percent(coverage)} of the smaller graph's entities."
+        )
+        yield Finding("few-seeds", "warning", message, seeds, advice="Add known pairs: accuracy grows quickly with the first hundreds.")
+    degrees = task.source.degrees[task.train_links[:, 0]], task.target.degrees[task.train_links[:, 1]]
+    idle = int(((degrees[0] == 0) | (degrees[1] == 0)).sum())
+    if idle:
+        message = f"{count(idle, 'training link has', 'training links have')} an end without triples."
+        yield Finding("idle-seeds", "warning", message, idle, advice="Nothing can be learned from them; choose other pairs.")
+
+
+def check_evaluation(task: AlignmentTask) -> Iterator[Finding]:
+    if not len(task.test_links):
+        message = f"All {count(len(task.train_links) + len(task.valid_links), 'known link')} train, so no accuracy is measured on links."
+        yield Finding("no-test-links", "info", message, advice=no_test_advice(len(task.train_links) + len(task.valid_links)))
+
+
+def no_test_advice(known: int) -> str:
+    """How accuracy can be measured all the same."""
+    kept = f", or keep a fifth of the links for a test (data.train_ratio={OWN_TRAIN_RATIO:g})" if known >= WORTH_A_TEST else ""
+    return f"Review a random sample of the matches to measure it{kept}."
+
+
+CHECKS: tuple[Callable[[AlignmentTask], Iterator[Finding]], ...] = (
+    check_seeds,
+    check_evaluation,
+    check_entity_leakage,
+    check_one_to_one,
+    check_telling_labels,
+    check_telling_identifiers,
+    check_identity_relations,
+    check_overlapping_identifiers,
+    check_blanks,
+    check_isolated,
+    check_self_loops,
+    check_relations_without_triples,
+    check_names,
+)

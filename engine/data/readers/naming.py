@@ -1,0 +1,158 @@
+"""Which file of a folder is what, by its name: the rule that tables and RDF graphs share (docs/data_formats.md).
+
+A file's name is cut into words and numbers. A link word makes it a links file (with ``train``, ``valid``, ``test`` or ``unsure`` for a part),
+``declared`` with ``entities`` or ``relations`` a list of these, a word that starts with ``attr`` an attribute table, and everything else with a
+known ending a graph. Where there are both graphs and one file more, but no links, a link word inside of a longer word is enough
+(``goldlinks.csv``). ``1``, ``source``, ``src``, ``left`` say the source side; ``2``, ``target``, ``tgt``, ``right`` the target side. Exactly two
+graph files without a side are taken in alphabetical order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from engine.data.files import list_files, shorten
+from engine.data.readers.base import PART_WORDS, Detection, Part
+from engine.errors import DataError
+
+File = TypeVar("File")
+LINK_STEMS = ("link", "alignment", "match", "mapping", "sameas", "seed", "pair", "correspondence")
+LINK_WORDS = frozenset(stem + ending for stem in LINK_STEMS for ending in ("", "s", "es"))
+SIDE_WORDS: Mapping[str, frozenset[str]] = {"1": frozenset({"1", "source", "src", "left"}), "2": frozenset({"2", "target", "tgt", "right"})}
+DATA_ENDINGS = (
+    *(".csv", ".tsv", ".tab", ".parquet", ".jsonl", ".jsonld", ".ndjson", ".xlsx", ".xls", ".ods"),
+    *(".nt", ".ntriples", ".ttl", ".turtle", ".rdf", ".owl", ".xml", ".nq", ".nquads", ".trig", ".n3"),
+)
+
+
+@dataclass(frozen=True)
+class NamedFiles:
+    """Files by role: "graph 1", "attributes 1", "declared entities 1", "declared relations 1", the same with 2, "links", "links train", ...
+
+    Several files in one role are a mistake.
+    """
+
+    folder: Path
+    roles: Mapping[str, tuple[Path, ...]]
+
+    @property
+    def detection(self) -> Detection:
+        """1 where both graphs and some links are there, each by one file."""
+        missing = [
+            f"one file for the {side} graph{self._found(f'graph {number}')}"
+            for number, side in (("1", "source"), ("2", "target"))
+            if not self._one(f"graph {number}")
+        ]
+        links = [role for role in self.roles if role.startswith("links") and role != "links unsure"]
+        if not links:
+            missing.append("a links file")
+        return Detection(1 - len(missing) / 3, tuple(missing))
+
+    @property
+    def paths(self) -> list[Path]:
+        """All files whose role says which graph they belong to, or that they are links, by name; roles that several files claim included."""
+        return sorted(path for role, paths in self.roles.items() if role.startswith("links") or role.endswith((" 1", " 2")) for path in paths)
+
+    def graph(self, number: str) -> Path:
+        """The file of a graph; to be asked after :attr:`detection` said 1."""
+        return self.roles[f"graph {number}"][0]
+
+    def optional(self, kind: str, number: str) -> Path | None:
+        """The file of a graph's "attributes", "declared entities" or "declared relations"."""
+        return self._single(f"{kind} {number}")
+
+    def links(self) -> dict[Part, Path]:
+        """Files of links by part."""
+        parts: dict[str, Part] = {"links": "all", **{f"links {part}": part for part in PART_WORDS.values()}}
+        return {part: path for role, part in sorted(parts.items()) if (path := self._single(role)) is not None}
+
+    def _one(self, role: str) -> bool:
+        return len(self.roles.get(role, ())) == 1
+
+    def _found(self, role: str) -> str:
+        names = [shorten(path.name, 40) for path in self.roles.get(role, ())]
+        return f" (found {' and '.join(names[:3])})" if names else ""
+
+    def _single(self, role: str) -> Path | None:
+        paths = self.roles.get(role, ())
+        if len(paths) > 1:
+            raise DataError(f"{paths[0].name} and {paths[1].name} could both be the {role}; rename or remove one of them.", path=self.folder)
+        return paths[0] if paths else None
+
+
+def sort_files(folder: Path, is_graph: Callable[[Path], bool], is_links: Callable[[Path], bool]) -> NamedFiles:
+    """Give each file of the folder its role.
+
+    Args:
+        folder: the data set.
+        is_graph, is_links: whether a file's ending is one that a graph, or links, may have.
+
+    Raises:
+        DataError: the folder cannot be listed.
+    """
+    roles: dict[str, list[Path]] = {}
+    for path in list_files(folder):
+        roles.setdefault(_role(path.name), []).append(path)
+    roles = {role: [path for path in paths if (is_links if _may_be_links(role, path) else is_graph)(path)] for role, paths in roles.items()}
+    found = _with_sides({role: paths for role, paths in roles.items() if paths}, lambda path: path.name)
+    fitting = {role: tuple(path for path in paths if role.startswith("links") or is_graph(path)) for role, paths in found.items()}
+    return NamedFiles(folder, {role: paths for role, paths in fitting.items() if paths})
+
+
+def sort_names(names: Iterable[str]) -> dict[str, list[str]]:
+    """Give each file name its role; names that do not say their graph's side are left in the roles "graph" and "attributes"."""
+    roles: dict[str, list[str]] = {}
+    for name in sorted(names):
+        roles.setdefault(_role(name), []).append(name)
+    return _with_sides(roles, str)
+
+
+def _may_be_links(role: str, path: Path) -> bool:
+    return role.startswith("links") or (role == "graph" and _has_link_stem(path.name))
+
+
+def _has_link_stem(name: str) -> bool:
+    return any(stem in name.split(".", 1)[0].lower() for stem in LINK_STEMS)
+
+
+def _with_links(roles: dict[str, list[File]], name_of: Callable[[File], str]) -> dict[str, list[File]]:
+    """Where no file is known to hold links, the only one that is no graph and has a link word within its name does."""
+    if any(role.startswith("links") for role in roles):
+        return roles
+    likely = [file for file in roles.get("graph", []) if _has_link_stem(name_of(file))]
+    others = [file for file in roles.get("graph", []) if file not in likely]
+    sided = {"graph 1", "graph 2"} <= roles.keys()
+    if len(likely) != 1 or not (sided or len(others) == 2):
+        return roles
+    return {role: files for role, files in roles.items() if role != "graph"} | ({"graph": others} if others else {}) | {"links": likely}
+
+
+def _with_sides(roles: dict[str, list[File]], name_of: Callable[[File], str]) -> dict[str, list[File]]:
+    """Exactly two graphs without a side become source and target, in their order."""
+    roles = _with_links(roles, name_of)
+    sideless = roles.get("graph", [])
+    if len(sideless) == 2 and not roles.keys() & {"graph 1", "graph 2"}:
+        return {role: files for role, files in roles.items() if role != "graph"} | {"graph 1": sideless[:1], "graph 2": sideless[1:]}
+    return roles
+
+
+def looks_like_data(path: Path) -> bool:
+    """Whether a file's ending is one that graphs and links have, be it one that is not read."""
+    return path.name.lower().removesuffix(".gz").endswith(DATA_ENDINGS)
+
+
+def _role(name: str) -> str:
+    words = re.findall(r"[^\W\d_]+|\d+", name.split(".", 1)[0].lower())
+    if LINK_WORDS & set(words):
+        part = next((PART_WORDS[word] for word in words if word in PART_WORDS), None)
+        return "links" if part is None else f"links {part}"
+    sides = [number for number, known in SIDE_WORDS.items() if known & set(words)]
+    if "declared" in words and len(listed := {"entities", "relations"} & set(words)) == 1:
+        kind = f"declared {listed.pop()}"
+    else:
+        kind = "attributes" if any(word.startswith("attr") for word in words) else "graph"
+    return f"{kind} {sides[0]}" if len(sides) == 1 else kind

@@ -1,0 +1,257 @@
+"""N-Triples, Turtle, RDF/XML, N-Quads, TriG and JSON-LD: two graph files and links as owl:sameAs triples or as a table."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyoxigraph as ox
+
+from engine.config import DataConfig
+from engine.data.files import read_text, shorten
+from engine.data.knowledge_graph import Finding
+from engine.data.labels import tagged
+from engine.data.readers.base import Detection, Part, RawDataset, RawGraph, RawLinks, listed
+from engine.data.readers.blank_nodes import anonymous_nodes, stable_names
+from engine.data.readers.naming import NamedFiles, sort_files
+from engine.data.readers.tables import complete, gather_links, read_links
+from engine.data.rows import identifier_problem
+from engine.data.tabular import table_suffix
+from engine.data.texts import Texts
+from engine.data.xml_entities import check_entities, error_line
+from engine.errors import DataError
+from engine.util.text import count
+
+FORMATS = {
+    ".nt": ox.RdfFormat.N_TRIPLES,
+    ".ntriples": ox.RdfFormat.N_TRIPLES,
+    ".ttl": ox.RdfFormat.TURTLE,
+    ".turtle": ox.RdfFormat.TURTLE,
+    ".rdf": ox.RdfFormat.RDF_XML,
+    ".owl": ox.RdfFormat.RDF_XML,
+    ".xml": ox.RdfFormat.RDF_XML,
+    ".nq": ox.RdfFormat.N_QUADS,
+    ".nquads": ox.RdfFormat.N_QUADS,
+    ".trig": ox.RdfFormat.TRIG,
+    ".jsonld": ox.RdfFormat.JSON_LD,
+}
+SAME_AS = "http://www.w3.org/2002/07/owl#sameAs"
+RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+TYPE, STATEMENT = f"{RDF}type", f"{RDF}Statement"
+REIFICATION = frozenset({f"{RDF}subject", f"{RDF}predicate", f"{RDF}object"})
+LINK_PREDICATES = frozenset({SAME_AS, "http://www.w3.org/2004/02/skos/core#exactMatch"})
+
+
+class RdfReader:
+    name = "rdf"
+    description = "N-Triples, Turtle, RDF/XML, N-Quads, TriG or JSON-LD: a file for each graph, and links as owl:sameAs triples or as a table"
+
+    def detect(self, folder: Path) -> Detection:
+        return _files(folder).detection
+
+    def files(self, folder: Path) -> Sequence[Path]:
+        return _files(folder).paths
+
+    def read(self, folder: Path, config: DataConfig) -> RawDataset:
+        files = complete(_files(folder))
+        findings: list[Finding] = []
+        source, target = (read_graph(files.graph(number), findings) for number in "12")
+
+        def read(path: Path, part: Part) -> dict[Part, RawLinks]:
+            return {part: read_same_as(path)} if rdf_suffix(path) else read_links(path, part)
+
+        links, given = gather_links(files, read)
+        return RawDataset(source, target, links, given, tuple(findings))
+
+
+def rdf_suffix(path: Path) -> str:
+    """'.nt' for 'a.nt' and 'a.nt.gz', and so on; '' where the file is no RDF."""
+    name = path.name.lower().removesuffix(".gz")
+    return next((suffix for suffix in FORMATS if name.endswith(suffix)), "")
+
+
+def _files(folder: Path) -> NamedFiles:
+    return sort_files(folder, lambda path: bool(rdf_suffix(path)), lambda path: bool(rdf_suffix(path) or table_suffix(path)))
+
+
+class _Collector:
+    """Columns of one graph in the making."""
+
+    def __init__(self) -> None:
+        self.triples: tuple[list[str], list[str], list[str]] = ([], [], [])
+        self.attributes: tuple[list[str], list[str], list[str]] = ([], [], [])
+        self.blank_nodes: set[str] = set()
+        self.statement_nodes: set[str] = set()
+        self.graphs: set[str] = set()
+        self.identities = 0
+        self.nested = 0
+
+    def add(self, statement: Any) -> None:
+        subject, predicate, value = statement.subject, statement.predicate.value, statement.object
+        if not isinstance(statement.graph_name, ox.DefaultGraph):
+            self.graphs.add(statement.graph_name.value)
+        if isinstance(value, ox.Triple):
+            self.nested += 1
+            self.statement_nodes.add(self.identifier(subject))
+        elif predicate in LINK_PREDICATES:
+            self.identities += 1
+        else:
+            if predicate in REIFICATION or (predicate == TYPE and getattr(value, "value", "") == STATEMENT):
+                self.statement_nodes.add(self.identifier(subject))
+            literal = isinstance(value, ox.Literal)
+            columns, text = (self.attributes, literal_text(value)) if literal else (self.triples, self.identifier(value))
+            for column, cell in zip(columns, (self.identifier(subject), predicate, text), strict=True):
+                column.append(cell)
+
+    def identifier(self, node: Any) -> str:
+        """IRIs as they are, blank nodes as the parser calls them."""
+        if isinstance(node, ox.BlankNode):
+            name = f"_:{node.value}"
+            self.blank_nodes.add(name)
+            return name
+        return str(node.value)
+
+    def leave_out_statements(self) -> int:
+        """Take nodes that stand for statements, and blank nodes that hang on nothing else, out of the graph; returns how many statements went."""
+        if not self.statement_nodes:
+            return 0
+        heads, _, tails = self.triples
+        out = set(self.statement_nodes)
+        above: dict[str, set[str]] = {}
+        below: dict[str, set[str]] = {}
+        for head, tail in zip(heads, tails, strict=True):
+            if tail in self.blank_nodes:
+                above.setdefault(tail, set()).add(head)
+                below.setdefault(head, set()).add(tail)
+        waiting = list(out)
+        while waiting:
+            hanging = {node for node in below.get(waiting.pop(), ()) if node not in out and above[node] <= out}
+            out |= hanging
+            waiting += hanging
+        before = len(heads) + len(self.attributes[0])
+        kept = [head not in out and tail not in out for head, tail in zip(heads, tails, strict=True)]
+        described = [entity not in out for entity in self.attributes[0]]
+        for columns, rows in ((self.triples, kept), (self.attributes, described)):
+            for column in columns:
+                column[:] = itertools.compress(column, rows)
+        return before - sum(kept) - sum(described)
+
+    def name_blank_nodes(self, text: str) -> None:
+        """Give nodes without a label an identifier that does not depend on the order of the file."""
+        anonymous = anonymous_nodes(self.blank_nodes, text)
+        if not anonymous:
+            return
+        names = stable_names(anonymous, self.triples, self.attributes)
+        for column in (self.triples[0], self.triples[2], self.attributes[0]):
+            column[:] = [names.get(cell, cell) for cell in column]
+
+
+def literal_text(literal: Any) -> str:
+    """A literal's text; in quotation marks and with its language where it has one (``"Rom"@de``)."""
+    return tagged(literal.value, literal.language) if literal.language else str(literal.value)
+
+
+def read_graph(path: Path, findings: list[Finding]) -> RawGraph:
+    """A graph with its attributes; what was left out is added to the findings.
+
+    Raises:
+        DataError: as :func:`parse`; an identifier that cannot be one.
+    """
+    collector, text = _Collector(), read_text(path)
+    for statement in _statements(path, text):
+        collector.add(statement)
+    left_out = collector.leave_out_statements() + collector.nested
+    collector.name_blank_nodes(text)
+    heads, relations, tails = collector.triples
+    _check(path, heads, relations, tails)
+    findings += _noticed(path, collector, left_out)
+    entities, attributes, values = map(Texts.of, collector.attributes)
+    columns = [Texts.of(column) for column in collector.triples]
+    return RawGraph(path, columns[0], columns[1], columns[2], attributes=(entities, attributes, values))
+
+
+def _noticed(path: Path, collector: _Collector, left_out: int) -> Iterator[Finding]:
+    if collector.identities:
+        message = f"{path.name}: {collector.identities:,} owl:sameAs or skos:exactMatch triples were left out of the graph: they say who is who."
+        yield Finding("identity-triples", "info", message, collector.identities, advice="Put known links into the links file.")
+    if left_out:
+        message = (
+            f"{path.name}: {count(left_out, 'statement')} about statements (annotations, RDF 1.2 triple terms, reification) "
+            f"{'was' if left_out == 1 else 'were'} left out, with the nodes that stand for statements."
+        )
+        yield Finding("triple-terms", "warning", message, left_out)
+    if collector.graphs:
+        number = len(collector.graphs)
+        message = f"{path.name}: the triples of {count(number, 'named graph')} were read as triples of one graph."
+        yield Finding("named-graphs", "info", message, number, tuple(sorted(collector.graphs)[:3]))
+
+
+def read_same_as(path: Path) -> RawLinks:
+    """The link triples, and how many other statements there are.
+
+    Raises:
+        DataError: as :func:`parse`; no such triple; an identifier that cannot be one.
+    """
+    sources: list[str] = []
+    targets: list[str] = []
+    left_out: Counter[str] = Counter()
+    for statement in parse(path):
+        reason = _why_no_link(statement)
+        if reason is None:
+            sources.append(statement.subject.value)
+            targets.append(statement.object.value)
+        else:
+            left_out[reason] += 1
+    if not sources:
+        others = f" ({listed(left_out)})" if left_out else ""
+        raise DataError(f"there are no owl:sameAs (or skos:exactMatch) triples between IRIs in this links file{others}; add some.", path=path)
+    _check(path, sources, targets)
+    return RawLinks(path, Texts.of(sources), Texts.of(targets), symmetric=True, left_out=left_out)
+
+
+def _why_no_link(statement: Any) -> str | None:
+    if statement.predicate.value not in LINK_PREDICATES:
+        return f"with {shorten(statement.predicate.value)}"
+    named = isinstance(statement.subject, ox.NamedNode) and isinstance(statement.object, ox.NamedNode)
+    return None if named else "with a blank node or a literal for an end"
+
+
+def parse(path: Path) -> Iterator[Any]:
+    """The statements of an RDF file, in order.
+
+    Raises:
+        DataError: as :func:`read_text`; a syntax error, with its line; XML that refers to other files or grows without measure; JSON-LD whose context
+            lies elsewhere.
+    """
+    yield from _statements(path, read_text(path))
+
+
+def _statements(path: Path, text: str) -> Iterator[Any]:
+    kind = FORMATS[rdf_suffix(path)]
+    is_xml = kind == ox.RdfFormat.RDF_XML
+    if is_xml:
+        check_entities(path, text)
+    try:
+        yield from ox.parse(text, format=kind)
+    except SyntaxError as error:
+        if kind == ox.RdfFormat.JSON_LD and "LoadDocumentCallback" in str(error):
+            words = "this JSON-LD refers to a context in another file, which is never read; write the context into this file."
+            raise DataError(words, path=path) from None
+        line = error.lineno or (error_line(text) if is_xml else None)
+        raise DataError(f"this is not valid RDF ({_explanation(error)}); correct this {'line' if line else 'file'}.", path=path, line=line) from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"this file cannot be read as RDF ({error}).", path=path) from None
+
+
+def _explanation(error: SyntaxError) -> str:
+    words = str(error.msg).split(": ", 1)[-1].splitlines()
+    return words[0][:160] if words else "syntax error"
+
+
+def _check(path: Path, *columns: list[str]) -> None:
+    for identifier in set().union(*columns):
+        if problem := identifier_problem(identifier):
+            raise DataError(f"an identifier {problem}; shorten or correct it.", path=path)

@@ -1,0 +1,170 @@
+"""Two tables of triples and a table of links: CSV, TSV or Parquet, plain or gzipped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from engine.config import DataConfig
+from engine.data.files import shorten
+from engine.data.formulas import restore
+from engine.data.readers.base import PART_WORDS, Detection, Part, RawDataset, RawGraph, RawLinks, listed, tallies
+from engine.data.readers.naming import NamedFiles, sort_files
+from engine.data.rows import Rows
+from engine.data.sssom import expand, read_curie_map, why_not
+from engine.data.tabular import (
+    ATTRIBUTE_ROLES,
+    DECLARED_ROLES,
+    FOUND_OUT,
+    LINK_TABLE_ROLES,
+    NAME_ROLES,
+    TRIPLE_ROLES,
+    Layout,
+    open_table,
+    read_columns,
+    read_table,
+    table_suffix,
+)
+from engine.data.texts import BoolArray, Texts
+from engine.errors import DataError
+
+
+class TablesReader:
+    name = "tables"
+    description = "CSV, TSV or Parquet: a table of triples for each graph and a table of links"
+
+    def detect(self, folder: Path) -> Detection:
+        return _files(folder).detection
+
+    def files(self, folder: Path) -> Sequence[Path]:
+        return _files(folder).paths
+
+    def read(self, folder: Path, config: DataConfig) -> RawDataset:
+        files = complete(_files(folder))
+        source, target = (_read_graph(files, number) for number in "12")
+        links, given = gather_links(files, read_links)
+        return RawDataset(source, target, links, given)
+
+
+def complete(files: NamedFiles) -> NamedFiles:
+    """The files unchanged, if nothing is missing.
+
+    Raises:
+        DataError: something is.
+    """
+    if missing := files.detection.missing:
+        raise DataError(f"{' and '.join(missing)} could not be found; see docs/data_formats.md for how files are named.", path=files.folder)
+    return files
+
+
+def gather_links(files: NamedFiles, read: Callable[[Path, Part], dict[Part, RawLinks]]) -> tuple[dict[Part, RawLinks], str]:
+    """All link files by part, and the name of the split if they give one.
+
+    Raises:
+        DataError: as ``read``; a part that stands in two files.
+    """
+    links: dict[Part, RawLinks] = {}
+    for part, path in files.links().items():
+        found = read(path, part)
+        if twice := found.keys() & links.keys():
+            raise DataError(f"{min(twice)} links stand here and in {links[min(twice)].path.name}; keep them in one place.", path=path)
+        links |= found
+    return links, f"given: {links['train'].path.name}" if "train" in links else ""
+
+
+def read_links(path: Path, part: Part, layout: Layout = FOUND_OUT) -> dict[Part, RawLinks]:
+    """A table of links, taken apart by its column ``split`` where it has one. Of SSSOM mappings those that say that two things are the same.
+
+    Raises:
+        DataError: as :func:`read_table`; an unknown word in ``split``; mappings none of which says so.
+    """
+    return links_by_part(path, part, read_table(path, LINK_TABLE_ROLES, layout))
+
+
+def links_by_part(path: Path, part: Part, found: Mapping[str, Rows]) -> dict[Part, RawLinks]:
+    """A table that was read, by its column ``split`` where it has one; else all of it is of one part.
+
+    Raises:
+        DataError: an unknown word in ``split``; mappings none of which says that two things are the same.
+    """
+    files = tallies("links", found["source"])
+    if "predicate" in found:
+        return {part: _mapped(path, found)}
+    sources, targets = found["source"].columns[0], found["target"].columns[0]
+    if "exported" in found and table_suffix(path) != ".parquet":
+        sources, targets = (column.renamed(map(restore, column.words)) for column in (sources, targets))
+    if "split" not in found:
+        return {part: RawLinks(path, sources, targets, files=files)}
+    return {known: RawLinks(path, sources.take(rows), targets.take(rows), files=files) for known, rows in _rows_by_part(path, found["split"]).items()}
+
+
+def _rows_by_part(path: Path, split: Rows) -> dict[Part, BoolArray]:
+    """(n,) for each part, which rows are of it; in the order in which they first come."""
+    words = split.columns[0]
+    parts = [PART_WORDS.get(word.strip().lower()) for word in words.words]
+    wrong = words.first(np.array([part is None for part in parts], dtype=bool))
+    if wrong is not None:
+        message = f"expected train, valid, test or unsure as split, found '{shorten(words[wrong])}'."
+        raise DataError(message, path=path, line=int(split.lines[wrong]))
+    by_part = {part: words.having(np.array([one == part for one in parts], dtype=bool)) for part in parts if part is not None}
+    return dict(sorted(by_part.items(), key=lambda item: int(item[1].argmax())))
+
+
+def _mapped(path: Path, found: Mapping[str, Rows]) -> RawLinks:
+    """The links among the mappings of an SSSOM table."""
+    sources, targets, predicates = (found[role].columns[0] for role in ("source", "target", "predicate"))
+    modifiers = found["modifier"].columns[0] if "modifier" in found else [""] * len(sources)
+    reasons = list(map(why_not, sources, targets, predicates, modifiers))
+    kept = np.array([reason is None for reason in reasons], dtype=bool)
+    left_out = Counter(reason for reason in reasons if reason is not None)
+    if not kept.any():
+        message = f"no mapping in this table says owl:sameAs or skos:exactMatch ({listed(left_out)}); add some that do."
+        raise DataError(message, path=path)
+    prefixes = {} if table_suffix(path) == ".parquet" else read_curie_map(path)
+    ends = (column.take(kept) for column in (sources, targets))
+    subjects, objects = (column.renamed(expand(word, prefixes) for word in column.words) for column in ends)
+    files = tallies("links", found["source"])
+    for reason, rows in left_out.items():
+        files = tuple(one.without(reason, rows) for one in files)
+    return RawLinks(path, subjects, objects, symmetric=True, left_out=left_out, files=files)
+
+
+def _files(folder: Path) -> NamedFiles:
+    return sort_files(folder, lambda path: bool(table_suffix(path)), lambda path: bool(table_suffix(path)))
+
+
+def _read_graph(files: NamedFiles, number: str) -> RawGraph:
+    path = files.graph(number)
+    triples = read_table(path, TRIPLE_ROLES)
+    heads, relations, tails = (triples[role.name].columns[0] for role in TRIPLE_ROLES)
+    declared = [_declared(files.optional(f"declared {kind}", number)) for kind in ("entities", "relations")]
+    found = tallies("triples", triples["head"]) + tallies("declared", *(rows for rows in declared if rows is not None))
+    entities, known_relations = (() if rows is None else rows.columns[0] for rows in declared)
+    described = files.optional("attributes", number)
+    if described is None:
+        return RawGraph(path, heads, relations, tails, entities, known_relations, files=found)
+    rows, attributes = read_attributes(described)
+    return RawGraph(path, heads, relations, tails, entities, known_relations, attributes, found + tallies("attributes", rows))
+
+
+def read_attributes(path: Path, layout: Layout = FOUND_OUT) -> tuple[Rows, tuple[Sequence[str], Sequence[str], Sequence[str]]]:
+    """The entities' rows; entities, attributes and values. Of a table of two columns, which only names entities, the attribute is called "name".
+
+    Raises:
+        DataError: as :func:`read_table`.
+    """
+    table = open_table(path, layout, ATTRIBUTE_ROLES, NAME_ROLES)
+    if len(table.names) == len(NAME_ROLES):
+        found = read_columns(table, NAME_ROLES, layout)
+        entities = found["entity"].columns[0]
+        return found["entity"], (entities, Texts.same("name", len(entities)), found["name"].columns[0])
+    found = read_columns(table, ATTRIBUTE_ROLES, layout)
+    entities, attributes, values = (found[role.name].columns[0] for role in ATTRIBUTE_ROLES)
+    return found["entity"], (entities, attributes, values)
+
+
+def _declared(path: Path | None) -> Rows | None:
+    return None if path is None else read_table(path, DECLARED_ROLES)["name"]

@@ -1,0 +1,1 @@
+"""How good an alignment is: Hits@k and MRR, decoders, calibrated probabilities, dangling entities, the paper's figures."""

@@ -1,0 +1,183 @@
+"""How good a finished run is: every decoder on the test links, and probabilities of its matches, calibrated on the validation links."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+
+from engine.data.knowledge_graph import AlignmentTask, IntArray, Side
+from engine.decoding import DECODERS, GRAPH_DECODERS, Decoding, GraphEvidence, find_candidates, get_decoder
+from engine.decoding.candidates import BoolArray
+from engine.evaluation.calibration import FEATURE_COLUMNS, Calibration, Uncalibrated, expected_calibration_error, fit_calibration, pair_features
+from engine.evaluation.dangling import estimate_dangling
+from engine.evaluation.decoders import DecodingEvaluation, decode_searched
+from engine.evaluation.metrics import SearchedPool, Selectable
+
+CALIBRATED = "csls"
+"""The decoder whose predictions get probabilities: what the list of matches begins with."""
+PROMISED_PRECISION = 0.9
+
+
+@dataclass(frozen=True)
+class Probabilities:
+    """Calibrated probabilities of the best match of each entity.
+
+    Attributes:
+        calibration: the fit, or why there is none.
+        table: graph, entity, match, probability, and the features of the pair; rows for the entities of the pool that have a prediction, none
+            without a fit.
+        test: what came of it where test links tell the truth (see :func:`test_report`): expected calibration error, and precision and recall at
+            the suggested threshold beside what was promised; None without a fit or test links.
+        unlinked_dangling: estimated share of the entities without any link that have no counterpart; None without a fit.
+    """
+
+    calibration: Calibration | Uncalibrated
+    table: pd.DataFrame
+    test: dict[str, Any] | None
+    unlinked_dangling: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        found = {"unlinked_dangling": self.unlinked_dangling, "test": self.test}
+        return {"decoder": CALIBRATED, "fit": self.calibration.to_dict(), **found}
+
+
+def decoder_evaluations(searched: SearchedPool, task: AlignmentTask) -> Mapping[str, DecodingEvaluation]:
+    """Every registered decoder, by name, in the pool of the test entities, which has been searched; empty without test links."""
+    if not len(task.test_links):
+        return {}
+    evidence = GraphEvidence.of(task.source, task.target, task.train_links)
+    return decode_searched(searched, sorted([*DECODERS, *GRAPH_DECODERS]), evidence=evidence)
+
+
+def query_rank_table(evaluations: Mapping[str, DecodingEvaluation]) -> pd.DataFrame:
+    """graph, decoder, entity, rank, answer of each test query: where its counterpart stands in a decoder's list, and what the decoder gave."""
+    parts = [
+        pd.DataFrame({"graph": side, "decoder": name, "entity": direction.queries, "rank": direction.ranks, "answer": answers})
+        for name, found in evaluations.items()
+        for side, direction, answers in (
+            ("source", found.source_to_target, found.source_answers),
+            ("target", found.target_to_source, found.target_answers),
+        )
+    ]
+    whole = {"graph": "str", "decoder": "str", "entity": "int64", "rank": "int64", "answer": "int64"}
+    return pd.concat(parts, ignore_index=True).astype(whole) if parts else pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in whole.items()})
+
+
+@torch.no_grad()
+def match_probabilities(similarity: Selectable, task: AlignmentTask, csls_k: int, index: str, seed: int) -> Probabilities:
+    """Probabilities for the entities whose counterparts training has not seen.
+
+    The pool leaves out the entities of seed links, which are too well known to compete fairly. Where there are test links, the others of the pool
+    are linked or not, and how many of those without any link dangle is estimated (:mod:`engine.evaluation.dangling`); without test links nothing is
+    known of them, and the probability is that of a pair whose entities do have counterparts.
+    """
+    pools = [np.setdiff1d(np.arange(size, dtype=np.int64), task.train_links[:, side]) for side, size in enumerate(similarity.shape)]
+    valid = task.valid_links[~np.isin(task.valid_links[:, 0], task.train_links[:, 0]) & ~np.isin(task.valid_links[:, 1], task.train_links[:, 1])]
+    if not len(valid) or any(not len(pool) for pool in pools):
+        return Probabilities(fit_calibration(get_decoder(CALIBRATED), nothing(similarity), valid), empty_probabilities(), None)
+    candidates = find_candidates(similarity.select(*(torch.from_numpy(pool) for pool in pools)), csls_k, index=index)
+    evidence = GraphEvidence.of(task.source, task.target, task.train_links).within(pools[0], pools[1])
+    decoder, links = get_decoder(CALIBRATED), local(valid, pools)
+    calibration = fit_calibration(decoder, candidates, links, evidence, 0.0, seed)
+    if isinstance(calibration, Uncalibrated):
+        return Probabilities(calibration, empty_probabilities(), None)
+    unlinked = unlinked_entities(task, pools)
+    dangling = estimate_dangling(decoder, candidates, links, unlinked, evidence, calibration, seed)
+    if share := dangling * float(np.concatenate(unlinked).mean()):
+        calibration = fit_calibration(decoder, candidates, links, evidence, share, seed)
+    if isinstance(calibration, Uncalibrated):
+        return Probabilities(calibration, empty_probabilities(), None)
+    table = probability_table(decoder.decode(candidates), calibration, pools, evidence)
+    return Probabilities(calibration, table, test_report(table, task, calibration, dangling) if len(task.test_links) else None, dangling)
+
+
+def nothing(similarity: Selectable) -> Any:
+    """Candidates of two empty pools."""
+    none = torch.empty(0, dtype=torch.int64)
+    return find_candidates(similarity.select(none, none))
+
+
+def local(links: IntArray, pools: list[IntArray]) -> IntArray:
+    """Links as rows of the pools."""
+    return np.stack([np.searchsorted(pool, links[:, side]) for side, pool in enumerate(pools)], axis=1)
+
+
+def unlinked_entities(task: AlignmentTask, pools: list[IntArray]) -> tuple[BoolArray, BoolArray]:
+    """(n,), (m,) which of the pools' entities have no known link, where test links tell those that have one."""
+    if not len(task.test_links):
+        return np.zeros(len(pools[0]), dtype=np.bool_), np.zeros(len(pools[1]), dtype=np.bool_)
+    return np.isin(pools[0], task.dangling("source")), np.isin(pools[1], task.dangling("target"))
+
+
+def probability_table(decoding: Decoding, calibration: Calibration, pools: list[IntArray], evidence: GraphEvidence) -> pd.DataFrame:
+    """graph, entity, match, probability of each prediction, from either end, and the features that it was computed from."""
+    sides: tuple[Side, Side] = ("source", "target")
+    parts = []
+    for at, side in enumerate(sides):
+        chosen = decoding.chosen(side)
+        entities = np.flatnonzero(chosen >= 0)
+        features = pair_features(decoding, chosen[entities], evidence)
+        rows: dict[str, npt.NDArray[Any]] = {"entity": pools[at][entities], "match": pools[1 - at][decoding.predicted(side)[entities]]}
+        rows["probability"] = calibration.probabilities(features)
+        rows |= dict(zip(FEATURE_COLUMNS, features.astype(np.float32).T, strict=True))
+        parts.append(pd.DataFrame({"graph": pd.Series([side] * len(entities), dtype="str"), **rows}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def empty_probabilities() -> pd.DataFrame:
+    whole = {"entity": "int64", "match": "int64", "probability": "float64"} | dict.fromkeys(FEATURE_COLUMNS, "float32")
+    return pd.DataFrame({"graph": pd.Series(dtype="str"), **{name: pd.Series(dtype=kind) for name, kind in whole.items()}})
+
+
+def test_report(table: pd.DataFrame, task: AlignmentTask, calibration: Calibration, dangling: float) -> dict[str, Any]:
+    """Whether the probabilities kept their word on the test links; nothing is chosen by it.
+
+    Judged are the predictions for entities of test links, and for entities that no known link touches: of these the share ``dangling`` has no
+    counterpart, so that their predictions count as wrong with that weight, and not at all with the rest, whose truth nobody told. A pair that is
+    predicted from either end is judged twice, as in the fit.
+    """
+    judged = judged_predictions(table, task)
+    right, linked = judged["right"].to_numpy(dtype=np.bool_), judged["linked"].to_numpy(dtype=np.bool_)
+    probability: npt.NDArray[np.float64] = judged["probability"].to_numpy(dtype=np.float64)
+    weights = np.where(linked, 1.0, dangling)
+    report: dict[str, Any] = {
+        "predictions": len(judged),
+        "linked": int(linked.sum()),
+        "calibration_error": expected_calibration_error(probability, right, weights),
+        "linked_calibration_error": expected_calibration_error(probability[linked], right[linked]),
+    }
+    threshold = calibration.suggest_threshold(PROMISED_PRECISION)
+    if threshold is not None:
+        kept = probability >= threshold.probability
+        found = judged.loc[kept & right, ["source", "target"]].drop_duplicates()
+        report["threshold"] = {
+            "probability": threshold.probability,
+            "promised": {"precision": threshold.precision, "recall": threshold.recall},
+            "found": {"precision": weighted_share(right[kept], weights[kept]), "recall": len(found) / len(task.test_links)},
+        }
+    return report
+
+
+def weighted_share(right: BoolArray, weights: npt.NDArray[np.float64]) -> float | None:
+    """Of the weights those of what is right; None where there is nothing."""
+    return float(weights[right].sum() / weights.sum()) if weights.sum() > 0 else None
+
+
+def judged_predictions(table: pd.DataFrame, task: AlignmentTask) -> pd.DataFrame:
+    """source, target, probability, linked (the entity it was made for has a test link), right; of the entities whose truth is known."""
+    truth = task.test_links[:, 0] * task.target.num_entities + task.test_links[:, 1]
+    sides: tuple[tuple[Side, str, str], ...] = (("source", "entity", "match"), ("target", "match", "entity"))
+    parts = []
+    for at, (side, source, target) in enumerate(sides):
+        rows = table[table["graph"] == side]
+        linked = rows["entity"].isin(task.test_links[:, at])
+        part = pd.DataFrame({"source": rows[source], "target": rows[target], "probability": rows["probability"], "linked": linked})
+        parts.append(part[linked | rows["entity"].isin(task.dangling(side))])
+    judged = pd.concat(parts, ignore_index=True)
+    return judged.assign(right=np.isin(judged["source"] * task.target.num_entities + judged["target"], truth))

@@ -1,0 +1,327 @@
+"""What stands around an entity, and which of it is aligned with what stands around a candidate."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from engine.analysis.entity_attention import MEAN, Part
+from engine.data.knowledge_graph import SIDES, Side
+from engine.explore.neighbours import Adjacency, Direction, Edge, Neighbour
+from engine.runs.entities import Entity, other
+from engine.runs.view import Relation, RunView, Verdict
+
+Evidence = Literal["seed link", "added in a round", "known validation link", "known test link", "predicted"]
+
+PER_PAIR = 3
+"""So many pairs are shown at most behind another one."""
+
+EVALUATION_ONLY: frozenset[Evidence] = frozenset({"known validation link", "known test link"})
+_EVIDENCE: Mapping[Relation, Evidence] = {
+    "seed link": "seed link",
+    "known validation link": "known validation link",
+    "known test link": "known test link",
+}
+_STRENGTH: Mapping[Evidence, int] = {"seed link": 0, "added in a round": 1, "known validation link": 2, "known test link": 2, "predicted": 3}
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """The neighbours of an entity, the strongest first: what most attention goes to; without attention the named and best connected.
+
+    Attributes:
+        total: number of all neighbours; ``hidden`` of them are beyond the cap.
+    """
+
+    entity: Entity
+    neighbours: tuple[Neighbour, ...]
+    total: int
+
+    @property
+    def hidden(self) -> int:
+        return self.total - len(self.neighbours)
+
+
+@dataclass(frozen=True)
+class NeighbourPair:
+    """Two neighbours, one of each entity, that are aligned with each other.
+
+    Attributes:
+        evidence: how that is known, what training used before what it did not use: seed links, pairs that a semi-supervised round added (though
+            a link that is kept for evaluation says the same), links kept for evaluation, best matches.
+        mutual: for a prediction: each is the other's best match.
+        verdict, added: what the known links say, and the first round that trained on the pair.
+    """
+
+    source: Neighbour
+    target: Neighbour
+    evidence: Evidence
+    mutual: bool
+    verdict: Verdict
+    added: int | None
+
+    @property
+    def evaluation_only(self) -> bool:
+        """Known by a link alone that training did not use."""
+        return self.evidence in EVALUATION_ONLY
+
+
+@dataclass(frozen=True)
+class FarPair:
+    """A pair two hops away: neighbours of two neighbours that are aligned with each other.
+
+    Attributes:
+        through: place of the pair in between in :attr:`Facing.pairs`.
+        pair: its edges are those to the pair in between, seen from there.
+    """
+
+    through: int
+    pair: NeighbourPair
+
+
+@dataclass(frozen=True)
+class Facing:
+    """Two neighbourhoods facing each other.
+
+    Attributes:
+        pairs: aligned neighbours: seed links, known links, predictions, in each kind the strongest first; at most ``cap``.
+        source_only, target_only: the strongest of the rest, so many that each side shows at most ``cap``.
+        total_pairs: all pairs, hidden ones included.
+        total_source, total_target: all neighbours of each side.
+        far: with two hops: pairs behind ``pairs``, in their order, none twice; at most ``PER_PAIR`` behind one and ``cap`` together.
+    """
+
+    source: Entity
+    target: Entity
+    pairs: tuple[NeighbourPair, ...]
+    source_only: tuple[Neighbour, ...]
+    target_only: tuple[Neighbour, ...]
+    total_pairs: int
+    total_source: int
+    total_target: int
+    far: tuple[FarPair, ...] = ()
+
+    @property
+    def hidden_source(self) -> int:
+        return self.total_source - len(self.pairs) - len(self.source_only)
+
+    @property
+    def hidden_target(self) -> int:
+        return self.total_target - len(self.pairs) - len(self.target_only)
+
+    def count(self, evidence: Evidence) -> int:
+        """Shown pairs that are known in this way."""
+        return sum(pair.evidence == evidence for pair in self.pairs)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A neighbour and where it is aligned.
+
+    Attributes:
+        counterpart, evidence: None where neither a link nor the model aligns it.
+        here: the counterpart is a neighbour of the entity that is faced.
+    """
+
+    neighbour: Neighbour
+    counterpart: Entity | None
+    evidence: Evidence | None
+    here: bool
+
+
+def neighbourhood(adjacency: Adjacency, side: Side, index: int, cap: int = 40, part: Part = MEAN) -> Neighbourhood:
+    """At most ``cap`` neighbours of an entity.
+
+    Raises:
+        EntityError: no such entity.
+        RunError: the model has no such part.
+    """
+    found = adjacency.adjacent(side, index)
+    return Neighbourhood(adjacency.view.entity(side, index), _shown(adjacency, side, index, found, cap, part), len(found))
+
+
+def most_heard(adjacency: Adjacency, side: Side, index: int, part: Part = MEAN) -> Neighbour | None:
+    """The neighbour that gets most of an entity's attention; None without neighbours or without attention.
+
+    Raises:
+        EntityError: no such entity.
+        RunError: the model has no such part.
+    """
+    heard = [one for one in adjacency.neighbours(side, index, part=part).values() if one.attention is not None]
+    return max(heard, key=lambda one: one.attention or 0.0, default=None)
+
+
+def facing(adjacency: Adjacency, source: int, target: int, cap: int = 40, hops: int = 1, part: Part = MEAN) -> Facing:
+    """The neighbours of a pair, aligned where a link or the model's best matches align them; at most ``cap`` a side.
+
+    Each neighbour is in at most one pair. Links come before predictions, mutual predictions before one-sided ones.
+
+    Args:
+        hops: 2 looks behind the pairs that are shown, too.
+        part: which attention the edges carry; the order does not depend on it.
+
+    Raises:
+        EntityError: no such entity.
+        RunError: the model has no such part.
+    """
+    around = {"source": adjacency.adjacent("source", source), "target": adjacency.adjacent("target", target)}
+    centres: Mapping[Side, int] = {"source": source, "target": target}
+    offers = _strongest_first(adjacency, centres, _aligned(adjacency.view, around["source"], around["target"]))
+    shown = offers[:cap]
+    left = {side: around[side] - {offer.end(side) for offer in offers} for side in SIDES}
+    return Facing(
+        source=adjacency.view.entity("source", source),
+        target=adjacency.view.entity("target", target),
+        pairs=_pairs(adjacency, centres, shown, part),
+        source_only=_shown(adjacency, "source", source, left["source"], cap - len(shown), part),
+        target_only=_shown(adjacency, "target", target, left["target"], cap - len(shown), part),
+        total_pairs=len(offers),
+        total_source=len(around["source"]),
+        total_target=len(around["target"]),
+        far=tuple(_far(adjacency, centres, shown, cap, part)) if hops > 1 else (),
+    )
+
+
+def _far(adjacency: Adjacency, centres: Mapping[Side, int], near: Sequence[_Aligned], cap: int, part: Part) -> Iterator[FarPair]:
+    """Pairs behind each pair; every pair gets its strongest before any gets a second. What is nearer, or behind an earlier pair, is left out."""
+    seen = {side: {centres[side], *(offer.end(side) for offer in near)} for side in SIDES}
+    behind: list[list[_Aligned]] = []
+    for between in near:
+        middle = {side: between.end(side) for side in SIDES}
+        around = {side: adjacency.adjacent(side, middle[side]) - seen[side] for side in SIDES}
+        behind.append(_strongest_first(adjacency, middle, _aligned(adjacency.view, around["source"], around["target"]))[:PER_PAIR])
+        for side in SIDES:
+            seen[side].update(offer.end(side) for offer in behind[-1])
+    turns = sorted((turn, through) for through, offers in enumerate(behind) for turn in range(len(offers)))[:cap]
+    kept = Counter(through for _, through in turns)
+    for through, between in enumerate(near):
+        middle = {side: between.end(side) for side in SIDES}
+        yield from (FarPair(through, pair) for pair in _pairs(adjacency, middle, behind[through][: kept[through]], part))
+
+
+def standings(adjacency: Adjacency, side: Side, index: int, faced: int, part: Part = MEAN) -> list[Standing]:
+    """Every neighbour of an entity, the strongest first, and where each is aligned while the entity faces one of the other graph.
+
+    Raises:
+        EntityError: no such entity.
+        RunError: the model has no such part.
+    """
+    across = other(side)
+    around = {side: adjacency.adjacent(side, index), across: adjacency.adjacent(across, faced)}
+    offers = _aligned(adjacency.view, around["source"], around["target"])
+    here = {offer.end(side): (adjacency.view.entity(across, offer.end(across)), offer.evidence) for offer in offers}
+    found = []
+    for neighbour in _shown(adjacency, side, index, around[side], len(around[side]), part):
+        one = neighbour.entity.index
+        counterpart, evidence = here.get(one) or aligned_elsewhere(adjacency.view, side, one) or (None, None)
+        found.append(Standing(neighbour, counterpart, evidence, one in here))
+    return found
+
+
+class _Aligned(NamedTuple):
+    """The indices of two neighbours that are aligned with each other."""
+
+    source: int
+    target: int
+    evidence: Evidence
+    mutual: bool
+
+    def end(self, side: Side) -> int:
+        return self.source if side == "source" else self.target
+
+
+def _aligned(view: RunView, sources: set[int], targets: set[int]) -> list[_Aligned]:
+    """Disjoint pairs out of two sets of neighbours."""
+    best = view.best
+    links = [(one, two, _EVIDENCE.get(relation)) for one in sources for two, relation in view.counterparts("source", one).items() if two in targets]
+    chosen = [(one, two) for one in sources for two in view.added_with(one) if two in targets]
+    forward = {(one, best["source"][one]) for one in sources if best["source"].get(one) in targets}
+    backward = {(best["target"][two], two) for two in targets if best["target"].get(two) in sources}
+    offers = [_Aligned(one, two, evidence, True) for one, two, evidence in links if evidence]
+    offers += [_Aligned(one, two, "added in a round", True) for one, two in chosen]
+    offers += [_Aligned(one, two, "predicted", True) for one, two in forward & backward]
+    offers += [_Aligned(one, two, "predicted", False) for one, two in forward ^ backward]
+    offers.sort(key=lambda offer: (*_kind(offer), offer.source, offer.target))
+    taken: dict[Side, set[int]] = {"source": set(), "target": set()}
+    pairs = []
+    for offer in offers:
+        if offer.source not in taken["source"] and offer.target not in taken["target"]:
+            taken["source"].add(offer.source)
+            taken["target"].add(offer.target)
+            pairs.append(offer)
+    return pairs
+
+
+def _strongest_first(adjacency: Adjacency, centres: Mapping[Side, int], offers: list[_Aligned]) -> list[_Aligned]:
+    """Links, then mutual predictions, then the rest; of each kind what both entities listen to most.
+
+    Without attention the less connected come first: a shared rare neighbour says more than a shared hub.
+    """
+    if adjacency.attention is None:
+        one, two = (adjacency.view.graphs[side].degrees for side in SIDES)
+        return sorted(offers, key=lambda offer: (*_kind(offer), int(one[offer.source] + two[offer.target])))
+    source, target = (adjacency.strongest(side, centres[side]) for side in SIDES)
+    return sorted(offers, key=lambda offer: (*_kind(offer), source[offer.source] + target[offer.target]))
+
+
+def _kind(offer: _Aligned) -> tuple[int, bool]:
+    return _STRENGTH[offer.evidence], not offer.mutual
+
+
+def _pairs(adjacency: Adjacency, centres: Mapping[Side, int], offers: Sequence[_Aligned], part: Part) -> tuple[NeighbourPair, ...]:
+    source, target = (adjacency.neighbours(side, centres[side], {offer.end(side) for offer in offers}, part) for side in SIDES)
+    view = adjacency.view
+    return tuple(
+        NeighbourPair(source[one], target[two], evidence, mutual, view.verdict(one, two), view.added(one, two))
+        for one, two, evidence, mutual in offers
+    )
+
+
+def _shown(adjacency: Adjacency, side: Side, index: int, found: Collection[int], count: int, part: Part) -> tuple[Neighbour, ...]:
+    """The strongest of some neighbours."""
+    places = adjacency.strongest(side, index)
+    kept = sorted(found, key=places.__getitem__)[: max(count, 0)]
+    neighbours = adjacency.neighbours(side, index, set(kept), part)
+    return tuple(neighbours[one] for one in kept)
+
+
+def aligned_elsewhere(view: RunView, side: Side, index: int) -> tuple[Entity, Evidence] | None:
+    """Where an unpaired neighbour goes instead: its known counterpart, else its best match; None where neither is known."""
+    for counterpart, relation in view.counterparts(side, index).items():
+        if relation in _EVIDENCE:
+            return view.entity(other(side), counterpart), tied(view, side, index, counterpart)
+    best = view.best[side].get(index)
+    return None if best is None else (view.entity(other(side), best), tied(view, side, index, best))
+
+
+def tied(view: RunView, side: Side, index: int, counterpart: int) -> Evidence:
+    """How it is known of two entities that belong together, the strongest first; "predicted" where nothing else ties them."""
+    pair = (index, counterpart) if side == "source" else (counterpart, index)
+    relation = view.counterparts(side, index).get(counterpart)
+    if relation != "seed link" and view.added(*pair) is not None:
+        return "added in a round"
+    return _EVIDENCE.get(relation, "predicted") if relation else "predicted"
+
+
+__all__ = [
+    "MEAN",
+    "Adjacency",
+    "Direction",
+    "Edge",
+    "Evidence",
+    "Facing",
+    "FarPair",
+    "Neighbour",
+    "NeighbourPair",
+    "Neighbourhood",
+    "Part",
+    "Standing",
+    "aligned_elsewhere",
+    "facing",
+    "most_heard",
+    "neighbourhood",
+    "standings",
+    "tied",
+]

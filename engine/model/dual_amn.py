@@ -1,0 +1,160 @@
+"""Dual-AMN (Mao et al., WWW 2021, section 4): the whole encoder.
+
+Two input channels run over the stacked graph of both knowledge graphs. They share the relation features, which reflect messages and score
+attention, and have their own attention vectors, proxies and gate:
+
+    entity channel    layer 0 = tanh(mean of H^e over an entity and its distinct neighbours)
+    relation channel  layer 0 = tanh(mean of H^r over an entity's distinct directed relations)
+    layer l + 1       = tanh(attention-weighted sum of reflected neighbours)
+    final             = [layer 0 | ... | layer L] minus what gate and proxies subtract; the channels side by side
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from engine.config import EncoderConfig
+from engine.model.adjacency import Adjacency
+from engine.model.attention import MessageGraph, RowMean, aggregate, take_rows
+from engine.model.dropout import NOTHING, Dropped, dropout
+from engine.model.proxies import match_proxies, unit_rows
+from engine.util.threads import cut
+
+CHANNELS = ("entity", "relation")
+HELD_ROWS = 2**15
+"""Entities that are computed to the end at a time where all are wanted."""
+
+
+class DualAMN(nn.Module):
+    """The encoder over one stacked graph of E entities and 2R directed relations.
+
+    Parameters (float32 unless cast): ``entity_features`` (E, d), ``relation_features`` (2R, d), ``attention`` (L, C, d), ``proxies`` (C, P, D),
+    ``gate_weight`` (C, D, D), ``gate_bias`` (C, D).
+    """
+
+    def __init__(self, adjacency: Adjacency, config: EncoderConfig, *, seed: int = 0, device: torch.device | str = "cpu") -> None:
+        super().__init__()
+        self.config = config
+        self.adjacency = adjacency
+        self.channels = CHANNELS if config.channels == "both" else (config.channels,)
+        self.graph = MessageGraph(adjacency, device)
+        self.mean_neighbours = RowMean(adjacency.neighbours, device, symmetric=True)
+        self.mean_relations = RowMean(adjacency.relations, device)
+        self.mean_members = RowMean(adjacency.members, device)
+        self._initialise(seed)
+        self.to(device)
+
+    @property
+    def width(self) -> int:
+        """D: a channel's share of the output."""
+        return self.config.dim * (self.config.layers + 1 if self.config.multi_hop else 1)
+
+    @property
+    def output_width(self) -> int:
+        return self.width * len(self.channels)
+
+    def _initialise(self, seed: int) -> None:
+        """Draw all parameters from one generator, on the CPU, so that a seed gives the same start on every device."""
+        config, generator = self.config, torch.Generator().manual_seed(seed)
+        entities, relations = self.adjacency.num_entities, 2 * self.adjacency.num_relations
+        count, dim, width = len(self.channels), config.dim, self.width
+
+        def uniform(*shape: int, limit: float) -> nn.Parameter:
+            return nn.Parameter(torch.empty(shape).uniform_(-limit, limit, generator=generator))
+
+        def features(rows: int) -> nn.Parameter:
+            if config.initializer == "uniform":
+                return uniform(rows, dim, limit=0.05)
+            return nn.Parameter(torch.empty(rows, dim).normal_(0, math.sqrt(2 / max(rows, 1)), generator=generator))
+
+        self.entity_features = features(entities)
+        self.relation_features = features(relations)
+        self.attention = uniform(config.layers, count, dim, limit=glorot(dim, 1))
+        self.proxies = uniform(count, config.proxies, width, limit=glorot(config.proxies, width))
+        self.gate_weight = uniform(count, width, width, limit=glorot(width, width))
+        self.gate_bias = nn.Parameter(torch.zeros(count, width))
+
+    def forward(self, rows: Tensor | None = None, *, dropout_seed: int | None = None, rounded: bool = False) -> Tensor:
+        """(n, C D) final embeddings: the entity channel's blocks, then the relation channel's; each by layer.
+
+        Args:
+            rows: (n,) distinct entities that are wanted; all by default. Only what they depend on is computed.
+            dropout_seed: draws the dropout of a training step, the same for an entity whatever others are wanted; None leaves it out.
+            rounded: lets proxy matching multiply bfloat16 values.
+        """
+        dropped = Dropped(0.0 if dropout_seed is None else self.config.dropout, dropout_seed or 0, rows)
+        return self._matched(self.multi_hop(rows), dropped, rounded=rounded)
+
+    def _matched(self, hidden: Tensor, dropped: Dropped = NOTHING, *, rounded: bool = False) -> Tensor:
+        """(n, C, D) multi-hop -> (n, C D) final embeddings."""
+        if not self.config.proxy_matching:
+            return dropout(hidden.flatten(1), dropped)
+        return match_proxies(hidden, self.proxies, self.gate_weight, self.gate_bias, dropped, rounded=rounded)
+
+    @torch.no_grad()
+    def embed(self) -> Tensor:
+        """(E, C D) final embeddings without dropout; beside them, only the layers' outputs are held whole."""
+        everything = self.entity_features.new_empty((self.adjacency.num_entities, self.output_width))
+        for rows, hidden in self.multi_hop_blocks():
+            everything[rows] = self._matched(hidden)
+        return everything
+
+    def multi_hop(self, rows: Tensor | None = None) -> Tensor:
+        """(n, C, D) multi-hop embeddings of the given entities, before proxies and gate (paper eq. 4)."""
+        return self._side_by_side(self.layer_outputs(rows))
+
+    @torch.no_grad()
+    def multi_hop_blocks(self) -> Iterator[tuple[slice, Tensor]]:
+        """The multi-hop embeddings of all entities, some rows at a time."""
+        layers = self.layer_outputs()
+        for rows in cut(self.adjacency.num_entities, HELD_ROWS):
+            yield rows, self._side_by_side([layer[rows] for layer in layers])
+
+    def _side_by_side(self, layers: Sequence[Tensor]) -> Tensor:
+        """L + 1 of (n, C, d) -> (n, C, D)."""
+        return torch.stack(list(layers), dim=2).flatten(2) if self.config.multi_hop else layers[-1]
+
+    def layer_outputs(self, rows: Tensor | None = None) -> list[Tensor]:
+        """L + 1 tensors (n, C, d): layer 0 and each round of messages, after tanh, of the given entities.
+
+        Of the last layer nothing else is computed; those before it are needed whole, for what the neighbours send.
+        """
+        vectors = self.unit_vectors()
+        outputs = [torch.tanh(self.inputs())]
+        for layer in range(self.config.layers):
+            wanted = rows if layer == self.config.layers - 1 else None
+            heard = aggregate(self.graph, outputs[-1], vectors, self.scores(vectors, layer), reflect=self.config.relational_projection, rows=wanted)
+            outputs.append(torch.tanh(heard))
+        if rows is None:
+            return outputs
+        whole = outputs[: max(self.config.layers, 1)]
+        return [*(take_rows(output, rows) for output in whole), *outputs[len(whole) :]]
+
+    def inputs(self) -> Tensor:
+        """(E, C, d) what layer 0 is the tanh of."""
+        features = {
+            "entity": lambda: self.mean_neighbours(self.entity_features),
+            "relation": lambda: self.mean_relations(self.relation_features),
+        }
+        return torch.stack([features[channel]() for channel in self.channels], dim=1)
+
+    def unit_vectors(self) -> Tensor:
+        """(S, d) the relations that reflect and score, at length 1."""
+        if self.config.message_unit == "triple":
+            return unit_rows(self.relation_features)
+        return unit_rows(self.mean_members(self.relation_features))
+
+    def scores(self, vectors: Tensor, layer: int) -> Tensor:
+        """(S, C) attention scores v . r of a layer (paper eq. 3, before the softmax)."""
+        if not self.config.relational_attention:
+            return vectors.new_zeros((len(vectors), len(self.channels)))
+        return vectors @ self.attention[layer].T
+
+
+def glorot(fan_in: int, fan_out: int) -> float:
+    """Limit of the Glorot uniform initialiser, which the authors' code leaves at its default."""
+    return math.sqrt(6 / (fan_in + fan_out))

@@ -1,0 +1,144 @@
+"""Manifests and the JSON of a run folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import stat
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from engine.errors import RunDamagedError, RunVersionError
+from engine.runs.files import explained, is_name, one_line
+
+FORMAT_VERSION = 1
+MANIFEST = "manifest.json"
+METRICS = "metrics.json"
+TRACE = "trace.jsonl"
+SEAL = "manifest_sha256"
+REQUIRED = ("format_version", "run_id", "dataset", "variant", "status", "created")
+RESTORE = "restore it, or delete the run and train again"
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """A folder's manifest, checked.
+
+    Raises:
+        RunVersionError: written by a newer version of the engine.
+        RunDamagedError: missing, changed, or not a manifest.
+    """
+    path = folder / MANIFEST
+    with explained(f"read {path}"):
+        try:
+            status = path.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            raise RunDamagedError(f"{folder} has no {MANIFEST}, so it is not a whole run; delete the folder and train again.") from None
+        if not stat.S_ISREG(status.st_mode):
+            raise RunDamagedError(f"{path} is not a regular file; {RESTORE}.")
+        manifest = parse_object(path.read_bytes(), path)
+    version = manifest.get("format_version")
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        raise RunVersionError(f"{folder} has format {version}, this engine reads up to {FORMAT_VERSION}; update the engine to open the run.")
+    try:
+        if manifest.get(SEAL) != with_seal(manifest)[SEAL]:
+            raise changed(path)
+        check_manifest(manifest)
+        check_files(manifest.get("files"))
+    except (ValueError, RecursionError) as error:
+        raise RunDamagedError(f"{path}: {error}; {RESTORE}.") from None
+    return manifest
+
+
+def check_manifest(manifest: Mapping[str, Any]) -> None:
+    """Raise ValueError unless the manifest has what every run's must have."""
+    missing = [key for key in REQUIRED if key not in manifest]
+    if missing:
+        raise ValueError(f"the manifest lacks {', '.join(missing)}")
+    if manifest["format_version"] != FORMAT_VERSION or isinstance(manifest["format_version"], bool):
+        raise ValueError(f"format_version must be {FORMAT_VERSION}, got {manifest['format_version']!r}")
+    if manifest["status"] not in ("finished", "stopped"):
+        raise ValueError(f"status must be finished or stopped, got {manifest['status']!r}")
+    if not isinstance(manifest["variant"], str):
+        raise ValueError(f"variant must be a text, got {manifest['variant']!r}")
+    created = manifest["created"]
+    if not isinstance(created, str) or datetime.fromisoformat(created).tzinfo is None:
+        raise ValueError(f"created must be a time with its zone (ISO 8601), got {created!r}")
+    in_utc(created)
+
+
+def in_utc(created: str) -> str:
+    """An ISO 8601 time in UTC, so that sorting texts sorts times.
+
+    Raises:
+        ValueError: not such a time, or none that fits the calendar.
+    """
+    try:
+        return datetime.fromisoformat(created).astimezone(UTC).isoformat()
+    except OverflowError:
+        raise ValueError(f"created is beyond the calendar: {created}") from None
+
+
+def check_files(files: Any) -> None:
+    """Raise ValueError unless this is {name: {"size": ..., "sha256": ...}} with names that lead nowhere else."""
+    if not isinstance(files, dict):
+        raise ValueError("files must be an object")
+    for name, entry in files.items():
+        fits = is_name(name) and isinstance(entry, dict) and isinstance(entry.get("size"), int) and isinstance(entry.get("sha256"), str)
+        if not fits:
+            raise ValueError(f"files has an entry {name!r} that is not a file with size and sha256")
+
+
+def with_seal(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest with a checksum of all the rest."""
+    content: dict[str, Any] = json.loads(to_json({key: value for key, value in manifest.items() if key != SEAL}))  # as a reader will see it
+    return {**content, SEAL: hashlib.sha256(to_json(content, sort_keys=True)).hexdigest()}
+
+
+def to_json(value: Any, *, indent: int | None = None, sort_keys: bool = False) -> bytes:
+    """UTF-8 JSON, other scripts unescaped; see :func:`jsonable` for what happens to values that JSON does not know."""
+    text = json.dumps(jsonable(value), ensure_ascii=False, allow_nan=False, indent=indent, sort_keys=sort_keys)
+    return text.encode("utf-8", "backslashreplace")  # half a surrogate pair can only be written escaped
+
+
+def jsonable(value: Any) -> Any:
+    """Plain values: numpy and torch numbers and arrays, paths, tuples and sets are converted; numbers that are not finite become None."""
+    if isinstance(value, (str, bool, int)) or value is None:
+        return value
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, (np.generic, np.ndarray, Tensor)):
+        return jsonable(value.tolist())
+    if isinstance(value, (set, frozenset)):
+        return jsonable(sorted(value))
+    if isinstance(value, Iterable):
+        return [jsonable(item) for item in value]
+    return str(value)
+
+
+def parse_object(content: bytes, path: Path, line: int | None = None) -> dict[str, Any]:
+    """A JSON object from its bytes.
+
+    Raises:
+        RunDamagedError: they are none.
+    """
+    place = path if line is None else f"{path}:{line}"
+    try:
+        value = json.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise RunDamagedError(f"{place} is not valid JSON ({one_line(error)}); {RESTORE}.") from None
+    if not isinstance(value, dict):
+        raise RunDamagedError(f"{place} should hold a JSON object; {RESTORE}.")
+    return value
+
+
+def changed(path: Path) -> RunDamagedError:
+    """The error for a file that is not what was written."""
+    return RunDamagedError(f"{path} was changed after it was written (its checksum differs); {RESTORE}.")

@@ -1,0 +1,481 @@
+"""Looking into a finished run: find an entity, see what it matches, with the same numbers everywhere.
+
+Embeddings stay memory-mapped: one question costs one pass over the other graph's embeddings, never an n x n array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+
+from engine.data.knowledge_graph import SIDES, IntArray, Side
+from engine.errors import EntityError
+from engine.runs.entities import Entity, GraphView, other, search_forms, shortened
+from engine.runs.numbers import check_numbers, damaged
+from engine.runs.similarity import RunLike, has_table, run_similarity
+from engine.search import TIE_TOLERANCE, StructuralSimilarity, StructureAndNames, tie_tolerance
+from engine.search.csls import csls_score
+from engine.util.recent import Recent
+
+FloatArray = npt.NDArray[np.float32]
+Pool = Literal["all", "test"]
+Relation = Literal["seed link", "known validation link", "known test link", "probable pair", "unknown"]
+Verdict = Literal["seed link", "known validation link", "known test link", "probable pair", "contradicts a known link", "unknown"]
+
+ROLES: Mapping[str, Relation] = {
+    "train": "seed link",
+    "valid": "known validation link",
+    "test": "known test link",
+    "unsure": "probable pair",
+}
+HELD_OUT: Mapping[str, str] = {"known validation link": "validation link", "known test link": "test link"}
+"""Links that training does not use, by verdict, in words."""
+PROBABILITY_COLUMNS = ("graph", "entity", "match", "probability")
+"""Of the table of probabilities, what every run that has one stores."""
+NEAR_MISSES = 5
+KEPT_ROWS, KEPT_BYTES = 12, 1 << 26
+"""Rows of scores that an open run keeps: at most so many, and 64 MiB, which is four rows of a million candidates."""
+
+
+def status_words(verdict: Verdict, added: int | None) -> str:
+    """What is known of a pair, in a few words: what the links say, and whether a semi-supervised round trained on it. The same everywhere."""
+    words = HELD_OUT.get(verdict, verdict)
+    return words if added is None else f"{words}, added in round {added}" if verdict != "unknown" else f"added in round {added}"
+
+
+def status_sentence(verdict: Verdict, added: int | None) -> str:
+    """The same as sentences that leave no doubt about what training used: a link, the model's own prediction, or neither."""
+    told = {
+        "seed link": "Seed link: training used it.",
+        "probable pair": "The data calls this pair probable; training did not use that.",
+        "contradicts a known link": "Another counterpart of one of the two is known, so this pair is wrong.",
+        "unknown": "No known link covers this pair, and none contradicts it.",
+    }
+    words = told.get(verdict) or f"{HELD_OUT[verdict].capitalize()}, kept for evaluation: training did not use it."
+    if added is None or verdict == "seed link":
+        return words
+    return f"{words} Round {added} added the pair as a prediction of the model, and training went on with it."
+
+
+@dataclass(frozen=True)
+class Match:
+    """A candidate of the other graph for some entity.
+
+    Attributes:
+        rank: 1 + the number of other candidates in the pool that score at least as high: ties never flatter.
+        cosine: of the structural embeddings.
+        csls: by structure, and names where the run has them.
+        verdict: what the known links say of the pair.
+        names: similarity of the names; None where the run has none, or either entity.
+        probability: that the pair is right, for the best match of an entity of a calibrated run.
+        added: the first semi-supervised round that trained on the pair, None if none did.
+    """
+
+    rank: int
+    entity: int
+    uri: str
+    label: str
+    cosine: float
+    csls: float
+    verdict: Verdict
+    names: float | None = None
+    probability: float | None = None
+    added: int | None = None
+
+
+@dataclass(frozen=True)
+class PairScore:
+    """Everything that is shown for a pair; the same wherever it appears.
+
+    Attributes:
+        rank_from_source, rank_from_target: of the pair among all pairs of its source (target) entity in the pool.
+        pool_sizes: candidates on the target side (what ``rank_from_source`` counts) and on the source side.
+        names, probability, added: as in :class:`Match`.
+    """
+
+    source: Entity
+    target: Entity
+    cosine: float
+    csls: float
+    verdict: Verdict
+    pool: Pool
+    rank_from_source: int
+    rank_from_target: int
+    pool_sizes: tuple[int, int]
+    names: float | None = None
+    probability: float | None = None
+    added: int | None = None
+
+
+@dataclass(frozen=True)
+class RowScores:
+    """One entity's scores with n candidates: all that are in the pool, in ascending order.
+
+    Attributes:
+        candidates: (n,) indices.
+        cosine, csls: (n,) float32, a pair's values the same to the last bit from whichever end one asks.
+        names: (n,) float32, NaN where either entity has no name; None where the run looks at no names.
+        tolerance: CSLS values closer than this are equal.
+        zero: whether nothing is known of the entity (its embedding is a zero vector), so that no candidate is nearer than another.
+    """
+
+    candidates: IntArray
+    cosine: FloatArray
+    csls: FloatArray
+    names: FloatArray | None = None
+    tolerance: float = TIE_TOLERANCE
+    zero: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in (self.candidates, self.cosine, self.csls, self.names) if array is not None)
+
+    def names_at(self, position: int) -> float | None:
+        """Similarity of the names of one candidate and the query, None where there is none."""
+        return None if self.names is None or np.isnan(self.names[position]) else float(self.names[position])
+
+    def position(self, candidate: int) -> int:
+        """Where a candidate stands in the arrays."""
+        return int(np.searchsorted(self.candidates, candidate))
+
+    def rank(self, position: int) -> int:
+        """1 + the number of other candidates that score at least as high; as in the evaluation, ``tolerance`` apart is equal."""
+        if self.zero:
+            return len(self.candidates)
+        return int(np.count_nonzero(self.csls >= self.csls[position] - np.float32(self.tolerance)))
+
+
+class RunView:
+    """A run, opened for questions. Cheap to make; what is costly is computed on first use and kept."""
+
+    def __init__(self, run: RunLike) -> None:
+        self.run = run
+
+    @cached_property
+    def graphs(self) -> dict[Side, GraphView]:
+        entities = self.run.table("entities")
+        names = self.run.manifest.get("data", {})
+        return {side: GraphView(side, str(names.get(side, {}).get("name") or side), entities[entities["graph"] == side]) for side in SIDES}
+
+    def entity(self, side: Side, index: int) -> Entity:
+        """
+        Raises:
+            EntityError: no such index.
+        """
+        return self.graphs[side].entity(index)
+
+    # Finding
+
+    def search(self, text: str, side: Side | None = None, limit: int = 50) -> list[Entity]:
+        """At most ``limit`` entities whose label or identifier fits the text, best first; without ``side``, of both graphs."""
+        found = [(key, graph, position) for graph in self._chosen(side) for key, position in graph.find(text, limit)]
+        return [graph.entity(position) for _, graph, position in sorted(found, key=lambda hit: hit[0])[:limit]]
+
+    def resolve(self, text: str, side: Side | None = None) -> Entity:
+        """The one entity that a URI, a short id or a label names, in either graph.
+
+        ``source:`` or ``target:`` before the text says which graph. Identifiers are compared as they are, blanks at their ends included; only where
+        there is no such identifier, case, accents, blanks and percent-encoding do not count.
+
+        Raises:
+            EntityError: nothing fits (``candidates`` holds near misses), or several do (``candidates`` holds their URIs).
+        """
+        if side is None:
+            side, text = self.split_side(text)
+        chosen = self._chosen(side)
+        words = search_forms(text)
+        stages: tuple[Iterable[Entity], ...] = (
+            (graph.entity(graph.index[text]) for graph in chosen if text in graph.index),
+            (graph.entity(position) for graph in chosen for position in _equal(graph.plain_labels, words)),
+            (graph.entity(position) for graph in chosen for position in _equal(graph.plain_ids, words)),
+            (graph.entity(position) for graph in chosen for position in _equal(graph.plain_uris, words)),
+        )
+        for stage in stages:
+            hits = list(stage)
+            if len(hits) == 1:
+                return hits[0]
+            if hits:
+                raise _ambiguous(text, hits)
+        raise self._unknown(text, words[0], side)
+
+    def identified(self, identifier: str, side: Side) -> Entity:
+        """The entity that has exactly this identifier: for what is stored, where nothing may be taken for something like it.
+
+        Raises:
+            EntityError: there is none.
+        """
+        graph = self.graphs[side]
+        if identifier not in graph.index:
+            raise EntityError(f"the {side} graph has no entity with the identifier '{shortened(identifier)}'; search for it by its label.")
+        return graph.entity(graph.index[identifier])
+
+    def split_side(self, text: str) -> tuple[Side | None, str]:
+        """A text without the ``source:`` or ``target:`` in front of it, and the side that this says; an identifier that begins so is left whole."""
+        prefix, _, rest = text.lstrip().partition(":")
+        if not rest or any(text in graph.index for graph in self.graphs.values()):
+            return None, text
+        side = next((side for side in SIDES if side == prefix), None)
+        return side, text if side is None else rest
+
+    def _chosen(self, side: Side | None) -> list[GraphView]:
+        return [self.graphs[one] for one in SIDES if side in (None, one)]
+
+    def _unknown(self, text: str, words: str, side: Side | None) -> EntityError:
+        near = self.search(text, side, NEAR_MISSES)
+        if not near and words:
+            names = {label: graph.entity(position) for graph in self._chosen(side) for position, label in enumerate(graph.plain_labels) if label}
+            alike = [label for label in names if label[0] == words[0] and abs(len(label) - len(words)) <= 2]
+            near = [names[label] for label in get_close_matches(words, alike, NEAR_MISSES, cutoff=0.75)]
+        where = "neither graph has" if side is None else f"the {side} graph does not have"
+        hint = f" near it: {', '.join(_named(entity) for entity in near)}." if near else " search by a part of its label, its id or its URI."
+        return EntityError(f"{where} an entity '{shortened(text)}';{hint}", candidates=tuple(entity.uri for entity in near))
+
+    # What is known
+
+    @cached_property
+    def _known(self) -> dict[Side, dict[int, dict[int, Relation]]]:
+        """For each side: entity -> its counterparts in the other graph -> what kind of link."""
+        links = self.run.table("links")
+        known: dict[Side, dict[int, dict[int, Relation]]] = {"source": {}, "target": {}}
+        for source, target, role in zip(links["source"].tolist(), links["target"].tolist(), links["role"].tolist(), strict=True):
+            relation = ROLES.get(role, "unknown")
+            known["source"].setdefault(source, {})[target] = relation
+            known["target"].setdefault(target, {})[source] = relation
+        return known
+
+    def counterparts(self, side: Side, index: int) -> dict[int, Relation]:
+        """The entities of the other graph that a known link ties to this one; probable pairs included."""
+        return self._known[side].get(index, {})
+
+    def verdict(self, source: int, target: int) -> Verdict:
+        """What the known links say of a pair. It contradicts one where either entity has another counterpart."""
+        if relation := self.counterparts("source", source).get(target):
+            return relation
+        rivals = [*self.counterparts("source", source).values(), *self.counterparts("target", target).values()]
+        return "contradicts a known link" if any(relation != "probable pair" for relation in rivals) else "unknown"
+
+    # Scores
+
+    @cached_property
+    def similarity(self) -> StructuralSimilarity | StructureAndNames:
+        """What the run's scores come from; embeddings are memory-mapped."""
+        return run_similarity(self.run)
+
+    @cached_property
+    def _probabilities(self) -> dict[Side, dict[tuple[int, int], float]]:
+        """For each side: (entity, its best match) -> probability; empty for runs that are not calibrated."""
+        if not self.has("probabilities"):
+            return {side: {} for side in SIDES}
+        table = self.run.table("probabilities", PROBABILITY_COLUMNS)
+        check_numbers(self.run, table, ("probability",), "probabilities")
+        parts = {side: table[table["graph"] == side] for side in SIDES}
+        return {
+            side: dict(zip(zip(part["entity"].tolist(), part["match"].tolist(), strict=True), part["probability"].tolist(), strict=True))
+            for side, part in parts.items()
+        }
+
+    @cached_property
+    def _added(self) -> dict[tuple[int, int], int]:
+        """(source, target) -> the first semi-supervised round that trained on the pair."""
+        if not self.has("selections"):
+            return {}
+        table = self.run.table("selections").sort_values("round", ascending=False, kind="stable")
+        return dict(zip(zip(table["source"].tolist(), table["target"].tolist(), strict=True), table["round"].tolist(), strict=True))
+
+    @cached_property
+    def _added_with(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for source, target in self._added:
+            found.setdefault(source, []).append(target)
+        return found
+
+    def added_with(self, source: int) -> Sequence[int]:
+        """The targets of the pairs of a source entity that semi-supervised rounds trained on."""
+        return self._added_with.get(source, ())
+
+    def has(self, table: str) -> bool:
+        """Whether the run stores such a table; runs of older versions lack some."""
+        return has_table(self.run, table)
+
+    def probability(self, side: Side, index: int, match: int) -> float | None:
+        """That an entity's best match is right; None for other pairs and for runs that are not calibrated."""
+        return self._probabilities[side].get((index, match))
+
+    def added(self, source: int, target: int) -> int | None:
+        """The first semi-supervised round that trained on a pair, None if none did."""
+        return self._added.get((source, target))
+
+    def hubness(self, side: Side, pool: Pool = "all") -> FloatArray:
+        """(E,) mean cosine of each entity to its k nearest in the other graph's pool; NaN where the entity is not in the pool itself."""
+        terms = np.asarray(self.run.tensor("hubness", f"{side}_{pool}"))
+        if not (np.isfinite(terms) if pool == "all" else ~np.isinf(terms)).all():
+            raise damaged(self.run, f"the hubness of a {side} entity")
+        return terms
+
+    def in_pool(self, side: Side, index: int, pool: Pool) -> bool:
+        return not np.isnan(self.hubness(side, pool)[index])
+
+    def pool_size(self, side: Side, pool: Pool) -> int:
+        return int(np.count_nonzero(~np.isnan(self.hubness(side, pool))))
+
+    def scores(self, side: Side, index: int, pool: Pool = "all") -> RowScores:
+        """An entity's scores with every entity of the other graph in the pool.
+
+        Raises:
+            EntityError: no such entity, or it is not in the pool itself.
+            RunDamagedError: a score is not finite.
+        """
+        entity = self.entity(side, index)
+        if not self.in_pool(side, index, pool):
+            raise EntityError(f"'{shortened(entity.title)}' is not among the test entities; look at its matches among all entities.")
+        return self._rows.get((side, index, pool), lambda: self._scored(side, index, pool))
+
+    @cached_property
+    def _rows(self) -> Recent[tuple[Side, int, Pool], RowScores]:
+        """The last rows of scores: one view of a pair asks for the same few again and again."""
+        return Recent(KEPT_ROWS, KEPT_BYTES, lambda row: row.nbytes)
+
+    def _scored(self, side: Side, index: int, pool: Pool) -> RowScores:
+        """One pass over the other graph's embeddings."""
+        theirs = self.hubness(other(side), pool)
+        candidates = np.flatnonzero(~np.isnan(theirs)).astype(np.int64)
+        repeated = np.full(len(candidates), index, dtype=np.int64)
+        left, right = (torch.from_numpy(one) for one in ((repeated, candidates) if side == "source" else (candidates, repeated)))
+        shown, similarity = None, self.similarity
+        if isinstance(similarity, StructuralSimilarity):
+            cosines = both = similarity.pairs(left, right)
+        else:
+            cosines, names = similarity.parts(left, right)
+            both, shown = similarity.together(cosines, names), names.float().numpy()
+        own = torch.tensor(float(self.hubness(side, pool)[index]))
+        scores = csls_score(both, own, torch.from_numpy(theirs[candidates])).float().numpy()
+        if not (finite := np.isfinite(scores)).all():
+            wrong = self.entity(side, index) if not finite.any() else self.entity(other(side), int(candidates[~finite][0]))
+            raise damaged(self.run, f"the embedding of {_named(wrong)} in the {wrong.side} graph (row {wrong.index})")
+        return RowScores(candidates, cosines.float().numpy(), scores, shown, tie_tolerance(similarity), self.is_zero(side, index))
+
+    def is_zero(self, side: Side, index: int) -> bool:
+        """Whether nothing is known of an entity: its embedding is a zero vector, and it has no name that the run looks at."""
+        one, none = torch.tensor([index]), torch.zeros(0, dtype=torch.int64)
+        part = self.similarity.select(one, none) if side == "source" else self.similarity.select(none, one)
+        return bool(part.zero_rows()[SIDES.index(side)].item())
+
+    def parts(self, source: IntArray, target: IntArray) -> tuple[FloatArray, FloatArray]:
+        """(P,) cosine of the embeddings and similarity of the names of given pairs; the latter NaN where an entity, or the run, has none."""
+        left, right = torch.from_numpy(source), torch.from_numpy(target)
+        if isinstance(self.similarity, StructuralSimilarity):
+            return self.similarity.pairs(left, right).float().numpy(), np.full(len(source), np.nan, dtype=np.float32)
+        cosines, names = self.similarity.parts(left, right)
+        return cosines.float().numpy(), names.float().numpy()
+
+    def matches(self, side: Side, index: int, top: int = 10, pool: Pool = "all") -> list[Match]:
+        """The ``top`` candidates with the highest CSLS in the pool, best first; of equals the one with the lower index first.
+
+        None for an entity of which nothing is known: its embedding is a zero vector, and any order of candidates would be an accident.
+
+        Raises:
+            EntityError: no such entity, or it is not in the pool.
+        """
+        row = self.scores(side, index, pool)
+        if row.zero:
+            return []
+        return [self._match(side, index, row, int(position)) for position in np.argsort(-row.csls, kind="stable")[: max(top, 0)]]
+
+    def _match(self, side: Side, index: int, row: RowScores, position: int) -> Match:
+        candidate = int(row.candidates[position])
+        found = self.entity(other(side), candidate)
+        pair = (index, candidate) if side == "source" else (candidate, index)
+        return Match(
+            rank=row.rank(position),
+            entity=candidate,
+            uri=found.uri,
+            label=found.label,
+            cosine=float(row.cosine[position]),
+            csls=float(row.csls[position]),
+            verdict=self.verdict(*pair),
+            names=row.names_at(position),
+            probability=self.probability(side, index, candidate),
+            added=self.added(*pair),
+        )
+
+    def pair(self, source: int, target: int, pool: Pool = "all") -> PairScore:
+        """Any pair's scores and its rank from both ends.
+
+        Raises:
+            EntityError: no such entity, or one of the two is not in the pool.
+        """
+        forward, backward = self.scores("source", source, pool), self.scores("target", target, pool)
+        place = forward.position(target)
+        return PairScore(
+            source=self.entity("source", source),
+            target=self.entity("target", target),
+            cosine=float(forward.cosine[place]),
+            csls=float(forward.csls[place]),
+            verdict=self.verdict(source, target),
+            pool=pool,
+            rank_from_source=forward.rank(place),
+            rank_from_target=backward.rank(backward.position(source)),
+            pool_sizes=(len(forward.candidates), len(backward.candidates)),
+            names=forward.names_at(place),
+            probability=self.probability("source", source, target),
+            added=self.added(source, target),
+        )
+
+    # Facts
+
+    def attributes(self, side: Side, index: int) -> list[tuple[str, str]]:
+        """(attribute, value) of an entity, in the data's order.
+
+        Raises:
+            EntityError: no such entity.
+        """
+        self.entity(side, index)
+        rows = self.run.table("attributes", ["attribute", "value"], {"graph": side, "entity": index})
+        return list(zip(rows["attribute"].astype(str).tolist(), rows["value"].astype(str).tolist(), strict=True))
+
+    def well_connected(self, side: Side, count: int) -> list[Entity]:
+        """The named entities with the most triples: somewhere to start."""
+        graph = self.graphs[side]
+        order = np.argsort(-graph.degrees, kind="stable").tolist()
+        return [graph.entity(index) for index in order if graph.labels[index]][:count]
+
+    def stored_matches(self, where: Mapping[str, object] | None = None) -> pd.DataFrame:
+        """The stored best matches with their scores, or a part of them.
+
+        Raises:
+            RunDamagedError: a score is not finite, or the table cannot be read.
+        """
+        table = self.run.table("matches", where=where)
+        check_numbers(self.run, table, ("cosine", "csls"), "matches")
+        return table
+
+    @cached_property
+    def best(self) -> dict[Side, dict[int, int]]:
+        """For each side: entity -> its stored best match in the pool of all entities."""
+        first = self.run.table("matches", ["graph", "entity", "match"], {"rank": 1})
+        sides = {side: first[first["graph"] == side] for side in SIDES}
+        return {side: dict(zip(rows["entity"].tolist(), rows["match"].tolist(), strict=True)) for side, rows in sides.items()}
+
+
+def _equal(texts: Sequence[str], wanted: Sequence[str]) -> Iterable[int]:
+    return (position for position, text in enumerate(texts) if text and text in wanted)
+
+
+def _named(entity: Entity) -> str:
+    return f"'{shortened(entity.title)}' <{shortened(entity.uri)}>"
+
+
+def _ambiguous(text: str, hits: Sequence[Entity]) -> EntityError:
+    shown = ", ".join(f"'{hit.side}:{shortened(hit.uri)}'" for hit in hits[:NEAR_MISSES])
+    more = f" and {len(hits) - NEAR_MISSES} more" if len(hits) > NEAR_MISSES else ""
+    return EntityError(
+        f"'{shortened(text)}' names {len(hits)} entities; use one of {shown}{more}.", candidates=tuple(f"{hit.side}:{hit.uri}" for hit in hits)
+    )

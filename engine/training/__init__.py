@@ -1,0 +1,1 @@
+"""Training: the loop, semi-supervised rounds, devices, several processes, and what a training will need."""

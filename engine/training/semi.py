@@ -1,0 +1,226 @@
+"""Bi-directional iteration (semi-supervised training; paper section 6.3, after MRAEA): the model's own confident pairs become seed links.
+
+After the basic epochs come rounds. Each begins by selecting pairs from a pool of entities and goes on training, with the optimiser's state kept,
+on the seed links and the selected pairs together. Test links are never consulted; where there are any they only tell, afterwards, how many of
+the selected pairs were right.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from engine.config import SemiConfig, TrainingConfig
+from engine.data.knowledge_graph import AlignmentTask, IntArray, empty_links
+from engine.decoding import TOP, Candidates, GraphEvidence, find_candidates, get_decoder
+from engine.decoding.base import NONE, Decoder
+from engine.decoding.propagation import PropagationDecoder
+from engine.decoding.sinkhorn import SinkhornDecoder
+from engine.errors import ConfigError
+from engine.search import normalise_rows
+from engine.search.similarity import StructuralSimilarity
+
+LEAST_ROUND_EPOCHS = 5
+LEAST_ROUND_STEPS = 15
+KNOWN_COUNTERPARTS = "rounds chose among entities known to have a counterpart"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Pairs that a round trains on besides the seed links.
+
+    Attributes:
+        pairs: (n, 2) source and target entity.
+        scores: (n,) CSLS ("mutual") or the plan's weight ("sinkhorn", "propagation") of each.
+    """
+
+    pairs: IntArray  # (n, 2)
+    scores: npt.NDArray[np.float32]  # (n,)
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+
+def no_selection() -> Selection:
+    return Selection(np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=np.float32))
+
+
+@dataclass(frozen=True)
+class Round:
+    """What is known of a round when it begins.
+
+    Attributes:
+        number, rounds: 1 .. rounds.
+        selected: pairs that this round trains on besides the seed links.
+        new: how many of them no earlier round trained on.
+        known: how many have an end whose counterpart the test links tell; None without test links.
+        right: how many of those are right.
+        pool: the entities that pairs were selected from, for people.
+    """
+
+    number: int
+    rounds: int
+    selected: int
+    new: int
+    known: int | None
+    right: int | None
+    pool: str
+
+    def to_dict(self) -> dict[str, object]:
+        """One line of a run's trace."""
+        return {"round": self.number, "selected": self.selected, "new": self.new, "known": self.known, "right": self.right}
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The entities that pairs may be selected from, what to call them, and the pairs that never are: those known to be no links."""
+
+    sources: IntArray
+    targets: IntArray
+    name: str
+    rejected: IntArray = field(default_factory=empty_links)  # (n, 2)
+
+
+def selects_among_all(config: SemiConfig, *, own: bool, test_links: int) -> bool:
+    """Whether rounds select among all entities, or among those that are known to have a counterpart because a test link names them.
+
+    Args:
+        config: of the rounds.
+        own: whether the links are a user's own (:attr:`engine.data.AlignmentTask.own_links`).
+        test_links: how many there are.
+    """
+    return config.pool == "all" or (config.pool == "auto" and (own or not test_links))
+
+
+def rounds_protocol(manifest: Mapping[str, Any]) -> str:
+    """What belongs next to every figure of a finished run whose rounds used the test links' entities, from its manifest; "" for all others."""
+    try:
+        variant, links, own = manifest["variant"], manifest["data"]["links"], bool(manifest["data"].get("own_links"))
+        pool, rounds = manifest["config"]["semi"]["pool"], int(manifest["config"]["semi"]["rounds"])
+        config = SemiConfig(pool=pool)
+        everyone = selects_among_all(config, own=own, test_links=int(links["test"]))
+    except (KeyError, TypeError, ValueError, AttributeError, ConfigError):
+        return ""
+    return "" if variant == "basic" or not rounds or everyone else KNOWN_COUNTERPARTS
+
+
+def selection_pool(task: AlignmentTask, config: SemiConfig) -> Pool:
+    """Entities that pairs are selected from; those of the seed links never are.
+
+    "test": the entities of the test links, as the paper has it: each is known to have a counterpart, only not which. "all": every entity.
+    "auto": "test" on benchmarks with test links, "all" on a user's own data. Entities whose test link was set aside because reviewers rejected a
+    pair of theirs stay in the pool.
+    """
+    if not selects_among_all(config, own=task.own_links, test_links=len(task.test_links)):
+        aside = [np.intersect1d(task.rejected_links[:, side], task.unsure_links[:, side]) for side in range(2)]
+        chosen, name = [np.union1d(task.test_links[:, side], aside[side]) for side in range(2)], "entities of the test links"
+    else:
+        chosen, name = [np.arange(graph.num_entities) for graph in (task.source, task.target)], "entities without a seed link"
+    sources, targets = (np.setdiff1d(entities, task.train_links[:, side]) for side, entities in enumerate(chosen))
+    return Pool(sources, targets, name, task.rejected_links)
+
+
+def round_epochs(config: SemiConfig, training: TrainingConfig, pairs: int) -> int:
+    """Epochs of a round: the paper's 5, and at least 15 optimiser steps; the share of them that ``training.effort`` says."""
+    steps = max(1, math.ceil(pairs / training.batch_size))
+    return config.round_epochs or math.ceil(training.effort * max(LEAST_ROUND_EPOCHS, math.ceil(LEAST_ROUND_STEPS / steps)))
+
+
+@torch.no_grad()
+def select_pairs(
+    source: Tensor,
+    target: Tensor,
+    pool: Pool,
+    config: SemiConfig,
+    csls_k: int,
+    earlier: Selection,
+    evidence: Callable[[], GraphEvidence] | None = None,
+) -> Selection:
+    """The pairs of the next round.
+
+    Args:
+        source, target: (E1, D), (E2, D) embeddings of any length.
+        pool: where pairs may come from.
+        config: how to select.
+        csls_k: neighbours in CSLS's hubness terms.
+        earlier: what the round before trained on.
+        evidence: gives the graphs and seed links; called for "propagation" alone, which needs it.
+
+    Returns:
+        With "mutual" (paper): the earlier pairs, and those of entities not yet used that are each other's nearest by CSLS. With "sinkhorn":
+        a selection made afresh from the whole pool, of pairs that are each other's best in the Sinkhorn plan and weigh more than the threshold;
+        "propagation" does the same with the plan of similarity and neighbours' agreement.
+    """
+    if config.selection == "sinkhorn":
+        return confident_pairs(source, target, pool, config.threshold, csls_k, SinkhornDecoder(config.temperature))
+    if config.selection == "propagation":
+        if evidence is None:
+            raise ConfigError("semi.selection=propagation looks at the graphs, and none were given; use sinkhorn or mutual.")
+        decoder = PropagationDecoder(evidence().within(pool.sources, pool.targets), temperature=config.temperature)
+        return confident_pairs(source, target, pool, config.threshold, csls_k, decoder)
+    rest = Pool(np.setdiff1d(pool.sources, earlier.pairs[:, 0]), np.setdiff1d(pool.targets, earlier.pairs[:, 1]), pool.name, pool.rejected)
+    found = mutual_pairs(source, target, rest, csls_k)
+    return Selection(np.concatenate([earlier.pairs, found.pairs]), np.concatenate([earlier.scores, found.scores]))
+
+
+def mutual_pairs(source: Tensor, target: Tensor, pool: Pool, csls_k: int) -> Selection:
+    """Pairs of the pool that are each other's nearest by CSLS."""
+    if not len(pool.sources) or not len(pool.targets):
+        return no_selection()
+    decoding = get_decoder("mutual").decode(pool_candidates(source, target, pool, csls_k, top=2))
+    return taken(decoding.chosen_by_source, decoding.candidates.targets, decoding.candidates.csls, pool)
+
+
+def confident_pairs(source: Tensor, target: Tensor, pool: Pool, threshold: float, csls_k: int, decoder: Decoder) -> Selection:
+    """Pairs of the pool that are each other's best in the decoder's plan (its scores are logarithms), with a weight above the threshold."""
+    if not len(pool.sources) or not len(pool.targets):
+        return no_selection()
+    candidates = pool_candidates(source, target, pool, csls_k)
+    decoding = decoder.decode(candidates)
+    agreed = np.intersect1d(decoding.chosen_by_source, decoding.chosen_by_target)
+    weights = np.exp(decoding.scores)
+    sure = agreed[(agreed != NONE) & (weights[agreed] > threshold)]
+    chosen = np.where(np.isin(decoding.chosen_by_source, sure), decoding.chosen_by_source, NONE)
+    return taken(chosen, candidates.targets, weights, pool)
+
+
+def pool_candidates(source: Tensor, target: Tensor, pool: Pool, csls_k: int, top: int = TOP) -> Candidates:
+    """Candidates of the pool, without pairs that are known to be no links."""
+    candidates = find_candidates(pool_similarity(source, target, pool), csls_k, top)
+    if not len(pool.rejected):
+        return candidates
+    width = int(max(pool.targets.max(), pool.rejected[:, 1].max())) + 1
+    codes = pool.sources[candidates.sources] * width + pool.targets[candidates.targets]
+    return candidates.kept(~np.isin(codes, pool.rejected[:, 0] * width + pool.rejected[:, 1]))
+
+
+def pool_similarity(source: Tensor, target: Tensor, pool: Pool) -> StructuralSimilarity:
+    rows, columns = torch.from_numpy(pool.sources), torch.from_numpy(pool.targets)
+    return StructuralSimilarity(normalise_rows(source[rows]), normalise_rows(target[columns]))
+
+
+def taken(chosen: IntArray, targets: IntArray, scores: npt.NDArray[np.floating], pool: Pool) -> Selection:
+    """The chosen candidate of each source of the pool (-1: none), in the graphs' own indices."""
+    at = np.flatnonzero(chosen != NONE)
+    pairs = np.stack([pool.sources[at], pool.targets[targets[chosen[at]]]], axis=1)
+    return Selection(pairs, scores[chosen[at]].astype(np.float32))
+
+
+def describe_round(number: int, rounds: int, selection: Selection, earlier: Selection, task: AlignmentTask, pool: Pool) -> Round:
+    """Counts for people; the truth is looked at here and nowhere else."""
+    before = set(map(tuple, earlier.pairs.tolist()))
+    new = sum(tuple(pair) not in before for pair in selection.pairs.tolist())
+    known = right = None
+    if len(task.test_links):
+        truth = set(map(tuple, task.test_links.tolist()))
+        ends = [set(task.test_links[:, side].tolist()) for side in range(2)]
+        known = sum(source in ends[0] or target in ends[1] for source, target in selection.pairs.tolist())
+        right = sum(tuple(pair) in truth for pair in selection.pairs.tolist())
+    return Round(number, rounds, len(selection), new, known, right, f"{len(pool.sources):,} and {len(pool.targets):,} {pool.name}")

@@ -1,0 +1,487 @@
+"""The training loop: seeded steps, progress, validation, checkpoints, resume.
+
+Everything random is a function of the seed and the step's number: the order of the pairs in an epoch, the dropout, the negatives that a loss
+draws. A checkpoint therefore holds only the parameters, the optimiser's state and where the loop stood; training that goes on from one ends
+where unbroken training ends, bit for bit on the same machine with as many threads.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from engine.config import RunConfig
+from engine.data.knowledge_graph import AlignmentTask
+from engine.decoding import GraphEvidence
+from engine.errors import ConfigError, DivergenceError, LostProcessError, TrainingError
+from engine.evaluation.metrics import evaluate_links
+from engine.model.adjacency import Adjacency, build_adjacency
+from engine.model.dual_amn import DualAMN
+from engine.model.losses import build_loss
+from engine.model.sampling import Sample, Sampling
+from engine.training.device import EXECUTION_OPTIONS, choose_device, choose_precision, choose_threads
+from engine.training.optimiser import RmsProp
+from engine.training.semi import Pool, Round, Selection, describe_round, no_selection, round_epochs, select_pairs, selection_pool
+from engine.util.distributed import ALONE, Ranks
+
+LEAST_EPOCHS = 20
+LEAST_STEPS = 60
+LATEST_STEPS = 50
+"""The time left goes by so many."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What is known after an epoch.
+
+    Attributes:
+        epoch, epochs: 1 .. epochs.
+        loss: mean over the epoch's steps. It rises while accuracy improves (lambda z is normalised): no convergence criterion.
+        seconds: of training so far, interrupted sessions included.
+        remaining: estimated seconds to the last epoch; None before a second step was done: the first one may have compiled the kernels.
+        validation: mean of both directions' "hits@1" and "mrr" on the validation links, after epochs that were validated.
+        epoch_seconds: what an epoch like this one takes without compiling; None where ``remaining`` is.
+    """
+
+    epoch: int
+    epochs: int
+    loss: float
+    seconds: float
+    remaining: float | None
+    validation: Mapping[str, float] | None = None
+    epoch_seconds: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """One line of a run's trace."""
+        line: dict[str, Any] = {"epoch": self.epoch, "loss": self.loss, "seconds": round(self.seconds, 3)}
+        if self.validation is not None:
+            line["validation"] = dict(self.validation)
+        return line
+
+
+class Checkpoints(Protocol):
+    """Where the loop keeps its state; the newest whole one is what ``load`` returns."""
+
+    def save(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None: ...
+
+    def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None: ...
+
+
+@dataclass
+class Trained:
+    """What the loop leaves behind.
+
+    ``epochs`` is how many were completed; ``stopped`` tells that somebody asked for the end before its time; ``selections`` has what each
+    semi-supervised round trained on besides the seed links. ``seconds`` are of all sessions, ``earlier`` of those that were interrupted before.
+    """
+
+    model: DualAMN
+    epochs: int
+    stopped: bool
+    seconds: float
+    trace: list[dict[str, Any]]
+    best_epoch: int | None = None
+    selections: list[Selection] = field(default_factory=list)
+    earlier: float = 0.0
+    parts: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def identical(self) -> bool:
+        """Whether all of it was computed in one way, so that an unbroken training gives the same bits."""
+        return len(self.parts) <= 1
+
+
+@dataclass
+class Position:
+    """Where the loop stands: between step ``step`` - 1 and ``step`` of epoch ``epoch`` (both from 0).
+
+    ``parts`` says from which epoch (from 1) on what the training was computed: more than one where it was resumed on something else.
+    """
+
+    epoch: int = 0
+    step: int = 0
+    loss_sum: float = 0.0
+    seconds: float = 0.0
+    best_mrr: float = -1.0
+    best_epoch: int | None = None
+    bad_validations: int = 0
+    trace: list[dict[str, Any]] = field(default_factory=list)
+    parts: list[dict[str, Any]] = field(default_factory=list)
+
+
+def default_epochs(seed_links: int, batch_size: int, effort: float = 1.0) -> int:
+    """How long to train when nobody says: the paper's 20 epochs, and at least 60 optimiser steps; ``effort`` is the share of them that is wanted.
+
+    On the paper's data (4,500 seed links, 5 steps an epoch) that is 20 epochs; a small data set whose seed links fit one batch gets 60.
+    """
+    steps = max(1, math.ceil(seed_links / batch_size))
+    return math.ceil(effort * max(LEAST_EPOCHS, math.ceil(LEAST_STEPS / steps)))
+
+
+class Trainer:
+    """Trains Dual-AMN on one task.
+
+    Args:
+        task: needs at least one seed link; nothing but its graphs, seed links and validation links is looked at.
+        config: all settings.
+        adjacency: of the task, if it is already there.
+        ranks: the processes that train together, all with the same task and config.
+
+    Raises:
+        TrainingError: no seed links, or more processes than entities.
+        ConfigError: patience without validation links to be patient by; a device or threads that this machine does not have.
+    """
+
+    def __init__(self, task: AlignmentTask, config: RunConfig, adjacency: Adjacency | None = None, ranks: Ranks = ALONE) -> None:
+        if not len(task.train_links):
+            raise TrainingError(f"{task.name} has no seed links to train on; give some known links, or a larger data.train_ratio.")
+        if config.training.patience is not None and not len(task.valid_links):
+            raise ConfigError("training.patience needs validation links, and there are none; hold some out (data.valid_ratio=0.1), or leave it out.")
+        check_processes(task, ranks)
+        self.task, self.config, self.ranks = task, config, ranks
+        self.threads = choose_threads(config.training.threads)
+        self.device = choose_device(config.training.device)
+        self.precision = ranks.first(lambda: choose_precision(config.training.precision, self.device))  # tried out, so others might choose otherwise
+        self.model = DualAMN(adjacency or task_adjacency(task, config), config.encoder, seed=config.seed, device=self.device)
+        self.sampling = Sampling.of(task.source.num_entities, task.target.num_entities, config.loss, config.training.batch_size, ranks)
+        self.optimiser = RmsProp(self.model.parameters(), config.training.learning_rate)
+        self.pairs = torch.from_numpy(task.stacked_links(task.train_links)).to(self.device)
+        self.seed_pairs = len(self.pairs)
+        self.selections: list[Selection] = []
+        self.at = Position()
+        self.best: dict[str, Tensor] = {}
+        self.first_step_done = False
+        self.step_seconds: deque[float] = deque(maxlen=LATEST_STEPS)
+
+    @property
+    def basic_epochs(self) -> int:
+        """Epochs on the seed links alone."""
+        training = self.config.training
+        return training.epochs or default_epochs(self.seed_pairs, training.batch_size, training.effort)
+
+    @property
+    def rounds(self) -> int:
+        """Semi-supervised rounds that follow."""
+        return 0 if self.config.variant == "basic" else self.config.semi.rounds
+
+    @property
+    def round_epochs(self) -> int:
+        return round_epochs(self.config.semi, self.config.training, self.seed_pairs)
+
+    @property
+    def epochs(self) -> int:
+        return self.basic_epochs + self.rounds * self.round_epochs
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return math.ceil(len(self.pairs) / self.config.training.batch_size)
+
+    def train(
+        self,
+        *,
+        checkpoints: Checkpoints | None = None,
+        on_progress: Callable[[Progress | Round], None] = lambda progress: None,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> Trained:
+        """Run to the end, from the last checkpoint where there is one.
+
+        Args:
+            checkpoints: where to save and resume; None keeps nothing.
+            on_progress: called after each epoch, and when a semi-supervised round begins.
+            should_stop: asked after each step; True ends training there, with a checkpoint.
+
+        Raises:
+            DivergenceError: the loss or an embedding is not finite.
+            TrainingError: a checkpoint does not fit this task and config.
+        """
+        self._resume(checkpoints)
+        self._begin_part()
+        last_save = started = time.monotonic()
+        before, epochs_before = self.at.seconds, self.at.epoch
+        stopped = False
+        while self.at.epoch < self.epochs and not self._out_of_patience() and not stopped:
+            self._begin_round_if_due(on_progress)
+            stopped = self._train_epoch_or_save(should_stop, checkpoints)
+            self.at.seconds = before + time.monotonic() - started
+            if not stopped:
+                self._finish_epoch(on_progress)
+            due = time.monotonic() - last_save >= self.config.training.checkpoint_seconds
+            if checkpoints is not None and (stopped or due) and self.at.epoch < self.epochs:
+                self._save(checkpoints)
+                last_save = time.monotonic()
+        if checkpoints is not None and not stopped and self.at.epoch > epochs_before:
+            self._save(checkpoints)  # what comes after (search, evaluation, writing) may fail, and is then repeated without the training
+        if self.best and not stopped:
+            self.model.load_state_dict(self.best)
+        return Trained(self.model, self.at.epoch, stopped, self.at.seconds, self.at.trace, self.at.best_epoch, self.selections, before, self.at.parts)
+
+    def _begin_part(self) -> None:
+        """Note on what the epochs from here on are computed, where that is not what the epochs before were computed on."""
+        if self.at.epoch >= self.epochs:
+            return  # nothing is left to compute
+        now = {"threads": self.threads, "device": str(self.device.type), "processes": self.ranks.size}
+        last = self.at.parts[-1] if self.at.parts else {}
+        if not last or any(last.get(key, value) != value for key, value in now.items()):
+            self.at.parts.append({"from_epoch": self.at.epoch + 1, **now})
+
+    def _begin_round_if_due(self, on_progress: Callable[[Progress | Round], None]) -> None:
+        """Select the pairs of the next round where one begins here."""
+        started, at = len(self.selections), self.at
+        if at.step or started == self.rounds or at.epoch != self.basic_epochs + started * self.round_epochs:
+            return
+        pool = selection_pool(self.task, self.config.semi)
+        earlier = self.selections[-1] if self.selections else no_selection()
+        selection = self.ranks.first(lambda: self._select(pool, earlier))
+        self._train_on(selection)
+        begun = describe_round(started + 1, self.rounds, selection, earlier, self.task, pool)
+        at.trace.append(begun.to_dict())
+        on_progress(begun)
+
+    def _select(self, pool: Pool, earlier: Selection) -> Selection:
+        source, target = split_embeddings(self.embed(), self.task.source.num_entities)
+        return select_pairs(source, target, pool, self.config.semi, self.config.search.csls_k, earlier, lambda: self._graph_evidence)
+
+    @cached_property
+    def _graph_evidence(self) -> GraphEvidence:
+        """Of all rounds: the graphs and the seed links stay as they are."""
+        return GraphEvidence.of(self.task.source, self.task.target, self.task.train_links)
+
+    def _train_on(self, selection: Selection) -> None:
+        """From here on, the seed links and these pairs together."""
+        self.selections.append(selection)
+        links = np.concatenate([self.task.train_links, selection.pairs])
+        self.pairs = torch.from_numpy(self.task.stacked_links(links)).to(self.device)
+
+    def _train_epoch_or_save(self, should_stop: Callable[[], bool], checkpoints: Checkpoints | None) -> bool:
+        """Where a step cannot be done, nothing of it has been learned: what was before it is kept.
+
+        Raises:
+            LostProcessError: another process has ended.
+            TrainingError: the GPU has no memory left, or fails.
+        """
+        try:
+            return self._train_epoch(should_stop)
+        except (LostProcessError, torch.OutOfMemoryError) as error:
+            self.optimiser.zero_grad()
+            if checkpoints is not None:
+                self._save(checkpoints)
+            if isinstance(error, LostProcessError):
+                raise
+            advice = "go on from there with --set training.device=cpu, or begin anew with a smaller loss.candidate_share or encoder.dim"
+            raise TrainingError(f"the GPU has no memory left for a step; what was learned is kept: {advice}.") from None
+        except torch.AcceleratorError as error:  # what lies on the GPU cannot be read any more
+            reason = str(error).splitlines()[0]
+            raise TrainingError(f"the GPU failed ({reason}); the same command goes on from the last checkpoint.") from None
+
+    def _train_epoch(self, should_stop: Callable[[], bool]) -> bool:
+        """The rest of the current epoch. True: stopped before its end."""
+        size, at = self.config.training.batch_size, self.at
+        order = np.random.default_rng([self.config.seed, 1, at.epoch]).permutation(len(self.pairs))
+        for step in range(at.step, self.steps_per_epoch):
+            if self.ranks.most(int(should_stop())):
+                return True
+            started = time.monotonic()
+            batch = torch.from_numpy(order[step * size : (step + 1) * size]).to(self.device)
+            at.loss_sum += self._train_step(self.pairs[batch])
+            at.step = step + 1
+            if self.first_step_done:
+                self.step_seconds.append(time.monotonic() - started)
+            self.first_step_done = True
+        return False
+
+    def _train_step(self, pairs: Tensor) -> float:
+        at = self.at
+        seed = int(np.random.SeedSequence([self.config.seed, 2, at.epoch, at.step]).generate_state(1)[0])
+        self.optimiser.zero_grad()
+        sample = self.sampling.draw(pairs, seed)
+        value = self.compare(self.forward(sample, seed), sample, seed)
+        value.backward()  # type: ignore[no-untyped-call]
+        loss = float(value.detach())
+        if not math.isfinite(loss):
+            raise DivergenceError(
+                f"the loss became {loss} in epoch {at.epoch + 1}, step {at.step + 1}; "
+                f"a smaller training.learning_rate (now {self.config.training.learning_rate:g}) should help."
+            )
+        self._sum_gradients()
+        self.optimiser.step()
+        return loss
+
+    def _sum_gradients(self) -> None:
+        """Each process has the gradient that comes from its candidates."""
+        if self.ranks.size == 1:
+            return
+        gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
+        together = self.ranks.sum(torch.cat([one.flatten() for one in gradients]))
+        for one, summed in zip(gradients, torch.split(together, [one.numel() for one in gradients]), strict=True):
+            one.copy_(summed.view_as(one))
+
+    def _check_agreement(self) -> None:
+        """
+        Raises:
+            TrainingError: the processes no longer hold the same parameters, for example since their machines compute differently.
+        """
+        if self.ranks.size == 1:
+            return
+        print_of_all = sum(int(parameter.detach().contiguous().view(torch.int32).sum(dtype=torch.int64)) for parameter in self.model.parameters())
+        if self.ranks.most(print_of_all) != -self.ranks.most(-print_of_all):
+            raise TrainingError(
+                "the processes of this training no longer hold the same parameters; run them on machines and software of the same kind."
+            )
+
+    @property
+    def rounded(self) -> bool:
+        """Whether a step's products are taken of bfloat16 values."""
+        return self.precision == "bfloat16"
+
+    def forward(self, sample: Sample, seed: int) -> Tensor:
+        """(n, D) final embeddings of a step's sample, after dropout."""
+        out: Tensor = self.model(sample.rows, dropout_seed=seed, rounded=self.rounded)
+        return out
+
+    def compare(self, embeddings: Tensor, sample: Sample, seed: int) -> Tensor:
+        """The loss of a step's pairs."""
+        loss = build_loss(self.config.loss, sample.num_source, sample.num_target, self.ranks)
+        return loss(embeddings, sample.pairs, seed=seed, rounded=self.rounded)
+
+    def _finish_epoch(self, on_progress: Callable[[Progress | Round], None]) -> None:
+        self._check_agreement()
+        at = self.at
+        at.epoch, at.step = at.epoch + 1, 0
+        mean_loss, at.loss_sum = at.loss_sum / self.steps_per_epoch, 0.0
+        usual = self._usual_epoch()
+        remaining = None if usual is None else usual * (self.epochs - at.epoch)
+        progress = Progress(at.epoch, self.epochs, mean_loss, at.seconds, remaining, self._validate(), usual)
+        at.trace.append(progress.to_dict())
+        on_progress(progress)
+
+    def _usual_epoch(self) -> float | None:
+        """Seconds of an epoch by the latest steps, without the first one of this process, which may have compiled the kernels."""
+        return None if not self.step_seconds else statistics.median(self.step_seconds) * self.steps_per_epoch
+
+    def _validate(self) -> Mapping[str, float] | None:
+        """Hits@1 and MRR on the validation links where it is time for them; remembers the best state if patience asks for it."""
+        training, links, at = self.config.training, self.task.valid_links, self.at
+        if not len(links) or (at.epoch % training.validate_every and at.epoch != self.epochs):
+            return None
+        scores = self.ranks.first(self._validation_scores)
+        if training.patience is not None:
+            self._remember_best(scores["mrr"])
+        return scores
+
+    def _validation_scores(self) -> dict[str, float]:
+        source, target = split_embeddings(self.embed(), self.task.source.num_entities)
+        found = evaluate_links(source, target, self.task.valid_links, k=self.config.search.csls_k, bootstrap=0, links_name="validation").to_dict()
+        both = found["source_to_target"], found["target_to_source"]
+        return {name: float(np.mean([one[name] for one in both])) for name in ("hits@1", "mrr")}
+
+    def _remember_best(self, mrr: float) -> None:
+        if mrr > self.at.best_mrr:
+            self.at.best_mrr, self.at.best_epoch, self.at.bad_validations = mrr, self.at.epoch, 0
+            self.best = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
+        else:
+            self.at.bad_validations += 1
+
+    def _out_of_patience(self) -> bool:
+        patience = self.config.training.patience
+        return patience is not None and self.at.bad_validations >= patience
+
+    def embed(self) -> Tensor:
+        """(E, D) final embeddings of the stacked graph, without dropout."""
+        return self.model.embed()
+
+    def _save(self, checkpoints: Checkpoints) -> None:
+        tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
+        tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
+        tensors |= {f"optimiser.{number}": average for number, average in self.optimiser.averages.items()}
+        for number, selection in enumerate(self.selections):
+            tensors[f"selection.{number}.pairs"] = torch.from_numpy(selection.pairs)
+            tensors[f"selection.{number}.scores"] = torch.from_numpy(selection.scores)
+        checkpoints.save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, self._state())
+
+    def _state(self) -> dict[str, Any]:
+        # What is not finite (a best MRR that does not exist yet is -1) would not survive JSON; all of this is.
+        return {**vars(self.at), "threads": self.threads, "precision": self.precision, "purpose": self._purpose()}
+
+    def _purpose(self) -> str:
+        """What a checkpoint is for; one of another task or config must not be continued."""
+        values = self.config.to_dict()
+        values["training"] = {key: value for key, value in values["training"].items() if key not in EXECUTION_OPTIONS}
+        return f"{self.task.fingerprint} {self.task.split} {values}"
+
+    def _resume(self, checkpoints: Checkpoints | None) -> None:
+        found = self.ranks.first(lambda: checkpoints.load() if checkpoints is not None else None)
+        if found is None:
+            return
+        tensors, state = found
+        if state.pop("purpose", None) != self._purpose():
+            raise TrainingError("the unfinished run was started with other data or settings; use --fresh to train anew.")
+        before = {"from_epoch": 1, "threads": state.pop("threads")}  # all that checkpoints without parts tell
+        self.precision = state.pop("precision")  # a run is trained with one precision from beginning to end
+        self.at = Position(**{"parts": [before], **state})
+        self.model.load_state_dict(part(tensors, "model."))
+        self.best = {name: tensor.to(self.device) for name, tensor in part(tensors, "best.").items()}
+        selected = part(tensors, "selection.")
+        for number in range(len(selected) // 2):
+            self._train_on(Selection(selected[f"{number}.pairs"].numpy(), selected[f"{number}.scores"].numpy()))
+        self.optimiser.load({int(number): average for number, average in part(tensors, "optimiser.").items()})
+
+
+def check_processes(task: AlignmentTask, ranks: Ranks) -> None:
+    """
+    Raises:
+        TrainingError: the candidates of a graph cannot be divided among so many processes.
+    """
+    fewest = min(task.source.num_entities, task.target.num_entities)
+    if ranks.size > fewest:
+        raise TrainingError(
+            f"{ranks.size} processes cannot share the {fewest} entities of the smaller graph; start fewer (torchrun --nproc-per-node)."
+        )
+
+
+def part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The tensors whose names start with a prefix, without it."""
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def task_adjacency(task: AlignmentTask, config: RunConfig) -> Adjacency:
+    """The stacked graph's index arrays, as the encoder's options want them."""
+    return build_adjacency(
+        task.stacked_triples(),
+        task.num_entities,
+        task.num_relations,
+        message_unit=config.encoder.message_unit,
+        relation_input=config.encoder.relation_input,
+    )
+
+
+def split_embeddings(embeddings: Tensor, num_source: int) -> tuple[Tensor, Tensor]:
+    """(E, D) stacked rows -> the source graph's (E1, D) and the target graph's (E2, D)."""
+    return embeddings[:num_source], embeddings[num_source:]
+
+
+def remaining_text(seconds: float) -> str:
+    """Seconds as people read them: '1 min 05 s'."""
+    whole = max(0, round(seconds))
+    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60:02d} s"
+
+
+__all__ = [
+    "Checkpoints",
+    "Progress",
+    "Trained",
+    "Trainer",
+    "default_epochs",
+    "remaining_text",
+    "split_embeddings",
+    "task_adjacency",
+]

@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.config import DataConfig
+from engine.data import Finding, Inspection, inspect_task, inspection_to_dict, load_task, render_inspection
+from tests.data.writers import WRITERS, Sample, small_sample
+
+
+def inspect(sample: Sample, folder: Path, config: DataConfig | None = None, form: str = "openea") -> Inspection:
+    WRITERS[form][1](folder, sample)
+    return inspect_task(load_task(folder, config))
+
+
+def found(inspection: Inspection, code: str) -> list[Finding]:
+    return [finding for finding in inspection.findings if finding.code == code]
+
+
+def anonymous(sample: Sample) -> Sample:
+    """The same structure with identifiers that tell nothing."""
+    names = sorted({end for head, _, tail in (*sample.source, *sample.target) for end in (head, tail)})
+    opaque = {name: f"http://x.org/{at * 7919}" for at, name in enumerate(names)}
+    source, target = (tuple((opaque[head], relation, opaque[tail]) for head, relation, tail in graph) for graph in (sample.source, sample.target))
+    links, train = (tuple((opaque[left], opaque[right]) for left, right in part) for part in (sample.links, sample.train))
+    return Sample(source, target, links, train)
+
+
+SAMPLE = anonymous(small_sample())
+
+
+def test_a_clean_data_set_only_lacks_names_and_seeds(tmp_path: Path) -> None:
+    inspection = inspect(SAMPLE, tmp_path)
+    assert {finding.code for finding in inspection.findings} == {"few-seeds", "entities-without-name"}
+    assert dict(inspection.links) == {"train": 2, "valid": 0, "test": 4, "unsure": 0}
+    summary = inspection.source
+    assert (summary.entities, summary.relations, summary.triples, summary.named, summary.dangling) == (6, 1, 6, 0, 0)
+    assert dict(summary.degrees) == {"min": 2, "p10": 2, "median": 2, "p90": 2, "max": 2, "mean": 2.0}
+
+
+def test_without_attributes_no_more_is_claimed_than_that(tmp_path: Path) -> None:
+    both = found(inspect(SAMPLE, tmp_path / "bare"), "entities-without-name")
+    assert len(both) == 2
+    for finding in both:
+        assert finding.message.startswith("No name is known of 6 entities of the ")
+        assert "the data has no attributes of this graph" in finding.message
+        assert "data.name_attribute" not in finding.advice, "there is none to choose"
+    heights = tuple((head, "height", "7") for head, _, _ in SAMPLE.source)
+    with_heights = dataclasses.replace(SAMPLE, source_attributes=heights)
+    (source, _) = found(inspect(with_heights, tmp_path / "heights"), "entities-without-name")
+    assert "none of the attributes that names are taken from has one" in source.message
+    assert "data.name_attribute" in source.advice
+
+
+def test_self_loops(tmp_path: Path) -> None:
+    entity = SAMPLE.target[0][0]
+    inspection = inspect(dataclasses.replace(SAMPLE, target=(*SAMPLE.target, (entity, "http://x.org/nah", entity))), tmp_path)
+    (finding,) = found(inspection, "self-loops")
+    assert (finding.count, finding.examples) == (1, (f"{entity} | http://x.org/nah",))
+    assert (inspection.source.self_loops, inspection.target.self_loops) == (0, 1)
+
+
+def test_isolated_entities_and_idle_seeds(tmp_path: Path) -> None:
+    lost = ("http://x.org/1", SAMPLE.links[0][1])
+    inspection = inspect(dataclasses.replace(SAMPLE, links=(*SAMPLE.links, lost), train=(*SAMPLE.train, lost)), tmp_path)
+    assert found(inspection, "isolated-entities")[0].examples == ("http://x.org/1",)
+    assert found(inspection, "unknown-link-entities")[0].count == 1
+    assert found(inspection, "idle-seeds")[0].count == 1
+    assert inspection.source.isolated == 1
+
+
+def test_relations_without_triples(tmp_path: Path) -> None:
+    WRITERS["dbp15k"][1](tmp_path, SAMPLE)
+    (tmp_path / "rel_ids_2").write_text("1\tnah\n2\tidle\n")
+    (finding,) = found(inspect_task(load_task(tmp_path)), "relations-without-triples")
+    assert finding.examples == ("idle",)
+
+
+def test_links_that_are_not_one_to_one(tmp_path: Path) -> None:
+    extra = (SAMPLE.links[0][0], SAMPLE.links[5][1])
+    inspection = inspect(dataclasses.replace(SAMPLE, links=(*SAMPLE.links, extra)), tmp_path, DataConfig(train_ratio=0.5))
+    assert [finding.examples for finding in found(inspection, "links-not-one-to-one")] == [(SAMPLE.links[0][0],), (SAMPLE.links[5][1],)]
+
+
+def test_an_entity_trained_and_tested(tmp_path: Path) -> None:
+    extra = (SAMPLE.train[0][0], SAMPLE.links[5][1])
+    inspection = inspect(dataclasses.replace(SAMPLE, links=(*SAMPLE.links, extra)), tmp_path)
+    (finding,) = found(inspection, "entity-leakage")
+    assert finding.examples == (f"{extra[0]} = {extra[1]}",)
+
+
+def test_overlapping_identifiers(tmp_path: Path) -> None:
+    """The same identifiers on both sides: kept apart, and a warning where they are the answer."""
+    inspection = inspect(dataclasses.replace(SAMPLE, target=SAMPLE.source, links=tuple((left, left) for left, _ in SAMPLE.links), train=()), tmp_path)
+    (finding,) = found(inspection, "overlapping-identifiers")
+    assert (finding.severity, finding.count) == ("warning", 6)
+    assert "6 links join such an identifier with itself" in finding.message
+    assert found(inspection, "telling-identifiers")
+
+
+def test_telling_labels_and_identifiers(tmp_path: Path) -> None:
+    inspection = inspect(small_sample(), tmp_path)
+    (labels,) = found(inspection, "telling-labels")
+    assert (labels.count, labels.severity) == (4, "warning")
+    assert "100 % of the test links" in labels.message
+    assert "nearly solve" in labels.advice
+    assert found(inspection, "telling-identifiers")[0].examples[0] == "http://left.org/Berlin = http://right.org/Berlin"
+
+
+def test_names_that_several_bear_settle_nothing(tmp_path: Path) -> None:
+    names = {end: "Euro" for head, _, tail in (*SAMPLE.source, *SAMPLE.target) for end in (head, tail)}
+    attributes = tuple((entity, "name", name) for entity, name in names.items())
+    linked = [{link[side] for link in SAMPLE.links} for side in (0, 1)]
+    sample = dataclasses.replace(
+        SAMPLE,
+        source_attributes=tuple(row for row in attributes if row[0] in linked[0]),
+        target_attributes=tuple(row for row in attributes if row[0] in linked[1]),
+    )
+    (finding,) = found(inspect(sample, tmp_path), "telling-labels")
+    assert "100 % of the test links join entities of the same name; comparing names finds 0.0 %" in finding.message
+    assert "nearly" not in finding.advice
+
+
+def test_names_are_compared_without_case_accents_and_punctuation(tmp_path: Path) -> None:
+    left, right = SAMPLE.links[3]
+    sample = dataclasses.replace(
+        SAMPLE,
+        source_attributes=tuple((link[0], "name", "São-Paulo" if link[0] == left else f"a{at}") for at, link in enumerate(SAMPLE.links)),
+        target_attributes=tuple((link[1], "Name", "SAO PAULO" if link[1] == right else f"b{at}") for at, link in enumerate(SAMPLE.links)),
+    )
+    (finding,) = found(inspect(sample, tmp_path), "telling-labels")
+    assert finding.examples == ("São-Paulo = SAO PAULO",)
+
+
+def test_identity_relations(tmp_path: Path) -> None:
+    head, _, tail = SAMPLE.source[0]
+    inspection = inspect(dataclasses.replace(SAMPLE, source=(*SAMPLE.source, (head, "http://www.w3.org/2002/07/owl#sameAs", tail))), tmp_path)
+    assert found(inspection, "identity-relations")[0].count == 1
+
+
+def test_no_test_links(tmp_path: Path) -> None:
+    assert found(inspect(SAMPLE, tmp_path, DataConfig(train_ratio=1.0)), "no-test-links")
+
+
+def test_the_gravest_first(tmp_path: Path) -> None:
+    severities = [finding.severity for finding in inspect(small_sample(), tmp_path).findings]
+    assert severities == sorted(severities, key=["error", "warning", "info"].index)
+
+
+def test_json(tmp_path: Path) -> None:
+    inspection = inspect(small_sample(), tmp_path)
+    values = json.loads(json.dumps(inspection_to_dict(inspection)))
+    assert values["source"]["entities"] == 6
+    assert values["findings"][0]["code"] == inspection.findings[0].code
+
+
+@pytest.mark.parametrize("evil", ["\x1b[2J\x1b[31mred", "\u202eesrever", "\u2028next", "\x85", "tab\x9b31m"])
+def test_hostile_names_are_escaped(evil: str, tmp_path: Path) -> None:
+    """Labels are cleaned on reading, identifiers are shown escaped; the report stays one that a terminal cannot be steered by."""
+    identifier = f"http://x.org/{evil}"
+    loops = (("http://x.org/a", "r", "http://x.org/a"),)
+    sample = dataclasses.replace(
+        SAMPLE, source=(*SAMPLE.source, *loops), links=((identifier, SAMPLE.links[0][1]), *SAMPLE.links[1:]), train=SAMPLE.links[1:2]
+    )
+    if "\x1b" in evil:
+        identifier = identifier.replace("\x1b", "")
+        sample = dataclasses.replace(sample, links=((identifier, SAMPLE.links[0][1]), *SAMPLE.links[1:]))
+    sample = dataclasses.replace(sample, source_attributes=tuple((link[0], "name", evil) for link in sample.links))
+    text = render_inspection(inspect(sample, tmp_path))
+    assert not [character for character in text if character != "\n" and (ord(character) < 32 or 127 <= ord(character) < 160)]
+    assert not set(text) & set("\u202e\u2028")
+    assert all(len(line) <= 100 for line in text.split("\n"))
+
+
+def test_report_says_what_was_read(tmp_path: Path) -> None:
+    text = render_inspection(inspect(small_sample(), tmp_path / "cities"))
+    for words in ("cities (format openea)", "given: 721_5fold/1", "left.org", "2 train, 0 valid, 4 test", "[telling-labels]", "e.g. Berlin = Berlin"):
+        assert words in text
+
+
+def test_report_of_nothing_suspicious(tmp_path: Path) -> None:
+    text = render_inspection(dataclasses.replace(inspect(SAMPLE, tmp_path), findings=()))
+    assert text.endswith("Nothing suspicious was found.")

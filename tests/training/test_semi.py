@@ -1,0 +1,231 @@
+"""Semi-supervised rounds: what is selected, that the truth plays no part, and that stopping and resuming change nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from engine.config import RunConfig, SemiConfig, TrainingConfig
+from engine.data import AlignmentTask, load_task
+from engine.decoding import GraphEvidence
+from engine.decoding.graph_evidence import Incidence
+from engine.decoding.sinkhorn import SinkhornDecoder
+from engine.errors import ConfigError
+from engine.evaluation.metrics import evaluate_links
+from engine.pipeline import make_run_id
+from engine.training.semi import Pool, Round, confident_pairs, mutual_pairs, no_selection, round_epochs, rounds_protocol, select_pairs, selection_pool
+from engine.training.trainer import Trainer, split_embeddings
+from tests.training.test_trainer import Memory, every_epoch
+
+EUROPE = Path(__file__).resolve().parents[2] / "sample_data" / "europe"
+SMALL = RunConfig(variant="semi").with_values(
+    {
+        "encoder.dim": 12,
+        "encoder.proxies": 8,
+        "training.epochs": 6,
+        "training.batch_size": 100,
+        "training.validate_every": 100,
+        "semi.rounds": 3,
+        "semi.round_epochs": 2,
+    }
+)
+SELECTIONS = ["propagation", "sinkhorn", "mutual"]
+
+
+@pytest.fixture(scope="module")
+def task() -> AlignmentTask:
+    return load_task(EUROPE)
+
+
+def noisy_pair(n: int, noise: float, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Row i of one side is row i of the other, with noise."""
+    generator = torch.Generator().manual_seed(seed)
+    source = torch.randn(n, 16, generator=generator)
+    return source, source + noise * torch.randn(n, 16, generator=generator)
+
+
+def everyone(n: int, m: int) -> Pool:
+    return Pool(np.arange(n), np.arange(m), "entities")
+
+
+def bare(n: int) -> GraphEvidence:
+    """Two graphs of n entities without a triple."""
+    nothing = Incidence.of(np.empty((0, 3), dtype=np.int64), n)
+    return GraphEvidence(nothing, nothing, np.empty((0, 2), dtype=np.int64), np.arange(n), np.arange(n))
+
+
+def brute_force_mutual(source: torch.Tensor, target: torch.Tensor, k: int) -> set[tuple[int, int]]:
+    unit = [torch.nn.functional.normalize(one.double(), dim=1) for one in (source, target)]
+    cosine = unit[0] @ unit[1].T
+    r = [cosine.topk(min(k, cosine.shape[dim]), dim).values.mean(dim) for dim in (1, 0)]
+    csls = 2 * cosine - r[0][:, None] - r[1][None]
+    forward, backward = csls.argmax(1).tolist(), csls.argmax(0).tolist()
+    return {(i, j) for i, j in enumerate(forward) if backward[j] == i}
+
+
+@pytest.mark.parametrize("k", [1, 10])
+def test_mutual_pairs_are_each_others_nearest(k: int) -> None:
+    source, target = noisy_pair(60, 0.8)
+    found = mutual_pairs(source, target[:50], everyone(60, 50), k)
+    assert set(map(tuple, found.pairs.tolist())) == brute_force_mutual(source, target[:50], k)
+
+
+def test_confident_pairs_are_right_where_it_is_easy_and_few_where_it_is_hard() -> None:
+    decoder, threshold = SinkhornDecoder(), 0.5
+    easy, hard = (confident_pairs(*noisy_pair(80, noise), everyone(80, 80), threshold, 10, decoder) for noise in (0.1, 5.0))
+    assert (easy.pairs[:, 0] == easy.pairs[:, 1]).all()
+    assert len(easy) == 80
+    assert (easy.scores > threshold).all()
+    assert len(hard) < len(easy)
+    surer = confident_pairs(*noisy_pair(80, 0.8), everyone(80, 80), 0.9, 10, decoder)
+    assert len(surer) < len(confident_pairs(*noisy_pair(80, 0.8), everyone(80, 80), threshold, 10, decoder))
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_nobody_is_selected_from_an_empty_pool(selection: str) -> None:
+    source, target = noisy_pair(5, 0.1)
+    config = SemiConfig(selection=selection)  # type: ignore[arg-type]
+    for pool in (everyone(0, 5), everyone(5, 0), everyone(0, 0)):
+        assert len(select_pairs(source, target, pool, config, 10, no_selection(), lambda: bare(5))) == 0
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_a_pool_smaller_than_k(selection: str) -> None:
+    source, target = noisy_pair(3, 0.01)
+    config = SemiConfig(selection=selection)  # type: ignore[arg-type]
+    found = select_pairs(source, target, everyone(3, 3), config, 10, no_selection(), lambda: bare(3))
+    assert len(found) <= 3
+
+
+def test_propagation_needs_the_graphs() -> None:
+    with pytest.raises(ConfigError, match="looks at the graphs"):
+        select_pairs(*noisy_pair(5, 0.1), everyone(5, 5), SemiConfig(selection="propagation"), 10, no_selection())
+
+
+def test_mutual_keeps_what_was_selected_and_adds(task: AlignmentTask) -> None:
+    source, target = noisy_pair(40, 0.3)
+    config, pool = SemiConfig(selection="mutual"), everyone(40, 40)
+    first = select_pairs(source, target, Pool(pool.sources[:20], pool.targets[:20], ""), config, 5, no_selection())
+    second = select_pairs(source, target, pool, config, 5, first)
+    assert second.pairs[: len(first)].tolist() == first.pairs.tolist()
+    assert len(second) > len(first)
+    for side in range(2):
+        assert len(np.unique(second.pairs[:, side])) == len(second)
+
+
+def test_pools_leave_out_seeds(task: AlignmentTask) -> None:
+    for name in ("auto", "test", "all"):
+        pool = selection_pool(task, SemiConfig(pool=name))  # type: ignore[arg-type]
+        assert not np.intersect1d(pool.sources, task.train_links[:, 0]).size
+        assert not np.intersect1d(pool.targets, task.train_links[:, 1]).size
+    assert len(selection_pool(task, SemiConfig(pool="auto")).sources) == len(task.test_links)
+    without_test = dataclasses.replace(task, test_links=task.test_links[:0])
+    assert len(selection_pool(without_test, SemiConfig()).sources) == task.source.num_entities - len(task.train_links)
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_rounds_help_and_are_told(task: AlignmentTask, selection: str) -> None:
+    config = RunConfig(variant="semi").with_values(
+        {"encoder.dim": 32, "training.epochs": 25, "semi.rounds": 2, "semi.round_epochs": 5, "semi.selection": selection}
+    )
+    hits, rounds = [], []
+    for variant in ("basic", "semi"):
+        trainer = Trainer(task, dataclasses.replace(config, variant=variant))  # type: ignore[arg-type]
+        trained = trainer.train(on_progress=lambda event: rounds.append(event) if isinstance(event, Round) else None)
+        source, target = split_embeddings(trainer.embed(), task.source.num_entities)
+        hits.append(evaluate_links(source, target, task.test_links, bootstrap=0).target_to_source.hits_at_1)
+    assert hits[1] > hits[0] + 0.03
+    assert [one.number for one in rounds] == [1, 2]
+    assert all(0 < one.right <= one.known <= one.selected for one in rounds)
+    assert trained.epochs == 35
+    assert [len(selection) for selection in trained.selections] == [one.selected for one in rounds]
+    assert [line["round"] for line in trained.trace if "round" in line] == [1, 2]
+
+
+def final(task: AlignmentTask, config: RunConfig, **options: Any) -> torch.Tensor:
+    trainer = Trainer(task, config)
+    trainer.train(**options)
+    return trainer.embed()
+
+
+@pytest.fixture(scope="module")
+def unbroken(task: AlignmentTask) -> Callable[[str], torch.Tensor]:
+    """The embeddings of a training by a selection that nothing interrupts."""
+    return cache(lambda selection: final(task, SMALL.with_values({"semi.selection": selection})))
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("after_steps", [17, 18, 19, 22, 30])
+def test_stopped_within_and_between_rounds_and_resumed_equals_unbroken(
+    task: AlignmentTask, unbroken: Callable[[str], torch.Tensor], selection: str, after_steps: int
+) -> None:
+    config = SMALL.with_values({"semi.selection": selection})
+    checkpoints, asked = Memory(), iter(range(10_000))
+    assert Trainer(task, config).train(checkpoints=checkpoints, should_stop=lambda: next(asked) >= after_steps).stopped
+    assert torch.equal(final(task, config, checkpoints=checkpoints), unbroken(selection))
+
+
+@pytest.mark.parametrize("kill", [6, 7, 8, 9])
+def test_killed_between_rounds_and_resumed_equals_unbroken(task: AlignmentTask, unbroken: Callable[[str], torch.Tensor], kill: int) -> None:
+    checkpoints = Memory(die_at=kill)
+    with pytest.raises(RuntimeError, match="killed"):
+        final(task, every_epoch(SMALL), checkpoints=checkpoints)
+    checkpoints.die_at = None
+    trainer = Trainer(task, every_epoch(SMALL))
+    trained = trainer.train(checkpoints=checkpoints)
+    assert torch.equal(trainer.embed(), unbroken(SMALL.semi.selection))
+    assert [line["round"] for line in trained.trace if "round" in line] == [1, 2, 3]
+    assert len(trained.selections) == 3
+
+
+def test_test_links_choose_nothing(task: AlignmentTask) -> None:
+    """The same pool, another truth: the same training."""
+    turned = task.test_links.copy()
+    turned[:, 1] = np.roll(turned[:, 1], 1)
+    other = dataclasses.replace(task, test_links=turned)
+    assert torch.equal(final(task, SMALL), final(other, SMALL))
+
+
+@pytest.mark.parametrize(("pairs", "epochs"), [(4500, 5), (710, 15), (1, 15), (2000, 8)])
+def test_the_rule_for_epochs_of_a_round(pairs: int, epochs: int) -> None:
+    assert round_epochs(SemiConfig(), TrainingConfig(), pairs) == epochs
+    assert round_epochs(SemiConfig(), TrainingConfig(effort=0.4), pairs) == math.ceil(0.4 * epochs)
+    assert round_epochs(SemiConfig(round_epochs=3), TrainingConfig(effort=0.4), pairs) == 3
+
+
+def test_on_data_of_a_users_own_rounds_select_among_all_entities(task: AlignmentTask) -> None:
+    own = dataclasses.replace(task, own_links=True)
+    assert len(own.test_links)
+    assert len(selection_pool(own, SemiConfig()).sources) == own.source.num_entities - len(own.train_links)
+    assert len(selection_pool(own, SemiConfig(pool="test")).sources) == len(own.test_links)
+    assert make_run_id(own, RunConfig(variant="semi")) != make_run_id(task, RunConfig(variant="semi"))
+    assert make_run_id(own, RunConfig()) == make_run_id(task, RunConfig())
+
+
+@pytest.mark.parametrize(
+    ("variant", "pool", "own", "test", "said"),
+    [
+        ("semi", "auto", None, 9, True),
+        ("semi", "auto", False, 9, True),
+        ("literal", "auto", False, 9, True),
+        ("semi", "test", True, 9, True),
+        ("semi", "auto", True, 9, False),
+        ("semi", "auto", False, 0, False),
+        ("semi", "all", False, 9, False),
+        ("basic", "auto", False, 9, False),
+    ],
+)
+def test_figures_say_what_rounds_chose_among(variant: str, pool: str, own: bool | None, test: int, said: bool) -> None:
+    """Manifests without the key are of runs before own data had a policy of their own."""
+    data = {"links": {"test": test}, **({} if own is None else {"own_links": own})}
+    manifest = {"variant": variant, "data": data, "config": {"semi": {"pool": pool, "rounds": 4}}}
+    assert rounds_protocol(manifest) == ("rounds chose among entities known to have a counterpart" if said else "")
+    assert rounds_protocol({}) == ""

@@ -1,0 +1,206 @@
+"""Several processes, as a user starts them: the same run as one process makes, and clear words where one is lost or is not like the others."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.config import RunConfig
+from engine.data import AlignmentTask, load_task
+from engine.errors import ConfigError, TrainingError
+from engine.pipeline import train_run
+from engine.runs import Run, RunStore
+from engine.training import trainer as training
+from engine.training.trainer import Trainer
+from engine.training.worker import Order, check_data, follow, lead, leading
+from engine.util.distributed import ALONE, joined
+from tests.data.writers import Sample, write_openea
+from tests.ranks import ThreadRanks, together
+from tests.training.test_trainer import Memory
+
+ENTITIES = 150  # a side
+SETTINGS = {
+    "encoder.dim": 12,
+    "encoder.proxies": 8,
+    "training.batch_size": 20,
+    "training.threads": 1,
+    "training.precision": "float32",
+    "training.checkpoint_seconds": 0.0,
+    "loss.least_candidates": 120,  # a sample is divided, too
+    "semi.rounds": 1,
+    "semi.round_epochs": 2,
+}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random graph and its copy, all of whose entities are linked."""
+    random = np.random.default_rng(0)
+    facts = [(int(head), int(relation), int(tail)) for head, relation, tail in random.integers(0, [ENTITIES, 5, ENTITIES], (600, 3))]
+    left, right = (tuple((f"{side}{head}", f"r{relation}", f"{side}{tail}") for head, relation, tail in facts) for side in "ab")
+    links = tuple((f"a{at}", f"b{at}") for at in range(ENTITIES))
+    folder = tmp_path_factory.mktemp("graphs") / "copies"
+    write_openea(folder, Sample(left, right, links, links[:50]))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def task(data: Path) -> AlignmentTask:
+    return load_task(data)
+
+
+def config(variant: str, epochs: int) -> RunConfig:
+    return RunConfig.from_dict({"variant": variant}).with_values({**SETTINGS, "training.epochs": epochs})
+
+
+def command(processes: int, data: Path, models: Path, wanted: RunConfig) -> Sequence[str]:
+    assignments = [word for one in wanted.assignments() for word in ("--set", one)]
+    run = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), "-m", "engine", "train", str(data))
+    return (sys.executable, *run, "--variant", wanted.variant, "--models", str(models), *assignments)
+
+
+def environment() -> dict[str, str]:
+    within = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}  # whatever the machine's own name leads to
+    return {**os.environ, **within, "OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"}
+
+
+def finished(processes: int, data: Path, models: Path, wanted: RunConfig) -> Run:
+    """The run that so many processes leave."""
+    done = subprocess.run(command(processes, data, models, wanted), capture_output=True, text=True, env=environment(), timeout=240, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    (summary,) = RunStore(models).list()
+    return RunStore(models).find(f"{summary.dataset}/{summary.run_id}")
+
+
+@pytest.mark.parametrize(("processes", "variant"), [(2, "semi"), (3, "basic")])
+def test_several_processes_leave_the_run_that_one_leaves(processes: int, variant: str, data: Path, tmp_path: Path) -> None:
+    wanted = config(variant, epochs=4)
+    alone = train_run(data, wanted, RunStore(tmp_path / "alone")).run
+    run = finished(processes, data, tmp_path / "together", wanted)
+    assert run.manifest["training"]["processes"] == processes
+    assert run.id == alone.id
+    for side in ("source", "target"):
+        assert np.abs(run.tensor("embeddings", side) - alone.tensor("embeddings", side)).max() < 1e-4
+    for direction in ("source_to_target", "target_to_source"):
+        for name in ("hits@1", "hits@10", "mrr"):
+            assert run.metrics[direction][name] == pytest.approx(alone.metrics[direction][name], abs=1e-4)
+
+
+def worker(launcher: int, rank: int) -> int:
+    """The process of a rank, by its environment (Linux)."""
+    for child in Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split():
+        if f"\0RANK={rank}\0" in f"\0{Path(f'/proc/{child}/environ').read_text()}":
+            return int(child)
+    raise AssertionError("no such process")
+
+
+@pytest.mark.skipif(not Path(f"/proc/self/task/{os.getpid()}/children").exists(), reason="finds processes in /proc")
+def test_a_process_that_dies_ends_the_training_with_what_was_learned(data: Path, tmp_path: Path) -> None:
+    wanted = config("basic", epochs=60)
+    said = []
+    with subprocess.Popen(command(2, data, tmp_path / "models", wanted), stderr=subprocess.PIPE, text=True, env=environment()) as launched:
+        assert launched.stderr is not None
+        for line in launched.stderr:
+            said.append(line)
+            if line.startswith("epoch   3/"):
+                os.kill(worker(launched.pid, rank=1), signal.SIGKILL)
+    assert launched.returncode != 0
+    assert "error: another process of this training has ended" in "".join(said)
+    assert [one.state for one in RunStore(tmp_path / "models").list()] == ["partial"]
+    events: list[object] = []
+    run = train_run(data, wanted, RunStore(tmp_path / "models"), on_event=events.append).run
+    epochs = [event.epoch for event in events if hasattr(event, "epoch")]
+    assert epochs[0] > 3, "it goes on, and does not begin anew"
+    assert epochs[-1] == 60
+    assert [line["epoch"] for line in run.trace() if "epoch" in line] == list(range(1, 61))
+
+
+def test_more_processes_than_entities_are_refused(task: AlignmentTask) -> None:
+    class Crowd(type(ALONE)):  # type: ignore[misc]
+        size = 5000
+
+    with pytest.raises(TrainingError, match=r"5000 processes cannot share the \d+ entities of the smaller graph; start fewer"):
+        Trainer(task, config("basic", 1), ranks=Crowd())
+
+
+def test_a_process_that_reads_other_data_is_named_by_all(task: AlignmentTask) -> None:
+    order = Order(config("basic", 1), task.fingerprint, task.split, task.train_links, task.valid_links)
+
+    def told(ranks: ThreadRanks) -> str:
+        with pytest.raises(TrainingError) as caught:
+            check_data(replace(task, fingerprint="another") if ranks.rank == 2 else task, order, ranks)
+        return str(caught.value)
+
+    assert together(3, told) == ["process 2 reads other data than process 0; give all of them the same, unchanged folder."] * 3
+
+
+@pytest.mark.parametrize("kind", ["truncated", "triplet"])
+def test_losses_that_cannot_be_divided_are_refused(kind: str, task: AlignmentTask) -> None:
+    def told(ranks: ThreadRanks) -> str:
+        with pytest.raises(ConfigError) as caught:
+            Trainer(task, config("basic", 1).with_values({"loss.kind": kind}), ranks=ranks).train()
+        return str(caught.value)
+
+    assert together(2, told) == [f"loss.kind={kind} trains in one process only; use one, or loss.kind=nhsm."] * 2
+
+
+def test_all_take_the_precision_that_the_first_one_found_faster(task: AlignmentTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trying out may end differently in each process."""
+    tried = iter(["bfloat16", "float32", "float32"])
+    monkeypatch.setattr(training, "choose_precision", lambda wanted, device: next(tried))
+    assert together(3, lambda ranks: Trainer(task, config("basic", 1), ranks=ranks).precision) == ["bfloat16"] * 3
+
+
+def test_the_others_train_on_what_reviewers_left(data: Path, task: AlignmentTask, tmp_path: Path) -> None:
+    """Rank 0 alone knows of reviews and checkpoints; the others take its links, and go on from its checkpoint."""
+    reviewed = replace(task, split=f"{task.split}, reviewed", train_links=task.train_links[:30])
+    wanted, memory = config("basic", 3), Memory()
+
+    def trained(ranks: ThreadRanks) -> None:
+        if ranks.rank:
+            follow(data, wanted, ranks)
+            return
+        with leading(ranks):
+            for _ in range(2):
+                lead(reviewed, wanted, ranks)
+                Trainer(reviewed, wanted, ranks=ranks).train(checkpoints=memory)
+
+    together(2, trained)
+    assert memory.saves == 3, "the second training went on from the first one's last checkpoint"
+
+
+def test_drifting_apart_is_noticed(task: AlignmentTask) -> None:
+    """As on machines that compute differently."""
+
+    def told(ranks: ThreadRanks) -> str:
+        trainer = Trainer(task, config("basic", 2), ranks=ranks)
+        if ranks.rank:
+            trainer.model.proxies.data[0, 0, 0] += 1e-3
+        with pytest.raises(TrainingError) as caught:
+            trainer.train()
+        return str(caught.value)
+
+    for message in together(2, told):
+        assert "no longer hold the same parameters" in message
+
+
+def test_one_process_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    monkeypatch.setenv("RANK", "0")
+    with joined() as ranks:
+        assert ranks is ALONE
+
+
+def test_an_address_that_leads_nowhere_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "not a number"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigError, match=r"cannot meet the other processes at 127.0.0.1:not a number .*; start them with torchrun"), joined():
+        pass
