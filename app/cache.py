@@ -5,39 +5,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy.typing as npt
 import pandas as pd
 import streamlit as st
 
+import engine
 from app import text
 from app.state import MOST_RUNS
 from engine.config import DataConfig
 from engine.data import safe_name
 from engine.data.file_states import FileState, state_of
-from engine.data.inspection import Inspection
 from engine.data.knowledge_graph import SIDES, Side
 from engine.data.library import StoredDataSet, data_sets
-from engine.errors import RunDamagedError, RunError, RunNotFoundError
+from engine.errors import RunDamagedError, RunNotFoundError
 from engine.evaluation.paper import PaperFigure, paper_figure
-from engine.explanation import Explainer
-from engine.explore.alignment import Alignment, alignments
-from engine.explore.data_profile import inspect_run, relation_profile
-from engine.explore.neighbourhood import Adjacency
-from engine.explore.proxies import ProxyView
-from engine.explore.relations import RelationView
-from engine.explore.review_queue import ReviewQueue
 from engine.importing import Preview, find_staged, preview
 from engine.jobs import DataSummary, summarise
 from engine.reviews import ReviewStore, Snapshot
 from engine.runs import Run, RunStore, RunSummary
 from engine.runs.manifest import MANIFEST, SEAL
 from engine.runs.resume import Begun, read_beginning
-from engine.runs.similarity import has_table
-from engine.runs.view import RunView
 from engine.training.semi import rounds_protocol
 from engine.util import settings
 
@@ -158,80 +147,16 @@ def _may_be_of(card: RunCard, data: StoredDataSet) -> bool:
     return all(numbers is None or numbers == tuple(card.sizes[side][what] for side in SIDES) for what, numbers in known)
 
 
-class OpenRun:
+class OpenRun(engine.OpenRun):
     """A run that pages look at. What is costly is computed on first use and shared by all sessions, so nothing in it may be changed."""
 
     def __init__(self, card: RunCard, run: Run) -> None:
+        super().__init__(run)
         self.card = card
-        self.run = run
-        self.view = RunView(run)
 
-    @cached_property
-    def adjacency(self) -> Adjacency:
-        return Adjacency(self.view)
-
-    @cached_property
-    def explainer(self) -> Explainer:
-        return Explainer(self.view, self.adjacency)
-
-    @cached_property
-    def relations(self) -> RelationView:
-        return RelationView(self.view, self.table)
-
-    @cached_property
-    def proxies(self) -> ProxyView:
-        return ProxyView(self.view, self.table, self.tensor)
-
-    @cached_property
-    def alignments(self) -> Mapping[Side, Alignment]:
-        return alignments(self.view)
-
-    @cached_property
-    def queue(self) -> ReviewQueue:
-        return ReviewQueue(self.view, self.alignments["source"])
-
-    @cached_property
-    def inspection(self) -> Inspection:
-        return inspect_run(self.run)
-
-    @cached_property
-    def relation_profiles(self) -> Mapping[Side, pd.DataFrame]:
-        return {side: relation_profile(self.table("triples"), self.table("relations"), side) for side in SIDES}
-
-    @cached_property
-    def relation_names(self) -> Mapping[Side, Sequence[str]]:
-        """Names by number."""
-        return {side: profile.sort_values("relation")["name"].tolist() for side, profile in self.relation_profiles.items()}
-
-    def has(self, table: str) -> bool:
-        """Whether the run stores such a table; runs of older versions lack some."""
-        return has_table(self.run, table)
-
-    def table(self, name: str) -> pd.DataFrame:
-        """A stored table (docs/run_tables.md); changing the frame that is returned changes nothing else.
-
-        Raises:
-            RunError: the run has no such table, or it is damaged.
-        """
-        if not self.has(name):
-            raise RunError(f"run {self.card.run} has no table '{name}': it was made by an older version; train again to see it.")
+    def _read(self, name: str) -> pd.DataFrame:
+        """From a cache of bounded size; changing the frame that is returned changes nothing else."""
         return _table(self.run, self.run.path, self.card.seal, name).copy(deep=False)
-
-    def tensor(self, name: str, key: str) -> npt.NDArray[Any]:
-        """A stored tensor, memory-mapped.
-
-        Raises:
-            RunError: the run has no such tensor.
-        """
-        return self.run.tensor(name, key)
-
-    def json(self, name: str) -> Mapping[str, Any]:
-        """A stored JSON object: ``decoders``, ``calibration``; empty where the run has none.
-
-        Raises:
-            RunDamagedError: the file was changed.
-        """
-        return self.run.json(name) if f"{name}.json" in self.run.files else {}
 
 
 def run_names(cards: Sequence[RunCard]) -> list[str]:

@@ -1,9 +1,19 @@
 """Entity alignment of two knowledge graphs with Dual-AMN, kept in run folders that an analyst can look into.
 
-The engine knows nothing of the app: it is the same from a notebook, the command line (``python -m engine``) and the pages.
+The names below are the public face: ``read`` and ``inspect`` a data set, ``train`` a run, ``open_run`` and ``list_runs``, ``export`` an alignment.
+They are loaded when they are first used. docs/python.md is a tour. The engine has no web code: notebooks, the command line (``python -m engine``)
+and the app use the same objects.
 """
 
+from __future__ import annotations
+
+import importlib
 import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from engine import errors
+    from engine.api import OpenRun, export, inspect, list_runs, open_run, read, train
 
 # Large pages for large tensors: without them a training step on a CPU spends a fifth of its time on page faults. Read when torch is imported.
 os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
@@ -17,3 +27,16 @@ os.environ.setdefault("OMP_DYNAMIC", "FALSE")
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 __version__ = "0.2.0"
+
+__all__ = ["OpenRun", "__version__", "errors", "export", "inspect", "list_runs", "open_run", "read", "train"]
+
+
+def __getattr__(name: str) -> Any:
+    """A public name on its first use (PEP 562): importing the engine alone loads neither torch nor pandas."""
+    if name not in __all__:
+        raise AttributeError(f"module 'engine' has no attribute '{name}'; it offers {', '.join(__all__)}")
+    return importlib.import_module("engine.errors") if name == "errors" else getattr(importlib.import_module("engine.api"), name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

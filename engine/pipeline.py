@@ -58,7 +58,7 @@ from engine.search import CslsTopK, StructuralSimilarity, StructureAndNames, csl
 from engine.training.device import EXECUTION_OPTIONS, bfloat16_pays, choose_device
 from engine.training.estimate import check_memory, task_sizes
 from engine.training.semi import Round, Selection
-from engine.training.trainer import Progress, Trained, Trainer, split_embeddings, task_adjacency
+from engine.training.trainer import Progress, Trained, Trainer, remaining_text, split_embeddings, task_adjacency
 from engine.training.worker import lead, leading
 from engine.util.distributed import ALONE, Ranks
 from engine.util.memory import available_memory, give_back
@@ -79,6 +79,25 @@ class Phase:
 
 
 Listener = Callable[[Phase | Progress | Round], None]
+
+
+def event_text(event: Phase | Progress | Round) -> str:
+    """One line of progress for a terminal."""
+    if isinstance(event, Phase):
+        return event.detail
+    if isinstance(event, Round):
+        return round_text(event)
+    validation = "".join(f"  validation {name} {value:.3f}" for name, value in (event.validation or {}).items())
+    left = "" if event.remaining is None else f"  {remaining_text(event.remaining)} left"
+    return f"epoch {event.epoch:>3}/{event.epochs}  loss {event.loss:8.3f}{validation}{left}"
+
+
+def round_text(event: Round) -> str:
+    """What a semi-supervised round begins with."""
+    if not event.selected:
+        return f"round {event.number}/{event.rounds}: no pair is sure enough among {event.pool}; training goes on with the seed links"
+    truth = "" if event.right is None else f", {event.right:,} of {event.known:,} right where the truth is known"
+    return f"round {event.number}/{event.rounds}: {event.selected:,} pairs from {event.pool} ({event.new:,} new{truth})"
 
 
 @dataclass(frozen=True)

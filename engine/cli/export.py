@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
+from engine.api import export as write_alignment
+from engine.api import open_run
 from engine.cli.output import AddOption, print_json
 from engine.data.knowledge_graph import Side
-from engine.errors import ExportError, printable
+from engine.errors import printable
 from engine.exporting import (
     DECODER_NAMES,
     FORMATS,
@@ -19,17 +20,9 @@ from engine.exporting import (
     STORED,
     ExportTable,
     Format,
-    Selection,
     decoder_help,
     get_format,
-    select_pairs,
-    write_export,
 )
-from engine.exporting import reviewed_pairs as kept_reviews
-from engine.reviews import ReviewStore
-from engine.runs import RunStore
-from engine.runs.view import RunView
-from engine.util.settings import reviews_file
 
 
 def add_export(commands: Any, add_models: AddOption, add_json: AddOption) -> None:
@@ -59,24 +52,21 @@ def add_export(commands: Any, add_models: AddOption, add_json: AddOption) -> Non
 
 
 def export(parsed: argparse.Namespace) -> int:
-    run = RunStore(parsed.models).find(parsed.run)
-    run.verify()
-    with closing(ReviewStore(reviews_file(parsed.models))) as store:
-        reviewed = kept_reviews(store, str(run.manifest.get("data", {}).get("fingerprint", "")))
-    if parsed.reviewed and not any(pair.accepted for pair in reviewed):
-        raise ExportError(f"no pair of {run.dataset} has been accepted by a reviewer yet; review some first, or leave --reviewed out.")
-    selection = Selection(
-        part="reviewed" if parsed.reviewed else "all",
+    run, fmt = open_run(parsed.run, parsed.models), get_format(parsed.format)
+    path = parsed.output or Path(fmt.file_name(run.id))
+    table = write_alignment(
+        run,
+        path,
+        format=fmt.name,
+        min_probability=parsed.min_probability,
         decoder=parsed.decoder,
         side=parsed.side,
-        least_probability=parsed.min_probability,
         seeds=not parsed.without_seeds,
         known_links=not parsed.predictions_only,
+        part="reviewed" if parsed.reviewed else "all",
+        predicate=parsed.predicate,
+        force=parsed.force,
     )
-    fmt = get_format(parsed.format)
-    path = parsed.output or Path(fmt.file_name(run.id))
-    table = select_pairs(RunView(run), selection, reviewed)
-    write_export(path, table, fmt, parsed.predicate, force=parsed.force)
     tell(table, fmt, path, as_json=parsed.json)
     return 0
 

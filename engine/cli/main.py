@@ -13,12 +13,12 @@ import sys
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import engine
+from engine.api import OpenRun, configure, open_run, summary_row
 from engine.cli.export import add_export
 from engine.cli.housekeeping import add_backup, add_clean_up
 from engine.cli.importing import add_import
@@ -33,22 +33,19 @@ from engine.decoding import DECODERS, GRAPH_DECODERS
 from engine.errors import ConfigError, EngineError, RunError, printable, printable_lines
 from engine.evaluation.decoders import evaluate_decoders
 from engine.evaluation.metrics import METRICS, Pool, evaluate_links, stored_interval
-from engine.explanation import Explainer, Report, compare_with, conflict, context, intervene, lines, named_evidence, resolve_pair, sibling_runs
-from engine.explanation import explain as explain_pair
+from engine.explanation import lines
 from engine.explanation.removal import FORMS
-from engine.explore.alignment import alignments
-from engine.explore.review_queue import ReviewQueue
 from engine.explore.review_sample import SampleEstimate, estimate_from_sample
 from engine.exporting import DECODER_NAMES, check_measurable, decoder_help, graph_evidence
 from engine.jobs.preparation import missing_steps
-from engine.pipeline import Outcome, Phase, computed_otherwise, train_run
+from engine.pipeline import Outcome, Phase, computed_otherwise, event_text, train_run
 from engine.reviews import ReviewStore
 from engine.runs import Run, RunStore, RunSummary
 from engine.runs.similarity import run_similarity
 from engine.runs.view import Match, RunView, status_words
 from engine.training.device import when_told_to_end
 from engine.training.semi import Round, rounds_protocol
-from engine.training.trainer import Progress, remaining_text
+from engine.training.trainer import Progress
 from engine.training.worker import follow
 from engine.util.distributed import joined
 from engine.util.settings import reviews_file
@@ -294,8 +291,7 @@ def names_files(files: Sequence[str]) -> dict[str, str]:
 
 
 def train(parsed: argparse.Namespace) -> int:
-    config = replace(starting_config(Path(parsed.data)), variant=parsed.variant, seed=parsed.seed)
-    config = config.with_values(PRESETS[parsed.preset]).with_assignments(parsed.set)
+    config = configure(parsed.data, parsed.variant, seed=parsed.seed, preset=parsed.preset).with_assignments(parsed.set)
     config = config.with_values(given({"data.train_ratio": parsed.train_ratio, "training.epochs": parsed.epochs}) | names_files(parsed.names))
     reviews = reviews_file(parsed.models) if parsed.with_reviews == Path() else parsed.with_reviews
     with joined() as ranks, interruptions(told=not ranks.rank) as should_stop:
@@ -384,18 +380,9 @@ def hits_words(summary: RunSummary) -> str:
     return "" if found is None else f"Hits@1 {figures['hits@1']:.3f} (95% interval {found[0][0]:.3f} to {found[0][1]:.3f}, n = {found[1]:,})"
 
 
-def summary_row(summary: RunSummary) -> dict[str, Any]:
-    """What a list says of a run; Hits@1 is that of the published direction."""
-    hits = ((summary.metrics or {}).get("target_to_source") or {}).get("hits@1")
-    state = "in training" if summary.active else summary.state
-    return {"run": summary.id, "state": state, "variant": summary.variant, "created": summary.created, "hits@1": hits, "reason": summary.reason}
-
-
 def opened(parsed: argparse.Namespace) -> Run:
     """The run that was asked for, its files compared with their checksums."""
-    run = RunStore(parsed.models).find(parsed.run)
-    run.verify()
-    return run
+    return open_run(parsed.run, parsed.models).run
 
 
 def evaluate(parsed: argparse.Namespace) -> int:
@@ -426,9 +413,8 @@ def reviewed_sample(run: Run, models: str | Path) -> SampleEstimate | None:
     path = reviews_file(Path(models))
     if not path.exists():
         return None
-    view = RunView(run)
     with closing(ReviewStore(path)) as store:
-        return estimate_from_sample(ReviewQueue(view, alignments(view)["source"]), store.standing(str(run.manifest["data"]["fingerprint"])))
+        return estimate_from_sample(OpenRun(run).queue, store.standing(str(run.manifest["data"]["fingerprint"])))
 
 
 def print_metrics(metrics: dict[str, Any] | None, links: int, rounds: str = "") -> None:
@@ -492,20 +478,9 @@ def match_row(one: Match) -> dict[str, Any]:
 def explain(parsed: argparse.Namespace) -> int:
     if not 0 <= parsed.top <= 1000:
         raise ConfigError(f"--top must lie between 0 and 1000; got {parsed.top}.")
-    run = opened(parsed)
-    explainer = Explainer(RunView(run))
-    source, target = resolve_pair(explainer.view, parsed.source, parsed.target)
-    removed = [named_evidence(explainer, source, target, words, parsed.pool, parsed.side) for words in parsed.remove]
-    siblings = sibling_runs(RunStore(parsed.models), run.id, run.manifest["data"]["fingerprint"])
-    report = Report(
-        run=run.id,
-        explanation=explain_pair(explainer, source, target, parsed.pool, parsed.top),
-        context=context(explainer, source, target, siblings, parsed.pool),
-        conflict=conflict(explainer, target),
-        conflict_of_source=conflict(explainer, source, side="source"),
-        comparison=compare_with(explainer, source, target, parsed.against, parsed.pool, side=parsed.side),
-        intervention=intervene(explainer, source, target, frozenset().union(*removed), parsed.pool) if removed else None,
-        side=parsed.side,
+    run = open_run(parsed.run, parsed.models)
+    report = run.explain(
+        parsed.source, parsed.target, against=parsed.against, remove=parsed.remove, pool=parsed.pool, side=parsed.side, top=parsed.top
     )
     if parsed.json:
         print_json(report.to_dict())
@@ -582,23 +557,7 @@ def tell_at_once(message: bytes) -> None:
 
 def report(event: Phase | Progress | Round) -> None:
     """One line of progress."""
-    if isinstance(event, Phase):
-        say(event.detail)
-        return
-    if isinstance(event, Round):
-        say(round_text(event))
-        return
-    validation = "".join(f"  validation {name} {value:.3f}" for name, value in (event.validation or {}).items())
-    left = "" if event.remaining is None else f"  {remaining_text(event.remaining)} left"
-    say(f"epoch {event.epoch:>3}/{event.epochs}  loss {event.loss:8.3f}{validation}{left}")
-
-
-def round_text(event: Round) -> str:
-    """What a semi-supervised round begins with."""
-    if not event.selected:
-        return f"round {event.number}/{event.rounds}: no pair is sure enough among {event.pool}; training goes on with the seed links"
-    truth = "" if event.right is None else f", {event.right:,} of {event.known:,} right where the truth is known"
-    return f"round {event.number}/{event.rounds}: {event.selected:,} pairs from {event.pool} ({event.new:,} new{truth})"
+    say(event_text(event))
 
 
 def say(text: str) -> None:

@@ -74,6 +74,12 @@ class Inspection:
     findings: tuple[Finding, ...]
     files: tuple[FileCount, ...] = ()
 
+    def __str__(self) -> str:
+        """What ``python -m engine inspect`` prints."""
+        from engine.data.report import render_inspection  # which needs this class
+
+        return render_inspection(self)
+
 
 def inspect_task(task: AlignmentTask) -> Inspection:
     """Count and check. Nothing is changed, and test links are only compared with names and identifiers, never learned from."""

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
+
 from engine.data.knowledge_graph import Side
+from engine.errors import printable_lines
 from engine.explanation.context import Context
 from engine.explanation.evidence import NeighbourPair, RelationPair
 from engine.explanation.explanation import Explanation
@@ -29,6 +32,21 @@ class Report:
     comparison: Comparison | None = None
     intervention: Intervention | None = None
     side: Side = "source"
+
+    def __str__(self) -> str:
+        """What ``python -m engine explain`` prints."""
+        return printable_lines("\n".join(lines(self)))
+
+    @property
+    def parts(self) -> pd.DataFrame:
+        """``name`` and ``value`` of what the CSLS score is made of; the values add up to it, but for rounding."""
+        return pd.DataFrame([{"name": part.name, "value": part.value} for part in self.explanation.decomposition.parts])
+
+    @property
+    def neighbours(self) -> pd.DataFrame:
+        """The listed pairs of neighbours: ``source``, ``target``, labels, relations, ``value`` (what the pair adds to the score), ``aligned``."""
+        found = self.explanation.neighbours
+        return pd.DataFrame([neighbour_dict(one) for one in (*found.supporting, *found.opposing)])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values. ``parts`` add up to ``csls``; the listed ``neighbours``, ``neighbours_rest`` and ``own_relations`` to its multi-hop parts."""

@@ -1,0 +1,498 @@
+"""The functions and the one object that notebooks, the command line and the app share; ``import engine`` offers them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from engine.config import PRESETS, DataConfig, Preset, RunConfig, Variant
+from engine.data import AlignmentTask, Inspection, inspect_task, load_task
+from engine.data.knowledge_graph import SIDES, Side
+from engine.data.library import starting_config
+from engine.errors import ConfigError, ExportError, RunError
+from engine.explanation import Explainer, Report, compare_with, conflict, context, explain, intervene, named_evidence, resolve_pair, sibling_runs
+from engine.explore.alignment import Alignment, alignments
+from engine.explore.data_profile import inspect_run, relation_profile
+from engine.explore.neighbourhood import Adjacency
+from engine.explore.proxies import ProxyView
+from engine.explore.relations import RelationView
+from engine.explore.review_queue import ReviewQueue
+from engine.exporting import FORMATS, ExportTable, Format, Predicate, Selection, get_format, reviewed_pairs, select_pairs, write_export
+from engine.pipeline import Listener, event_text, train_run
+from engine.reviews import ReviewStore
+from engine.runs import Run, RunStore, RunSummary
+from engine.runs.similarity import has_table
+from engine.runs.view import PairScore, Pool, RunView
+from engine.util.settings import reviews_file
+
+PathLike = str | os.PathLike[str]
+MODELS = "models"
+MATCH_COLUMNS = ("rank", "uri", "label", "csls", "cosine", "verdict", "names", "probability", "added")
+
+
+class OpenRun:
+    """A finished run, opened for questions: what pages, commands and notebooks look at.
+
+    Entities are named as people type them: an identifier, its last part, or a label. What is costly is computed on first use and kept, so nothing
+    that is handed out may be changed; tables are the caller's own.
+
+    Attributes:
+        run: the run's folder: manifest, files, checksums.
+        view: scores and matches by index.
+        models: the folder that the run is in, with reviews and other runs.
+    """
+
+    def __init__(self, run: Run, models: Path | None = None) -> None:
+        self.run = run
+        self.view = RunView(run)
+        self.models = models or run.path.parent.parent
+
+    def __repr__(self) -> str:
+        return f"<run {self.id}: {self.config.variant}, seed {self.config.seed}, {self.manifest['status']}>"
+
+    @property
+    def id(self) -> str:
+        """``dataset/run_id``, as ``open_run`` takes it."""
+        return self.run.id
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """What the run was made of: data, settings, versions, machine, checksums."""
+        return self.run.manifest
+
+    @property
+    def metrics(self) -> Mapping[str, Any]:
+        """Hits@k, MRR and mean rank on the test links in both directions, with intervals; empty without test links."""
+        return self.run.metrics
+
+    @cached_property
+    def config(self) -> RunConfig:
+        """All settings of the run."""
+        return RunConfig.from_dict(self.manifest["config"])
+
+    # Questions
+
+    def matches(self, entity: str, top: int = 10, *, side: Side | None = None, pool: Pool = "all") -> pd.DataFrame:
+        """The best matches of an entity of either graph, by CSLS.
+
+        Args:
+            entity: identifier, its last part, or label.
+            top: how many.
+            side: the graph to look the entity up in; None: both.
+            pool: candidates: all entities of the other graph, or those of the test links.
+
+        Returns:
+            a row per match, best first: ``rank``, ``uri``, ``label``, ``csls``, ``cosine``, ``verdict`` (what the known links say), and ``names``,
+            ``probability``, ``added`` where the run has them (missing otherwise).
+
+        Raises:
+            EntityError: no entity, or several, fit the text.
+
+        Example:
+            >>> run.matches("Sweden", top=3)["rank"].tolist()
+            [1, 2, 3]
+        """
+        found = self.view.resolve(entity, side)
+        rows = [vars(match) for match in self.view.matches(found.side, found.index, top, pool)]
+        return pd.DataFrame(rows, columns=list(MATCH_COLUMNS)).astype({"names": "float64", "probability": "float64", "added": "Int64"})
+
+    def pair(self, source: str, target: str, *, pool: Pool = "all") -> PairScore:
+        """Everything that is shown for a pair: scores, ranks from both sides, verdict, probability.
+
+        Raises:
+            EntityError: no entity, or several, fit one of the texts; or one of them is not in the pool.
+
+        Example:
+            >>> run.pair("Sweden", "Schweden").verdict
+            'known test link'
+        """
+        left, right = resolve_pair(self.view, source, target)
+        return self.view.pair(left, right, pool)
+
+    def explain(
+        self,
+        source: str,
+        target: str,
+        *,
+        against: str | None = None,
+        remove: Sequence[Sequence[str]] = (),
+        pool: Pool = "all",
+        side: Side = "source",
+        top: int = 20,
+    ) -> Report:
+        """Why a pair scored what it scored.
+
+        Args:
+            source, target: the pair.
+            against: the candidate to compare with; None: the best other one.
+            remove: evidence to compute the score without, each as the words that ``explain --remove`` takes, for example ``[("Norway",)]``.
+            pool: candidates, as for :meth:`matches`.
+            side: the graph of the entity whose candidates compete.
+            top: how many supporting and opposing pairs of neighbours to list.
+
+        Returns:
+            a report: ``print`` it, or take ``to_dict()``, or ``parts`` and ``neighbours`` as data frames. The parts add up to the CSLS score.
+
+        Raises:
+            EntityError: no entity, or several, fit one of the texts.
+            EvidenceError: there is no such evidence.
+            RunError: the run has no stored weights.
+
+        Example:
+            >>> report = run.explain("Sweden", "Schweden")
+            >>> bool(abs(report.parts["value"].sum() - report.explanation.pair.csls) < 1e-4)
+            True
+        """
+        left, right = resolve_pair(self.view, source, target)
+        removed = [named_evidence(self.explainer, left, right, words, pool, side) for words in remove]
+        siblings = sibling_runs(RunStore(self.models), self.id, self.manifest["data"]["fingerprint"])
+        return Report(
+            run=self.id,
+            explanation=explain(self.explainer, left, right, pool, top),
+            context=context(self.explainer, left, right, siblings, pool),
+            conflict=conflict(self.explainer, right),
+            conflict_of_source=conflict(self.explainer, left, side="source"),
+            comparison=compare_with(self.explainer, left, right, against, pool, side=side),
+            intervention=intervene(self.explainer, left, right, frozenset().union(*removed), pool) if removed else None,
+            side=side,
+        )
+
+    def alignment(self, side: Side = "source") -> pd.DataFrame:
+        """Every entity of one graph with its best match.
+
+        Returns:
+            a row per entity: identifiers and labels of both ends, ``verdict``, ``probability``, ``csls``, ``cosine``, ``margin`` over the runner-up,
+            degrees, ``claims`` (how many entities have the same best match), ``mutual``.
+
+        Example:
+            >>> "csls" in run.alignment().columns
+            True
+        """
+        found = self.alignments[side]
+        return found.described(np.arange(len(found)))
+
+    # What is stored
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of the stored tables (docs/run_tables.md)."""
+        return tuple(sorted(name.removesuffix(".parquet") for name in self.run.files if name.endswith(".parquet")))
+
+    def has(self, table: str) -> bool:
+        """Whether the run stores such a table; runs of older versions lack some."""
+        return has_table(self.run, table)
+
+    def table(self, name: str) -> pd.DataFrame:
+        """A stored table.
+
+        Raises:
+            RunError: the run has no such table, or it is damaged.
+
+        Example:
+            >>> "train" in set(run.table("links")["role"])
+            True
+        """
+        if not self.has(name):
+            raise RunError(f"run {self.id} has no table '{name}': it was made by an older version; train again to see it.")
+        return self._read(name)
+
+    def _read(self, name: str) -> pd.DataFrame:
+        return self.run.table(name)
+
+    def tensor(self, name: str, key: str) -> npt.NDArray[Any]:
+        """A stored tensor, memory-mapped; for example ``tensor("embeddings", "source")``, (E1, D) float32.
+
+        Raises:
+            RunError: the run has no such tensor.
+        """
+        return self.run.tensor(name, key)
+
+    def json(self, name: str) -> Mapping[str, Any]:
+        """A stored JSON object: ``decoders``, ``calibration``; empty where the run has none.
+
+        Raises:
+            RunDamagedError: the file was changed.
+        """
+        return self.run.json(name) if f"{name}.json" in self.run.files else {}
+
+    # Views of parts
+
+    @cached_property
+    def adjacency(self) -> Adjacency:
+        return Adjacency(self.view)
+
+    @cached_property
+    def explainer(self) -> Explainer:
+        return Explainer(self.view, self.adjacency)
+
+    @cached_property
+    def relations(self) -> RelationView:
+        return RelationView(self.view, self.table)
+
+    @cached_property
+    def proxies(self) -> ProxyView:
+        return ProxyView(self.view, self.table, self.tensor)
+
+    @cached_property
+    def alignments(self) -> Mapping[Side, Alignment]:
+        return alignments(self.view)
+
+    @cached_property
+    def queue(self) -> ReviewQueue:
+        return ReviewQueue(self.view, self.alignments["source"])
+
+    @cached_property
+    def inspection(self) -> Inspection:
+        return inspect_run(self.run)
+
+    @cached_property
+    def relation_profiles(self) -> Mapping[Side, pd.DataFrame]:
+        return {side: relation_profile(self.table("triples"), self.table("relations"), side) for side in SIDES}
+
+    @cached_property
+    def relation_names(self) -> Mapping[Side, Sequence[str]]:
+        """Names by number."""
+        return {side: profile.sort_values("relation")["name"].tolist() for side, profile in self.relation_profiles.items()}
+
+
+def read(data: PathLike, *, seed: int = 0, settings: Mapping[str, Any] | None = None) -> AlignmentTask:
+    """Read two graphs and their known links from a folder of any known format (docs/data_formats.md).
+
+    Args:
+        data: the data set's folder.
+        seed: draws the split where the data gives none.
+        settings: of the section ``data``, for example ``{"data.train_ratio": 0.2}``; they go before those that an import stored.
+
+    Returns:
+        the task: ``source`` and ``target`` graphs, (n, 2) links of local indices by part, ``findings`` of the reader.
+
+    Raises:
+        DataError: a file is missing or does not hold what it should (with file and line).
+        ConfigError: an unknown setting.
+
+    Example:
+        >>> task = engine.read("sample_data/europe")
+        >>> task.train_links.shape[1]
+        2
+    """
+    return load_task(Path(data), _data_config(data, settings), seed)
+
+
+def inspect(data: PathLike | AlignmentTask, *, seed: int = 0, settings: Mapping[str, Any] | None = None) -> Inspection:
+    """Sizes of a data set, and everything in it that would make figures wrong or results disappointing; ``print`` it.
+
+    Args:
+        data: a folder, or what :func:`read` returned.
+        seed, settings: as for :func:`read`; for a folder only.
+
+    Raises:
+        DataError: as :func:`read`.
+        ConfigError: as :func:`read`.
+
+    Example:
+        >>> found = engine.inspect("sample_data/europe")
+        >>> found.links["test"] > 0
+        True
+    """
+    return inspect_task(data if isinstance(data, AlignmentTask) else read(data, seed=seed, settings=settings))
+
+
+def configure(
+    data: PathLike, variant: Variant = "basic", *, seed: int = 0, preset: Preset = "full", settings: Mapping[str, Any] | None = None
+) -> RunConfig:
+    """All settings of a run: the defaults, what an import stored with the data, the preset, then those given here.
+
+    Raises:
+        ConfigError: an unknown setting, preset, or value.
+    """
+    if preset not in PRESETS:
+        raise ConfigError(f"unknown preset '{str(preset)[:40]}'; known are {', '.join(PRESETS)}.")
+    return replace(starting_config(Path(data)), variant=variant, seed=seed).with_values(PRESETS[preset]).with_values(settings or {})
+
+
+def train(
+    data: PathLike,
+    variant: Variant = "basic",
+    *,
+    seed: int = 0,
+    models: PathLike = MODELS,
+    preset: Preset = "full",
+    settings: Mapping[str, Any] | None = None,
+    reviews: PathLike | None = None,
+    fresh: bool = False,
+    progress: bool | Listener = True,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> OpenRun:
+    """Train a run and keep it under ``models``, or find it finished there; an interrupted one is resumed.
+
+    Args:
+        data: the data set's folder.
+        variant: "basic" (structure and seed links), "semi" (adds its own confident pairs), "literal" (semi, and names).
+        seed: draws the split, the initial weights, the batches and the dropout.
+        models: the folder that runs are kept in.
+        preset: "full", or "fast": half the time for about half a point of Hits@1.
+        settings: anything that ``python -m engine options`` lists, for example ``{"encoder.dim": 64}``; they go before the preset's.
+        reviews: reviewers' database, or a run's ``reviews.parquet``, to train with (docs/reviewing.md).
+        fresh: train again even if the run exists; the earlier one is kept.
+        progress: True prints a line per epoch to standard error; or a function that is called with each event.
+        should_stop: asked after each step; True ends training, and what was learned so far is kept as a run of its own.
+
+    Raises:
+        EngineError: one sentence on what is wrong; earlier runs stay as they are.
+
+    Example:
+        >>> run = engine.train("sample_data/europe", settings={"training.epochs": 20, "encoder.dim": 32}, progress=False)
+        >>> 0 < run.metrics["target_to_source"]["hits@1"] < 1
+        True
+    """
+    listener: Listener = progress if callable(progress) else _print_event if progress else _ignore
+    outcome = train_run(
+        Path(data),
+        configure(data, variant, seed=seed, preset=preset, settings=settings),
+        RunStore(Path(models)),
+        fresh=fresh,
+        reviews=None if reviews is None else Path(reviews),
+        on_event=listener,
+        should_stop=should_stop,
+    )
+    return OpenRun(outcome.run, Path(models))
+
+
+def open_run(run: str, models: PathLike = MODELS, *, verify: bool = True) -> OpenRun:
+    """Open a finished run.
+
+    Args:
+        run: ``dataset/run_id``, or the run id alone where one data set only has it.
+        models: the folder that runs are kept in.
+        verify: compare all files with their checksums first; False opens at once.
+
+    Raises:
+        RunNotFoundError: there is no such run, or it is not finished.
+        RunVersionError: a newer engine made it.
+        RunDamagedError: a file was changed.
+
+    Example:
+        >>> engine.open_run(run.id).config.variant
+        'basic'
+    """
+    found = RunStore(Path(models)).find(run)
+    if verify:
+        found.verify()
+    return OpenRun(found, Path(models))
+
+
+def list_runs(models: PathLike = MODELS) -> pd.DataFrame:
+    """All runs under a folder, newest first.
+
+    Returns:
+        ``run``, ``state`` ("finished", "in training", "partial", "broken" ...), ``variant``, ``created`` (UTC), ``hits@1`` in the published direction
+        (missing without test links), ``reason`` (what is wrong with a broken one).
+
+    Example:
+        >>> run.id in set(engine.list_runs()["run"])
+        True
+    """
+    columns = ["run", "state", "variant", "created", "hits@1", "reason"]
+    return pd.DataFrame([summary_row(summary) for summary in RunStore(Path(models)).list()], columns=columns)
+
+
+def summary_row(summary: RunSummary) -> dict[str, Any]:
+    """What a list says of a run; Hits@1 is that of the published direction."""
+    hits = ((summary.metrics or {}).get("target_to_source") or {}).get("hits@1")
+    state = "in training" if summary.active else summary.state
+    return {"run": summary.id, "state": state, "variant": summary.variant, "created": summary.created, "hits@1": hits, "reason": summary.reason}
+
+
+def export(
+    run: OpenRun | str,
+    path: PathLike | None = None,
+    *,
+    format: str | None = None,
+    models: PathLike = MODELS,
+    min_probability: float | None = None,
+    decoder: str | None = None,
+    side: Side = "source",
+    seeds: bool = True,
+    known_links: bool = True,
+    part: Literal["all", "reviewed"] = "all",
+    predicate: Predicate | None = None,
+    force: bool = False,
+) -> ExportTable:
+    """Write a run's alignment to a file that other tools read (docs/exporting.md).
+
+    Args:
+        run: an open run, or its id under ``models``.
+        path: the file, which appears when it is whole; None: ``links-DATA-RUN`` with the format's ending, in the working folder.
+        format: "csv", "tsv", "parquet", "sssom", ...; None: by the file's ending, csv without a file.
+        min_probability: only pairs that are right with at least this probability, and known links.
+        decoder: what makes an alignment of the scores; None: one-to-one where the known links allow it.
+        side: the graph whose entities' matches are taken.
+        seeds: whether to include the links that the model was trained on.
+        known_links: whether known links replace predictions that contradict them.
+        part: "reviewed" for the pairs that reviewers accepted.
+        predicate: what sssom and ntriples say of a pair; None: the format's own.
+        force: replace a file that is there already.
+
+    Returns:
+        what was written; ``expectation()`` says how many of the pairs should be right.
+
+    Raises:
+        ExportError: no pairs, or the file cannot be written.
+        ConfigError: an unknown format or decoder.
+
+    Example:
+        >>> table = engine.export(run, "links.sssom.tsv", force=True)
+        >>> len(table) > 100
+        True
+    """
+    opened = run if isinstance(run, OpenRun) else open_run(run, models)
+    fmt = get_format(format) if format is not None else format_of(path)
+    with closing(ReviewStore(reviews_file(opened.models))) as store:
+        reviewed = reviewed_pairs(store, str(opened.manifest.get("data", {}).get("fingerprint", "")))
+    if part == "reviewed" and not any(pair.accepted for pair in reviewed):
+        raise ExportError(f"no pair of {opened.run.dataset} has been accepted by a reviewer yet; review some first, or export all pairs.")
+    selection = Selection(part=part, decoder=decoder, side=side, least_probability=min_probability, seeds=seeds, known_links=known_links)
+    table = select_pairs(opened.view, selection, reviewed)
+    write_export(Path(path or fmt.file_name(opened.id)), table, fmt, predicate, force=force)
+    return table
+
+
+def format_of(path: PathLike | None) -> Format:
+    """The format whose ending a file has, the longest one that fits; csv without a file.
+
+    Raises:
+        ConfigError: no format has such an ending.
+    """
+    if path is None:
+        return get_format("csv")
+    name = Path(path).name.lower()
+    fitting = [one for one in FORMATS.values() if name.endswith(one.suffix)]
+    if not fitting:
+        known = ", ".join(f"{one.suffix} ({one.name})" for one in FORMATS.values())
+        raise ConfigError(f"no format is known by the ending of '{Path(path).name}'; known are {known}. Name the file so, or give format=.")
+    return max(fitting, key=lambda one: len(one.suffix))
+
+
+def _data_config(data: PathLike, settings: Mapping[str, Any] | None) -> DataConfig:
+    given = settings or {}
+    if foreign := sorted(key for key in given if not key.startswith("data.")):
+        raise ConfigError(f"reading takes settings of the section data only; got {', '.join(foreign)}.")
+    return starting_config(Path(data)).with_values(given).data
+
+
+def _print_event(event: Any) -> None:
+    print(event_text(event), file=sys.stderr, flush=True)
+
+
+def _ignore(event: Any) -> None:
+    """No progress is wanted."""
