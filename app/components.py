@@ -463,6 +463,17 @@ def attribute_table(attributes: Sequence[tuple[str, str]]) -> pd.DataFrame:
     return data.drop(columns=[name for name in ("language", "type") if not data[name].any()])
 
 
+def measure_by_sample(run: str) -> None:
+    """The way to an accuracy that no test link measures."""
+    pages.link(pages.REVIEW, state.ReviewAddress((run,), kind="sample"), "Review a random sample", icon=":material/casino:")
+
+
+def nothing_measured(runs: Sequence[str]) -> None:
+    """In place of figures that need test links."""
+    empty_state("Nothing to measure", "This data has no test links. A reviewed random sample of the matches measures how many are right.")
+    measure_by_sample(runs[0])
+
+
 def findings(found: Sequence[Finding]) -> None:
     """What inspection noticed: how much of each kind, then each with what to do and examples. Errors stand open."""
     if not found:

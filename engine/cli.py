@@ -19,7 +19,6 @@ from types import FrameType
 from typing import Any
 
 import engine
-from engine.alignment_table import alignments
 from engine.bootstrapping import Round, rounds_protocol
 from engine.commands.export import add_export
 from engine.commands.housekeeping import add_backup, add_clean_up
@@ -44,8 +43,7 @@ from engine.following import follow
 from engine.matching import Match, RunView, status_words
 from engine.pipeline import Outcome, Phase, computed_otherwise, train_run
 from engine.preparation import missing_steps
-from engine.review_queue import ReviewQueue
-from engine.review_sample import SampleEstimate, estimate_from_sample
+from engine.review_sample import SampleEstimate, estimate_of_run
 from engine.reviews import ReviewStore
 from engine.run_similarity import run_similarity
 from engine.run_store import Run, RunStore, RunSummary
@@ -426,9 +424,8 @@ def reviewed_sample(run: Run, models: str | Path) -> SampleEstimate | None:
     path = reviews_file(Path(models))
     if not path.exists():
         return None
-    view = RunView(run)
     with closing(ReviewStore(path)) as store:
-        return estimate_from_sample(ReviewQueue(view, alignments(view)["source"]), store.standing(str(run.manifest["data"]["fingerprint"])))
+        return estimate_of_run(RunView(run), store)
 
 
 def print_metrics(metrics: dict[str, Any] | None, links: int, rounds: str = "") -> None:

@@ -27,6 +27,7 @@ from engine.exporting import (
 )
 from engine.exporting import reviewed_pairs as kept_reviews
 from engine.matching import RunView
+from engine.review_sample import SampleEstimate, estimate_of_run
 from engine.reviews import ReviewStore
 from engine.run_store import RunStore
 from engine.settings import reviews_file
@@ -62,8 +63,10 @@ def add_export(commands: Any, add_models: AddOption, add_json: AddOption) -> Non
 def export(parsed: argparse.Namespace) -> int:
     run = RunStore(parsed.models).find(parsed.run)
     run.verify()
+    view = RunView(run)
     with closing(ReviewStore(reviews_file(parsed.models))) as store:
         reviewed = kept_reviews(store, str(run.manifest.get("data", {}).get("fingerprint", "")))
+        sample = estimate_of_run(view, store) if reviewed else None
     if parsed.reviewed and not any(pair.accepted for pair in reviewed):
         raise ExportError(f"no pair of {run.dataset} has been accepted by a reviewer yet; review some first, or leave --reviewed out.")
     selection = Selection(
@@ -76,21 +79,24 @@ def export(parsed: argparse.Namespace) -> int:
     )
     fmt = get_format(parsed.format)
     path = parsed.output or Path(fmt.file_name(run.id))
-    table = select_pairs(RunView(run), selection, reviewed)
+    table = select_pairs(view, selection, reviewed)
     write_export(path, table, fmt, parsed.predicate, force=parsed.force)
-    tell(table, fmt, path, as_json=parsed.json)
+    tell(table, fmt, path, sample if sample is not None and sample.drawn else None, as_json=parsed.json)
     return 0
 
 
-def tell(table: ExportTable, fmt: Format, path: Path, *, as_json: bool) -> None:
-    """What was written, and how right it should be."""
+def tell(table: ExportTable, fmt: Format, path: Path, sample: SampleEstimate | None, *, as_json: bool) -> None:
+    """What was written, and how right it should be; ``sample``: what reviewers found in the run's random sample."""
     expected = table.expectation()
     if not as_json:
         print(printable(f"{path}: {expected.sentence()}"))
+        if sample is not None:
+            print(f"reviewed sample of the best matches: {sample.sentence()}")
         return
     measured, conflicts = expected.measured, expected.conflicts
     known = {} if measured is None else {"judged": measured.judged, "right": measured.right, "interval": list(measured.interval)}
     at_odds = {} if conflicts is None else {"conflicts": asdict(conflicts)}
     counts = {"pairs": expected.pairs, "seeds": expected.seeds, "links": expected.links, "accepted": expected.accepted}
+    drawn = None if sample is None else sample.to_dict()
     where = {"run": table.origin.run, "file": str(path), "format": fmt.name, "decoder": table.origin.decoder}
-    print_json({**where, **counts, "expected_precision": expected.precision, "estimated": expected.estimated, **known, **at_odds})
+    print_json({**where, **counts, "expected_precision": expected.precision, "estimated": expected.estimated, **known, **at_odds, "reviewed_sample": drawn})
