@@ -465,7 +465,7 @@ def match(parsed: argparse.Namespace) -> int:
     entity = view.resolve(parsed.entity, parsed.side)
     found = view.matches(entity.side, entity.index, parsed.top, parsed.pool)
     size = view.pool_size("target" if entity.side == "source" else "source", parsed.pool)
-    pool = f"{size:,} {'entities of the other graph' if parsed.pool == 'all' else 'test entities'}"
+    pool = f"{size:,} {'entities of the other graph' if parsed.pool == 'all' else 'test entities'}{view.pool_note(parsed.pool)}"
     if parsed.json:
         query = {"side": entity.side, "uri": entity.uri, "label": entity.label}
         print_json({"run": run.id, "entity": query, "pool": pool, "matches": [match_row(one) for one in found]})

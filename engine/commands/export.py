@@ -99,4 +99,6 @@ def tell(table: ExportTable, fmt: Format, path: Path, sample: SampleEstimate | N
     counts = {"pairs": expected.pairs, "seeds": expected.seeds, "links": expected.links, "accepted": expected.accepted}
     drawn = None if sample is None else sample.to_dict()
     where = {"run": table.origin.run, "file": str(path), "format": fmt.name, "decoder": table.origin.decoder}
-    print_json({**where, **counts, "expected_precision": expected.precision, "estimated": expected.estimated, **known, **at_odds, "reviewed_sample": drawn})
+    print_json(
+        {**where, **counts, "expected_precision": expected.precision, "estimated": expected.estimated, **known, **at_odds, "reviewed_sample": drawn}
+    )
