@@ -113,7 +113,7 @@ def entity_heading(view: RunView, entity: Entity) -> None:
 
 def pool_words(view: RunView, side: Side, pool: Pool, size: int) -> str:
     """'of 10,500 test entities of KG2': which candidates a rank counts."""
-    return f"of {size:,} {POOL_WORDS[pool]} of {text.cell(view.graphs[other(side)].name, 30)}"
+    return f"of {size:,} {POOL_WORDS[pool]} of {text.cell(view.graphs[other(side)].name, 30)}{view.pool_note(pool)}"
 
 
 def verdict_badge(verdict: Verdict, added: int | None = None) -> None:
@@ -166,7 +166,8 @@ def pair_header(view: RunView, pair: PairScore, runs: Sequence[str], asked: Side
                 ("target", pair.rank_from_target, pair.pool_sizes[1]),
             )
             for side, rank, size in ranks:
-                words = f"Where the pair stands among this entity's pairs with {size:,} {POOL_WORDS[pair.pool]} of the other graph."
+                pool = f"{size:,} {POOL_WORDS[pair.pool]} of the other graph{view.pool_note(pair.pool)}"
+                words = f"Where the pair stands among this entity's pairs with {pool}."
                 st.metric(f"Rank from {text.plain(view.graphs[side].name, 30)}", f"{rank:,} of {size:,}", help=words, width="content")
         with st.container(horizontal=True, vertical_alignment="center"):
             st.caption(f"Ranks count {'the test' if pair.pool == 'test' else 'all'} entities of the other graph. Run {text.plain(runs[0])}.")
@@ -461,6 +462,17 @@ def attribute_table(attributes: Sequence[tuple[str, str]]) -> pd.DataFrame:
     data = pd.DataFrame(rows, columns=["attribute", "value", "language", "type"])
     data["language"], data["type"] = (data[name].map(text.cell) for name in ("language", "type"))
     return data.drop(columns=[name for name in ("language", "type") if not data[name].any()])
+
+
+def measure_by_sample(run: str) -> None:
+    """The way to an accuracy that no test link measures."""
+    pages.link(pages.REVIEW, state.ReviewAddress((run,), kind="sample"), "Review a random sample", icon=":material/casino:")
+
+
+def nothing_measured(runs: Sequence[str]) -> None:
+    """In place of figures that need test links."""
+    empty_state("Nothing to measure", "This data has no test links. A reviewed random sample of the matches measures how many are right.")
+    measure_by_sample(runs[0])
 
 
 def findings(found: Sequence[Finding]) -> None:

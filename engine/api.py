@@ -27,6 +27,7 @@ from engine.explore.neighbourhood import Adjacency
 from engine.explore.proxies import ProxyView
 from engine.explore.relations import RelationView
 from engine.explore.review_queue import ReviewQueue
+from engine.explore.review_sample import SampleEstimate, estimate_from_sample
 from engine.exporting import FORMATS, ExportTable, Format, Predicate, Selection, get_format, reviewed_pairs, select_pairs, write_export
 from engine.pipeline import Listener, event_text, train_run
 from engine.reviews import ReviewStore
@@ -180,6 +181,22 @@ class OpenRun:
         """
         found = self.alignments[side]
         return found.described(np.arange(len(found)))
+
+    def reviewed_sample(self) -> SampleEstimate | None:
+        """The share of right matches, estimated from the random sample that reviewers decided; None where the models folder has no reviews.
+
+        Raises:
+            ReviewError: the reviewers' database cannot be read.
+
+        Example:
+            >>> run.reviewed_sample() is None
+            True
+        """
+        path = reviews_file(self.models)
+        if not path.exists():
+            return None
+        with closing(ReviewStore(path)) as store:
+            return estimate_from_sample(self.queue, store.standing(self.queue.fingerprint))
 
     # What is stored
 

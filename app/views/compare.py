@@ -332,7 +332,7 @@ def _curves(runs: Sequence[OpenRun], side: Side) -> None:
     rate: Rate = "hits@1"
     tables = [measured(run, side) for run in runs]
     if not any(len(table) for table in tables):
-        components.empty_state("Nothing to measure", "This data has no test links, so nobody knows which matches are right.")
+        components.nothing_measured([run.card.run for run in runs])
         return
     least = [f"{text.plain(name)} {text.score(table.iloc[0][rate])}" for name, table in zip(run_names(runs), tables, strict=True) if len(table)]
     bucket = next(table for table in tables if len(table)).iloc[0]["bucket"]

@@ -43,6 +43,8 @@ def render(run: OpenRun, address: DataSetAddress) -> None:
         _paper(found)
     st.subheader("What inspect found", anchor=False)
     components.findings(found.findings)
+    if not run.card.links.get("test"):
+        components.measure_by_sample(run.card.run)
     _degrees(run)
     _samples(run, address)
     st.header("One graph closely", anchor=False)

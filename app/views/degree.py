@@ -25,7 +25,7 @@ def render(runs: Sequence[OpenRun], address: DegreeAddress) -> None:
     """The page."""
     tables = [measured(run, address.side) for run in runs]
     if not any(len(table) for table in tables):
-        components.empty_state("Nothing to measure", "This data has no test links, so nobody knows which matches are right.")
+        components.nothing_measured([run.card.run for run in runs])
         return
     check_bucket(address.bucket)
     with st.container(horizontal=True, gap="medium"):

@@ -14,6 +14,7 @@ from app.glossary import explain
 from app.state import ExportAddress, PairsAddress, ReviewAddress
 from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import ConfigError
+from engine.explore.review_sample import estimate_from_sample
 from engine.exporting import (
     COLUMNS,
     DECODER_NAMES,
@@ -49,6 +50,7 @@ def render(run: OpenRun, address: ExportAddress) -> None:
         _nothing(run, address)
         return
     _expected(table.expectation())
+    _reviewed_sample(run)
     _beside_pairs(run, address, len(table))
     _format_asked_for(address, fmt)
     _preview(table, fmt, address)
@@ -196,6 +198,17 @@ MEASURED = (
     "Share of right predictions among the entities whose validation or test link tells, before these links were put in: what to expect of entities "
     "without a known link. Seed links are not counted. 95% score interval (Wilson)."
 )
+
+
+def _reviewed_sample(run: OpenRun) -> None:
+    """What reviewers found in the run's random sample, where they have begun with it."""
+    found = estimate_from_sample(run.queue, cache.reviews().standing(run.card.fingerprint))
+    if found.drawn:
+        st.caption(f":material/casino: {text.plain(found.sentence(), 600)} {SAMPLED}")
+        components.measure_by_sample(run.card.run)
+
+
+SAMPLED = "It is about each source entity's best match, before the choices above."
 
 
 def _beside_pairs(run: OpenRun, address: ExportAddress, pairs: int) -> None:

@@ -123,7 +123,8 @@ def _card(card: cache.RunCard) -> None:
         if card.metrics:
             _figures(card, card.metrics)
         else:
-            st.markdown("No test links, so nothing to measure; its matches can be looked at all the same.")
+            st.markdown("No test links, so no accuracy was measured.")
+            components.measure_by_sample(card.run)
         st.caption(f"{card.links.get('train', 0):,} seed links · {text.plain(card.split, 60)} · {text.plain(card.run_id, 60)}")
         pages.link(pages.ENTITY, EntityAddress((card.run,)), "Open", icon=":material/arrow_forward:")
         deleting.offer(card.run)

@@ -247,6 +247,8 @@ def _table(run: OpenRun, setting: Setting, found: pd.DataFrame, relation: Relati
     st.subheader(text.count(len(found), "relation"), anchor=False)
     unmeasured = "" if measured else " The data has no test links, so there is no Hits@1."
     st.caption(f"Layer {setting.layer}, {setting.channel} channel, {setting.direction}. Click a row to look at it above.{unmeasured}")
+    if not measured:
+        components.measure_by_sample(run.card.run)
     components.table(_rows(found, measured), name="relations", whole=lambda: found, key=key, on_select=follow, columns=COLUMNS)
 
 

@@ -20,7 +20,7 @@ from engine.data.knowledge_graph import IntArray
 from engine.errors import ReviewError, RunError
 from engine.explanation import Explanation, explain, sentence
 from engine.explore.review_queue import Kind, Open, choice_on, take
-from engine.explore.review_sample import estimate_from_sample
+from engine.explore.review_sample import SampleEstimate, estimate_from_sample
 from engine.reviews import Decision, Progress, Verdict, agreement, disagreements, progress, snapshot_of
 from engine.reviews.decisions import BULK_NOTE
 from engine.runs.view import PairScore
@@ -140,7 +140,7 @@ def _one_by_one(run: OpenRun, page: ReviewAddress, author: str) -> None:
         rows = run.queue.open_rows(kind, left, known=address.known and kind != "sample")
         _told_progress(progress(standing, author), standing, len(rows))
         if kind == "sample":
-            st.info(text.plain(estimate_from_sample(run.queue, standing).sentence(), 600), icon=":material/casino:")
+            _told_estimate(estimate_from_sample(run.queue, standing))
         asked = components.asked_pair(run.view, address.source, address.target, exact=True) if address.source or address.target else None
         upcoming = _upcoming(run, author, rows, kind)
         pair = (asked[0].index, asked[1].index) if asked else next(iter(upcoming), None)
@@ -155,7 +155,7 @@ def _one_by_one(run: OpenRun, page: ReviewAddress, author: str) -> None:
 
 def _upcoming(run: OpenRun, author: str, rows: IntArray, kind: Kind) -> list[tuple[int, int]]:
     """The pair to decide now and the one after it, both kept from other reviewers."""
-    taken = take(cache.reviews(), run.queue, author, rows, 2, first=reviewing.to_look_at_again(), second=kind == "second")
+    taken = take(cache.reviews(), run.queue, author, rows, 2, first=reviewing.to_look_at_again(), kind=kind)
     return [run.queue.indices(row) for row in taken]
 
 
@@ -292,11 +292,20 @@ def _told_progress(found: Progress, standing: Sequence[Decision], left: int) -> 
     st.markdown(" · ".join(parts), help=help)
 
 
+def _told_estimate(found: SampleEstimate) -> None:
+    """How many matches are right, as far as the sample is reviewed."""
+    st.info(text.plain(found.sentence(), 600), icon=":material/casino:")
+    for note in found.notes():
+        st.caption(text.plain(note, 400))
+
+
 def _nothing_left(run: OpenRun, address: ReviewAddress, author: str, left: Open) -> None:
     st.session_state.pop(state.REVIEW_CLICK, None)
     known = len(run.queue.open_rows("uncertain", left, known=True))
     if address.kind == "second":
         components.empty_state("No second opinion is asked for", "Nobody else has decided a pair of this run that you have not.")
+    elif address.kind == "sample":
+        components.empty_state("Nothing left to decide", "Every pair of the sample is decided, skipped by you, or being reviewed by somebody else.")
     elif not address.known and known:
         words = f"Every pair here is decided, skipped by you, or just being looked at by another reviewer. {known:,} more are told by known links."
         components.empty_state("Nothing left to decide", words)

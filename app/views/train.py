@@ -213,7 +213,7 @@ def _how_it_ended(job: Job) -> None:
         st.metric("Hits@1, target to source", text.score(measured["hits@1"]), delta=of, delta_color="off", delta_arrow="off", help=explain("Hits@1"))
     else:
         st.caption("No test links, so no accuracy was measured. Review a random sample of the matches to measure it.")
-        pages.link(pages.REVIEW, ReviewAddress((card.run,), kind="sample"), "Review a random sample", icon=":material/casino:")
+        components.measure_by_sample(card.run)
     with st.container(horizontal=True):
         pages.link(pages.ENTITY, EntityAddress((card.run,)), "Open", icon=":material/arrow_forward:")
         pages.link(pages.REVIEW, ReviewAddress((card.run,)), "Review its matches", icon=pages.REVIEW.icon)

@@ -12,6 +12,7 @@ from engine.api import open_run
 from engine.cli.output import AddOption, print_json
 from engine.data.knowledge_graph import Side
 from engine.errors import printable
+from engine.explore.review_sample import SampleEstimate
 from engine.exporting import (
     DECODER_NAMES,
     FORMATS,
@@ -67,19 +68,25 @@ def export(parsed: argparse.Namespace) -> int:
         predicate=parsed.predicate,
         force=parsed.force,
     )
-    tell(table, fmt, path, as_json=parsed.json)
+    sample = run.reviewed_sample()
+    tell(table, fmt, path, sample if sample is not None and sample.drawn else None, as_json=parsed.json)
     return 0
 
 
-def tell(table: ExportTable, fmt: Format, path: Path, *, as_json: bool) -> None:
-    """What was written, and how right it should be."""
+def tell(table: ExportTable, fmt: Format, path: Path, sample: SampleEstimate | None, *, as_json: bool) -> None:
+    """What was written, and how right it should be; ``sample``: what reviewers found in the run's random sample."""
     expected = table.expectation()
     if not as_json:
         print(printable(f"{path}: {expected.sentence()}"))
+        if sample is not None:
+            print(f"reviewed sample of the best matches: {sample.sentence()}")
         return
     measured, conflicts = expected.measured, expected.conflicts
     known = {} if measured is None else {"judged": measured.judged, "right": measured.right, "interval": list(measured.interval)}
     at_odds = {} if conflicts is None else {"conflicts": asdict(conflicts)}
     counts = {"pairs": expected.pairs, "seeds": expected.seeds, "links": expected.links, "accepted": expected.accepted}
+    drawn = None if sample is None else sample.to_dict()
     where = {"run": table.origin.run, "file": str(path), "format": fmt.name, "decoder": table.origin.decoder}
-    print_json({**where, **counts, "expected_precision": expected.precision, "estimated": expected.estimated, **known, **at_odds})
+    print_json(
+        {**where, **counts, "expected_precision": expected.precision, "estimated": expected.estimated, **known, **at_odds, "reviewed_sample": drawn}
+    )

@@ -12,7 +12,7 @@ import stat
 import sys
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -35,11 +35,9 @@ from engine.evaluation.decoders import evaluate_decoders
 from engine.evaluation.metrics import METRICS, Pool, evaluate_links, stored_interval
 from engine.explanation import lines
 from engine.explanation.removal import FORMS
-from engine.explore.review_sample import SampleEstimate, estimate_from_sample
 from engine.exporting import DECODER_NAMES, check_measurable, decoder_help, graph_evidence
 from engine.jobs.preparation import missing_steps
 from engine.pipeline import Outcome, Phase, computed_otherwise, event_text, train_run
-from engine.reviews import ReviewStore
 from engine.runs import Run, RunStore, RunSummary
 from engine.runs.similarity import run_similarity
 from engine.runs.view import Match, RunView, status_words
@@ -398,7 +396,7 @@ def evaluate(parsed: argparse.Namespace) -> int:
         evidence = graph_evidence(run) if parsed.decoder in GRAPH_DECODERS else None
         found = evaluate_decoders(similarity, test, [parsed.decoder], k, parsed.pool, index=parsed.index, evidence=evidence, untested=untested)
         metrics = found[parsed.decoder].to_dict()
-    sample = reviewed_sample(run, parsed.models)
+    sample = OpenRun(run, Path(parsed.models)).reviewed_sample()
     if parsed.json:
         print_json({**run_summary(run), "metrics": metrics, "reviewed_sample": None if sample is None else sample.to_dict()})
     else:
@@ -406,15 +404,6 @@ def evaluate(parsed: argparse.Namespace) -> int:
         if sample is not None and (sample.drawn or not len(test)):
             print(f"reviewed sample: {sample.sentence()}")
     return 0
-
-
-def reviewed_sample(run: Run, models: str | Path) -> SampleEstimate | None:
-    """What reviewers found in the run's random sample; None where the models folder has no reviews."""
-    path = reviews_file(Path(models))
-    if not path.exists():
-        return None
-    with closing(ReviewStore(path)) as store:
-        return estimate_from_sample(OpenRun(run).queue, store.standing(str(run.manifest["data"]["fingerprint"])))
 
 
 def print_metrics(metrics: dict[str, Any] | None, links: int, rounds: str = "") -> None:
@@ -454,7 +443,7 @@ def match(parsed: argparse.Namespace) -> int:
     entity = view.resolve(parsed.entity, parsed.side)
     found = view.matches(entity.side, entity.index, parsed.top, parsed.pool)
     size = view.pool_size("target" if entity.side == "source" else "source", parsed.pool)
-    pool = f"{size:,} {'entities of the other graph' if parsed.pool == 'all' else 'test entities'}"
+    pool = f"{size:,} {'entities of the other graph' if parsed.pool == 'all' else 'test entities'}{view.pool_note(parsed.pool)}"
     if parsed.json:
         query = {"side": entity.side, "uri": entity.uri, "label": entity.label}
         print_json({"run": run.id, "entity": query, "pool": pool, "matches": [match_row(one) for one in found]})

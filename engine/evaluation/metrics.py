@@ -248,8 +248,12 @@ def pool_words(pool: Pool, sizes: tuple[int, int], links_name: str = "test", unt
     """'pool: 10,500 test entities a side', and how many links it is without."""
     kind = f"{links_name} entities" if pool == "test" else "entities (all)"
     words = f"{sizes[0]:,} {kind} a side" if sizes[0] == sizes[1] else f"{sizes[0]:,} source and {sizes[1]:,} target {kind}"
-    left_out = f" ({count(untested, 'known link is', 'known links are')} left out: an end is in no triple)" if untested else ""
-    return f"pool: {words}{left_out}"
+    return f"pool: {words}{untested_words(untested)}"
+
+
+def untested_words(untested: int) -> str:
+    """' (2 known links are left out: an end is in no triple)', to stand behind a number of test entities; empty where there are none."""
+    return f" ({count(untested, 'known link is', 'known links are')} left out: an end is in no triple)" if untested else ""
 
 
 def direction_metrics(found: QueryRanks, pool: IntArray, bootstrap: int, seed: int) -> DirectionMetrics:

@@ -140,15 +140,16 @@ class ReviewQueue:
         probabilities mutual matches with the largest margin. "second": as "uncertain". "sample": at random, without those that known
         links settle (:mod:`engine.explore.review_sample`).
         """
-        return self._orders["uncertain" if kind == "second" else kind]
+        return self._sample if kind == "sample" else self._orders["uncertain" if kind == "second" else kind]
 
     @cached_property
     def _orders(self) -> dict[str, IntArray]:
         rows = np.flatnonzero(self.alignment.known != KNOWN.index("seed"))
-        return {"uncertain": self._uncertain(rows), "conflicts": self._conflicts(rows), "sure": self._sure(rows), "sample": self._sample(rows)}
+        return {"uncertain": self._uncertain(rows), "conflicts": self._conflicts(rows), "sure": self._sure(rows)}
 
-    def _sample(self, rows: IntArray) -> IntArray:
-        rows = rows[~self._settled[rows]]
+    @cached_property
+    def _sample(self) -> IntArray:
+        rows = np.flatnonzero(~self._settled & (self.alignment.known != KNOWN.index("seed")))
         run_id = self.run.rpartition("/")[2]  # the same data may lie under several names
         return rows[sampling_order(run_id, [self.pair(row) for row in rows.tolist()])]
 
@@ -244,22 +245,26 @@ def choice_on(pair: PairScore, run: str, verdict: Verdict, note: str = "") -> Ch
 
 
 def take(
-    store: ReviewStore, queue: ReviewQueue, author: str, rows: IntArray, count: int = 1, *, first: Pair | None = None, second: bool = False
+    store: ReviewStore, queue: ReviewQueue, author: str, rows: IntArray, count: int = 1, *, first: Pair | None = None, kind: Kind = "uncertain"
 ) -> list[int]:
     """Rows for a reviewer to look at now, kept from others for a while: first those that the reviewer holds already, then the next free ones.
+
+    Of the random sample they come strictly in their order, and pairs that were accepted in bulk are free: a pair that the reviewer holds from another
+    list would be out of turn, and one that is left out would end the measurement there.
 
     Args:
         rows: that are left, in their order.
         count: how many at most.
         first: a pair to begin with, if it is left and free.
-        second: whether the rows are for a second opinion.
+        kind: of the list that the rows are of.
     """
     wanted = set(rows.tolist())
-    held = [pair for pair in store.leased(queue.fingerprint, author) if queue.row(pair) in wanted]
+    sample = kind == "sample"
+    held = [] if sample else [pair for pair in store.leased(queue.fingerprint, author) if queue.row(pair) in wanted]
     if first is not None and queue.row(first) in wanted:
         held = [first, *(pair for pair in held if pair != first)]
     offered = chain(held, (pair for pair in _pairs(queue, rows) if pair not in held))
-    taken = store.claim(queue.fingerprint, author, offered, count, second=second)
+    taken = store.claim(queue.fingerprint, author, offered, count, second=kind == "second", one_by_one=sample)
     return [row for pair in taken if (row := queue.row(pair)) is not None]
 
 
@@ -269,8 +274,14 @@ def _pairs(queue: ReviewQueue, rows: IntArray) -> Iterator[Pair]:
 
 def sampling_order(run_id: str, pairs: Sequence[tuple[str, str]]) -> IntArray:
     """(P,) places of the pairs in the order of a hash of each with the run's id: random, and the same wherever and whenever it is computed."""
-    keys = [hashlib.sha256("\0".join((run_id, *pair)).encode("utf-8", "surrogatepass")).digest() for pair in pairs]
+    keys = [hashlib.sha256(_framed(run_id, *pair)).digest() for pair in pairs]
     return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
+
+
+def _framed(*texts: str) -> bytes:
+    """Texts as bytes that no other texts have, whatever characters are in them."""
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    return b"".join(len(one).to_bytes(8, "big") + one for one in encoded)
 
 
 def _contests(targets: IntArray, csls: FloatArray, count: int) -> FloatArray:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from engine.errors import ReviewError
 from engine.reviews.database import Database
-from engine.reviews.decisions import VERDICTS, Choice, Decision, Pair, check_author, check_choices, check_token, same_author
+from engine.reviews.decisions import BULK_NOTE, VERDICTS, Choice, Decision, Pair, check_author, check_choices, check_token, same_author
 from engine.reviews.ledger import Ledger
 
 LEASE_SECONDS = 300.0
@@ -172,7 +172,15 @@ class ReviewStore:
             return [(row["source"], row["target"]) for row in connection.execute(query, (fingerprint, author, self._clock()))]
 
     def claim(
-        self, fingerprint: str, author: str, offered: Iterable[Pair], count: int = 1, seconds: float = LEASE_SECONDS, *, second: bool = False
+        self,
+        fingerprint: str,
+        author: str,
+        offered: Iterable[Pair],
+        count: int = 1,
+        seconds: float = LEASE_SECONDS,
+        *,
+        second: bool = False,
+        one_by_one: bool = False,
     ) -> list[Pair]:
         """Take the first pairs that are free, and keep them from other reviewers for a while; a claim on one's own pairs makes it longer.
 
@@ -182,6 +190,7 @@ class ReviewStore:
             offered: pairs in the order in which they are worth looking at; read only as far as needed.
             count: how many to take at most.
             second: also what others have decided, for a second opinion.
+            one_by_one: also what was accepted in bulk only, by whomever.
         """
         author = check_author(author)
         until, taken = self._clock() + seconds, list[Pair]()
@@ -191,7 +200,7 @@ class ReviewStore:
             for pair in offered:
                 if len(taken) == count:
                     break
-                if _is_free(connection, data, author, pair, second=second):
+                if _is_free(connection, data, author, pair, second=second, one_by_one=one_by_one):
                     connection.execute(
                         "INSERT INTO leases VALUES (?, ?, ?, ?, ?) ON CONFLICT (data_set, source, target) DO UPDATE SET until = excluded.until",
                         (data, *pair, author, until),
@@ -242,19 +251,23 @@ def _data_set(connection: sqlite3.Connection, fingerprint: str) -> int:
     return int(connection.execute("SELECT number FROM data_sets WHERE fingerprint = ?", (fingerprint,)).fetchone()["number"])
 
 
-def _is_free(connection: sqlite3.Connection, data: int, author: str, pair: Pair, *, second: bool) -> bool:
+def _is_free(connection: sqlite3.Connection, data: int, author: str, pair: Pair, *, second: bool, one_by_one: bool) -> bool:
     held = connection.execute(
         "SELECT 1 FROM leases WHERE data_set = ? AND source = ? AND target = ? AND author <> ?",
         (data, *pair, author),
     ).fetchone()
-    return held is None and not _is_decided(connection, data, author, pair, second=second)
+    return held is None and not _is_decided(connection, data, author, pair, second=second, one_by_one=one_by_one)
 
 
-def _is_decided(connection: sqlite3.Connection, data: int, author: str, pair: Pair, *, second: bool) -> bool:
-    """Whether the author has decided or skipped a pair, or (unless a second opinion is wanted) anybody has accepted or rejected it."""
+def _is_decided(connection: sqlite3.Connection, data: int, author: str, pair: Pair, *, second: bool, one_by_one: bool = False) -> bool:
+    """Whether the author has decided or skipped a pair, or (unless a second opinion is wanted) anybody has accepted or rejected it.
+
+    ``one_by_one``: what was accepted in bulk does not count.
+    """
     found = connection.execute(
-        "SELECT 1 FROM standing WHERE data_set = ? AND source = ? AND target = ? AND (same_author(author) = ? OR (verdict <> 'skip' AND NOT ?))",
-        (data, *pair, author, second),
+        "SELECT 1 FROM standing WHERE data_set = ? AND source = ? AND target = ? AND (same_author(author) = ? OR (verdict <> 'skip' AND NOT ?)) "
+        "AND NOT (? AND note = ?)",
+        (data, *pair, author, second, one_by_one, BULK_NOTE),
     ).fetchone()
     return found is not None
 

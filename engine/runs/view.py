@@ -18,6 +18,7 @@ import torch
 
 from engine.data.knowledge_graph import SIDES, IntArray, Side
 from engine.errors import EntityError
+from engine.evaluation.metrics import untested_words
 from engine.runs.entities import Entity, GraphView, other, search_forms, shortened
 from engine.runs.numbers import check_numbers, damaged
 from engine.runs.similarity import RunLike, has_table, run_similarity
@@ -325,6 +326,10 @@ class RunView:
 
     def pool_size(self, side: Side, pool: Pool) -> int:
         return int(np.count_nonzero(~np.isnan(self.hubness(side, pool))))
+
+    def pool_note(self, pool: Pool) -> str:
+        """What belongs behind the size of a pool: the known links that were left out of the test; mostly nothing."""
+        return untested_words(int(self.run.manifest.get("data", {}).get("untested", 0))) if pool == "test" else ""
 
     def scores(self, side: Side, index: int, pool: Pool = "all") -> RowScores:
         """An entity's scores with every entity of the other graph in the pool.

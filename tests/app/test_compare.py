@@ -16,7 +16,7 @@ from engine.explore.comparison import Comparison, Difference, compare
 from engine.runs import RunStore
 from engine.runs.entities import short_id
 from engine.runs.view import RunView
-from tests.app.conftest import OpenPage, assert_no_crash, words
+from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.run_fixture import MemoryRun, analysed, jolted, sample_run, write_run
 
 
@@ -178,12 +178,13 @@ def test_the_training_of_a_structure_is_told_from_the_runs_own(better: MemoryRun
 
 def test_runs_without_test_links_say_so(models: Path, open_page: OpenPage) -> None:
     sample = sample_run()
-    links = sample.tables["links"]
-    bare = analysed(replace(sample, tables={**sample.tables, "links": links[links["role"] != "test"]}, metrics=None))
+    known = sample.tables["links"]
+    bare = analysed(replace(sample, tables={**sample.tables, "links": known[known["role"] != "test"]}, metrics=None))
     app = open_page("compare", run=[write_run(bare, models, run_id="a"), write_run(bare, models, run_id="b")])
     assert_no_crash(app)
     assert "has no test links" in told(app)
     assert tables(app)["run"]["95 % interval"].tolist() == ["no test links"] * 2
+    assert any("kind=sample" in link for link in links(app))
     assert "settings that differ" in told(app).lower()
 
 

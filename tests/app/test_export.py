@@ -15,6 +15,7 @@ from engine.runs import RunStore
 from engine.runs.view import RunView
 from engine.util.settings import reviews_file
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
+from tests.explore.test_review_queue import queue_of
 from tests.run_fixture import HOSTILE_LABELS, MemoryRun, sample_run, write_run
 
 
@@ -133,6 +134,20 @@ def test_reviewed_pairs(models: Path, open_page: OpenPage) -> None:
     assert_no_crash(app)
     assert metrics(app)["Pairs"] == "1"
     assert app.dataframe[0].value["reviewers"].tolist() == ["Ana"]
+
+
+def test_what_a_reviewed_sample_says_stands_beside_the_export(models: Path, open_page: OpenPage) -> None:
+    run = write_run(knowing(), models)
+    assert "drawn at random" not in words(open_page("export", run=run))
+    queue = queue_of(RunStore(models).find(run))
+    store = ReviewStore(reviews_file(models))
+    for row, verdict in zip(queue.order("sample")[:2].tolist(), ("accept", "reject"), strict=True):
+        store.decide(queue.fingerprint, queue.choice(row, verdict), "Ana", f"click-{row}")
+    store.close()
+    app = open_page("export", run=run)
+    assert_no_crash(app)
+    assert "Of the first 2 pairs drawn at random 1 was accepted and 1 rejected: between 9.5% and 90.5%" in words(app).replace("\\", "")
+    assert any("kind=sample" in link for link in links(app))
 
 
 def test_a_run_without_probabilities_has_no_slider_and_says_why(run: str, open_page: OpenPage) -> None:

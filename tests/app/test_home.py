@@ -87,6 +87,7 @@ def test_a_run_without_test_links_has_no_figure(models: Path, open_page: OpenPag
     assert_no_crash(app)
     assert not app.metric
     assert "No test links" in words(app)
+    assert any("review" in link and "kind=sample" in link for link in links(app)), "there is a way to an accuracy all the same"
 
 
 def test_figures_of_null_are_no_figures(models: Path, open_page: OpenPage) -> None:

@@ -149,6 +149,7 @@ def test_without_test_links_there_is_no_accuracy(whole_run: MemoryRun, models: P
     app = open_page("relations", run=write_run(without(whole_run, "relation_hits"), models))
     assert_no_crash(app)
     assert "no test links" in words(app)
+    assert any("review" in link and "kind=sample" in link for link in links(app)), "there is a way to an accuracy all the same"
     assert "No test entity has it" in words(app)
     assert "Hits@1" not in ranking(app)
 

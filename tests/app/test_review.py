@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from app import components, reviewing
 from engine.reviews import Choice, ReviewStore
+from engine.reviews.decisions import BULK_NOTE
 from engine.runs import RunStore
 from engine.runs.view import RunView, status_sentence
 from engine.util.settings import reviews_file
@@ -255,6 +256,20 @@ def test_a_random_sample_is_reviewed_and_says_what_it_measures(run: str, models:
     app = press(app, "Reject")
     assert [decision.pair for decision in store.standing(DATA)] == [queue.pair(row) for row in order[:2]]
     assert "Of the first 2 pairs drawn at random 1 was accepted and 1 rejected: between 9.5% and 90.5%" in words(app).replace("\\", "")
+
+
+def test_the_sample_keeps_its_order_after_other_lists_and_bulk(run: str, models: Path, open_page: OpenPage, store: ReviewStore) -> None:
+    queue = queue_of(RunStore(models).find(run))
+    order = queue.order("sample").tolist()
+    store.decide(DATA, queue.choice(order[0], "accept", BULK_NOTE), "Ann", "bulk")
+    store.decide(DATA, queue.choice(order[3], "accept"), "Bob", "elsewhere")
+    assert_no_crash(open_page("review", run=run, reviewer="Ann"))  # two pairs of another list are kept for her
+    app = open_page("review", run=run, reviewer="Ann", kind="sample")
+    assert_no_crash(app)
+    assert "1 further pair was reviewed out of turn" in words(app)
+    press(app, "Accept")
+    assert store.standing(DATA)[-1].pair == queue.pair(order[0]), "what was accepted in bulk is asked again, in its turn"
+    assert "drawn at random" in words(app)
 
 
 @pytest.mark.parametrize("kind", ["conflicts", "second", "sure", "sample", "decided"])

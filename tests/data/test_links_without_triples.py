@@ -77,6 +77,9 @@ def test_every_protocol_says_how_many_links_are_left_out(tmp_path: Path, capsys:
     for decoder in ("csls", "mutual"):
         assert main(["evaluate", run.id, "--models", str(models), "--decoder", decoder]) == 0
         assert re.search(words, capsys.readouterr().out)
+    for pool, noted in (("test", True), ("all", False)):
+        assert main(["match", run.id, "a2", "--side", "source", "--pool", pool, "--models", str(models)]) == 0
+        assert ("20 test entities (2 known links are left out: an end is in no triple)" in capsys.readouterr().out) is noted
 
 
 def test_without_such_links_no_word_of_them(tmp_path: Path) -> None:

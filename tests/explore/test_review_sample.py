@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from engine.evaluation.metrics import rate_interval
 from engine.explore.alignment import KNOWN
-from engine.explore.review_queue import ReviewQueue, sampling_order
+from engine.explore.review_queue import ReviewQueue, sampling_order, take
 from engine.explore.review_sample import SampleEstimate, estimate_from_sample
 from engine.reviews import Choice, ReviewStore
 from engine.reviews.decisions import BULK_NOTE
@@ -129,8 +129,69 @@ def test_all_may_be_drawn_or_nothing_be_there(queue: ReviewQueue, store: ReviewS
         decide(store, queue, row, "accept")
     found = estimated(store, queue)
     assert found.drawn == found.right == found.population
+    assert found.interval == (1.0, 1.0), "nothing is left to chance"
+    assert "are reviewed" in found.sentence()
+    assert "so 100.0% are right" in found.sentence()
+    decide(store, queue, int(queue.order("sample")[0]), "skip")
+    found = estimated(store, queue)
+    assert found.interval == pytest.approx(((found.population - 1) / found.population, 1.0))
     empty = queue_of(sample_run())
     empty.alignment.rows = empty.alignment.rows.iloc[:0]
     found = estimated(store, empty)
     assert (found.population, found.drawn, found.interval) == (0, 0, None)
     assert "known links settle all" in found.sentence()
+
+
+@pytest.mark.parametrize("pairs", [[("a\0", "b"), ("a", "\0b")], [("", "ab"), ("a", "b")], [("\ud800", "x"), ("\udc00", "x")]])
+def test_identifiers_that_read_alike_when_joined_have_places_of_their_own(pairs: list[tuple[str, str]]) -> None:
+    drawn = [pairs[place] for place in sampling_order("r", pairs)]
+    turned = pairs[::-1]
+    assert [turned[place] for place in sampling_order("r", turned)] == drawn
+
+
+@pytest.mark.parametrize("author", ["Ann", "Bob"])
+def test_what_was_accepted_in_bulk_is_offered_again_to_everybody(queue: ReviewQueue, store: ReviewStore, author: str) -> None:
+    order = queue.order("sample").tolist()
+    decide(store, queue, order[0], "accept", note=BULK_NOTE)
+    left = queue.left(store.standing(queue.fingerprint), author)
+    assert take(store, queue, author, queue.open_rows("sample", left), 2, kind="sample") == order[:2]
+    decide(store, queue, order[0], "reject", author)
+    assert (estimated(store, queue).drawn, estimated(store, queue).wrong) == (1, 1)
+    left = queue.left(store.standing(queue.fingerprint), author)
+    assert take(store, queue, author, queue.open_rows("sample", left), 1, kind="sample") == order[1:2]
+
+
+def test_pairs_held_from_another_list_do_not_come_first(queue: ReviewQueue, store: ReviewStore) -> None:
+    order = queue.order("sample").tolist()
+    assert take(store, queue, "Ann", np.array(order[5:]), 2) == order[5:7]
+    rows = queue.open_rows("sample", queue.left([], "Ann"))
+    assert take(store, queue, "Ann", rows, 2, kind="sample") == order[:2]
+    assert take(store, queue, "Bob", rows, 2, kind="sample") == order[2:4]
+    assert take(store, queue, "Bob", rows, 1, first=queue.pair(order[9]), kind="sample") == [order[9]], "what was undone comes first"
+
+
+def test_what_does_not_count_yet_and_what_is_not_drawn_is_said(queue: ReviewQueue, store: ReviewStore) -> None:
+    order, verdicts = queue.order("sample").tolist(), queue.alignment.all_counts
+    for place in (0, 2, 5):
+        decide(store, queue, order[place], "accept")
+    found = estimated(store, queue)
+    assert (found.drawn, found.out_of_turn) == (1, 2)
+    assert (found.confirmed, found.contradicted) == (verdicts["right"], verdicts["wrong"])
+    assert found.confirmed
+    told = " ".join(found.notes())
+    assert "2 further pairs were reviewed out of turn" in told
+    assert f"{found.confirmed:,} matches that validation or test links confirm" in told
+    decide(store, queue, order[1], "reject")
+    assert (estimated(store, queue).drawn, estimated(store, queue).out_of_turn) == (3, 1)
+    assert found.to_dict()["out_of_turn"] == 2
+
+
+def test_the_interval_covers_the_truth_as_often_as_it_says() -> None:
+    """400 samples of 40 of 200 matches, of which 150 are right."""
+    pairs = [(f"a{number}", f"b{number}") for number in range(200)]
+    covered = 0
+    for run in range(400):
+        right = int((sampling_order(f"run {run}", pairs)[:40] < 150).sum())
+        low, high = rate_interval(right / 40, 40)
+        covered += low <= 0.75 <= high
+    assert covered >= 370

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from engine.settings import reviews_file
 
 from engine.cli.main import main
 from engine.data.links import read_links
 from engine.exporting import FORMATS
+from engine.reviews import ReviewStore
+from engine.runs import RunStore
+from tests.explore.test_review_queue import queue_of
 from tests.run_fixture import sample_run, write_run
 
 
@@ -73,3 +78,20 @@ def test_mistakes_are_told_in_one_line(
     assert told in error
     assert error.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_the_reviewed_sample_is_printed_where_it_was_begun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    models, path = tmp_path / "models", tmp_path / "out.csv"
+    write_run(sample_run(), models)
+    queue = queue_of(RunStore(models).find("towns/basic-s0-0123abcd"))
+    order = queue.order("sample").tolist()
+    with closing(ReviewStore(reviews_file(models))) as store:
+        store.decide(queue.fingerprint, queue.choice(order[1], "accept"), "Ann", "1")
+        assert export(models, "--output", str(path)) == 0
+        assert "reviewed sample" not in capsys.readouterr().out, "the first pair drawn is not decided yet"
+        store.decide(queue.fingerprint, queue.choice(order[0], "accept"), "Ann", "2")
+    assert export(models, "--output", str(path), "--force") == 0
+    assert "reviewed sample of the best matches: Of the first 2 pairs drawn at random 2 were accepted and 0 rejected" in capsys.readouterr().out
+    assert export(models, "--output", str(path), "--force", "--json") == 0
+    drawn = json.loads(capsys.readouterr().out.splitlines()[-1])["reviewed_sample"]
+    assert (drawn["drawn"], drawn["right"], drawn["population"]) == (2, 2, len(order))
