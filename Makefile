@@ -10,6 +10,7 @@ ENTITIES ?= 5000
 BASELINE ?= benchmarks/baseline.json
 PREPARE ?= yes
 ARGS ?=
+JOBS ?= 2
 
 # No requirements marker can detect a GPU, and faiss-cpu and faiss-gpu share a folder, so the choice is made here.
 GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && echo -gpu)
@@ -34,8 +35,8 @@ app: $(STAMP) ## open the app on http://localhost:8501 (PORT=...; HOST=0.0.0.0 f
 		echo "The next make app goes on from here; make app PREPARE=no opens the app as it is." >&2; exit 1; }
 	@DUAL_AMN_MODELS="$(MODELS)" exec $(PY) -m streamlit run app/main.py --server.address "$(HOST)" --server.port "$(PORT)"
 
-test: $(DEV_STAMP) ## run the tests (ARGS="-k name" for some of them)
-	$(PY) -m pytest $(ARGS)
+test: $(DEV_STAMP) ## run the tests in JOBS processes (ARGS="tests/search" or ARGS="-k name" for some of them, ARGS="-m slow" for those that take minutes)
+	$(PY) -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 check: $(DEV_STAMP) ## lint, formatting and types
 	$(PY) -m ruff check .

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from engine.settings import reviews_file
+from engine.util.settings import reviews_file
 
 from engine.cli.main import main
 from engine.data.links import read_links
