@@ -9,8 +9,8 @@ import pytest
 
 
 def keep_to_own_processors() -> None:
-    """Several processes that run tests share the processors out among them. Where all of them use all, threads that wait for each other at every step of
-    a training find their processor taken, and tests take many times as long.
+    """Several processes that run tests divide the processors among them. Where all of them use all, threads that wait for each other at every step
+    of a training find their processor taken, and tests take many times as long.
     """
     worker, count = os.environ.get("PYTEST_XDIST_WORKER", ""), int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     if worker.startswith("gw") and hasattr(os, "sched_setaffinity"):

@@ -103,7 +103,7 @@ def test_every_page_opens_by_the_navigation_keeps_the_run_and_leaves_the_console
     assert not problems
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("asked_page", PAGES, ids=lambda page: page.name)
 def test_no_serious_barrier_that_is_ours(browser: Browser, app: str, asked_page: AppPage[Any], scheme: Literal["light", "dark"]) -> None:
     context = browser.new_context(viewport={"width": 1280, "height": 1600}, color_scheme=scheme)

@@ -105,8 +105,8 @@ def test_a_key_that_is_pressed_in_haste_decides_once(page: Page, app: str, model
     assert len(mine) == 1
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("kind", ["uncertain", "sure", "decided"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["uncertain", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("sure", "sample", "decided"))])
 def test_no_serious_barrier_while_reviewing(browser: Browser, app: str, kind: str, scheme: Literal["light", "dark"]) -> None:  # noqa: F811
     context = browser.new_context(viewport={"width": 1280, "height": 1600}, color_scheme=scheme)
     page = context.new_page()

@@ -163,7 +163,7 @@ def unbroken(task: AlignmentTask) -> Callable[[str], torch.Tensor]:
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
-@pytest.mark.parametrize("after_steps", [17, 18, 19, 22, 30])
+@pytest.mark.parametrize("after_steps", [17, *(pytest.param(steps, marks=pytest.mark.slow) for steps in (18, 19, 22, 30))])
 def test_stopped_within_and_between_rounds_and_resumed_equals_unbroken(
     task: AlignmentTask, unbroken: Callable[[str], torch.Tensor], selection: str, after_steps: int
 ) -> None:
@@ -173,7 +173,7 @@ def test_stopped_within_and_between_rounds_and_resumed_equals_unbroken(
     assert torch.equal(final(task, config, checkpoints=checkpoints), unbroken(selection))
 
 
-@pytest.mark.parametrize("kill", [6, 7, 8, 9])
+@pytest.mark.parametrize("kill", [6, *(pytest.param(kill, marks=pytest.mark.slow) for kill in (7, 8, 9))])
 def test_killed_between_rounds_and_resumed_equals_unbroken(task: AlignmentTask, unbroken: Callable[[str], torch.Tensor], kill: int) -> None:
     checkpoints = Memory(die_at=kill)
     with pytest.raises(RuntimeError, match="killed"):

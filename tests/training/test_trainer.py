@@ -128,7 +128,7 @@ def test_the_first_step_says_nothing_of_the_time_left(task: AlignmentTask, monke
     assert seen[1].remaining == pytest.approx(4 * seen[1].epoch_seconds)
 
 
-@pytest.mark.parametrize("after_steps", [0, 1, 2, 4, 9])
+@pytest.mark.parametrize("after_steps", [0, 4, *(pytest.param(steps, marks=pytest.mark.slow) for steps in (1, 2, 9))])
 def test_stopped_between_steps_and_resumed_equals_unbroken(task: AlignmentTask, after_steps: int) -> None:
     unbroken = embeddings(task, SMALL)
     checkpoints, asked = Memory(), iter(range(10_000))

@@ -80,7 +80,7 @@ def finished(processes: int, data: Path, models: Path, wanted: RunConfig) -> Run
     return RunStore(models).find(f"{summary.dataset}/{summary.run_id}")
 
 
-@pytest.mark.parametrize(("processes", "variant"), [(2, "semi"), (3, "basic")])
+@pytest.mark.parametrize(("processes", "variant"), [(2, "semi"), pytest.param(3, "basic", marks=pytest.mark.slow)])
 def test_several_processes_leave_the_run_that_one_leaves(processes: int, variant: str, data: Path, tmp_path: Path) -> None:
     wanted = config(variant, epochs=4)
     alone = train_run(data, wanted, RunStore(tmp_path / "alone")).run
