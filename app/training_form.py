@@ -33,11 +33,11 @@ def assigned(settings: Sequence[str]) -> dict[str, str]:
 
 
 def advanced(address: TrainAddress, base: RunConfig) -> None:
-    """All settings of the variant; what a reader changes goes into the address. ``base``: how they stand if left alone."""
+    """The settings of the variant but for experts' ones; what a reader changes goes into the address. ``base``: their values if left alone."""
     chosen = assigned(address.settings)
     for name in offered_sections(address.variant):
         st.markdown(f"**{SECTION_WORDS[name]}**")
-        options = section_options(SECTIONS[name])
+        options = [option for option in section_options(SECTIONS[name]) if not option.expert]
         for start in range(0, len(options), COLUMNS):
             for column, option in zip(st.columns(COLUMNS), options[start : start + COLUMNS], strict=False):
                 with column:

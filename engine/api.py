@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,9 @@ from engine.runs import Run, RunStore, RunSummary
 from engine.runs.similarity import has_table
 from engine.runs.view import PairScore, Pool, RunView
 from engine.util.settings import reviews_file
+
+if TYPE_CHECKING:
+    import networkx
 
 PathLike = str | os.PathLike[str]
 MODELS = "models"
@@ -181,6 +184,51 @@ class OpenRun:
         """
         found = self.alignments[side]
         return found.described(np.arange(len(found)))
+
+    def neighbourhood(self, entity: str, hops: int = 1, *, side: Side | None = None) -> networkx.MultiDiGraph:
+        """The triples around an entity as a networkx graph, to draw or to compute with.
+
+        Args:
+            entity: identifier, its last part, or label.
+            hops: how many edges away; the graph has every triple that lies on such a path.
+            side: the graph to look the entity up in; None: both.
+
+        Returns:
+            nodes are identifiers with ``label`` and ``hops``; edges from head to tail have ``relation``.
+
+        Raises:
+            EntityError: no entity, or several, fit the text.
+            ConfigError: fewer than one hop.
+
+        Example:
+            >>> around = run.neighbourhood("Sweden")
+            >>> {around.nodes[one]["hops"] for one in around} == {0, 1}
+            True
+        """
+        import networkx
+
+        if hops < 1:
+            raise ConfigError(f"a neighbourhood has at least one hop; got {hops}.")
+        found = self.view.resolve(entity, side)
+        graph = self.view.graphs[found.side]
+        triples = self.table("triples")
+        heads, relations, tails = triples.loc[triples["graph"] == found.side, ["head", "relation", "tail"]].to_numpy().T
+        distance = np.full(len(graph), -1)
+        distance[found.index] = 0
+        inside = np.zeros(len(heads), dtype=bool)
+        for hop in range(1, hops + 1):
+            touched = (distance[heads] == hop - 1) | (distance[tails] == hop - 1)
+            inside |= touched
+            reached = np.concatenate([heads[touched], tails[touched]])
+            distance[reached[distance[reached] < 0]] = hop
+        around = networkx.MultiDiGraph()
+        around.add_nodes_from((graph.uris[one], {"label": graph.labels[one], "hops": int(distance[one])}) for one in np.flatnonzero(distance >= 0))
+        names = self.relation_names[found.side]
+        around.add_edges_from(
+            (graph.uris[head], graph.uris[tail], {"relation": names[relation]})
+            for head, relation, tail in zip(heads[inside], relations[inside], tails[inside], strict=True)
+        )
+        return around
 
     def reviewed_sample(self) -> SampleEstimate | None:
         """The share of right matches, estimated from the random sample that reviewers decided; None where the models folder has no reviews.

@@ -21,9 +21,13 @@ UNUSED_SECTIONS: Mapping[str, tuple[str, ...]] = {"basic": ("semi", "literal"), 
 """Settings that a variant does not look at: they make no other run."""
 
 
-def option(default: Any, help: str, *, low: float | None = None, high: float | None = None) -> Any:
-    """A dataclass field with help and inclusive limits."""
-    return field(default=default, metadata={"help": help, "low": low, "high": high})
+def option(default: Any, help: str, *, low: float | None = None, high: float | None = None, expert: bool = False) -> Any:
+    """A dataclass field with help and inclusive limits.
+
+    Args:
+        expert: nobody should have to touch it: it is for studying the method or for unusual machines, and lists and forms leave it out.
+    """
+    return field(default=default, metadata={"help": help, "low": low, "high": high, "expert": expert})
 
 
 @dataclass(frozen=True)
@@ -108,18 +112,26 @@ class LossConfig(Section):
         low=0.001,
         high=1.0,
     )
-    least_candidates: int = option(8192, "so many entities are drawn from at least; smaller graphs are taken whole", low=2, high=100000000)
+    least_candidates: int = option(
+        8192, "so many entities are drawn from at least; smaller graphs are taken whole", low=2, high=100000000, expert=True
+    )
     margin: float = option(1.0, "by how much a right pair should be closer than a wrong one (the paper's gamma)", low=0.0, high=1000.0)
     scale: float = option(
         30.0, "how sharply hard wrong pairs stand out: standard deviations of the normalised loss (the paper's lambda)", low=0.0, high=1000.0
     )
-    shift: float = option(10.0, "new mean of the normalised loss (the paper's tau; no influence on the gradient)", low=-1000.0, high=1000.0)
+    shift: float = option(
+        10.0, "new mean of the normalised loss (the paper's tau; no influence on the gradient)", low=-1000.0, high=1000.0, expert=True
+    )
     hardest: int = option(10, "truncated: how many of the nearest wrong pairs count", low=1, high=100000)
     tail_mass: float = option(
-        0.01, "nhsm on a CPU: softmax mass a row may leave out of the backward pass; 0 computes every candidate", low=0.0, high=0.5
+        0.01, "nhsm on a CPU: softmax mass a row may leave out of the backward pass; 0 computes every candidate", low=0.0, high=0.5, expert=True
     )
     most_kept: int = option(
-        512, "nhsm on a CPU: candidates that a row's backward pass looks at, at most, where the tail mass asks for more", low=1, high=100000000
+        512,
+        "nhsm on a CPU: candidates that a row's backward pass looks at, at most, where the tail mass asks for more",
+        low=1,
+        high=100000000,
+        expert=True,
     )
 
 
@@ -139,9 +151,10 @@ class TrainingConfig(Section):
     threads: int | None = option(None, "CPU threads to train with; default: all cores", low=1, high=1024)
     precision: Literal["auto", "float32", "bfloat16"] = option(
         "auto",
-        "of the matrix products of a step on a CPU; auto: bfloat16 where the CPU is faster with it; tried out, and told in the manifest",
+        "of the matrix products of a step on a CPU; auto: bfloat16 where a short measurement finds it faster; recorded in the manifest",
+        expert=True,
     )
-    check_memory: bool = option(True, "before training, ask whether the machine has the memory for it; off: try it all the same")
+    check_memory: bool = option(True, "before training, ask whether the machine has the memory for it; off: try it all the same", expert=True)
 
 
 @dataclass(frozen=True)
@@ -290,6 +303,7 @@ class Option:
         kind: int, float, str or bool.
         optional: whether it may be left to the engine (None).
         choices: where only these are allowed; () otherwise.
+        expert: for studying the method or for unusual machines; ``options --expert`` lists it, forms leave it out.
     """
 
     section: str
@@ -301,6 +315,7 @@ class Option:
     low: float | None
     high: float | None
     help: str
+    expert: bool = False
 
     @property
     def key(self) -> str:
@@ -333,6 +348,7 @@ def _option(section: type[Section], spec: dataclasses.Field[Any], hint: Any) -> 
         low=spec.metadata.get("low"),
         high=spec.metadata.get("high"),
         help=spec.metadata["help"],
+        expert=bool(spec.metadata.get("expert")),
     )
 
 

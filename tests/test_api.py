@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import pandas as pd
 import pytest
 
@@ -126,6 +127,22 @@ def test_matches_are_those_of_the_command_line(run: api.OpenRun) -> None:
     entity = run.view.resolve("Sweden")
     assert found["uri"].tolist() == [match.uri for match in run.view.matches(entity.side, entity.index, 3)]
     assert isinstance(run.alignment(), pd.DataFrame)
+
+
+@pytest.mark.parametrize("hops", [1, 2])
+def test_a_neighbourhood_is_what_a_search_in_breadth_finds(run: api.OpenRun, hops: int) -> None:
+    entity = run.view.resolve("Sweden")
+    triples = run.table("triples").query("graph == @entity.side")
+    whole = nx.MultiDiGraph()
+    uris = run.view.graphs[entity.side].uris
+    whole.add_edges_from((uris[head], uris[tail]) for head, tail in zip(triples["head"], triples["tail"], strict=True))
+    around = run.neighbourhood("Sweden", hops)
+    distance = nx.single_source_shortest_path_length(whole.to_undirected(as_view=True), entity.uri, cutoff=hops)
+    assert {one: around.nodes[one]["hops"] for one in around} == distance
+    expected = [(head, tail) for head, tail in whole.edges() if min(distance.get(head, hops), distance.get(tail, hops)) < hops]
+    assert sorted(around.edges()) == sorted(expected)
+    with pytest.raises(engine.errors.ConfigError, match="at least one hop"):
+        run.neighbourhood("Sweden", 0)
 
 
 def test_progress_reaches_a_listener(workplace: Path) -> None:

@@ -83,6 +83,23 @@ def tracked_files() -> list[Path]:
     return [path for name in listing.stdout.decode().split("\0") if name and (path := ROOT / name).is_file()]
 
 
+def doubled_names() -> set[str]:
+    """Public functions and classes of the engine that two modules or more define."""
+    homes: dict[str, set[str]] = {}
+    for path in python_files("engine"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, set()).add(relative(path))
+    return {name for name, found in homes.items() if len(found) > 1}
+
+
+def test_no_public_name_is_defined_twice_but_for_those_of_a_list_that_may_only_shrink() -> None:
+    found, listed = doubled_names(), (ROOT / "tests" / "doubled_names.txt").read_text(encoding="utf-8").split()
+    assert not found - set(listed), "give it a name of its own, or use the one that exists"
+    assert not set(listed) - found, "take it off the list"
+    assert listed == sorted(listed)
+
+
 def test_every_engine_module_has_a_layer() -> None:
     modules = {own_part(path) for path in python_files("engine")} - {"__init__"}
     assert modules <= set(LEVEL), f"add to LAYERS: {sorted(modules - set(LEVEL))}"

@@ -261,6 +261,7 @@ def add_inspect(commands: Commands) -> None:
 
 def add_options(commands: Commands) -> None:
     parser = commands.add_parser("options", help="list all settings for --set", description="All settings, their defaults and what they do.")
+    parser.add_argument("--expert", action="store_true", help="also those that are for studying the method or for unusual machines")
     add_json(parser)
     parser.set_defaults(command=options)
 
@@ -489,18 +490,24 @@ def inspect(parsed: argparse.Namespace) -> int:
 
 
 def options(parsed: argparse.Namespace) -> int:
-    rows = [row for section in SECTIONS.values() for row in option_rows(section)]
+    rows = [row for section in SECTIONS.values() for row in option_rows(section, expert=parsed.expert)]
     if parsed.json:
         print_json(rows)
         return 0
     for row in rows:
         print(f"{row['option']} = {'default' if row['default'] is None else row['default']}   ({row['values']})\n    {row['help']}")
+    if not parsed.expert:
+        print("options --expert also lists settings for studying the method and for unusual machines.")
     return 0
 
 
-def option_rows(section: Any) -> list[dict[str, Any]]:
-    """Name, default, what it takes, and help of each option of a section."""
-    return [{"option": one.key, "default": one.default, "values": one.values, "help": one.help} for one in section_options(section)]
+def option_rows(section: Any, *, expert: bool) -> list[dict[str, Any]]:
+    """Name, default, what it takes, and help of each option of a section; ``expert``: also of those that hardly anybody needs."""
+    return [
+        {"option": one.key, "default": one.default, "values": one.values, "help": one.help}
+        for one in section_options(section)
+        if expert or not one.expert
+    ]
 
 
 def given(settings: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from app.pages import ENTITY, PAGES
+from app.pages import ENTITY, EXPLAIN, HOME, PAGES, PAIRS, REVIEW
 from app.pages import Page as AppPage
 from benchmarks.served_app import BROWSER_OPTIONS, QUIET, served
 from tests.run_fixture import analysed, jolted, sample_run, write_run
@@ -24,6 +24,7 @@ TOWN = "http://one.example/resource/Entity_5"
 WHITE_ON_PRIMARY = (
     "[data-tag]"  # Streamlit writes white on the primary colour there and the primary colour on the ground elsewhere: no colour does for both
 )
+MOST_USED = (HOME, ENTITY, EXPLAIN, PAIRS, REVIEW)
 PATIENCE = 90_000  # milliseconds, for a machine that is busy
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")]
@@ -104,7 +105,11 @@ def test_every_page_opens_by_the_navigation_keeps_the_run_and_leaves_the_console
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("asked_page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "asked_page",
+    [page if page in MOST_USED else pytest.param(page, marks=pytest.mark.slow) for page in PAGES],
+    ids=lambda page: page.name,
+)
 def test_no_serious_barrier_that_is_ours(browser: Browser, app: str, asked_page: AppPage[Any], scheme: Literal["light", "dark"]) -> None:
     context = browser.new_context(viewport={"width": 1280, "height": 1600}, color_scheme=scheme)
     page = context.new_page()

@@ -227,7 +227,8 @@ def test_the_form_has_a_widget_for_every_setting_of_the_variant(variant: str, op
         keys = {option.key for option in section_options(section)}
         assert keys == {f"{name}.{field.name}" for field in dataclasses.fields(section)}
         shown = {key for key in keys if f"`{key}`" in offered}
-        assert shown == (keys if name in offered_sections(variant) else set())
+        usual = {option.key for option in section_options(section) if not option.expert}
+        assert shown == (usual if name in offered_sections(variant) else set())
     assert set(SECTION_WORDS) == set(SECTIONS)
 
 
@@ -237,7 +238,7 @@ def test_every_setting_says_in_words_what_it_is(open_page: OpenPage) -> None:
     for section in SECTIONS.values():
         for option in section_options(section):
             assert len(option.help.split()) >= 3, f"{option.key} says too little"
-            assert f"{option.help[:1].upper()}{option.help[1:]}." in shown, option.key
+            assert option.expert or f"{option.help[:1].upper()}{option.help[1:]}." in shown, option.key
 
 
 def test_what_is_set_stands_in_the_address_and_leaves_it_when_taken_back(open_page: OpenPage) -> None:

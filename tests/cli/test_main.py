@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 from engine.cli.main import build_parser, main
+from engine.config import SECTIONS, RunConfig, section_options
 from engine.errors import RunError
 from engine.runs import Run, RunStore
 
@@ -219,6 +220,13 @@ def test_options_lists_everything_that_set_takes(capsys: pytest.CaptureFixture[s
     rows = json.loads(capsys.readouterr().out)
     assert {"encoder.dim", "loss.kind", "training.epochs", "search.csls_k", "data.fold"} <= {row["option"] for row in rows}
     assert all(row["help"] for row in rows)
+    usual = {row["option"] for row in rows}
+    assert main(["options", "--expert", "--json"]) == 0
+    every = {row["option"] for row in json.loads(capsys.readouterr().out)}
+    experts = {"loss.tail_mass", "loss.most_kept", "loss.least_candidates", "loss.shift", "training.check_memory", "training.precision"}
+    assert (every - usual, usual - every) == (experts, set())
+    assert every == {option.key for section in SECTIONS.values() for option in section_options(section)}
+    assert RunConfig().with_assignments([f"{key}=0.1" for key in ("loss.tail_mass", "loss.shift")]).loss.tail_mass == 0.1
     assert main(["options"]) == 0
     assert "loss.candidates = both" in capsys.readouterr().out
 

@@ -30,7 +30,7 @@ def test_the_example_of_each_format_loads(name: str, tmp_path: Path) -> None:
 
 
 def test_all_findings_are_explained() -> None:
-    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "engine" / "datasets").rglob("*.py"))
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "engine" / "data").rglob("*.py"))
     codes = set(re.findall(r'Finding\(\s*"([a-z-]+)"', sources))
     explained = set(re.findall(r"`([a-z]+(?:-[a-z]+)+)`", "".join(re.findall(r"^\| (`.*?) \|", SECTIONS["Findings"], re.MULTILINE))))
     assert codes == explained

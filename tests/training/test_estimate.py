@@ -210,7 +210,7 @@ def test_a_slow_probe_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_only_who_trains_sets_threads_for_the_process() -> None:
-    root = Path(estimate.__file__).parent.parent
+    root = Path(estimate.__file__).resolve().parents[2]
     users = {
         path.relative_to(root).as_posix()
         for folder in ("engine", "app")

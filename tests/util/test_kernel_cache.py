@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from engine import model as encoders
 from engine import search
 from engine.model import kernels as encoder_kernels
-from engine.util import kernel_cache
+from engine.util import kernel_cache, prefetch
 from engine.util.kernel_cache import compile_cached, stamp
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,7 +74,7 @@ def test_kernels_of_the_encoder_depend_on_how_rows_are_prefetched() -> None:
     functions = [getattr(one, "py_func", None) or getattr(one, "__wrapped__", None) for one in vars(encoder_kernels).values()]
     prefetching = [one for one in functions if one is not None and "prefetch_row" in one.__code__.co_names]
     assert prefetching
-    file = kernel_cache.content(str(Path(encoders.__file__).parent.parent / "prefetch.py"))
+    file = kernel_cache.content(prefetch.__file__)
     assert all(file in set(kernel_cache.parts(one)) for one in prefetching)
 
 
