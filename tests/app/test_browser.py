@@ -57,6 +57,14 @@ def page(browser: Browser) -> Iterator[Page]:
     page.close()
 
 
+some_pages = pytest.mark.parametrize(
+    "asked_page",
+    [page if page in MOST_USED else pytest.param(page, marks=pytest.mark.slow) for page in PAGES],
+    ids=lambda page: page.name,
+)
+"""The pages that are used most by default, the others by the slow tests."""
+
+
 def entity_path(number: int) -> str:
     return "/entity?" + urlencode({"run": "towns/basic-s0", "side": "source", "entity": f"http://one.example/resource/Entity_{number}"})
 
@@ -86,7 +94,7 @@ def test_home_leads_to_the_run(page: Page, app: str) -> None:
     assert not [url for url in failed if not url.startswith(app)], "nothing is fetched from elsewhere"
 
 
-@pytest.mark.parametrize("asked_page", PAGES, ids=lambda page: page.name)
+@some_pages
 def test_every_page_opens_by_the_navigation_keeps_the_run_and_leaves_the_console_clean(page: Page, app: str, asked_page: AppPage[Any]) -> None:
     problems: list[str] = []
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" and EXPECTED not in str(message.location) else None)
@@ -105,11 +113,7 @@ def test_every_page_opens_by_the_navigation_keeps_the_run_and_leaves_the_console
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
-@pytest.mark.parametrize(
-    "asked_page",
-    [page if page in MOST_USED else pytest.param(page, marks=pytest.mark.slow) for page in PAGES],
-    ids=lambda page: page.name,
-)
+@some_pages
 def test_no_serious_barrier_that_is_ours(browser: Browser, app: str, asked_page: AppPage[Any], scheme: Literal["light", "dark"]) -> None:
     context = browser.new_context(viewport={"width": 1280, "height": 1600}, color_scheme=scheme)
     page = context.new_page()
@@ -141,7 +145,7 @@ def test_search_opens_an_entity_the_address_follows_and_back_leads_back(page: Pa
     heading(page, "City 5")
 
 
-@pytest.mark.parametrize("pause", [0, 2000], ids=["at once", "when the result is shown"])
+@pytest.mark.parametrize("pause", [0, pytest.param(2000, marks=pytest.mark.slow)], ids=["at once", "when the result is shown"])
 def test_enter_opens_the_only_result(page: Page, app: str, pause: int) -> None:
     page.goto(app + entity_path(5))
     heading(page, "City 5")
@@ -201,6 +205,7 @@ def main_part(page: Page) -> str:
     return re.sub(r"\d+ \w+ ago|just now", "", told.partition(ENTITY.question)[2])
 
 
+@pytest.mark.slow
 def test_a_click_on_a_neighbour_offers_it_and_nothing_moves(page: Page, app: str) -> None:
     page.goto(app + entity_path(20))
     heading(page, "City 20")

@@ -117,7 +117,8 @@ def test_a_binary_file_is_refused_in_a_sentence(browser: Browser, app: str) -> N
     page.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_check_has_no_serious_barrier(browser: Browser, app: str, scheme: Literal["light", "dark"]) -> None:
     context = browser.new_context(viewport={"width": 1280, "height": 3000}, color_scheme=scheme)
     page = context.new_page()

@@ -131,6 +131,7 @@ def downloaded(page: Page, folder: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_from_two_files_to_reviewed_links(browser: Browser, tmp_path: Path) -> None:
     models, data = tmp_path / "models", tmp_path / "data"
     with served(models, data) as (app, _):

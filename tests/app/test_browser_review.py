@@ -106,7 +106,7 @@ def test_a_key_that_is_pressed_in_haste_decides_once(page: Page, app: str, model
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("kind", ["uncertain", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("sure", "sample", "decided"))])
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=pytest.mark.slow) for kind in ("uncertain", "sure", "sample", "decided")])
 def test_no_serious_barrier_while_reviewing(browser: Browser, app: str, kind: str, scheme: Literal["light", "dark"]) -> None:  # noqa: F811
     context = browser.new_context(viewport={"width": 1280, "height": 1600}, color_scheme=scheme)
     page = context.new_page()
@@ -121,6 +121,7 @@ def test_no_serious_barrier_while_reviewing(browser: Browser, app: str, kind: st
     assert not [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found if one["impact"] in ("serious", "critical")]
 
 
+@pytest.mark.slow
 def test_two_reviewers_are_shown_different_pairs(browser: Browser, app: str) -> None:  # noqa: F811
     shown = []
     for name in ("One", "Two"):
