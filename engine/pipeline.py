@@ -23,7 +23,7 @@ from typing import Any, Final, Protocol
 import torch
 from torch import Tensor
 
-import engine
+from engine._version import __version__
 from engine.analysis import TENSORS as PROXY_TENSORS
 from engine.analysis import analyse
 from engine.analysis.run_tables import hubness_tensors, parameter_tensors, run_tables
@@ -537,7 +537,7 @@ def make_run_id(task: Identified, config: RunConfig) -> str:
     for section, name in LATER_OPTIONS:
         if section in values and values[section][name] is None:
             del values[section][name]
-    identity = json.dumps([engine.__version__, FORMAT_VERSION, task.fingerprint, task.split, values, names_identity(task, config)], sort_keys=True)
+    identity = json.dumps([__version__, FORMAT_VERSION, task.fingerprint, task.split, values, names_identity(task, config)], sort_keys=True)
     return f"{config.variant}-s{config.seed}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}"
 
 
@@ -671,7 +671,7 @@ def peak_rss_mb() -> float | None:
 
 
 def versions() -> dict[str, str]:
-    found = {"engine": engine.__version__, "python": platform.python_version()}
+    found = {"engine": __version__, "python": platform.python_version()}
     for package in PACKAGES:
         try:
             found[package] = metadata.version(package)

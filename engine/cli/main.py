@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import engine
+from engine._version import __version__
 from engine.api import OpenRun, configure, open_run, summary_row
 from engine.cli.export import add_export
 from engine.cli.housekeeping import add_backup, add_clean_up
@@ -90,7 +90,7 @@ def build_parser() -> argparse.ArgumentParser:
         description="Align two knowledge graphs with Dual-AMN and look into the result.",
         epilog="Start with: python -m engine inspect sample_data/world, then: python -m engine train sample_data/world",
     )
-    parser.add_argument("--version", action="version", version=engine.__version__)
+    parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     add_train(commands)
     add_prepare(commands)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-import engine
+from engine._version import __version__
 from engine.data.knowledge_graph import SIDES, IntArray, Side
 from engine.explore.alignment import Alignment, Precision
 from engine.exporting.reviewed import ReviewedPair
@@ -68,7 +68,7 @@ class Origin:
         return cls(
             run=f"{manifest['dataset']}/{manifest['run_id']}",
             created=str(manifest["created"]),
-            version=str(manifest.get("versions", {}).get("engine", engine.__version__)),
+            version=str(manifest.get("versions", {}).get("engine", __version__)),
             decoder=decoder,
             names=bool(manifest.get("literal")),
             known_links=known_links,

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import engine
+from engine._version import __version__
 from engine.data import safe_name
 from engine.data.files import reason, shorten
 from engine.data.library import RECORD, StoredDataSet, data_sets
@@ -155,7 +155,7 @@ def _record(understood: Understood, material: Material, corrections: Corrections
         "format_version": FORMAT_VERSION,
         "name": name,
         "imported": datetime.now(UTC).isoformat(timespec="seconds"),
-        "engine": engine.__version__,
+        "engine": __version__,
         "fingerprint": preview.fingerprint,
         "origin": material.origin,
         "format": preview.format,
