@@ -62,9 +62,6 @@ PAGES = {
     "pairs": {},
     "relations": {},
     "dataset": {},
-    "explain": {"source": TOWN},
-    "export": {},
-    "review": {"kind": "sure", "threshold": "0"},
 }
 
 
