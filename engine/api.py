@@ -30,7 +30,7 @@ from engine.explore.review_queue import ReviewQueue
 from engine.explore.review_sample import SampleEstimate, estimate_from_sample
 from engine.exporting import FORMATS, ExportTable, Format, Predicate, Selection, get_format, reviewed_pairs, select_pairs, write_export
 from engine.pipeline import Listener, event_text, train_run
-from engine.reviews import ReviewStore
+from engine.reviews import Decision, ReviewStore
 from engine.runs import Run, RunStore, RunSummary
 from engine.runs.similarity import has_table
 from engine.runs.view import PairScore, Pool, RunView
@@ -83,6 +83,11 @@ class OpenRun:
     def config(self) -> RunConfig:
         """All settings of the run."""
         return RunConfig.from_dict(self.manifest["config"])
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the two graphs and their links; decisions belong to it, and runs with the same one can be compared."""
+        return str(self.manifest.get("data", {}).get("fingerprint", ""))
 
     # Questions
 
@@ -159,7 +164,7 @@ class OpenRun:
         """
         left, right = resolve_pair(self.view, source, target)
         removed = [named_evidence(self.explainer, left, right, words, pool, side) for words in remove]
-        siblings = sibling_runs(RunStore(self.models), self.id, self.manifest["data"]["fingerprint"])
+        siblings = sibling_runs(RunStore(self.models), self.id, self.fingerprint)
         return Report(
             run=self.id,
             explanation=explain(self.explainer, left, right, pool, top),
@@ -230,6 +235,22 @@ class OpenRun:
         )
         return around
 
+    def decisions(self) -> Sequence[Decision]:
+        """The reviewers' decisions on the run's data that count: the latest of each reviewer on each pair; none where nobody has reviewed.
+
+        Raises:
+            ReviewError: the reviewers' database cannot be read.
+
+        Example:
+            >>> len(run.decisions())
+            0
+        """
+        path = reviews_file(self.models)
+        if not path.exists():
+            return []
+        with closing(ReviewStore(path)) as store:
+            return store.standing(self.fingerprint)
+
     def reviewed_sample(self) -> SampleEstimate | None:
         """The share of right matches, estimated from the random sample that reviewers decided; None where the models folder has no reviews.
 
@@ -240,11 +261,7 @@ class OpenRun:
             >>> run.reviewed_sample() is None
             True
         """
-        path = reviews_file(self.models)
-        if not path.exists():
-            return None
-        with closing(ReviewStore(path)) as store:
-            return estimate_from_sample(self.queue, store.standing(self.queue.fingerprint))
+        return estimate_from_sample(self.queue, self.decisions()) if reviews_file(self.models).exists() else None
 
     # What is stored
 
@@ -523,7 +540,7 @@ def export(
     opened = run if isinstance(run, OpenRun) else open_run(run, models)
     fmt = get_format(format) if format is not None else format_of(path)
     with closing(ReviewStore(reviews_file(opened.models))) as store:
-        reviewed = reviewed_pairs(store, str(opened.manifest.get("data", {}).get("fingerprint", "")))
+        reviewed = reviewed_pairs(store, opened.fingerprint)
     if part == "reviewed" and not any(pair.accepted for pair in reviewed):
         raise ExportError(f"no pair of {opened.run.dataset} has been accepted by a reviewer yet; review some first, or export all pairs.")
     selection = Selection(part=part, decoder=decoder, side=side, least_probability=min_probability, seeds=seeds, known_links=known_links)

@@ -202,8 +202,8 @@ MEASURED = (
 
 def _reviewed_sample(run: OpenRun) -> None:
     """What reviewers found in the run's random sample, where they have begun with it."""
-    found = estimate_from_sample(run.queue, cache.reviews().standing(run.card.fingerprint))
-    if found.drawn:
+    standing = cache.reviews().standing(run.card.fingerprint)
+    if standing and (found := estimate_from_sample(run.queue, standing)).drawn:
         st.caption(f":material/casino: {text.plain(found.sentence(), 600)} {SAMPLED}")
         components.measure_by_sample(run.card.run)
 

@@ -68,7 +68,7 @@ def export(parsed: argparse.Namespace) -> int:
         predicate=parsed.predicate,
         force=parsed.force,
     )
-    sample = run.reviewed_sample()
+    sample = run.reviewed_sample() if run.decisions() else None  # ordering all matches takes time that nobody needs then
     tell(table, fmt, path, sample if sample is not None and sample.drawn else None, as_json=parsed.json)
     return 0
 

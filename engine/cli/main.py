@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any
 
 from engine._version import __version__
-from engine.api import OpenRun, configure, open_run, summary_row
+from engine.api import MODELS, configure, open_run, summary_row
 from engine.cli.export import add_export
 from engine.cli.housekeeping import add_backup, add_clean_up
 from engine.cli.importing import add_import
@@ -40,7 +40,7 @@ from engine.jobs.preparation import missing_steps
 from engine.pipeline import Outcome, Phase, computed_otherwise, event_text, train_run
 from engine.runs import Run, RunStore, RunSummary
 from engine.runs.similarity import run_similarity
-from engine.runs.view import Match, RunView, status_words
+from engine.runs.view import Match, status_words
 from engine.training.device import when_told_to_end
 from engine.training.semi import Round, rounds_protocol
 from engine.training.trainer import Progress
@@ -48,7 +48,6 @@ from engine.training.worker import follow
 from engine.util.distributed import joined
 from engine.util.settings import reviews_file
 
-DEFAULT_MODELS = "models"
 USER_ERROR = 2
 INTERRUPTED = 130
 
@@ -271,7 +270,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def add_models(parser: argparse.ArgumentParser) -> None:
-    default = os.environ.get("DUAL_AMN_MODELS") or DEFAULT_MODELS
+    default = os.environ.get("DUAL_AMN_MODELS") or MODELS
     parser.add_argument("--models", type=Path, default=Path(default), metavar="DIR", help=f"where runs are kept (default: {default})")
 
 
@@ -336,7 +335,7 @@ def show_outcome(outcome: Outcome, models: Path, config: RunConfig, *, as_json: 
         return
     print(f"run {where}: {run.manifest.get('seconds', 0):.0f} s, peak memory {run.manifest.get('peak_rss_mb') or 0:,.0f} MiB")
     print_metrics(run.metrics or None, test_links(run.manifest), rounds_protocol(run.manifest))
-    elsewhere = "" if models == Path(DEFAULT_MODELS) else f" --models {shlex.quote(str(models))}"
+    elsewhere = "" if models == Path(MODELS) else f" --models {shlex.quote(str(models))}"
     print(f"next: python -m engine match {where} ENTITY{elsewhere}, or: make app{f' MODELS={shlex.quote(str(models))}' if elsewhere else ''}")
 
 
@@ -379,14 +378,10 @@ def hits_words(summary: RunSummary) -> str:
     return "" if found is None else f"Hits@1 {figures['hits@1']:.3f} (95% interval {found[0][0]:.3f} to {found[0][1]:.3f}, n = {found[1]:,})"
 
 
-def opened(parsed: argparse.Namespace) -> Run:
-    """The run that was asked for, its files compared with their checksums."""
-    return open_run(parsed.run, parsed.models).run
-
-
 def evaluate(parsed: argparse.Namespace) -> int:
     check_measurable(parsed.decoder)
-    run = opened(parsed)
+    opened = open_run(parsed.run, parsed.models)
+    run = opened.run
     links = run.table("links")
     test = links.loc[links["role"] == "test", ["source", "target"]].to_numpy(dtype="int64")
     similarity, k = run_similarity(run), run.manifest["config"]["search"]["csls_k"]
@@ -397,7 +392,7 @@ def evaluate(parsed: argparse.Namespace) -> int:
         evidence = graph_evidence(run) if parsed.decoder in GRAPH_DECODERS else None
         found = evaluate_decoders(similarity, test, [parsed.decoder], k, parsed.pool, index=parsed.index, evidence=evidence, untested=untested)
         metrics = found[parsed.decoder].to_dict()
-    sample = OpenRun(run, Path(parsed.models)).reviewed_sample()
+    sample = opened.reviewed_sample()
     if parsed.json:
         print_json({**run_summary(run), "metrics": metrics, "reviewed_sample": None if sample is None else sample.to_dict()})
     else:
@@ -439,8 +434,8 @@ NOTHING_KNOWN = "No match: the entity's embedding is a zero vector, so all candi
 def match(parsed: argparse.Namespace) -> int:
     if not 1 <= parsed.top <= 1000:
         raise ConfigError(f"--top must lie between 1 and 1000; got {parsed.top}.")
-    run = opened(parsed)
-    view = RunView(run)
+    run = open_run(parsed.run, parsed.models)
+    view = run.view
     entity = view.resolve(parsed.entity, parsed.side)
     found = view.matches(entity.side, entity.index, parsed.top, parsed.pool)
     size = view.pool_size("target" if entity.side == "source" else "source", parsed.pool)
