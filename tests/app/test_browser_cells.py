@@ -62,6 +62,8 @@ PAGES = {
     "pairs": {},
     "relations": {},
     "dataset": {},
+    "export": {},
+    "review": {"kind": "sure", "threshold": "0", "reviewer": "Ann"},
 }
 
 
