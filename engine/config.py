@@ -162,6 +162,11 @@ class SemiConfig(Section):
     """Semi-supervised rounds after the basic epochs (paper section 6.3); only the semi and literal variants have them."""
 
     name: ClassVar[str] = "semi"
+    start: Literal["auto", "triples", "values", "seeds"] = option(
+        "auto",
+        "what training starts from besides the seed links: pairs that the triples of both graphs imply; values: names and other values as well; seeds: "
+        "nothing else (paper); auto: triples where there are seed links, else values",
+    )
     rounds: int = option(4, "rounds of selecting pairs and training on", low=0, high=100)
     round_epochs: int | None = option(None, "epochs of a round; default: 5, more where all pairs fit a few batches", low=1, high=100000)
     selection: Literal["propagation", "sinkhorn", "mutual"] = option(

@@ -93,10 +93,14 @@ def event_text(event: Phase | Progress | Round) -> str:
 
 
 def round_text(event: Round) -> str:
-    """What a semi-supervised round begins with."""
+    """What a semi-supervised round begins with, or training before the first (round 0)."""
+    if not event.selected and not event.number:
+        return "start: no further pair follows from the facts of both graphs; training starts with the seed links"
     if not event.selected:
         return f"round {event.number}/{event.rounds}: no pair is sure enough among {event.pool}; training goes on with the seed links"
     truth = "" if event.right is None else f", {event.right:,} of {event.known:,} right where the truth is known"
+    if not event.number:
+        return f"start: {event.selected:,} pairs from {event.pool} follow from the facts of both graphs{truth.replace(', ', ' (', 1)}{')' if truth else ''}"
     return f"round {event.number}/{event.rounds}: {event.selected:,} pairs from {event.pool} ({event.new:,} new{truth})"
 
 
@@ -618,7 +622,7 @@ def describe_graph(graph: KnowledgeGraph) -> dict[str, Any]:
 def unmeasured(task: AlignmentTask) -> Iterator[str]:
     """What to say of a training whose accuracy no link will tell."""
     known = len(task.train_links) + len(task.valid_links)
-    yield f"all {count(known, 'known link')} train, so no accuracy is measured on links"
+    yield f"all {count(known, 'known link')} train, so no accuracy is measured on links" if known else "without known links no accuracy is measured"
     yield "review a random sample of the matches to measure it"
     if known >= WORTH_A_TEST:
         yield f"--train-ratio {OWN_TRAIN_RATIO:g} keeps a fifth of the links for a test"

@@ -13,6 +13,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from engine.analysis.correspondences import correspondence_table
 from engine.analysis.degree import degree_table
 from engine.analysis.hubness import hubness_tables
 from engine.analysis.proxies import pair_divergence_table, proxy_similarities, proxy_tensors, proxy_top_table
@@ -59,6 +60,7 @@ def analyse(task: AlignmentTask, model: DualAMN, evaluation: Evaluation, matches
         "relation_hits": relation_hits_table(task, evaluation),
         "relation_importance": relation_importance_table(task, model),
         "relation_twins": relation_twins_table(task, model),
+        "correspondences": correspondence_table(task, matches),
         "proxy_top": proxy_top_table(similarities, num_source),
         "pair_divergence": pair_divergence_table(similarities, task, matches),
         "hubness_counts": counts,

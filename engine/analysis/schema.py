@@ -45,6 +45,15 @@ TABLES: Mapping[str, Columns] = {
         "seed_triples": "int64",
         "agreement": "float64",
     },
+    "correspondences": {
+        "kind": "str",
+        "source": "str",
+        "target": "str",
+        "turned": "bool",
+        "source_implies_target": "float64",
+        "target_implies_source": "float64",
+        "support": "float64",
+    },
     "proxy_top": {"channel": "str", "graph": "str", "proxy": "int64", "rank": "int64", "entity": "int64", "similarity": "float64"},
     "pair_divergence": {
         "source": "int64",

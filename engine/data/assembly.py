@@ -28,7 +28,7 @@ from engine.data.knowledge_graph import SIDES, AlignmentTask, FileCount, Finding
 from engine.data.labels import find_name_attributes, label_entities, language_list, name_languages, preferred_language, rank_languages, several_names
 from engine.data.readers.base import Part, RawDataset, RawGraph, RawLinks, listed
 from engine.data.respelling import respelling_findings
-from engine.data.splits import UNDIVIDED, Split, divide
+from engine.data.splits import Split, divide
 from engine.data.tally import FileTally, merged
 from engine.data.texts import Texts, are_among, distinct_words, numbers, strings, union
 from engine.errors import DataError
@@ -42,9 +42,7 @@ REASONS: Final[Mapping[str, str]] = {"triples": "repeated", "attributes": "repea
 TONGUES = 8  # languages of a graph that a message lists
 
 
-def build_task(
-    folder: Path, format: str, raw: RawDataset, config: DataConfig, seed: int, findings: Sequence[Finding] = (), *, links_needed: bool = True
-) -> AlignmentTask:
+def build_task(folder: Path, format: str, raw: RawDataset, config: DataConfig, seed: int, findings: Sequence[Finding] = ()) -> AlignmentTask:
     """Make the task.
 
     Args:
@@ -54,7 +52,6 @@ def build_task(
         config: labels and split.
         seed: draws the split.
         findings: what was noticed before.
-        links_needed: whether data without links are refused; without, such a task has graphs and nothing to train on.
 
     Raises:
         DataError: an empty graph, links that do not fit the graphs, no training links, a name attribute that is not there.
@@ -77,7 +74,7 @@ def build_task(
     keys, duplicates, repeated = _encode_links(raw.links, source, target)
     noticed = [*header_links(original), *(finding for tally in merged(files) for finding in tally.findings)]
     own = not is_benchmark(format, raw)
-    split = UNDIVIDED if not links_needed and not any(map(len, keys.values())) else divide(keys, raw.given, config, seed, folder, own=own)
+    split = divide(keys, raw.given, config, seed, folder, own=own)
     known, all_unsure = (_decode(part, width) for part in (np.sort(np.concatenate([split.train, split.valid, split.test])), split.unsure))
     split, untested = _with_measurable_tests(split, source, target)
     train, valid, test, unsure = (_decode(part, width) for part in (split.train, split.valid, split.test, split.unsure))

@@ -316,6 +316,10 @@ def comparable(label: str) -> str:
 
 def check_seeds(task: AlignmentTask) -> Iterator[Finding]:
     seeds = len(task.train_links)
+    if not seeds:
+        message = "There are no training links; semi-supervised and literal runs start from names and values that both graphs have."
+        yield Finding("few-seeds", "warning", message, advice="Add known pairs where you have some: a dozen help already.")
+        return
     coverage = seeds / min(task.source.num_entities, task.target.num_entities)
     if seeds < FEW_SEEDS or coverage < LOW_COVERAGE:
         message = (
@@ -330,7 +334,9 @@ def check_seeds(task: AlignmentTask) -> Iterator[Finding]:
 
 
 def check_evaluation(task: AlignmentTask) -> Iterator[Finding]:
-    if not len(task.test_links):
+    if not any(map(len, task.all_links())):
+        yield Finding("no-test-links", "info", "There are no known links, so no accuracy is measured.", advice=no_test_advice(0))
+    elif not len(task.test_links):
         message = f"All {count(len(task.train_links) + len(task.valid_links), 'known link')} train, so no accuracy is measured on links."
         yield Finding("no-test-links", "info", message, advice=no_test_advice(len(task.train_links) + len(task.valid_links)))
 

@@ -7,7 +7,7 @@ the seed alone, not on the order of lines in a file.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -60,13 +60,15 @@ def divide(parts: Mapping[Part, IntArray], given: str, config: DataConfig, seed:
         folder: for messages.
         own: the links are a user's own and no benchmark's: without a split or a ratio, all or most of them train.
 
+    Without any links nothing is divided: names and values may still give a start (:mod:`engine.training.start`).
+
     Raises:
-        DataError: no links, or none left to train on.
+        DataError: no links are left to train on, and ``data.train_ratio`` does not ask for that.
     """
     sets = {part: parts.get(part, _none()) for part in ("all", "train", "valid", "test", "unsure")}
     known = _union(*(sets[part] for part in ("all", "train", "valid", "test")))
     if not len(known):
-        raise DataError("there are no links between the two graphs; some known pairs are needed to learn from.", path=folder)
+        return UNDIVIDED if not len(sets["unsure"]) else replace(UNDIVIDED, unsure=sets["unsure"])
     if "train" in parts and config.train_ratio is None:
         split = _given(sets, given, config)
     elif not parts.keys() & {"all", "train"} and config.train_ratio is None:
@@ -75,7 +77,7 @@ def divide(parts: Mapping[Part, IntArray], given: str, config: DataConfig, seed:
         )
     else:
         split = _drawn(known, sets["unsure"], config, seed, own)
-    if not len(split.train):
+    if not len(split.train) and config.train_ratio != 0:
         raise DataError(_no_seeds(config, len(known)), path=folder)
     return split if len(split.valid) else _hold_out(split, config, seed)
 

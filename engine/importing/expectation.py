@@ -53,7 +53,10 @@ class Expectation:
     def sentence(self) -> str:
         """For people; no promise."""
         if not self.seeds:
-            return "There are no seed links, so nothing can be trained: bring known links, or make some from names."
+            return (
+                "There are no seed links. Semi-supervised and literal runs can start from names and values that both graphs have; "
+                "known links, or seeds from names, make them better."
+            )
         low, high = (round(100 * share / 5) * 5 for share in (self.lowest, self.highest))
         share = f"{100 * self.coverage:.1f} %" if self.coverage < 0.1 else f"{100 * self.coverage:.0f} %"
         expected = f"about {low} to {high} %" if high > low else f"under {max(high, 5)} %"

@@ -33,6 +33,7 @@ from engine.importing.name_triples import name_triple_findings
 from engine.importing.reading import ReadMaterial, original_names, read_material
 from engine.importing.remedies import on_the_command_line, on_the_page
 from engine.importing.seeds import SeedPair, SeedSuggestions, suggest_seeds
+from engine.names.values import shared_values
 from engine.util.packing import fresh_rows, sorted_rows
 from engine.util.text import count
 
@@ -168,7 +169,7 @@ def understand(material: Material, corrections: Corrections) -> Understood:
     found += _passed_over(material, read)
     inspection = inspect_task(task)
     if sound and not len(task.train_links):
-        found.append(_no_seeds(suggestions))
+        found.append(_no_seeds(task, suggestions))
     left_out = 0 if sound else sum(len(links.sources) for links in read.raw.links.values())
     shown = _preview(read.format, files, task, inspection, found, suggestions, chosen, _data_config(corrections))
     return Understood(dataclasses.replace(shown, links_left_out=left_out), read, raw)
@@ -200,7 +201,7 @@ def preview(material: Material, corrections: Corrections) -> Preview:
 
 
 def _task(raw: RawDataset, corrections: Corrections) -> AlignmentTask:
-    return build_task(Path("import"), "import", raw, _data_config(corrections), 0, links_needed=False)
+    return build_task(Path("import"), "import", raw, _data_config(corrections), 0)
 
 
 def _data_config(corrections: Corrections) -> DataConfig:
@@ -344,7 +345,12 @@ def _examples(graph: RawGraph) -> tuple[str, ...]:
     return tuple(union([Texts.of(graph.relations)]).head(3))
 
 
-def _no_seeds(suggestions: SeedSuggestions) -> Finding:
+def _no_seeds(task: AlignmentTask, suggestions: SeedSuggestions) -> Finding:
+    """An error only where the graphs share no value either."""
+    shared = len(shared_values(task.source, task.target).keys)
+    if shared:
+        message = f"There are no known links; training can start from {count(shared, 'name or value', 'names and values')} that both graphs have."
+        return Finding("no-seeds", "warning", message)
     message = "There are no links to learn from."
     if suggestions.pairs:
         exact, near = (suggestions.count(likeness) for likeness in ("exact", "near"))

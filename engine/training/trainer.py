@@ -32,6 +32,7 @@ from engine.model.sampling import Sample, Sampling
 from engine.training.device import EXECUTION_OPTIONS, choose_device, choose_precision, choose_threads
 from engine.training.optimiser import RmsProp
 from engine.training.semi import Pool, Round, Selection, describe_round, no_selection, round_epochs, select_pairs, selection_pool
+from engine.training.start import resolve_start, start_pairs
 from engine.util.distributed import ALONE, Ranks
 
 LEAST_EPOCHS = 20
@@ -143,7 +144,7 @@ class Trainer:
     """
 
     def __init__(self, task: AlignmentTask, config: RunConfig, adjacency: Adjacency | None = None, ranks: Ranks = ALONE) -> None:
-        if not len(task.train_links):
+        if not len(task.train_links) and (config.variant == "basic" or resolve_start(config.semi, 0) != "values"):
             raise TrainingError(f"{task.name} has no seed links to train on; give some known links, or a larger data.train_ratio.")
         if config.training.patience is not None and not len(task.valid_links):
             raise ConfigError("training.patience needs validation links, and there are none; hold some out (data.valid_ratio=0.1), or leave it out.")
@@ -156,7 +157,7 @@ class Trainer:
         self.sampling = Sampling.of(task.source.num_entities, task.target.num_entities, config.loss, config.training.batch_size, ranks)
         self.optimiser = RmsProp(self.model.parameters(), config.training.learning_rate)
         self.pairs = torch.from_numpy(task.stacked_links(task.train_links)).to(self.device)
-        self.seed_pairs = len(self.pairs)
+        self.start: Selection | None = None
         self.selections: list[Selection] = []
         self.at = Position()
         self.best: dict[str, Tensor] = {}
@@ -164,8 +165,13 @@ class Trainer:
         self.step_seconds: deque[float] = deque(maxlen=LATEST_STEPS)
 
     @property
+    def seed_pairs(self) -> int:
+        """Pairs that training starts with: the seed links, and those that the facts imply once they are looked for."""
+        return max(len(self.task.train_links) + (0 if self.start is None else len(self.start)), 1)
+
+    @property
     def basic_epochs(self) -> int:
-        """Epochs on the seed links alone."""
+        """Epochs before the first round."""
         training = self.config.training
         return training.epochs or default_epochs(self.seed_pairs, training.batch_size, training.effort)
 
@@ -205,6 +211,7 @@ class Trainer:
             TrainingError: a checkpoint does not fit this task and config.
         """
         self._resume(checkpoints)
+        self._start(on_progress)
         self._begin_part()
         last_save = started = time.monotonic()
         before, epochs_before = self.at.seconds, self.at.epoch
@@ -234,6 +241,31 @@ class Trainer:
         if not last or any(last.get(key, value) != value for key, value in now.items()):
             self.at.parts.append({"from_epoch": self.at.epoch + 1, **now})
 
+    def _start(self, on_progress: Callable[[Progress | Round], None]) -> None:
+        """Look for the pairs that the facts imply, unless a checkpoint has them.
+
+        Raises:
+            TrainingError: there are neither seed links nor anything else to start from.
+        """
+        if self.config.variant == "basic" or self.start is not None or self.at.epoch or self.at.step:
+            return
+        pool = selection_pool(self.task, self.config.semi)
+        start = self.ranks.first(lambda: start_pairs(self.task, self.config.semi, pool))
+        self._train_from(start)
+        if resolve_start(self.config.semi, len(self.task.train_links)) != "seeds":
+            begun = describe_round(0, self.rounds, start, no_selection(), self.task, pool)
+            self.at.trace.append(begun.to_dict())
+            on_progress(begun)
+
+    def _train_from(self, start: Selection) -> None:
+        """Until the first round, the seed links and these pairs together."""
+        self.start = start
+        self._use(start)
+
+    def _use(self, selection: Selection) -> None:
+        links = np.concatenate([self.task.train_links, selection.pairs])
+        self.pairs = torch.from_numpy(self.task.stacked_links(links)).to(self.device)
+
     def _begin_round_if_due(self, on_progress: Callable[[Progress | Round], None]) -> None:
         """Select the pairs of the next round where one begins here."""
         started, at = len(self.selections), self.at
@@ -259,8 +291,7 @@ class Trainer:
     def _train_on(self, selection: Selection) -> None:
         """From here on, the seed links and these pairs together."""
         self.selections.append(selection)
-        links = np.concatenate([self.task.train_links, selection.pairs])
-        self.pairs = torch.from_numpy(self.task.stacked_links(links)).to(self.device)
+        self._use(selection)
 
     def _train_epoch_or_save(self, should_stop: Callable[[], bool], checkpoints: Checkpoints | None) -> bool:
         """Where a step cannot be done, nothing of it has been learned: what was before it is kept.
@@ -403,6 +434,8 @@ class Trainer:
         tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
         tensors |= {f"optimiser.{number}": average for number, average in self.optimiser.averages.items()}
+        if self.start is not None:
+            tensors |= {"start.pairs": torch.from_numpy(self.start.pairs), "start.scores": torch.from_numpy(self.start.scores)}
         for number, selection in enumerate(self.selections):
             tensors[f"selection.{number}.pairs"] = torch.from_numpy(selection.pairs)
             tensors[f"selection.{number}.scores"] = torch.from_numpy(selection.scores)
@@ -430,6 +463,8 @@ class Trainer:
         self.at = Position(**{"parts": [before], **state})
         self.model.load_state_dict(part(tensors, "model."))
         self.best = {name: tensor.to(self.device) for name, tensor in part(tensors, "best.").items()}
+        if started := part(tensors, "start."):
+            self._train_from(Selection(started["pairs"].numpy(), started["scores"].numpy()))
         selected = part(tensors, "selection.")
         for number in range(len(selected) // 2):
             self._train_on(Selection(selected[f"{number}.pairs"].numpy(), selected[f"{number}.scores"].numpy()))

@@ -41,15 +41,15 @@ class NamedFiles:
 
     @property
     def detection(self) -> Detection:
-        """1 where both graphs and some links are there, each by one file."""
+        """1 where both graphs are there, each by one file, and no file is left that could hold links; data without links may have values to start from."""
         missing = [
             f"one file for the {side} graph{self._found(f'graph {number}')}"
             for number, side in (("1", "source"), ("2", "target"))
             if not self._one(f"graph {number}")
         ]
         links = [role for role in self.roles if role.startswith("links") and role != "links unsure"]
-        if not links:
-            missing.append("a links file")
+        if not links and self.roles.get("graph"):
+            missing.append(f"a links file{self._found('graph')}")
         return Detection(1 - len(missing) / 3, tuple(missing))
 
     @property

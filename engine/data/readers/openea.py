@@ -26,9 +26,7 @@ class OpenEAReader:
 
     def detect(self, folder: Path) -> Detection:
         missing = [name for name in TRIPLES if find_file(folder, name) is None]
-        if find_file(folder, "ent_links") is None and not _folds(folder):
-            missing.append("ent_links")
-        return Detection(1 - len(missing) / 3, tuple(missing))
+        return Detection(1 - len(missing) / 2, tuple(missing))
 
     def files(self, folder: Path) -> Sequence[Path]:
         graphs_and_links = found_files(folder, (*TRIPLES, "attr_triples_1", "attr_triples_2", "ent_links", "unsure_links"))
@@ -44,8 +42,8 @@ class OpenEAReader:
             links |= _read_fold(fold)
         elif config.fold != "1":
             raise DataError(f"there are no folds here, but fold '{escape_controls(config.fold)}' is asked for; leave data.fold at 1.", path=folder)
-        if not folds or find_file(folder, "ent_links") is not None:
-            links["all"] = _read_links(require_file(folder, "ent_links"), required=True)
+        if (everything := find_file(folder, "ent_links")) is not None:
+            links["all"] = _read_links(everything, required=True)
         if (unsure := find_file(folder, "unsure_links")) is not None:
             links["unsure"] = _read_links(unsure, required=False)
         given = f"given: {fold.parent.name}/{fold.name}" if folds else ""

@@ -1,0 +1,267 @@
+"""Matches from the facts of two graphs alone: the probabilistic fixed point of PARIS (Suchanek, Abiteboul and Senellart, VLDB 2011).
+
+Two entities match as surely as their facts lead to matching nodes over relations that correspond and that determine them:
+
+    P(x = x') = 1 - product over r(x, y), r'(x', y') of (1 - P(r' in r) f(r) P(y = y')) (1 - P(r in r') f'(r') P(y = y')),
+
+where f(r) says how much y determines x by r (inverse functionality). Relations correspond as often as their facts between matched nodes coincide:
+
+    P(r in r') = matched r(x, y) with r'(x', y') / matched r(x, y),
+
+with a prior for relations of which little is known. Both are computed in turn until the matches no longer change. A relation read in the other direction is
+a relation of its own, so one that runs the other way in the other graph is found as well. Values may be nodes: they match where they are equal.
+
+Unlike PARIS, an entity keeps only a counterpart that it is itself the best counterpart of, and one that is not tied with another; and iteration goes on
+for as long as matches are added, so that a few seed links reach distant parts of the graphs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from engine.data.knowledge_graph import IntArray, empty_links
+from engine.decoding.fixed_point_kernels import BoolArray, FactArrays, FloatArray, PriorArrays, TableArray, count_implied, match_entities
+from engine.util.threads import spread
+
+MOST_RELATIONS = 4096
+"""Relations of a graph, directions counted separately, that have a correspondence of their own; rarer ones share one."""
+PRIOR = 0.1
+"""Probability that a relation implies another where nothing is known (PARIS's theta)."""
+PRIOR_COUNT = 1.0
+"""Matched facts that the prior counts for."""
+LEAST_BELIEF = 0.1
+"""Matches below this probability are no evidence for others."""
+LEAST_EVIDENCE = 1e-3
+MOST_FACTS = 2000
+CANDIDATES = 5
+MOST_ITERATIONS = 60
+SETTLED = 0.002
+"""Share of the matches that may still change in an iteration for the fixed point to count as reached."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """One graph's facts by node: entities first, then values.
+
+    Attributes:
+        num_entities: how many nodes are entities.
+        num_relations: relations and attributes, one direction only.
+        names: (2 x kept relations,) relation of each number that the arrays use, its direction by ``num_relations``; -1 for the rare ones together.
+        arrays: of the compiled loops.
+    """
+
+    num_entities: int
+    num_relations: int
+    names: IntArray
+    arrays: FactArrays
+    reverse: IntArray = field(repr=False)
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.arrays[0]) - 1
+
+    @classmethod
+    def of(cls, triples: IntArray, num_entities: int, values: IntArray | None = None, num_nodes: int | None = None) -> Facts:
+        """Of a graph.
+
+        Args:
+            triples: (T, 3) head, relation, tail.
+            num_entities: E.
+            values: (V, 3) entity, attribute, value node; attributes are numbered on from the relations, value nodes on from the entities.
+            num_nodes: E and the value nodes.
+        """
+        nodes = num_entities if num_nodes is None else num_nodes
+        facts = triples if values is None or not len(values) else np.concatenate([triples, values])
+        head, relation, tail = facts.T if len(facts) else np.zeros((3, 0), dtype=np.int64)
+        relations = int(relation.max(initial=-1)) + 1
+        kept, names, reverse = kept_relations(relation, relations)
+        entities, neighbours = np.concatenate([head, tail]), np.concatenate([tail, head])
+        kinds = np.concatenate([kept[relation], reverse[kept[relation]]])
+        order = np.lexsort((kinds, neighbours, entities))
+        entities, neighbours, kinds = entities[order], neighbours[order], kinds[order]
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(entities, minlength=nodes))]).astype(np.int64)
+        determined = determination(neighbours, kinds, entities, nodes, len(names), num_entities)
+        determines = determination(entities, kinds, neighbours, nodes, len(names), num_entities)
+        return cls(num_entities, relations, names, (indptr, kinds.astype(np.int64), neighbours.astype(np.int64), determined, determines), reverse)
+
+
+def kept_relations(relation: IntArray, relations: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Numbers of the relations (outgoing), what each number names, and the number of the other direction."""
+    most = MOST_RELATIONS // 2
+    counts = np.bincount(relation, minlength=relations)
+    common = np.sort(np.argsort(-counts, kind="stable")[: most - 1]) if relations > most else np.arange(relations)
+    size = len(common) + (relations > most)
+    kept = np.full(relations, size - 1, dtype=np.int64)
+    kept[common] = np.arange(len(common))
+    forward = np.concatenate([common, [-1]]) if relations > most else common
+    names = np.concatenate([forward, np.where(forward < 0, -1, forward + relations)]).astype(np.int64)
+    return kept, names, np.concatenate([np.arange(size) + size, np.arange(size)]).astype(np.int64)
+
+
+def determination(by: IntArray, kinds: IntArray, what: IntArray, nodes: int, relations: int, num_entities: int) -> FloatArray:
+    """(n,) how much each fact's node ``by`` determines the node ``what`` over its relation.
+
+    Between entities that is the relation's inverse functionality, the same for all of its facts: distinct nodes by facts (PARIS's harmonic mean). A value
+    counts by itself, as one of so many that share it: few people are called Ada Lovelace, many are called John Smith.
+    """
+    _, place, counts = np.unique(by * relations + kinds, return_inverse=True, return_counts=True)
+    facts = np.bincount(kinds, minlength=relations)
+    distinct = np.zeros(relations)
+    np.add.at(distinct, kinds, 1.0 / counts[place])
+    valued = (by >= num_entities) | (what >= num_entities)
+    return np.where(valued, 1.0 / counts[place], (distinct / np.maximum(facts, 1))[kinds])
+
+
+@dataclass(frozen=True)
+class Implications:
+    """How relations correspond.
+
+    Attributes:
+        forward, backward: (R1, R2) probability that a relation of the source implies one of the target, and the other way round.
+        support: (R1, R2) matched facts in which the two coincide.
+    """
+
+    forward: TableArray
+    backward: TableArray
+    support: TableArray
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """What the facts say.
+
+    Attributes:
+        pairs: (n, 2) matches that are no seed links: source and target entity.
+        probabilities: (n,) of each.
+        relations: how relations correspond, in the numbers of ``Facts.names``.
+        iterations: until nothing changed any more.
+    """
+
+    pairs: IntArray
+    probabilities: FloatArray
+    relations: Implications
+    iterations: int
+
+
+def fixed_point(
+    source: Facts,
+    target: Facts,
+    seeds: IntArray,
+    *,
+    equal_values: IntArray | None = None,
+    prior: PriorArrays | None = None,
+    rejected: IntArray | None = None,
+    pool: tuple[IntArray, IntArray] | None = None,
+    iterations: int = MOST_ITERATIONS,
+) -> FixedPoint:
+    """Match the entities of two graphs.
+
+    Args:
+        source, target: the graphs' facts.
+        seeds: (L, 2) links that are known to be right; may be empty where values or a prior give a start.
+        equal_values: (n, 2) value nodes of the two graphs that are the same value.
+        prior: what else is known of pairs, by source entity.
+        rejected: (n, 2) pairs that are known to be no links.
+        pool: entities that may be matched besides the seed links'; None: all.
+        iterations: at most.
+    """
+    state = _State(source, target, np.asarray(seeds, dtype=np.int64).reshape(-1, 2), empty_links() if equal_values is None else equal_values)
+    free = tuple(_free(facts.num_entities, state.seeds[:, side], None if pool is None else pool[side]) for side, facts in enumerate((source, target)))
+    none = np.zeros(source.num_entities + 1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
+    done, changing = 0, True
+    while changing and done < iterations:
+        done += 1
+        state.relate()
+        changing = state.match_again(prior or none, (free[0], free[1]), empty_links() if rejected is None else rejected)
+    state.relate()
+    matched = np.flatnonzero((state.match[: source.num_entities] >= 0) & free[0])
+    pairs = np.stack([matched, state.match[matched]], axis=1)
+    return FixedPoint(pairs, state.belief[matched], Implications(state.forward, state.backward, state.support), done)
+
+
+def _free(count: int, seeds: IntArray, pool: IntArray | None) -> BoolArray:
+    mask = np.ones(count, dtype=np.bool_)
+    if pool is not None:
+        mask[:] = False
+        mask[pool] = True
+    mask[seeds] = False
+    return mask
+
+
+class _State:
+    """Matches and correspondences between iterations."""
+
+    def __init__(self, source: Facts, target: Facts, seeds: IntArray, equal_values: IntArray) -> None:
+        self.source, self.target, self.seeds = source, target, seeds
+        self.fixed = np.concatenate([seeds, equal_values.reshape(-1, 2)])
+        self.match = np.full(source.num_nodes, -1, dtype=np.int64)
+        self.belief = np.zeros(source.num_nodes)
+        self._fix()
+        shape = len(source.names), len(target.names)
+        self.forward = self.backward = self.support = np.zeros(shape, dtype=np.float32)
+
+    def _fix(self) -> None:
+        self.match[self.fixed[:, 0]], self.belief[self.fixed[:, 0]] = self.fixed[:, 1], 1.0
+
+    def relate(self) -> None:
+        """How relations correspond, by the matches."""
+        matched = np.flatnonzero(self.match >= 0)
+        back, belief = np.full(self.target.num_nodes, -1, dtype=np.int64), np.zeros(self.target.num_nodes)
+        back[self.match[matched]], belief[self.match[matched]] = matched, self.belief[matched]
+        self.forward, self.support = implications(self.source, self.target, self.match, self.belief)
+        self.backward = np.ascontiguousarray(implications(self.target, self.source, back, belief)[0].T)
+
+    def match_again(self, prior: PriorArrays, free: tuple[BoolArray, BoolArray], rejected: IntArray) -> bool:
+        """Match all free entities anew; whether enough of them changed for another iteration."""
+        size = self.source.num_entities
+        targets, scores = np.full((size, CANDIDATES), -1, dtype=np.int64), np.zeros((size, CANDIDATES))
+        arguments = (
+            *(self.source.arrays, self.target.arrays, self.match, self.belief, self.forward, self.backward, self.target.reverse),
+            *(prior, LEAST_EVIDENCE, MOST_FACTS, free, targets, scores),
+        )
+        spread(lambda start, stop: match_entities(start, stop, *arguments), size, 8 * len(self.source.arrays[1]))
+        remove_pairs(targets, scores, rejected, self.target.num_entities)
+        chosen, probability = best_pairs(targets, scores, self.target.num_entities)
+        before = self.match[:size].copy()
+        self.match[:size], self.belief[:size] = chosen, probability
+        self._fix()
+        changed = int(((before != self.match[:size]) & ((before >= 0) | (self.match[:size] >= 0))).sum())
+        return changed > SETTLED * max(int((self.match[:size] >= 0).sum()), 1)
+
+
+def implications(source: Facts, target: Facts, match: IntArray, belief: FloatArray) -> tuple[TableArray, TableArray]:
+    """(R1, R2) probability that a relation of the first graph implies one of the second; and matched facts in which the two coincide."""
+    coincide, whole = np.zeros((len(source.names), len(target.names)), dtype=np.float32), np.zeros(len(source.names))
+    count_implied(source.arrays, target.arrays, match, belief, coincide, whole)
+    return ((coincide + np.float32(PRIOR * PRIOR_COUNT)) / (whole[:, None] + PRIOR_COUNT)).astype(np.float32), coincide
+
+
+def relation_implications(source: Facts, target: Facts, pairs: IntArray) -> Implications:
+    """How relations correspond where the (n, 2) pairs of nodes, each node in one of them at most, are right."""
+    state = _State(source, target, empty_links(), pairs)
+    state.relate()
+    return Implications(state.forward, state.backward, state.support)
+
+
+def remove_pairs(targets: IntArray, scores: FloatArray, rejected: IntArray, num_targets: int) -> None:
+    """Take pairs that are known to be no links out of the candidates."""
+    if len(rejected):
+        codes = np.arange(len(targets))[:, None] * num_targets + targets
+        scores[np.isin(codes, rejected[:, 0] * num_targets + rejected[:, 1])] = 0.0
+
+
+def best_pairs(targets: IntArray, scores: FloatArray, num_targets: int) -> tuple[IntArray, FloatArray]:
+    """(E1,) target of each source entity where the two are each other's best and no other is as good, else -1; and its probability."""
+    rows = np.arange(len(targets))
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :2]
+    best, score, runner = targets[rows, order[:, 0]], scores[rows, order[:, 0]], scores[rows, order[:, 1]]
+    claims = np.zeros(num_targets)
+    np.maximum.at(claims, np.maximum(targets, 0).ravel(), scores.ravel())
+    column = np.maximum(best, 0)
+    probability = -np.expm1(-score)
+    kept = (best >= 0) & (probability > LEAST_BELIEF) & (score > runner) & (score >= claims[column])
+    winners = np.bincount(column[kept], minlength=num_targets)
+    kept &= winners[column] == 1
+    return np.where(kept, best, -1), np.where(kept, probability, 0.0)

@@ -1,0 +1,131 @@
+"""Compiled loops of the probabilistic fixed point (:mod:`engine.decoding.fixed_point`)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.util.threads import compiled
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+TableArray = npt.NDArray[np.float32]
+BoolArray = npt.NDArray[np.bool_]
+FactArrays = tuple[IntArray, IntArray, IntArray, FloatArray, FloatArray]
+"""indptr by node, relations (a direction is a relation of its own), neighbours (ascending within a node), how much each neighbour determines the node by
+its relation, and how much the node determines the neighbour."""
+PriorArrays = tuple[IntArray, IntArray, FloatArray]
+"""indptr by source entity, targets, probabilities."""
+MOST_CERTAIN = 1e-6
+"""The least probability that a single piece of evidence leaves to chance."""
+
+
+@compiled
+def match_entities(
+    start: int,
+    stop: int,
+    source: FactArrays,
+    target: FactArrays,
+    match: IntArray,
+    belief: FloatArray,
+    forward: TableArray,
+    backward: TableArray,
+    reverse: IntArray,
+    prior: PriorArrays,
+    least: float,
+    most: int,
+    free: tuple[BoolArray, BoolArray],
+    out_targets: IntArray,
+    out_scores: FloatArray,
+) -> None:
+    """The best candidates of source entities by what their neighbours match; entities that are not free have none.
+
+    Args:
+        match, belief: (nodes of the source,) the target node that each is taken to match (-1: none), and the probability of it.
+        forward, backward: (R1, R2) probability that a relation of the source implies one of the target, and the other way round.
+        reverse: (R2,) the relation of the target in the other direction.
+        prior: what else is known of pairs.
+        least: evidence below this is left out.
+        most: of a node with more facts than this only the strong evidence is followed.
+        free: (E1,), (E2,) entities that may be matched.
+        out_targets, out_scores: (E1, K) the best targets, -1 where there are fewer, and -log(1 - probability) of each, descending.
+    """
+    scores = np.zeros(len(free[1]))
+    touched = np.empty(len(free[1]), dtype=np.int64)
+    top = out_targets.shape[1]
+    for x in range(start, stop):
+        count = 0
+        out_targets[x, :] = -1
+        out_scores[x, :] = 0.0
+        if not free[0][x]:
+            continue
+        for place in range(prior[0][x], prior[0][x + 1]):
+            candidate = prior[1][place]
+            if free[1][candidate]:
+                if scores[candidate] == 0.0:
+                    touched[count] = candidate
+                    count += 1
+                scores[candidate] -= np.log(max(1.0 - prior[2][place], MOST_CERTAIN))
+        for at in range(source[0][x], source[0][x + 1]):
+            other = match[source[2][at]]
+            if other < 0:
+                continue
+            sure = belief[source[2][at]]
+            relation, own = source[1][at], source[3][at] * sure
+            if own < least or (target[0][other + 1] - target[0][other] > most and own < 10.0 * least):
+                continue
+            for there in range(target[0][other], target[0][other + 1]):
+                candidate = target[2][there]
+                if candidate >= len(free[1]) or not free[1][candidate]:
+                    continue
+                back = reverse[target[1][there]]
+                left = (1.0 - backward[relation, back] * own) * (1.0 - forward[relation, back] * sure * target[4][there])
+                if left > 1.0 - least:
+                    continue
+                if scores[candidate] == 0.0:
+                    touched[count] = candidate
+                    count += 1
+                scores[candidate] -= np.log(max(left, MOST_CERTAIN))
+        for place in range(count):
+            candidate = touched[place]
+            value = scores[candidate]
+            scores[candidate] = 0.0
+            k = top
+            while k > 0 and (value > out_scores[x, k - 1] or (value == out_scores[x, k - 1] and candidate < out_targets[x, k - 1])):
+                k -= 1
+            for later in range(top - 1, k, -1):
+                out_scores[x, later], out_targets[x, later] = out_scores[x, later - 1], out_targets[x, later - 1]
+            if k < top:
+                out_scores[x, k], out_targets[x, k] = value, candidate
+
+
+@compiled
+def count_implied(source: FactArrays, target: FactArrays, match: IntArray, belief: FloatArray, implied: TableArray, whole: FloatArray) -> None:
+    """Over facts whose two nodes are both matched: how often a relation of the source is also one of the target, and how often it could be.
+
+    Args:
+        match, belief: (nodes of the source,) as of :func:`match_entities`.
+        implied: (R1, R2) is added to.
+        whole: (R1,) is added to.
+    """
+    for x in range(len(match)):
+        left = match[x]
+        if left < 0:
+            continue
+        for at in range(source[0][x], source[0][x + 1]):
+            y = source[2][at]
+            right = match[y]
+            if right < 0:
+                continue
+            weight = belief[x] * belief[y]
+            whole[source[1][at]] += weight
+            low, high = target[0][left], target[0][left + 1]
+            while low < high:
+                middle = (low + high) // 2
+                if target[2][middle] < right:
+                    low = middle + 1
+                else:
+                    high = middle
+            while low < target[0][left + 1] and target[2][low] == right:
+                implied[source[1][at], target[1][low]] += weight
+                low += 1

@@ -1,0 +1,176 @@
+"""Attribute values of two graphs made comparable: each by its kind, so that equal values meet however they are written.
+
+A value becomes one or more keys. Keys of different kinds never meet; a date also gives its year, for graphs where only the year is known. Values that say
+that nothing is known give no key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+import pandas as pd
+
+from engine.data.knowledge_graph import IntArray, KnowledgeGraph
+from engine.data.labels import Literal as ValueLiteral
+from engine.data.labels import find_name_attributes, literal_of, local_name
+
+Kind = Literal["text", "number", "date", "year", "place", "code"]
+
+MISSING: Final = frozenset(
+    {"", "-", "--", "?", ".", "n/a", "na", "nan", "none", "null", "nil", "unknown", "undefined", "not available", "not applicable"}
+)
+LONGEST = 200
+"""Characters of a text that are kept as they are; longer ones go by a digest of the whole."""
+LABEL: Final = "label"
+"""The attribute that labels from identifiers count as."""
+YEAR_OF: Final = " (year)"
+"""Appended to an attribute's name for the years of its dates."""
+
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
+_DATE = re.compile(r"([+-]?\d{4,6})-(\d{2})-(\d{2})(?:[T ].*)?(?:Z|[+-]\d{2}:?\d{2})?")
+_YEAR = re.compile(r"([+-]?\d{4,6})(?:Z|[+-]\d{2}:\d{2})?")
+_PLACE = re.compile(r"(?:point\s*\(\s*)?([+-]?\d+\.\d+)[\s,;]+([+-]?\d+\.\d+)\s*\)?", re.IGNORECASE)
+_CODE = re.compile(r"(?=\S*\d)(?=\S*[^\d\s.,+-])[\w./:#-]{4,64}")
+_BLANKS = re.compile(r"[\W_]+", re.UNICODE)
+_DATE_TYPES = frozenset({"date", "datetime", "datetimestamp"})
+_YEAR_TYPES = frozenset({"gyear"})
+_TEXT_TYPES = frozenset({"string", "langstring", "normalizedstring", "token"})
+
+
+@dataclass(frozen=True)
+class ValueKey:
+    """What a value is compared by."""
+
+    kind: Kind
+    text: str
+
+
+def value_keys(value: str) -> tuple[ValueKey, ...]:
+    """The keys of an attribute's value, which may be an RDF literal; none where it says that nothing is known."""
+    literal = literal_of(value)
+    text = unicodedata.normalize("NFKC", literal.text[: 4 * LONGEST] if len(literal.text) > 4 * LONGEST else literal.text).strip()
+    if text.casefold() in MISSING:
+        return ()
+    if len(literal.text) > 4 * LONGEST:
+        return (ValueKey("text", digest(literal.text)),)
+    return typed_keys(text, literal) or text_key(text)
+
+
+def typed_keys(text: str, literal: ValueLiteral) -> tuple[ValueKey, ...]:
+    """Dates, places, numbers and codes; none for text. A declared datatype decides where there is one."""
+    declared = literal.type_name.casefold()
+    if literal.language or declared in _TEXT_TYPES:
+        return ()
+    if declared in _YEAR_TYPES and (found := _YEAR.fullmatch(text)):
+        return (ValueKey("year", str(int(found[1]))),)
+    if found := _DATE.fullmatch(text):
+        return date_keys(*(int(part) for part in found.groups()))
+    if found := _PLACE.fullmatch(text):
+        return (ValueKey("place", f"{float(found[1]):.2f} {float(found[2]):.2f}"),)
+    if _GROUPED.fullmatch(text):
+        return number_key(text.replace(",", ""))
+    if _NUMBER.fullmatch(text):
+        return number_key(text)
+    if not declared and _CODE.fullmatch(text):
+        return (ValueKey("code", text.casefold()),)
+    return ()
+
+
+def date_keys(year: int, month: int, day: int) -> tuple[ValueKey, ...]:
+    """A day and its year; the first of January is how many sources write a year alone."""
+    if not (1 <= month <= 12 and 1 <= day <= 31):
+        return (ValueKey("year", str(year)),)
+    return ValueKey("date", f"{year:04d}-{month:02d}-{day:02d}"), ValueKey("year", str(year))
+
+
+def number_key(text: str) -> tuple[ValueKey, ...]:
+    """Numbers meet where their first five digits do. An integer with leading zeros is a code (00123 is not 123)."""
+    digits = text.lstrip("+-")
+    if len(digits) > 1 and digits.startswith("0") and digits.isdigit():
+        return (ValueKey("code", text),)
+    value = float(text)
+    return (ValueKey("number", f"{value:.5g}"),) if np.isfinite(value) else ()
+
+
+def text_key(text: str) -> tuple[ValueKey, ...]:
+    """Text without case, accents and punctuation."""
+    folded = fold_text(text)
+    return (ValueKey("text", folded if len(folded) <= LONGEST else digest(folded)),) if folded else ()
+
+
+def fold_text(text: str) -> str:
+    """'São Paulo (city)' -> 'sao paulo city'."""
+    if text.isascii():
+        return _BLANKS.sub(" ", text.casefold()).strip()
+    plain = "".join(character for character in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(character))
+    return _BLANKS.sub(" ", plain).strip()
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+@dataclass(frozen=True)
+class SharedValues:
+    """The values that both graphs have, as nodes behind each graph's entities.
+
+    Attributes:
+        source, target: (V1, 3), (V2, 3) entity, attribute, value; attributes are counted on from the graph's relations, values from its entities.
+        attributes: the attributes' names by graph, in the order of their numbers.
+        keys: what each value is compared by.
+    """
+
+    source: IntArray
+    target: IntArray
+    attributes: tuple[tuple[str, ...], tuple[str, ...]]
+    keys: tuple[str, ...]
+
+
+def shared_values(source: KnowledgeGraph, target: KnowledgeGraph, excluded: frozenset[str] = frozenset()) -> SharedValues:
+    """What the attributes of both graphs share; labels count as an attribute where no attribute holds them.
+
+    Args:
+        source, target: the graphs.
+        excluded: attributes, by full or local name, that are not looked at.
+    """
+    tables = [keyed_values(graph, excluded) for graph in (source, target)]
+    keys = np.intersect1d(*(table["key"].unique() for table in tables)).tolist()
+    places = {key: place for place, key in enumerate(keys)}
+    facts, attributes = [], []
+    for graph, table in zip((source, target), tables, strict=True):
+        table = table[table["key"].isin(places)]
+        numbers, names = pd.factorize(table["attribute"], sort=True)
+        values = table["key"].map(places).to_numpy(dtype=np.int64) + graph.num_entities
+        facts.append(np.stack([table["entity"].to_numpy(dtype=np.int64), numbers.astype(np.int64) + graph.num_relations, values], axis=1))
+        attributes.append(tuple(map(str, names)))
+    return SharedValues(facts[0], facts[1], (attributes[0], attributes[1]), tuple(keys))
+
+
+def keyed_values(graph: KnowledgeGraph, excluded: frozenset[str] = frozenset()) -> pd.DataFrame:
+    """Distinct rows of ``entity``, ``attribute`` and ``key``."""
+    rows = graph.attributes
+    if excluded:
+        rows = rows[[name not in excluded and local_name(name) not in excluded for name in rows["attribute"]]]
+    codes, values = pd.factorize(rows["value"])
+    keys = [value_keys(value) for value in values]
+    lengths = np.array([len(found) for found in keys], dtype=np.int64)[codes] if len(codes) else np.zeros(0, dtype=np.int64)
+    flat = [key for code in codes.tolist() for key in keys[code]]
+    names = np.repeat(rows["attribute"].to_numpy(dtype=object), lengths)
+    table = pd.DataFrame(
+        {
+            "entity": np.repeat(rows["entity"].to_numpy(dtype=np.int64), lengths),
+            "attribute": [f"{name}{YEAR_OF}" if key.kind == "year" else str(name) for name, key in zip(names, flat, strict=True)],
+            "key": pd.Series([f"{key.kind}:{key.text}" for key in flat], dtype=object),
+        }
+    )
+    if not find_name_attributes(graph.attributes):
+        labels = [(entity, key) for entity, label in enumerate(graph.labels) if label for key in text_key(label)]
+        named = pd.DataFrame({"entity": [e for e, _ in labels], "attribute": LABEL, "key": [f"{key.kind}:{key.text}" for _, key in labels]})
+        table = pd.concat([table, named], ignore_index=True) if len(named) else table
+    return table.drop_duplicates(ignore_index=True)
