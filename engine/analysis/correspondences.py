@@ -73,4 +73,3 @@ def known_pairs(task: AlignmentTask, matches: pd.DataFrame) -> IntArray:
 def relation_names(relations: tuple[str, ...], values: SharedValues | None, side: int, numbers: IntArray) -> list[str]:
     names = [*relations, *(() if values is None else values.attributes[side])]
     return [names[number] for number in numbers.tolist()]
-

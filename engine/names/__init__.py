@@ -5,6 +5,7 @@ from engine.names.leaks import leak_warning
 from engine.names.paths import absolute_paths, content_digest, named_paths
 from engine.names.sources import NAME_ORIGINS, Names, gather_names, may_need_a_rule
 from engine.names.storage import name_similarity, name_tensors
+from engine.names.synonyms import AllNames, all_names, encode_all
 from engine.names.weight import PAPER_WEIGHT, WEIGHTS, WeightChoice, choose_weight, require_valid_links
 
 __all__ = [
@@ -12,13 +13,16 @@ __all__ = [
     "NAME_ORIGINS",
     "PAPER_WEIGHT",
     "WEIGHTS",
+    "AllNames",
     "EncodedNames",
     "NameEncoder",
     "Names",
     "WeightChoice",
     "absolute_paths",
+    "all_names",
     "choose_weight",
     "content_digest",
+    "encode_all",
     "gather_names",
     "get_name_encoder",
     "leak_warning",

@@ -11,7 +11,7 @@ import torch
 
 from engine.errors import RunDamagedError
 from engine.names import name_similarity
-from engine.names.storage import DENSE_KEYS, PARTS
+from engine.names.storage import DENSE_KEYS, ENTITIES, PARTS
 from engine.search import NameSimilarity, StructuralSimilarity, StructureAndNames
 
 
@@ -47,11 +47,13 @@ def run_similarity(run: HoldsTensors) -> StructuralSimilarity | StructureAndName
     if not literal:
         return structure
     try:
-        return StructureAndNames(structure, stored_names(run, str(literal["encoder"])), float(literal["weight"]))
+        names = stored_names(run, str(literal["encoder"]), several=bool(literal.get("several_names")))
+        return StructureAndNames(structure, names, float(literal["weight"]))
     except (KeyError, TypeError, ValueError) as error:
         raise RunDamagedError(f"the run's names do not fit its structure ({error}); train the literal variant again with --fresh.") from None
 
 
-def stored_names(run: HoldsTensors, encoder: str) -> NameSimilarity:
+def stored_names(run: HoldsTensors, encoder: str, *, several: bool = False) -> NameSimilarity:
     keys = ["features", *(f"{side}.{part}" for side in DENSE_KEYS for part in PARTS)] if encoder == "ngrams" else list(DENSE_KEYS)
+    keys += ENTITIES if several else ()
     return name_similarity({key: torch.from_numpy(run.tensor("names", key)) for key in keys})

@@ -9,7 +9,15 @@ from engine.search.exact import ExactIndex
 from engine.search.faiss import FaissIndex
 from engine.search.ranks import TIE_TOLERANCE, LinkRanks, QueryRanks, tie_tolerance, true_ranks
 from engine.search.rows import normalise_rows
-from engine.search.similarity import NameSimilarity, Similarity, SparseSimilarity, StructuralSimilarity, StructureAndNames, UnscaledEmbeddings
+from engine.search.similarity import (
+    BestNames,
+    NameSimilarity,
+    Similarity,
+    SparseSimilarity,
+    StructuralSimilarity,
+    StructureAndNames,
+    UnscaledEmbeddings,
+)
 from engine.search.terms import Hubness
 from engine.search.tiles import best_in_columns
 
@@ -17,6 +25,7 @@ __all__ = [
     "DEFAULT_BUDGET",
     "INDEXES",
     "TIE_TOLERANCE",
+    "BestNames",
     "CslsTopK",
     "ExactIndex",
     "FaissIndex",
