@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from engine.config import RunConfig
+from engine.data.files import shorten
 from engine.data.knowledge_graph import SIDES, Side
 from engine.decoding import Decoding
 from engine.errors import ConfigError, RunDamagedError, RunError
@@ -19,7 +20,8 @@ from engine.model.adjacency import build_adjacency
 from engine.runs.entities import Entity, short_id
 from engine.runs.numbers import finite_tensor
 from engine.runs.view import RunView
-from engine.search import StructureAndNames
+from engine.search import BestNames, StructureAndNames
+from engine.util.text import count
 
 PARAMETERS = ("entity_features", "relation_features", "attention", "proxies", "gate_weight", "gate_bias")
 
@@ -92,6 +94,23 @@ class Explainer:
     @property
     def looks_at_names(self) -> bool:
         return isinstance(self.view.similarity, StructureAndNames)
+
+    def names_met(self, source: int, target: int) -> str:
+        """Which names of two entities are compared, where one of them has several; "" otherwise."""
+        similarity = self.view.similarity
+        if not isinstance(similarity, StructureAndNames) or not isinstance(similarity.names, BestNames) or not self.view.has("names"):
+            return ""
+        names = [self._names_of(side, index) for side, index in zip(SIDES, (source, target), strict=True)]
+        if all(len(own) < 2 for own in names):
+            return ""
+        left, right = similarity.names.meeting(source, target)
+        counts = f"{count(len(names[0]), 'name')} and {count(len(names[1]), 'name')}"
+        return f"Of {counts}, the most similar two are compared: '{shorten(names[0][left])}' and '{shorten(names[1][right])}'."
+
+    def _names_of(self, side: Side, index: int) -> list[str]:
+        """An entity's names, in the order in which they are compared."""
+        table = self.view.run.table("names", ["graph", "entity", "name"], {"graph": side, "entity": index})
+        return table["name"].astype(str).tolist()
 
     def stacked(self, side: Side, index: int) -> int:
         """An entity's place in the stacked graph.

@@ -62,6 +62,8 @@ def notes_on(explainer: Explainer, pair: PairScore) -> tuple[str, ...]:
             notes.append(f"The {entity.side} entity has no triples, so no neighbour carries anything: all of its score is its own.")
     if explainer.looks_at_names and pair.names is None:
         notes.append("At least one of the two has no name, so the structure's score stands in for the similarity of the names.")
+    if explainer.looks_at_names and pair.names is not None and (met := explainer.names_met(pair.source.index, pair.target.index)):
+        notes.append(met)
     if pair.verdict == "seed link":
         notes.append(f"{status_sentence(pair.verdict, None)} A high score is therefore no discovery.")
     elif pair.added is not None:
