@@ -17,6 +17,7 @@ for as long as matches are added, so that a few seed links reach distant parts o
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -35,7 +36,9 @@ LEAST_BELIEF = 0.1
 """Matches below this probability are no evidence for others."""
 LEAST_EVIDENCE = 1e-3
 MOST_FACTS = 2000
-CANDIDATES = 5
+CANDIDATES = 2
+TIE = 1e-5
+"""Relative difference below which two scores are the same but for rounding."""
 MOST_ITERATIONS = 60
 SETTLED = 0.002
 """Share of the matches that may still change in an iteration for the fixed point to count as reached."""
@@ -219,11 +222,18 @@ class _State:
         targets, scores = np.full((size, CANDIDATES), -1, dtype=np.int64), np.zeros((size, CANDIDATES))
         arguments = (
             *(self.source.arrays, self.target.arrays, self.match, self.belief, self.forward, self.backward, self.target.reverse),
-            *(prior, LEAST_EVIDENCE, MOST_FACTS, free, targets, scores),
+            *(prior, LEAST_EVIDENCE, MOST_FACTS, free, rejected_codes(rejected, self.target.num_entities), targets, scores),
         )
-        spread(lambda start, stop: match_entities(start, stop, *arguments), size, 8 * len(self.source.arrays[1]))
-        remove_pairs(targets, scores, rejected, self.target.num_entities)
-        chosen, probability = best_pairs(targets, scores, self.target.num_entities)
+        claims, lock = np.zeros(self.target.num_entities), threading.Lock()
+
+        def match_part(start: int, stop: int) -> None:
+            own = np.zeros(self.target.num_entities)
+            match_entities(start, stop, *arguments, own)
+            with lock:
+                np.maximum(claims, own, out=claims)
+
+        spread(match_part, size, 8 * len(self.source.arrays[1]))
+        chosen, probability = best_pairs(targets, scores, claims)
         before = self.match[:size].copy()
         self.match[:size], self.belief[:size] = chosen, probability
         self._fix()
@@ -245,23 +255,23 @@ def relation_implications(source: Facts, target: Facts, pairs: IntArray) -> Impl
     return Implications(state.forward, state.backward, state.support)
 
 
-def remove_pairs(targets: IntArray, scores: FloatArray, rejected: IntArray, num_targets: int) -> None:
-    """Take pairs that are known to be no links out of the candidates."""
-    if len(rejected):
-        codes = np.arange(len(targets))[:, None] * num_targets + targets
-        scores[np.isin(codes, rejected[:, 0] * num_targets + rejected[:, 1])] = 0.0
+def rejected_codes(rejected: IntArray, num_targets: int) -> IntArray:
+    """Pairs as ascending numbers."""
+    codes: IntArray = np.unique(rejected[:, 0] * num_targets + rejected[:, 1]).astype(np.int64)
+    return codes
 
 
-def best_pairs(targets: IntArray, scores: FloatArray, num_targets: int) -> tuple[IntArray, FloatArray]:
-    """(E1,) target of each source entity where the two are each other's best and no other is as good, else -1; and its probability."""
-    rows = np.arange(len(targets))
-    order = np.argsort(-scores, axis=1, kind="stable")[:, :2]
-    best, score, runner = targets[rows, order[:, 0]], scores[rows, order[:, 0]], scores[rows, order[:, 1]]
-    claims = np.zeros(num_targets)
-    np.maximum.at(claims, np.maximum(targets, 0).ravel(), scores.ravel())
+def best_pairs(targets: IntArray, scores: FloatArray, claims: FloatArray) -> tuple[IntArray, FloatArray]:
+    """(E1,) target of each source entity where the two are each other's best and no other is as good, else -1; and its probability.
+
+    Args:
+        targets, scores: (E1, 2 or more) of each source entity, the best first.
+        claims: (E2,) the best score of each target.
+    """
+    best, score, runner = targets[:, 0], scores[:, 0], scores[:, 1]
     column = np.maximum(best, 0)
     probability = -np.expm1(-score)
-    kept = (best >= 0) & (probability > LEAST_BELIEF) & (score > runner) & (score >= claims[column])
-    winners = np.bincount(column[kept], minlength=num_targets)
+    kept = (best >= 0) & (probability > LEAST_BELIEF) & (score * (1 - TIE) > runner) & (score >= claims[column] * (1 - TIE))
+    winners = np.bincount(column[kept], minlength=len(claims))
     kept &= winners[column] == 1
     return np.where(kept, best, -1), np.where(kept, probability, 0.0)

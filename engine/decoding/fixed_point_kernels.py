@@ -21,6 +21,19 @@ MOST_CERTAIN = 1e-6
 
 
 @compiled
+def is_among(codes: IntArray, code: int) -> bool:
+    """Whether an ascending array has a number."""
+    low, high = 0, len(codes)
+    while low < high:
+        middle = (low + high) // 2
+        if codes[middle] < code:
+            low = middle + 1
+        else:
+            high = middle
+    return low < len(codes) and codes[low] == code
+
+
+@compiled
 def match_entities(
     start: int,
     stop: int,
@@ -35,8 +48,10 @@ def match_entities(
     least: float,
     most: int,
     free: tuple[BoolArray, BoolArray],
+    rejected: IntArray,
     out_targets: IntArray,
     out_scores: FloatArray,
+    claims: FloatArray,
 ) -> None:
     """The best candidates of source entities by what their neighbours match; entities that are not free have none.
 
@@ -46,9 +61,11 @@ def match_entities(
         reverse: (R2,) the relation of the target in the other direction.
         prior: what else is known of pairs.
         least: evidence below this is left out.
-        most: of a node with more facts than this only the strong evidence is followed.
+        most: of two matched nodes with more facts than this each only the strong evidence is followed.
         free: (E1,), (E2,) entities that may be matched.
+        rejected: pairs that are no links, as ascending numbers: source times E2 plus target.
         out_targets, out_scores: (E1, K) the best targets, -1 where there are fewer, and -log(1 - probability) of each, descending.
+        claims: (E2,) the highest score of each target; is raised.
     """
     scores = np.zeros(len(free[1]))
     touched = np.empty(len(free[1]), dtype=np.int64)
@@ -72,7 +89,9 @@ def match_entities(
                 continue
             sure = belief[source[2][at]]
             relation, own = source[1][at], source[3][at] * sure
-            if own < least or (target[0][other + 1] - target[0][other] > most and own < 10.0 * least):
+            y = source[2][at]
+            crowded = source[0][y + 1] - source[0][y] > most and target[0][other + 1] - target[0][other] > most
+            if crowded and own < 10.0 * least:
                 continue
             for there in range(target[0][other], target[0][other + 1]):
                 candidate = target[2][there]
@@ -90,6 +109,9 @@ def match_entities(
             candidate = touched[place]
             value = scores[candidate]
             scores[candidate] = 0.0
+            if is_among(rejected, x * len(free[1]) + candidate):
+                continue
+            claims[candidate] = max(claims[candidate], value)
             k = top
             while k > 0 and (value > out_scores[x, k - 1] or (value == out_scores[x, k - 1] and candidate < out_targets[x, k - 1])):
                 k -= 1

@@ -59,14 +59,15 @@ def value_keys(value: str) -> tuple[ValueKey, ...]:
         return ()
     if len(literal.text) > 4 * LONGEST:
         return (ValueKey("text", digest(literal.text)),)
-    return typed_keys(text, literal) or text_key(text)
+    typed = typed_keys(text, literal)
+    return text_key(text) if typed is None else typed
 
 
-def typed_keys(text: str, literal: ValueLiteral) -> tuple[ValueKey, ...]:
-    """Dates, places, numbers and codes; none for text. A declared datatype decides where there is one."""
+def typed_keys(text: str, literal: ValueLiteral) -> tuple[ValueKey, ...] | None:
+    """Of dates, places, numbers and codes; None for text. A declared datatype decides where there is one."""
     declared = literal.type_name.casefold()
     if literal.language or declared in _TEXT_TYPES:
-        return ()
+        return None
     if declared in _YEAR_TYPES and (found := _YEAR.fullmatch(text)):
         return (ValueKey("year", str(int(found[1]))),)
     if found := _DATE.fullmatch(text):
@@ -79,7 +80,7 @@ def typed_keys(text: str, literal: ValueLiteral) -> tuple[ValueKey, ...]:
         return number_key(text)
     if not declared and _CODE.fullmatch(text):
         return (ValueKey("code", text.casefold()),)
-    return ()
+    return None
 
 
 def date_keys(year: int, month: int, day: int) -> tuple[ValueKey, ...]:

@@ -1,0 +1,107 @@
+"""Values by what they are compared by: the same however written, apart where they differ in kind, nothing where nothing is known."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from engine.data.knowledge_graph import KnowledgeGraph
+from engine.names.values import MISSING, shared_values, value_keys
+from tests.names.graphs import graph_with
+
+SAME = [
+    ("Köln", "KOLN"),
+    ("São Paulo", "sao-paulo"),
+    ('"Rome"@en', '"rome"@fr'),
+    ("1,234,567", "1234567"),
+    ("3.0", '"3"^^<http://www.w3.org/2001/XMLSchema#int>'),
+    ("1e3", "1000"),
+    ("12.345678", "12.34568"),
+    ("Point(12.4823 41.8933)", "12.4821, 41.8931"),
+    ("Q-123", "q-123"),
+    ("ﬁnance", "finance"),
+]
+APART = [
+    ("3", "three"),
+    ("00123", "123"),
+    ("1912-06-23", "1912"),
+    ("12.5", "12.4"),
+    ("Rome", "Roma"),
+    ("-5", "5"),
+    ("Point(12.48 41.89)", "Point(12.50 41.89)"),
+]
+
+
+@pytest.mark.parametrize(("left", "right"), SAME)
+def test_the_same_value_meets(left: str, right: str) -> None:
+    assert set(value_keys(left)) & set(value_keys(right))
+
+
+@pytest.mark.parametrize(("left", "right"), APART)
+def test_other_values_do_not(left: str, right: str) -> None:
+    assert not set(value_keys(left)) & set(value_keys(right))
+
+
+@pytest.mark.parametrize("value", [*sorted(MISSING), "NA", "None", "N/A", '"null"', '""@en', " ", "!!!", "1e999"])
+def test_values_that_say_nothing_have_no_key(value: str) -> None:
+    assert value_keys(value) == ()
+
+
+def test_a_date_gives_its_year_as_well() -> None:
+    year = value_keys('"1912"^^<http://www.w3.org/2001/XMLSchema#gYear>')
+    assert set(year) <= set(value_keys('"1912-06-23"^^<http://www.w3.org/2001/XMLSchema#date>'))
+    assert set(year) <= set(value_keys("1912-06-23T12:00:00Z"))
+
+
+@pytest.mark.parametrize("value", ["1912-13-40", "0000-00-00", "99999-01-01", "x" * 10_000_000, "\x00", "\ud800", '"' * 1000, "9" * 5000, "-" * 300])
+def test_odd_values_do_no_harm(value: str) -> None:
+    assert len(value_keys(value)) <= 2
+
+
+def test_long_texts_differ_where_their_ends_do() -> None:
+    assert value_keys("a" * 5000 + "b") != value_keys("a" * 5000 + "c")
+
+
+def graphs(source: list[tuple[int, str, str]], target: list[tuple[int, str, str]]) -> tuple[KnowledgeGraph, KnowledgeGraph]:
+    return graph_with(4, source), graph_with(3, target)
+
+
+def test_shared_values_are_nodes_behind_the_entities() -> None:
+    source, target = graphs(
+        [(0, "name", "Rom"), (1, "born", "1912-06-23"), (2, "name", "Bonn")], [(2, "title", "rom"), (0, "year", "none"), (1, "date", "1912-06-23")]
+    )
+    found = shared_values(source, target)
+    assert found.keys == ("date:1912-06-23", "text:rom", "year:1912")
+    named = {
+        (entity, found.attributes[0][attribute - source.num_relations], found.keys[value - 4]) for entity, attribute, value in found.source.tolist()
+    }
+    assert named == {(0, "name", "text:rom"), (1, "born", "date:1912-06-23"), (1, "born (year)", "year:1912")}
+    assert (found.target[:, 2] >= 3).all()
+
+
+def test_excluded_attributes_are_not_looked_at() -> None:
+    source, target = graphs([(0, "http://x/name", "Rom")], [(2, "title", "rom")])
+    assert shared_values(source, target).keys
+    assert not shared_values(source, target, frozenset({"name"})).keys
+    assert not shared_values(source, target, frozenset({"title"})).keys
+
+
+def test_labels_stand_in_for_a_missing_name_attribute() -> None:
+    source, target = graphs([(0, "height", "3")], [(0, "height", "4")])
+    labelled = [
+        KnowledgeGraph(one.name, one.entities, ("Rom", *one.labels[1:]), one.relations, one.triples, one.attributes) for one in (source, target)
+    ]
+    assert shared_values(*labelled).keys == ("text:rom",)
+
+
+def test_rows_twice_count_once() -> None:
+    source, target = graphs([(0, "name", "Rom"), (0, "name", "ROM")], [(2, "title", "rom")])
+    assert len(shared_values(source, target).source) == 1
+
+
+def test_no_attributes_share_nothing() -> None:
+    source, target = graphs([], [(2, "title", "rom")])
+    found = shared_values(source, target)
+    assert found.keys == ()
+    assert found.source.shape == (0, 3)
+    assert isinstance(source.attributes, pd.DataFrame)
