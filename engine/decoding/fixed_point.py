@@ -224,13 +224,13 @@ class _State:
             *(self.source.arrays, self.target.arrays, self.match, self.belief, self.forward, self.backward, self.target.reverse),
             *(prior, LEAST_EVIDENCE, MOST_FACTS, free, rejected_codes(rejected, self.target.num_entities), targets, scores),
         )
-        claims, lock = np.zeros(self.target.num_entities), threading.Lock()
+        claims, lock = np.zeros((2, self.target.num_entities)), threading.Lock()
 
         def match_part(start: int, stop: int) -> None:
-            own = np.zeros(self.target.num_entities)
+            own = np.zeros_like(claims)
             match_entities(start, stop, *arguments, own)
             with lock:
-                np.maximum(claims, own, out=claims)
+                claims[:] = np.sort(np.concatenate([claims, own]), axis=0)[:1:-1]
 
         spread(match_part, size, 8 * len(self.source.arrays[1]))
         chosen, probability = best_pairs(targets, scores, claims)
@@ -266,12 +266,11 @@ def best_pairs(targets: IntArray, scores: FloatArray, claims: FloatArray) -> tup
 
     Args:
         targets, scores: (E1, 2 or more) of each source entity, the best first.
-        claims: (E2,) the best score of each target.
+        claims: (2, E2) the best and the second-best score of each target.
     """
     best, score, runner = targets[:, 0], scores[:, 0], scores[:, 1]
     column = np.maximum(best, 0)
     probability = -np.expm1(-score)
-    kept = (best >= 0) & (probability > LEAST_BELIEF) & (score * (1 - TIE) > runner) & (score >= claims[column] * (1 - TIE))
-    winners = np.bincount(column[kept], minlength=len(claims))
-    kept &= winners[column] == 1
+    certain = score * (1 - TIE)
+    kept = (best >= 0) & (probability > LEAST_BELIEF) & (certain > runner) & (certain > claims[1, column]) & (score >= claims[0, column])
     return np.where(kept, best, -1), np.where(kept, probability, 0.0)

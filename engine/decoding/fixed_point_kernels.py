@@ -65,7 +65,7 @@ def match_entities(
         free: (E1,), (E2,) entities that may be matched.
         rejected: pairs that are no links, as ascending numbers: source times E2 plus target.
         out_targets, out_scores: (E1, K) the best targets, -1 where there are fewer, and -log(1 - probability) of each, descending.
-        claims: (E2,) the highest score of each target; is raised.
+        claims: (2, E2) the highest and the second-highest score of each target; are raised.
     """
     scores = np.zeros(len(free[1]))
     touched = np.empty(len(free[1]), dtype=np.int64)
@@ -111,7 +111,10 @@ def match_entities(
             scores[candidate] = 0.0
             if is_among(rejected, x * len(free[1]) + candidate):
                 continue
-            claims[candidate] = max(claims[candidate], value)
+            if value > claims[0, candidate]:
+                claims[0, candidate], claims[1, candidate] = value, claims[0, candidate]
+            elif value > claims[1, candidate]:
+                claims[1, candidate] = value
             k = top
             while k > 0 and (value > out_scores[x, k - 1] or (value == out_scores[x, k - 1] and candidate < out_targets[x, k - 1])):
                 k -= 1
