@@ -16,7 +16,7 @@ from app.palette import PLAIN_MARKS
 from app.state import Drawn, EntityAddress, Hops, Listed
 from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import EngineError, EntityError
-from engine.explore.neighbourhood import Facing, Neighbour, NeighbourPair, Part, Standing, aligned_elsewhere, facing, most_heard, standings
+from engine.explore.neighbourhood import Facing, Neighbour, NeighbourPair, Part, Standing, aligned_elsewhere, facing, highest_attention, standings
 from engine.runs.entities import Entity, other
 from engine.runs.view import HELD_OUT, status_words
 
@@ -123,7 +123,7 @@ def heard(shown: Shown) -> str:
     """Which neighbour each of the two listens to most, beside an equal share."""
     parts = []
     for entity in (shown.faced.source, shown.faced.target):
-        loudest = most_heard(shown.opened.adjacency, entity.side, entity.index, shown.part)
+        loudest = highest_attention(shown.opened.adjacency, entity.side, entity.index, shown.part)
         if loudest is not None and loudest.attention is not None and entity.degree > 1:
             share, equal = charts.percent(loudest.attention), charts.percent(len(loudest.edges) / entity.degree)
             parts.append(

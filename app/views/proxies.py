@@ -322,7 +322,7 @@ def _pairs(run: OpenRun, address: ProxiesAddress, channel: Channel) -> None:
     with left:
         _divergences(run, channel, _pairs_sentence(known, drawn))
     with right:
-        alike, unlike = run.proxies.telling_pairs(channel, STARTS)
+        alike, unlike = run.proxies.informative_pairs(channel, STARTS)
         st.caption("Open a pair here, or by the link on its page.")
         for title, pairs in (("Known links that are seen most alike", alike), ("Known links that are seen most differently", unlike)):
             if pairs:

@@ -122,7 +122,7 @@ def import_data(parsed: argparse.Namespace) -> int:
 
 
 def name_languages(options: Sequence[str]) -> dict[str, Any]:
-    """The corrections that ``--name-language`` stands for.
+    """The corrections that ``--name-language`` gives.
 
     Raises:
         ConfigError: no language, or two answers for one graph.

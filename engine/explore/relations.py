@@ -45,7 +45,7 @@ class Relation:
 
     @property
     def title(self) -> str:
-        """The telling end of the identifier; never empty unless the identifier is."""
+        """The last part of the identifier; never empty unless the identifier is."""
         return short_id(self.name) if self.name else ""
 
 

@@ -1,4 +1,4 @@
-"""Where what was brought lies until it is stored: a folder for each import, beside the data sets, under a name that nobody can guess.
+"""Where uploaded files lie until they are stored: a folder for each import, next to the data sets, under a name that cannot be guessed.
 
 An import lives on the server and not in the browser: its address holds the token alone, so it survives a reload and a restart of the app.
 """
@@ -35,7 +35,7 @@ _TOKEN = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True)
 class Brought:
-    """A file that somebody brings: what they call it, its content, and what they say it is; None for an archive, or where its name decides."""
+    """An uploaded file: its name, its content, and its stated role; None for an archive, or where its name decides."""
 
     name: str
     content: IO[bytes]
@@ -48,7 +48,7 @@ class Staged:
 
     Attributes:
         token: names it, and is hard to guess.
-        material: what was brought.
+        material: the files.
         corrections: what its owner said of it since.
         version: changes with every correction, to keep results by.
     """
@@ -121,7 +121,7 @@ def correct(staged: Staged, corrections: Corrections) -> Staged:
 
 
 def add(staged: Staged, brought: Brought, limits: Limits = LIMITS) -> Staged:
-    """One more file, in the role that it is brought for. A file that was given for this role before makes way, with what was corrected of it.
+    """One more file, in its stated role. A file that was given for this role before makes way, with what was corrected of it.
 
     Raises:
         DataImportError: the file is refused, as :func:`stage` does, or cannot be kept; the import stays as it is.

@@ -30,11 +30,11 @@ BoolArray = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class ReviewEffect:
-    """What reviews changed, in numbers of pairs; also how it stands in a run's manifest, under ``reviews``.
+    """What reviews changed, in numbers of pairs; also its form in a run's manifest, under ``reviews``.
 
     Attributes:
         digest: of the snapshot.
-        votes, authors: decisions and reviewers that went in; of a stored snapshot nobody knows how many reviewers there were.
+        votes, authors: decisions and reviewers that went in; the number of reviewers of a stored snapshot is unknown.
         accepted, rejected, undecided: pairs.
         new_seeds: accepted pairs that were no seed links before.
         test_to_seeds, valid_to_seeds: of these, former test and validation links.

@@ -103,5 +103,5 @@ def overheard(similarity: Similarity, rows: Tensor, columns: Tensor, budget: int
 
 
 def can_hold(similarity: Similarity, shape: tuple[int, int], budget: int) -> bool:
-    """Whether so many values can be held."""
+    """Whether this number of values can be held."""
     return similarity.device.type == "cpu" and 0 < np.dtype(np.float32).itemsize * shape[0] * shape[1] <= budget

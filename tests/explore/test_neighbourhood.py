@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.errors import EntityError, RunDamagedError, RunError
-from engine.explore.neighbourhood import PER_PAIR, Adjacency, Edge, Part, aligned_elsewhere, facing, most_heard, neighbourhood, standings
+from engine.explore.neighbourhood import PER_PAIR, Adjacency, Edge, Part, aligned_elsewhere, facing, highest_attention, neighbourhood, standings
 from engine.runs.view import RunView
 from tests.run_fixture import MemoryRun, analysed, assemble, graph_tables, sample_run
 
@@ -185,10 +185,10 @@ def test_nothing_moves_when_another_part_of_the_attention_is_shown(learned: Adja
 
 def test_the_neighbour_that_is_heard_most(learned: Adjacency, towns: Adjacency) -> None:
     for part in (Part(), Part(1, "entity")):
-        found = most_heard(learned, "source", 3, part)
+        found = highest_attention(learned, "source", 3, part)
         assert found is not None
         assert found.attention == max(one.attention or 0.0 for one in learned.neighbours("source", 3, part=part).values())
-    assert most_heard(towns, "source", 3) is None
+    assert highest_attention(towns, "source", 3) is None
 
 
 def test_a_layer_that_the_model_lacks_is_told(learned: Adjacency) -> None:
