@@ -169,9 +169,9 @@ def test_different_data_of_one_name_are_told_apart_on_home(whole_run: MemoryRun,
 
 
 def test_names_that_differ_in_what_is_cut_off_are_told_apart() -> None:
-    assert text.told_apart({"b": "x", "a": "x", "c": "y"}) == {"a": "x (1)", "b": "x (2)", "c": "y"}
-    assert text.told_apart({"b": "x", "a": "x", "c": "x (1)"}) == {"a": "x (2)", "b": "x (3)", "c": "x (1)"}
-    assert text.told_apart({"a": "x", "b": "x"}) == text.told_apart({"b": "x", "a": "x"}), "by what they are, not by their order"
+    assert text.distinct_labels({"b": "x", "a": "x", "c": "y"}) == {"a": "x (1)", "b": "x (2)", "c": "y"}
+    assert text.distinct_labels({"b": "x", "a": "x", "c": "x (1)"}) == {"a": "x (2)", "b": "x (3)", "c": "x (1)"}
+    assert text.distinct_labels({"a": "x", "b": "x"}) == text.distinct_labels({"b": "x", "a": "x"}), "by what they are, not by their order"
 
 
 def test_names_of_runs(whole_run: MemoryRun, models: Path) -> None:
