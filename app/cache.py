@@ -317,8 +317,8 @@ def _kept(runs: tuple[tuple[Path, str], ...], question: tuple[str, ...], _comput
 
 @st.cache_data(ttl=600, max_entries=16, show_spinner="Reading the data set…")
 def data_summary(path: Path, content: str, config: DataConfig, seed: int, digest: str = "", _reviews: Snapshot | None = None) -> DataSummary:
-    """What a data set is called and how large it is; ``content``: of :func:`engine.data.file_states.folder_state`, so that other files are read
-    anew; ``digest``: of the decisions that are to be trained with.
+    """What a data set is called and how large it is; ``content``: of :func:`engine.data.file_states.folder_state`, so that changed files are read
+    again; ``digest``: of the decisions that are to be trained with.
 
     Raises:
         DataError, ConfigError: it cannot be read.

@@ -62,7 +62,7 @@ def _content(opened: OpenRun, address: EntityAddress, source: Entity, target: En
         st.markdown("Neither entity has a neighbour: nothing in the structure speaks for the pair or against it.")
         return
     _choices(opened, address)
-    st.markdown(f"{sentence(shown.faced)} {heard(shown)}")
+    st.markdown(f"{sentence(shown.faced)} {strongest(shown)}")
     _figure(shown)
     _legend(opened, address)
     _table(shown)
@@ -119,7 +119,7 @@ def _added_words(faced: Facing) -> str:
     return f"by a prediction that a round added and training went on with{known}"
 
 
-def heard(shown: Shown) -> str:
+def strongest(shown: Shown) -> str:
     """The neighbour with the highest attention weight of each of the two, compared with the uniform weight."""
     parts = []
     for entity in (shown.faced.source, shown.faced.target):
@@ -265,7 +265,7 @@ def _expanded(opened: OpenRun, address: EntityAddress, reference: str) -> None:
             )
         if shown is not None:
             st.markdown(
-                f"{sentence(shown.faced)} {heard(shown)}" if shown.faced.total_source + shown.faced.total_target else "Neither has a neighbour."
+                f"{sentence(shown.faced)} {strongest(shown)}" if shown.faced.total_source + shown.faced.total_target else "Neither has a neighbour."
             )
             _figure(shown)
 

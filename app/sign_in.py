@@ -95,10 +95,10 @@ def is_verified(user: Mapping[str, Any]) -> bool:
 
 def why_refused(user: Mapping[str, Any]) -> str:
     """For the log of whoever runs the app: what a refused token lacks."""
-    whom = f"account {str(user.get('sub') or user.get('preferred_username') or 'without a name')[:80]!r}"
+    account = f"account {str(user.get('sub') or user.get('preferred_username') or 'without a name')[:80]!r}"
     if not user.get("email"):
         return (
-            f"sign-in refused: the token of {whom} has no 'email' claim, and [access] emails lists addresses; "
+            f"sign-in refused: the token of {account} has no 'email' claim, and [access] emails lists addresses; "
             "request the scope 'email' from the identity provider (client_kwargs = {scope = \"openid profile email\"})."
         )
     if not is_verified(user):

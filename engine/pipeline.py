@@ -177,7 +177,7 @@ def train_run(
             if reviews is not None:
                 task, reviewed = add_reviews(task, reviews, on_event)
         making = Making(Path(path), task, config, store, clock, on_event, reviewed, ranks=ranks)
-        return train_anew(making, making.free_id(), should_stop) if fresh else find_or_train(making, should_stop)
+        return train_again(making, making.free_id(), should_stop) if fresh else find_or_train(making, should_stop)
 
 
 @dataclass(frozen=True)
@@ -208,10 +208,10 @@ def find_or_train(making: Making, should_stop: Callable[[], bool]) -> Outcome:
     """The finished run, or one that is trained now."""
     if making.store.path_of(making.task.name, making.run_id).exists():
         return Outcome(making.store.find(f"{making.task.name}/{making.run_id}"), reused=True)
-    return train_anew(making, making.run_id, should_stop)
+    return train_again(making, making.run_id, should_stop)
 
 
-def train_anew(making: Making, run_id: str, should_stop: Callable[[], bool]) -> Outcome:
+def train_again(making: Making, run_id: str, should_stop: Callable[[], bool]) -> Outcome:
     train = literal_run if making.config.variant == "literal" else structural_run
     return train(making, run_id, should_stop)
 
@@ -319,8 +319,8 @@ def check_machine(making: Making) -> None:
     if warning := check_memory(task_sizes(making.task), config, available_memory()):
         making.on_event(Phase(NOTE, f"warning: {warning}"))
     if config.training.precision == "bfloat16" and not bfloat16_pays():
-        told = "this CPU does not multiply bfloat16 faster than float32; training.precision=auto would take float32."
-        making.on_event(Phase(NOTE, f"info: {told}"))
+        words = "this CPU does not multiply bfloat16 faster than float32; training.precision=auto would take float32."
+        making.on_event(Phase(NOTE, f"info: {words}"))
 
 
 @dataclass(frozen=True)
@@ -626,12 +626,12 @@ def unmeasured(task: AlignmentTask) -> Iterator[str]:
 
 def parts_text(parts: Sequence[Mapping[str, Any]]) -> str:
     """On what a training was computed, from which epoch on."""
-    told = []
+    words = []
     for part in parts:
         where = [count(int(part["threads"]), "thread"), *([str(part["device"])] if "device" in part else [])]
         where += [f"{part['processes']} processes"] if part.get("processes", 1) > 1 else []
-        told.append(f"{', '.join(where)} from epoch {part['from_epoch']}")
-    return "; ".join(told)
+        words.append(f"{', '.join(where)} from epoch {part['from_epoch']}")
+    return "; ".join(words)
 
 
 def computed_otherwise(run: Run, config: RunConfig) -> tuple[str, ...]:

@@ -20,7 +20,6 @@ from engine.importing import (
     REMEDIES,
     ROLE_WORDS,
     ROLES,
-    Brought,
     Corrections,
     Preview,
     Role,
@@ -30,6 +29,7 @@ from engine.importing import (
     UnderstoodFile,
     UnderstoodGraph,
     UnderstoodTable,
+    Upload,
     add,
     correct,
     discard,
@@ -95,8 +95,8 @@ def _upload_files() -> None:
         given["links"] = _uploader("links", "Known links")
         st.caption("Pairs of entities that mean the same thing. Without any, names can suggest some in the next step.")
     st.caption(_limit_words())
-    brought = [Brought(file.name, file, role) for role, file in given.items() if file is not None]
-    _read_button(lambda: stage(brought), disabled=given["graph 1"] is None or given["graph 2"] is None)
+    uploads = [Upload(file.name, file, role) for role, file in given.items() if file is not None]
+    _read_button(lambda: stage(uploads), disabled=given["graph 1"] is None or given["graph 2"] is None)
 
 
 def _upload_archive() -> None:
@@ -106,7 +106,7 @@ def _upload_archive() -> None:
     )
     file = _uploader("archive", "Archive")
     st.caption(_limit_words())
-    _read_button(lambda: stage([Brought(file.name, file)]) if file else stage([]), disabled=file is None)
+    _read_button(lambda: stage([Upload(file.name, file)]) if file else stage([]), disabled=file is None)
 
 
 def _choose_folder() -> None:
@@ -437,7 +437,7 @@ def _more_links(staged: Staged, label: str) -> None:
             return
     try:
         with st.spinner("Taking in the file…"):
-            add(find_staged(staged.token), Brought(file.name, file, "links"))
+            add(find_staged(staged.token), Upload(file.name, file, "links"))
     except EngineError as error:
         components.show_error(error)
         return

@@ -266,7 +266,7 @@ def check_names(task: AlignmentTask) -> Iterator[Finding]:
             yield Finding("entities-without-name", severity, message, len(nameless), _examples(nameless), advice)
 
 
-def check_telling_labels(task: AlignmentTask) -> Iterator[Finding]:
+def check_revealing_labels(task: AlignmentTask) -> Iterator[Finding]:
     links, what = _judged_links(task)
     same, solved = _equal_keys(task, links, lambda graph, entity: comparable(graph.labels[entity]))
     if not len(same) or len(same) < REPORTED * len(links):
@@ -279,10 +279,10 @@ def check_telling_labels(task: AlignmentTask) -> Iterator[Finding]:
         else "Names nearly solve this task: figures of methods that use them say little."
     )
     severity: Severity = "warning" if share >= MOSTLY else "info"
-    yield Finding("identities-labels", severity, message, len(same), _named_pairs(task, same), advice)
+    yield Finding("telling-labels", severity, message, len(same), _named_pairs(task, same), advice)
 
 
-def check_telling_identifiers(task: AlignmentTask) -> Iterator[Finding]:
+def check_revealing_identifiers(task: AlignmentTask) -> Iterator[Finding]:
     links, what = _judged_links(task)
     same, solved = _equal_keys(task, links, lambda graph, entity: identifier_tail(graph.entities[entity]).casefold())
     if not len(same) or len(same) < REPORTED * len(links):
@@ -291,7 +291,7 @@ def check_telling_identifiers(task: AlignmentTask) -> Iterator[Finding]:
         f"{_percent(len(same) / len(links))} of the {what} join identifiers that end alike; that alone finds {_percent(solved / len(links))} of them."
     )
     advice = "Never use identifiers as features on this data, and mind that names made from them tell the same."
-    yield Finding("identities-identifiers", "warning", message, len(same), _pairs(task, same), advice)
+    yield Finding("telling-identifiers", "warning", message, len(same), _pairs(task, same), advice)
 
 
 def _equal_keys(task: AlignmentTask, links: IntArray, key: Callable[[KnowledgeGraph, int], str]) -> tuple[IntArray, int]:
@@ -346,8 +346,8 @@ CHECKS: tuple[Callable[[AlignmentTask], Iterator[Finding]], ...] = (
     check_evaluation,
     check_entity_leakage,
     check_one_to_one,
-    check_telling_labels,
-    check_telling_identifiers,
+    check_revealing_labels,
+    check_revealing_identifiers,
     check_identity_relations,
     check_overlapping_identifiers,
     check_blanks,

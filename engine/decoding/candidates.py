@@ -1,7 +1,7 @@
 """Candidate lists: the pairs that a decoder looks at, a few per entity instead of all n x m.
 
 Each source keeps its K best targets and each target its K best sources by CSLS; the union of these pairs is held once, in compressed rows. Ranking by
-CSLS and not by cosine matters: hubs would fill the lists of everyone, and Sinkhorn, whose scaling removes hubs anyway, would miss what stands
+CSLS and not by cosine matters: hubs would fill the lists of everyone, and Sinkhorn, whose scaling removes hubs anyway, would miss the candidates
 behind them. Memory: about 40 bytes a pair, at most K (n + m) pairs, plus one block of scores.
 """
 

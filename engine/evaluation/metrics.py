@@ -24,7 +24,7 @@ from torch import Tensor
 
 from engine.data.knowledge_graph import IntArray
 from engine.errors import DataError
-from engine.search import Hubness, LinkRanks, QueryRanks, SearchIndex, Similarity, UnscaledEmbeddings, get_index, held, hubness, overheard, true_ranks
+from engine.search import Hubness, LinkRanks, QueryRanks, SearchIndex, Similarity, UnscaledEmbeddings, get_index, held, hubness, recording, true_ranks
 from engine.search.similarity import accepting_matrices
 from engine.util.text import count
 
@@ -112,7 +112,7 @@ class Selectable(Protocol):
 def with_pool(similarity: Similarity, links: IntArray) -> Similarity:
     """The similarity, which keeps what a search of all entities computes of the "test" pool of some links, for :func:`search_pool`."""
     rows, columns = (torch.from_numpy(pool_entities(links[:, side], similarity.shape[side], "test")) for side in range(2))
-    return overheard(similarity, rows, columns)
+    return recording(similarity, rows, columns)
 
 
 @dataclass(frozen=True)

@@ -148,8 +148,8 @@ def _findings(effect: ReviewEffect) -> tuple[Finding, ...]:
     )
     found = [Finding("reviews", "info", message, effect.accepted + effect.rejected)]
     if effect.contested:
-        told = f"{effect.contested:,} accepted pairs share an entity with another seed link."
-        found.append(Finding("contested-reviews", "warning", told, effect.contested, advice="Look at them again, unless entities may have several."))
+        words = f"{effect.contested:,} accepted pairs share an entity with another seed link."
+        found.append(Finding("contested-reviews", "warning", words, effect.contested, advice="Look at them again, unless entities may have several."))
     return tuple(found)
 
 
@@ -161,7 +161,7 @@ def describe_reviews(manifest: Mapping[str, Any]) -> str | None:
     number = {name: int(effect.get(name) or 0) for name in ("votes", "accepted", "rejected", "new_seeds", "test_to_seeds", "test_set_aside")}
     authors = effect.get("authors")
     by = f" by {count(authors, 'reviewer')}" if isinstance(authors, int) else ""
-    told = f"{count(number['votes'], 'decision')}{by} went in, {count(number['accepted'], 'pair')} accepted "
-    told += f"({number['new_seeds']:,} new as seed links) and {number['rejected']:,} rejected"
+    words = f"{count(number['votes'], 'decision')}{by} went in, {count(number['accepted'], 'pair')} accepted "
+    words += f"({number['new_seeds']:,} new as seed links) and {number['rejected']:,} rejected"
     left = number["test_to_seeds"] + number["test_set_aside"]
-    return f"{told}; {count(left, 'test link')} left the test because of it." if left else f"{told}; none of them touched a test link."
+    return f"{words}; {count(left, 'test link')} left the test because of it." if left else f"{words}; none of them touched a test link."

@@ -78,8 +78,8 @@ def true_ranks(similarity: Similarity, links: Tensor, terms: Hubness, budget: in
         of_source.count_rows(tile)
         of_target.count_columns(tile)
         inside, of_rows, of_columns = scores_of_links(tile, links)
-        of_source.forgive(links[inside, 0], of_rows)
-        of_target.forgive(links[inside, 1], of_columns)
+        of_source.exclude_true_links(links[inside, 0], of_rows)
+        of_target.exclude_true_links(links[inside, 1], of_columns)
     return LinkRanks(of_source.result(), of_target.result())
 
 
@@ -137,7 +137,7 @@ class Counter:
         scores = tile.scores.numpy()
         spread(lambda start, stop: count_columns(scores, start, stop, tile.left, *arrays), scores.shape[1], scores.size)
 
-    def forgive(self, entities: Tensor, scores: Tensor) -> None:
+    def exclude_true_links(self, entities: Tensor, scores: Tensor) -> None:
         """Take true counterparts out of the counts again; ``scores`` are the very values that were counted."""
         reached = scores >= self.bars[entities]
         self.counts.index_add_(0, entities, -reached.long())

@@ -82,7 +82,7 @@ def test_the_nearest_entities_are_the_stored_ones(run: MemoryRun, proxies: Proxy
     assert proxies.nearest("entity", 999) == {"source": [], "target": []}
 
 
-def test_counterparts_that_meet_are_the_known_ones_first(run: MemoryRun) -> None:
+def test_counterparts_that_share_a_proxy_are_the_known_ones_first(run: MemoryRun) -> None:
     known = run.tables["links"].iloc[0]
     wrong = (int(known["target"]) + 1) % 84
     top = pd.DataFrame(
