@@ -1,4 +1,4 @@
-"""What must hold of the repository as a whole: who imports whom, pins, links, the commands that the documents name."""
+"""What must hold of the repository as a whole: imports between packages, pins, links, the commands that the documents name."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ BANNED = {
     r"forgiv\w+|doomed|sureness": "tolerates, exclude_true_links; DeletionCandidate; Confidence",
 }
 PATTERNS = {re.compile(rf"\b(?:{words})\b", re.IGNORECASE): instead for words, instead in BANNED.items()}
-CODE = sorted(path for folder in ("engine", "app", "benchmarks") for path in (ROOT / folder).rglob("*.py"))
+CODE = sorted(path for folder in ("engine", "app", "benchmarks", "tests") for path in (ROOT / folder).rglob("*.py") if path != Path(__file__))
 DOCUMENTS = sorted((ROOT / "docs").glob("*.md"))
 
 

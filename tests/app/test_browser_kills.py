@@ -145,7 +145,7 @@ def finished_run(models: Path) -> str:
     return found
 
 
-def epoch_told(models: Path, job: str) -> int:
+def epoch_shown(models: Path, job: str) -> int:
     news = read_news(models, job)
     assert news is not None
     return news.epoch
@@ -155,7 +155,7 @@ def check_whole(models: Path, data: Path, job: str, before: int) -> None:
     """The trainer lives and has continued; the run and the data set are as they were."""
     assert trainer_alive(models)
     assert JobQueue(models).find(job).state == "running"
-    assert epoch_told(models, job) > before
+    assert epoch_shown(models, job) > before
     RunStore(models).find(finished_run(models)).verify()
     check_data(data / NAME)
 
@@ -189,7 +189,7 @@ def test_nothing_is_lost_when_the_app_is_killed(browser: Browser, folders: tuple
             job = job or start_training(page, app)
             if token:
                 store_again(page, app, token, data / name)
-            before, token = epoch_told(models, job), ""
+            before, token = epoch_shown(models, job), ""
             if number % 3 == 1:
                 token, name = staged().token, f"again-{number}"
                 killed_while_storing(page, app, process, draw.uniform(0.0, LATEST["store"]), token, name)

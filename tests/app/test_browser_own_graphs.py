@@ -19,7 +19,7 @@ from engine.data.links import read_links
 from engine.reviews import Decision, ReviewStore, snapshot_of
 from engine.util.settings import SAMPLES, reviews_file
 from tests.app.test_browser import EXPECTED, PATIENCE, address_says, browser, pytestmark
-from tests.app.test_browser_import import choose, header_told, upload
+from tests.app.test_browser_import import choose, declare_header, upload
 from tests.app.test_browser_review import KEYS, pressed, settled
 from tests.app.test_browser_train import epoch
 from tests.exporting.test_exporting import sssom_problems
@@ -81,7 +81,7 @@ def imported(page: Page, app: str) -> None:
         upload(page, box, name, content)
     page.get_by_role("button", name="Read and check").click()
     page.get_by_text("The first row of the source graph looks like a header").wait_for()
-    header_told(page, "Ziel")
+    declare_header(page, "Ziel")
     page.get_by_text("1,510 entities · 9 relations · 4,548 triples").wait_for()
     choose(page, "Head", "3. Anfang")
     name = page.get_by_role("textbox", name="Name of the data set")

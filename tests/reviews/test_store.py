@@ -259,7 +259,7 @@ def test_files_that_cannot_be_used_say_why(tmp_path: Path) -> None:
             ReviewStore(path).standing(DATA)
 
 
-def test_an_older_schema_is_brought_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_schema_is_updated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = ReviewStore(tmp_path / "reviews.sqlite3")
     store.decide(DATA, Choice(*PAIRS[0], "accept"), "Ann", "1")
     store.close()

@@ -160,7 +160,7 @@ def test_all_take_the_precision_that_the_first_one_found_faster(task: AlignmentT
 
 
 def test_the_others_train_on_what_reviewers_left(data: Path, task: AlignmentTask, tmp_path: Path) -> None:
-    """Rank 0 alone knows of reviews and checkpoints; the others take its links, and resume from its checkpoint."""
+    """Rank 0 alone has reviews and checkpoints; the others take its links, and resume from its checkpoint."""
     reviewed = replace(task, split=f"{task.split}, reviewed", train_links=task.train_links[:30])
     wanted, memory = config("basic", 3), Memory()
 
