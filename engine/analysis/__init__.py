@@ -13,18 +13,14 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from engine.analysis.correspondences import correspondence_table
-from engine.analysis.degree import degree_table
-from engine.analysis.hubness import hubness_tables
-from engine.analysis.proxies import pair_divergence_table, proxy_similarities, proxy_tensors, proxy_top_table
-from engine.analysis.relation_hits import relation_hits_table
-from engine.analysis.relation_importance import relation_importance_table
-from engine.analysis.relation_twins import relation_twins_table
-from engine.analysis.schema import TABLES
+from engine.analysis import correspondences, degree, hubness, proxies, relation_hits, relation_importance, relation_twins
+from engine.analysis.schema import COMPUTED, TABLES, AnalysisInput
 from engine.data.knowledge_graph import AlignmentTask
 from engine.evaluation.metrics import Evaluation
 from engine.model.dual_amn import DualAMN
 
+MODULES = (degree, relation_hits, relation_importance, relation_twins, correspondences, proxies, hubness)
+"""Importing a module registers its tables."""
 TENSORS = "proxies"
 """The file that the tensors are stored in."""
 
@@ -52,21 +48,10 @@ def analyse(task: AlignmentTask, model: DualAMN, evaluation: Evaluation, matches
         evaluation: of the test links; may have no queries.
         matches: the run's table of that name: graph, entity, rank, match.
     """
-    similarities = proxy_similarities(model)
-    num_source = task.source.num_entities
-    counts, summaries = hubness_tables(task, matches)
-    tables = {
-        "degree": degree_table(task, evaluation),
-        "relation_hits": relation_hits_table(task, evaluation),
-        "relation_importance": relation_importance_table(task, model),
-        "relation_twins": relation_twins_table(task, model),
-        "correspondences": correspondence_table(task, matches),
-        "proxy_top": proxy_top_table(similarities, num_source),
-        "pair_divergence": pair_divergence_table(similarities, task, matches),
-        "hubness_counts": counts,
-        "hubness_summary": summaries,
-    }
-    return Analysis(tables, proxy_tensors(similarities, num_source))
+    similarities = proxies.proxy_similarities(model)
+    given = AnalysisInput(task, model, evaluation, matches, similarities)
+    tables = {name: compute(given) for name, compute in COMPUTED.items()}
+    return Analysis(tables, proxies.proxy_tensors(similarities, task.source.num_entities))
 
 
 __all__ = ["TABLES", "TENSORS", "Analysis", "analyse"]

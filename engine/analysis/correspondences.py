@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from engine.analysis.schema import frame
+from engine.analysis.schema import AnalysisInput, analysis_table, frame
 from engine.data.knowledge_graph import AlignmentTask, IntArray
 from engine.decoding.fixed_point import Implications, relation_implications
 from engine.names.values import SharedValues, shared_values
@@ -73,3 +73,19 @@ def known_pairs(task: AlignmentTask, matches: pd.DataFrame) -> IntArray:
 def relation_names(relations: tuple[str, ...], values: SharedValues | None, side: int, numbers: IntArray) -> list[str]:
     names = [*relations, *(() if values is None else values.attributes[side])]
     return [names[number] for number in numbers.tolist()]
+
+
+@analysis_table(
+    "correspondences",
+    {
+        "kind": "str",
+        "source": "str",
+        "target": "str",
+        "turned": "bool",
+        "source_implies_target": "float64",
+        "target_implies_source": "float64",
+        "support": "float64",
+    },
+)
+def _correspondences(given: AnalysisInput) -> pd.DataFrame:
+    return correspondence_table(given.task, given.matches)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from engine.analysis.rates import direction_from, grouped_rates, rank_by_entity
-from engine.analysis.schema import frame, joined
+from engine.analysis.schema import MEASURED, AnalysisInput, analysis_table, frame, joined
 from engine.data.knowledge_graph import SIDES, AlignmentTask, IntArray, Side
 from engine.evaluation.metrics import Evaluation
 
@@ -45,3 +45,11 @@ def side_table(task: AlignmentTask, evaluation: Evaluation, side: Side) -> pd.Da
             **grouped_rates(buckets[asked], ranks[asked], len(LEAST_DEGREES)),
         },
     )
+
+
+@analysis_table(
+    "degree",
+    {"graph": "str", "bucket": "str", "least_degree": "int64", "entities": "int64", **MEASURED},
+)
+def _degree(given: AnalysisInput) -> pd.DataFrame:
+    return degree_table(given.task, given.evaluation)

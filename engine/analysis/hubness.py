@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from engine.analysis.schema import K_OCCURRENCES, frame, joined
+from engine.analysis.schema import K_OCCURRENCES, AnalysisInput, analysis_table, frame, joined
 from engine.data.knowledge_graph import SIDES, AlignmentTask, IntArray
 
 
@@ -45,3 +45,28 @@ def summary(counts: IntArray) -> dict[str, float | int]:
         "skewness": skewness,
         "never": float((counts == 0).mean()),
     }
+
+
+@analysis_table(
+    "hubness_counts",
+    {"graph": "str", "entity": "int64", **{f"n_{k}": "int64" for k in K_OCCURRENCES}},
+    optional=("n_10",),
+)
+def _hubness_counts(given: AnalysisInput) -> pd.DataFrame:
+    return hubness_tables(given.task, given.matches)[0]
+
+
+@analysis_table(
+    "hubness_summary",
+    {
+        "graph": "str",
+        "k": "int64",
+        "entities": "int64",
+        "mean": "float64",
+        "largest": "int64",
+        "skewness": "float64",
+        "never": "float64",
+    },
+)
+def _hubness_summary(given: AnalysisInput) -> pd.DataFrame:
+    return hubness_tables(given.task, given.matches)[1]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from engine.analysis.rates import direction_from, grouped_rates, rank_by_entity
-from engine.analysis.schema import frame, joined
+from engine.analysis.schema import MEASURED, AnalysisInput, analysis_table, frame, joined
 from engine.data.knowledge_graph import SIDES, AlignmentTask, IntArray, KnowledgeGraph
 from engine.evaluation.metrics import Evaluation
 
@@ -35,3 +35,11 @@ def incidences(graph: KnowledgeGraph) -> Mapping[str, tuple[IntArray, IntArray]]
     keys["any"] = np.concatenate([keys["head"], keys["tail"]])
     width = max(graph.num_entities, 1)
     return {role: (distinct // width, distinct % width) for role in ("any", "head", "tail") for distinct in (np.unique(keys[role]),)}
+
+
+@analysis_table(
+    "relation_hits",
+    {"graph": "str", "relation": "int64", "role": "str", **MEASURED},
+)
+def _relation_hits(given: AnalysisInput) -> pd.DataFrame:
+    return relation_hits_table(given.task, given.evaluation)

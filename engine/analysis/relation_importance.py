@@ -1,4 +1,4 @@
-"""What the attention thinks of each relation (paper section 4.1, eq. 3), and what becomes of it among an entity's other triples.
+"""Importance of each relation in the attention (paper section 4.1, eq. 3), and its resulting weight among an entity's other triples.
 
 The score of a directed relation is v . r with r at unit length; its weight at an entity is the softmax over the entity's messages, so a relation
 with a middling score may still get all the attention of an entity that has nothing better.
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from engine.analysis.schema import frame, side_array
+from engine.analysis.schema import AnalysisInput, analysis_table, frame, side_array
 from engine.data.knowledge_graph import AlignmentTask, IntArray
 from engine.model.adjacency import Adjacency
 from engine.model.dual_amn import DualAMN
@@ -149,3 +149,25 @@ def descending_ranks(values: FloatArray) -> IntArray:
     ranks = np.empty(values.shape, dtype=np.int64)
     np.put_along_axis(ranks, order, np.broadcast_to(np.arange(1, values.shape[-1] + 1), values.shape), axis=-1)
     return ranks
+
+
+@analysis_table(
+    "relation_importance",
+    {
+        "layer": "int64",
+        "channel": "str",
+        "graph": "str",
+        "relation": "int64",
+        "direction": "str",
+        "importance": "float64",
+        "rank": "int64",
+        "band": "str",
+        "frequency": "int64",
+        "functionality": "float64",
+        "inverse_functionality": "float64",
+        "attention": "float64",
+        "relative_attention": "float64",
+    },
+)
+def _relation_importance(given: AnalysisInput) -> pd.DataFrame:
+    return relation_importance_table(given.task, given.model)

@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from engine.analysis.schema import frame, joined
+from engine.analysis.schema import AnalysisInput, analysis_table, frame, joined
 from engine.data.knowledge_graph import SIDES, AlignmentTask, IntArray, KnowledgeGraph, Side
 from engine.model.dual_amn import DualAMN
 from engine.model.proxies import unit_rows
@@ -97,3 +97,20 @@ def seed_agreement(graph: KnowledgeGraph, across: KnowledgeGraph, links: IntArra
     both = pd.concat([far.assign(turned=False), exchanged.assign(turned=True)])
     agreeing = linked.merge(both, on=["far_head", "far_tail"]).drop_duplicates(["triple", "twin", "turned"])
     return support, agreeing.groupby(KEY).size().rename("agreeing").reset_index()
+
+
+@analysis_table(
+    "relation_twins",
+    {
+        "graph": "str",
+        "relation": "int64",
+        "rank": "int64",
+        "twin": "int64",
+        "turned": "bool",
+        "cosine": "float64",
+        "seed_triples": "int64",
+        "agreement": "float64",
+    },
+)
+def _relation_twins(given: AnalysisInput) -> pd.DataFrame:
+    return relation_twins_table(given.task, given.model)

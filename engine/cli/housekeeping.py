@@ -11,7 +11,7 @@ from typing import Any
 from engine.cli.output import AddOption, print_json
 from engine.errors import ConfigError, printable
 from engine.runs import RunStore
-from engine.runs.cleanup import Doomed, back_up, delete, doomed, to_prune
+from engine.runs.cleanup import DeletionCandidate, back_up, delete, deletion_candidate, to_prune
 from engine.util import settings
 from engine.util.text import count, size_text
 
@@ -30,7 +30,7 @@ def add_clean_up(runs: argparse.ArgumentParser) -> None:
     many.set_defaults(command=prune)
     for parser in (one, many):
         parser.add_argument("--yes", action="store_true", help="do not ask")
-        # Without defaults of their own, so that what stands before the action's name counts as well.
+        # Without defaults of their own, so that options before the action's name count as well.
         parser.add_argument("--models", type=Path, default=argparse.SUPPRESS, metavar="DIR", help="where runs are kept")
         parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the result as one line of JSON, last")
 
@@ -51,7 +51,7 @@ def add_backup(commands: Any, add_models: AddOption, add_json: AddOption) -> Non
 
 def delete_run(parsed: argparse.Namespace) -> int:
     store = RunStore(parsed.models)
-    return carry_out(parsed, store, [doomed(store, parsed.run)], dry=False)
+    return carry_out(parsed, store, [deletion_candidate(store, parsed.run)], dry=False)
 
 
 def prune(parsed: argparse.Namespace) -> int:
@@ -60,26 +60,26 @@ def prune(parsed: argparse.Namespace) -> int:
     return carry_out(parsed, store, going, dry=parsed.dry_run)
 
 
-def carry_out(parsed: argparse.Namespace, store: RunStore, going: Sequence[Doomed], *, dry: bool) -> int:
+def carry_out(parsed: argparse.Namespace, store: RunStore, going: Sequence[DeletionCandidate], *, dry: bool) -> int:
     """Say what goes, ask, and delete it."""
     total = sum(one.bytes for one in going)
-    told = sys.stderr if parsed.json else sys.stdout
+    output = sys.stderr if parsed.json else sys.stdout
     for one in going:
-        print(printable(line_of(one)), file=told)
+        print(printable(line_of(one)), file=output)
     if going and not dry:
         confirm(f"Delete {count(len(going), 'run')}, {size_text(total)}, for good?", yes=parsed.yes)
         delete(store, going)
     done = "would be deleted" if dry else "deleted"
     print(
         f"{count(len(going), 'run')} {done}, {size_text(total)}{' would be freed' if dry else ' freed'}." if going else "nothing to delete.",
-        file=told,
+        file=output,
     )
     if parsed.json:
         print_json({"runs": [one.run.id for one in going], "bytes": total, "deleted": not dry})
     return 0
 
 
-def line_of(one: Doomed) -> str:
+def line_of(one: DeletionCandidate) -> str:
     """A run in a list of what goes."""
     states = {"partial": "interrupted", "broken": "cannot be opened", "stopped": "stopped early"}
     notes = [states.get(one.run.state, ""), f"{', '.join(one.built_on)} was built on it and stays whole" if one.built_on else ""]
@@ -89,7 +89,7 @@ def line_of(one: Doomed) -> str:
 def confirm(question: str, *, yes: bool) -> None:
     """
     Raises:
-        ConfigError: the answer is no, or there is nobody to ask.
+        ConfigError: the answer is no, or the question cannot be asked.
     """
     if yes:
         return

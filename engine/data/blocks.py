@@ -1,8 +1,8 @@
 """Text files of any length as columns, a stretch of whole lines at a time.
 
-Nearly all lines of a large file are plain: so many cells with a delimiter between. A block of such lines is handed to Polars, which takes it apart
+Nearly all lines of a large file are plain: a fixed number of cells. A block of such lines is handed to Polars, which takes it apart
 and numbers its texts. A block with anything out of the ordinary in it (blank lines, quotation marks, stray carriage returns, a cell too many) goes
-through Python, which knows the rules of each format and what to say about a line that breaks them. Both ways give the same columns.
+through Python, which has the rules of each format and its messages about lines that break them. Both ways give the same columns.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Dialect(Protocol):
     Attributes:
         delimiter: between the cells, an ASCII character.
         quotes: whether quotation marks mean something.
-        width: how many cells a row has; None until the first row tells.
+        width: how many cells a row has; None until the first row is read.
     """
 
     delimiter: str
@@ -76,7 +76,7 @@ class Dialect(Protocol):
     width: int | None
 
     def split(self, block: Block, more: Iterator[Block]) -> tuple[Cells, list[int]]:
-        """The rows of a block and their lines; where a row goes on behind the block, with the blocks that it takes from ``more``.
+        """The rows of a block and their lines; where a row continues after the block, with the blocks that it takes from ``more``.
 
         Raises:
             DataError: it cannot be taken apart.
@@ -138,7 +138,7 @@ def _pieces(path: Path) -> Iterator[bytes]:
 
 
 def read_grid(path: Path, dialect: Dialect) -> Grid:
-    """All rows of a file; blank lines are none. An empty file gives no columns where the dialect does not know how many there are.
+    """All rows of a file; blank lines are none. An empty file gives no columns where the dialect does not fix their number.
 
     Raises:
         DataError: as :func:`read_blocks`; bytes that are not UTF-8; a row that the dialect does not take; no memory left for more.
@@ -190,7 +190,7 @@ def _plain_columns(block: Block, dialect: Dialect) -> pl.DataFrame | None:
 
 
 def _delimiters_between_quoted(content: bytes, delimiter: str) -> int | None:
-    """How many delimiters do not stand in quotation marks; None unless each mark begins or ends a whole cell."""
+    """How many delimiters are outside quotation marks; None unless each mark begins or ends a whole cell."""
     characters = np.frombuffer(content, dtype=np.uint8)
     is_mark = characters == ord(QUOTE)
     marks = np.flatnonzero(is_mark)

@@ -1,4 +1,4 @@
-"""What stands between the cells of a text table, by its first lines: the guess under which every row has the columns that are needed."""
+"""The delimiter of a text table, by its first lines: the guess under which every row has the columns that are needed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def said_delimiter(line: str) -> str | None:
 
 
 def find_delimiter(text: str, shapes: Sequence[Shape], default: str) -> str:
-    """What stands between the cells.
+    """The delimiter between the cells.
 
     Args:
         text: the beginning of a table, in whole lines.

@@ -1,4 +1,4 @@
-"""The rules of formats whose files are lines of cells: tabs with so many cells a line, attribute triples, TSV with any width, CSV."""
+"""The rules of formats whose files are lines of cells: tabs with a fixed number of cells per line, attribute triples, TSV with any width, CSV."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class OddLines:
 
 @dataclass
 class Tabbed:
-    """Lines of so many cells, with tabs between."""
+    """Lines of a fixed number of cells, with tabs between."""
 
     names: Sequence[str]
     delimiter: str = TAB
@@ -70,7 +70,7 @@ class Tabbed:
 
 
 class Literals(Tabbed):
-    """The last cell goes on to the end of its line; shorter lines are left out."""
+    """The last cell extends to the end of its line; shorter lines are left out."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -158,7 +158,7 @@ class Csv:
 
 
 class _Lines(Iterator[str]):
-    """The lines of a block, and of the following ones if a row goes on there.
+    """The lines of a block, and of the following ones if a row continues there.
 
     Attributes:
         taken: those that were handed out, until somebody clears the list.

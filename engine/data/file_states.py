@@ -1,4 +1,4 @@
-"""Has a file been changed? Without reading it: by everything that the system keeps of a file, not by its time alone, which a copy may bring along."""
+"""Has a file been changed? Without reading it: by all metadata of the file system, not by the time alone, which a copy may preserve."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def list_files(folder: Path) -> list[Path]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """The file for reading, unpacked where it is gzipped (told by the content, not by the name); what goes wrong meanwhile is said in plain words.
+    """The file for reading, unpacked where it is gzipped (detected by content, not by name); errors meanwhile are raised in plain words.
 
     Raises:
         DataError: missing, unreadable, a damaged gzip file, or no memory left for what is read.

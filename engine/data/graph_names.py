@@ -15,7 +15,7 @@ import polars as pl
 OTHERWISE = ("KG1", "KG2")
 ENOUGH = 0.5  # of the entities must share an origin that is to name the graph
 
-# Registered domains; what stands before one may be a language.
+# Registered domains; what comes before one may be a language.
 HOSTS: Mapping[str, str] = {
     "babelnet.org": "BabelNet",
     "conceptnet.io": "ConceptNet",
@@ -32,7 +32,7 @@ HOSTS: Mapping[str, str] = {
     "wikipedia.org": "Wikipedia",
     "yago-knowledge.org": "YAGO",
 }
-# Beginnings of shortened identifiers; only those that nobody uses for anything else.
+# Beginnings of shortened identifiers; only those with no other common use.
 PREFIXES: Mapping[str, str] = {
     "cldr:": "Unicode CLDR",
     "dbpedia:": "DBpedia",
@@ -46,7 +46,7 @@ PREFIXES: Mapping[str, str] = {
 SPEAKING = frozenset({"DBpedia", "Wikipedia"})
 """Origins that have a host for each language; elsewhere a short label such as 'sws' means something else."""
 DEFAULT_LANGUAGES: Mapping[str, str] = {"DBpedia": "en"}
-"""What an origin speaks where its host does not say so."""
+"""The language of an origin whose host does not name one."""
 
 _HOST = re.compile(r"[a-z][a-z0-9+.-]*://(?P<host>[A-Za-z0-9.-]{1,60})")
 _PREFIX = re.compile(r"(?P<prefix>[a-z][a-z0-9.-]{0,30}):(?![_\s/])")
@@ -55,7 +55,7 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z]+)?")
 
 @dataclass(frozen=True)
 class Origin:
-    """Where identifiers come from; ``language`` is "" where the identifiers do not tell."""
+    """Where identifiers come from; ``language`` is "" where the identifiers do not show it."""
 
     name: str
     language: str = ""
@@ -64,7 +64,7 @@ class Origin:
 def graph_names(source: Sequence[str], target: Sequence[str]) -> tuple[str, str]:
     """Names of two graphs with these entities, different ones.
 
-    A language is named where the identifiers tell it, or where it is all that the two differ in: "DBpedia (zh)" and "DBpedia (en)", but "DBpedia" and
+    A language is named where the identifiers show it, or where it is all that the two differ in: "DBpedia (zh)" and "DBpedia (en)", but "DBpedia" and
     "Wikidata". Graphs that go by no common origin are "KG1" and "KG2".
 
     Args:

@@ -33,7 +33,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")  # those that a
 def label_entities(entities: Sequence[str], attributes: pd.DataFrame, wanted: str | None = None, languages: Sequence[str] = ()) -> tuple[str, ...]:
     """E labels, "" where there is none.
 
-    Where an attribute names at least half of the entities, the others have no name; otherwise identifiers stand in where they speak.
+    Where an attribute names at least half of the entities, the others have no name; otherwise readable identifiers are used instead.
 
     Args:
         entities: E identifiers.
@@ -81,11 +81,11 @@ def name_languages(attributes: pd.DataFrame, wanted: str | None = None) -> Count
 
 
 def rank_languages(source: Mapping[str, int], target: Mapping[str, int], wanted: str | None = None) -> tuple[str, ...]:
-    """Languages in the order in which names are chosen, the same for both graphs, so that names of one language meet.
+    """Languages in the order in which names are chosen, the same for both graphs, so that names of one language are compared.
 
     Args:
         source, target: language -> number of entities (:func:`name_languages`).
-        wanted: languages to put first, with commas between ("en,de"); "en" stands for "en-GB" as well.
+        wanted: languages to put first, with commas between ("en,de"); "en" includes "en-GB".
     """
 
     def share(counts: Mapping[str, int], language: str) -> float:
@@ -145,7 +145,7 @@ def label_from_identifier(identifier: str) -> str:
     opaque = _OPAQUE_TITLE if is_title else _OPAQUE_BARE if is_bare else _OPAQUE
     if opaque.fullmatch(title):
         return ""
-    with suppress(UnicodeDecodeError):  # percent signs that are no UTF-8 are better shown as they stand
+    with suppress(UnicodeDecodeError):  # percent signs that are no UTF-8 are better shown unchanged
         title = unquote(title, errors="strict")
     return clean_label(title.replace("_", " "))
 

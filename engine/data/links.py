@@ -21,14 +21,14 @@ ENDINGS: Final = (*SUFFIXES, *FORMATS, *filter(None, PLAIN))
 
 
 def read_links(path: Path | str) -> RawLinks:
-    """The pairs of a links file, told by its ending (``ENDINGS``): a table (SSSOM by its columns), RDF or, without an ending, two columns with a tab
+    """The pairs of a links file, by its ending (``ENDINGS``): a table (SSSOM by its columns), RDF or, without an ending, two columns with a tab
     between (OpenEA's ``ent_links``). Each may be gzipped.
 
     Parts of a split are put together again. Identifiers are as the file has them, CURIEs expanded;
     :func:`engine.data.identifiers.resolve_links` finds those of two graphs.
 
     Raises:
-        DataError: unreadable, an ending that is no format's, or not what the format wants, with the line.
+        DataError: unreadable, an ending that is no format's, or not what the format requires, with the line.
     """
     path = Path(path)
     if table_suffix(path):

@@ -24,14 +24,14 @@ LONGEST_ID = 18  # digits: more do not fit into 64 bits
 
 @dataclass(frozen=True)
 class Rows:
-    """Columns of texts from one file, and where each row stands in it.
+    """Columns of texts from one file, and the line of each row.
 
     Attributes:
         path: the file.
         columns: n texts each.
         lines: n line numbers (for Parquet: row numbers), from 1.
         skipped: rows that could not be used, where the reader tolerates some.
-        tally: what became of the file's lines; None where nobody counted.
+        tally: what became of the file's lines; None where they were not counted.
     """
 
     path: Path

@@ -27,7 +27,7 @@ class FileTally:
         what: they are.
         left_out: reason -> rows that could not be used.
         findings: what was noticed while reading.
-        headless: whether columns were taken by position, since no name was known, and nobody said that the first row is no header.
+        headless: whether columns were taken by position, since no name was known, and the first row was not declared to be data.
     """
 
     path: Path
@@ -51,7 +51,7 @@ class FileTally:
 
 
 def long_row_findings(path: Path, long_rows: int, joined: int, swallowed: int, places: Sequence[tuple[int, int]]) -> tuple[Finding, ...]:
-    """Lines that are no rows, since a cell in quotation marks goes on over several lines."""
+    """Lines that are no rows, since a cell in quotation marks spans several lines."""
     name = shorten(path.name)
     if swallowed:
         message = (

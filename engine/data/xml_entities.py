@@ -1,6 +1,6 @@
 """What an XML file's document type may declare: short names for texts, as OWL files do, and nothing that reaches outside of the file or grows.
 
-The declarations are those that an XML parser finds, whatever stands before them. The RDF parser accepts a document type in places where XML does not;
+The declarations are those that an XML parser finds, whatever precedes them. The RDF parser accepts a document type in places where XML does not;
 such a file is refused.
 """
 
@@ -29,7 +29,7 @@ def check_entities(path: Path, text: str) -> None:
     """
     Raises:
         DataError: an external entity or document type, entities inside of entities, entities that would make the text far longer, or a document type
-            where none may stand.
+            where none is allowed.
     """
     if not _DECLARATION.search(text):
         return
@@ -47,7 +47,7 @@ class _FirstElementError(Exception):
 
 
 class _Prolog:
-    """What stands before the first element, as an XML parser reads it.
+    """The text before the first element, as an XML parser reads it.
 
     Attributes:
         longest: entity -> the length of its longest text.

@@ -8,11 +8,12 @@ where f(r) says how much y determines x by r (inverse functionality). Relations 
 
     P(r in r') = matched r(x, y) with r'(x', y') / matched r(x, y),
 
-with a prior for relations of which little is known. Both are computed in turn until the matches no longer change. A relation read in the other direction is
-a relation of its own, so one that runs the other way in the other graph is found as well. Values may be nodes: they match where they are equal.
+with a prior for relations of which little is known. Both are computed in turn until the matches no longer change. A relation read in the other
+direction is a relation of its own, so one that runs the other way in the other graph is found as well. Values may be nodes: they match where they are
+equal.
 
-Unlike PARIS, an entity keeps only a counterpart that it is itself the best counterpart of, and one that is not tied with another; and iteration goes on
-for as long as matches are added, so that a few seed links reach distant parts of the graphs.
+Unlike PARIS, an entity keeps only a counterpart that it is itself the best counterpart of, and neither of which has an equal alternative; and iteration
+goes on for as long as matches are added, so that a few seed links reach distant parts of the graphs.
 """
 
 from __future__ import annotations
@@ -106,8 +107,8 @@ def kept_relations(relation: IntArray, relations: int) -> tuple[IntArray, IntArr
 def determination(by: IntArray, kinds: IntArray, what: IntArray, nodes: int, relations: int, num_entities: int) -> FloatArray:
     """(n,) how much each fact's node ``by`` determines the node ``what`` over its relation.
 
-    Between entities that is the relation's inverse functionality, the same for all of its facts: distinct nodes by facts (PARIS's harmonic mean). A value
-    counts by itself, as one of so many that share it: few people are called Ada Lovelace, many are called John Smith.
+    Between entities that is the relation's inverse functionality, the same for all of its facts: distinct nodes by facts (PARIS's harmonic mean).
+    A value counts by itself, as one of so many that share it: few people are called Ada Lovelace, many are called John Smith.
     """
     _, place, counts = np.unique(by * relations + kinds, return_inverse=True, return_counts=True)
     facts = np.bincount(kinds, minlength=relations)

@@ -12,8 +12,8 @@ FloatArray = npt.NDArray[np.float64]
 TableArray = npt.NDArray[np.float32]
 BoolArray = npt.NDArray[np.bool_]
 FactArrays = tuple[IntArray, IntArray, IntArray, FloatArray, FloatArray]
-"""indptr by node, relations (a direction is a relation of its own), neighbours (ascending within a node), how much each neighbour determines the node by
-its relation, and how much the node determines the neighbour."""
+"""indptr by node; relations (a direction is a relation of its own); neighbours, ascending within a node; how much each neighbour determines the node
+by its relation; and how much the node determines the neighbour."""
 PriorArrays = tuple[IntArray, IntArray, FloatArray]
 """indptr by source entity, targets, probabilities."""
 MOST_CERTAIN = 1e-6

@@ -32,7 +32,7 @@ class Probabilities:
         calibration: the fit, or why there is none.
         table: graph, entity, match, probability, and the features of the pair; rows for the entities of the pool that have a prediction, none
             without a fit.
-        test: what came of it where test links tell the truth (see :func:`test_report`): expected calibration error, and precision and recall at
+        test: what came of it on test links (see :func:`test_report`): expected calibration error, and precision and recall at
             the suggested threshold beside what was promised; None without a fit or test links.
         unlinked_dangling: estimated share of the entities without any link that have no counterpart; None without a fit.
     """
@@ -56,7 +56,7 @@ def decoder_evaluations(searched: SearchedPool, task: AlignmentTask) -> Mapping[
 
 
 def query_rank_table(evaluations: Mapping[str, DecodingEvaluation]) -> pd.DataFrame:
-    """graph, decoder, entity, rank, answer of each test query: where its counterpart stands in a decoder's list, and what the decoder gave."""
+    """graph, decoder, entity, rank, answer of each test query: the rank of its counterpart in a decoder's list, and the decoder's answer."""
     parts = [
         pd.DataFrame({"graph": side, "decoder": name, "entity": direction.queries, "rank": direction.ranks, "answer": answers})
         for name, found in evaluations.items()
@@ -109,7 +109,7 @@ def local(links: IntArray, pools: list[IntArray]) -> IntArray:
 
 
 def unlinked_entities(task: AlignmentTask, pools: list[IntArray]) -> tuple[BoolArray, BoolArray]:
-    """(n,), (m,) which of the pools' entities have no known link, where test links tell those that have one."""
+    """(n,), (m,) which of the pools' entities have no known link, where test links show those that have one."""
     if not len(task.test_links):
         return np.zeros(len(pools[0]), dtype=np.bool_), np.zeros(len(pools[1]), dtype=np.bool_)
     return np.isin(pools[0], task.dangling("source")), np.isin(pools[1], task.dangling("target"))
@@ -139,7 +139,7 @@ def test_report(table: pd.DataFrame, task: AlignmentTask, calibration: Calibrati
     """Whether the probabilities kept their word on the test links; nothing is chosen by it.
 
     Judged are the predictions for entities of test links, and for entities that no known link touches: of these the share ``dangling`` has no
-    counterpart, so that their predictions count as wrong with that weight, and not at all with the rest, whose truth nobody told. A pair that is
+    counterpart, so that their predictions count as wrong with that weight, and not at all with the rest, which is unknown. A pair that is
     predicted from either end is judged twice, as in the fit.
     """
     judged = judged_predictions(table, task)

@@ -25,13 +25,13 @@ from engine.decoding.graph_evidence import GraphEvidence
 from engine.evaluation.calibration import Calibration, FloatArray, pair_features, without_counterparts
 
 LEAST_GAP = 0.05
-"""Mean difference between the two known groups from which on a share can be told."""
+"""Mean difference between the two known groups from which on a share can be estimated."""
 LEAST_VARIANCE = 1e-9
 """Of equal degrees' logarithms only rounding is left."""
 
 
 @dataclass(frozen=True)
-class Sureness:
+class Confidence:
     """How sure the matches of n entities are.
 
     Attributes:
@@ -79,26 +79,26 @@ def estimate_dangling(
     decoding = decoder.decode(candidates)
     alone, lonely = without_counterparts(decoder, candidates, links, seed)
     return dangling_share_of(
-        sureness(decoding, unlinked, evidence, calibration),
-        sureness(decoding, known, evidence, calibration),
-        sureness(alone, lonely, evidence, calibration),
+        confidence(decoding, unlinked, evidence, calibration),
+        confidence(decoding, known, evidence, calibration),
+        confidence(alone, lonely, evidence, calibration),
     )
 
 
-def sureness(decoding: Decoding, entities: tuple[BoolArray, BoolArray], evidence: GraphEvidence, calibration: Calibration) -> Sureness:
+def confidence(decoding: Decoding, entities: tuple[BoolArray, BoolArray], evidence: GraphEvidence, calibration: Calibration) -> Confidence:
     """Of those of the entities, of either side, that have a prediction."""
     parts = []
     for at, side in enumerate(SIDES):
         chosen = decoding.chosen(side)
         asked = np.flatnonzero(entities[at] & (chosen != NONE))
         parts.append((evidence.degrees[at][asked], calibration.probabilities(pair_features(decoding, chosen[asked], evidence))))
-    return Sureness(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    return Confidence(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
-def dangling_share_of(unlinked: Sureness, linked: Sureness, lonely: Sureness) -> float:
+def dangling_share_of(unlinked: Confidence, linked: Confidence, lonely: Confidence) -> float:
     """The share for which the unlinked entities lie between those with and those without a counterpart.
 
-    1 where the two cannot be told apart: it is safer to promise too little.
+    1 where the two cannot be distinguished: it is safer to promise too little.
     """
     if not len(unlinked.degrees):
         return 0.0

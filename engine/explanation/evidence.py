@@ -33,7 +33,7 @@ class Neighbour:
 
     Attributes:
         edges: the triples between the two; empty for the entity itself.
-        value: the sum of its pairs with everything that the other entity hears.
+        value: the sum of its pairs with all messages that the other entity receives.
         attention: the share of attention that it gets, averaged over channels and layers (0 .. 1).
         itself: it is the entity itself: what its own features, and triples with itself, carry.
     """

@@ -20,7 +20,7 @@ class Explanation:
         pair: scores, ranks and verdict, as they are shown everywhere.
         decomposition: parts that add up to the CSLS score.
         neighbours, relations: the multi-hop parts once more, by what carries them.
-        notes: what a reader must know before drawing conclusions, a sentence each.
+        notes: what has to be considered before drawing conclusions, a sentence each.
     """
 
     pair: PairScore

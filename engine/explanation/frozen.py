@@ -1,7 +1,7 @@
 """The encoder with frozen weights, evaluated for a few entities at a time, on the run's graph or on one that lacks some triples.
 
 :class:`FrozenEncoder` holds the weights and what every entity sends at each layer. A :class:`Snapshot` has the vectors of a few entities, in float64:
-where triples were removed, it computes anew exactly what depends on them and reaches these entities, and takes everything else as it is.
+where triples were removed, it recomputes exactly what depends on them and reaches these entities, and takes everything else as it is.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class FrozenEncoder:
     def aggregate_rows(
         self, rows: Sequence[Row], layer: int, place: Int64Array, replaced: Float64Array, vectors: Float64Array, scores: Float64Array
     ) -> Float64Array:
-        """(n, C, d) a layer (from 1) of n entities that hear ``rows``, before its tanh; ``replaced`` stands in for some of the layer below."""
+        """(n, C, d) a layer (from 1) of n entities that receive ``rows``, before its tanh; ``replaced`` changes some of the layer below."""
         offsets = np.concatenate([[0], np.cumsum([len(row.senders) for row in rows])]).astype(np.int64)
         senders = np.concatenate([row.senders for row in rows]).astype(np.int32)
         csr = Csr(offsets, senders, self.graph.adjacency.num_entities)
@@ -155,8 +155,8 @@ class FrozenEncoder:
 class Snapshot:
     """The vectors of n entities on one graph, exact to float64 given the layers below; removed triples are followed through all layers.
 
-    An entity's layer changes with the layer below of anyone it hears, and where its own row changed. Of all that changes, only what the n entities
-    hear, directly or over others, is computed.
+    An entity's layer changes with the layer below of its neighbours, and where its own row changed. Of all that changes, only what the n entities
+    depend on, directly or over others, is computed.
 
     Attributes:
         entities: (n,) stacked indices.
@@ -210,14 +210,14 @@ class Snapshot:
         wanted[count] = self.entities
         for layer in range(count, 1, -1):
             if self.graph.removed:
-                heard = np.concatenate([self.graph.row(entity).senders for entity in wanted[layer]])
-                wanted[layer - 1] = np.unique(np.concatenate([heard, np.array(self.entities, dtype=np.int64)])).tolist()
+                received = np.concatenate([self.graph.row(entity).senders for entity in wanted[layer]])
+                wanted[layer - 1] = np.unique(np.concatenate([received, np.array(self.entities, dtype=np.int64)])).tolist()
             else:
                 wanted[layer - 1] = self.entities
         return wanted
 
     def _replaced(self, layer: int) -> tuple[Int64Array, Float64Array]:
-        """(E,) where each entity's replaced vectors of a layer stand, -1 for none; and the (n, C, d) vectors."""
+        """(E,) row of each entity's replaced vectors of a layer, -1 for none; and the (n, C, d) vectors."""
         who, values = self._changed[layer]
         place = np.full(self.encoder.graph.adjacency.num_entities, -1, dtype=np.int64)
         place[who] = np.arange(len(who))

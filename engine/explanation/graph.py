@@ -21,14 +21,14 @@ class Triple(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """What an entity hears along: a neighbour and a directed relation (r at r's head, r + R at its tail)."""
+    """One incoming edge of an entity: a neighbour and a directed relation (r at r's head, r + R at its tail)."""
 
     neighbour: int
     direction: int
 
 
 class Row(NamedTuple):
-    """What one entity hears: n neighbours, and the unit that each is heard along."""
+    """The messages of one entity: n neighbours, and the unit of each message."""
 
     senders: Int64Array  # (n,)
     units: Int64Array  # (n,)
@@ -61,12 +61,12 @@ class StackedGraph:
         return Row(self.adjacency.messages.columns[part].astype(np.int64), self.adjacency.units[part].astype(np.int64))
 
     def entries(self, entity: int) -> list[Entry]:
-        """Everything that an entity hears along: each of its triples once, a self-loop from both of its ends."""
+        """All incoming edges of an entity: each of its triples once, a self-loop from both of its ends."""
         row = self.row(entity)
         return [Entry(j, direction) for j, u in zip(row.senders.tolist(), row.units.tolist(), strict=True) for direction in self.members(u)]
 
     def triple(self, entity: int, entry: Entry) -> Triple:
-        """The triple behind what an entity hears."""
+        """The triple behind an incoming edge."""
         count = self.adjacency.num_relations
         if entry.direction < count:
             return Triple(entity, entry.direction, entry.neighbour)
@@ -78,7 +78,7 @@ class StackedGraph:
 
 
 class EditedGraph:
-    """A graph without some of its triples. Only the rows of their ends are built anew: all others hear what they heard.
+    """A graph without some of its triples. Only the rows of their ends are rebuilt: all others are unchanged.
 
     Attributes:
         endpoints: the ends of the removed triples, ascending.
@@ -122,7 +122,7 @@ class EditedGraph:
         return entity in self._rows
 
     def row(self, entity: int) -> Row:
-        """What an entity hears."""
+        """The messages that an entity receives."""
         return self._rows[entity] if entity in self._rows else self.whole.row(entity)
 
     def neighbours(self, entity: int) -> Int64Array:
@@ -135,8 +135,8 @@ class EditedGraph:
         """(n,) the distinct directed relations of an entity, ascending: the input of its relation channel."""
         if entity not in self._entries:
             return row_of(self.whole.adjacency.relations, entity)
-        heard = {entry.direction for entry in self._entries[entity]}
-        return np.array(sorted(self.whole.flipped(one) for one in heard) if self.whole.opposite else sorted(heard), dtype=np.int64)
+        received = {entry.direction for entry in self._entries[entity]}
+        return np.array(sorted(self.whole.flipped(one) for one in received) if self.whole.opposite else sorted(received), dtype=np.int64)
 
 
 def row_of(csr: Csr, row: int) -> Int64Array:

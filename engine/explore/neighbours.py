@@ -1,4 +1,4 @@
-"""Who stands around an entity, along which relations, and how much the entity listens to each of them.
+"""The neighbours of an entity, their relations, and the attention weight of each.
 
 A hub of thousands of neighbours costs one slice of an index. Several triples between the same two entities are one neighbour with several edges.
 """

@@ -25,12 +25,12 @@ class SampleEstimate:
 
     Attributes:
         population: how many matches there are to draw from.
-        drawn: how many of the first ones have been looked at, up to the first that nobody has.
+        drawn: how many of the first ones have been reviewed, up to the first that has not.
         right, wrong: accepted and rejected ones among them, by the majority of their reviewers.
         unsettled: skipped ones, and those on which the reviewers are divided.
         interval: 95 % score interval (Wilson) of the share of right ones; None where nothing is drawn. Unsettled pairs widen it: its lower end takes
             them for wrong, its upper end for right. Once all matches are drawn, chance plays no part: the two shares themselves.
-        out_of_turn: matches that were looked at behind the first that nobody has; they count once that one is decided.
+        out_of_turn: matches that were reviewed after the first that has not been; they count once that one is decided.
         confirmed, contradicted: matches that are not drawn since known links settle them, by what the links say.
     """
 

@@ -22,7 +22,7 @@ _spellings: WeakKeyDictionary[GraphView, dict[Encoding, Spelling]] = WeakKeyDict
 
 
 def spellings(table: ExportTable, encoding: Encoding) -> Mapping[Side, Spelling]:
-    """How the identifiers of both graphs are written; all of a graph's, whichever pairs are exported, so that a reader who has the graph can tell."""
+    """How all identifiers of both graphs are written, whichever pairs are exported, so that a reader who has the graph can resolve them."""
     return {side: _spelling(table.view.graphs[side], encoding) for side in SIDES}
 
 
@@ -51,5 +51,5 @@ def check_text(table: ExportTable, title: str) -> None:
 
 
 def is_text(identifier: str) -> bool:
-    """Whether an identifier can stand in a line of UTF-8."""
+    """Whether an identifier can be written in a line of UTF-8."""
     return not CONTROL.search(identifier) and (identifier.isascii() or not any("\ud800" <= one <= "\udfff" for one in identifier))

@@ -10,7 +10,7 @@ from engine.importing.remedies import REMEDIES
 from engine.importing.report import preview_to_dict, render_preview
 from engine.importing.seeds import SeedPair, SeedSuggestions, suggest_seeds
 from engine.importing.server_folders import Offered, find, offered
-from engine.importing.staging import Brought, Staged, add, clean_up, correct, discard, find_staged, stage, stage_folder
+from engine.importing.staging import Staged, Upload, add, clean_up, correct, discard, find_staged, stage, stage_folder
 from engine.importing.store import check_name, free_name, store, suggested_name, write
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "ROLES",
     "ROLE_WORDS",
     "SEED_CHOICES",
-    "Brought",
     "Corrections",
     "Expectation",
     "Limits",
@@ -37,6 +36,7 @@ __all__ = [
     "UnderstoodFile",
     "UnderstoodGraph",
     "UnderstoodTable",
+    "Upload",
     "add",
     "check_given",
     "check_name",

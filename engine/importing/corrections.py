@@ -50,7 +50,7 @@ class Corrections:
         return {f"data.{name}": value for name in NAMING if (value := getattr(self, name)) is not None}
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as they stand in ``import.json``."""
+        """Plain values, as ``import.json`` stores them."""
         return {
             "roles": dict(self.roles),
             "tables": {

@@ -1,4 +1,4 @@
-"""A glance at each file: what it was taken for, its columns and first rows. It needs no whole reading, so that a wrong column can be mended first."""
+"""A glance at each file: its detected kind, its columns and first rows. Only its beginning is read, so that a wrong column can be corrected first."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class UnderstoodTable:
         columns: names of the columns, or "column 1", ...
         places: role of a column -> its position.
         offered: roles that a column may be given, the needed ones first.
-        sample: the first rows beneath the header.
+        sample: the first rows below the header.
         trim: whether blanks around the cells are cut off.
         swapped: whether source and target were exchanged after the columns were chosen; ``places`` says where they are now.
     """

@@ -1,4 +1,4 @@
-"""How much an import may bring. The figures are named in every message that refuses something."""
+"""Limits of an import. They are named in every message that refuses something."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Limits:
     """What is accepted.
 
     Attributes:
-        file_bytes: of one file, as it was brought.
+        file_bytes: of one file, as it was uploaded.
         unpacked_bytes: of all files of an archive together.
         files: in an archive or folder.
         ratio: unpacked to packed size of an archive, beyond ``ratio_from`` unpacked bytes. Triples as text seldom come above 40; a bomb has hundreds.

@@ -1,4 +1,4 @@
-"""What was brought: files, what their owner calls them, and which of them is what."""
+"""The files of an import, their names, and their roles."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SourceFile:
     Attributes:
         path: where it lies now.
         name: what its owner calls it: text, and never a path.
-        role: what its owner says it is; None where its name is to tell.
+        role: what its owner says it is; None where its name decides.
     """
 
     path: Path
@@ -58,7 +58,7 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class Material:
-    """Everything that was brought.
+    """All files of an import.
 
     Attributes:
         files: the files.
@@ -123,7 +123,7 @@ def check_given(material: Material) -> None:
 
 
 def assign(material: Material, corrected: Mapping[str, str]) -> dict[str, SourceFile]:
-    """Role -> file: what was corrected, then what was said, then what names tell. Roles that nothing plays are missing.
+    """Role -> file: by correction, then as stated, then by name. Roles without a file are missing.
 
     Besides ROLES there may be parts of links ("links train") and lists ("declared entities 1").
 
@@ -141,8 +141,8 @@ def assign(material: Material, corrected: Mapping[str, str]) -> dict[str, Source
     said: dict[str, SourceFile] = {file.role: file for file in material.files if file.role}
     settled: dict[str, SourceFile] = {**said, **chosen}
     unsaid = {file.name: file for file in material.files if file not in settled.values() and file.role is None and may_be_data(file.name)}
-    told = sort_names(unsaid)
-    for role, names in told.items():
+    by_name = sort_names(unsaid)
+    for role, names in by_name.items():
         if role in settled or role in ("graph", "attributes"):
             continue
         if role == "links" and any(one.startswith("links") for one in settled):

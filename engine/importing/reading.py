@@ -1,4 +1,4 @@
-"""From what was brought to the two graphs and links that a reader would have found."""
+"""From the uploaded files to the two graphs and links that a reader would have found."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ReadMaterial:
     """Graphs and links before they are put together.
 
     Attributes:
-        raw: graphs and links; without links where none were brought.
+        raw: graphs and links; without links where none were given.
         format: the reader's name, "files" where each file was understood by itself.
         files: those that were read.
     """
@@ -130,7 +130,7 @@ class _FileByFile:
         return self._described(graph, f"attributes {number}")
 
     def _described(self, graph: RawGraph, role: str) -> RawGraph:
-        """The graph with the attributes of another file; one in RDF may bring triples as well."""
+        """The graph with the attributes of another file; one in RDF may hold triples as well."""
         if role not in self.roles:
             return graph
         file, kind = self._sniffed(role)

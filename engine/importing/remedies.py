@@ -84,7 +84,7 @@ def on_the_page(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def on_the_command_line(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Findings with the options that mend them."""
+    """Findings with the options that fix them."""
     return tuple(_with_advice(finding, REMEDIES[finding.code].command) if finding.code in REMEDIES else finding for finding in findings)
 
 

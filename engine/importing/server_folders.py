@@ -23,7 +23,7 @@ class Offered:
     """A folder or archive that can be imported.
 
     Attributes:
-        name: what to ask for: the import folder's name and the path beneath it.
+        name: as it is requested: the import folder's name and the path below it.
         path: where it is.
     """
 

@@ -88,7 +88,7 @@ _HTML = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!DOCTYPE\s+htm
 
 @dataclass(frozen=True)
 class Sniffed:
-    """A file's form, and for text tables what stands between the cells ("" otherwise)."""
+    """A file's form, and for text tables the delimiter ("" otherwise)."""
 
     form: Form
     delimiter: str = ""
@@ -152,7 +152,7 @@ def _is_json(text: str) -> bool:
 
 
 def layout_of(kind: Sniffed, said: Layout) -> Layout:
-    """What was said of a table, and beneath that what its content tells."""
+    """The stated properties of a table, and otherwise those found in its content."""
     return dataclasses.replace(said, delimiter=said.delimiter or kind.delimiter or None)
 
 

@@ -30,8 +30,8 @@ class Job:
         data: the data set's folder.
         dataset, run_id: what the finished run will be called; no two jobs share both.
         settings: as :meth:`engine.config.RunConfig.to_dict` gives them.
-        sizes: of the data, to tell how long it takes.
-        who: the name of the person who asked for it; "" where nobody said.
+        sizes: of the data, to estimate how long it takes.
+        who: the name of the person who requested it; "" where none is given.
         state: see :data:`State`; "lost": its trainer died without a word.
         submitted, started, ended: ISO 8601, UTC; "" for what has not happened yet.
         message: one sentence on how it ended, where there is something to say; "" otherwise.
@@ -80,7 +80,7 @@ class Job:
 
     @property
     def resumable(self) -> bool:
-        """Whether it can be put into the queue again, to go on from its last checkpoint."""
+        """Whether it can be put into the queue again, to resume from its last checkpoint."""
         return self.state in RESUMABLE
 
     @property

@@ -20,7 +20,7 @@ ReviewsOf = Callable[[str], Snapshot]
 
 @dataclass(frozen=True)
 class DataSummary:
-    """What a plan needs to know of a data set, without the data.
+    """What a plan needs of a data set, without the data.
 
     Attributes:
         name: as runs call it.

@@ -1,7 +1,7 @@
 """Runs to look at for whoever comes without any: a sample data set in every variant, one after the other.
 
 What exists is never trained again, and who has runs of other data is not made to wait. A training that was interrupted is not finished, so it is
-gone on with the next time.
+resumed the next time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from engine.runs import RunStore
 
 @dataclass(frozen=True)
 class Step:
-    """A variant to be trained, and what to tell those who wait for it.
+    """A variant to be trained, and the words shown meanwhile.
 
     Attributes:
         does: what it does, in half a sentence.

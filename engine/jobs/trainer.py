@@ -1,7 +1,7 @@
 """The trainer: takes one job after the other and trains it, with its news and its log, while it holds the models folder's lock.
 
 Each job gets a process of its own (a trainer that leaves waiting jobs behind starts its successor), so that a run's peak memory is its own and a
-job that brings its process down takes no other along.
+job that crashes its process affects no other.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from engine.jobs.progress import Reporter, forget_news
 from engine.jobs.queue import JobQueue
 from engine.pipeline import Outcome, train_run
 from engine.runs import RunStore
-from engine.training.device import when_told_to_end
+from engine.training.device import on_termination
 from engine.training.estimate import estimate_training, measured_machine
 from engine.util.places import jobs_folder, trainer_lock, trainer_log
 
@@ -100,7 +100,7 @@ def _train(queue: JobQueue, job: Job, asked: Asked) -> Outcome:
 
 @dataclass
 class Asked:
-    """Whether a job is to end: because somebody said so in the queue, or told the process. The queue is asked now and then."""
+    """Whether a job is to end: by request in the queue, or by a signal. The queue is read at intervals."""
 
     queue: JobQueue
     job_id: str
@@ -125,7 +125,7 @@ def interruption() -> Iterator[Callable[[], bool]]:
         nonlocal asked
         asked = True
 
-    with when_told_to_end(ask):
+    with on_termination(ask):
         yield lambda: asked
 
 

@@ -1,8 +1,8 @@
 """Names' vectors as plain tensors, so that a run folder can keep them (safetensors) and a page can score any pair from them.
 
 Dense names are two matrices (``source``, ``target``). Sparse ones are CSR arrays: ``source.starts``, ``source.features``, ``source.values``, the same
-for the target, and ``features``, the number of columns. Where entities have several names, rows are names, and ``source.entities`` and ``target.entities`` say where
-each entity's begin.
+for the target, and ``features``, the number of columns. Where entities have several names, rows are names, and ``source.entities`` and
+``target.entities`` say where each entity's begin.
 """
 
 from __future__ import annotations

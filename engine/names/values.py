@@ -1,7 +1,7 @@
 """Attribute values of two graphs made comparable: each by its kind, so that equal values meet however they are written.
 
-A value becomes one or more keys. Keys of different kinds never meet; a date also gives its year, for graphs where only the year is known. Values that say
-that nothing is known give no key.
+A value becomes one or more keys. Keys of different kinds never meet; a date also gives its year, for graphs where only the year is known. Values
+that say that nothing is known give no key.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class Agreement:
         pairs: how many there are.
         unanimous: on how many of them all say the same.
         alpha: Krippendorff's alpha for two categories (Krippendorff, Content Analysis, 2004, chapter 11): 1 is full agreement, 0 what chance would
-            give; None where there is nothing to tell it by, because no two have met or nobody ever chose the other verdict.
+            give; None where it is undefined, because no two have decided the same pair or no one ever chose the other verdict.
     """
 
     pairs: int
@@ -41,7 +41,7 @@ class Progress:
     """How far reviewing is.
 
     Attributes:
-        accepted, rejected, skipped: decisions that stand, of all reviewers.
+        accepted, rejected, skipped: current decisions, of all reviewers.
         pairs: distinct pairs that anybody accepted or rejected.
         mine: pairs that the reviewer who asks accepted or rejected.
         pace: of that reviewer's latest decisions, in pairs a minute; None before there are two within five minutes.
@@ -79,7 +79,7 @@ def agreement(standing: Iterable[Decision]) -> Agreement:
 
 
 def progress(standing: Sequence[Decision], author: str | None) -> Progress:
-    """Of all decisions that stand, and of one reviewer's."""
+    """Of all current decisions, and of one reviewer's."""
     counts = Counter(decision.verdict for decision in standing)
     mine = [decision for decision in standing if decision.author == author]
     return Progress(counts["accept"], counts["reject"], counts["skip"], len(votes(standing)), len(votes(mine)), _pace(mine))

@@ -1,4 +1,4 @@
-"""What a decision is, and what may stand in it: names and notes come from browsers, so they are checked here, before they are kept."""
+"""What a decision is, and what it may hold: names and notes come from browsers, so they are checked here, before they are kept."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Decision:
 
 
 def same_author(name: str) -> str:
-    """What tells one reviewer from every other: accounts (names with an @) without regard to case, since providers spell an address now one way and
+    """What identifies a reviewer: accounts (names with an @) without regard to case, since providers spell an address now one way and
     now another; other names as they are."""
     return unicodedata.normalize("NFC", name).casefold() if MARK_OF_ACCOUNTS in name else name
 

@@ -1,4 +1,4 @@
-"""What counts of all decisions on one data set, brought up to date by what was added since: decisions are only added, so nothing is read twice."""
+"""What counts of all decisions on one data set, updated by what was added since: decisions are only added, so nothing is read twice."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Snapshot:
     Attributes:
         fingerprint: of the data.
         pairs: every pair with a vote.
-        authors: how many reviewers had a vote; None where nobody counted.
+        authors: how many reviewers had a vote; None where they were not counted.
     """
 
     fingerprint: str
@@ -145,7 +145,7 @@ def _checked(pairs: Sequence[ReviewedPair]) -> tuple[ReviewedPair, ...]:
     """Ordered, each once.
 
     Raises:
-        ValueError: a pair stands there twice, or with fewer than no votes.
+        ValueError: a pair occurs twice, or with fewer than no votes.
     """
     if len({one.pair for one in pairs}) < len(pairs):
         raise ValueError("a pair stands there twice")

@@ -1,4 +1,4 @@
-"""How an interrupted run is gone on with: a note in the folder of the run in the making, which the finished run does not have any more."""
+"""How an interrupted run is resumed: a note in the folder of the run in the making, which the finished run does not have any more."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Begun:
     reviews: Path | None = None
 
     def command(self, models: Path) -> str:
-        """What goes on with it, to be typed in the project's folder; ``models``: where the run is."""
+        """The command that resumes it, to be typed in the project's folder; ``models``: where the run is."""
         options: list[tuple[str, str]] = [("--variant", self.config.variant)] if self.config.variant != "basic" else []
         if self.config.seed:
             options.append(("--seed", str(self.config.seed)))
@@ -56,7 +56,7 @@ def note_beginning(writer: RunWriter, begun: Begun) -> None:
 
 
 def read_beginning(folder: Path) -> Begun | None:
-    """What stands in the folder of a run in the making; None where that is nothing this engine understands."""
+    """The note in the folder of a run in the making; None where that is nothing this engine understands."""
     try:
         value: Any = json.loads((folder / f"{NOTE}.json").read_text(encoding="utf-8"))
         reviews = folder / f"{REVIEWS}.parquet"

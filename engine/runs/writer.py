@@ -40,12 +40,12 @@ from engine.runs.tensors import save_tensors
 CHECKPOINT_FILE = re.compile(r"(?P<name>\w[\w.-]*)-(?P<number>\d{6,12})-(?P<digest>[0-9a-f]{64})\.safetensors")
 
 ROWS_A_GROUP = 2**17
-"""Rows of a table that are packed together: whoever wants a few rows unpacks so many."""
+"""Rows of a table that are packed together: a reader of a few rows unpacks this number."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What training needs to go on.
+    """What training needs to resume.
 
     Attributes:
         tensors: by name, on the CPU.
@@ -111,7 +111,7 @@ class RunWriter:
             path.write_bytes(to_json(value, indent=2) + b"\n")
 
     def write_note(self, name: str, value: Mapping[str, Any]) -> None:
-        """Write a JSON object for whoever goes on with the run; the finished run does not have it."""
+        """Write a JSON object for resuming the run; the finished run does not have it."""
         with explained(f"write to {self.path}"):
             write_durably(self.path / with_suffix(name, ".json"), to_json(value, indent=2) + b"\n")
 
@@ -119,7 +119,7 @@ class RunWriter:
         """Add a line to ``trace.jsonl``. Other processes see it at once; the disk has it for certain at the next checkpoint."""
         with explained(f"write {self.path / TRACE}"):
             if self._trace is None:
-                # A trace that no checkpoint vouches for is left from a process that was killed: it starts anew.
+                # A trace that no checkpoint vouches for is left from a process that was killed: it starts again.
                 self._trace = (self.path / TRACE).open("ab" if TRACE in self._written else "wb", buffering=0)
                 self._written.add(TRACE)
             self._trace.write(to_json(entry) + b"\n")
@@ -186,7 +186,7 @@ class RunWriter:
         return Run.open(self.dataset, self.run_id, self._final)
 
     def close(self) -> None:
-        """Release the lock. The partial run stays, so that training can go on later."""
+        """Release the lock. The partial run stays, so that training can resume later."""
         if self._trace is not None:
             self._trace.close()
             self._trace = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.search.base import DEFAULT_BUDGET, INDEXES, SearchIndex, TopK, get_index
-from engine.search.caching import held, overheard
+from engine.search.caching import held, recording
 from engine.search.csls import CslsTopK, Matches, PairScores, csls_query, csls_score, csls_topk, hubness, pair_csls
 from engine.search.exact import ExactIndex
 from engine.search.faiss import FaissIndex
@@ -50,8 +50,8 @@ __all__ = [
     "held",
     "hubness",
     "normalise_rows",
-    "overheard",
     "pair_csls",
+    "recording",
     "tie_tolerance",
     "true_ranks",
 ]

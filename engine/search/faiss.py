@@ -16,7 +16,7 @@ from torch import Tensor
 
 from engine.errors import ConfigError
 from engine.search.base import SearchIndex, TopK, check_k, register_index
-from engine.search.caching import HeldSimilarity, Overheard
+from engine.search.caching import HeldSimilarity, RecordingSimilarity
 from engine.search.exact import ExactIndex
 from engine.search.kernels import FloatArray, IntArray
 from engine.search.similarity import Shifted, Similarity, StructuralSimilarity
@@ -91,7 +91,7 @@ class FaissIndex(SearchIndex):
 
 def as_inner_products(similarity: Similarity) -> StructuralSimilarity | None:
     """The same as inner products of rows, where it is that: terms become two more columns. None for everything else."""
-    if isinstance(similarity, HeldSimilarity | Overheard):
+    if isinstance(similarity, HeldSimilarity | RecordingSimilarity):
         return as_inner_products(similarity.base)
     if not isinstance(similarity, Shifted):
         return similarity if isinstance(similarity, StructuralSimilarity) else None

@@ -12,7 +12,7 @@ V = TypeVar("V")
 
 
 class Recent(Generic[K, V]):
-    """At most so many values, and of large ones fewer: the least recently used goes first. Safe to share between threads.
+    """At most a fixed number of values, and of large ones fewer: the least recently used goes first. Safe to share between threads.
 
     Two threads that ask for the same at the same moment may both compute it. What is kept must not be changed.
 

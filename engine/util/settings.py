@@ -56,8 +56,8 @@ def shown_path(path: Path) -> str:
 
 def train_command(data: Path, options: Iterable[tuple[str, str]]) -> str:
     """What trains on a data set with these options, to be typed in the project's folder."""
-    told = "".join(f" {name} {shlex.quote(value)}" for name, value in options)
-    return f"python -m engine train {shlex.quote(shown_path(data))}{told}"
+    arguments = "".join(f" {name} {shlex.quote(value)}" for name, value in options)
+    return f"python -m engine train {shlex.quote(shown_path(data))}{arguments}"
 
 
 def _folder(variable: str, otherwise: Path) -> Path:

@@ -18,7 +18,7 @@ from benchmarks.served_app import BROWSER_OPTIONS, QUIET, served
 from tests.run_fixture import analysed, jolted, sample_run, write_run
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-EXPECTED = "/_stcore/"  # Streamlit looks for its own address beneath the page's, and finds nothing there
+EXPECTED = "/_stcore/"  # Streamlit looks for its own address below the page's, and finds nothing there
 TABLE_ROW = 35  # pixels
 TOWN = "http://one.example/resource/Entity_5"
 WHITE_ON_PRIMARY = (
@@ -185,7 +185,7 @@ def click_a_neighbour(page: Page) -> None:
 
 
 def choose_row(page: Page, heading: str, row: int) -> None:
-    """A row of the first table beneath a heading, by the box in front of it; the first row is 0."""
+    """A row of the first table below a heading, by the box in front of it; the first row is 0."""
     table = page.locator(f"xpath=//h3[contains(., '{heading}')]/following::*[@data-testid='stDataFrame'][1]")
     table.locator("canvas").first.wait_for()
     page.wait_for_selector(QUIET)
@@ -197,12 +197,12 @@ def choose_row(page: Page, heading: str, row: int) -> None:
 
 
 def main_part(page: Page) -> str:
-    """What the page says beneath the navigation and the choice of runs, once it has said all, times of day left out."""
+    """The text of the page below the navigation and the choice of runs, once it is complete, times of day left out."""
     page.wait_for_selector(QUIET)
     page.get_by_text("The same as a table, and all neighbours").wait_for()
     page.wait_for_timeout(1500)
-    told = page.locator("[data-testid=stMain]").inner_text()
-    return re.sub(r"\d+ \w+ ago|just now", "", told.partition(ENTITY.question)[2])
+    shown = page.locator("[data-testid=stMain]").inner_text()
+    return re.sub(r"\d+ \w+ ago|just now", "", shown.partition(ENTITY.question)[2])
 
 
 @pytest.mark.slow
@@ -256,14 +256,14 @@ def test_an_analysts_path(browser: Browser, page: Page, app: str) -> None:
     page.get_by_text("The same entity in the other open runs").wait_for()
     assert "rank" in page.locator("[data-testid=stPageLink-NavLink]", has_text="CSLS").first.inner_text()
 
-    told = main_part(page)
-    assert "Neighbourhoods facing each other" in told
+    shown = main_part(page)
+    assert "Neighbourhoods facing each other" in shown
     fresh = browser.new_context(viewport={"width": 1280, "height": 1900})
     again = fresh.new_page()
     again.set_default_timeout(PATIENCE)
     again.goto(page.url)
     again.get_by_text("The same entity in the other open runs").wait_for()
-    assert main_part(again) == told
+    assert main_part(again) == shown
     fresh.close()
     assert not problems
 

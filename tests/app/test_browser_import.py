@@ -53,7 +53,7 @@ def choose(page: Page, label: str, option: str) -> None:
     page.wait_for_selector(QUIET)
 
 
-def header_told(page: Page, first: str) -> None:
+def declare_header(page: Page, first: str) -> None:
     """Of the source graph; waits until its columns are called by it. ``first``: what the first column is called then."""
     table = page.locator(".st-key-file_0")
     table.get_by_text("The first row is a header").click()
@@ -79,7 +79,7 @@ def test_from_two_files_to_a_data_set(browser: Browser, app: str, data: Path) ->
     problems: list[str] = []
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" and EXPECTED not in str(message.location) else None)
     begun(page, app)
-    header_told(page, "Wohin")
+    declare_header(page, "Wohin")
     expect(page.get_by_text("9 entities · 8 relations · 8 triples")).to_be_visible(timeout=PATIENCE)
     choose(page, "Head", "2. Woher")
     choose(page, "Relation", "3. Art")

@@ -135,7 +135,7 @@ def test_two_reviewers_are_shown_different_pairs(browser: Browser, app: str) -> 
 
 
 def settle(page: Page) -> str:
-    """What the button beneath the list says when the page has come to rest."""
+    """The label of the button below the list when the page has come to rest."""
     page.wait_for_timeout(300)
     page.wait_for_selector(QUIET)
     page.wait_for_timeout(900)
@@ -143,7 +143,7 @@ def settle(page: Page) -> str:
 
 
 def accept(page: Page) -> Locator:
-    """The button beneath the list."""
+    """The button below the list."""
     return page.get_by_test_id("stBaseButton-secondary").filter(has_text=re.compile(r"Accept \d"))
 
 

@@ -34,7 +34,7 @@ SMALL = (
 
 @pytest.fixture
 def models(tmp_path: Path) -> Iterator[Path]:
-    """A models folder whose trainer, if there is one, is told to stop at the end."""
+    """A models folder whose trainer, if there is one, is stopped at the end."""
     yield tmp_path
     queue = JobQueue(tmp_path)
     for job in queue.jobs():
@@ -49,7 +49,7 @@ def new_page(browser: object) -> Page:
 
 
 def epoch(page: Page) -> int:
-    """The epoch that the page tells of."""
+    """The epoch that the page shows."""
     found = page.get_by_text(re.compile(r"Epoch [\d,]+ of")).first
     found.wait_for()
     number = re.search(r"Epoch ([\d,]+) of", found.inner_text())
@@ -68,7 +68,7 @@ def test_a_training_is_watched_left_alone_found_again_stopped_and_resumed(models
             job = page.evaluate("new URLSearchParams(location.search).get('job')")
             before = epoch(page)
             page.wait_for_function(f"!document.body.innerText.includes('Epoch {before:,} of')")
-            page.context.close()  # nobody watches any more
+            page.context.close()  # no page is open any more
         assert trainer_alive(models), "the app is gone, the trainer is not"
         with served(models) as (address, _):
             page = new_page(browser)
@@ -96,7 +96,7 @@ def watched(page: Page) -> Locator:
 
 @pytest.mark.slow
 def test_every_link_of_the_queue_is_an_address_and_a_dead_trainer_is_said_and_resumed(models: Path) -> None:
-    """The queue is drawn anew every other second while something is trained, and its links stand in that part of the page."""
+    """The queue is redrawn every other second while something is trained, and its links are in that part of the page."""
     config, queue = RunConfig().with_assignments(SMALL), JobQueue(models)
     data = summarise((SAMPLES / "europe").resolve(), config.data, 0)
     jobs = {seed: queue.submit(plan_training(data, replace(config, seed=seed), models)).job.id for seed in range(3)}

@@ -154,24 +154,24 @@ def test_each_data_set_has_its_own_place_in_the_lists(twins: list[str], open_pag
 
 def test_home_puts_each_data_set_under_its_own_name(twins: list[str], open_page: OpenPage) -> None:
     app = open_page("home")
-    told = [header.value for header in app.header]
-    assert any("people" in one for one in told)
-    assert any("staff" in one for one in told)
+    message = [header.value for header in app.header]
+    assert any("people" in one for one in message)
+    assert any("staff" in one for one in message)
     assert "the same content as" in words(app)
     assert "compare?run=people%2Fbasic-s0&run=staff%2Fbasic-s0" in links(app), "they can be compared all the same"
 
 
-def test_different_data_of_one_name_are_told_apart_on_home(whole_run: MemoryRun, twins: list[str], models: Path, open_page: OpenPage) -> None:
+def test_different_data_of_one_name_are_distinguished_on_home(whole_run: MemoryRun, twins: list[str], models: Path, open_page: OpenPage) -> None:
     write_run(whole_run, models, "staff", "basic-s1", data={**whole_run.manifest["data"], "fingerprint": "1" * 64})
-    told = " ".join(header.value for header in open_page("home").header).replace("\\", "")
-    assert "staff (000000)" in told
-    assert "staff (111111)" in told
+    message = " ".join(header.value for header in open_page("home").header).replace("\\", "")
+    assert "staff (000000)" in message
+    assert "staff (111111)" in message
 
 
-def test_names_that_differ_in_what_is_cut_off_are_told_apart() -> None:
-    assert text.told_apart({"b": "x", "a": "x", "c": "y"}) == {"a": "x (1)", "b": "x (2)", "c": "y"}
-    assert text.told_apart({"b": "x", "a": "x", "c": "x (1)"}) == {"a": "x (2)", "b": "x (3)", "c": "x (1)"}
-    assert text.told_apart({"a": "x", "b": "x"}) == text.told_apart({"b": "x", "a": "x"}), "by what they are, not by their order"
+def test_names_that_differ_in_what_is_cut_off_are_distinguished() -> None:
+    assert text.distinct_labels({"b": "x", "a": "x", "c": "y"}) == {"a": "x (1)", "b": "x (2)", "c": "y"}
+    assert text.distinct_labels({"b": "x", "a": "x", "c": "x (1)"}) == {"a": "x (2)", "b": "x (3)", "c": "x (1)"}
+    assert text.distinct_labels({"a": "x", "b": "x"}) == text.distinct_labels({"b": "x", "a": "x"}), "by what they are, not by their order"
 
 
 def test_names_of_runs(whole_run: MemoryRun, models: Path) -> None:

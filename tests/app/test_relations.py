@@ -154,11 +154,11 @@ def test_without_test_links_there_is_no_accuracy(whole_run: MemoryRun, models: P
     assert "Hits@1" not in ranking(app)
 
 
-@pytest.mark.parametrize(("table", "told"), [("relation_importance", "No attention to show"), ("relation_twins", "None: relations play no part")])
-def test_without_attention_or_twins(table: str, told: str, whole_run: MemoryRun, models: Path, open_page: OpenPage) -> None:
+@pytest.mark.parametrize(("table", "message"), [("relation_importance", "No attention to show"), ("relation_twins", "None: relations play no part")])
+def test_without_attention_or_twins(table: str, message: str, whole_run: MemoryRun, models: Path, open_page: OpenPage) -> None:
     app = open_page("relations", run=write_run(without(whole_run, table), models))
     assert_no_crash(app)
-    assert told in words(app)
+    assert message in words(app)
 
 
 def test_a_relation_without_triples(whole_run: MemoryRun, models: Path, open_page: OpenPage) -> None:

@@ -115,7 +115,7 @@ class _Collector:
         return str(node.value)
 
     def leave_out_statements(self) -> int:
-        """Take nodes that stand for statements, and blank nodes that hang on nothing else, out of the graph; returns how many statements went."""
+        """Take nodes that represent statements, and blank nodes that hang on nothing else, out of the graph; returns how many statements went."""
         if not self.statement_nodes:
             return 0
         heads, _, tails = self.triples

@@ -27,7 +27,7 @@ class Format:
         does: one line on what it is for.
         write: writes the pairs; the predicate is what it says of each of them, where it says anything.
         predicate: what it says unless asked otherwise; None: the format has no predicates.
-        readable: whether its first lines tell a person something.
+        readable: whether its first lines are readable text.
     """
 
     name: str

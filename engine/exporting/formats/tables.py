@@ -1,7 +1,7 @@
 """CSV, TSV and Parquet: all that is known of each pair, one row a pair.
 
 CSV and TSV hold no cell that a spreadsheet would run (:mod:`engine.data.formulas`). Identifiers are as they are; labels lose line ends and other
-control characters. CSV begins with the mark by which spreadsheets know UTF-8. Parquet has texts as they are.
+control characters. CSV begins with the mark by which spreadsheets recognise UTF-8. Parquet has texts as they are.
 """
 
 from __future__ import annotations

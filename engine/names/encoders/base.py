@@ -1,4 +1,4 @@
-"""What every name encoder offers, and the registry that they stand in."""
+"""The interface of name encoders, and their registry."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class EncoderKind:
     """A kind of name encoder.
 
     Attributes:
-        make: given what stands behind the colon ("" where nothing does).
+        make: called with the text after the colon ("" where there is none).
         argument: what that is, for people; "" where the encoder takes none.
         description: one sentence.
         paths: which paths the argument holds; visitors of the app may name only some, and their content makes a run another one.
@@ -146,6 +146,6 @@ def dense_rows(names: Sequence[str], encode: DenseEncode, width: int = 1) -> Ten
     """
     distinct = sorted({*names} - {""})
     vectors = torch.from_numpy(np.ascontiguousarray(encode(distinct), dtype=np.float32)) if distinct else torch.zeros(0, width)
-    table = torch.cat([normalise_rows(vectors), torch.zeros(1, vectors.shape[1])])  # the last row stands for no name
+    table = torch.cat([normalise_rows(vectors), torch.zeros(1, vectors.shape[1])])  # the last row is for entities without a name
     position = {name: row for row, name in enumerate(distinct)}
     return table[torch.tensor([position.get(name, len(distinct)) for name in names], dtype=torch.int64)]

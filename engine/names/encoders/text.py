@@ -14,7 +14,7 @@ UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3
 
 
 def folded(name: str) -> str:
-    """Compatibility forms and case taken away (NFKC, case folding), the script kept."""
+    """Compatibility forms and case removed (NFKC, case folding), the script kept."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
@@ -26,7 +26,7 @@ def words(name: str) -> list[str]:
 def romanised(name: str) -> str:
     """Folded, transliterated to ASCII letters and digits with single blanks: 'Žurovići' -> 'zurovici', '北京' -> 'beijing'.
 
-    A name of nothing but punctuation is kept as it stands: it is a name all the same.
+    A name of nothing but punctuation is kept unchanged: it is a name all the same.
     """
     plain = _NOT_ASCII_WORD.sub(" ", anyascii(folded(name)).lower()).strip()
     return plain or folded(name).strip()
