@@ -12,8 +12,8 @@ with a prior for relations of which little is known. Both are computed in turn u
 direction is a relation of its own, so one that runs the other way in the other graph is found as well. Values may be nodes: they match where they are
 equal.
 
-Unlike PARIS, an entity keeps only a counterpart that it is itself the best counterpart of, and neither of which has an equal alternative; and iteration
-goes on for as long as matches are added, so that a few seed links reach distant parts of the graphs.
+Unlike PARIS, an entity keeps only a counterpart that it is itself the best counterpart of, where neither of the two has an equal alternative; and
+iteration goes on for as long as matches are added, so that a few seed links reach distant parts of the graphs.
 """
 
 from __future__ import annotations

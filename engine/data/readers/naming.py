@@ -41,7 +41,7 @@ class NamedFiles:
 
     @property
     def detection(self) -> Detection:
-        """1 where both graphs are there, each by one file, and no file is left that could hold links. Data without links may have values in common."""
+        """1 where both graphs are there, each by one file, and no file is left that could hold links. Links are not required."""
         missing = [
             f"one file for the {side} graph{self._found(f'graph {number}')}"
             for number, side in (("1", "source"), ("2", "target"))
