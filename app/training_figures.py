@@ -51,7 +51,7 @@ def curve_figure(news: News, variant: str) -> go.Figure:
     if rows == 2:
         fig.update_yaxes(title="validation", row=2)
     for one in news.rounds:
-        label = text.figure_label(f"round {one.number}")
+        label = text.figure_label(f"round {one.number}" if one.number else "start")
         fig.add_vline(
             x=one.epoch + 0.5, line={"dash": "dot", "width": 1, "color": UNKNOWN}, annotation_text=label, annotation_font_size=11, row=1, col=1
         )

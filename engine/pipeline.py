@@ -27,7 +27,7 @@ from torch import Tensor
 from engine._version import __version__
 from engine.analysis import TENSORS as PROXY_TENSORS
 from engine.analysis import analyse
-from engine.analysis.run_tables import hubness_tensors, parameter_tensors, run_tables
+from engine.analysis.run_tables import START, hubness_tensors, parameter_tensors, run_tables, start_table
 from engine.config import UNUSED_SECTIONS, LiteralConfig, RunConfig
 from engine.data import AlignmentTask, load_task
 from engine.data.knowledge_graph import SIDES, Finding, KnowledgeGraph, Side, empty_attributes
@@ -58,6 +58,7 @@ from engine.reviews import ReviewEffect, Snapshot, read_snapshot, with_reviews
 from engine.runs import FORMAT_VERSION, Run, RunStore, RunWriter
 from engine.runs.numbers import finite_tensor
 from engine.runs.resume import REVIEWS, Begun, note_beginning
+from engine.runs.similarity import has_table
 from engine.search import CslsTopK, StructuralSimilarity, StructureAndNames, csls_topk, normalise_rows
 from engine.training.device import EXECUTION_OPTIONS, bfloat16_pays, choose_device
 from engine.training.estimate import check_memory, task_sizes
@@ -341,6 +342,7 @@ class Structure:
         source, target: (E1, D), (E2, D) rows of unit length.
         selections: of the semi-supervised rounds.
         training: what the manifest says of how it came about.
+        start: pairs that training started with besides the seed links.
     """
 
     model: DualAMN
@@ -348,6 +350,7 @@ class Structure:
     target: Tensor
     selections: Sequence[Selection]
     training: Mapping[str, Any]
+    start: Selection | None = None
 
 
 @dataclass(frozen=True)
@@ -404,7 +407,7 @@ def trained_structure(trainer: Trainer, trained: Trained) -> Structure:
         "processes": trainer.ranks.size,
         **({} if trained.identical else {"parts": trained.parts, "resumed": NOT_IDENTICAL}),
     }
-    return Structure(trainer.model, source, target, trained.selections, training)
+    return Structure(trainer.model, source, target, trained.selections, training, trained.start)
 
 
 def stored_model(run: Run, task: AlignmentTask, config: RunConfig) -> DualAMN:
@@ -420,7 +423,16 @@ def stored_structure(run: Run, task: AlignmentTask, config: RunConfig) -> Struct
     source, target = (torch.from_numpy(finite_tensor(run, "embeddings", side)) for side in SIDES)
     rounds = run.table("selections").groupby("round", sort=True)
     selections = [Selection(part[["source", "target"]].to_numpy(dtype="int64"), part["score"].to_numpy(dtype="float32")) for _, part in rounds]
-    return Structure(model, source, target, selections, {**run.manifest["training"], "structure_run": run.id})
+    start = stored_start(run)
+    return Structure(model, source, target, selections, {**run.manifest["training"], "structure_run": run.id}, start)
+
+
+def stored_start(run: Run) -> Selection | None:
+    """What the training of a finished run started from besides the seed links; None where it was nothing else."""
+    if not has_table(run, START):
+        return None
+    table = run.table(START)
+    return Selection(table[["source", "target"]].to_numpy(dtype="int64"), table["probability"].to_numpy(dtype="float32"))
 
 
 def finish_run(writer: RunWriter, making: Making, structure: Structure, literal: LiteralPart | None = None) -> Run:
@@ -454,7 +466,7 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
         if literal is not None:
             writer.write_tensors("names", name_tensors(literal.encoded.similarity))
             tables = zip(SIDES, (literal.source, literal.target), strict=True)
-            writer.write_table("names", pd.concat([one.table().assign(graph=side) for side, one in tables], ignore_index=True))
+            writer.write_table("names", pd.concat([one.table(side) for side, one in tables], ignore_index=True))
     return writer.finish(describe_run(making, structure, evaluation, notes))
 
 
@@ -486,6 +498,8 @@ def write_structure(writer: RunWriter, task: AlignmentTask, structure: Structure
     analysis = analyse(task, structure.model, evaluation, tables["matches"])
     for name, table in {**tables, **analysis.tables}.items():
         writer.write_table(name, table)
+    if structure.start is not None:
+        writer.write_table(START, start_table(structure.start))
     if analysis.tensors:
         writer.write_tensors(PROXY_TENSORS, dict(analysis.tensors))
 

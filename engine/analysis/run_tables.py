@@ -8,6 +8,7 @@ Tables (entity and relation indices are local to their graph; ``graph`` is "sour
 - ``attributes``: graph, entity, attribute, value
 - ``links``: source, target, role ("train", "valid", "test", "unsure")
 - ``selections``: round, source, target, score: what each semi-supervised round trained on besides the seed links
+- ``start``: source, target, probability: pairs that the facts of both graphs imply, which semi-supervised training starts with
 - ``matches``: graph (of the query), entity, rank from 1, match, cosine, csls; pool: all entities of the other graph
 
 Tensors: ``embeddings`` (source (E1, D), target (E2, D): float32 rows of unit length), ``hubness`` (source_all, target_all, source_test, target_test:
@@ -28,6 +29,8 @@ from engine.data.knowledge_graph import SIDES, AlignmentTask, KnowledgeGraph, Si
 from engine.evaluation.metrics import Evaluation
 from engine.search import CslsTopK, Matches
 from engine.training.semi import Selection, no_selection
+
+START = "start"
 
 
 def both_graphs(task: AlignmentTask, table: Callable[[KnowledgeGraph], pd.DataFrame]) -> pd.DataFrame:
@@ -69,6 +72,11 @@ def link_table(task: AlignmentTask) -> pd.DataFrame:
     links = np.concatenate(list(parts.values()))
     roles = [role for role, links_of_role in parts.items() for _ in range(len(links_of_role))]
     return pd.DataFrame({"source": links[:, 0], "target": links[:, 1], "role": pd.Series(roles, dtype="str")})
+
+
+def start_table(start: Selection) -> pd.DataFrame:
+    """What training started with besides the seed links."""
+    return pd.DataFrame({"source": start.pairs[:, 0], "target": start.pairs[:, 1], "probability": start.scores})
 
 
 def selection_table(selections: Sequence[Selection]) -> pd.DataFrame:

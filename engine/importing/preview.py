@@ -348,11 +348,10 @@ def _examples(graph: RawGraph) -> tuple[str, ...]:
 def _no_seeds(task: AlignmentTask, suggestions: SeedSuggestions) -> Finding:
     """An error only where the graphs share no value either."""
     shared = len(shared_values(task.source, task.target).keys)
+    message = "There are no known links" + ("." if shared else " to learn from.")
     if shared:
-        message = f"There are no known links; training can start from {count(shared, 'name or value', 'names and values')} that both graphs have."
-        return Finding("no-seeds", "warning", message)
-    message = "There are no links to learn from."
+        message += f" Training can start from {count(shared, 'name or value', 'names and values')} that both graphs have."
     if suggestions.pairs:
         exact, near = (suggestions.count(likeness) for likeness in ("exact", "near"))
         message += f" Names suggest some: {count(exact, 'pair has', 'pairs have')} the same name, {near:,} nearly the same."
-    return Finding("no-seeds", "error", message)
+    return Finding("no-seeds", "warning" if shared else "error", message)

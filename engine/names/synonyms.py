@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from engine.data.knowledge_graph import IntArray, KnowledgeGraph
+from engine.data.knowledge_graph import IntArray, KnowledgeGraph, Side
 from engine.data.labels import NAME_ATTRIBUTES, clean_label, local_name
 from engine.names.encoders.base import EncodedNames, NameEncoder
 from engine.search import BestNames, SparseSimilarity, StructuralSimilarity
@@ -51,11 +51,12 @@ class AllNames:
         """Whether some entity has more than one."""
         return len(self.names) > len(self.starts) - 1
 
-    def table(self) -> pd.DataFrame:
-        """entity, name, weight, in the order of the rows."""
+    def table(self, side: Side) -> pd.DataFrame:
+        """graph, entity, name, weight, in the order of the rows."""
         counts = np.diff(self.starts)
         owners = np.repeat(np.arange(len(counts)), counts)
-        return pd.DataFrame({"entity": owners, "name": pd.Series(self.names, dtype="str"), "weight": self.weights})
+        graph = pd.Series([side] * len(owners), dtype="str")
+        return pd.DataFrame({"graph": graph, "entity": owners, "name": pd.Series(self.names, dtype="str"), "weight": self.weights})
 
 
 def kind_of(attribute: str) -> str | None:

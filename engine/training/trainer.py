@@ -83,7 +83,8 @@ class Trained:
     """What the loop leaves behind.
 
     ``epochs`` is how many were completed; ``stopped`` says that the end was requested before its time; ``selections`` has what each
-    semi-supervised round trained on besides the seed links. ``seconds`` are of all sessions, ``earlier`` of those that were interrupted before.
+    semi-supervised round trained on besides the seed links, ``start`` what was trained on
+    before the first. ``seconds`` are of all sessions, ``earlier`` of those that were interrupted before.
     """
 
     model: DualAMN
@@ -95,6 +96,7 @@ class Trained:
     selections: list[Selection] = field(default_factory=list)
     earlier: float = 0.0
     parts: list[dict[str, Any]] = field(default_factory=list)
+    start: Selection | None = None
 
     @property
     def identical(self) -> bool:
@@ -230,7 +232,9 @@ class Trainer:
             self._save(checkpoints)  # what comes after (search, evaluation, writing) may fail, and is then repeated without the training
         if self.best and not stopped:
             self.model.load_state_dict(self.best)
-        return Trained(self.model, self.at.epoch, stopped, self.at.seconds, self.at.trace, self.at.best_epoch, self.selections, before, self.at.parts)
+        return Trained(
+            self.model, self.at.epoch, stopped, self.at.seconds, self.at.trace, self.at.best_epoch, self.selections, before, self.at.parts, self.start
+        )
 
     def _begin_part(self) -> None:
         """Note on what the epochs from here on are computed, where that is not what the epochs before were computed on."""

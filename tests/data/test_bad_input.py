@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,7 @@ def codes(task: AlignmentTask) -> dict[str, int]:
 
 
 class TestMissingFile:
-    @pytest.mark.parametrize(("form", "name"), EVERY_NEEDED_FILE)
+    @pytest.mark.parametrize(("form", "name"), [(form, name) for form, name in EVERY_NEEDED_FILE if "links" not in name])
     def test_is_named(self, form: str, name: str, tmp_path: Path) -> None:
         WRITERS[form][1](tmp_path, small_sample())
         (tmp_path / name).unlink()
@@ -285,9 +286,27 @@ class TestLinks:
         assert (len(task.train_links), len(task.valid_links), len(task.test_links)) == (1, 0, 0)
 
     @pytest.mark.parametrize("form", WRITERS)
-    def test_zero_training_links(self, form: str, tmp_path: Path) -> None:
+    def test_no_training_links_where_that_is_asked_for(self, form: str, tmp_path: Path) -> None:
+        """All links then test what training starts from names and values."""
         WRITERS[form][1](tmp_path, small_sample())
-        refuse(tmp_path, "", "none of the 6 links is left to train on; set data.train_ratio above 0", DataConfig(train_ratio=0.0))
+        task = load_task(tmp_path, DataConfig(train_ratio=0.0))
+        assert (len(task.train_links), len(task.test_links)) == (0, 6)
+
+    @pytest.mark.parametrize(("form", "pattern"), [("csv", "links.csv"), ("parquet", "links.parquet"), ("openea", "721*/*/*")])
+    def test_no_links_at_all(self, form: str, pattern: str, tmp_path: Path) -> None:
+        WRITERS[form][1](tmp_path, small_sample())
+        for path in [*tmp_path.glob(pattern), *tmp_path.glob("ent_links")]:
+            path.unlink()
+        for folder in tmp_path.glob("721_5fold"):
+            shutil.rmtree(folder)
+        task = load_task(tmp_path)
+        assert not any(map(len, task.all_links()))
+        assert task.source.num_entities
+
+    def test_a_file_that_may_hold_the_links_is_asked_about(self, tmp_path: Path) -> None:
+        WRITERS["csv"][1](tmp_path, small_sample())
+        (tmp_path / "links.csv").rename(tmp_path / "third.csv")
+        refuse(tmp_path, "", "a links file (found third.csv)")
 
     def test_only_test_links(self, tmp_path: Path) -> None:
         WRITERS["csv"][1](tmp_path, small_sample())

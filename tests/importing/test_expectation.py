@@ -31,6 +31,6 @@ def test_more_seeds_are_never_worth_less(seeds: int) -> None:
 
 
 def test_words() -> None:
-    assert "nothing can be trained" in expectation(0, 100).sentence
+    assert "start from names and values" in expectation(0, 100).sentence
     assert "A few hundred more seeds would help most" in expectation(10, 10_000).sentence
     assert "about 45 to 75 %" in expectation(2500, 10_000).sentence

@@ -175,11 +175,18 @@ def test_a_header_in_unknown_words_is_noticed(tmp_path: Path) -> None:
     assert "header-as-triple" not in codes(preview(files(tmp_path, graph_1=rows, graph_2=GRAPH_2, links="a:0,b:Rome\n"), NONE))
 
 
-def test_without_links_there_is_nothing_to_train_on(tmp_path: Path) -> None:
+def test_without_links_names_may_give_a_start(tmp_path: Path) -> None:
     found = preview(files(tmp_path, graph_1=GRAPH_1, graph_2=GRAPH_2), NONE)
+    assert codes(found)["no-seeds"] == "warning"
+    assert "start from names and values" in found.expectation.sentence
+    assert "8 pairs have the same name" in next(finding.message for finding in found.findings if finding.code == "no-seeds")
+
+
+def test_without_links_and_common_values_there_is_nothing_to_train_on(tmp_path: Path) -> None:
+    strangers = "".join(f"b:{number},near,b:{number + 1}\n" for number in range(8))
+    found = preview(files(tmp_path, graph_1=GRAPH_1, graph_2=strangers), NONE)
     assert codes(found)["no-seeds"] == "error"
-    assert "nothing can be trained" in found.expectation.sentence
-    assert "8 pairs have the same name" in found.problems[0].message
+    assert found.problems[0].message == "There are no known links to learn from."
 
 
 def test_seeds_from_names_train_and_known_links_measure_where_they_are_enough(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ class NamedFiles:
         links = [role for role in self.roles if role.startswith("links") and role != "links unsure"]
         if not links and self.roles.get("graph"):
             missing.append(f"a links file{self._found('graph')}")
-        return Detection(1 - len(missing) / 3, tuple(missing))
+        return Detection(1 - min(len(missing), 2) / 2, tuple(missing))
 
     @property
     def paths(self) -> list[Path]:

@@ -1,0 +1,100 @@
+"""What training starts from besides the seed links."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.config import DataConfig, RunConfig, SemiConfig
+from engine.data import AlignmentTask, load_task
+from engine.data.knowledge_graph import KnowledgeGraph, empty_attributes
+from engine.errors import TrainingError
+from engine.training.semi import Round, selection_pool
+from engine.training.start import resolve_start, start_pairs
+from engine.training.trainer import Trainer
+from engine.util.settings import SAMPLES
+
+SETTINGS: dict[str, Any] = {"encoder.dim": 16, "training.epochs": 2, "semi.rounds": 1, "semi.round_epochs": 1}
+
+
+@pytest.fixture(scope="module")
+def europe() -> AlignmentTask:
+    return load_task(SAMPLES / "europe", DataConfig(train_ratio=0.1), 0)
+
+
+@pytest.fixture(scope="module")
+def unlinked(europe: AlignmentTask) -> AlignmentTask:
+    nothing = europe.train_links[:0]
+    return replace(europe, train_links=nothing, valid_links=nothing, test_links=nothing, unsure_links=nothing)
+
+
+def starts(task: AlignmentTask, **values: Any) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
+    """The pairs, and those of them that are right."""
+    config = SemiConfig(**values)
+    pairs = {(a, b) for a, b in start_pairs(task, config, selection_pool(task, config)).pairs.tolist()}
+    return pairs, pairs & {(a, b) for a, b in task.test_links.tolist()}
+
+
+@pytest.mark.parametrize(
+    ("start", "seeds", "means"),
+    [("auto", 3, "triples"), ("auto", 0, "values"), ("values", 3, "values"), ("triples", 3, "triples"), ("seeds", 3, "seeds")],
+)
+def test_what_auto_means(start: Any, seeds: int, means: str) -> None:
+    assert resolve_start(SemiConfig(start=start), seeds) == means
+
+
+def test_triples_bring_pairs_that_are_mostly_right_and_values_many_more(europe: AlignmentTask) -> None:
+    by_triples, right = starts(europe)
+    assert len(by_triples) >= 20
+    assert len(right) > 0.6 * len(by_triples)
+    by_values, right_by_values = starts(europe, start="values")
+    assert len(right_by_values) > 2 * len(right)
+    assert len(right_by_values) > 0.8 * len(by_values)
+    assert starts(europe, start="seeds") == (set(), set())
+
+
+def test_no_test_link_is_looked_at(europe: AlignmentTask) -> None:
+    config = SemiConfig(pool="all")
+    blind = replace(europe, test_links=europe.test_links[:0])
+    ours, theirs = (start_pairs(task, config, selection_pool(task, config)) for task in (europe, blind))
+    assert np.array_equal(ours.pairs, theirs.pairs)
+
+
+def test_no_seed_link_is_contradicted(europe: AlignmentTask) -> None:
+    pairs, _ = starts(europe, start="values", pool="all")
+    for side in range(2):
+        assert not {pair[side] for pair in pairs} & set(europe.train_links[:, side].tolist())
+
+
+def test_without_links_training_starts_from_values(unlinked: AlignmentTask) -> None:
+    trainer, rounds = Trainer(unlinked, RunConfig(variant="semi").with_values(SETTINGS)), []
+    trained = trainer.train(on_progress=lambda event: rounds.append(event) if isinstance(event, Round) else None)
+    assert trained.start is not None
+    assert len(trained.start) > 100
+    assert (rounds[0].number, rounds[0].selected, rounds[0].known) == (0, len(trained.start), None)
+
+
+def test_without_links_the_basic_variant_has_nothing_to_train_on(unlinked: AlignmentTask) -> None:
+    with pytest.raises(TrainingError, match="has no seed links to train on"):
+        Trainer(unlinked, RunConfig())
+    with pytest.raises(TrainingError, match="has no seed links to train on"):
+        Trainer(unlinked, RunConfig(variant="semi").with_values({"semi.start": "triples"}))
+
+
+def test_without_links_and_common_values_one_sentence_says_so(unlinked: AlignmentTask) -> None:
+    def bare(graph: KnowledgeGraph) -> KnowledgeGraph:
+        return replace(graph, attributes=empty_attributes(), labels=("",) * graph.num_entities)
+
+    nameless = replace(unlinked, source=bare(unlinked.source), target=bare(unlinked.target))
+    with pytest.raises(TrainingError, match="no known links, and the two graphs of europe share no name or value"):
+        Trainer(nameless, RunConfig(variant="semi").with_values(SETTINGS)).train()
+
+
+def test_the_basic_variant_starts_from_seed_links_alone(europe: AlignmentTask) -> None:
+    trainer = Trainer(europe, RunConfig().with_values({"encoder.dim": 16, "training.epochs": 1}))
+    trained = trainer.train()
+    assert trained.start is None
+    assert len(trainer.pairs) == len(europe.train_links)
