@@ -17,7 +17,7 @@ from engine.errors import ConfigError
 
 Variant = Literal["basic", "semi", "literal"]
 VARIANTS: tuple[Variant, ...] = typing.get_args(Variant)
-UNUSED_SECTIONS: Mapping[str, tuple[str, ...]] = {"basic": ("semi", "literal"), "semi": ("literal",), "literal": ()}
+UNUSED_SECTIONS: Mapping[str, tuple[str, ...]] = {"basic": ("semi", "literal", "values"), "semi": ("literal",), "literal": ()}
 """Settings that a variant does not look at: they make no other run."""
 
 
@@ -199,6 +199,19 @@ class LiteralConfig(Section):
 
 
 @dataclass(frozen=True)
+class ValuesConfig(Section):
+    """Attribute values as evidence; only the semi and literal variants look at them."""
+
+    name: ClassVar[str] = "values"
+    exclude: str | None = option(None, "attributes that are not compared, by full or local name, with commas between; default: all are")
+
+    @property
+    def excluded(self) -> frozenset[str]:
+        """The attributes that are left out."""
+        return frozenset(name.strip() for name in (self.exclude or "").split(",") if name.strip())
+
+
+@dataclass(frozen=True)
 class SearchConfig(Section):
     """How counterparts are looked for."""
 
@@ -228,6 +241,7 @@ class RunConfig:
     training: TrainingConfig = field(default_factory=TrainingConfig)
     semi: SemiConfig = field(default_factory=SemiConfig)
     literal: LiteralConfig = field(default_factory=LiteralConfig)
+    values: ValuesConfig = field(default_factory=ValuesConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
 
     def __post_init__(self) -> None:
@@ -292,11 +306,16 @@ class RunConfig:
         return self.with_values(settings)
 
 
-BEFORE: Mapping[str, Mapping[str, Any]] = {"loss": {"candidate_share": 1.0}, "training": {"precision": "float32"}}
+BEFORE: Mapping[str, Mapping[str, Any]] = {
+    "loss": {"candidate_share": 1.0},
+    "training": {"precision": "float32"},
+    "semi": {"start": "seeds"},
+    "literal": {"synonyms": False},
+}
 """What manifests that do not name a setting were made with: runs older than it, where its default is another one today."""
 
 SECTIONS: dict[str, type[Section]] = {
-    part.name: part for part in (DataConfig, EncoderConfig, LossConfig, TrainingConfig, SemiConfig, LiteralConfig, SearchConfig)
+    part.name: part for part in (DataConfig, EncoderConfig, LossConfig, TrainingConfig, SemiConfig, LiteralConfig, ValuesConfig, SearchConfig)
 }
 
 

@@ -24,8 +24,8 @@ def correspondence_table(task: AlignmentTask, matches: pd.DataFrame) -> pd.DataF
         task: the graphs and the seed links.
         matches: the run's table of that name; its mutual best matches and the seed links are taken to be right.
     """
-    values = shared_values(task.source, task.target)
-    values = values if values.keys else None
+    shared = shared_values(task.source, task.target)
+    values = shared if shared.keys else None
     source, target = facts_of(task, values)
     pairs = known_pairs(task, matches)
     if values is not None:

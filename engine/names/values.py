@@ -141,7 +141,7 @@ def shared_values(source: KnowledgeGraph, target: KnowledgeGraph, excluded: froz
         excluded: attributes, by full or local name, that are not looked at.
     """
     tables = [keyed_values(graph, excluded) for graph in (source, target)]
-    keys = np.intersect1d(*(table["key"].unique() for table in tables)).tolist()
+    keys = sorted(set(tables[0]["key"]) & set(tables[1]["key"]))
     places = {key: place for place, key in enumerate(keys)}
     facts, attributes = [], []
     for graph, table in zip((source, target), tables, strict=True):

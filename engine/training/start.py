@@ -33,19 +33,20 @@ def resolve_start(config: SemiConfig, seed_links: int) -> Start:
     return "triples" if seed_links else "values"
 
 
-def start_pairs(task: AlignmentTask, config: SemiConfig, pool: Pool) -> Selection:
+def start_pairs(task: AlignmentTask, config: SemiConfig, pool: Pool, excluded: frozenset[str] = frozenset()) -> Selection:
     """The pairs that training starts with besides the seed links, with the probability of each.
 
     Args:
         task: its graphs, seed links and pairs that are known to be no links are looked at; no other links.
         config: says what to start from.
         pool: the entities that pairs may be chosen from.
+        excluded: attributes whose values are not compared.
 
     Raises:
         TrainingError: there is nothing to start from.
     """
     kind = resolve_start(config, len(task.train_links))
-    values = shared_values(task.source, task.target) if kind == "values" else None
+    values = shared_values(task.source, task.target, excluded) if kind == "values" else None
     if not len(task.train_links) and (values is None or not values.keys):
         raise TrainingError(NOTHING_TO_START_FROM.format(name=task.name))
     if kind == "seeds":

@@ -254,7 +254,7 @@ class Trainer:
         if self.config.variant == "basic" or self.start is not None or self.at.epoch or self.at.step:
             return
         pool = selection_pool(self.task, self.config.semi)
-        start = self.ranks.first(lambda: start_pairs(self.task, self.config.semi, pool))
+        start = self.ranks.first(lambda: start_pairs(self.task, self.config.semi, pool, self.config.values.excluded))
         self._train_from(start)
         if resolve_start(self.config.semi, len(self.task.train_links)) != "seeds":
             begun = describe_round(0, self.rounds, start, no_selection(), self.task, pool)

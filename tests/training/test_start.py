@@ -77,6 +77,13 @@ def test_without_links_training_starts_from_values(unlinked: AlignmentTask) -> N
     assert (rounds[0].number, rounds[0].selected, rounds[0].known) == (0, len(trained.start), None)
 
 
+def test_excluded_attributes_start_nothing(unlinked: AlignmentTask) -> None:
+    names = ",".join(str(name) for side in (unlinked.source, unlinked.target) for name in side.attributes["attribute"].unique())
+    config = RunConfig(variant="semi").with_values({**SETTINGS, "values.exclude": names})
+    with pytest.raises(TrainingError, match="share no name or value"):
+        Trainer(unlinked, config).train()
+
+
 def test_without_links_the_basic_variant_has_nothing_to_train_on(unlinked: AlignmentTask) -> None:
     with pytest.raises(TrainingError, match="has no seed links to train on"):
         Trainer(unlinked, RunConfig())
