@@ -28,11 +28,11 @@ from benchmarks.tables import told
 from engine.data import AlignmentTask, KnowledgeGraph
 from engine.data.fingerprint import fingerprint
 from engine.data.graph_names import graph_names
-from engine.data.knowledge_graph import IntArray, empty_attributes, empty_links
+from engine.data.knowledge_graph import empty_attributes, empty_links
 from engine.data.labels import label_entities
 from engine.errors import ConfigError
+from engine.util.arrays import FloatArray, IntArray
 
-FloatArray = npt.NDArray[np.float64]
 Draw = Callable[[int], "Triples"]
 
 LEAST, MOST = 1_000, 10_000_000

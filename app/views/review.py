@@ -16,7 +16,6 @@ from app.cache import OpenRun
 from app.glossary import explain as term
 from app.palette import PLAIN_MARKS
 from app.state import Decided, EntityAddress, ExplainAddress, ExportAddress, ReviewAddress, ReviewKind
-from engine.data.knowledge_graph import IntArray
 from engine.errors import ReviewError, RunError
 from engine.explanation import Explanation, explain, sentence
 from engine.explore.review_queue import Kind, Open, choice_on, take
@@ -24,6 +23,7 @@ from engine.explore.review_sample import SampleEstimate, estimate_from_sample
 from engine.reviews import Decision, Progress, Verdict, agreement, disagreements, progress, snapshot_of
 from engine.reviews.decisions import BULK_NOTE
 from engine.runs.view import PairScore
+from engine.util.arrays import IntArray
 
 KINDS: Mapping[ReviewKind, str] = {
     "uncertain": "Uncertain",

@@ -7,8 +7,9 @@ import pandas as pd
 
 from engine.analysis.rates import direction_from, grouped_rates, rank_by_entity
 from engine.analysis.schema import frame, joined
-from engine.data.knowledge_graph import SIDES, AlignmentTask, IntArray, Side
+from engine.data.knowledge_graph import SIDES, AlignmentTask, Side
 from engine.evaluation.metrics import Evaluation
+from engine.util.arrays import IntArray
 
 LEAST_DEGREES = (0, 1, 2, 3, 4, 5, 7, 10, 15, 25)
 

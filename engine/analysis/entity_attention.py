@@ -14,12 +14,10 @@ import numpy.typing as npt
 import torch
 
 from engine.config import EncoderConfig
-from engine.data.knowledge_graph import IntArray
 from engine.errors import RunError
 from engine.model.dual_amn import CHANNELS
 from engine.model.proxies import unit_rows
-
-FloatArray = npt.NDArray[np.float64]
+from engine.util.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 
 from engine.analysis.schema import K_OCCURRENCES, frame, joined
-from engine.data.knowledge_graph import SIDES, AlignmentTask, IntArray
+from engine.data.knowledge_graph import SIDES, AlignmentTask
+from engine.util.arrays import IntArray
 
 
 def hubness_tables(task: AlignmentTask, matches: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -12,10 +12,11 @@ from torch import Tensor
 
 from engine.analysis.kernels import fill_divergence
 from engine.analysis.schema import frame, joined
-from engine.data.knowledge_graph import SIDES, AlignmentTask, IntArray, Side
+from engine.data.knowledge_graph import SIDES, AlignmentTask, Side
 from engine.model.dual_amn import DualAMN
 from engine.model.proxies import row_blocks, row_norms, unit_rows
 from engine.search import best_in_columns
+from engine.util.arrays import IntArray
 from engine.util.threads import spread
 
 PROXY_TOP = 10

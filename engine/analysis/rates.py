@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.analysis.schema import RATES
-from engine.data.knowledge_graph import IntArray, Side
+from engine.data.knowledge_graph import Side
 from engine.evaluation.metrics import DirectionMetrics, Evaluation, wilson_interval
-
-FloatArray = npt.NDArray[np.float64]
+from engine.util.arrays import IntArray
 
 
 def direction_from(evaluation: Evaluation, side: Side) -> DirectionMetrics:

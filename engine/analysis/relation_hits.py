@@ -9,8 +9,9 @@ import pandas as pd
 
 from engine.analysis.rates import direction_from, grouped_rates, rank_by_entity
 from engine.analysis.schema import frame, joined
-from engine.data.knowledge_graph import SIDES, AlignmentTask, IntArray, KnowledgeGraph
+from engine.data.knowledge_graph import SIDES, AlignmentTask, KnowledgeGraph
 from engine.evaluation.metrics import Evaluation
+from engine.util.arrays import IntArray
 
 
 def relation_hits_table(task: AlignmentTask, evaluation: Evaluation) -> pd.DataFrame:

@@ -10,17 +10,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from engine.analysis.schema import frame, side_array
-from engine.data.knowledge_graph import AlignmentTask, IntArray
+from engine.data.knowledge_graph import AlignmentTask
 from engine.model.adjacency import Adjacency
 from engine.model.dual_amn import DualAMN
 from engine.model.proxies import unit_rows
-from engine.util.packing import spans
+from engine.util.arrays import FloatArray, IntArray, spans
 
-FloatArray = npt.NDArray[np.float64]
 Band = Literal["high", "medium", "low"]
 BANDS: tuple[Band, ...] = ("high", "medium", "low")
 

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from engine.analysis.schema import frame, joined
-from engine.data.knowledge_graph import SIDES, AlignmentTask, IntArray, KnowledgeGraph, Side
+from engine.data.knowledge_graph import SIDES, AlignmentTask, KnowledgeGraph, Side
 from engine.model.dual_amn import DualAMN
 from engine.model.proxies import unit_rows
 from engine.search import get_index
+from engine.util.arrays import IntArray
 
 TWINS = 5
 KEY = ["relation", "twin", "turned"]

@@ -24,7 +24,7 @@ from engine.data.files import shorten
 from engine.data.fingerprint import fingerprint
 from engine.data.graph_names import graph_names
 from engine.data.identifiers import with_known_identifiers
-from engine.data.knowledge_graph import SIDES, AlignmentTask, FileCount, Finding, IntArray, KnowledgeGraph, empty_attributes
+from engine.data.knowledge_graph import SIDES, AlignmentTask, FileCount, Finding, KnowledgeGraph, empty_attributes
 from engine.data.labels import find_name_attributes, label_entities, language_list, name_languages, preferred_language, rank_languages, several_names
 from engine.data.readers.base import Part, RawDataset, RawGraph, RawLinks, listed
 from engine.data.respelling import respelling_findings
@@ -32,7 +32,7 @@ from engine.data.splits import UNDIVIDED, Split, divide
 from engine.data.tally import FileTally, merged
 from engine.data.texts import Texts, are_among, distinct_words, numbers, strings, union
 from engine.errors import DataError
-from engine.util.packing import fresh_rows, sorted_rows
+from engine.util.arrays import IntArray, fresh_rows, sorted_rows
 from engine.util.text import count
 
 MAX_NAME = 80

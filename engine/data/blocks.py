@@ -18,8 +18,9 @@ import numpy as np
 import polars as pl
 
 from engine.data.files import MAX_BYTES, check_begin, check_nul, decoded, opened
-from engine.data.texts import IntArray, Texts, TextsBuilder, strings
+from engine.data.texts import Texts, TextsBuilder, strings
 from engine.errors import DataError
+from engine.util.arrays import IntArray
 from engine.util.memory import check_room
 
 FIRST_BLOCK: Final = 2**16

@@ -10,7 +10,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.data.knowledge_graph import IntArray, KnowledgeGraph
+from engine.data.knowledge_graph import KnowledgeGraph
+from engine.util.arrays import IntArray
 
 VERSION = b"alignment-data-1"
 

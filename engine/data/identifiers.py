@@ -22,7 +22,8 @@ import pyoxigraph as ox
 from engine.data.formulas import restore
 from engine.data.knowledge_graph import SIDES, Side
 from engine.data.readers.base import RawDataset, RawGraph, RawLinks
-from engine.data.texts import BoolArray, IntArray, Texts
+from engine.data.texts import Texts
+from engine.util.arrays import BoolArray, IntArray
 
 BASE: Final = "urn:dual-amn:"
 """Of identifiers that are no IRIs, followed by the graph's side and a colon."""

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from engine.data.knowledge_graph import SIDES, AlignmentTask, FileCount, Finding, IntArray, KnowledgeGraph, Severity, Side
+from engine.data.knowledge_graph import SIDES, AlignmentTask, FileCount, Finding, KnowledgeGraph, Severity, Side
 from engine.data.labels import identifier_tail, local_name
 from engine.data.splits import OWN_TRAIN_RATIO, WORTH_A_TEST
+from engine.util.arrays import IntArray
 from engine.util.text import count
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")

@@ -12,12 +12,11 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from engine.util.arrays import IntArray
 from engine.util.text import count
 
-IntArray = npt.NDArray[np.int64]
 Severity = Literal["info", "warning", "error"]
 Side = Literal["source", "target"]
 SIDES: tuple[Side, Side] = ("source", "target")

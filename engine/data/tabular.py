@@ -21,8 +21,9 @@ from engine.data.knowledge_graph import Finding
 from engine.data.parquet import open_parquet
 from engine.data.rows import Rows, check_identifiers
 from engine.data.tally import FileTally, long_row_findings
-from engine.data.texts import IntArray, Texts
+from engine.data.texts import Texts
 from engine.errors import DataError
+from engine.util.arrays import IntArray
 
 ENDINGS = ("", "id", "uri", "iri", "entity")
 SUFFIXES = (".csv", ".tsv", ".parquet")

@@ -11,13 +11,13 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
-from engine.data.knowledge_graph import AlignmentTask, IntArray, Side
+from engine.data.knowledge_graph import AlignmentTask, Side
 from engine.decoding import DECODERS, GRAPH_DECODERS, Decoding, GraphEvidence, find_candidates, get_decoder
-from engine.decoding.candidates import BoolArray
 from engine.evaluation.calibration import FEATURE_COLUMNS, Calibration, Uncalibrated, expected_calibration_error, fit_calibration, pair_features
 from engine.evaluation.dangling import estimate_dangling
 from engine.evaluation.decoders import DecodingEvaluation, decode_searched
 from engine.evaluation.metrics import SearchedPool, Selectable
+from engine.util.arrays import BoolArray, IntArray
 
 CALIBRATED = "csls"
 """The decoder whose predictions get probabilities: what the list of matches begins with."""

@@ -27,16 +27,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.data.knowledge_graph import IntArray
 from engine.decoding.base import NONE, Decoder, Decoding, best_pairs
-from engine.decoding.candidates import BoolArray, Candidates, Lists
+from engine.decoding.candidates import Candidates, Lists
 from engine.decoding.graph_evidence import GraphEvidence
 from engine.decoding.kernels import places_in_list
 from engine.decoding.neighbour_agreement import aligned_neighbours
 from engine.decoding.sinkhorn import log_plan
 from engine.errors import ConfigError, RunDamagedError
-
-FloatArray = npt.NDArray[np.float64]
+from engine.util.arrays import BoolArray, FloatArray, IntArray
 
 FEATURES = (
     "similarity",

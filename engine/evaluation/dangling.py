@@ -18,11 +18,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.data.knowledge_graph import SIDES, IntArray
+from engine.data.knowledge_graph import SIDES
 from engine.decoding.base import NONE, Decoder, Decoding
-from engine.decoding.candidates import BoolArray, Candidates
+from engine.decoding.candidates import Candidates
 from engine.decoding.graph_evidence import GraphEvidence
-from engine.evaluation.calibration import Calibration, FloatArray, pair_features, without_counterparts
+from engine.evaluation.calibration import Calibration, pair_features, without_counterparts
+from engine.util.arrays import BoolArray, FloatArray, IntArray
 
 LEAST_GAP = 0.05
 """Mean difference between the two known groups from which on a share can be told."""

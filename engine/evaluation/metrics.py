@@ -22,14 +22,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from engine.data.knowledge_graph import IntArray
 from engine.errors import DataError
 from engine.search import Hubness, LinkRanks, QueryRanks, SearchIndex, Similarity, UnscaledEmbeddings, get_index, held, hubness, overheard, true_ranks
 from engine.search.similarity import accepting_matrices
+from engine.util.arrays import FloatArray, IntArray
 from engine.util.text import count
 
 Pool = Literal["test", "all"]
-FloatArray = npt.NDArray[np.float64]
 
 HITS_AT = (1, 5, 10)
 METRICS = (*(f"hits@{k}" for k in HITS_AT), "mrr", "mean_rank")

@@ -19,7 +19,7 @@ import numpy as np
 
 from engine.explanation.blocks import shown_layers
 from engine.explanation.frozen import Received, Snapshot
-from engine.explanation.kernels import Float64Array
+from engine.util.arrays import FloatArray
 
 Key = TypeVar("Key", bound=Hashable)
 CELLS = 1 << 21
@@ -39,8 +39,8 @@ class Sent(Generic[Key]):
     """
 
     keys: tuple[Key, ...]
-    vectors: Float64Array  # (n, W)
-    weights: Float64Array  # (n,)
+    vectors: FloatArray  # (n, W)
+    weights: FloatArray  # (n,)
 
 
 @dataclass(frozen=True)
@@ -60,14 +60,14 @@ class Products(Generic[Key]):
         """The sum of all n m entries."""
         return float(self.source.vectors.sum(axis=0) @ self.target.vectors.sum(axis=0)) * self.scale
 
-    def source_totals(self) -> Float64Array:
+    def source_totals(self) -> FloatArray:
         """(n,) the sum of each row."""
-        totals: Float64Array = self.source.vectors @ self.target.vectors.sum(axis=0) * self.scale
+        totals: FloatArray = self.source.vectors @ self.target.vectors.sum(axis=0) * self.scale
         return totals
 
-    def target_totals(self) -> Float64Array:
+    def target_totals(self) -> FloatArray:
         """(m,) the sum of each column."""
-        totals: Float64Array = self.target.vectors @ self.source.vectors.sum(axis=0) * self.scale
+        totals: FloatArray = self.target.vectors @ self.source.vectors.sum(axis=0) * self.scale
         return totals
 
     def value(self, row: int, column: int) -> float:
@@ -95,19 +95,19 @@ class Products(Generic[Key]):
             negative += float(block.clip(max=0).sum())
         return positive, negative
 
-    def _blocks(self) -> Iterator[tuple[int, Float64Array]]:
+    def _blocks(self) -> Iterator[tuple[int, FloatArray]]:
         """The matrix in stretches of rows, each with its first row's number."""
         step = max(CELLS // max(len(self.target.keys), 1), 1)
         for top in range(0, len(self.source.keys), step):
             yield top, (self.source.vectors[top : top + step] @ self.target.vectors.T) * self.scale
 
 
-def scaled(received: Received) -> Float64Array:
+def scaled(received: Received) -> FloatArray:
     """(n, d) messages scaled so that they sum to the tanh of their sum."""
     whole = received.messages.sum(axis=0)
     flat = np.abs(whole) < TINY
     ratio = np.where(flat, 1.0, np.tanh(whole) / np.where(flat, 1.0, whole))
-    messages: Float64Array = received.messages * ratio
+    messages: FloatArray = received.messages * ratio
     return messages
 
 
@@ -139,10 +139,10 @@ def _sent(snapshot: Snapshot, entity: int, keys_of: Callable[[Received], Sequenc
     return Sent(tuple(place), vectors, weights)
 
 
-def left_out(snapshot: Snapshot, entity: int, layer: int, channel: str) -> Float64Array:
+def left_out(snapshot: Snapshot, entity: int, layer: int, channel: str) -> FloatArray:
     """(d,) the vector of one layer and channel; zero where the embedding does not have it."""
     encoder = snapshot.encoder
     if channel not in encoder.channels or layer not in shown_layers(encoder):
         return np.zeros(encoder.dim)
-    vector: Float64Array = snapshot.layers[layer][snapshot.entities.index(entity), encoder.channels.index(channel)]
+    vector: FloatArray = snapshot.layers[layer][snapshot.entities.index(entity), encoder.channels.index(channel)]
     return vector

@@ -15,8 +15,7 @@ import numpy as np
 from engine.explanation.blocks import shown_layers
 from engine.explanation.contributions import TINY
 from engine.explanation.frozen import Received, Snapshot
-from engine.explanation.kernels import Float64Array
-from engine.model.adjacency import Int64Array
+from engine.util.arrays import FloatArray, IntArray
 
 AT_ONCE = 1 << 20
 """Values of multi-hop embeddings that are finished in one go: 8 MiB."""
@@ -32,10 +31,10 @@ class Costs:
     """
 
     neighbours: tuple[int, ...]
-    costs: Float64Array
+    costs: FloatArray
 
 
-def estimated_costs(snapshot: Snapshot, entity: int, others: Float64Array) -> Costs:
+def estimated_costs(snapshot: Snapshot, entity: int, others: FloatArray) -> Costs:
     """The cost of each of an entity's neighbours.
 
     Args:
@@ -54,15 +53,15 @@ def estimated_costs(snapshot: Snapshot, entity: int, others: Float64Array) -> Co
     return Costs(neighbours, costs)
 
 
-def lead(final: Float64Array, others: Float64Array) -> Float64Array:
+def lead(final: FloatArray, others: FloatArray) -> FloatArray:
     """(n,) twice the cosine with the counterpart, minus twice the cosine with the rival."""
     unit, them = (rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), TINY) for rows in (final, others))
     cosines = 2 * unit @ them.T
-    values: Float64Array = cosines[:, 0] - (cosines[:, 1] if len(others) > 1 else 0.0)
+    values: FloatArray = cosines[:, 0] - (cosines[:, 1] if len(others) > 1 else 0.0)
     return values
 
 
-def hidden_without(snapshot: Snapshot, entity: int, neighbours: tuple[int, ...]) -> Float64Array:
+def hidden_without(snapshot: Snapshot, entity: int, neighbours: tuple[int, ...]) -> FloatArray:
     """(n, C, D) an entity's multi-hop embedding without each of n neighbours, everybody else's vectors held fixed."""
     encoder = snapshot.encoder
     channels = []
@@ -76,14 +75,14 @@ def hidden_without(snapshot: Snapshot, entity: int, neighbours: tuple[int, ...])
     return np.stack(channels, axis=1)
 
 
-def sent_by(received: Received, neighbours: tuple[int, ...]) -> list[Int64Array]:
+def sent_by(received: Received, neighbours: tuple[int, ...]) -> list[IntArray]:
     """For each neighbour the places of its messages."""
     order = np.argsort(received.senders, kind="stable")
     left, right = (np.searchsorted(received.senders[order], neighbours, side) for side in ("left", "right"))
     return [order[a:b] for a, b in zip(left, right, strict=True)]
 
 
-def lost_relations(snapshot: Snapshot, entity: int, neighbours: tuple[int, ...]) -> list[Int64Array]:
+def lost_relations(snapshot: Snapshot, entity: int, neighbours: tuple[int, ...]) -> list[IntArray]:
     """For each neighbour the places of the relations that the entity would not have without it."""
     graph = snapshot.graph
     row, whole = graph.row(entity), graph.whole
@@ -98,7 +97,7 @@ def lost_relations(snapshot: Snapshot, entity: int, neighbours: tuple[int, ...])
     return [np.array(lost.get(neighbour, []), dtype=np.int64) for neighbour in neighbours]
 
 
-def sums_without(received: Received, gone: list[Int64Array]) -> Float64Array:
+def sums_without(received: Received, gone: list[IntArray]) -> FloatArray:
     """(n, d) the sum of the messages without some of them, each time scaled up as attention and means would."""
     whole = received.messages.sum(axis=0)
     out = np.zeros((len(gone), len(whole)))

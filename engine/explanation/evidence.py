@@ -16,10 +16,10 @@ from engine.explanation.blocks import cosine_blocks
 from engine.explanation.contributions import Products, Sent, by_neighbour, by_relation, left_out
 from engine.explanation.explainer import Explainer
 from engine.explanation.frozen import Snapshot
-from engine.explanation.kernels import Float64Array
 from engine.explore.neighbourhood import Edge, tied
 from engine.runs.entities import Entity
 from engine.runs.view import RunView, Verdict
+from engine.util.arrays import FloatArray
 
 Edges = Mapping[int, tuple[Edge, ...]]
 Aligned = Literal["this pair", "seed", "added", "predicted", "elsewhere"]
@@ -186,7 +186,7 @@ def _pairs(explainer: Explainer, products: Products[int], around: Sequence[Edges
     return found
 
 
-def _neighbours(explainer: Explainer, entity: int, around: Edges, sent: Sent[int], totals: Float64Array, cap: int) -> tuple[Neighbour, ...]:
+def _neighbours(explainer: Explainer, entity: int, around: Edges, sent: Sent[int], totals: FloatArray, cap: int) -> tuple[Neighbour, ...]:
     order = np.argsort(-np.abs(totals), kind="stable")[:cap].tolist()
     keys = [sent.keys[at] for at in order]
     return tuple(

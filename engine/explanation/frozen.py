@@ -16,10 +16,11 @@ import torch
 
 from engine.config import EncoderConfig
 from engine.explanation.graph import EditedGraph, Row, StackedGraph, Triple
-from engine.explanation.kernels import Float32Array, Float64Array, mean_of_rows, messages_of_rows
-from engine.model.adjacency import Adjacency, Csr, Int64Array
+from engine.explanation.kernels import mean_of_rows, messages_of_rows
+from engine.model.adjacency import Adjacency, Csr
 from engine.model.dual_amn import CHANNELS
 from engine.model.proxies import proxy_parts, unit_rows
+from engine.util.arrays import Float32Array, FloatArray, IntArray
 from engine.util.threads import spread
 
 
@@ -35,10 +36,10 @@ class Received:
         messages: (n, d) weighted, so that they sum to the vector before its tanh.
     """
 
-    senders: Int64Array  # (n,)
+    senders: IntArray  # (n,)
     relations: tuple[tuple[int, ...], ...]
-    weights: Float64Array  # (n,)
-    messages: Float64Array  # (n, d)
+    weights: FloatArray  # (n,)
+    messages: FloatArray  # (n, d)
 
 
 class FrozenEncoder:
@@ -67,14 +68,14 @@ class FrozenEncoder:
     def dim(self) -> int:
         return self.config.dim
 
-    def _unit_vectors(self, offsets: Int64Array, columns: npt.NDArray[Any]) -> Float64Array:
+    def _unit_vectors(self, offsets: IntArray, columns: npt.NDArray[Any]) -> FloatArray:
         """(units, d) the mean of each unit's relation features, at length 1."""
         out = np.empty((len(offsets) - 1, self.dim))
         mean_of_rows(offsets, columns, self.parameters["relation_features"], 0, len(out), out)
-        unit: Float64Array = unit_rows(torch.from_numpy(out)).numpy()
+        unit: FloatArray = unit_rows(torch.from_numpy(out)).numpy()
         return unit
 
-    def _attention_scores(self, vectors: Float64Array) -> Float64Array:
+    def _attention_scores(self, vectors: FloatArray) -> FloatArray:
         """(L, units, C) v . r of each layer and channel (paper eq. 3, before the softmax)."""
         attention = self.parameters["attention"].astype(np.float64)
         if not self.config.relational_attention:
@@ -101,7 +102,7 @@ class FrozenEncoder:
         return adjacency.relations, self.parameters["relation_features"]
 
     @staticmethod
-    def _means(rows: Csr, features: Float32Array) -> Float64Array:
+    def _means(rows: Csr, features: Float32Array) -> FloatArray:
         out = np.empty((rows.num_rows, features.shape[1]))
         spread(lambda start, stop: mean_of_rows(rows.offsets, rows.columns, features, start, stop, out), len(out), len(rows.columns) * out.shape[1])
         return out
@@ -112,11 +113,11 @@ class FrozenEncoder:
         units: npt.NDArray[Any],
         layer: int,
         base: Float32Array,
-        place: Int64Array,
-        replaced: Float64Array,
-        vectors: Float64Array,
-        scores: Float64Array,
-    ) -> Float64Array:
+        place: IntArray,
+        replaced: FloatArray,
+        vectors: FloatArray,
+        scores: FloatArray,
+    ) -> FloatArray:
         """(rows, C, d) a layer before its tanh, for the given rows."""
         out, reflect = np.empty((rows.num_rows, len(self.channels), self.dim)), self.config.relational_projection
 
@@ -127,8 +128,8 @@ class FrozenEncoder:
         return out
 
     def aggregate_rows(
-        self, rows: Sequence[Row], layer: int, place: Int64Array, replaced: Float64Array, vectors: Float64Array, scores: Float64Array
-    ) -> Float64Array:
+        self, rows: Sequence[Row], layer: int, place: IntArray, replaced: FloatArray, vectors: FloatArray, scores: FloatArray
+    ) -> FloatArray:
         """(n, C, d) a layer (from 1) of n entities that hear ``rows``, before its tanh; ``replaced`` stands in for some of the layer below."""
         offsets = np.concatenate([[0], np.cumsum([len(row.senders) for row in rows])]).astype(np.int64)
         senders = np.concatenate([row.senders for row in rows]).astype(np.int32)
@@ -139,7 +140,7 @@ class FrozenEncoder:
         """The vectors of some (stacked) entities on the graph without the removed triples."""
         return Snapshot(self, entities, EditedGraph(self.graph, removed))
 
-    def finished(self, hidden: Float64Array) -> Float64Array:
+    def finished(self, hidden: FloatArray) -> FloatArray:
         """(n, C, D) multi-hop embeddings -> (n, C, D) final ones, after proxies and gate (paper section 4.2)."""
         if not self.config.proxy_matching:
             return hidden.copy()
@@ -168,14 +169,14 @@ class Snapshot:
     def __init__(self, encoder: FrozenEncoder, entities: Sequence[int], graph: EditedGraph) -> None:
         self.encoder, self.graph, self.entities = encoder, graph, list(entities)
         self._vectors, self._scores = self._units()
-        self._changed: list[tuple[Int64Array, Float64Array]] = []  # for each layer below: who sends something else, and what
+        self._changed: list[tuple[IntArray, FloatArray]] = []  # for each layer below: who sends something else, and what
         self.layers = [np.tanh(self._inputs(self.entities))]
         self._evaluate()
         parts = self.layers if encoder.config.multi_hop else self.layers[-1:]
-        self.hidden: Float64Array = np.concatenate(parts, axis=2)
+        self.hidden: FloatArray = np.concatenate(parts, axis=2)
         self.final = encoder.finished(self.hidden)
 
-    def _units(self) -> tuple[Float64Array, Float64Array]:
+    def _units(self) -> tuple[FloatArray, FloatArray]:
         """Unit vectors and attention scores, those of units that only the edited graph has included."""
         encoder, extra = self.encoder, self.graph.extra
         if not extra:
@@ -216,14 +217,14 @@ class Snapshot:
                 wanted[layer - 1] = self.entities
         return wanted
 
-    def _replaced(self, layer: int) -> tuple[Int64Array, Float64Array]:
+    def _replaced(self, layer: int) -> tuple[IntArray, FloatArray]:
         """(E,) where each entity's replaced vectors of a layer stand, -1 for none; and the (n, C, d) vectors."""
         who, values = self._changed[layer]
         place = np.full(self.encoder.graph.adjacency.num_entities, -1, dtype=np.int64)
         place[who] = np.arange(len(who))
         return place, values
 
-    def _inputs(self, entities: Sequence[int]) -> Float64Array:
+    def _inputs(self, entities: Sequence[int]) -> FloatArray:
         """(n, C, d) what layer 0 is the tanh of."""
         encoder, out = self.encoder, np.zeros((len(entities), len(self.encoder.channels), self.encoder.dim))
         for c, channel in enumerate(encoder.channels):

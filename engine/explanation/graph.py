@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.config import EncoderConfig
-from engine.model.adjacency import Adjacency, Csr, Int64Array
+from engine.model.adjacency import Adjacency, Csr
+from engine.util.arrays import IntArray
 
 
 class Triple(NamedTuple):
@@ -30,8 +31,8 @@ class Entry(NamedTuple):
 class Row(NamedTuple):
     """What one entity hears: n neighbours, and the unit that each is heard along."""
 
-    senders: Int64Array  # (n,)
-    units: Int64Array  # (n,)
+    senders: IntArray  # (n,)
+    units: IntArray  # (n,)
 
 
 class StackedGraph:
@@ -125,13 +126,13 @@ class EditedGraph:
         """What an entity hears."""
         return self._rows[entity] if entity in self._rows else self.whole.row(entity)
 
-    def neighbours(self, entity: int) -> Int64Array:
+    def neighbours(self, entity: int) -> IntArray:
         """(n,) the entity itself and its distinct neighbours, ascending: the input of its entity channel."""
         if entity not in self._entries:
             return row_of(self.whole.adjacency.neighbours, entity)
         return np.array(sorted({entity, *(entry.neighbour for entry in self._entries[entity])}), dtype=np.int64)
 
-    def relations(self, entity: int) -> Int64Array:
+    def relations(self, entity: int) -> IntArray:
         """(n,) the distinct directed relations of an entity, ascending: the input of its relation channel."""
         if entity not in self._entries:
             return row_of(self.whole.adjacency.relations, entity)
@@ -139,6 +140,6 @@ class EditedGraph:
         return np.array(sorted(self.whole.flipped(one) for one in heard) if self.whole.opposite else sorted(heard), dtype=np.int64)
 
 
-def row_of(csr: Csr, row: int) -> Int64Array:
+def row_of(csr: Csr, row: int) -> IntArray:
     """The columns of one row."""
     return csr.columns[csr.offsets[row] : csr.offsets[row + 1]].astype(np.int64)

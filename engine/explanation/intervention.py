@@ -23,8 +23,6 @@ from engine.search import StructuralSimilarity, StructureAndNames, normalise_row
 from engine.search.csls import csls_score
 from engine.search.terms import zero_term
 
-FloatArray = npt.NDArray[np.float32]
-
 
 @dataclass(frozen=True)
 class Rival:

@@ -13,11 +13,11 @@ from engine.explanation.estimate import estimated_costs
 from engine.explanation.evidence import neighbour_products
 from engine.explanation.explainer import Explainer, short_relation
 from engine.explanation.graph import Triple
-from engine.explanation.kernels import Float64Array
 from engine.explanation.rivals import runner_up
 from engine.runs.entities import Entity, normalise, shortened
 from engine.runs.entities import other as other_graph
 from engine.runs.view import Pool
+from engine.util.arrays import FloatArray
 
 PAIRS_EACH = 4
 """Pairs of neighbours that are looked at for each neighbour."""
@@ -61,7 +61,7 @@ def evidence_items(explainer: Explainer, source: int, target: int, rival: Entity
     snapshot = explainer.encoder.snapshot(stacked)
     final = snapshot.final.reshape(len(stacked), -1)
     products = neighbour_products(snapshot)
-    sides: tuple[tuple[Side, Sent[int], Float64Array, Float64Array], ...] = (
+    sides: tuple[tuple[Side, Sent[int], FloatArray, FloatArray], ...] = (
         ("source", products.source, products.source_totals(), final[1:] if rival is None or rival.side == "target" else final[1:2]),
         ("target", products.target, products.target_totals(), final[:1] if rival is None or rival.side == "target" else final[[0, 2]]),
     )

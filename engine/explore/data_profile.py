@@ -12,11 +12,12 @@ import pandas as pd
 from engine.analysis.relation_importance import distinct_partners
 from engine.analysis.run_tables import graph_of
 from engine.data.inspection import SEVERITIES, Inspection, inspect_task
-from engine.data.knowledge_graph import AlignmentTask, Finding, IntArray, KnowledgeGraph, Side, empty_links
+from engine.data.knowledge_graph import AlignmentTask, Finding, KnowledgeGraph, Side, empty_links
 from engine.evaluation.paper import RESULTS, SIZES, recognise
 from engine.runs.entities import normalise
 from engine.runs.similarity import RunLike
 from engine.runs.view import RunView
+from engine.util.arrays import IntArray
 
 DATA_TABLES = ("entities", "relations", "triples", "attributes", "links")
 SEED = 0  # of samples: the same ones each time

@@ -14,14 +14,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from engine.analysis.entity_attention import MEAN, EntityAttention, FloatArray, Part
+from engine.analysis.entity_attention import MEAN, EntityAttention, Part
 from engine.config import RunConfig
-from engine.data.knowledge_graph import SIDES, IntArray, Side
+from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import ConfigError, RunDamagedError
 from engine.runs.entities import Entity
 from engine.runs.numbers import finite_tensor
 from engine.runs.similarity import RunLike
 from engine.runs.view import RunView
+from engine.util.arrays import FloatArray, IntArray
 
 Direction = Literal["out", "in"]
 MODEL = "model.safetensors"

@@ -19,11 +19,11 @@ import pandas as pd
 import torch
 
 from engine.analysis.proxies import attention_divergence
-from engine.data.knowledge_graph import SIDES, IntArray, Side
+from engine.data.knowledge_graph import SIDES, Side
 from engine.runs.entities import Entity, other
 from engine.runs.view import RunView
+from engine.util.arrays import FloatArray, IntArray
 
-FloatArray = npt.NDArray[np.float64]
 Channel = Literal["entity", "relation"]
 CHANNELS: tuple[Channel, ...] = ("entity", "relation")
 BINS = 60

@@ -14,17 +14,15 @@ from itertools import chain
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from engine.data.knowledge_graph import SIDES, IntArray, Side
+from engine.data.knowledge_graph import SIDES, Side
 from engine.explore.alignment import KNOWN, Alignment
 from engine.reviews import Choice, Decision, ReviewStore, Verdict
 from engine.reviews.decisions import Pair
-from engine.runs.entities import BoolArray
 from engine.runs.view import PairScore, RunView
+from engine.util.arrays import BoolArray, FloatArray, IntArray
 
 Kind = Literal["uncertain", "conflicts", "sure", "second", "sample"]
-FloatArray = npt.NDArray[np.float64]
 
 SURE_PROBABILITY = 0.95
 SURE_MARGIN = 0.3

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from engine.data.knowledge_graph import IntArray
 from engine.evaluation.metrics import rate_interval
 from engine.explore.review_queue import ReviewQueue
 from engine.reviews import Decision, snapshot_of
+from engine.util.arrays import IntArray
 from engine.util.text import count
 
 

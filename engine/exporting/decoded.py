@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from engine.analysis.run_tables import graph_of
-from engine.data.knowledge_graph import SIDES, IntArray, Side
+from engine.data.knowledge_graph import SIDES, Side
 from engine.decoding import DECODERS, GRAPH_DECODERS, NONE, Candidates, Decoding, GraphEvidence, find_candidates, get_decoder
 from engine.decoding.base import best_pairs, decided
 from engine.decoding.kernels import take_greedily
@@ -26,6 +26,7 @@ from engine.explore.alignment import best_matches, stored_candidates
 from engine.exporting.settled import Settled, all_hubness
 from engine.runs.similarity import RunLike
 from engine.runs.view import RunView
+from engine.util.arrays import IntArray
 
 STORED = "csls"
 """The decoder whose alignment every run has stored."""

@@ -9,15 +9,15 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from engine.data.knowledge_graph import SIDES, IntArray, Side
+from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import ConfigError, ExportError
 from engine.explore.alignment import Alignment, PairFilter, Precision, described_matches
 from engine.exporting.decoded import ONE_TO_ONE, OneToOne, Predictions, default_decoder, predictions, tied_candidates
 from engine.exporting.reviewed import ReviewedPair
 from engine.exporting.settled import ROLES, Settled, with_settled
 from engine.exporting.table import SEED, Conflicts, ExportTable, Origin
-from engine.runs.entities import BoolArray
 from engine.runs.view import RunView
+from engine.util.arrays import BoolArray, IntArray
 
 Part = Literal["all", "reviewed"]
 JUDGING = ("valid", "test")

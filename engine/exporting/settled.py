@@ -13,11 +13,12 @@ import numpy as np
 import pandas as pd
 import torch
 
-from engine.data.knowledge_graph import SIDES, IntArray, Side
+from engine.data.knowledge_graph import SIDES, Side
 from engine.exporting.reviewed import ReviewedPair
-from engine.runs.entities import BoolArray, other
+from engine.runs.entities import other
 from engine.runs.view import RunView
 from engine.search import Hubness, PairScores, pair_csls
+from engine.util.arrays import BoolArray, IntArray
 
 Ends = tuple[int, int]
 """Numbers of a source and of a target entity."""

@@ -12,11 +12,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from engine._version import __version__
-from engine.data.knowledge_graph import SIDES, IntArray, Side
+from engine.data.knowledge_graph import SIDES, Side
 from engine.explore.alignment import Alignment, Precision
 from engine.exporting.reviewed import ReviewedPair
 from engine.exporting.settled import Ends
 from engine.runs.view import RunView
+from engine.util.arrays import IntArray
 from engine.util.text import count
 
 ROWS_AT_ONCE = 2**15

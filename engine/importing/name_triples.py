@@ -11,7 +11,8 @@ from engine.data.files import shorten
 from engine.data.knowledge_graph import SIDES, Finding
 from engine.data.labels import NAME_ATTRIBUTES, local_name
 from engine.data.readers import RawDataset, RawGraph
-from engine.data.texts import BoolArray, Texts
+from engine.data.texts import Texts
+from engine.util.arrays import BoolArray
 from engine.util.text import count
 
 SELDOM_HEADS = 0.1

@@ -33,7 +33,7 @@ from engine.importing.name_triples import name_triple_findings
 from engine.importing.reading import ReadMaterial, original_names, read_material
 from engine.importing.remedies import on_the_command_line, on_the_page
 from engine.importing.seeds import SeedPair, SeedSuggestions, suggest_seeds
-from engine.util.packing import fresh_rows, sorted_rows
+from engine.util.arrays import fresh_rows, sorted_rows
 from engine.util.text import count
 
 SAMPLES: Final = 8

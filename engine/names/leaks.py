@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from engine.data.knowledge_graph import AlignmentTask, Finding, IntArray
+from engine.data.knowledge_graph import AlignmentTask, Finding
 from engine.data.labels import identifier_tail
 from engine.evaluation.metrics import evaluate_links
 from engine.names.encoders import NgramEncoder
 from engine.search import NameSimilarity
+from engine.util.arrays import IntArray
 
 NEARLY_SOLVED = 0.9
 """Share of the links from which on names alone count as the solution."""

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from engine.data.knowledge_graph import IntArray, empty_links
+from engine.data.knowledge_graph import empty_links
 from engine.errors import ConfigError
 from engine.evaluation.metrics import evaluate_links
 from engine.search import NameSimilarity, StructuralSimilarity, StructureAndNames
+from engine.util.arrays import IntArray
 
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 PAPER_WEIGHT = 1.0

@@ -17,15 +17,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from engine.data.knowledge_graph import AlignmentTask, Finding, IntArray, empty_links
+from engine.data.knowledge_graph import AlignmentTask, Finding, empty_links
 from engine.errors import ReviewError
 from engine.reviews.decisions import Pair
 from engine.reviews.snapshot import Snapshot
+from engine.util.arrays import BoolArray, IntArray
 from engine.util.text import count
-
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

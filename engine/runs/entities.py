@@ -10,13 +10,11 @@ from functools import cached_property
 from urllib.parse import unquote
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from engine.data.knowledge_graph import IntArray, Side
+from engine.data.knowledge_graph import Side
 from engine.errors import EntityError, RunDamagedError
-
-BoolArray = npt.NDArray[np.bool_]
+from engine.util.arrays import BoolArray, IntArray
 
 LONGEST_QUERY = 500
 

@@ -16,8 +16,9 @@ from torch import Tensor
 
 from engine.search.base import DEFAULT_BUDGET, TopK
 from engine.search.caching import HeldSimilarity
-from engine.search.kernels import FloatArray, IntArray, order_lists, push_columns, push_rows, sort_heaps
+from engine.search.kernels import order_lists, push_columns, push_rows, sort_heaps
 from engine.search.similarity import Shifted, Similarity, on_similarity
+from engine.util.arrays import Float32Array, IntArray
 from engine.util.threads import cut, spread
 
 TILE_ROWS = 1024
@@ -82,9 +83,9 @@ class HeapBest:
     """Running top-k on a CPU: a min-heap for each query, of values without the query's own term."""
 
     def __init__(self, n: int, k: int, device: torch.device | None = None) -> None:
-        self.values: FloatArray = np.full((n, k), -np.inf, dtype=np.float32)
+        self.values: Float32Array = np.full((n, k), -np.inf, dtype=np.float32)
         self.indices: IntArray = np.full((n, k), np.iinfo(np.int64).max, dtype=np.int64)
-        self.bars: FloatArray = np.full(n, -np.inf, dtype=np.float32)  # every heap's root, side by side: what the loops compare with
+        self.bars: Float32Array = np.full(n, -np.inf, dtype=np.float32)  # every heap's root, side by side: what the loops compare with
 
     def take_rows(self, tile: Tile) -> None:
         """Every row of the tile is a query."""

@@ -17,7 +17,6 @@ from filelock import FileLock
 from benchmarks.kills import Study, kill_apps, kill_trainers, same_bits
 from engine.config import RunConfig
 from engine.data import load_task
-from engine.data.knowledge_graph import IntArray
 from engine.jobs import Job, JobQueue, plan_training, read_news, start_trainer, summarise, trainer_alive
 from engine.jobs.progress import MOST_POINTS, Reporter
 from engine.jobs.trainer import work
@@ -26,6 +25,7 @@ from engine.reviews import Choice, ReviewStore, snapshot_of
 from engine.runs import RunStore
 from engine.training.estimate import estimate_training
 from engine.training.trainer import Progress
+from engine.util.arrays import IntArray
 from engine.util.places import jobs_folder, trainer_lock
 from engine.util.settings import reviews_file
 from tests.jobs.conftest import SETTINGS, MakePlan

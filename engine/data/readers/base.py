@@ -18,8 +18,9 @@ from engine.config import DataConfig
 from engine.data.knowledge_graph import Finding
 from engine.data.rows import Rows
 from engine.data.tally import FileTally, What
-from engine.data.texts import BoolArray, Texts, are_among, union
+from engine.data.texts import Texts, are_among, union
 from engine.errors import ConfigError, DataError
+from engine.util.arrays import BoolArray
 
 REASONS: Final = 5
 """Reasons for leaving links out that are named."""

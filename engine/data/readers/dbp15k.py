@@ -17,8 +17,9 @@ from engine.data.files import find_file, found_files, require_file
 from engine.data.knowledge_graph import Finding
 from engine.data.readers.base import Detection, Part, RawDataset, RawGraph, RawLinks, tallies
 from engine.data.rows import Rows, parse_ids, read_tabbed
-from engine.data.texts import IntArray, Texts, strings
+from engine.data.texts import Texts, strings
 from engine.errors import DataError
+from engine.util.arrays import IntArray
 from engine.util.text import count
 
 NEEDED = ("ent_ids_1", "ent_ids_2", "triples_1", "triples_2", "ref_ent_ids")

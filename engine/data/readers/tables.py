@@ -28,8 +28,9 @@ from engine.data.tabular import (
     read_table,
     table_suffix,
 )
-from engine.data.texts import BoolArray, Texts
+from engine.data.texts import Texts
 from engine.errors import DataError
+from engine.util.arrays import BoolArray
 
 
 class TablesReader:

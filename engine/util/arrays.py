@@ -1,4 +1,4 @@
-"""Rows of small numbers as single ones: what takes a sort by several keys takes one of plain integers then, which is several times faster."""
+"""The arrays' types, and rows of small numbers packed as single ones: a sort by several keys is then one of plain integers, several times faster."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+Float32Array = npt.NDArray[np.float32]
 BoolArray = npt.NDArray[np.bool_]
 
 MOST: Final = 2**63
