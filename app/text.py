@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from engine.util import settings
 from engine.util.text import count as count
+from engine.util.text import duration as duration
 
 T = TypeVar("T")
 
@@ -129,13 +130,3 @@ def age(created: str, now: datetime | None = None) -> str:
         if seconds >= size:
             return f"{count(int(seconds // size), noun)} ago"
     return "just now"
-
-
-def duration(seconds: float) -> str:
-    """'48 s', '2 min 5 s', '1 h 20 min'."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"

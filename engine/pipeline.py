@@ -58,11 +58,11 @@ from engine.search import CslsTopK, StructuralSimilarity, StructureAndNames, csl
 from engine.training.device import EXECUTION_OPTIONS, bfloat16_pays, choose_device
 from engine.training.estimate import check_memory, task_sizes
 from engine.training.semi import Round, Selection
-from engine.training.trainer import Progress, Trained, Trainer, remaining_text, split_embeddings, task_adjacency
+from engine.training.trainer import Progress, Trained, Trainer, split_embeddings, task_adjacency
 from engine.training.worker import lead, leading
 from engine.util.distributed import ALONE, Ranks
 from engine.util.memory import available_memory, give_back
-from engine.util.text import count
+from engine.util.text import count, duration
 
 CHECKPOINT = "training"
 NOTE = "note"
@@ -88,7 +88,7 @@ def event_text(event: Phase | Progress | Round) -> str:
     if isinstance(event, Round):
         return round_text(event)
     validation = "".join(f"  validation {name} {value:.3f}" for name, value in (event.validation or {}).items())
-    left = "" if event.remaining is None else f"  {remaining_text(event.remaining)} left"
+    left = "" if event.remaining is None else f"  {duration(event.remaining)} left"
     return f"epoch {event.epoch:>3}/{event.epochs}  loss {event.loss:8.3f}{validation}{left}"
 
 

@@ -20,7 +20,7 @@ from engine.errors import ReviewError, RunError
 from engine.explanation import Explanation, explain, sentence
 from engine.explore.review_queue import Kind, Open, choice_on, take
 from engine.explore.review_sample import SampleEstimate, estimate_from_sample
-from engine.reviews import Decision, Progress, Verdict, agreement, disagreements, progress, snapshot_of
+from engine.reviews import Decision, ReviewProgress, Verdict, agreement, disagreements, progress, snapshot_of
 from engine.reviews.decisions import BULK_NOTE
 from engine.runs.view import PairScore
 from engine.util.arrays import IntArray
@@ -278,7 +278,7 @@ def _evidence(found: Explanation) -> None:
     )
 
 
-def _told_progress(found: Progress, standing: Sequence[Decision], left: int) -> None:
+def _told_progress(found: ReviewProgress, standing: Sequence[Decision], left: int) -> None:
     """One line, so that the pair stays in sight on a small screen."""
     shared = agreement(standing)
     parts = [f"**{left:,}** left here", f"**{found.mine:,}** decided by you", f"**{found.pairs:,}** by all"]

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from engine.analysis.rates import direction_from, grouped_rates, rank_by_entity
-from engine.analysis.schema import frame, joined
+from engine.analysis.schema import frame, joined_parts
 from engine.data.knowledge_graph import SIDES, AlignmentTask, Side
 from engine.evaluation.metrics import Evaluation
 from engine.util.arrays import IntArray
@@ -28,7 +28,7 @@ def degree_buckets(degrees: IntArray) -> IntArray:
 
 def degree_table(task: AlignmentTask, evaluation: Evaluation) -> pd.DataFrame:
     """Rates by the query's degree in its own graph; every bucket of both graphs has a row."""
-    return joined("degree", [side_table(task, evaluation, side) for side in SIDES])
+    return joined_parts("degree", [side_table(task, evaluation, side) for side in SIDES])
 
 
 def side_table(task: AlignmentTask, evaluation: Evaluation, side: Side) -> pd.DataFrame:

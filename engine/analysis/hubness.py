@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from engine.analysis.schema import K_OCCURRENCES, frame, joined
+from engine.analysis.schema import K_OCCURRENCES, frame, joined_parts
 from engine.data.knowledge_graph import SIDES, AlignmentTask
 from engine.util.arrays import IntArray
 
@@ -20,7 +20,7 @@ def hubness_tables(task: AlignmentTask, matches: pd.DataFrame) -> tuple[pd.DataF
         found = {k: occurrences(lists, k, entities) for k in kept}
         counts.append(frame("hubness_counts", {"graph": side, "entity": np.arange(entities), **{f"n_{k}": found[k] for k in kept}}))
         summaries += [frame("hubness_summary", {"graph": [side], "k": k, **summary(found[k])}) for k in kept if entities]
-    return joined("hubness_counts", counts), joined("hubness_summary", summaries)
+    return joined_parts("hubness_counts", counts), joined_parts("hubness_summary", summaries)
 
 
 def lists_reach(task: AlignmentTask, matches: pd.DataFrame, k: int) -> bool:

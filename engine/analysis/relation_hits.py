@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from engine.analysis.rates import direction_from, grouped_rates, rank_by_entity
-from engine.analysis.schema import frame, joined
+from engine.analysis.schema import frame, joined_parts
 from engine.data.knowledge_graph import SIDES, AlignmentTask, KnowledgeGraph
 from engine.evaluation.metrics import Evaluation
 from engine.util.arrays import IntArray
@@ -26,7 +26,7 @@ def relation_hits_table(task: AlignmentTask, evaluation: Evaluation) -> pd.DataF
             seen = np.flatnonzero(rates["queries"])
             columns = {name: column[seen] for name, column in rates.items()}
             parts.append(frame("relation_hits", {"graph": side, "relation": seen, "role": role, **columns}))
-    return joined("relation_hits", parts).sort_values(["graph", "relation"], kind="stable", ignore_index=True)
+    return joined_parts("relation_hits", parts).sort_values(["graph", "relation"], kind="stable", ignore_index=True)
 
 
 def incidences(graph: KnowledgeGraph) -> Mapping[str, tuple[IntArray, IntArray]]:

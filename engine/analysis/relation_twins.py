@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from engine.analysis.schema import frame, joined
+from engine.analysis.schema import frame, joined_parts
 from engine.data.knowledge_graph import SIDES, AlignmentTask, KnowledgeGraph, Side
 from engine.model.dual_amn import DualAMN
 from engine.model.proxies import unit_rows
@@ -33,7 +33,7 @@ def relation_twins_table(task: AlignmentTask, model: DualAMN) -> pd.DataFrame:
         similar = most_similar((forward[side], inverse[side]), (forward[across], inverse[across]), task.graph(side), task.graph(across))
         if similar is not None:
             parts.append(with_agreement(similar, task, side, across))
-    return joined("relation_twins", parts)
+    return joined_parts("relation_twins", parts)
 
 
 def learns_relations(model: DualAMN) -> bool:

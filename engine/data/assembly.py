@@ -20,20 +20,19 @@ import polars as pl
 import pyarrow.compute as pc
 
 from engine.config import DataConfig
-from engine.data.files import shorten
 from engine.data.fingerprint import fingerprint
 from engine.data.graph_names import graph_names
 from engine.data.identifiers import with_known_identifiers
 from engine.data.knowledge_graph import SIDES, AlignmentTask, FileCount, Finding, KnowledgeGraph, empty_attributes
 from engine.data.labels import find_name_attributes, label_entities, language_list, name_languages, preferred_language, rank_languages, several_names
-from engine.data.readers.base import Part, RawDataset, RawGraph, RawLinks, listed
+from engine.data.readers.base import Part, RawDataset, RawGraph, RawLinks, listed_counts
 from engine.data.respelling import respelling_findings
 from engine.data.splits import UNDIVIDED, Split, divide
-from engine.data.tally import FileTally, merged
+from engine.data.tally import FileTally, merged_tallies
 from engine.data.texts import Texts, are_among, distinct_words, numbers, strings, union
 from engine.errors import DataError
 from engine.util.arrays import IntArray, fresh_rows, sorted_rows
-from engine.util.text import count
+from engine.util.text import count, shorten
 
 MAX_NAME = 80
 MOSTLY_KNOWN: Final = 0.5
@@ -75,7 +74,7 @@ def build_task(
     _check_name_languages(tongues, config, folder)
     width = target.num_entities
     keys, duplicates, repeated = _encode_links(raw.links, source, target)
-    noticed = [*header_links(original), *(finding for tally in merged(files) for finding in tally.findings)]
+    noticed = [*header_links(original), *(finding for tally in merged_tallies(files) for finding in tally.findings)]
     own = not is_benchmark(format, raw)
     split = UNDIVIDED if not links_needed and not any(map(len, keys.values())) else divide(keys, raw.given, config, seed, folder, own=own)
     known, all_unsure = (_decode(part, width) for part in (np.sort(np.concatenate([split.train, split.valid, split.test])), split.unsure))
@@ -105,7 +104,7 @@ def build_task(
             *split.findings,
         ),
         untested=untested,
-        files=tuple(one.counted() for side in sides for one in side.files) + _count_links(raw.links, merged(files), repeated),
+        files=tuple(one.counted() for side in sides for one in side.files) + _count_links(raw.links, merged_tallies(files), repeated),
         own_links=own,
         several_names=several_names(source.attributes, config.name_attribute) | several_names(target.attributes, config.name_attribute),
     )
@@ -296,7 +295,9 @@ def _links_read(parts: Mapping[Part, RawLinks]) -> Iterator[Finding]:
     for links in parts.values():
         used, left_out = len(links.sources), sum(links.left_out.values())
         if left_out:
-            message = f"{links.path.name}: {used:,} of {count(used + left_out, 'row')} are used as links; left out are {listed(links.left_out)}."
+            message = (
+                f"{links.path.name}: {used:,} of {count(used + left_out, 'row')} are used as links; left out are {listed_counts(links.left_out)}."
+            )
             advice = "Where one of these is certain after all, write it as owl:sameAs or skos:exactMatch."
             yield Finding("links-left-out", "info", message, left_out, advice=advice)
         if links.turned:

@@ -17,7 +17,7 @@ from typing import Final, Protocol
 import numpy as np
 import polars as pl
 
-from engine.data.files import MAX_BYTES, check_begin, check_nul, decoded, opened
+from engine.data.files import MAX_BYTES, check_begin, check_nul, decode_text, opened
 from engine.data.texts import Texts, TextsBuilder, strings
 from engine.errors import DataError
 from engine.util.arrays import IntArray
@@ -55,7 +55,7 @@ class Block:
         Raises:
             DataError: bytes that are not UTF-8, with their line.
         """
-        return decoded(self.path, self.content, self.line)
+        return decode_text(self.path, self.content, self.line)
 
     def filled_lines(self) -> list[tuple[int, str]]:
         """Number and text of each line that is not blank, without its end."""

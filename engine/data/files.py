@@ -9,7 +9,6 @@ from __future__ import annotations
 import codecs
 import gzip
 import os
-import re
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from engine.errors import DataError
+from engine.util.files import os_reason
 
 MAX_BYTES = 2**31  # of a file that is read into memory whole, and of a line; this also stops a gzip bomb
 GZIP_MAGIC = b"\x1f\x8b"
@@ -61,7 +61,7 @@ def list_files(folder: Path) -> list[Path]:
     try:
         return sorted(path for path in folder.iterdir() if path.is_file() and not is_by_product(path.name))
     except OSError as error:
-        raise DataError(f"this folder cannot be listed ({reason(error)}); check its permissions.", path=folder) from None
+        raise DataError(f"this folder cannot be listed ({os_reason(error)}); check its permissions.", path=folder) from None
 
 
 @contextmanager
@@ -79,7 +79,7 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise DataError("this gzip file is damaged or incomplete; copy or pack it again.", path=path) from None
     except OSError as error:
-        raise DataError(f"this file cannot be read ({reason(error)}); check its path and permissions.", path=path) from None
+        raise DataError(f"this file cannot be read ({os_reason(error)}); check its path and permissions.", path=path) from None
     except MemoryError:
         raise DataError("this file does not fit into memory; split or thin out the graph.", path=path) from None
 
@@ -118,7 +118,7 @@ def check_begin(path: Path, data: bytes) -> bytes:
     return data.removeprefix(codecs.BOM_UTF8)
 
 
-def decoded(path: Path, data: bytes, line: int = 1) -> str:
+def decode_text(path: Path, data: bytes, line: int = 1) -> str:
     """The text of a file, or of a part of it that begins in this line.
 
     Raises:
@@ -148,7 +148,7 @@ def read_text(path: Path) -> str:
         DataError: as :func:`read_bytes`; bytes that are not UTF-8, or a NUL byte, with their line.
     """
     data = check_begin(path, read_bytes(path))
-    text = decoded(path, data)
+    text = decode_text(path, data)
     check_nul(path, data)
     return text if "\n" in text else text.replace(CR, "\n")
 
@@ -156,21 +156,3 @@ def read_text(path: Path) -> str:
 def line_at(text: str, position: int) -> int:
     """The number of the line, from 1, that holds the character at this position."""
     return text.count("\n", 0, position) + 1
-
-
-def shorten(text: str, width: int = 80) -> str:
-    """A text for a message: one line, control characters escaped, cut where it is long."""
-    visible = escape_controls(text[: width + 1])
-    return visible if len(visible) <= width else visible[: width - 1] + "…"
-
-
-def escape_controls(text: str) -> str:
-    """Control, line separator and text direction characters as \\x.. or \\u.... escapes, so that a hostile label cannot rearrange a terminal."""
-    return UNSAFE.sub(lambda match: ascii(match.group())[1:-1], text)
-
-
-UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
-
-
-def reason(error: OSError) -> str:
-    return (error.strerror or type(error).__name__).lower()

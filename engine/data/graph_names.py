@@ -54,7 +54,7 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z]+)?")
 
 
 @dataclass(frozen=True)
-class Origin:
+class IdentifierOrigin:
     """Where identifiers come from; ``language`` is "" where the identifiers do not tell."""
 
     name: str
@@ -76,44 +76,44 @@ def graph_names(source: Sequence[str], target: Sequence[str]) -> tuple[str, str]
     return (first, second) if first != second else (f"{first} ({OTHERWISE[0]})", f"{second} ({OTHERWISE[1]})")
 
 
-def common_origin(entities: Sequence[str]) -> Origin | None:
+def common_origin(entities: Sequence[str]) -> IdentifierOrigin | None:
     """The origin of more than half of the identifiers, None if none has as many."""
     texts = pl.Series(entities, dtype=pl.String)
     hosts = texts.str.extract(rf"\A{_HOST.pattern}")
-    counts: Counter[Origin] = Counter(origin for entity in texts.filter(hosts.is_null()) if (origin := origin_of(entity)) is not None)
+    counts: Counter[IdentifierOrigin] = Counter(origin for entity in texts.filter(hosts.is_null()) if (origin := origin_of(entity)) is not None)
     for host, count in hosts.drop_nulls().value_counts().iter_rows():
         counts[origin_of_host(host.lower().rstrip("."))] += count
     origin, most = counts.most_common(1)[0] if counts else (None, 0)
     return origin if most > ENOUGH * len(entities) else None
 
 
-def origin_of(identifier: str) -> Origin | None:
+def origin_of(identifier: str) -> IdentifierOrigin | None:
     """A known host's or prefix's name, else the host or prefix itself; None for bare names."""
     if match := _HOST.match(identifier):
         return origin_of_host(match["host"].lower().rstrip("."))
     known = next((name for beginning, name in PREFIXES.items() if identifier.startswith(beginning)), None)
     if known is not None:
-        return Origin(known)
+        return IdentifierOrigin(known)
     match = _PREFIX.match(identifier)
-    return Origin(match["prefix"]) if match else None
+    return IdentifierOrigin(match["prefix"]) if match else None
 
 
-def origin_of_host(host: str) -> Origin:
+def origin_of_host(host: str) -> IdentifierOrigin:
     """'fr.dbpedia.org' -> DBpedia, "fr"; 'www.example.org' -> example.org."""
     labels = host.removeprefix("www.").split(".")
     name = HOSTS.get(".".join(labels[-2:]))
     if name is None:
-        return Origin(".".join(labels))
+        return IdentifierOrigin(".".join(labels))
     before = labels[-3] if len(labels) > 2 else ""
-    return Origin(name, before if name in SPEAKING and _LANGUAGE.fullmatch(before) else "")
+    return IdentifierOrigin(name, before if name in SPEAKING and _LANGUAGE.fullmatch(before) else "")
 
 
-def spoken(origin: Origin) -> str:
+def spoken(origin: IdentifierOrigin) -> str:
     """An origin's language, also where it goes without saying; "" if it has none."""
     return origin.language or DEFAULT_LANGUAGES.get(origin.name, "")
 
 
-def written(origin: Origin, by_language: bool) -> str:
+def written(origin: IdentifierOrigin, by_language: bool) -> str:
     """An origin for people; ``by_language`` also says the language that goes without saying."""
     language = spoken(origin) if by_language else origin.language
     return f"{origin.name} ({language})" if language else origin.name

@@ -8,7 +8,7 @@ from typing import Final
 
 from engine.data.readers.base import RawLinks
 from engine.data.readers.rdf import FORMATS, rdf_suffix, read_same_as
-from engine.data.readers.tables import read_links as read_links_by_part
+from engine.data.readers.tables import read_link_parts as read_links_by_part
 from engine.data.rows import read_tabbed
 from engine.data.tabular import SUFFIXES, table_suffix
 from engine.data.texts import Texts

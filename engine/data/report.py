@@ -6,10 +6,9 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from engine.data.files import escape_controls, shorten
 from engine.data.inspection import GraphSummary, Inspection
 from engine.data.knowledge_graph import FileCount, Finding
-from engine.util.text import count
+from engine.util.text import count, escape_controls, shorten
 
 WIDTH = 100
 COLUMN = 24

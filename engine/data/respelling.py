@@ -13,11 +13,10 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import quote, unquote
 
-from engine.data.files import shorten
 from engine.data.knowledge_graph import SIDES, Finding, Side
 from engine.data.readers.base import RawDataset, RawGraph, RawLinks
 from engine.data.texts import Texts, distinct_words
-from engine.util.text import count
+from engine.util.text import count, shorten
 
 EXAMPLES: Final = 3
 _ENCODED: Final = re.compile("(?:%[0-9A-Fa-f]{2})+")

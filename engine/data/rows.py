@@ -12,11 +12,11 @@ import polars as pl
 
 from engine.data.blocks import Grid, read_grid
 from engine.data.dialects import Literals, Tabbed
-from engine.data.files import shorten
 from engine.data.tally import FileTally
 from engine.data.texts import Texts
 from engine.errors import DataError
 from engine.util.arrays import BoolArray, IntArray
+from engine.util.text import shorten
 
 MAX_IDENTIFIER = 4096
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")

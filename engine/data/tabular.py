@@ -16,7 +16,7 @@ import numpy as np
 from engine.data.blocks import Block, Cells, Grid, checked_width, read_grid
 from engine.data.delimiters import TAB, Shape, find_delimiter, said_delimiter
 from engine.data.dialects import Csv, OddLines, Tsv
-from engine.data.files import read_head, shorten
+from engine.data.files import read_head
 from engine.data.knowledge_graph import Finding
 from engine.data.parquet import open_parquet
 from engine.data.rows import Rows, check_identifiers
@@ -24,6 +24,7 @@ from engine.data.tally import FileTally, long_row_findings
 from engine.data.texts import Texts
 from engine.errors import DataError
 from engine.util.arrays import IntArray
+from engine.util.text import shorten
 
 ENDINGS = ("", "id", "uri", "iri", "entity")
 SUFFIXES = (".csv", ".tsv", ".parquet")

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-from engine.data.files import shorten
 from engine.data.knowledge_graph import FileCount, Finding, Severity
-from engine.util.text import count
+from engine.util.text import count, shorten
 
 MOST_NAMED: Final = 20
 What = Literal["triples", "attributes", "links", "declared"]
@@ -79,7 +78,7 @@ def passed_over(names: Sequence[str], severity: Severity = "warning") -> tuple[F
     return (Finding("files-passed-over", severity, message, len(names), tuple(names[:MOST_NAMED]), advice),)
 
 
-def merged(tallies: Iterable[FileTally]) -> tuple[FileTally, ...]:
+def merged_tallies(tallies: Iterable[FileTally]) -> tuple[FileTally, ...]:
     """One for each file and what it holds: a table of links that is divided by a column counts once."""
     found: dict[tuple[Path, What], FileTally] = {}
     for tally in tallies:

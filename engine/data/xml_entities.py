@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final, NoReturn
 from xml.parsers import expat
 
-from engine.data.files import shorten
 from engine.errors import DataError
+from engine.util.text import shorten
 
 MOST_ENTITIES: Final = 500
 MOST_EXPANDED: Final = 2**28  # characters

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from engine.data.knowledge_graph import Side
 from engine.errors import EntityError
-from engine.runs.entities import Entity, other, shortened
+from engine.runs.entities import Entity, other
 from engine.runs.view import RunView
+from engine.util.text import shortened
 
 
 def resolve_pair(view: RunView, source: str, target: str) -> tuple[int, int]:

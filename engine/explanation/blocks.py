@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.explanation.frozen import FrozenEncoder, Snapshot
+from engine.explanation.frozen import FrozenEncoder, FrozenVectors
 
 
 @dataclass(frozen=True)
-class Block:
+class ScoreBlock:
     """One channel and layer's share of a cosine.
 
     Attributes:
@@ -42,7 +42,7 @@ class CosineBlocks:
         norms: |f_s| |f_t|, which all dot products are divided by; 0 where one of the vectors is zero, and then every part is.
     """
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[ScoreBlock, ...]
     norms: float
 
     @property
@@ -65,7 +65,7 @@ def shown_layers(encoder: FrozenEncoder) -> range:
     return range(count + 1) if encoder.config.multi_hop else range(count, count + 1)
 
 
-def cosine_blocks(snapshot: Snapshot) -> CosineBlocks:
+def cosine_blocks(snapshot: FrozenVectors) -> CosineBlocks:
     """The cosine of a snapshot's first two entities."""
     encoder, width = snapshot.encoder, snapshot.encoder.dim
     final, hidden = snapshot.final[:2], snapshot.hidden[:2]  # (2, C, D)
@@ -76,5 +76,5 @@ def cosine_blocks(snapshot: Snapshot) -> CosineBlocks:
         for at, layer in enumerate(shown_layers(encoder)):
             part = slice(at * width, (at + 1) * width)
             multi_hop, whole = (float(x[0, c, part] @ x[1, c, part]) * scale for x in (hidden, final))
-            blocks.append(Block(channel, layer, multi_hop, whole - multi_hop))
+            blocks.append(ScoreBlock(channel, layer, multi_hop, whole - multi_hop))
     return CosineBlocks(tuple(blocks), norms)

@@ -12,7 +12,7 @@ from engine.runs.view import PairScore, Pool, RunView, Verdict
 
 
 @dataclass(frozen=True)
-class Round:
+class PairRound:
     """A semi-supervised round that trained on the pair, and the score that it was chosen by."""
 
     number: int
@@ -46,7 +46,7 @@ class Context:
     """
 
     verdict: Verdict
-    rounds: tuple[Round, ...]
+    rounds: tuple[PairRound, ...]
     runs: tuple[OtherRun, ...] = ()
     selection: str = ""
 
@@ -70,13 +70,13 @@ def context(explainer: Explainer, source: int, target: int, others: Iterable[tup
     return Context(view.verdict(source, target), rounds_of(view, source, target), runs, selection)
 
 
-def rounds_of(view: RunView, source: int, target: int) -> tuple[Round, ...]:
+def rounds_of(view: RunView, source: int, target: int) -> tuple[PairRound, ...]:
     """The semi-supervised rounds that trained on a pair."""
     if not view.has("selections"):
         return ()
     table = view.run.table("selections")
     rows = table[(table["source"] == source) & (table["target"] == target)].sort_values("round")
-    return tuple(Round(int(number), float(score)) for number, score in zip(rows["round"], rows["score"], strict=True))
+    return tuple(PairRound(int(number), float(score)) for number, score in zip(rows["round"], rows["score"], strict=True))
 
 
 def _in_run(run: str, view: RunView, uris: tuple[str, str], pool: Pool) -> OtherRun:

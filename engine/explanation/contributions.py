@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from engine.explanation.blocks import shown_layers
-from engine.explanation.frozen import Received, Snapshot
+from engine.explanation.frozen import FrozenVectors, Received
 from engine.util.arrays import FloatArray
 
 Key = TypeVar("Key", bound=Hashable)
@@ -111,7 +111,7 @@ def scaled(received: Received) -> FloatArray:
     return messages
 
 
-def by_neighbour(snapshot: Snapshot, entity: int) -> Sent[int]:
+def by_neighbour(snapshot: FrozenVectors, entity: int) -> Sent[int]:
     """What each neighbour sends, and the entity itself (its own features at layer 0, and self-loops).
 
     Layer 0 of the relation channel has no neighbours: it is left out, and a part of its own (:func:`own_relations`).
@@ -119,12 +119,12 @@ def by_neighbour(snapshot: Snapshot, entity: int) -> Sent[int]:
     return _sent(snapshot, entity, lambda received: received.senders.tolist(), leave_out=(0, "relation"))
 
 
-def by_relation(snapshot: Snapshot, entity: int) -> Sent[tuple[int, ...]]:
+def by_relation(snapshot: FrozenVectors, entity: int) -> Sent[tuple[int, ...]]:
     """What comes along each relation. Layer 0 of the entity channel has no relations: it is left out, and a part of its own."""
     return _sent(snapshot, entity, lambda received: received.relations, leave_out=(0, "entity"))
 
 
-def _sent(snapshot: Snapshot, entity: int, keys_of: Callable[[Received], Sequence[Key]], leave_out: tuple[int, str]) -> Sent[Key]:
+def _sent(snapshot: FrozenVectors, entity: int, keys_of: Callable[[Received], Sequence[Key]], leave_out: tuple[int, str]) -> Sent[Key]:
     encoder, width = snapshot.encoder, snapshot.encoder.dim
     blocks = [(layer, c) for c, name in enumerate(encoder.channels) for layer in shown_layers(encoder) if (layer, name) != leave_out]
     place: dict[Key, int] = {}
@@ -139,7 +139,7 @@ def _sent(snapshot: Snapshot, entity: int, keys_of: Callable[[Received], Sequenc
     return Sent(tuple(place), vectors, weights)
 
 
-def left_out(snapshot: Snapshot, entity: int, layer: int, channel: str) -> FloatArray:
+def left_out(snapshot: FrozenVectors, entity: int, layer: int, channel: str) -> FloatArray:
     """(d,) the vector of one layer and channel; zero where the embedding does not have it."""
     encoder = snapshot.encoder
     if channel not in encoder.channels or layer not in shown_layers(encoder):

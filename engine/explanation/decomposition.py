@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.errors import RunDamagedError
-from engine.explanation.blocks import Block, CosineBlocks, cosine_blocks
+from engine.explanation.blocks import CosineBlocks, ScoreBlock, cosine_blocks
 from engine.explanation.explainer import Explainer
-from engine.explanation.frozen import Snapshot
+from engine.explanation.frozen import FrozenVectors
 from engine.runs.view import PairScore
 from engine.search import StructureAndNames
 
@@ -24,7 +24,7 @@ MOST_ROUNDING = 1e-3
 
 
 @dataclass(frozen=True)
-class Part:
+class ScorePart:
     """A signed share of a CSLS score.
 
     Attributes:
@@ -54,7 +54,7 @@ class Decomposition:
     csls: float
     names: float | None
     weight: float | None
-    parts: tuple[Part, ...]
+    parts: tuple[ScorePart, ...]
     rounding: float
 
     def total(self, *kinds: Kind) -> float:
@@ -62,7 +62,7 @@ class Decomposition:
         return sum(part.value for part in self.parts if part.kind in kinds)
 
 
-def decompose(explainer: Explainer, snapshot: Snapshot, pair: PairScore) -> Decomposition:
+def decompose(explainer: Explainer, snapshot: FrozenVectors, pair: PairScore) -> Decomposition:
     """The parts of a pair's score.
 
     Args:
@@ -82,11 +82,11 @@ def with_parts(explainer: Explainer, cosine: CosineBlocks, pair: PairScore) -> D
     weight = similarity.weight if isinstance(similarity, StructureAndNames) else None
     parts = [part for block in cosine.blocks for part in block_parts(block, explainer.config.encoder.proxy_matching)]
     if weight is not None and pair.names is not None:
-        parts.append(Part("names", 2 * weight * pair.names, "names"))
+        parts.append(ScorePart("names", 2 * weight * pair.names, "names"))
     elif weight is not None:
-        parts.append(Part("structure in place of a missing name", 2 * weight * cosine.cosine, "no name"))
+        parts.append(ScorePart("structure in place of a missing name", 2 * weight * cosine.cosine, "no name"))
     for side, entity in (("source", pair.source), ("target", pair.target)):
-        parts.append(Part(f"hubness of the {side}", -float(view.hubness(entity.side, pair.pool)[entity.index]), "hubness"))
+        parts.append(ScorePart(f"hubness of the {side}", -float(view.hubness(entity.side, pair.pool)[entity.index]), "hubness"))
     rounding = pair.csls - sum(part.value for part in parts)
     if abs(rounding) > MOST_ROUNDING * max(similarity.largest, 1.0):
         raise RunDamagedError(
@@ -95,8 +95,8 @@ def with_parts(explainer: Explainer, cosine: CosineBlocks, pair: PairScore) -> D
     return Decomposition(pair.cosine, pair.csls, pair.names, weight, tuple(parts), rounding)
 
 
-def block_parts(block: Block, proxies: bool) -> list[Part]:
+def block_parts(block: ScoreBlock, proxies: bool) -> list[ScorePart]:
     """A block's share of a CSLS score: twice its share of the cosine."""
     name = f"{block.channel} channel, layer {block.layer}"
-    own = [Part(f"{name}: multi-hop", 2 * block.multi_hop, "multi-hop", block.channel, block.layer)]
-    return [*own, Part(f"{name}: proxies", 2 * block.proxies, "proxies", block.channel, block.layer)] if proxies else own
+    own = [ScorePart(f"{name}: multi-hop", 2 * block.multi_hop, "multi-hop", block.channel, block.layer)]
+    return [*own, ScorePart(f"{name}: proxies", 2 * block.proxies, "proxies", block.channel, block.layer)] if proxies else own

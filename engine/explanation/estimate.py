@@ -14,7 +14,7 @@ import numpy as np
 
 from engine.explanation.blocks import shown_layers
 from engine.explanation.contributions import TINY
-from engine.explanation.frozen import Received, Snapshot
+from engine.explanation.frozen import FrozenVectors, Received
 from engine.util.arrays import FloatArray, IntArray
 
 AT_ONCE = 1 << 20
@@ -34,7 +34,7 @@ class Costs:
     costs: FloatArray
 
 
-def estimated_costs(snapshot: Snapshot, entity: int, others: FloatArray) -> Costs:
+def estimated_costs(snapshot: FrozenVectors, entity: int, others: FloatArray) -> Costs:
     """The cost of each of an entity's neighbours.
 
     Args:
@@ -44,16 +44,16 @@ def estimated_costs(snapshot: Snapshot, entity: int, others: FloatArray) -> Cost
     """
     neighbours = tuple(sorted(set(snapshot.graph.row(entity).senders.tolist()) - {entity}))
     at = snapshot.entities.index(entity)
-    before = lead(snapshot.final[at].reshape(1, -1), others)
+    before = lead_over_rival(snapshot.final[at].reshape(1, -1), others)
     costs, step = np.empty(len(neighbours)), max(AT_ONCE // max(snapshot.hidden[at].size, 1), 1)
     for start in range(0, len(neighbours), step):
         part = neighbours[start : start + step]
         final = snapshot.encoder.finished(hidden_without(snapshot, entity, part))
-        costs[start : start + step] = before - lead(final.reshape(len(part), -1), others)
+        costs[start : start + step] = before - lead_over_rival(final.reshape(len(part), -1), others)
     return Costs(neighbours, costs)
 
 
-def lead(final: FloatArray, others: FloatArray) -> FloatArray:
+def lead_over_rival(final: FloatArray, others: FloatArray) -> FloatArray:
     """(n,) twice the cosine with the counterpart, minus twice the cosine with the rival."""
     unit, them = (rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), TINY) for rows in (final, others))
     cosines = 2 * unit @ them.T
@@ -61,7 +61,7 @@ def lead(final: FloatArray, others: FloatArray) -> FloatArray:
     return values
 
 
-def hidden_without(snapshot: Snapshot, entity: int, neighbours: tuple[int, ...]) -> FloatArray:
+def hidden_without(snapshot: FrozenVectors, entity: int, neighbours: tuple[int, ...]) -> FloatArray:
     """(n, C, D) an entity's multi-hop embedding without each of n neighbours, everybody else's vectors held fixed."""
     encoder = snapshot.encoder
     channels = []
@@ -82,7 +82,7 @@ def sent_by(received: Received, neighbours: tuple[int, ...]) -> list[IntArray]:
     return [order[a:b] for a, b in zip(left, right, strict=True)]
 
 
-def lost_relations(snapshot: Snapshot, entity: int, neighbours: tuple[int, ...]) -> list[IntArray]:
+def lost_relations(snapshot: FrozenVectors, entity: int, neighbours: tuple[int, ...]) -> list[IntArray]:
     """For each neighbour the places of the relations that the entity would not have without it."""
     graph = snapshot.graph
     row, whole = graph.row(entity), graph.whole

@@ -15,7 +15,7 @@ import numpy as np
 from engine.explanation.blocks import cosine_blocks
 from engine.explanation.contributions import Products, Sent, by_neighbour, by_relation, left_out
 from engine.explanation.explainer import Explainer
-from engine.explanation.frozen import Snapshot
+from engine.explanation.frozen import FrozenVectors
 from engine.explore.neighbourhood import Edge, tied
 from engine.runs.entities import Entity
 from engine.runs.view import RunView, Verdict
@@ -28,7 +28,7 @@ CSLS_SHARE = 2.0
 
 
 @dataclass(frozen=True)
-class Neighbour:
+class ExplainedNeighbour:
     """A neighbour of one of the two entities and all that it carries.
 
     Attributes:
@@ -46,7 +46,7 @@ class Neighbour:
 
 
 @dataclass(frozen=True)
-class NeighbourPair:
+class NeighbourProduct:
     """Two neighbours, one of each entity, and what their messages' products add to the score.
 
     Attributes:
@@ -79,14 +79,14 @@ class NeighbourEvidence:
         hidden_source, hidden_target: how many neighbours are beyond the cap.
     """
 
-    supporting: tuple[NeighbourPair, ...]
-    opposing: tuple[NeighbourPair, ...]
+    supporting: tuple[NeighbourProduct, ...]
+    opposing: tuple[NeighbourProduct, ...]
     rest: float
     own_relations: float
     positive: float
     negative: float
-    source: tuple[Neighbour, ...]
-    target: tuple[Neighbour, ...]
+    source: tuple[ExplainedNeighbour, ...]
+    target: tuple[ExplainedNeighbour, ...]
     hidden_source: int
     hidden_target: int
 
@@ -120,13 +120,13 @@ class RelationEvidence:
         return sum(pair.value for pair in (*self.supporting, *self.opposing)) + self.rest + self.own_neighbours
 
 
-def neighbour_products(snapshot: Snapshot) -> Products[int]:
+def neighbour_products(snapshot: FrozenVectors) -> Products[int]:
     """What the neighbours of a snapshot's two entities carry, as shares of the CSLS score."""
     source, target = snapshot.entities[:2]
     return Products(by_neighbour(snapshot, source), by_neighbour(snapshot, target), CSLS_SHARE * cosine_blocks(snapshot).scale)
 
 
-def neighbour_evidence(explainer: Explainer, snapshot: Snapshot, top: int) -> NeighbourEvidence:
+def neighbour_evidence(explainer: Explainer, snapshot: FrozenVectors, top: int) -> NeighbourEvidence:
     """At most ``top`` supporting and ``top`` opposing pairs, and the neighbours of both entities, the entities themselves included."""
     products, ends = neighbour_products(snapshot), snapshot.entities[:2]
     around = [explainer.edges(entity) for entity in ends]
@@ -149,7 +149,7 @@ def neighbour_evidence(explainer: Explainer, snapshot: Snapshot, top: int) -> Ne
     )
 
 
-def relation_evidence(explainer: Explainer, snapshot: Snapshot, top: int) -> RelationEvidence:
+def relation_evidence(explainer: Explainer, snapshot: FrozenVectors, top: int) -> RelationEvidence:
     """At most ``top`` supporting and ``top`` opposing pairs of relations."""
     source, target = snapshot.entities[:2]
     products = Products(by_relation(snapshot, source), by_relation(snapshot, target), CSLS_SHARE * cosine_blocks(snapshot).scale)
@@ -164,7 +164,7 @@ def relation_evidence(explainer: Explainer, snapshot: Snapshot, top: int) -> Rel
     return RelationEvidence(supporting, opposing, products.total - listed, _own(snapshot, "entity", products.scale))
 
 
-def _own(snapshot: Snapshot, channel: str, scale: float) -> float:
+def _own(snapshot: FrozenVectors, channel: str, scale: float) -> float:
     """What layer 0 of a channel carries."""
     source, target = (left_out(snapshot, entity, 0, channel) for entity in snapshot.entities[:2])
     return float(source @ target) * scale
@@ -174,7 +174,9 @@ def _edges_of(explainer: Explainer, directions: Sequence[int]) -> tuple[Edge, ..
     return tuple(explainer.edge(direction) for direction in directions)
 
 
-def _pairs(explainer: Explainer, products: Products[int], around: Sequence[Edges], ends: Sequence[int], top: int, sign: int) -> list[NeighbourPair]:
+def _pairs(
+    explainer: Explainer, products: Products[int], around: Sequence[Edges], ends: Sequence[int], top: int, sign: int
+) -> list[NeighbourProduct]:
     found = []
     for row, column, value in products.strongest(top, sign):
         one, two = products.source.keys[row], products.target.keys[column]
@@ -182,15 +184,15 @@ def _pairs(explainer: Explainer, products: Products[int], around: Sequence[Edges
         view, pair = explainer.view, (explainer.place(one)[1], explainer.place(two)[1])
         aligned = "this pair" if same else aligned_with(view, *pair)
         edges = around[0].get(one, ()), around[1].get(two, ())
-        found.append(NeighbourPair(explainer.entity(one), explainer.entity(two), *edges, value, aligned, view.verdict(*pair), view.added(*pair)))
+        found.append(NeighbourProduct(explainer.entity(one), explainer.entity(two), *edges, value, aligned, view.verdict(*pair), view.added(*pair)))
     return found
 
 
-def _neighbours(explainer: Explainer, entity: int, around: Edges, sent: Sent[int], totals: FloatArray, cap: int) -> tuple[Neighbour, ...]:
+def _neighbours(explainer: Explainer, entity: int, around: Edges, sent: Sent[int], totals: FloatArray, cap: int) -> tuple[ExplainedNeighbour, ...]:
     order = np.argsort(-np.abs(totals), kind="stable")[:cap].tolist()
     keys = [sent.keys[at] for at in order]
     return tuple(
-        Neighbour(explainer.entity(key), around.get(key, ()), float(totals[at]), float(sent.weights[at]), key == entity)
+        ExplainedNeighbour(explainer.entity(key), around.get(key, ()), float(totals[at]), float(sent.weights[at]), key == entity)
         for at, key in zip(order, keys, strict=True)
     )
 

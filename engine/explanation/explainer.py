@@ -12,9 +12,9 @@ from engine.config import RunConfig
 from engine.data.knowledge_graph import SIDES, Side
 from engine.decoding import Decoding
 from engine.errors import ConfigError, RunDamagedError, RunError
-from engine.explanation.frozen import FrozenEncoder, Snapshot
+from engine.explanation.frozen import FrozenEncoder, FrozenVectors
 from engine.explanation.graph import Triple
-from engine.explore.neighbourhood import Adjacency, Edge
+from engine.explore.neighbourhood import Edge, IncidentTriples
 from engine.model.adjacency import build_adjacency
 from engine.runs.entities import Entity, short_id
 from engine.runs.numbers import finite_tensor
@@ -40,15 +40,15 @@ class Explainer:
     Safe to share between threads once made.
     """
 
-    def __init__(self, view: RunView, adjacency: Adjacency | None = None) -> None:
+    def __init__(self, view: RunView, adjacency: IncidentTriples | None = None) -> None:
         self.view = view
         self._adjacency = adjacency
         self.decodings: dict[str, Decoding] = {}
 
     @cached_property
-    def adjacency(self) -> Adjacency:
+    def adjacency(self) -> IncidentTriples:
         """Both graphs' incident triples, for names of edges."""
-        return self._adjacency or Adjacency(self.view)
+        return self._adjacency or IncidentTriples(self.view)
 
     @cached_property
     def sizes(self) -> tuple[int, int]:
@@ -135,7 +135,7 @@ class Explainer:
             NamedTriple(self.place(one.head)[0], self.entity(one.head), self.relation(one.relation), self.entity(one.tail)) for one in sorted(triples)
         )
 
-    def snapshot(self, source: int, target: int, removed: Iterable[Triple] = ()) -> Snapshot:
+    def snapshot(self, source: int, target: int, removed: Iterable[Triple] = ()) -> FrozenVectors:
         """The vectors of a pair, by the indices in their graphs."""
         return self.encoder.snapshot([self.stacked("source", source), self.stacked("target", target)], removed)
 

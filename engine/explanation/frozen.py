@@ -1,7 +1,7 @@
 """The encoder with frozen weights, evaluated for a few entities at a time, on the run's graph or on one that lacks some triples.
 
-:class:`FrozenEncoder` holds the weights and what every entity sends at each layer. A :class:`Snapshot` has the vectors of a few entities, in float64:
-where triples were removed, it computes anew exactly what depends on them and reaches these entities, and takes everything else as it is.
+:class:`FrozenEncoder` holds the weights and what every entity sends at each layer. A :class:`FrozenVectors` has the vectors of a few entities, in
+float64: where triples were removed, it computes anew exactly what depends on them and reaches these entities, and takes everything else as it is.
 """
 
 from __future__ import annotations
@@ -136,9 +136,9 @@ class FrozenEncoder:
         csr = Csr(offsets, senders, self.graph.adjacency.num_entities)
         return self._aggregated(csr, np.concatenate([row.units for row in rows]), layer, self.sent[layer - 1], place, replaced, vectors, scores)
 
-    def snapshot(self, entities: Sequence[int], removed: Iterable[Triple] = ()) -> Snapshot:
+    def snapshot(self, entities: Sequence[int], removed: Iterable[Triple] = ()) -> FrozenVectors:
         """The vectors of some (stacked) entities on the graph without the removed triples."""
-        return Snapshot(self, entities, EditedGraph(self.graph, removed))
+        return FrozenVectors(self, entities, EditedGraph(self.graph, removed))
 
     def finished(self, hidden: FloatArray) -> FloatArray:
         """(n, C, D) multi-hop embeddings -> (n, C, D) final ones, after proxies and gate (paper section 4.2)."""
@@ -153,7 +153,7 @@ class FrozenEncoder:
         return out
 
 
-class Snapshot:
+class FrozenVectors:
     """The vectors of n entities on one graph, exact to float64 given the layers below; removed triples are followed through all layers.
 
     An entity's layer changes with the layer below of anyone it hears, and where its own row changed. Of all that changes, only what the n entities

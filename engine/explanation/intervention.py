@@ -33,7 +33,7 @@ class Rival:
 
 
 @dataclass(frozen=True)
-class Standing:
+class PairRank:
     """Where a pair stands among all pairs of its two entities.
 
     Attributes:
@@ -71,8 +71,8 @@ class Intervention:
     """A pair before and after some triples were removed."""
 
     removed: tuple[NamedTriple, ...]
-    before: Standing
-    after: Standing
+    before: PairRank
+    after: PairRank
 
     @property
     def cosine_change(self) -> float:
@@ -113,7 +113,7 @@ class Experiment:
         gone = frozenset(removed)
         return Intervention(self.explainer.named(gone), self.before, self.standing(gone))
 
-    def standing(self, removed: Iterable[Triple]) -> Standing:
+    def standing(self, removed: Iterable[Triple]) -> PairRank:
         """Where the pair stands on the graph that lacks these triples."""
         final = self.explainer.snapshot(self.source, self.target, removed).final.reshape(2, -1)
         rows = normalise_rows(torch.from_numpy(final))  # (2, C D)
@@ -161,9 +161,9 @@ class Experiment:
         csls = csls_score(torch.from_numpy(combined), torch.tensor(mine, dtype=torch.float64), torch.from_numpy(terms)).float().numpy()
         return replace(row, cosine=structure.astype(np.float32), csls=csls, zero=not combined.any())
 
-    def _standing(self, rows: dict[Side, RowScores], hubness: tuple[float, float]) -> Standing:
+    def _standing(self, rows: dict[Side, RowScores], hubness: tuple[float, float]) -> PairRank:
         at = {side: self._place(side) for side in rows}
-        return Standing(
+        return PairRank(
             cosine=float(rows["source"].cosine[at["source"]]),
             csls=float(rows["source"].csls[at["source"]]),
             hubness_source=hubness[0],
@@ -204,4 +204,4 @@ def intervene(explainer: Explainer, source: int, target: int, removed: Iterable[
     return Experiment(explainer, source, target, pool).without(removed)
 
 
-__all__ = ["Experiment", "Intervention", "Rival", "Standing", "intervene", "mean_of_best"]
+__all__ = ["Experiment", "Intervention", "PairRank", "Rival", "intervene", "mean_of_best"]

@@ -71,22 +71,22 @@ def probability_parts(view: RunView, calibration: Mapping[str, Any], source: int
             check_numbers(view.run, row, ("probability", *FEATURE_COLUMNS), "probabilities")
             fit = Calibration.from_dict(calibration["fit"])
             features = row[list(FEATURE_COLUMNS)].to_numpy(dtype=np.float64)[:1]
-            return ProbabilityParts(float(row["probability"].iloc[0]), float(logistic(np.array(fit.intercept))), parts_of(fit, features))
+            return ProbabilityParts(float(row["probability"].iloc[0]), float(logistic(np.array(fit.intercept))), feature_parts(fit, features))
     return None
 
 
-def parts_of(fit: Calibration, features: Any) -> tuple[ProbabilityPart, ...]:
+def feature_parts(fit: Calibration, features: Any) -> tuple[ProbabilityPart, ...]:
     """Of one pair, (1, F)."""
     effects = fit.contributions(features)[0].tolist()
     values = dict(zip(FEATURES, features[0].tolist(), strict=True))
     parts = [
-        ProbabilityPart(name, plain(name, values[name]), plain(name, usual), effect)
+        ProbabilityPart(name, plain_value(name, values[name]), plain_value(name, usual), effect)
         for name, usual, effect in zip(fit.features, fit.means, effects, strict=True)
     ]
     return tuple(sorted(parts, key=lambda part: -abs(part.log_odds)))
 
 
-def plain(feature: str, value: float) -> float:
+def plain_value(feature: str, value: float) -> float:
     """A feature's value as a person knows it: a rank, a degree, a count, and not its logarithm."""
     if feature in RANKS:
         return float(np.exp(value))

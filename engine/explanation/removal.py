@@ -14,10 +14,11 @@ from engine.explanation.evidence import neighbour_products
 from engine.explanation.explainer import Explainer, short_relation
 from engine.explanation.graph import Triple
 from engine.explanation.rivals import runner_up
-from engine.runs.entities import Entity, normalise, shortened
+from engine.runs.entities import Entity, folded_label
 from engine.runs.entities import other as other_graph
 from engine.runs.view import Pool
 from engine.util.arrays import FloatArray
+from engine.util.text import shortened
 
 PAIRS_EACH = 4
 """Pairs of neighbours that are looked at for each neighbour."""
@@ -212,8 +213,8 @@ def _neighbour_in_words(explainer: Explainer, source: int, target: int, text: st
 
 
 def _is_named(explainer: Explainer, side: Side, index: int, text: str) -> bool:
-    entity, words = explainer.view.entity(side, index), normalise(text)
-    return entity.uri == text or (bool(words) and words in (normalise(entity.label), normalise(entity.short_id)))
+    entity, words = explainer.view.entity(side, index), folded_label(text)
+    return entity.uri == text or (bool(words) and words in (folded_label(entity.label), folded_label(entity.short_id)))
 
 
 def along(explainer: Explainer, triples: Sequence[tuple[int, Triple]], relation: str) -> list[Triple]:
@@ -224,7 +225,7 @@ def along(explainer: Explainer, triples: Sequence[tuple[int, Triple]], relation:
     inverse, wanted = relation.startswith(INVERSE), relation.removeprefix(INVERSE)
     names = {triple.relation: explainer.relation(triple.relation) for _, triple in triples}
     exact = {number for number, name in names.items() if name == wanted}
-    fitting = exact or {number for number, name in names.items() if normalise(wanted) in map(normalise, short_names(name))}
+    fitting = exact or {number for number, name in names.items() if folded_label(wanted) in map(folded_label, short_names(name))}
     return [triple for entity, triple in triples if triple.relation in fitting and (not inverse or triple.tail == entity)]
 
 

@@ -11,10 +11,10 @@ import pandas as pd
 from engine.data.knowledge_graph import Side
 from engine.errors import printable_lines
 from engine.explanation.context import Context
-from engine.explanation.evidence import NeighbourPair, RelationPair
+from engine.explanation.evidence import NeighbourProduct, RelationPair
 from engine.explanation.explanation import Explanation
-from engine.explanation.intervention import Intervention, Rival, Standing
-from engine.explanation.rivals import Comparison, Conflict
+from engine.explanation.intervention import Intervention, PairRank, Rival
+from engine.explanation.rivals import Conflict, RivalComparison
 from engine.explanation.words import edge_words, removal_sentence, rounds_words, sentence, signed, standing_words, title
 from engine.runs.entities import Entity, other
 from engine.runs.view import status_words
@@ -29,7 +29,7 @@ class Report:
     context: Context
     conflict: Conflict
     conflict_of_source: Conflict
-    comparison: Comparison | None = None
+    comparison: RivalComparison | None = None
     intervention: Intervention | None = None
     side: Side = "source"
 
@@ -87,7 +87,7 @@ def entity_dict(entity: Entity) -> dict[str, Any]:
     return {"uri": entity.uri, "label": entity.label, "degree": entity.degree}
 
 
-def neighbour_dict(pair: NeighbourPair) -> dict[str, Any]:
+def neighbour_dict(pair: NeighbourProduct) -> dict[str, Any]:
     return {
         "source": pair.source.uri,
         "target": pair.target.uri,
@@ -121,7 +121,7 @@ def conflict_dict(conflict: Conflict) -> dict[str, Any]:
     return {"claims": claims, "decoder": conflict.decoder, "winner": conflict.winner.uri if conflict.winner else None}
 
 
-def comparison_dict(comparison: Comparison) -> dict[str, Any]:
+def comparison_dict(comparison: RivalComparison) -> dict[str, Any]:
     shared = comparison.shared
     rival = comparison.rival.target if shared == "source" else comparison.rival.source
     neighbours = [
@@ -149,7 +149,7 @@ def intervention_dict(found: Intervention, side: Side) -> dict[str, Any]:
     }
 
 
-def standing_dict(standing: Standing) -> dict[str, Any]:
+def standing_dict(standing: PairRank) -> dict[str, Any]:
     return {
         "cosine": standing.cosine,
         "csls": standing.csls,
@@ -188,7 +188,7 @@ def lines(report: Report, top: int = 10) -> Iterator[str]:
         yield removal_sentence(report.intervention, report.side)
 
 
-def neighbour_line(pair: NeighbourPair) -> str:
+def neighbour_line(pair: NeighbourProduct) -> str:
     ends = (pair.source, pair.source_edges), (pair.target, pair.target_edges)
     one, two = (f"{title(entity)} ({edge_words(edges) or 'itself'})" for entity, edges in ends)
     return f"{signed(pair.value):>8}  {one} with {two}: {pair.aligned}"
@@ -218,7 +218,7 @@ def conflict_lines(conflict: Conflict) -> Iterator[str]:
     yield f"one to one, {winner} gets it (decoder '{conflict.decoder}' over {conflict.listed} stored matches of each entity)"
 
 
-def comparison_lines(comparison: Comparison, top: int) -> Iterator[str]:
+def comparison_lines(comparison: RivalComparison, top: int) -> Iterator[str]:
     rival = comparison.rival.target if comparison.shared == "source" else comparison.rival.source
     yield f"\nbeside {title(rival)}, which scores {comparison.rival.csls:.3f}:"
     yield from (f"{signed(part.value):>8}  {part.name}" for part in comparison.differences)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.data.knowledge_graph import Side
-from engine.explanation.context import Round
-from engine.explanation.evidence import Aligned, NeighbourEvidence, NeighbourPair
+from engine.explanation.context import PairRound
+from engine.explanation.evidence import Aligned, NeighbourEvidence, NeighbourProduct
 from engine.explanation.explanation import Explanation
 from engine.explanation.intervention import Intervention
 from engine.explore.neighbourhood import Edge
-from engine.runs.entities import Entity, shortened
+from engine.runs.entities import Entity
 from engine.runs.view import PairScore
+from engine.util.text import shortened
 
 LABEL_LENGTH = 60
 THIN = 0.01  # of all that pairs of neighbours carry for the match; a single pair below this explains nothing by itself
@@ -74,7 +75,7 @@ def sums(found: Explanation) -> str:
     return ", ".join(f"{name} {signed(value)}" for name, value in groups if round(value, 3))
 
 
-def pair_words(pair: NeighbourPair) -> str:
+def pair_words(pair: NeighbourProduct) -> str:
     return f"{title(pair.source)} with {title(pair.target)}, {ALIGNED_WORDS[pair.aligned]},"
 
 
@@ -90,7 +91,7 @@ def removal_sentence(found: Intervention, side: Side = "source") -> str:
     )
 
 
-def rounds_words(rounds: Sequence[Round], selection: str) -> str:
+def rounds_words(rounds: Sequence[PairRound], selection: str) -> str:
     """The semi-supervised rounds that trained on a pair, and what their selection score is: 'Used as a training pair in rounds 1-4 ...'."""
     numbers = [one.number for one in rounds]
     whole = numbers == list(range(numbers[0], numbers[-1] + 1)) and len(numbers) > 2

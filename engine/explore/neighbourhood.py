@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from engine.analysis.entity_attention import MEAN, Part
+from engine.analysis.entity_attention import MEAN, AttentionPart
 from engine.data.knowledge_graph import SIDES, Side
-from engine.explore.neighbours import Adjacency, Direction, Edge, Neighbour
+from engine.explore.neighbours import Direction, Edge, IncidentTriples, Neighbour
 from engine.runs.entities import Entity, other
 from engine.runs.view import Relation, RunView, Verdict
 
@@ -117,7 +117,7 @@ class Facing:
 
 
 @dataclass(frozen=True)
-class Standing:
+class NeighbourMatch:
     """A neighbour and where it is aligned.
 
     Attributes:
@@ -131,7 +131,7 @@ class Standing:
     here: bool
 
 
-def neighbourhood(adjacency: Adjacency, side: Side, index: int, cap: int = 40, part: Part = MEAN) -> Neighbourhood:
+def neighbourhood(adjacency: IncidentTriples, side: Side, index: int, cap: int = 40, part: AttentionPart = MEAN) -> Neighbourhood:
     """At most ``cap`` neighbours of an entity.
 
     Raises:
@@ -142,7 +142,7 @@ def neighbourhood(adjacency: Adjacency, side: Side, index: int, cap: int = 40, p
     return Neighbourhood(adjacency.view.entity(side, index), _shown(adjacency, side, index, found, cap, part), len(found))
 
 
-def most_heard(adjacency: Adjacency, side: Side, index: int, part: Part = MEAN) -> Neighbour | None:
+def most_heard(adjacency: IncidentTriples, side: Side, index: int, part: AttentionPart = MEAN) -> Neighbour | None:
     """The neighbour that gets most of an entity's attention; None without neighbours or without attention.
 
     Raises:
@@ -153,7 +153,7 @@ def most_heard(adjacency: Adjacency, side: Side, index: int, part: Part = MEAN) 
     return max(heard, key=lambda one: one.attention or 0.0, default=None)
 
 
-def facing(adjacency: Adjacency, source: int, target: int, cap: int = 40, hops: int = 1, part: Part = MEAN) -> Facing:
+def facing(adjacency: IncidentTriples, source: int, target: int, cap: int = 40, hops: int = 1, part: AttentionPart = MEAN) -> Facing:
     """The neighbours of a pair, aligned where a link or the model's best matches align them; at most ``cap`` a side.
 
     Each neighbour is in at most one pair. Links come before predictions, mutual predictions before one-sided ones.
@@ -184,7 +184,7 @@ def facing(adjacency: Adjacency, source: int, target: int, cap: int = 40, hops: 
     )
 
 
-def _far(adjacency: Adjacency, centres: Mapping[Side, int], near: Sequence[_Aligned], cap: int, part: Part) -> Iterator[FarPair]:
+def _far(adjacency: IncidentTriples, centres: Mapping[Side, int], near: Sequence[_Aligned], cap: int, part: AttentionPart) -> Iterator[FarPair]:
     """Pairs behind each pair; every pair gets its strongest before any gets a second. What is nearer, or behind an earlier pair, is left out."""
     seen = {side: {centres[side], *(offer.end(side) for offer in near)} for side in SIDES}
     behind: list[list[_Aligned]] = []
@@ -201,7 +201,7 @@ def _far(adjacency: Adjacency, centres: Mapping[Side, int], near: Sequence[_Alig
         yield from (FarPair(through, pair) for pair in _pairs(adjacency, middle, behind[through][: kept[through]], part))
 
 
-def standings(adjacency: Adjacency, side: Side, index: int, faced: int, part: Part = MEAN) -> list[Standing]:
+def standings(adjacency: IncidentTriples, side: Side, index: int, faced: int, part: AttentionPart = MEAN) -> list[NeighbourMatch]:
     """Every neighbour of an entity, the strongest first, and where each is aligned while the entity faces one of the other graph.
 
     Raises:
@@ -216,7 +216,7 @@ def standings(adjacency: Adjacency, side: Side, index: int, faced: int, part: Pa
     for neighbour in _shown(adjacency, side, index, around[side], len(around[side]), part):
         one = neighbour.entity.index
         counterpart, evidence = here.get(one) or aligned_elsewhere(adjacency.view, side, one) or (None, None)
-        found.append(Standing(neighbour, counterpart, evidence, one in here))
+        found.append(NeighbourMatch(neighbour, counterpart, evidence, one in here))
     return found
 
 
@@ -254,7 +254,7 @@ def _aligned(view: RunView, sources: set[int], targets: set[int]) -> list[_Align
     return pairs
 
 
-def _strongest_first(adjacency: Adjacency, centres: Mapping[Side, int], offers: list[_Aligned]) -> list[_Aligned]:
+def _strongest_first(adjacency: IncidentTriples, centres: Mapping[Side, int], offers: list[_Aligned]) -> list[_Aligned]:
     """Links, then mutual predictions, then the rest; of each kind what both entities listen to most.
 
     Without attention the less connected come first: a shared rare neighbour says more than a shared hub.
@@ -270,7 +270,7 @@ def _kind(offer: _Aligned) -> tuple[int, bool]:
     return _STRENGTH[offer.evidence], not offer.mutual
 
 
-def _pairs(adjacency: Adjacency, centres: Mapping[Side, int], offers: Sequence[_Aligned], part: Part) -> tuple[NeighbourPair, ...]:
+def _pairs(adjacency: IncidentTriples, centres: Mapping[Side, int], offers: Sequence[_Aligned], part: AttentionPart) -> tuple[NeighbourPair, ...]:
     source, target = (adjacency.neighbours(side, centres[side], {offer.end(side) for offer in offers}, part) for side in SIDES)
     view = adjacency.view
     return tuple(
@@ -279,7 +279,7 @@ def _pairs(adjacency: Adjacency, centres: Mapping[Side, int], offers: Sequence[_
     )
 
 
-def _shown(adjacency: Adjacency, side: Side, index: int, found: Collection[int], count: int, part: Part) -> tuple[Neighbour, ...]:
+def _shown(adjacency: IncidentTriples, side: Side, index: int, found: Collection[int], count: int, part: AttentionPart) -> tuple[Neighbour, ...]:
     """The strongest of some neighbours."""
     places = adjacency.strongest(side, index)
     kept = sorted(found, key=places.__getitem__)[: max(count, 0)]
@@ -307,17 +307,17 @@ def tied(view: RunView, side: Side, index: int, counterpart: int) -> Evidence:
 
 __all__ = [
     "MEAN",
-    "Adjacency",
+    "AttentionPart",
     "Direction",
     "Edge",
     "Evidence",
     "Facing",
     "FarPair",
+    "IncidentTriples",
     "Neighbour",
+    "NeighbourMatch",
     "NeighbourPair",
     "Neighbourhood",
-    "Part",
-    "Standing",
     "aligned_elsewhere",
     "facing",
     "most_heard",

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from engine.analysis.entity_attention import MEAN, EntityAttention, Part
+from engine.analysis.entity_attention import MEAN, AttentionPart, EntityAttention
 from engine.config import RunConfig
 from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import ConfigError, RunDamagedError
@@ -55,7 +55,7 @@ class Neighbour:
         return sum(shares) if shares else None
 
 
-class Adjacency:
+class IncidentTriples:
     """Incident triples of both graphs, grouped by entity, and the attention that entities pay to them.
 
     Attributes:
@@ -87,7 +87,7 @@ class Adjacency:
         self.view.entity(side, index)
         return set(self._graphs[side].around(index).neighbours.tolist())
 
-    def neighbours(self, side: Side, index: int, among: Collection[int] | None = None, part: Part = MEAN) -> dict[int, Neighbour]:
+    def neighbours(self, side: Side, index: int, among: Collection[int] | None = None, part: AttentionPart = MEAN) -> dict[int, Neighbour]:
         """Every neighbour by its index, or those ``among`` some; ``part`` says which attention its edges carry.
 
         Raises:

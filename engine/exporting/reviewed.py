@@ -11,7 +11,7 @@ from engine.reviews.snapshot import Outcome
 
 
 @dataclass(frozen=True)
-class ReviewedPair:
+class DecidedPair:
     """A pair that was decided.
 
     Attributes:
@@ -26,7 +26,7 @@ class ReviewedPair:
     reviewers: tuple[str, ...] = ()
 
 
-def reviewed_pairs(store: ReviewStore, fingerprint: str) -> tuple[ReviewedPair, ...]:
+def reviewed_pairs(store: ReviewStore, fingerprint: str) -> tuple[DecidedPair, ...]:
     """All decisions on some data.
 
     Args:
@@ -45,7 +45,7 @@ def reviewed_pairs(store: ReviewStore, fingerprint: str) -> tuple[ReviewedPair, 
         voters.setdefault((decision.choice.pair, decision.choice.verdict), []).append(decision.author)
     verdicts: Mapping[Outcome, Verdict] = {"accepted": "accept", "rejected": "reject"}
     return tuple(
-        ReviewedPair(*one.pair, one.outcome == "accepted", tuple(sorted(voters[one.pair, verdicts[one.outcome]])))
+        DecidedPair(*one.pair, one.outcome == "accepted", tuple(sorted(voters[one.pair, verdicts[one.outcome]])))
         for one in snapshot_of(fingerprint, standing).pairs
         if one.outcome in verdicts
     )

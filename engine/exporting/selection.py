@@ -13,7 +13,7 @@ from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import ConfigError, ExportError
 from engine.explore.alignment import Alignment, PairFilter, Precision, described_matches
 from engine.exporting.decoded import ONE_TO_ONE, OneToOne, Predictions, default_decoder, predictions, tied_candidates
-from engine.exporting.reviewed import ReviewedPair
+from engine.exporting.reviewed import DecidedPair
 from engine.exporting.settled import ROLES, Settled, with_settled
 from engine.exporting.table import SEED, Conflicts, ExportTable, Origin
 from engine.runs.view import RunView
@@ -25,7 +25,7 @@ JUDGING = ("valid", "test")
 
 
 @dataclass(frozen=True)
-class Selection:
+class ExportSelection:
     """What to export of a run.
 
     Attributes:
@@ -71,7 +71,7 @@ class Prepared:
     emptied: Mapping[Side, int]
 
 
-def prepare(view: RunView, decoder: str | None = None, known_links: bool = True, reviewed: Sequence[ReviewedPair] = ()) -> Prepared:
+def prepare(view: RunView, decoder: str | None = None, known_links: bool = True, reviewed: Sequence[DecidedPair] = ()) -> Prepared:
     """Everything about an export that filters do not change: the costly part.
 
     Raises:
@@ -121,7 +121,7 @@ def _ends(rows: pd.DataFrame, side: Side) -> tuple[IntArray, IntArray]:
     return (own, theirs) if side == "source" else (theirs, own)
 
 
-def select_pairs(view: RunView, selection: Selection, reviewed: Sequence[ReviewedPair] = (), prepared: Prepared | None = None) -> ExportTable:
+def pairs_to_export(view: RunView, selection: ExportSelection, reviewed: Sequence[DecidedPair] = (), prepared: Prepared | None = None) -> ExportTable:
     """The pairs to export. Reviewers have the last word: accepted pairs are in, rejected ones and rivals of accepted ones are not. Then known
     links win.
 
@@ -150,7 +150,7 @@ def select_pairs(view: RunView, selection: Selection, reviewed: Sequence[Reviewe
     return ExportTable(view, origin, alignment, positions, accepted, _measured(made, selection), _conflicts(made, alignment, positions))
 
 
-def _chosen(alignment: Alignment, selection: Selection, accepted: Mapping[tuple[int, int], ReviewedPair]) -> IntArray:
+def _chosen(alignment: Alignment, selection: ExportSelection, accepted: Mapping[tuple[int, int], DecidedPair]) -> IntArray:
     """Positions of the pairs that pass the filters, and are certain or probable enough, or accepted."""
     positions = alignment.select(selection.wanted)
     rows = alignment.rows.iloc[positions]
@@ -168,7 +168,7 @@ def _chosen(alignment: Alignment, selection: Selection, accepted: Mapping[tuple[
     return positions[keep]
 
 
-def _measured(made: Prepared, selection: Selection) -> Precision | None:
+def _measured(made: Prepared, selection: ExportSelection) -> Precision | None:
     """How many predictions are right, of those that pass the same filters; None where the filters ask for right or wrong ones."""
     if selection.wanted.known or selection.part == "reviewed":
         return None

@@ -14,7 +14,7 @@ import pandas as pd
 import torch
 
 from engine.data.knowledge_graph import SIDES, Side
-from engine.exporting.reviewed import ReviewedPair
+from engine.exporting.reviewed import DecidedPair
 from engine.runs.entities import other
 from engine.runs.view import RunView
 from engine.search import Hubness, PairScores, pair_csls
@@ -40,7 +40,7 @@ class Settled:
         all_links: the run's table of links, whatever their role.
     """
 
-    accepted: Mapping[Ends, ReviewedPair]
+    accepted: Mapping[Ends, DecidedPair]
     rejected: frozenset[Ends]
     links: IntArray  # (L, 2)
     overruled: int
@@ -48,7 +48,7 @@ class Settled:
     all_links: pd.DataFrame
 
     @classmethod
-    def of(cls, view: RunView, reviewed: Sequence[ReviewedPair] = (), roles: Sequence[str] = ROLES) -> Settled:
+    def of(cls, view: RunView, reviewed: Sequence[DecidedPair] = (), roles: Sequence[str] = ROLES) -> Settled:
         """
         Args:
             reviewed: all decisions on the run's data.
@@ -98,7 +98,7 @@ class Settled:
         return found
 
 
-def _standing(links: IntArray, accepted: Mapping[Ends, ReviewedPair], rejected: frozenset[Ends], unique: bool) -> BoolArray:
+def _standing(links: IntArray, accepted: Mapping[Ends, DecidedPair], rejected: frozenset[Ends], unique: bool) -> BoolArray:
     """(L,) which known links count beside what reviewers decided."""
     ends = [(int(source), int(target)) for source, target in links.tolist()] if accepted or rejected else []
     keep: BoolArray = np.ones(len(links), dtype=np.bool_)
@@ -113,7 +113,7 @@ def _standing(links: IntArray, accepted: Mapping[Ends, ReviewedPair], rejected: 
 
 def with_settled(view: RunView, found: Mapping[Side, pd.DataFrame], settled: Settled) -> dict[Side, pd.DataFrame]:
     """Predictions with every certain pair in them, in place of all others of its two entities; rejected pairs are gone."""
-    certain = scored(view, settled.pairs)
+    certain = scored_pairs(view, settled.pairs)
     return {side: _merged(found[side], side, certain, settled) for side in SIDES}
 
 
@@ -125,7 +125,7 @@ def _merged(rows: pd.DataFrame, side: Side, certain: pd.DataFrame, settled: Sett
     return kept.sort_values(["entity", "match"], kind="stable", ignore_index=True)
 
 
-def scored(view: RunView, pairs: IntArray) -> pd.DataFrame:
+def scored_pairs(view: RunView, pairs: IntArray) -> pd.DataFrame:
     """source, target, csls, cosine (with names: their weighted similarity added) and margin (unknown: NaN) of (P, 2) pairs."""
     scores = PairScores(torch.zeros(0), torch.zeros(0)) if not len(pairs) else pair_csls(view.similarity, torch.from_numpy(pairs), all_hubness(view))
     return pd.DataFrame(

@@ -7,14 +7,13 @@ from itertools import islice
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from engine.data.files import shorten
 from engine.data.identifiers import Encoding, Spelling
 from engine.data.knowledge_graph import SIDES, Side
 from engine.data.rows import CONTROL
 from engine.errors import ExportError
 from engine.exporting.table import ExportTable
 from engine.runs.entities import GraphView
-from engine.util.text import count
+from engine.util.text import count, shorten
 
 NAMED: Final = 3
 """Pairs that a message names."""

@@ -3,7 +3,7 @@
 from engine.importing.corrections import NAMING, SEED_CHOICES, Corrections, SeedChoice
 from engine.importing.expectation import Expectation, expectation
 from engine.importing.glance import UnderstoodFile, UnderstoodTable, glance
-from engine.importing.limits import LIMITS, Limits, in_words
+from engine.importing.limits import LIMITS, Limits
 from engine.importing.material import ROLE_WORDS, ROLES, Material, Role, SourceFile, check_given, folder_material, with_file
 from engine.importing.preview import NameCandidate, Preview, UnderstoodGraph, preview, understand
 from engine.importing.remedies import REMEDIES
@@ -11,7 +11,7 @@ from engine.importing.report import preview_to_dict, render_preview
 from engine.importing.seeds import SeedPair, SeedSuggestions, suggest_seeds
 from engine.importing.server_folders import Offered, find, offered
 from engine.importing.staging import Brought, Staged, add, clean_up, correct, discard, find_staged, stage, stage_folder
-from engine.importing.store import check_name, free_name, store, suggested_name, write
+from engine.importing.store import check_dataset_name, free_name, store, suggested_name, write
 
 __all__ = [
     "LIMITS",
@@ -38,8 +38,8 @@ __all__ = [
     "UnderstoodGraph",
     "UnderstoodTable",
     "add",
+    "check_dataset_name",
     "check_given",
-    "check_name",
     "clean_up",
     "correct",
     "discard",
@@ -49,7 +49,6 @@ __all__ = [
     "folder_material",
     "free_name",
     "glance",
-    "in_words",
     "offered",
     "preview",
     "preview_to_dict",

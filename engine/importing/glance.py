@@ -7,15 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from engine.data.files import shorten
 from engine.data.knowledge_graph import FileCount
 from engine.data.readers import READERS
 from engine.data.tabular import Layout, Role, Table, open_head, place
 from engine.errors import DataError
 from engine.importing.corrections import Corrections
-from engine.importing.limits import in_words
 from engine.importing.material import Material, SourceFile, assign
 from engine.importing.sniffing import RDF_FORMS, SHAPES, Sniffed, layout_of, sniff
+from engine.util.text import shorten, size_text
 
 SAMPLE_ROWS: Final = 5
 
@@ -75,7 +74,7 @@ class UnderstoodFile:
 
     @property
     def words(self) -> str:
-        return f"{self.form}, {in_words(self.size)}"
+        return f"{self.form}, {size_text(self.size)}"
 
 
 def glance(material: Material, corrections: Corrections) -> tuple[UnderstoodFile, ...]:

@@ -25,11 +25,3 @@ class Limits:
 
 
 LIMITS: Final = Limits()
-
-
-def in_words(size: int) -> str:
-    """'200 MB', '1.5 GB'."""
-    for unit, word in ((2**30, "GB"), (2**20, "MB"), (2**10, "KB")):
-        if size >= unit:
-            return f"{size / unit:.1f}".removesuffix(".0") + f" {word}"
-    return f"{size} bytes"

@@ -7,12 +7,11 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
-from engine.data.files import shorten
 from engine.data.knowledge_graph import Finding
 from engine.data.readers import RawDataset, RawGraph, RawLinks
 from engine.data.readers.base import Part
 from engine.importing.seeds import SeedPair
-from engine.util.text import count
+from engine.util.text import count, shorten
 
 WORTH_A_TEST: Final = 30
 """So many known links say something about accuracy; fewer are of more use as seeds."""

@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, get_args
 
-from engine.data.files import is_by_product, reason, shorten
+from engine.data.files import is_by_product
 from engine.data.readers import READERS
 from engine.data.readers.naming import sort_names
 from engine.data.readers.rdf import rdf_suffix
 from engine.data.tabular import table_suffix
 from engine.errors import DataImportError
-from engine.importing.limits import LIMITS, Limits, in_words
+from engine.importing.limits import LIMITS, Limits
+from engine.util.files import os_reason
+from engine.util.text import shorten, size_text
 
 Role = Literal["graph 1", "graph 2", "attributes 1", "attributes 2", "links"]
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
@@ -99,7 +101,7 @@ def folder_material(folder: Path, *, origin: str = "folder", called: str | None 
             raise DataImportError(f"{shown} holds more than {limits.files:,} files, the limit; choose a folder of one data set.")
         files.append(SourceFile(path, name))
         if files[-1].size > limits.file_bytes:
-            raise DataImportError(f"{shorten(name)} is larger than {in_words(limits.file_bytes)}, the limit for a file; thin out the graph.")
+            raise DataImportError(f"{shorten(name)} is larger than {size_text(limits.file_bytes)}, the limit for a file; thin out the graph.")
     if not files:
         raise DataImportError(f"{shown} holds no files; choose one with two graphs and links.")
     return Material(tuple(files), start, origin)
@@ -164,7 +166,7 @@ def may_be_data(name: str) -> bool:
 
 def _walk(folder: Path) -> Iterator[Path]:
     def refuse(error: OSError) -> None:
-        raise DataImportError(f"{shorten(folder.name)} cannot be read ({reason(error)}); check its permissions.")
+        raise DataImportError(f"{shorten(folder.name)} cannot be read ({os_reason(error)}); check its permissions.")
 
     for place, folders, names in os.walk(folder, onerror=refuse):
         depth = len(Path(place).relative_to(folder).parts)

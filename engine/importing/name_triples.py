@@ -7,13 +7,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from engine.data.files import shorten
 from engine.data.knowledge_graph import SIDES, Finding
 from engine.data.labels import NAME_ATTRIBUTES, local_name
 from engine.data.readers import RawDataset, RawGraph
 from engine.data.texts import Texts
 from engine.util.arrays import BoolArray
-from engine.util.text import count
+from engine.util.text import count, shorten
 
 SELDOM_HEADS = 0.1
 """Share of the would-be names that may be heads of triples as well."""
@@ -35,7 +34,7 @@ def name_triple_findings(raw: RawDataset) -> Iterator[Finding]:
             yield Finding("names-as-triples", "warning", message, number, examples)
 
 
-def with_names(raw: RawDataset) -> RawDataset:
+def with_name_triples(raw: RawDataset) -> RawDataset:
     """The data with these triples taken as names."""
     return dataclasses.replace(raw, source=_named(raw.source), target=_named(raw.target))
 

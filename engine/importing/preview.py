@@ -15,7 +15,6 @@ import pandas as pd
 
 from engine.config import DataConfig, RunConfig
 from engine.data.assembly import build_task, header_links
-from engine.data.files import shorten
 from engine.data.inspection import SEVERITIES, GraphSummary, Inspection, inspect_task
 from engine.data.knowledge_graph import SIDES, AlignmentTask, FileCount, Finding, KnowledgeGraph, Side
 from engine.data.labels import find_name_attributes, name_languages, preferred_language, rank_languages
@@ -34,7 +33,7 @@ from engine.importing.reading import ReadMaterial, original_names, read_material
 from engine.importing.remedies import on_the_command_line, on_the_page
 from engine.importing.seeds import SeedPair, SeedSuggestions, suggest_seeds
 from engine.util.arrays import fresh_rows, sorted_rows
-from engine.util.text import count
+from engine.util.text import count, shorten
 
 SAMPLES: Final = 8
 LISTED: Final = 12

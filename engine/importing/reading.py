@@ -11,7 +11,6 @@ from typing import Final
 
 from engine.config import DataConfig
 from engine.data.delimiters import TAB
-from engine.data.files import shorten
 from engine.data.identifiers import with_known_identifiers
 from engine.data.knowledge_graph import Finding
 from engine.data.readers import READERS, RawDataset, RawGraph, RawLinks
@@ -25,8 +24,9 @@ from engine.data.texts import Texts
 from engine.errors import DataError, DataImportError
 from engine.importing.corrections import Corrections
 from engine.importing.material import ROLE_WORDS, Material, SourceFile, assign
-from engine.importing.name_triples import with_names
+from engine.importing.name_triples import with_name_triples
 from engine.importing.sniffing import RDF_FORMS, SUFFIXES, Sniffed, layout_of, sniff
+from engine.util.text import shorten
 
 ARCHIVES: Final = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".7z", ".rar")
 Columns = tuple[Sequence[str], Sequence[str], Sequence[str]]
@@ -62,7 +62,7 @@ def read_material(material: Material, corrections: Corrections) -> ReadMaterial:
         else:
             found = _FileByFile(material, corrections).read()
     raw = _swapped(found.raw) if corrections.swap_links else found.raw
-    raw = with_names(raw) if corrections.names_from_triples else raw
+    raw = with_name_triples(raw) if corrections.names_from_triples else raw
     raw = with_known_identifiers(raw)
     return dataclasses.replace(found, raw=respelt(raw) if corrections.repair_links else raw)
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from engine.data.files import is_by_product, shorten
+from engine.data.files import is_by_product
 from engine.errors import DataImportError
 from engine.importing.material import may_be_data
 from engine.util import settings
+from engine.util.text import shorten
 
 DEEPEST: Final = 3
 MOST_OFFERED: Final = 200

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Final, Literal
 
 from engine.data.delimiters import TAB
-from engine.data.files import read_head, shorten
+from engine.data.files import read_head
 from engine.data.readers.rdf import rdf_suffix
 from engine.data.tabular import ATTRIBUTE_ROLES, DECLARED_ROLES, LINK_ROLES, NAME_ROLES, TRIPLE_ROLES, Layout, Role, likely_delimiter, table_suffix
 from engine.errors import DataError, DataImportError
+from engine.util.text import shorten
 
 Form = Literal["table", "parquet", "turtle", "ntriples", "rdfxml", "nquads", "trig", "jsonld"]
 SHAPES: Final[Mapping[str, Sequence[Sequence[Role]]]] = {

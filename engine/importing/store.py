@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 
 from engine._version import __version__
 from engine.data import safe_name
-from engine.data.files import reason, shorten
 from engine.data.library import RECORD, StoredDataSet, data_sets
 from engine.data.readers import RawGraph
 from engine.data.texts import Texts
@@ -25,8 +24,9 @@ from engine.importing.corrections import Corrections
 from engine.importing.material import Material
 from engine.importing.preview import Preview, Understood, understand
 from engine.importing.staging import PARTIAL
-from engine.runs.files import fsync, remove
 from engine.util import settings
+from engine.util.files import fsync, os_reason, remove
+from engine.util.text import shorten
 
 FORMAT_VERSION: Final = 1
 LONGEST_NAME: Final = 80
@@ -44,13 +44,13 @@ def store(material: Material, corrections: Corrections, name: str) -> StoredData
         DataImportError: a problem that must be mended first; a name that is taken or cannot be one (says another); no space.
         DataError: as :func:`engine.importing.preview.understand`.
     """
-    check_name(name)
+    check_dataset_name(name)
     return write(understand(material, corrections), material, corrections, name)
 
 
 def write(understood: Understood, material: Material, corrections: Corrections, name: str) -> StoredDataSet:
     """The second half of :func:`store`, for what is understood already."""
-    check_name(name)
+    check_dataset_name(name)
     if problems := understood.preview.problems:
         raise DataImportError(f"{problems[0].message} {problems[0].advice}")
     parent = settings.data_folder()
@@ -64,13 +64,13 @@ def write(understood: Understood, material: Material, corrections: Corrections, 
             fsync(path)
         _move(partial, final)
     except OSError as error:
-        raise DataImportError(f"{name} cannot be stored ({reason(error)}); make room or make {parent} writable, and try again.") from None
+        raise DataImportError(f"{name} cannot be stored ({os_reason(error)}); make room or make {parent} writable, and try again.") from None
     finally:
         remove(partial)
     return next(one for one in data_sets() if one.path == final)
 
 
-def check_name(name: str) -> None:
+def check_dataset_name(name: str) -> None:
     """
     Raises:
         DataImportError: the name cannot be one, or is taken; another one is offered.

@@ -10,14 +10,11 @@ import contextlib
 import json
 import secrets
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
-
-from filelock import FileLock, Timeout
 
 from engine.errors import JobError, printable
 from engine.jobs.job import AT_WORK, JOB_ID, RESUMABLE, STATES, WAITING_OR_AT_WORK, Job, State
@@ -25,18 +22,16 @@ from engine.jobs.launch import trainer_alive
 from engine.jobs.plan import Plan
 from engine.reviews import Snapshot
 from engine.training.estimate import Sizes
-from engine.util.output_files import new_file
-from engine.util.places import jobs_folder, queue_file, reviews_copy, setup_lock
+from engine.util.files import new_file
+from engine.util.places import queue_file, reviews_copy, setup_lock
+from engine.util.sqlite import Database, Schema
 
-VERSION: Final = 1
-PATIENCE: Final = 20.0
-"""Seconds to wait for others who are writing."""
 LONGEST_NAME: Final = 100
 LOST: Final = (
     "the trainer ended without a word: it was killed, the machine ran out of memory, or was restarted. Resume goes on from the last checkpoint."
 )
 
-SCHEMA: Final = f"""
+TABLE: Final = f"""
 CREATE TABLE IF NOT EXISTS jobs (
     id TEXT PRIMARY KEY,
     place INTEGER NOT NULL,
@@ -54,8 +49,16 @@ CREATE TABLE IF NOT EXISTS jobs (
     run TEXT NOT NULL DEFAULT '',
     reviews TEXT NOT NULL DEFAULT '',
     UNIQUE (dataset, run_id)
-) STRICT
+) STRICT;
 """
+SCHEMA: Final = Schema(
+    what="the queue of trainings",
+    error=JobError,
+    unharmed="runs are not affected",
+    damaged="move it away or restore it from a backup (runs are not affected)",
+    migrations=(TABLE,),
+    patience=20.0,
+)
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,7 @@ class JobQueue:
 
     def __init__(self, models: Path | str) -> None:
         self.models = Path(models)
+        self._database = Database(queue_file(self.models), SCHEMA, lock=setup_lock(self.models), keep_open=False)
 
     # For everybody
 
@@ -107,7 +111,7 @@ class JobQueue:
         """
         if plan.finished:
             raise JobError(f"{plan.name} is trained already; open it, or choose another seed or other settings.")
-        with self._changing() as database:
+        with self._database.writing() as database:
             row = database.execute("SELECT id, state FROM jobs WHERE dataset = ? AND run_id = ?", (plan.dataset, plan.run_id)).fetchone()
             if row is None:
                 job_id = secrets.token_hex(4)
@@ -145,7 +149,7 @@ class JobQueue:
             JobError: no such job, or it is not over, or finished.
         """
         job = self.find(job_id)
-        with self._changing() as database:
+        with self._database.writing() as database:
             state = database.execute("SELECT state FROM jobs WHERE id = ?", (job.id,)).fetchone()["state"]
             if state in RESUMABLE:
                 self._requeue(database, job.id, job.data)
@@ -158,7 +162,7 @@ class JobQueue:
 
         Looks within the transaction: a trainer says how a job ended before it lets go of its lock, so that nothing in between can be mistaken.
         """
-        with self._changing() as database:
+        with self._database.writing() as database:
             if not trainer_alive(self.models):
                 self.declare_lost(database)
 
@@ -167,12 +171,12 @@ class JobQueue:
     def declare_lost(self, database: sqlite3.Connection | None = None) -> None:
         """All jobs at work are lost: for who knows that no other trainer lives."""
         words = f"UPDATE jobs SET state = 'lost', ended = ?, message = ? WHERE state IN {_listed(AT_WORK)}"
-        with contextlib.nullcontext(database) if database is not None else self._changing() as given:
+        with contextlib.nullcontext(database) if database is not None else self._database.writing() as given:
             given.execute(words, (now(), LOST))
 
     def take(self) -> Job | None:
         """The job that waits longest, which is at work from now on; None if none waits."""
-        with self._changing() as database:
+        with self._database.writing() as database:
             row = database.execute("SELECT id FROM jobs WHERE state = 'queued' ORDER BY place LIMIT 1").fetchone()
             if row is None:
                 return None
@@ -185,13 +189,13 @@ class JobQueue:
 
     def asked_to_stop(self, job_id: str) -> bool:
         """Whether somebody wants this job to end."""
-        with self._connected() as database:
+        with self._database.reading() as database:
             row = database.execute("SELECT state FROM jobs WHERE id = ?", (job_id,)).fetchone()
         return row is None or row["state"] != "running"
 
     def end(self, job_id: str, state: State, *, message: str = "", run: str = "") -> None:
         """Say how a job at work ended."""
-        with self._changing() as database:
+        with self._database.writing() as database:
             database.execute(
                 "UPDATE jobs SET state = ?, ended = ?, message = ?, run = CASE WHEN ? = '' THEN run ELSE ? END WHERE id = ?",
                 (state, now(), message, run, run, job_id),
@@ -222,7 +226,7 @@ class JobQueue:
         )
 
     def _move(self, job: Job, states: Sequence[State], to: State, otherwise: str, ended: str = "") -> Job:
-        with self._changing() as database:
+        with self._database.writing() as database:
             words = f"UPDATE jobs SET state = ?, ended = ? WHERE id = ? AND state IN {_listed(states)}"
             moved = database.execute(words, (to, ended, job.id)).rowcount
         after = self._one(job.id)
@@ -235,63 +239,12 @@ class JobQueue:
         return next(job for job in self._read() if job.id == job_id)
 
     def _read(self) -> list[Job]:
-        with self._connected() as database:
+        with self._database.reading() as database:
             rows = database.execute("SELECT * FROM jobs ORDER BY place").fetchall()
         waiting = [row["id"] for row in rows if row["state"] == "queued"]
         found = [_job(row, waiting) for row in rows]
         active = sorted((job for job in found if job.active), key=lambda job: job.position)  # 0 at work
         return [*active, *sorted((job for job in found if not job.active), key=lambda job: job.ended, reverse=True)]
-
-    # The database
-
-    @cached_property
-    def _ready(self) -> bool:
-        """Whether the database is as it should be: made once, by one process at a time."""
-        jobs_folder(self.models).mkdir(parents=True, exist_ok=True)
-        with FileLock(setup_lock(self.models), timeout=PATIENCE), contextlib.closing(self._connect()) as database:
-            version = database.execute("PRAGMA user_version").fetchone()[0]
-            if version > VERSION:
-                raise JobError(f"the queue in {jobs_folder(self.models)} was made by a newer version; update the program to use it.")
-            if version < VERSION:
-                database.execute("PRAGMA journal_mode = WAL")
-                database.execute(SCHEMA)
-                database.execute(f"PRAGMA user_version = {VERSION}")
-        return True
-
-    def _connect(self) -> sqlite3.Connection:
-        database = sqlite3.connect(queue_file(self.models), timeout=PATIENCE, isolation_level=None)
-        database.row_factory = sqlite3.Row
-        database.execute("PRAGMA synchronous = FULL")
-        return database
-
-    @contextlib.contextmanager
-    def _connected(self) -> Iterator[sqlite3.Connection]:
-        with self._explained():
-            assert self._ready
-            with contextlib.closing(self._connect()) as database:
-                yield database
-
-    @contextlib.contextmanager
-    def _changing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, which no other one overlaps."""
-        with self._connected() as database:
-            database.execute("BEGIN IMMEDIATE")
-            try:
-                yield database
-            except BaseException:
-                database.execute("ROLLBACK")
-                raise
-            database.execute("COMMIT")
-
-    @contextlib.contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, OSError, Timeout) as error:
-            raise JobError(
-                f"the queue of trainings in {jobs_folder(self.models)} cannot be used ({error}); check the disk and who may write to the folder "
-                "(runs are not affected)."
-            ) from error
 
 
 _LAST_PLACE: Final = "(SELECT COALESCE(MAX(place), 0) + 1 FROM jobs)"

@@ -129,7 +129,7 @@ def interruption() -> Iterator[Callable[[], bool]]:
         yield lambda: asked
 
 
-def main(models: Path) -> int:
+def run_trainer(models: Path) -> int:
     """What the process does; returns its exit code."""
     if hasattr(os, "nice"):
         os.nice(NICENESS)

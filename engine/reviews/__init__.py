@@ -6,7 +6,7 @@ changed or deleted: to undo is to add a row that withdraws. docs/reviewing.md te
 
 from __future__ import annotations
 
-from engine.reviews.agreement import Agreement, Progress, agreement, disagreements, progress
+from engine.reviews.agreement import Agreement, ReviewProgress, agreement, disagreements, progress
 from engine.reviews.decisions import Choice, Decision, Verdict, check_author
 from engine.reviews.reviewed_task import ReviewEffect, describe_reviews, with_reviews
 from engine.reviews.snapshot import ReviewedPair, Snapshot, read_snapshot, snapshot_of
@@ -17,8 +17,8 @@ __all__ = [
     "Agreement",
     "Choice",
     "Decision",
-    "Progress",
     "ReviewEffect",
+    "ReviewProgress",
     "ReviewStore",
     "ReviewedPair",
     "Snapshot",

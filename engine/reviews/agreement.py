@@ -37,7 +37,7 @@ class Agreement:
 
 
 @dataclass(frozen=True)
-class Progress:
+class ReviewProgress:
     """How far reviewing is.
 
     Attributes:
@@ -78,11 +78,11 @@ def agreement(standing: Iterable[Decision]) -> Agreement:
     return Agreement(len(shared), sum(len(counts) == 1 for counts in shared), 1 - observed / expected if expected else None)
 
 
-def progress(standing: Sequence[Decision], author: str | None) -> Progress:
+def progress(standing: Sequence[Decision], author: str | None) -> ReviewProgress:
     """Of all decisions that stand, and of one reviewer's."""
     counts = Counter(decision.verdict for decision in standing)
     mine = [decision for decision in standing if decision.author == author]
-    return Progress(counts["accept"], counts["reject"], counts["skip"], len(votes(standing)), len(votes(mine)), _pace(mine))
+    return ReviewProgress(counts["accept"], counts["reject"], counts["skip"], len(votes(standing)), len(votes(mine)), _pace(mine))
 
 
 def _pace(decisions: Sequence[Decision]) -> float | None:

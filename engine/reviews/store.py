@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from engine.errors import ReviewError
-from engine.reviews.database import Database
+from engine.reviews.database import SCHEMA
 from engine.reviews.decisions import BULK_NOTE, VERDICTS, Choice, Decision, Pair, check_author, check_choices, check_token, same_author
 from engine.reviews.ledger import Ledger
+from engine.util.sqlite import Database
 
 LEASE_SECONDS = 300.0
 """How long a pair is kept for the reviewer who is looking at it."""
@@ -31,7 +32,7 @@ class ReviewStore:
 
     def __init__(self, path: Path | str, clock: Callable[[], float] = time.time) -> None:
         self.path = Path(path)
-        self._database = Database(self.path)
+        self._database = Database(self.path, SCHEMA)
         self._clock = clock
         self._ledgers: dict[str, Ledger] = {}
         self._ledgers_of = 0

@@ -16,9 +16,9 @@ from typing import IO
 
 from engine.errors import ConfigError, ExportError, RunError, RunNotFoundError, printable
 from engine.runs import RunStore, RunSummary
-from engine.runs.files import TRASH, folders, remove
+from engine.runs.files import TRASH, folders
 from engine.runs.manifest import SEAL
-from engine.util.output_files import new_file
+from engine.util.files import new_file, remove
 from engine.util.places import jobs_folder
 
 ARCHIVE_ENDINGS = (".tar.gz", ".tgz", ".tar")
@@ -44,10 +44,10 @@ class Doomed:
     @property
     def version(self) -> str:
         """What tells this run from another one that takes its place under the same id."""
-        return version_of(self.run)
+        return state_of(self.run)
 
 
-def version_of(run: RunSummary) -> str:
+def state_of(run: RunSummary) -> str:
     """Of a whole run the manifest's seal; one that is not whole has none and goes by its state."""
     return run.state if run.manifest is None else str(run.manifest[SEAL])
 
@@ -66,7 +66,7 @@ def doomed(store: RunStore, run: str, *, version: str | None = None) -> Doomed:
     """
     summaries = store.list()
     if version is not None:
-        same = [one for one in summaries if one.id == run and version_of(one) == version]
+        same = [one for one in summaries if one.id == run and state_of(one) == version]
         if not same and any(one.id == run for one in summaries):
             raise RunError(printable(f"run {run} has changed meanwhile, so nothing was deleted; look at it again first."))
         summaries = [one for one in summaries if one.id != run or one in same]

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import itertools
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +16,7 @@ from filelock import FileLock, Timeout
 from safetensors import SafetensorError
 
 from engine.errors import RunError
+from engine.util.files import fsync, one_line, remove, sha256_of
 
 PARTIAL = ".partial-"
 TRASH = ".trash-"
@@ -74,11 +73,6 @@ def reason(error: Exception) -> str:
     return f"{os.strerror(code) if code else one_line(error)}; check the disk and the folder (earlier runs are untouched)."
 
 
-def one_line(error: BaseException) -> str:
-    """An error's text without line breaks, shortened."""
-    return " ".join(str(error).split())[:200]
-
-
 def acquire(path: Path, run: str) -> FileLock:
     """Lock a run for this process.
 
@@ -91,19 +85,6 @@ def acquire(path: Path, run: str) -> FileLock:
     except Timeout:
         raise RunError(f"run {run} is being trained by another process; wait for it, stop it, or choose another run id.") from None
     return lock
-
-
-def is_locked(path: Path) -> bool:
-    """Whether a process holds this lock right now."""
-    if not path.is_file():
-        return False
-    try:
-        with FileLock(path, timeout=0, thread_local=False):
-            return False
-    except Timeout:
-        return True
-    except OSError:
-        return False
 
 
 def folders(parent: Path) -> list[Path]:
@@ -123,36 +104,10 @@ def changed_at(path: Path) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
-def sha256_of(path: Path) -> str:
-    """Hex checksum of a file, read in pieces."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def sealed(path: Path) -> dict[str, int | str]:
     """A manifest's entry for a file, which is on the disk for certain after this."""
     fsync(path)
     return {"size": path.stat().st_size, "sha256": sha256_of(path)}
-
-
-def write_durably(path: Path, content: bytes) -> None:
-    """Write a file so that after a crash it is either as before or as it should be."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_bytes(content)
-    fsync(temporary)
-    os.replace(temporary, path)
-    fsync(path.parent)
-
-
-def fsync(path: Path) -> None:
-    """Wait until the disk has a file's content, or a folder's list of names."""
-    if path.is_dir() and os.name == "nt":
-        return  # Windows has no such thing for folders
-    descriptor = os.open(path, os.O_RDONLY if os.name != "nt" else os.O_RDWR)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def remove_by_way_of_trash(path: Path, run_id: str) -> None:
@@ -164,12 +119,3 @@ def remove_by_way_of_trash(path: Path, run_id: str) -> None:
         fsync(path.parent)
     for trash in path.parent.glob(f"{TRASH}*"):
         remove(trash)
-
-
-def remove(path: Path) -> None:
-    """Delete a file or folder as far as that goes; links are deleted, not followed."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)

@@ -15,7 +15,8 @@ import numpy as np
 from torch import Tensor
 
 from engine.errors import RunDamagedError, RunVersionError
-from engine.runs.files import explained, is_name, one_line
+from engine.runs.files import explained, is_name
+from engine.util.files import one_line
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"

@@ -13,7 +13,7 @@ from engine.errors import RunDamagedError
 from engine.runs.manifest import RESTORE
 
 
-class HoldsTensors(Protocol):
+class TensorSource(Protocol):
     """What is needed of :class:`engine.runs.Run`."""
 
     def tensor(self, name: str, key: str) -> npt.NDArray[Any]: ...
@@ -25,7 +25,7 @@ def damaged(run: object, what: str) -> RunDamagedError:
     return RunDamagedError(f"{f'{path}: ' if path else ''}{what} is not a finite number, so nothing can be computed with it; {RESTORE}.")
 
 
-def finite_tensor(run: HoldsTensors, name: str, key: str) -> npt.NDArray[Any]:
+def finite_tensor(run: TensorSource, name: str, key: str) -> npt.NDArray[Any]:
     """A tensor of the run.
 
     Raises:

@@ -19,23 +19,11 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from engine.errors import RunError
-from engine.runs.files import (
-    LOCK,
-    PARTIAL,
-    acquire,
-    check_name,
-    explained,
-    fsync,
-    remove,
-    remove_by_way_of_trash,
-    sealed,
-    sha256_of,
-    with_suffix,
-    write_durably,
-)
+from engine.runs.files import LOCK, PARTIAL, acquire, check_name, explained, remove_by_way_of_trash, sealed, with_suffix
 from engine.runs.manifest import FORMAT_VERSION, MANIFEST, TRACE, check_manifest, to_json, with_seal
 from engine.runs.run import Run
 from engine.runs.tensors import save_tensors
+from engine.util.files import fsync, remove, sha256_of, write_durably
 
 CHECKPOINT_FILE = re.compile(r"(?P<name>\w[\w.-]*)-(?P<number>\d{6,12})-(?P<digest>[0-9a-f]{64})\.safetensors")
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from engine.explore.neighbourhood import Adjacency, Part, facing, standings
+from engine.explore.neighbourhood import AttentionPart, IncidentTriples, facing, standings
 from engine.runs import RunStore
 from engine.runs.view import RunView
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
@@ -160,10 +160,10 @@ def learned(whole_run: MemoryRun, models: Path) -> str:
 
 
 def test_the_table_of_all_neighbours_is_that_of_the_engine(learned: str, models: Path, open_page: OpenPage) -> None:
-    adjacency = Adjacency(RunView(RunStore(models).find(learned)))
+    adjacency = IncidentTriples(RunView(RunStore(models).find(learned)))
     germany = "http://one.example/resource/Entity_0"
     target = next(iter(adjacency.view.counterparts("source", 0)))
-    for options, part in (({}, Part()), ({"layer": "2", "channel": "relation"}, Part(2, "relation"))):
+    for options, part in (({}, AttentionPart()), ({"layer": "2", "channel": "relation"}, AttentionPart(2, "relation"))):
         app = open_page("entity", run=learned, side="source", entity=germany, listed="source", **options)
         assert_no_crash(app)
         assert not app.error
@@ -176,7 +176,7 @@ def test_the_table_of_all_neighbours_is_that_of_the_engine(learned: str, models:
 
 
 def test_hops_and_caps_stand_in_the_address(learned: str, models: Path, open_page: OpenPage) -> None:
-    adjacency = Adjacency(RunView(RunStore(models).find(learned)))
+    adjacency = IncidentTriples(RunView(RunStore(models).find(learned)))
     target = next(iter(adjacency.view.counterparts("source", 20)))
     app = open_page("entity", run=learned, side="source", entity="http://one.example/resource/Entity_20", hops="2", drawn="10")
     assert_no_crash(app)

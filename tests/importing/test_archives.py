@@ -194,7 +194,7 @@ def test_a_place_without_room_is_not_the_archives_fault(pack: Pack, tmp_path: Pa
 @every_kind
 def test_too_much_content(pack: Pack, tmp_path: Path) -> None:
     pack(tmp_path / "archive", {"a": os.urandom(40_000), "b": os.urandom(40_000)})
-    refused(tmp_path / "archive", tmp_path / "out", "unpacks to more than 64 KB, the limit")
+    refused(tmp_path / "archive", tmp_path / "out", "unpacks to more than 64 KiB, the limit")
 
 
 @pytest.mark.parametrize("pack", [pack_zip, pack_tgz])

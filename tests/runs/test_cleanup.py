@@ -252,6 +252,6 @@ def test_the_backup_command(store: RunStore, tmp_path: Path, monkeypatch: pytest
     assert "6 runs, 0 imported data sets" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("size", "text"), [(0, "0 bytes"), (999, "999 bytes"), (1_000, "1 KB"), (1_234_567, "1.23 MB"), (5 * 10**12, "5 TB")])
+@pytest.mark.parametrize(("size", "text"), [(0, "0 bytes"), (999, "999 bytes"), (1_024, "1 KiB"), (1_234_567, "1.2 MiB"), (5 * 2**40, "5 TiB")])
 def test_sizes_in_words(size: int, text: str) -> None:
     assert size_text(size) == text

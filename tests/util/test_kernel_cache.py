@@ -75,7 +75,7 @@ def test_kernels_of_the_encoder_depend_on_how_rows_are_prefetched() -> None:
     prefetching = [one for one in functions if one is not None and "prefetch_row" in one.__code__.co_names]
     assert prefetching
     file = kernel_cache.content(prefetch.__file__)
-    assert all(file in set(kernel_cache.parts(one)) for one in prefetching)
+    assert all(file in set(kernel_cache.needed_parts(one)) for one in prefetching)
 
 
 def test_kernels_are_kept_with_this_stamp() -> None:

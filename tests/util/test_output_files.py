@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import ExportError
-from engine.util.output_files import new_file
+from engine.util.files import new_file
 
 
 def test_a_file_is_there_when_it_is_whole(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ class RawLinks:
     files: tuple[FileTally, ...] = field(default=(), kw_only=True)
 
 
-def listed(left_out: Mapping[str, int]) -> str:
+def listed_counts(left_out: Mapping[str, int]) -> str:
     """'3 with skos:closeMatch, 1 negated', the most frequent first; hostile predicates may be as many as there are rows."""
     ordered = sorted(left_out.items(), key=lambda item: (-item[1], item[0]))
     rest = sum(number for _, number in ordered[REASONS:])

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyoxigraph as ox
 
 from engine.config import DataConfig
-from engine.data.files import read_text, shorten
+from engine.data.files import read_text
 from engine.data.knowledge_graph import Finding
 from engine.data.labels import tagged
-from engine.data.readers.base import Detection, Part, RawDataset, RawGraph, RawLinks, listed
+from engine.data.readers.base import Part, RawDataset, RawGraph, RawLinks, listed_counts
 from engine.data.readers.blank_nodes import anonymous_nodes, stable_names
-from engine.data.readers.naming import NamedFiles, sort_files
-from engine.data.readers.tables import complete, gather_links, read_links
+from engine.data.readers.naming import NamedFilesReader
+from engine.data.readers.tables import complete, gather_links, read_link_parts
 from engine.data.rows import identifier_problem
 from engine.data.tabular import table_suffix
 from engine.data.texts import Texts
 from engine.data.xml_entities import check_entities, error_line
 from engine.errors import DataError
-from engine.util.text import count
+from engine.util.text import count, shorten
 
 FORMATS = {
     ".nt": ox.RdfFormat.N_TRIPLES,
@@ -45,23 +45,23 @@ REIFICATION = frozenset({f"{RDF}subject", f"{RDF}predicate", f"{RDF}object"})
 LINK_PREDICATES = frozenset({SAME_AS, "http://www.w3.org/2004/02/skos/core#exactMatch"})
 
 
-class RdfReader:
+class RdfReader(NamedFilesReader):
     name = "rdf"
     description = "N-Triples, Turtle, RDF/XML, N-Quads, TriG or JSON-LD: a file for each graph, and links as owl:sameAs triples or as a table"
 
-    def detect(self, folder: Path) -> Detection:
-        return _files(folder).detection
+    def is_graph(self, path: Path) -> bool:
+        return bool(rdf_suffix(path))
 
-    def files(self, folder: Path) -> Sequence[Path]:
-        return _files(folder).paths
+    def is_links(self, path: Path) -> bool:
+        return bool(rdf_suffix(path) or table_suffix(path))
 
     def read(self, folder: Path, config: DataConfig) -> RawDataset:
-        files = complete(_files(folder))
+        files = complete(self.sorted_files(folder))
         findings: list[Finding] = []
         source, target = (read_graph(files.graph(number), findings) for number in "12")
 
         def read(path: Path, part: Part) -> dict[Part, RawLinks]:
-            return {part: read_same_as(path)} if rdf_suffix(path) else read_links(path, part)
+            return {part: read_same_as(path)} if rdf_suffix(path) else read_link_parts(path, part)
 
         links, given = gather_links(files, read)
         return RawDataset(source, target, links, given, tuple(findings))
@@ -71,10 +71,6 @@ def rdf_suffix(path: Path) -> str:
     """'.nt' for 'a.nt' and 'a.nt.gz', and so on; '' where the file is no RDF."""
     name = path.name.lower().removesuffix(".gz")
     return next((suffix for suffix in FORMATS if name.endswith(suffix)), "")
-
-
-def _files(folder: Path) -> NamedFiles:
-    return sort_files(folder, lambda path: bool(rdf_suffix(path)), lambda path: bool(rdf_suffix(path) or table_suffix(path)))
 
 
 class _Collector:
@@ -206,7 +202,7 @@ def read_same_as(path: Path) -> RawLinks:
         else:
             left_out[reason] += 1
     if not sources:
-        others = f" ({listed(left_out)})" if left_out else ""
+        others = f" ({listed_counts(left_out)})" if left_out else ""
         raise DataError(f"there are no owl:sameAs (or skos:exactMatch) triples between IRIs in this links file{others}; add some.", path=path)
     _check(path, sources, targets)
     return RawLinks(path, Texts.of(sources), Texts.of(targets), symmetric=True, left_out=left_out)

@@ -26,7 +26,7 @@ SCHEMA = pa.schema([(name, pa.float32() if name in NUMBERS else pa.int32() if na
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 
 
-def one_line(text: str) -> str:
+def one_line_cell(text: str) -> str:
     """The text without line ends and other control characters."""
     return _CONTROL.sub(" ", text)
 
@@ -45,7 +45,7 @@ def write_tsv(file: IO[bytes], table: ExportTable, predicate: Predicate) -> None
 
 def _write_text(file: IO[bytes], table: ExportTable, separator: str, quoting: Literal[0, 3]) -> None:
     for number, chunk in enumerate(table.chunks()):
-        safe = chunk.assign(**{name: chunk[name].map(defuse if name in SIDES else lambda text: defuse(one_line(text))) for name in TEXTS})
+        safe = chunk.assign(**{name: chunk[name].map(defuse if name in SIDES else lambda text: defuse(one_line_cell(text))) for name in TEXTS})
         text = io.StringIO(newline="")
         safe.to_csv(text, sep=separator, index=False, header=number == 0, float_format=DIGITS, quoting=quoting, quotechar='"', lineterminator="\n")
         file.write(text.getvalue().encode("utf-8", "replace"))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from engine.config import LossConfig
 from engine.errors import ConfigError
-from engine.model.losses.base import Candidates, Loss
+from engine.model.losses.base import Loss, NegativeCandidates
 from engine.model.losses.baselines import Triplet, Truncated, softmax_cross_entropy
 from engine.model.losses.nhsm import NormalizedHardSampleMining
 from engine.util.distributed import ALONE, Ranks
@@ -15,8 +15,8 @@ from engine.util.distributed import ALONE, Ranks
 __all__ = [
     "DIVIDED",
     "LOSSES",
-    "Candidates",
     "Loss",
+    "NegativeCandidates",
     "NormalizedHardSampleMining",
     "Triplet",
     "Truncated",
@@ -24,7 +24,7 @@ __all__ = [
     "softmax_cross_entropy",
 ]
 
-LOSSES: dict[str, Callable[[LossConfig, Candidates, Ranks], Loss]] = {
+LOSSES: dict[str, Callable[[LossConfig, NegativeCandidates, Ranks], Loss]] = {
     "nhsm": lambda config, candidates, ranks: NormalizedHardSampleMining(
         candidates, margin=config.margin, scale=config.scale, shift=config.shift, tail_mass=config.tail_mass, most_kept=config.most_kept, ranks=ranks
     ),
@@ -44,4 +44,4 @@ def build_loss(config: LossConfig, num_source: int, num_target: int, ranks: Rank
     """
     if ranks.size > 1 and config.kind not in DIVIDED:
         raise ConfigError(f"loss.kind={config.kind} trains in one process only; use one, or loss.kind=nhsm.")
-    return LOSSES[config.kind](config, Candidates(num_source, num_target, config.candidates), ranks)
+    return LOSSES[config.kind](config, NegativeCandidates(num_source, num_target, config.candidates), ranks)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class Candidates:
+class NegativeCandidates:
     """Where negatives come from: the E1 candidates of the source graph, stacked before the E2 of the target graph.
 
     ``scope`` "both": every entity of both graphs (authors' code); "other": those of the graph that the anchor is not in (paper's formula).

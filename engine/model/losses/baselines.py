@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.model.losses.base import Candidates
+from engine.model.losses.base import NegativeCandidates
 from engine.model.losses.nhsm import NormalizedHardSampleMining, Side, block_rows, sides
 from engine.util.threads import cut
 
 
-def softmax_cross_entropy(candidates: Candidates, margin: float) -> NormalizedHardSampleMining:
+def softmax_cross_entropy(candidates: NegativeCandidates, margin: float) -> NormalizedHardSampleMining:
     """LogSumExp without normalisation at lambda = 1: softmax with cross-entropy (paper section 5.1).
 
     Its softmax is flat, so that no candidate can be left out.
@@ -27,7 +27,7 @@ def softmax_cross_entropy(candidates: Candidates, margin: float) -> NormalizedHa
 class Triplet:
     """[gamma + |h_u - h_v|^2 - |h_u - h_e|^2]_+ with ``negatives`` uniformly drawn candidates e a pair and side."""
 
-    candidates: Candidates
+    candidates: NegativeCandidates
     margin: float = 1.0
     negatives: int = 5
 
@@ -44,7 +44,7 @@ class Triplet:
 class Truncated:
     """The same with the ``hardest`` nearest candidates as negatives (truncated uniform negative sampling of BootEA, without the draw)."""
 
-    candidates: Candidates
+    candidates: NegativeCandidates
     margin: float = 1.0
     hardest: int = 10
 

@@ -12,11 +12,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from engine.data.files import shorten
 from engine.data.knowledge_graph import Finding
 from engine.errors import ConfigError
 from engine.names.specs import PathsOf, Spec, no_path
 from engine.search import NameSimilarity, StructuralSimilarity, normalise_rows
+from engine.util.text import shorten
 
 Encoder = TypeVar("Encoder", bound=type)
 DenseEncode = Callable[[list[str]], npt.NDArray[np.float32]]

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.data.files import shorten
 from engine.errors import ConfigError
 from engine.names.encoders.base import EncodedNames, encode_distinct, optional_module, register_encoder
 from engine.names.specs import one_path
+from engine.util.text import shorten
 
 BATCH = 256
 

@@ -1,13 +1,17 @@
-"""Files for a user: written beside their place and put there when they are whole; what is there already stays unless it may go."""
+"""Files that are written beside their place and put there when they are whole, locks, and errors of the operating system in words."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
+
+from filelock import FileLock, Timeout
 
 from engine.errors import ExportError, printable
 
@@ -77,5 +81,62 @@ def _explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        why = (error.strerror or type(error).__name__).lower()
-        raise ExportError(printable(f"cannot write {path}: {why}; free some space or choose another place with --output.")) from error
+        raise ExportError(printable(f"cannot write {path}: {os_reason(error)}; free some space or choose another place with --output.")) from error
+
+
+def os_reason(error: OSError) -> str:
+    """'no such file or directory'."""
+    return (error.strerror or type(error).__name__).lower()
+
+
+def one_line(error: BaseException) -> str:
+    """An error's text without line breaks, shortened."""
+    return " ".join(str(error).split())[:200]
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process holds this lock right now."""
+    if not path.is_file():
+        return False
+    try:
+        with FileLock(path, timeout=0, thread_local=False):
+            return False
+    except Timeout:
+        return True
+    except OSError:
+        return False
+
+
+def sha256_of(path: Path) -> str:
+    """Hex checksum of a file, read in pieces."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Write a file so that after a crash it is either as before or as it should be."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_bytes(content)
+    fsync(temporary)
+    os.replace(temporary, path)
+    fsync(path.parent)
+
+
+def fsync(path: Path) -> None:
+    """Wait until the disk has a file's content, or a folder's list of names."""
+    if path.is_dir() and os.name == "nt":
+        return  # Windows has no such thing for folders
+    descriptor = os.open(path, os.O_RDONLY if os.name != "nt" else os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove(path: Path) -> None:
+    """Delete a file or folder as far as that goes; links are deleted, not followed."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
