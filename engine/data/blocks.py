@@ -29,7 +29,7 @@ BLOCK: Final = 2**24
 MAX_RATIO: Final = 100
 """Of a large file's size to its packed size; gzip packs text to a tenth, and a bomb to a thousandth."""
 MAX_COLUMNS: Final = 1000
-LF, CR, CRLF, QUOTE = b"\n", b"\r", b"\r\n", b'"'
+LF, CR_BYTES, CRLF, QUOTE = b"\n", b"\r", b"\r\n", b'"'
 
 Cells = list[list[str]]
 PACKED = (b"\x1f\x8b", b"x\x01", b"x\x9c", b"x\xda", b"\x28\xb5\x2f\xfd")
@@ -121,7 +121,7 @@ def read_blocks(path: Path) -> Iterator[Block]:
         if held > MAX_BYTES:
             raise DataError(f"this file holds a line of more than {MAX_BYTES >> 30} GiB; break it up.", path=path, line=line)
     if rest := b"".join(unfinished):
-        yield Block(path, rest if line > 1 else rest.replace(CR, LF), line)
+        yield Block(path, rest if line > 1 else rest.replace(CR_BYTES, LF), line)
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
@@ -167,10 +167,10 @@ def read_grid(path: Path, dialect: Dialect) -> Grid:
 
 def _plain_columns(block: Block, dialect: Dialect) -> pl.DataFrame | None:
     """The columns of a block without anything out of the ordinary; None for any other."""
-    content = block.content.replace(CRLF, LF) if CR in block.content else block.content
+    content = block.content.replace(CRLF, LF) if CR_BYTES in block.content else block.content
     lines = content.count(LF) + (not content.endswith(LF))
     quoted = dialect.quotes and QUOTE in content
-    odd = content.startswith((LF, codecs.BOM_UTF8, *PACKED)) or LF + LF in content or CR in content
+    odd = content.startswith((LF, codecs.BOM_UTF8, *PACKED)) or LF + LF in content or CR_BYTES in content
     if odd or dialect.width is None:
         return None
     delimiters = _delimiters_between_quoted(content, dialect.delimiter) if quoted else content.count(dialect.delimiter.encode())

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import polars as pl
 
 OTHERWISE = ("KG1", "KG2")
-ENOUGH = 0.5  # of the entities must share an origin that is to name the graph
+ENOUGH_TO_NAME = 0.5  # of the entities must share an origin that is to name the graph
 
 # Registered domains; what stands before one may be a language.
 HOSTS: Mapping[str, str] = {
@@ -84,7 +84,7 @@ def common_origin(entities: Sequence[str]) -> IdentifierOrigin | None:
     for host, count in hosts.drop_nulls().value_counts().iter_rows():
         counts[origin_of_host(host.lower().rstrip("."))] += count
     origin, most = counts.most_common(1)[0] if counts else (None, 0)
-    return origin if most > ENOUGH * len(entities) else None
+    return origin if most > ENOUGH_TO_NAME * len(entities) else None
 
 
 def origin_of(identifier: str) -> IdentifierOrigin | None:

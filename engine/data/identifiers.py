@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
+import itertools
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -94,7 +94,7 @@ class Spelling:
         forms = {one: form for one, form in first.items() if claims[form] == 1 and form not in known}
         taken = set(forms.values())
         for one in sorted(first.keys() - forms.keys()):
-            urns = (_as_urn(one, side, number) for number in count(1))
+            urns = (_as_urn(one, side, number) for number in itertools.count(1))
             forms[one] = next(urn for urn in urns if urn not in known and urn not in taken)
             taken.add(forms[one])
         return cls(forms)

@@ -12,7 +12,9 @@ import pandas as pd
 import torch
 
 from engine.data.knowledge_graph import AlignmentTask, Side
-from engine.decoding import DECODERS, GRAPH_DECODERS, Decoding, GraphEvidence, find_candidates, get_decoder
+from engine.decoding import DECODERS, GRAPH_DECODERS, find_candidates, get_decoder
+from engine.decoding.base import Decoding
+from engine.decoding.graph_evidence import GraphEvidence
 from engine.evaluation.calibration import FEATURE_COLUMNS, Calibration, Uncalibrated, expected_calibration_error, fit_calibration, pair_features
 from engine.evaluation.dangling import estimate_dangling
 from engine.evaluation.decoders import DecodingEvaluation, decode_searched

