@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from engine.util import settings
+from engine.util import paths
 from engine.util.text import count as count
 from engine.util.text import duration as duration
 
@@ -75,9 +75,9 @@ def without_places(words: str) -> str:
 
 def _places() -> Iterator[tuple[str, str, str]]:
     """Absolute folders of the server: what stands for one before a path in it, and by itself."""
-    kept = ((settings.models_folder(), "the models folder"), (settings.data_folder(), "the data folder"), (settings.PROJECT, "the project's folder"))
+    kept = ((paths.models_folder(), "the models folder"), (paths.data_folder(), "the data folder"), (paths.PROJECT, "the project's folder"))
     named = [(folder, "", whole) for folder, whole in kept]
-    named += [(folder, f"{folder.name}/", folder.name) for folder in settings.import_folders()]
+    named += [(folder, f"{folder.name}/", folder.name) for folder in paths.import_folders()]
     for folder, start, whole in named:
         yield from ((str(form), start, whole) for form in {folder.absolute(), folder.resolve()} if form.name)
 

@@ -26,10 +26,8 @@ import pyarrow.csv as arrow_csv
 
 from benchmarks.tables import told
 from engine.data import AlignmentTask, KnowledgeGraph
-from engine.data.fingerprint import fingerprint
-from engine.data.graph_names import graph_names
-from engine.data.knowledge_graph import empty_attributes, empty_links
-from engine.data.labels import label_entities
+from engine.data.knowledge_graph import empty_attributes, empty_links, fingerprint
+from engine.data.labels import graph_names, label_entities
 from engine.errors import ConfigError
 from engine.util.arrays import FloatArray, IntArray
 

@@ -20,21 +20,20 @@ from engine.data import AlignmentTask, Inspection, inspect_task, load_task
 from engine.data.knowledge_graph import SIDES, Side
 from engine.data.library import starting_config
 from engine.errors import ConfigError, ExportError, RunError
-from engine.explanation import Explainer, Report, compare_with, conflict, context, explain, intervene, named_evidence, resolve_pair, sibling_runs
+from engine.explanation import Explainer, Report, compare_with, conflict, explain, explainer, intervene, named_evidence, resolve_pair, sibling_runs
 from engine.explore.alignment import Alignment, alignments
 from engine.explore.data_profile import inspect_run, relation_profile
 from engine.explore.neighbourhood import IncidentTriples
 from engine.explore.proxies import ProxyView
 from engine.explore.relations import RelationView
-from engine.explore.review_queue import ReviewQueue
-from engine.explore.review_sample import SampleEstimate, estimate_from_sample
+from engine.explore.review_queue import ReviewQueue, SampleEstimate, estimate_from_sample
 from engine.exporting import FORMATS, ExportSelection, ExportTable, Format, Predicate, get_format, pairs_to_export, reviewed_pairs, write_export
 from engine.pipeline import Listener, event_text, train_run
 from engine.reviews import Decision, ReviewStore
 from engine.runs import Run, RunStore, RunSummary
-from engine.runs.similarity import has_table
+from engine.runs.tensors import has_table
 from engine.runs.view import PairScore, Pool, RunView
-from engine.util.settings import reviews_file
+from engine.util.paths import reviews_file
 
 if TYPE_CHECKING:
     import networkx
@@ -168,7 +167,7 @@ class OpenRun:
         return Report(
             run=self.id,
             explanation=explain(self.explainer, left, right, pool, top),
-            context=context(self.explainer, left, right, siblings, pool),
+            context=explainer(self.explainer, left, right, siblings, pool),
             conflict=conflict(self.explainer, right),
             conflict_of_source=conflict(self.explainer, left, side="source"),
             comparison=compare_with(self.explainer, left, right, against, pool, side=side),

@@ -52,8 +52,8 @@ from engine.names import (
 )
 from engine.reviews import ReviewEffect, Snapshot, read_snapshot, with_reviews
 from engine.runs import FORMAT_VERSION, Run, RunStore, RunWriter
-from engine.runs.numbers import finite_tensor
-from engine.runs.resume import REVIEWS, Begun, note_beginning
+from engine.runs.tensors import finite_tensor
+from engine.runs.writer import REVIEWS, Begun, note_beginning
 from engine.search import CslsTopK, StructuralSimilarity, StructureAndNames, csls_topk, normalise_rows
 from engine.training.device import EXECUTION_OPTIONS, bfloat16_pays, choose_device
 from engine.training.estimate import check_memory, task_sizes

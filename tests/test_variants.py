@@ -17,7 +17,7 @@ from engine.config import VARIANTS
 from engine.decoding import DECODERS, GRAPH_DECODERS
 from engine.explanation import probability_parts
 from engine.runs import Run, RunStore
-from engine.runs.similarity import run_similarity
+from engine.runs.tensors import run_similarity
 from engine.runs.view import RunView
 from engine.search import StructureAndNames
 from tests.cli.test_main import EUROPE, last_json, one_line

@@ -29,8 +29,8 @@ from engine.explanation import (
     NeighbourProduct,
     compare_with,
     conflict,
-    context,
     explain,
+    explainer,
     faithfulness,
     flipping_set,
     items_of,
@@ -39,7 +39,7 @@ from engine.explanation import (
     sentence,
     triples_of,
 )
-from engine.explanation.words import rounds_words, signed
+from engine.explanation.report import rounds_words, signed
 from engine.runs.entities import Entity, other
 
 T = TypeVar("T")
@@ -473,7 +473,7 @@ def _elsewhere(run: OpenRun, address: ExplainAddress, source: Entity, target: En
             opened.append((card.run, cache.open_listed(card.run).view))
         except EngineError as error:
             components.show_error(error)
-    found = context(run.explainer, source.index, target.index, opened, address.pool)
+    found = explainer(run.explainer, source.index, target.index, opened, address.pool)
     if found.rounds:
         st.markdown(rounds_words(found.rounds, found.selection))
     if not found.runs:

@@ -14,7 +14,7 @@ from app.glossary import explain
 from app.state import ExportAddress, PairsAddress, ReviewAddress
 from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import ConfigError
-from engine.explore.review_sample import estimate_from_sample
+from engine.explore.review_queue import estimate_from_sample
 from engine.exporting import (
     COLUMNS,
     DECODER_NAMES,

@@ -32,17 +32,17 @@ from engine.importing import (
     UnderstoodTable,
     add,
     correct,
+    detect,
     discard,
     find,
     find_staged,
-    glance,
     offered,
     stage,
     stage_folder,
     store,
     suggested_name,
 )
-from engine.importing.sniffing import DELIMITERS
+from engine.importing.detect import DELIMITERS
 
 COME_WORDS: Final[Mapping[Come, str]] = {"upload": "Separate files", "archive": "One archive", "server": "A folder on the server"}
 FORMATS: Final = "CSV, TSV, Parquet or RDF (Turtle, TriG, N-Triples, N-Quads, RDF/XML, JSON-LD), plain or gzipped"
@@ -156,7 +156,7 @@ def _check(address: ImportAddress, token: str) -> None:
     problem: EngineError | None = None
     files: tuple[UnderstoodFile, ...] = ()
     try:
-        files = glance(staged.material, staged.corrections)
+        files = detect(staged.material, staged.corrections)
         with st.spinner("Reading both graphs and looking for what is wrong…"):
             preview = cache.import_preview(staged.token, staged.version)
     except EngineError as error:

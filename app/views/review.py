@@ -18,9 +18,9 @@ from app.palette import PLAIN_MARKS
 from app.state import Decided, EntityAddress, ExplainAddress, ExportAddress, ReviewAddress, ReviewKind
 from engine.errors import ReviewError, RunError
 from engine.explanation import Explanation, explain, sentence
-from engine.explore.review_queue import Kind, Open, choice_on, take
-from engine.explore.review_sample import SampleEstimate, estimate_from_sample
-from engine.reviews import Decision, ReviewProgress, Verdict, agreement, disagreements, progress, snapshot_of
+from engine.explore.review_queue import Kind, Open, SampleEstimate, choice_on, estimate_from_sample, take
+from engine.reviews import Decision, ReviewProgress, Verdict, disagreements, progress, snapshot_of
+from engine.reviews import decisions as agreement
 from engine.reviews.decisions import BULK_NOTE
 from engine.runs.view import PairScore
 from engine.util.arrays import IntArray

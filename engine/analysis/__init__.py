@@ -13,12 +13,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from engine.analysis.degree import degree_table
-from engine.analysis.hubness import hubness_tables
+from engine.analysis.entities import degree_table, hubness_tables
 from engine.analysis.proxies import pair_divergence_table, proxy_similarities, proxy_tensors, proxy_top_table
-from engine.analysis.relation_hits import relation_hits_table
-from engine.analysis.relation_importance import relation_importance_table
-from engine.analysis.relation_twins import relation_twins_table
+from engine.analysis.relations import relation_hits_table, relation_importance_table, relation_twins_table
 from engine.analysis.schema import TABLES
 from engine.data.knowledge_graph import AlignmentTask
 from engine.evaluation.metrics import Evaluation

@@ -12,7 +12,7 @@ from engine.api import open_run
 from engine.cli.options import Commands, add_command, add_json, add_models, add_run, print_json
 from engine.data.knowledge_graph import Side
 from engine.errors import printable
-from engine.explore.review_sample import SampleEstimate
+from engine.explore.review_queue import SampleEstimate
 from engine.exporting import (
     DECODER_NAMES,
     FORMATS,

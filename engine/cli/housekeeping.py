@@ -11,7 +11,7 @@ from engine.cli.options import Commands, add_command, add_json, add_models, prin
 from engine.errors import ConfigError, printable
 from engine.runs import RunStore
 from engine.runs.cleanup import Doomed, back_up, delete, doomed, to_prune
-from engine.util import settings
+from engine.util import paths
 from engine.util.text import count, size_text
 
 
@@ -100,7 +100,7 @@ def confirm(question: str, *, yes: bool) -> None:
 
 
 def backup(parsed: argparse.Namespace) -> int:
-    made = back_up(parsed.models, settings.data_folder(), parsed.output, force=parsed.force)
+    made = back_up(parsed.models, paths.data_folder(), parsed.output, force=parsed.force)
     if parsed.json:
         values = {"file": str(made.file), "runs": made.runs, "data_sets": made.data_sets, "databases": list(made.databases), "bytes": made.bytes}
         print_json(values)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from engine.cli.options import Commands, add_command, add_json, by_side, print_json
-from engine.data.delimiters import TAB
+from engine.data.dialects import TAB
 from engine.data.labels import language_list
 from engine.data.library import StoredDataSet
 from engine.data.tabular import Layout

@@ -35,17 +35,17 @@ from engine.evaluation.metrics import METRICS, Pool, evaluate_links, stored_inte
 from engine.explanation import lines
 from engine.explanation.removal import FORMS
 from engine.exporting import DECODER_NAMES, check_measurable, decoder_help, graph_evidence
-from engine.jobs.preparation import missing_steps
+from engine.jobs.plan import missing_steps
 from engine.pipeline import Outcome, Phase, computed_otherwise, event_text, train_run
 from engine.runs import Run, RunStore, RunSummary
-from engine.runs.similarity import run_similarity
+from engine.runs.tensors import run_similarity
 from engine.runs.view import Match, status_words
 from engine.training.device import when_told_to_end
 from engine.training.semi import Round, rounds_protocol
 from engine.training.trainer import Progress
 from engine.training.worker import follow
 from engine.util.distributed import joined
-from engine.util.settings import reviews_file
+from engine.util.paths import reviews_file
 
 USER_ERROR = 2
 INTERRUPTED = 130

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from engine.data.blocks import read_blocks
+from engine.data.files import read_blocks
 from engine.util.text import shorten
 
 IDENTITY_PREDICATES = frozenset({"sameAs", "exactMatch"})

@@ -24,7 +24,7 @@ from engine.decoding.graph_evidence import GraphEvidence
 from engine.errors import DataError
 from engine.evaluation.metrics import DirectionMetrics, Pool, SearchedPool, Selectable, direction_metrics, pool_words, search_pool
 from engine.search import LinkRanks, QueryRanks, SearchIndex
-from engine.search.caching import HeldSimilarity
+from engine.search.tiles import HeldSimilarity
 from engine.util.arrays import BoolArray, IntArray
 
 

@@ -155,7 +155,7 @@ def search_pool(
 ) -> SearchedPool:
     """What all evaluations on the same links share: see :func:`evaluate_links` for the arguments and what is raised.
 
-    The pool's similarities stay in memory where they take no more than ``engine.search.caching.HELD_BYTES``, so that they are computed once.
+    The pool's similarities stay in memory where they take no more than ``engine.search.tiles.HELD_BYTES``, so that they are computed once.
     """
     links = checked_links(links, *similarity.shape)
     source_pool, target_pool = (pool_entities(links[:, side], size, pool) for side, size in enumerate(similarity.shape))

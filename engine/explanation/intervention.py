@@ -15,13 +15,13 @@ import numpy.typing as npt
 import torch
 
 from engine.data.knowledge_graph import Side
+from engine.explanation.encoder import Triple
 from engine.explanation.explainer import Explainer, NamedTriple
-from engine.explanation.graph import Triple
 from engine.runs.entities import Entity, other
 from engine.runs.view import Pool, RowScores
 from engine.search import StructuralSimilarity, StructureAndNames, normalise_rows
+from engine.search.base import zero_term
 from engine.search.csls import csls_score
-from engine.search.terms import zero_term
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,9 @@ from dataclasses import dataclass, replace
 from engine.data.knowledge_graph import Side
 from engine.decoding import NONE, Decoding, get_decoder
 from engine.errors import EntityError
-from engine.explanation.asking import resolve_rival
-from engine.explanation.contributions import Products
-from engine.explanation.decomposition import Decomposition, ScorePart, decompose
+from engine.explanation.decomposition import Decomposition, Products, ScorePart, decompose
 from engine.explanation.evidence import Edges, neighbour_products
-from engine.explanation.explainer import Explainer
+from engine.explanation.explainer import Explainer, resolve_rival
 from engine.explore.alignment import stored_candidates
 from engine.explore.neighbourhood import Edge
 from engine.runs.entities import Entity, other

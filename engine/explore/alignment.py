@@ -19,7 +19,7 @@ from engine.data.knowledge_graph import SIDES, Side
 from engine.decoding import Candidates
 from engine.evaluation.metrics import rate_interval
 from engine.runs.entities import GraphView, other
-from engine.runs.numbers import check_numbers
+from engine.runs.tensors import check_numbers
 from engine.runs.view import PROBABILITY_COLUMNS, ROLES, RunView, Verdict
 from engine.search import tie_tolerance
 from engine.util.arrays import BoolArray, Float32Array, IntArray

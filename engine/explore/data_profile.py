@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.analysis.relation_importance import distinct_partners
+from engine.analysis.relations import distinct_partners
 from engine.analysis.run_tables import graph_of
 from engine.data.inspection import SEVERITIES, Inspection, inspect_task
 from engine.data.knowledge_graph import AlignmentTask, Finding, KnowledgeGraph, Side, empty_links
 from engine.evaluation.paper import RESULTS, SIZES, recognise
 from engine.runs.entities import folded_label
-from engine.runs.similarity import RunLike
+from engine.runs.tensors import RunLike
 from engine.runs.view import RunView
 from engine.util.arrays import IntArray
 

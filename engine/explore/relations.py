@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from engine.analysis.relation_importance import BANDS, Band
+from engine.analysis.relations import BANDS, Band
 from engine.data.knowledge_graph import SIDES, Side
 from engine.runs.entities import LONGEST_QUERY, Entity, folded_label, other, short_id
 from engine.runs.view import RunView

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from engine.exporting.decoded import DECODER_NAMES, DECODER_WORDS, ONE_TO_ONE, STORED, check_measurable, decoder_help, default_decoder, graph_evidence
 from engine.exporting.formats import FORMATS, PREDICATES, Format, Predicate, get_format
 from engine.exporting.reviewed import DecidedPair, reviewed_pairs
-from engine.exporting.selection import ExportSelection, Part, Prepared, pairs_to_export, prepare
+from engine.exporting.selection import (
+    DECODER_NAMES,
+    DECODER_WORDS,
+    ONE_TO_ONE,
+    STORED,
+    ExportSelection,
+    Part,
+    Prepared,
+    check_measurable,
+    decoder_help,
+    default_decoder,
+    graph_evidence,
+    pairs_to_export,
+    prepare,
+)
 from engine.exporting.table import COLUMNS, Conflicts, ExpectedQuality, ExportTable
 from engine.exporting.writing import export_bytes, preview_lines, write_export
 

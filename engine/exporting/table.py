@@ -14,8 +14,7 @@ import pandas as pd
 from engine._version import __version__
 from engine.data.knowledge_graph import SIDES, Side
 from engine.explore.alignment import Alignment, Precision
-from engine.exporting.reviewed import DecidedPair
-from engine.exporting.settled import Ends
+from engine.exporting.reviewed import DecidedPair, Ends
 from engine.runs.view import RunView
 from engine.util.arrays import IntArray
 from engine.util.text import count

@@ -16,7 +16,7 @@ from typing import IO, Any, Final, Literal
 
 from engine.data.files import GZIP_MAGIC, is_by_product
 from engine.errors import DataImportError
-from engine.importing.limits import LIMITS, Limits
+from engine.importing.source import LIMITS, Limits
 from engine.util.files import os_reason
 from engine.util.text import shorten, size_text
 

@@ -18,10 +18,8 @@ from typing import IO, Any, Final
 
 from engine.errors import DataImportError
 from engine.importing.archives import is_archive, refuse_half_archive, unpack
-from engine.importing.corrections import Corrections
-from engine.importing.limits import LIMITS, Limits
-from engine.importing.material import Material, Role, SourceFile, check_given, folder_material
-from engine.util import settings
+from engine.importing.source import LIMITS, Corrections, Limits, Material, Role, SourceFile, check_given, folder_material
+from engine.util import paths
 from engine.util.files import os_reason, remove, write_durably
 from engine.util.text import shorten, size_text
 
@@ -81,7 +79,7 @@ def stage_folder(folder: Path) -> Staged:
     """An import of a folder or archive on the server; files of a folder are read where they lie.
 
     Args:
-        folder: from :func:`engine.importing.server_folders.find`, which has checked that it may be read.
+        folder: from :func:`engine.importing.source.find`, which has checked that it may be read.
 
     Raises:
         DataImportError: an archive or file that is refused.
@@ -153,7 +151,7 @@ def discard(staged: Staged) -> None:
 
 def clean_up(older_than: float = KEPT_SECONDS) -> int:
     """Remove staging folders that were left behind, and data sets that a killed import did not finish; says how many."""
-    parent, now = settings.data_folder(), time.time()
+    parent, now = paths.data_folder(), time.time()
     found = [path for start in (STAGING, PARTIAL) for path in parent.glob(f"{start}*")]
     old = [path for path in found if now - path.lstat().st_mtime > older_than]
     for path in old:
@@ -167,9 +165,7 @@ def _new_folder() -> tuple[Path, str]:
     try:
         folder.mkdir(parents=True, mode=0o700)
     except OSError as error:
-        raise DataImportError(
-            f"{settings.data_folder()} cannot be written to ({os_reason(error)}); make it writable, or set DUAL_AMN_DATA."
-        ) from None
+        raise DataImportError(f"{paths.data_folder()} cannot be written to ({os_reason(error)}); make it writable, or set DUAL_AMN_DATA.") from None
     clean_up()
     return folder, token
 
@@ -192,7 +188,7 @@ def _whole_or_not_at_all(place: Path, what: str) -> Iterator[None]:
 
 
 def _folder(token: str) -> Path:
-    return settings.data_folder() / f"{STAGING}{token}"
+    return paths.data_folder() / f"{STAGING}{token}"
 
 
 def _put(folder: Path, one: Brought, limits: Limits) -> list[SourceFile]:

@@ -20,11 +20,10 @@ from engine.data.library import RECORD, StoredDataSet, data_sets
 from engine.data.readers import RawGraph
 from engine.data.texts import Texts
 from engine.errors import DataImportError
-from engine.importing.corrections import Corrections
-from engine.importing.material import Material
 from engine.importing.preview import Preview, Understood, understand
+from engine.importing.source import Corrections, Material
 from engine.importing.staging import PARTIAL
-from engine.util import settings
+from engine.util import paths
 from engine.util.files import fsync, os_reason, remove
 from engine.util.text import shorten
 
@@ -53,7 +52,7 @@ def write(understood: Understood, material: Material, corrections: Corrections, 
     check_dataset_name(name)
     if problems := understood.preview.problems:
         raise DataImportError(f"{problems[0].message} {problems[0].advice}")
-    parent = settings.data_folder()
+    parent = paths.data_folder()
     partial, final = parent / f"{PARTIAL}{secrets.token_hex(8)}", parent / name
     try:
         partial.mkdir(parents=True)
@@ -101,7 +100,7 @@ def suggested_name(material: Material) -> str:
 
 def _is_taken(name: str) -> bool:
     """Capital letters do not tell names apart: on some systems they tell no files apart."""
-    return os.path.lexists(settings.data_folder() / name) or name.lower() in {one.name.lower() for one in data_sets()}
+    return os.path.lexists(paths.data_folder() / name) or name.lower() in {one.name.lower() for one in data_sets()}
 
 
 def _move(partial: Path, final: Path) -> None:

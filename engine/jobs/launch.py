@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from engine.errors import JobError
 from engine.util.files import is_locked
-from engine.util.places import jobs_folder, starting_mark, trainer_lock, trainer_log
-from engine.util.settings import PROJECT
+from engine.util.paths import PROJECT, jobs_folder, starting_mark, trainer_lock, trainer_log
 
 try:
     import fcntl

@@ -18,7 +18,7 @@ from engine.pipeline import NOTE, Phase
 from engine.training.estimate import Estimate
 from engine.training.semi import Round
 from engine.training.trainer import Progress
-from engine.util.places import news_file
+from engine.util.paths import news_file
 
 MOST_POINTS: Final = 1000
 LEAST_SECONDS: Final = 0.5

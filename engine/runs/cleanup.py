@@ -19,7 +19,7 @@ from engine.runs import RunStore, RunSummary
 from engine.runs.files import TRASH, folders
 from engine.runs.manifest import SEAL
 from engine.util.files import new_file, remove
-from engine.util.places import jobs_folder
+from engine.util.paths import jobs_folder
 
 ARCHIVE_ENDINGS = (".tar.gz", ".tgz", ".tar")
 COMPRESSION = 3  # of 9: embeddings hardly shrink, and more takes minutes

@@ -19,8 +19,7 @@ from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import EntityError
 from engine.evaluation.metrics import untested_words
 from engine.runs.entities import Entity, GraphView, other, search_forms
-from engine.runs.numbers import check_numbers, damaged
-from engine.runs.similarity import RunLike, has_table, run_similarity
+from engine.runs.tensors import RunLike, check_numbers, damaged, has_table, run_similarity
 from engine.search import TIE_TOLERANCE, StructuralSimilarity, StructureAndNames, tie_tolerance
 from engine.search.csls import csls_score
 from engine.util.arrays import Float32Array, IntArray

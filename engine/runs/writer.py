@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 import numpy.typing as npt
 import pandas as pd
@@ -18,11 +18,14 @@ import pyarrow.parquet as pq
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from engine.errors import RunError
+from engine.config import RunConfig
+from engine.data.library import starting_config
+from engine.errors import ConfigError, RunError
 from engine.runs.files import LOCK, PARTIAL, acquire, check_name, explained, remove_by_way_of_trash, sealed, with_suffix
 from engine.runs.manifest import FORMAT_VERSION, MANIFEST, TRACE, check_manifest, to_json, with_seal
 from engine.runs.run import Run
 from engine.runs.tensors import save_tensors
+from engine.util import paths
 from engine.util.files import fsync, remove, sha256_of, write_durably
 
 CHECKPOINT_FILE = re.compile(r"(?P<name>\w[\w.-]*)-(?P<number>\d{6,12})-(?P<digest>[0-9a-f]{64})\.safetensors")
@@ -243,3 +246,57 @@ def read_checkpoint(path: Path) -> tuple[Checkpoint, int] | None:
 def already_there(dataset: str, run_id: str) -> RunError:
     """The error for an id that is taken."""
     return RunError(f"there is a run {dataset}/{run_id} already; choose another run id, or delete that run first.")
+
+
+# How an interrupted run is gone on with: a note in the folder of the run in the making, which the finished run does not have any more.
+
+NOTE: Final = "begun"
+REVIEWS: Final = "reviews"
+"""Table of the decisions that a run is trained with."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """What was asked for when a run was begun.
+
+    Attributes:
+        data: the data set's folder.
+        config: all settings; of the literal run where the run in the making is the semi run below it.
+        run_id: of the run that was asked for.
+        reviews: the decisions of reviewers that it is trained with; None without any.
+    """
+
+    data: Path
+    config: RunConfig
+    run_id: str
+    reviews: Path | None = None
+
+    def command(self, models: Path) -> str:
+        """What goes on with it, to be typed in the project's folder; ``models``: where the run is."""
+        options: list[tuple[str, str]] = [("--variant", self.config.variant)] if self.config.variant != "basic" else []
+        if self.config.seed:
+            options.append(("--seed", str(self.config.seed)))
+        options += [("--set", one) for one in self.config.assignments(starting_config(self.data))]
+        if self.reviews is not None:
+            options.append(("--with-reviews", paths.shown_path(self.reviews)))
+        if (shown := paths.shown_path(models)) != "models":
+            options.append(("--models", shown))
+        return paths.train_command(self.data, options)
+
+
+def note_beginning(writer: RunWriter, begun: Begun) -> None:
+    """
+    Raises:
+        RunError: the disk is full or does not permit it.
+    """
+    writer.write_note(NOTE, {"data": str(begun.data.resolve()), "config": begun.config.to_dict(), "run_id": begun.run_id})
+
+
+def read_beginning(folder: Path) -> Begun | None:
+    """What stands in the folder of a run in the making; None where that is nothing this engine understands."""
+    try:
+        value: Any = json.loads((folder / f"{NOTE}.json").read_text(encoding="utf-8"))
+        reviews = folder / f"{REVIEWS}.parquet"
+        return Begun(Path(value["data"]), RunConfig.from_dict(value["config"]), str(value["run_id"]), reviews if reviews.is_file() else None)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, ConfigError):
+        return None

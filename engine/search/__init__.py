@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from engine.search.base import DEFAULT_BUDGET, INDEXES, SearchIndex, TopK, get_index
-from engine.search.caching import held, overheard
+from engine.search.base import DEFAULT_BUDGET, INDEXES, Hubness, SearchIndex, TopK, get_index
 from engine.search.csls import CslsTopK, Matches, PairScores, csls_query, csls_score, csls_topk, hubness, pair_csls
 from engine.search.exact import ExactIndex
 from engine.search.faiss import FaissIndex
 from engine.search.ranks import TIE_TOLERANCE, LinkRanks, QueryRanks, tie_tolerance, true_ranks
 from engine.search.rows import normalise_rows
 from engine.search.similarity import NameSimilarity, Similarity, SparseSimilarity, StructuralSimilarity, StructureAndNames, UnscaledEmbeddings
-from engine.search.terms import Hubness
-from engine.search.tiles import best_in_columns
+from engine.search.tiles import best_in_columns, held, overheard
 
 __all__ = [
     "DEFAULT_BUDGET",

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from engine.errors import ConfigError
 from engine.search.base import SearchIndex, TopK, check_k, register_index
-from engine.search.caching import HeldSimilarity, Overheard
 from engine.search.exact import ExactIndex
 from engine.search.similarity import Shifted, Similarity, StructuralSimilarity
+from engine.search.tiles import HeldSimilarity, Overheard
 from engine.util.arrays import Float32Array, IntArray
 
 APPROXIMATE_FROM = 50_000

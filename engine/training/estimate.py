@@ -25,7 +25,7 @@ from engine.errors import ConfigError, TrainingError
 from engine.model.losses.kernels import losses_of
 from engine.model.sampling import Sampling
 from engine.runs import RunSummary
-from engine.search.caching import HELD_BYTES
+from engine.search.tiles import HELD_BYTES
 from engine.training.device import bfloat16_pays, count_threads, usable_cores
 from engine.training.semi import round_epochs, selects_among_all
 from engine.training.trainer import default_epochs

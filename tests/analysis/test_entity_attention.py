@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.analysis.entity_attention import MEAN, AttentionPart, EntityAttention
-from engine.analysis.relation_importance import message_relations, row_softmax
+from engine.analysis.relations import message_relations, row_softmax
 from engine.config import EncoderConfig
 from engine.errors import RunError
 from engine.model.dual_amn import DualAMN

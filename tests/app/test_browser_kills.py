@@ -24,7 +24,7 @@ from engine.importing import Brought, Corrections, Role, Staged, correct, stage,
 from engine.jobs import JobQueue, read_news, trainer_alive
 from engine.pipeline import train_run
 from engine.runs import RunStore
-from engine.util.settings import reviews_file
+from engine.util.paths import reviews_file
 from tests.app.test_browser import PATIENCE, browser, pytestmark
 from tests.app.test_browser_own_graphs import NAME, REVIEWER, decisions, files
 from tests.app.test_browser_review import KEYS, PAIR

@@ -17,7 +17,7 @@ from engine.data import load_task
 from engine.data.library import read_record
 from engine.data.links import read_links
 from engine.reviews import Decision, ReviewStore, snapshot_of
-from engine.util.settings import SAMPLES, reviews_file
+from engine.util.paths import SAMPLES, reviews_file
 from tests.app.test_browser import EXPECTED, PATIENCE, address_says, browser, pytestmark
 from tests.app.test_browser_import import choose, header_told, upload
 from tests.app.test_browser_review import KEYS, pressed, settled

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from benchmarks.served_app import QUIET, served
 from engine.reviews import ReviewStore
-from engine.util.settings import reviews_file
+from engine.util.paths import reviews_file
 from tests.app.test_browser import EXPECTED, PATIENCE, TABLE_ROW, browser, pytestmark  # noqa: F401
 from tests.explore.test_review_queue import calibrated, queue_of
 from tests.run_fixture import analysed, sample_run, write_run

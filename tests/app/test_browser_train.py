@@ -16,7 +16,7 @@ from playwright.sync_api import Locator, Page, expect, sync_playwright
 from benchmarks.served_app import BROWSER_OPTIONS, QUIET, served
 from engine.config import RunConfig
 from engine.jobs import JobQueue, plan_training, summarise, trainer_alive
-from engine.util.settings import SAMPLES
+from engine.util.paths import SAMPLES
 from tests.app.test_browser import CHROMIUM, PATIENCE, pytestmark
 from tests.run_fixture import analysed, sample_run, write_run
 

@@ -14,8 +14,8 @@ from streamlit.testing.v1 import AppTest
 
 from engine.data.knowledge_graph import SIDES
 from engine.explanation import Experiment, Explainer, explain, flipping_set, items_of, triples_of
+from engine.explanation.decomposition import feature_parts
 from engine.explanation.evidence import aligned_with
-from engine.explanation.probability import feature_parts
 from engine.explore.neighbourhood import tied
 from engine.runs.view import RowScores, RunView, status_sentence
 from tests.app.conftest import OpenPage, assert_no_crash, links, words

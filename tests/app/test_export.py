@@ -13,7 +13,7 @@ from engine.exporting import DECODER_NAMES, FORMATS, ExportSelection, export_byt
 from engine.reviews import Choice, ReviewStore
 from engine.runs import RunStore
 from engine.runs.view import RunView
-from engine.util.settings import reviews_file
+from engine.util.paths import reviews_file
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.explore.test_review_queue import queue_of
 from tests.run_fixture import HOSTILE_LABELS, MemoryRun, sample_run, write_run

@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from engine.config import DataConfig
-from engine.data import blocks, load_task
-from engine.data.blocks import read_blocks
+from engine.data import files as blocks
+from engine.data import load_task
+from engine.data.files import read_blocks
 from engine.data.rows import read_tabbed, read_tabbed_literals
 from engine.data.tabular import DECLARED_ROLES, open_table
 from engine.data.texts import Texts

@@ -115,8 +115,8 @@ def test_deeply_nested_turtle(originals: dict[str, Path], tmp_path: Path) -> Non
 
 def test_gzip_bomb_is_not_unpacked_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     WRITERS["openea"][1](tmp_path, small_sample(), gz=True)
-    monkeypatch.setattr("engine.data.blocks.MAX_BYTES", 50)
-    monkeypatch.setattr("engine.data.blocks.MAX_RATIO", 1)
+    monkeypatch.setattr("engine.data.files.MAX_BYTES", 50)
+    monkeypatch.setattr("engine.data.files.MAX_RATIO", 1)
     assert "give it unpacked if that is right" in outcome(tmp_path)
 
 

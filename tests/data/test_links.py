@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.data import load_task
-from engine.data.formulas import FORMULA_STARTS, defuse, restore
-from engine.data.identifiers import BASE, Spelling, resolve_links, to_iri, to_uri
+from engine.data.dialects import FORMULA_STARTS, defuse, restore
 from engine.data.knowledge_graph import SIDES, Side
-from engine.data.links import read_links
+from engine.data.links import BASE, Spelling, read_links, resolve_links, to_iri, to_uri
 from engine.data.readers import RawLinks
 from engine.data.readers.base import listed_counts
 from engine.data.readers.rdf import FORMATS

@@ -8,8 +8,8 @@ import torch
 
 from engine.data.knowledge_graph import KnowledgeGraph
 from engine.decoding import GraphEvidence, find_candidates, get_decoder
+from engine.evaluation.assessment import Sureness, dangling_share_of, estimate_dangling
 from engine.evaluation.calibration import Calibration, fit_calibration
-from engine.evaluation.dangling import Sureness, dangling_share_of, estimate_dangling
 from engine.search import StructuralSimilarity, normalise_rows
 from engine.util.arrays import IntArray
 from tests.decoding.cases import identity

@@ -13,11 +13,10 @@ from engine.config import RunConfig
 from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import ConfigError, EntityError, EvidenceError
 from engine.explanation import Experiment, Explainer, Triple, evidence_items, faithfulness, flipping_set, intervene, named_evidence, triples_of
-from engine.explanation.estimate import hidden_without
 from engine.explanation.faithfulness import items_of, rank_correlation, removal_agreement
 from engine.explanation.intervention import mean_of_best
-from engine.explanation.removal import by_pairs
-from engine.explanation.words import removal_sentence
+from engine.explanation.removal import by_pairs, hidden_without
+from engine.explanation.report import removal_sentence
 from engine.runs.view import RowScores
 from engine.search import TIE_TOLERANCE, tie_tolerance
 from tests.analysis.worlds import random_task

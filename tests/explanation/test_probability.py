@@ -10,7 +10,7 @@ import pytest
 from engine.errors import RunDamagedError
 from engine.evaluation.calibration import FEATURES
 from engine.explanation import probability_parts
-from engine.explanation.probability import plain_value
+from engine.explanation.decomposition import plain_value
 from engine.runs.view import RunView
 from tests.explanation.probabilities import with_probability
 from tests.explanation.runs import drawn_run

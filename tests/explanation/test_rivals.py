@@ -16,7 +16,6 @@ from engine.explanation import (
     compare_rival,
     compare_with,
     conflict,
-    context,
     explain,
     intervene,
     removal_sentence,
@@ -26,7 +25,8 @@ from engine.explanation import (
     sentence,
     sibling_runs,
 )
-from engine.explanation.words import rounds_words
+from engine.explanation import explainer as context
+from engine.explanation.report import rounds_words
 from engine.explore.alignment import stored_candidates
 from engine.runs import RunStore
 from engine.runs.entities import other

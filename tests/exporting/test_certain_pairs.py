@@ -22,7 +22,7 @@ from engine.exporting import (
     get_format,
     pairs_to_export,
 )
-from engine.exporting.decoded import tied_candidates
+from engine.exporting.selection import tied_candidates
 from engine.runs.view import RunView
 from tests.exporting.test_exporting import PLAIN, frame_of, strange_run
 from tests.run_fixture import MemoryRun, assemble, graph_tables, jolted, sample_run, stored_matches

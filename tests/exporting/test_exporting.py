@@ -17,9 +17,8 @@ import pyarrow.parquet as pq
 import pyoxigraph as ox
 import pytest
 
-from engine.data.formulas import FORMULA_STARTS
-from engine.data.identifiers import resolve_links
-from engine.data.links import read_links
+from engine.data.dialects import FORMULA_STARTS
+from engine.data.links import read_links, resolve_links
 from engine.decoding import get_decoder
 from engine.errors import ConfigError, ExportError
 from engine.explore.alignment import PairFilter, alignments
@@ -43,7 +42,7 @@ from engine.exporting import (
 from engine.importing import Corrections, folder_material, understand
 from engine.reviews import Choice, ReviewStore
 from engine.runs.view import RunView
-from engine.util.settings import reviews_file
+from engine.util.paths import reviews_file
 from tests.run_fixture import MemoryRun, sample_run
 
 PLAIN = ExportSelection(decoder="csls", known_links=False)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from engine.errors import DataImportError
 from engine.importing.archives import is_archive, refuse_half_archive, unpack
-from engine.importing.limits import LIMITS, Limits
+from engine.importing.source import LIMITS, Limits
 
 SMALL = Limits(file_bytes=2**20, unpacked_bytes=2**16, files=5, ratio=20, ratio_from=2**12)
 Pack = Callable[[Path, dict[str, bytes]], None]

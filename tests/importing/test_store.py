@@ -23,7 +23,7 @@ from engine.errors import ConfigError, DataImportError
 from engine.importing import Corrections, check_dataset_name, folder_material, free_name, preview, store
 from engine.importing.staging import PARTIAL
 from engine.pipeline import make_run_id
-from engine.util import settings
+from engine.util import paths
 from tests.data.writers import WRITERS, Sample, small_sample
 from tests.importing.conftest import GRAPH_1, GRAPH_2, LINKS, SWAPPED, files
 
@@ -82,7 +82,7 @@ def test_entities_and_relations_without_triples_survive(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["europe", "world"])
 def test_the_sample_data_keep_fingerprint_split_and_labels(name: str) -> None:
-    folder = settings.SAMPLES / name
+    folder = paths.SAMPLES / name
     before = load_task(folder)
     after = load_task(store(folder_material(folder), NONE, "copy").path)
     assert after.fingerprint == before.fingerprint

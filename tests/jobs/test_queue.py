@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from engine.errors import ConfigError, JobError
 from engine.jobs import Job, JobQueue, Plan, plan_training, reachable, read_news, summarise, trainer_alive
-from engine.jobs.job import AT_WORK, ENDED, STATES
+from engine.jobs.queue import AT_WORK, ENDED, STATES
 from engine.pipeline import train_run
 from engine.runs import RunStore
-from engine.util.places import jobs_folder, queue_file, trainer_lock
+from engine.util.paths import jobs_folder, queue_file, trainer_lock
 from tests.jobs.conftest import MakePlan
 
 

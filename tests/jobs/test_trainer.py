@@ -26,8 +26,7 @@ from engine.runs import RunStore
 from engine.training.estimate import estimate_training
 from engine.training.trainer import Progress
 from engine.util.arrays import IntArray
-from engine.util.places import jobs_folder, trainer_lock
-from engine.util.settings import reviews_file
+from engine.util.paths import jobs_folder, reviews_file, trainer_lock
 from tests.jobs.conftest import SETTINGS, MakePlan
 from tests.training.test_estimate import MACHINE, SIZES
 

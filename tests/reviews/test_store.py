@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from engine.errors import ReviewError
 from engine.reviews import Choice, Decision, ReviewStore
-from engine.reviews.database import MIGRATIONS, SCHEMA
 from engine.reviews.decisions import LONGEST_NOTE, check_author
+from engine.reviews.store import MIGRATIONS, SCHEMA
 from engine.util.sqlite import Database
 from tests.reviews.reviewers import DATA, processes, review, write
 

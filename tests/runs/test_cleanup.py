@@ -17,7 +17,7 @@ from engine.errors import ConfigError, ExportError, RunError, RunNotFoundError
 from engine.runs import RunStore
 from engine.runs.cleanup import back_up, delete, doomed, size_of, to_prune
 from engine.runs.files import TRASH
-from engine.util.places import jobs_folder
+from engine.util.paths import jobs_folder
 from engine.util.text import size_text
 
 NOW = datetime(2026, 11, 28, tzinfo=UTC)

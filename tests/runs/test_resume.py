@@ -14,7 +14,7 @@ from engine.cli.main import main
 from engine.config import RunConfig
 from engine.pipeline import train_run
 from engine.runs import RunStore
-from engine.runs.resume import NOTE, Begun, read_beginning
+from engine.runs.writer import NOTE, Begun, read_beginning
 from tests.data.writers import small_sample, write_openea
 
 SMALL = {"encoder.dim": 8, "encoder.proxies": 4, "training.epochs": 3, "training.checkpoint_seconds": 0.0, "training.threads": 1}

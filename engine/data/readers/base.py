@@ -16,8 +16,7 @@ import polars as pl
 
 from engine.config import DataConfig
 from engine.data.knowledge_graph import Finding
-from engine.data.rows import Rows
-from engine.data.tally import FileTally, What
+from engine.data.rows import FileTally, Rows, What
 from engine.data.texts import Texts, are_among, union
 from engine.errors import ConfigError, DataError
 from engine.util.arrays import BoolArray

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from engine.config import DataConfig
-from engine.data.formulas import restore
+from engine.data.dialects import restore
 from engine.data.readers.base import PART_WORDS, Part, RawDataset, RawGraph, RawLinks, listed_counts, tallies
 from engine.data.readers.naming import NamedFiles, NamedFilesReader
 from engine.data.rows import Rows

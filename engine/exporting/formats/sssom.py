@@ -14,12 +14,10 @@ from typing import IO, Final
 import numpy as np
 import pandas as pd
 
-from engine.data.identifiers import BASE, Spelling, to_uri
 from engine.data.knowledge_graph import SIDES, Side
-from engine.exporting.formats.base import Format, Predicate
-from engine.exporting.formats.tables import one_line_cell
+from engine.data.links import BASE, Spelling, to_uri
+from engine.exporting.formats.simple import Format, Predicate, one_line_cell, spellings
 from engine.exporting.table import ExportTable, Origin
-from engine.exporting.writable import spellings
 
 LICENSE = "https://w3id.org/sssom/license/unspecified"
 """SSSOM's own word for: ask whoever made the graphs."""

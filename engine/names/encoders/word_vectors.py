@@ -21,8 +21,7 @@ import numpy.typing as npt
 from engine.data.files import GZIP_MAGIC, MAC_LINES
 from engine.data.knowledge_graph import Finding
 from engine.errors import DataError
-from engine.names.encoders.base import EncodedNames, dense_rows, register_encoder
-from engine.names.encoders.text import UNSPACED, folded, words
+from engine.names.encoders.base import UNSPACED, EncodedNames, dense_rows, folded, register_encoder, words
 from engine.names.specs import one_or_two_paths
 from engine.search import StructuralSimilarity
 from engine.util.files import os_reason

@@ -1,4 +1,4 @@
-"""From what was brought to the two graphs and links that a reader would have found."""
+"""Files of an import as graphs and links; triples that name entities are told apart from relations."""
 
 from __future__ import annotations
 
@@ -9,24 +9,83 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from engine.config import DataConfig
-from engine.data.delimiters import TAB
-from engine.data.identifiers import with_known_identifiers
-from engine.data.knowledge_graph import Finding
+from engine.data.dialects import TAB
+from engine.data.knowledge_graph import SIDES, Finding
+from engine.data.labels import NAME_ATTRIBUTES, local_name
+from engine.data.links import respelt, with_known_identifiers
 from engine.data.readers import READERS, RawDataset, RawGraph, RawLinks
 from engine.data.readers.base import PART_WORDS, Part, tallies
 from engine.data.readers.rdf import read_graph, read_same_as
 from engine.data.readers.tables import links_by_part, read_attributes
-from engine.data.respelling import respelt
 from engine.data.rows import Rows, read_tabbed_literals
 from engine.data.tabular import DECLARED_ROLES, LINK_TABLE_ROLES, TRIPLE_ROLES, Layout, Role, read_table, table_suffix
 from engine.data.texts import Texts
 from engine.errors import DataError, DataImportError
-from engine.importing.corrections import Corrections
-from engine.importing.material import ROLE_WORDS, Material, SourceFile, assign
-from engine.importing.name_triples import with_name_triples
-from engine.importing.sniffing import RDF_FORMS, SUFFIXES, Sniffed, layout_of, sniff
-from engine.util.text import shorten
+from engine.importing.detect import RDF_FORMS, SUFFIXES, Sniffed, layout_of, sniff
+from engine.importing.source import ROLE_WORDS, Corrections, Material, SourceFile, assign
+from engine.util.arrays import BoolArray
+from engine.util.text import count, shorten
+
+# Names among the triples of a table: rows such as ``Q90,label,Paris``, whose tail is a text and no entity.
+
+SELDOM_HEADS = 0.1
+"""Share of the would-be names that may be heads of triples as well."""
+
+
+def name_triple_findings(raw: RawDataset) -> Iterator[Finding]:
+    """Triples that look like names, by graph."""
+    for side, graph in zip(SIDES, (raw.source, raw.target), strict=True):
+        rows = _name_rows(graph)
+        if rows.sum() > 1:  # one alone is no pattern
+            heads, relations, tails = (column.take(rows) for column in _columns(graph))
+            named = ", ".join(f"'{shorten(word, 40)}'" for word in sorted(relations.words))
+            number = int(rows.sum())
+            message = (
+                f"{count(number, 'triple')} of the {side} graph with the relation {named} look like names: "
+                f"as triples they make {count(len(tails.words), 'entity', 'entities')} of texts."
+            )
+            examples = tuple(f"{head} | {tail}" for head, tail in zip(heads[:3], tails[:3], strict=True))
+            yield Finding("names-as-triples", "warning", message, number, examples)
+
+
+def with_name_triples(raw: RawDataset) -> RawDataset:
+    """The data with these triples taken as names."""
+    return dataclasses.replace(raw, source=_named(raw.source), target=_named(raw.target))
+
+
+def _columns(graph: RawGraph) -> tuple[Texts, Texts, Texts]:
+    return Texts.of(graph.heads), Texts.of(graph.relations), Texts.of(graph.tails)
+
+
+def _name_rows(graph: RawGraph) -> BoolArray:
+    """(n,) which triples have a relation that is called like names, and tails that are texts."""
+    heads, relations, tails = _columns(graph)
+    found = np.zeros(len(heads), dtype=bool)
+    for at, word in enumerate(relations.words):
+        if local_name(word).lower() not in NAME_ATTRIBUTES:
+            continue
+        rows: BoolArray = relations.codes == at
+        texts = tails.take(rows).words
+        if not texts.str.contains("://", literal=True).any() and int(texts.is_in(heads.words.implode()).sum()) <= SELDOM_HEADS * len(texts):
+            found |= rows
+    return found
+
+
+def _named(graph: RawGraph) -> RawGraph:
+    rows = _name_rows(graph)
+    if not rows.any() or rows.all():
+        return graph
+    columns = _columns(graph)
+    heads, relations, tails = (column.take(~rows) for column in columns)
+    entities, attributes, values = (Texts.joined(Texts.of(own), more.take(rows)) for own, more in zip(graph.attributes, columns, strict=True))
+    files = tuple(one.without("taken as names", int(rows.sum())) if one.what == "triples" else one for one in graph.files)
+    return dataclasses.replace(graph, heads=heads, relations=relations, tails=tails, attributes=(entities, attributes, values), files=files)
+
+
+# From what was brought to the two graphs and links that a reader would have found.
 
 ARCHIVES: Final = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".7z", ".rar")
 Columns = tuple[Sequence[str], Sequence[str], Sequence[str]]

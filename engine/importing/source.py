@@ -1,4 +1,4 @@
-"""What was brought: files, what their owner calls them, and which of them is what."""
+"""What an import is made of: files and their roles, how much is accepted, what their owner corrects, and what the server offers."""
 
 from __future__ import annotations
 
@@ -6,19 +6,127 @@ import dataclasses
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from engine.data.files import is_by_product
 from engine.data.readers import READERS
 from engine.data.readers.naming import sort_names
 from engine.data.readers.rdf import rdf_suffix
-from engine.data.tabular import table_suffix
+from engine.data.tabular import Layout, table_suffix
 from engine.errors import DataImportError
-from engine.importing.limits import LIMITS, Limits
+from engine.util import paths
 from engine.util.files import os_reason
 from engine.util.text import shorten, size_text
+
+# How much an import may bring. The figures are named in every message that refuses something.
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What is accepted.
+
+    Attributes:
+        file_bytes: of one file, as it was brought.
+        unpacked_bytes: of all files of an archive together.
+        files: in an archive or folder.
+        ratio: unpacked to packed size of an archive, beyond ``ratio_from`` unpacked bytes. Triples as text seldom come above 40; a bomb has hundreds.
+    """
+
+    file_bytes: int = 2**31
+    unpacked_bytes: int = 2**32
+    files: int = 500
+    ratio: int = 200
+    ratio_from: int = 2**24
+
+
+LIMITS: Final = Limits()
+
+
+# What the owner of the data says about it, where the engine understood something else.
+
+SeedChoice = Literal["none", "exact", "near"]
+SEED_CHOICES: Final[tuple[SeedChoice, ...]] = get_args(SeedChoice)
+NAMING: Final = ("name_attribute", "name_language", "name_language_source", "name_language_target")
+"""Corrections that are settings of a data set's reading as well: of a training and of ``inspect``."""
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Corrections:
+    """All of it; as it is by default, nothing is corrected.
+
+    Attributes:
+        roles: "graph 1", "links", ... -> name of the file that plays this role.
+        tables: role -> what is known of that file's table.
+        name_attribute: the attribute that holds the names; None looks for it.
+        name_language: languages of names to prefer, as ``data.name_language``; None: no preference.
+        name_language_source, name_language_target: the same for one graph.
+        swap_links: take the links' second column for the source.
+        repair_links: spell ends of links as the graphs do where they differ by Unicode normalisation or percent-encoding only.
+        names_from_triples: take triples that look like names for names.
+        seeds: seed links from names: none, exactly equal ones, or nearly equal ones too.
+        rejected: pairs of these that are not to be seeds, by identifier.
+    """
+
+    roles: Mapping[str, str] = field(default_factory=dict)
+    tables: Mapping[str, Layout] = field(default_factory=dict)
+    name_attribute: str | None = None
+    name_language: str | None = None
+    name_language_source: str | None = None
+    name_language_target: str | None = None
+    swap_links: bool = False
+    repair_links: bool = False
+    seeds: SeedChoice = "none"
+    rejected: frozenset[Pair] = frozenset()
+    names_from_triples: bool = False
+
+    @property
+    def naming(self) -> dict[str, str]:
+        """``data.option`` -> value: how names are to be read, where the owner said so."""
+        return {f"data.{name}": value for name in NAMING if (value := getattr(self, name)) is not None}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as they stand in ``import.json``."""
+        return {
+            "roles": dict(self.roles),
+            "tables": {
+                role: {"delimiter": one.delimiter, "header": one.header, "columns": dict(one.columns), "trim": one.trim}
+                for role, one in self.tables.items()
+            },
+            **{name: getattr(self, name) for name in NAMING},
+            "swap_links": self.swap_links,
+            "repair_links": self.repair_links,
+            "names_from_triples": self.names_from_triples,
+            "seeds": self.seeds,
+            "rejected": sorted(map(list, self.rejected)),
+        }
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Corrections:
+        """The inverse of :meth:`to_dict`.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is none.
+        """
+        if value["seeds"] not in SEED_CHOICES:
+            raise ValueError(value["seeds"])
+        return cls(
+            roles=dict(value["roles"]),
+            tables={
+                role: Layout(one["delimiter"], one["header"], dict(one["columns"]), one.get("trim") is True) for role, one in value["tables"].items()
+            },
+            **{name: value.get(name) for name in NAMING},
+            swap_links=bool(value["swap_links"]),
+            repair_links=bool(value.get("repair_links", False)),
+            names_from_triples=value.get("names_from_triples") is True,
+            seeds=value["seeds"],
+            rejected=frozenset((str(left), str(right)) for left, right in value["rejected"]),
+        )
+
+
+# What was brought: files, what their owner calls them, and which of them is what.
 
 Role = Literal["graph 1", "graph 2", "attributes 1", "attributes 2", "links"]
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
@@ -182,3 +290,66 @@ def _innermost(folder: Path) -> Path:
             break
         folder = inside[0]
     return folder
+
+
+# What lies in the server's import folders; nothing outside of them can be asked for, by any name or link.
+
+DEEPEST_OFFERED: Final = 3
+MOST_OFFERED: Final = 200
+ARCHIVES: Final = (".zip", ".tar", ".tar.gz", ".tgz")
+
+
+@dataclass(frozen=True)
+class Offered:
+    """A folder or archive that can be imported.
+
+    Attributes:
+        name: what to ask for: the import folder's name and the path beneath it.
+        path: where it is.
+    """
+
+    name: str
+    path: Path
+
+
+def offered() -> tuple[Offered, ...]:
+    """Folders with at least two files that may be data, and archives, in the import folders (``DUAL_AMN_IMPORT``), by name; at most 200."""
+    found: list[Offered] = []
+    for root in paths.import_folders():
+        for path in _candidates(root.resolve(), 0):
+            if len(found) == MOST_OFFERED:
+                break
+            found.append(Offered(Path(root.name, path.relative_to(root.resolve())).as_posix(), path))
+    return tuple(sorted(found, key=lambda one: one.name))
+
+
+def find(name: str) -> Path:
+    """The path of something that is offered; looked up, and never made of the name.
+
+    Raises:
+        DataImportError: nothing of this name is offered.
+    """
+    for one in offered():
+        if one.name == name:
+            return one.path
+    raise DataImportError(
+        f"'{shorten(name)}' is not in the folders that may be imported from; choose one of the list, or ask for DUAL_AMN_IMPORT to be set."
+    )
+
+
+def _candidates(folder: Path, depth: int) -> Iterator[Path]:
+    """Links are not followed."""
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        return
+    entries = [entry for entry in entries if not is_by_product(entry.name) and not entry.name.startswith("_") and not entry.is_symlink()]
+    files = [entry.name for entry in entries if entry.is_file()]
+    if sum(map(may_be_data, files)) >= 2:
+        yield folder
+        return
+    yield from (folder / name for name in files if name.lower().endswith(ARCHIVES))
+    if depth < DEEPEST_OFFERED:
+        for entry in entries:
+            if entry.is_dir():
+                yield from _candidates(folder / entry.name, depth + 1)
