@@ -20,7 +20,7 @@ from engine.data import AlignmentTask, Inspection, inspect_task, load_task
 from engine.data.knowledge_graph import SIDES, Side
 from engine.data.library import starting_config
 from engine.errors import ConfigError, ExportError, RunError
-from engine.explanation import Explainer, Report, compare_with, conflict, explain, explainer, intervene, named_evidence, resolve_pair, sibling_runs
+from engine.explanation import Explainer, Report, compare_with, conflict, context, explain, intervene, named_evidence, resolve_pair, sibling_runs
 from engine.explore.alignment import Alignment, alignments
 from engine.explore.data_profile import inspect_run, relation_profile
 from engine.explore.neighbourhood import IncidentTriples
@@ -167,7 +167,7 @@ class OpenRun:
         return Report(
             run=self.id,
             explanation=explain(self.explainer, left, right, pool, top),
-            context=explainer(self.explainer, left, right, siblings, pool),
+            context=context(self.explainer, left, right, siblings, pool),
             conflict=conflict(self.explainer, right),
             conflict_of_source=conflict(self.explainer, left, side="source"),
             comparison=compare_with(self.explainer, left, right, against, pool, side=side),

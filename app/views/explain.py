@@ -29,8 +29,8 @@ from engine.explanation import (
     NeighbourProduct,
     compare_with,
     conflict,
+    context,
     explain,
-    explainer,
     faithfulness,
     flipping_set,
     items_of,
@@ -473,7 +473,7 @@ def _elsewhere(run: OpenRun, address: ExplainAddress, source: Entity, target: En
             opened.append((card.run, cache.open_listed(card.run).view))
         except EngineError as error:
             components.show_error(error)
-    found = explainer(run.explainer, source.index, target.index, opened, address.pool)
+    found = context(run.explainer, source.index, target.index, opened, address.pool)
     if found.rounds:
         st.markdown(rounds_words(found.rounds, found.selection))
     if not found.runs:

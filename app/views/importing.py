@@ -32,10 +32,10 @@ from engine.importing import (
     UnderstoodTable,
     add,
     correct,
-    detect,
     discard,
     find,
     find_staged,
+    glance,
     offered,
     stage,
     stage_folder,
@@ -156,7 +156,7 @@ def _check(address: ImportAddress, token: str) -> None:
     problem: EngineError | None = None
     files: tuple[UnderstoodFile, ...] = ()
     try:
-        files = detect(staged.material, staged.corrections)
+        files = glance(staged.material, staged.corrections)
         with st.spinner("Reading both graphs and looking for what is wrong…"):
             preview = cache.import_preview(staged.token, staged.version)
     except EngineError as error:

@@ -19,8 +19,7 @@ from app.state import Decided, EntityAddress, ExplainAddress, ExportAddress, Rev
 from engine.errors import ReviewError, RunError
 from engine.explanation import Explanation, explain, sentence
 from engine.explore.review_queue import Kind, Open, SampleEstimate, choice_on, estimate_from_sample, take
-from engine.reviews import Decision, ReviewProgress, Verdict, disagreements, progress, snapshot_of
-from engine.reviews import decisions as agreement
+from engine.reviews import Decision, ReviewProgress, Verdict, agreement, disagreements, progress, snapshot_of
 from engine.reviews.decisions import BULK_NOTE
 from engine.runs.view import PairScore
 from engine.util.arrays import IntArray

@@ -21,7 +21,7 @@ from engine.errors import ConfigError, EngineError
 from engine.evaluation.calibration import LEAST_LINKS, share_to_hold_out
 from engine.evaluation.metrics import stored_interval
 from engine.evaluation.paper import paper_figure
-from engine.importing import seeds
+from engine.importing import expectation
 from engine.jobs import (
     DataSummary,
     Job,
@@ -437,7 +437,7 @@ def _accuracy(runs: cache.RunList, fingerprint: str, plan: Plan) -> str:
     if (paper := paper_figure(source, target, plan.config.variant)) is not None:
         told.append(f"The paper reports {text.score(paper.hits_at_1)} on {paper.dataset} (30 % of the links as seeds).")
     if not told:
-        told.append(f"{seeds(plan.sizes.train, min(plan.sizes.entities)).sentence} More triples per entity help as well.")
+        told.append(f"{expectation(plan.sizes.train, min(plan.sizes.entities)).sentence} More triples per entity help as well.")
     return " ".join(told)
 
 

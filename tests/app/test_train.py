@@ -16,7 +16,7 @@ from app.training_figures import curve_figure, curve_sentence, curve_table
 from app.training_form import SECTION_WORDS, offered_sections
 from engine.config import PRESETS, SECTIONS, VARIANTS, RunConfig, section_options
 from engine.data import load_task
-from engine.importing import seeds
+from engine.importing import expectation
 from engine.jobs import JobQueue, plan_training, summarise
 from engine.jobs.progress import Reporter, read_news
 from engine.pipeline import Phase
@@ -78,7 +78,7 @@ def test_it_says_what_to_expect_before_anything_starts(open_page: OpenPage) -> N
     assert "1,510 and 2,160 entities with 12,114 triples; 234 seed links" in words(app)
     assert "GiB" in metrics(app)["Memory"]
     assert metrics(app)["Time"].endswith("s")
-    assert seeds(234, 1510).sentence in words(app)
+    assert expectation(234, 1510).sentence in words(app)
     assert "Start training" in labels(app)
 
 
@@ -383,7 +383,7 @@ def test_a_few_known_links_of_ones_own_all_train_and_the_page_says_so(open_page:
     assert "12 seed links, 0 validation and 0 test links" in words(app)
     assert "All 12 known links train: too few to keep some for a test" in words(app)
     assert not app.radio
-    assert seeds(12, 32).sentence in words(app)
+    assert expectation(12, 32).sentence in words(app)
 
 
 @pytest.mark.parametrize(("links", "default", "other", "setting"), [(200, "all", "test", "0.8"), (600, "test", "all", "1")])

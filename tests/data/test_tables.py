@@ -16,7 +16,7 @@ from engine.data import READERS, inspect_task, load_task, render_inspection
 from engine.data import files as blocks
 from engine.data.tabular import FOUND_OUT, LINK_ROLES, TRIPLE_ROLES, Layout, Role, read_table
 from engine.errors import DataError
-from engine.importing import Corrections, detect, folder_material, preview
+from engine.importing import Corrections, folder_material, glance, preview
 from tests.data.writers import WRITERS, small_sample
 from tests.importing.conftest import files
 
@@ -88,7 +88,7 @@ def test_the_delimiter_under_which_every_row_has_its_columns_wins(content: str, 
     data = gzip.compress(content.encode()) if zipped else content.encode()
     assert cells(tmp_path / ("kg1.csv.gz" if zipped else "kg1.csv"), data) == expected
     material = files(tmp_path, graph_1=data, graph_2=KG2)
-    (understood, _) = detect(material, Corrections())
+    (understood, _) = glance(material, Corrections())
     assert understood.table is not None
     assert [[row[at] for at in (0, 1, 2)] for row in understood.table.sample[: len(expected)]] == expected[:5], "the import page shows the same"
 

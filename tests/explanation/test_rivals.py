@@ -16,6 +16,7 @@ from engine.explanation import (
     compare_rival,
     compare_with,
     conflict,
+    context,
     explain,
     intervene,
     removal_sentence,
@@ -25,7 +26,6 @@ from engine.explanation import (
     sentence,
     sibling_runs,
 )
-from engine.explanation import explainer as context
 from engine.explanation.report import rounds_words
 from engine.explore.alignment import stored_candidates
 from engine.runs import RunStore

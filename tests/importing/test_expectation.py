@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.importing import seeds as expectation
+from engine.importing import expectation
 from engine.importing.seeds import CURVE
 
 

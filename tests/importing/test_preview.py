@@ -9,7 +9,7 @@ import pytest
 
 from engine.data.tabular import Layout
 from engine.errors import DataError, DataImportError
-from engine.importing import Corrections, Material, Preview, SourceFile, detect, folder_material, preview, render_preview, with_file
+from engine.importing import Corrections, Material, Preview, SourceFile, folder_material, glance, preview, render_preview, with_file
 from tests.data.writers import WRITERS, small_sample
 from tests.importing.conftest import GRAPH_1, GRAPH_2, LINKS, NAMES, SWAPPED, files
 
@@ -93,12 +93,12 @@ def test_corrections_that_cannot_be(layout: Layout, words: str, tmp_path: Path) 
     said = Corrections(tables={"graph 1": layout})
     with pytest.raises(DataError, match=words):
         preview(material, said)
-    assert detect(material, said)[0].table is not None, "the columns can be looked at and mended all the same"
+    assert glance(material, said)[0].table is not None, "the columns can be looked at and mended all the same"
 
 
 def test_a_glance_needs_no_whole_file(tmp_path: Path) -> None:
     broken = GRAPH_1 + "a:Rome,near\n"
-    found = detect(files(tmp_path, graph_1=broken, graph_2=GRAPH_2), NONE)
+    found = glance(files(tmp_path, graph_1=broken, graph_2=GRAPH_2), NONE)
     assert found[0].table is not None
     assert found[0].table.columns == ("head", "relation", "tail")
 

@@ -15,7 +15,7 @@ from engine.data import READERS, inspect_task, load_task
 from engine.data.readers import Detection, RawDataset, RawGraph, RawLinks
 from engine.data.tabular import Layout
 from engine.errors import DataImportError
-from engine.importing import Corrections, Preview, detect, folder_material, preview, render_preview
+from engine.importing import Corrections, Preview, folder_material, glance, preview, render_preview
 from tests.importing.conftest import GRAPH_1, GRAPH_2, LINKS, NAMES, SWAPPED, files
 
 NONE = Corrections()
@@ -56,12 +56,12 @@ def test_a_header_in_the_links_of_a_folder_is_noticed_by_inspect(tmp_path: Path)
 def test_the_card_says_which_column_is_the_source_after_the_links_were_swapped(tmp_path: Path) -> None:
     material = files(tmp_path, graph_1=GRAPH_1, graph_2=GRAPH_2, links=SWAPPED)
     swapped = Corrections(swap_links=True)
-    table = next(file.table for file in detect(material, swapped) if file.role == "links")
+    table = next(file.table for file in glance(material, swapped) if file.role == "links")
     assert table is not None
     assert table.places == {"source": 1, "target": 0}
     # choosing the columns again turns them round from where they are shown
     again = Corrections(swap_links=True, tables={"links": Layout(header=True, columns=table.columns_with("source", 0))})
-    shown = next(file.table for file in detect(material, again) if file.role == "links")
+    shown = next(file.table for file in glance(material, again) if file.role == "links")
     assert shown is not None
     assert shown.places == {"source": 0, "target": 1}
     assert "links-swapped" in messages(preview(material, again))

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import ReviewError
-from engine.reviews import Choice, Decision, ReviewStore, disagreements, progress, read_snapshot, snapshot_of
-from engine.reviews import decisions as agreement
+from engine.reviews import Choice, Decision, ReviewStore, agreement, disagreements, progress, read_snapshot, snapshot_of
 from engine.runs import RunStore
 from tests.reviews.reviewers import DATA
 
