@@ -26,7 +26,7 @@ from engine.jobs import DataSummary, summarise
 from engine.reviews import ReviewStore, Snapshot
 from engine.runs import Run, RunStore, RunSummary
 from engine.runs.manifest import MANIFEST, SEAL
-from engine.runs.writer import Begun, read_beginning
+from engine.runs.writer import ResumeRecord, read_beginning
 from engine.training.semi import rounds_protocol
 from engine.util import paths
 
@@ -89,7 +89,7 @@ class UnusableRun:
 
     run: str
     reason: str
-    begun: Begun | None = None
+    begun: ResumeRecord | None = None
     active: bool = False
 
 

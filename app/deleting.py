@@ -10,7 +10,7 @@ from app import cache, components, sign_in, state, text
 from engine.errors import EngineError, RunError
 from engine.jobs import JobQueue
 from engine.runs import RunStore
-from engine.runs.cleanup import Doomed, delete, doomed
+from engine.runs.cleanup import DeletionCandidate, delete, deletion_candidate
 from engine.util.text import size_text
 
 PROBLEM = f"{state.DELETING}:problem"
@@ -46,7 +46,7 @@ def outcome() -> None:
 def _question(run: str, version: str) -> None:
     """What goes with it, and the two answers."""
     try:
-        found = doomed(RunStore(cache.models_folder()), run, version=version)
+        found = deletion_candidate(RunStore(cache.models_folder()), run, version=version)
     except EngineError as error:
         st.session_state.pop(state.DELETING, None)
         components.show_error(error)
@@ -59,7 +59,7 @@ def _question(run: str, version: str) -> None:
             st.button("Keep run", key=state.widget_key(state.DELETE_BUTTON, run, "keep"), on_click=_forget)
 
 
-def _consequences(found: Doomed) -> str:
+def _consequences(found: DeletionCandidate) -> str:
     """In sentences."""
     told = [f"This frees {size_text(found.bytes)} and cannot be undone. Reviews and data sets are kept."]
     if found.run.state == "partial":
@@ -70,7 +70,7 @@ def _consequences(found: Doomed) -> str:
 
 
 def _ask(run: str) -> None:
-    st.session_state[state.DELETING] = run, doomed(RunStore(cache.models_folder()), run).version
+    st.session_state[state.DELETING] = run, deletion_candidate(RunStore(cache.models_folder()), run).version
 
 
 def _forget() -> None:
@@ -89,7 +89,7 @@ def _delete(run: str, version: str) -> None:
     if any(job.active and job.name == run for job in JobQueue(models).jobs()):
         raise RunError(f"a training in the queue goes on with {run}; cancel or stop it on the page Train first.")
     store = RunStore(models)
-    found = doomed(store, run, version=version)
+    found = deletion_candidate(store, run, version=version)
     delete(store, [found])
     st.session_state[DONE] = f"{text.plain(run)} was deleted; {size_text(found.bytes)} are free again."
 

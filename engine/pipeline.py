@@ -53,7 +53,7 @@ from engine.names import (
 from engine.reviews import ReviewEffect, Snapshot, read_snapshot, with_reviews
 from engine.runs import FORMAT_VERSION, Run, RunStore, RunWriter
 from engine.runs.tensors import finite_tensor
-from engine.runs.writer import REVIEWS, Begun, note_beginning
+from engine.runs.writer import REVIEWS, ResumeRecord, note_beginning
 from engine.search import CslsTopK, StructuralSimilarity, StructureAndNames, csls_topk, normalise_rows
 from engine.training.device import EXECUTION_OPTIONS, bfloat16_pays, choose_device
 from engine.training.estimate import check_memory, task_sizes
@@ -235,9 +235,9 @@ class Making:
         return make_run_id(self.task, self.config)
 
     @property
-    def begun(self) -> Begun:
+    def begun(self) -> ResumeRecord:
         asked = self.above or self.config
-        return Begun(self.path, asked, make_run_id(self.task, asked))
+        return ResumeRecord(self.path, asked, make_run_id(self.task, asked))
 
     def free_id(self) -> str:
         return self.store.free_id(self.task.name, self.run_id)

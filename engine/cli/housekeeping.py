@@ -10,7 +10,7 @@ from pathlib import Path
 from engine.cli.options import Commands, add_command, add_json, add_models, print_json
 from engine.errors import ConfigError, printable
 from engine.runs import RunStore
-from engine.runs.cleanup import Doomed, back_up, delete, doomed, to_prune
+from engine.runs.cleanup import DeletionCandidate, back_up, delete, deletion_candidate, to_prune
 from engine.util import paths
 from engine.util.text import count, size_text
 
@@ -50,7 +50,7 @@ def add_backup(commands: Commands) -> None:
 
 def delete_run(parsed: argparse.Namespace) -> int:
     store = RunStore(parsed.models)
-    return carry_out(parsed, store, [doomed(store, parsed.run)], dry=False)
+    return carry_out(parsed, store, [deletion_candidate(store, parsed.run)], dry=False)
 
 
 def prune(parsed: argparse.Namespace) -> int:
@@ -59,7 +59,7 @@ def prune(parsed: argparse.Namespace) -> int:
     return carry_out(parsed, store, going, dry=parsed.dry_run)
 
 
-def carry_out(parsed: argparse.Namespace, store: RunStore, going: Sequence[Doomed], *, dry: bool) -> int:
+def carry_out(parsed: argparse.Namespace, store: RunStore, going: Sequence[DeletionCandidate], *, dry: bool) -> int:
     """Say what goes, ask, and delete it."""
     total = sum(one.bytes for one in going)
     told = sys.stderr if parsed.json else sys.stdout
@@ -78,7 +78,7 @@ def carry_out(parsed: argparse.Namespace, store: RunStore, going: Sequence[Doome
     return 0
 
 
-def line_of(one: Doomed) -> str:
+def line_of(one: DeletionCandidate) -> str:
     """A run in a list of what goes."""
     states = {"partial": "interrupted", "broken": "cannot be opened", "stopped": "stopped early"}
     notes = [states.get(one.run.state, ""), f"{', '.join(one.built_on)} was built on it and stays whole" if one.built_on else ""]

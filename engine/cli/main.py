@@ -40,7 +40,7 @@ from engine.pipeline import Outcome, Phase, computed_otherwise, event_text, trai
 from engine.runs import Run, RunStore, RunSummary
 from engine.runs.tensors import run_similarity
 from engine.runs.view import Match, status_words
-from engine.training.device import when_told_to_end
+from engine.training.device import on_termination
 from engine.training.semi import Round, rounds_protocol
 from engine.training.trainer import Progress
 from engine.training.worker import follow
@@ -521,7 +521,7 @@ def interruptions(*, told: bool = True) -> Iterator[Callable[[], bool]]:
         if told:
             tell_at_once(b"Stopping after this step (once more stops at once) ...\n")
 
-    with when_told_to_end(ask):
+    with on_termination(ask):
         yield lambda: asked
 
 

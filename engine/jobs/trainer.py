@@ -25,7 +25,7 @@ from engine.jobs.progress import Reporter, forget_news
 from engine.jobs.queue import Job, JobQueue
 from engine.pipeline import Outcome, train_run
 from engine.runs import RunStore
-from engine.training.device import when_told_to_end
+from engine.training.device import on_termination
 from engine.training.estimate import estimate_training, measured_machine
 from engine.util.paths import jobs_folder, trainer_lock, trainer_log
 
@@ -124,7 +124,7 @@ def interruption() -> Iterator[Callable[[], bool]]:
         nonlocal asked
         asked = True
 
-    with when_told_to_end(ask):
+    with on_termination(ask):
         yield lambda: asked
 
 

@@ -16,8 +16,7 @@ from typing import IO
 
 from engine.errors import ConfigError, ExportError, RunError, RunNotFoundError, printable
 from engine.runs import RunStore, RunSummary
-from engine.runs.files import TRASH, folders
-from engine.runs.manifest import SEAL
+from engine.runs.manifest import SEAL, TRASH, folders
 from engine.util.files import new_file, remove
 from engine.util.paths import jobs_folder
 
@@ -29,7 +28,7 @@ COMPRESSION = 3  # of 9: embeddings hardly shrink, and more takes minutes
 
 
 @dataclass(frozen=True)
-class Doomed:
+class DeletionCandidate:
     """A run that is to go.
 
     Attributes:
@@ -52,7 +51,7 @@ def state_of(run: RunSummary) -> str:
     return run.state if run.manifest is None else str(run.manifest[SEAL])
 
 
-def doomed(store: RunStore, run: str, *, version: str | None = None) -> Doomed:
+def deletion_candidate(store: RunStore, run: str, *, version: str | None = None) -> DeletionCandidate:
     """The run of an id, whatever its state.
 
     Args:
@@ -83,7 +82,7 @@ def doomed(store: RunStore, run: str, *, version: str | None = None) -> Doomed:
 
 def to_prune(
     store: RunStore, *, keep: int | None = None, older_than: float | None = None, partial: bool = False, now: datetime | None = None
-) -> list[Doomed]:
+) -> list[DeletionCandidate]:
     """The runs that a rule says may go, newest first.
 
     Args:
@@ -117,9 +116,9 @@ def _surplus(summaries: Sequence[RunSummary], keep: int) -> set[str]:
     return {run for runs in kinds.values() for run in runs[keep:]}
 
 
-def _doomed(run: RunSummary, summaries: Sequence[RunSummary]) -> Doomed:
+def _doomed(run: RunSummary, summaries: Sequence[RunSummary]) -> DeletionCandidate:
     stands_on = {one.id: (one.manifest or {}).get("training", {}).get("structure_run") for one in summaries if one.id != run.id}
-    return Doomed(run, size_of(run.path), tuple(sorted(one for one, structure in stands_on.items() if structure == run.id)))
+    return DeletionCandidate(run, size_of(run.path), tuple(sorted(one for one, structure in stands_on.items() if structure == run.id)))
 
 
 def size_of(folder: Path) -> int:
@@ -132,7 +131,7 @@ def size_of(folder: Path) -> int:
     return total
 
 
-def delete(store: RunStore, going: Sequence[Doomed]) -> None:
+def delete(store: RunStore, going: Sequence[DeletionCandidate]) -> None:
     """Delete runs; each is out of every list before its first file goes, and what earlier deletions left half done goes, too.
 
     Raises:

@@ -23,7 +23,7 @@ from engine.runs.tensors import RunLike, check_numbers, damaged, has_table, run_
 from engine.search import TIE_TOLERANCE, StructuralSimilarity, StructureAndNames, tie_tolerance
 from engine.search.csls import csls_score
 from engine.util.arrays import Float32Array, IntArray
-from engine.util.recent import Recent
+from engine.util.memory import Recent
 from engine.util.text import shortened
 
 Pool = Literal["all", "test"]

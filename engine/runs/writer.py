@@ -21,8 +21,22 @@ from torch import Tensor
 from engine.config import RunConfig
 from engine.data.library import starting_config
 from engine.errors import ConfigError, RunError
-from engine.runs.files import LOCK, PARTIAL, acquire, check_name, explained, remove_by_way_of_trash, sealed, with_suffix
-from engine.runs.manifest import FORMAT_VERSION, MANIFEST, TRACE, check_manifest, to_json, with_seal
+from engine.runs.manifest import (
+    FORMAT_VERSION,
+    LOCK,
+    MANIFEST,
+    PARTIAL,
+    TRACE,
+    acquire,
+    check_manifest,
+    check_name,
+    explained,
+    remove_by_way_of_trash,
+    sealed,
+    to_json,
+    with_seal,
+    with_suffix,
+)
 from engine.runs.run import Run
 from engine.runs.tensors import save_tensors
 from engine.util import paths
@@ -256,7 +270,7 @@ REVIEWS: Final = "reviews"
 
 
 @dataclass(frozen=True)
-class Begun:
+class ResumeRecord:
     """What was asked for when a run was begun.
 
     Attributes:
@@ -284,7 +298,7 @@ class Begun:
         return paths.train_command(self.data, options)
 
 
-def note_beginning(writer: RunWriter, begun: Begun) -> None:
+def note_beginning(writer: RunWriter, begun: ResumeRecord) -> None:
     """
     Raises:
         RunError: the disk is full or does not permit it.
@@ -292,11 +306,11 @@ def note_beginning(writer: RunWriter, begun: Begun) -> None:
     writer.write_note(NOTE, {"data": str(begun.data.resolve()), "config": begun.config.to_dict(), "run_id": begun.run_id})
 
 
-def read_beginning(folder: Path) -> Begun | None:
+def read_beginning(folder: Path) -> ResumeRecord | None:
     """What stands in the folder of a run in the making; None where that is nothing this engine understands."""
     try:
         value: Any = json.loads((folder / f"{NOTE}.json").read_text(encoding="utf-8"))
         reviews = folder / f"{REVIEWS}.parquet"
-        return Begun(Path(value["data"]), RunConfig.from_dict(value["config"]), str(value["run_id"]), reviews if reviews.is_file() else None)
+        return ResumeRecord(Path(value["data"]), RunConfig.from_dict(value["config"]), str(value["run_id"]), reviews if reviews.is_file() else None)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, ConfigError):
         return None

@@ -128,7 +128,7 @@ def _seconds(left: Tensor, right: Tensor) -> float:
 
 
 @contextlib.contextmanager
-def when_told_to_end(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+def on_termination(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
     """Within this, Ctrl-C, a termination signal and a hang-up call ``handler``; afterwards they do what they did before.
 
     A hang-up that is ignored (``nohup``) stays ignored.

@@ -86,12 +86,12 @@ class Together:
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
 
     def sum(self, values: Tensor) -> Tensor:
-        with told_as_lost():
+        with as_lost_process():
             dist.all_reduce(values, dist.ReduceOp.SUM)
         return values
 
     def max(self, values: Tensor) -> Tensor:
-        with told_as_lost():
+        with as_lost_process():
             dist.all_reduce(values, dist.ReduceOp.MAX)
         return values
 
@@ -100,13 +100,13 @@ class Together:
 
     def first(self, compute: Callable[[], Value]) -> Value:
         values: list[Any] = [compute() if self.rank == 0 else None]
-        with told_as_lost():
+        with as_lost_process():
             dist.broadcast_object_list(values, src=0, device=torch.device("cpu"))
         return cast(Value, values[0])
 
 
 @contextlib.contextmanager
-def told_as_lost() -> Iterator[None]:
+def as_lost_process() -> Iterator[None]:
     """
     Raises:
         LostProcessError: instead of what torch.distributed raises where a connection ends.

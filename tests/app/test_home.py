@@ -16,7 +16,7 @@ from engine.data.library import RECORD, data_sets
 from engine.evaluation.paper import SIZES
 from engine.jobs import JobQueue, plan_training, summarise
 from engine.runs import RunStore
-from engine.runs.writer import Begun, note_beginning
+from engine.runs.writer import ResumeRecord, note_beginning
 from engine.util import paths
 from engine.util.paths import SAMPLES
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
@@ -134,7 +134,7 @@ def test_interrupted_training_is_told(models: Path, open_page: OpenPage) -> None
 def begun(models: Path, run_id: str) -> None:
     """An interrupted run that says how it was begun: as the one below ``run_id``."""
     with RunStore(models).create("europe", "semi-s1-0") as writer:
-        note_beginning(writer, Begun(SAMPLES / "europe", RunConfig("literal", 1), run_id))
+        note_beginning(writer, ResumeRecord(SAMPLES / "europe", RunConfig("literal", 1), run_id))
 
 
 def test_an_interrupted_training_of_the_command_line_names_its_command(models: Path, open_page: OpenPage) -> None:

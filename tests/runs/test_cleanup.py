@@ -15,8 +15,8 @@ import pytest
 from engine.cli.main import main
 from engine.errors import ConfigError, ExportError, RunError, RunNotFoundError
 from engine.runs import RunStore
-from engine.runs.cleanup import back_up, delete, doomed, size_of, to_prune
-from engine.runs.files import TRASH
+from engine.runs.cleanup import back_up, delete, deletion_candidate, size_of, to_prune
+from engine.runs.manifest import TRASH
 from engine.util.paths import jobs_folder
 from engine.util.text import size_text
 
@@ -73,7 +73,7 @@ def test_interrupted_trainings_go_only_where_asked_for_and_never_while_they_run(
     with store.create("world", "begun"):
         assert pruned(store, partial=True) == []
         with pytest.raises(RunError, match="is being trained right now"):
-            doomed(store, "world/begun")
+            deletion_candidate(store, "world/begun")
 
 
 @pytest.mark.parametrize("rule", [{}, {"keep": -1}, {"older_than": -1.0}, {"older_than": float("nan")}, {"older_than": 1e9}])
@@ -83,7 +83,7 @@ def test_rules_that_make_no_sense(store: RunStore, rule: dict[str, float]) -> No
 
 
 def test_who_was_built_on_a_run_is_told_and_stays_whole(store: RunStore) -> None:
-    found = doomed(store, "semi0")
+    found = deletion_candidate(store, "semi0")
     assert found.built_on == ("world/literal0",)
     assert found.bytes == size_of(found.run.path) > 100
     delete(store, [found])
@@ -93,10 +93,10 @@ def test_who_was_built_on_a_run_is_told_and_stays_whole(store: RunStore) -> None
 def test_a_run_that_is_named_twice_or_not_at_all(store: RunStore) -> None:
     make(store, "basic0", dataset="towns")
     with pytest.raises(RunNotFoundError, match="towns/basic0, world/basic0"):
-        doomed(store, "basic0")
-    assert doomed(store, "towns/basic0").run.dataset == "towns"
+        deletion_candidate(store, "basic0")
+    assert deletion_candidate(store, "towns/basic0").run.dataset == "towns"
     with pytest.raises(RunNotFoundError, match="there is no run"):
-        doomed(store, "../../etc")
+        deletion_candidate(store, "../../etc")
 
 
 # Deleting
@@ -107,7 +107,7 @@ def test_a_broken_run_can_be_deleted_and_leftovers_of_earlier_deletions_go_along
     left = store.root / "towns" / f"{TRASH}gone-1"
     left.mkdir()
     (left / "x").write_bytes(b"x")
-    delete(store, [doomed(store, "basic0")])
+    delete(store, [deletion_candidate(store, "basic0")])
     assert names(store) == {"basic1", "basic2", "semi0", "literal0", "other0", "begun"}
     assert not left.exists()
 
@@ -119,10 +119,10 @@ def test_a_deletion_that_is_killed_leaves_no_half_run(store: RunStore, monkeypat
     with monkeypatch.context() as patch:
         patch.setattr("shutil.rmtree", killed)
         with pytest.raises(KeyboardInterrupt):
-            delete(store, [doomed(store, "basic0")])
+            delete(store, [deletion_candidate(store, "basic0")])
     assert "basic0" not in names(store)
     assert list((store.root / "world").glob(f"{TRASH}*"))
-    delete(store, [doomed(store, "basic1")])
+    delete(store, [deletion_candidate(store, "basic1")])
     assert not list((store.root / "world").glob(f"{TRASH}*"))
 
 
