@@ -166,11 +166,6 @@ def read_text(path: Path) -> str:
     return text if "\n" in text else text.replace(CR, "\n")
 
 
-def line_at(text: str, position: int) -> int:
-    """The number of the line, from 1, that holds the character at this position."""
-    return text.count("\n", 0, position) + 1
-
-
 # Has a file been changed? Without reading it: by everything that the system keeps of a file, not by its time alone, which a copy may bring along.
 
 FileState = tuple[int, int, int, int]

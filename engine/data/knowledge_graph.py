@@ -110,10 +110,6 @@ class KnowledgeGraph:
             return np.zeros(self.num_entities, dtype=np.int64)
         return np.bincount(self.triples[:, [0, 2]].ravel(), minlength=self.num_entities).astype(np.int64)
 
-    def display_label(self, entity: int) -> str:
-        """The entity's name; where the data has none, its identifier (never empty)."""
-        return self.labels[entity] or self.entities[entity]
-
 
 @dataclass(frozen=True)
 class AlignmentTask:

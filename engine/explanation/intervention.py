@@ -74,14 +74,6 @@ class Intervention:
     before: PairRank
     after: PairRank
 
-    @property
-    def cosine_change(self) -> float:
-        return self.after.cosine - self.before.cosine
-
-    @property
-    def csls_change(self) -> float:
-        return self.after.csls - self.before.csls
-
     def flips(self, side: Side = "source") -> bool:
         """Whether the decision changes: the pair was the best match of the entity of this graph and is not any more, or the other way round."""
         return (self.before.rank(side) == 1) != (self.after.rank(side) == 1)

@@ -40,7 +40,7 @@ from engine.runs.manifest import (
 from engine.runs.run import Run
 from engine.runs.tensors import save_tensors
 from engine.util import paths
-from engine.util.files import fsync, remove, sha256_of, write_durably
+from engine.util.files import fsync, remove, replacing, sha256_of, write_durably
 
 CHECKPOINT_FILE = re.compile(r"(?P<name>\w[\w.-]*)-(?P<number>\d{6,12})-(?P<digest>[0-9a-f]{64})\.safetensors")
 
@@ -207,10 +207,8 @@ class RunWriter:
         """A path to write to, which takes the file's place if all goes well."""
         if name in (MANIFEST, TRACE):
             raise ValueError(f"{name} is written by the run store")
-        temporary = self.path / f".{name}.tmp"
-        with explained(f"write {self.path / name}"):
+        with explained(f"write {self.path / name}"), replacing(self.path / name) as temporary:
             yield temporary
-            os.replace(temporary, self.path / name)
         self._written.add(name)
 
     def _checkpoint_files(self, name: str) -> list[tuple[int, str, Path]]:

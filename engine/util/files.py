@@ -115,11 +115,25 @@ def sha256_of(path: Path) -> str:
 
 def write_durably(path: Path, content: bytes) -> None:
     """Write a file so that after a crash it is either as before or as it should be."""
+    with replacing(path, durable=True) as temporary:
+        temporary.write_bytes(content)
+
+
+@contextlib.contextmanager
+def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
+    """A path to write to, which takes the file's place if all goes well.
+
+    Args:
+        path: the file.
+        durable: whether to wait until the disk has it.
+    """
     temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_bytes(content)
-    fsync(temporary)
+    yield temporary
+    if durable:
+        fsync(temporary)
     os.replace(temporary, path)
-    fsync(path.parent)
+    if durable:
+        fsync(path.parent)
 
 
 def fsync(path: Path) -> None:
