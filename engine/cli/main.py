@@ -22,7 +22,7 @@ from engine.api import MODELS, configure, open_run, summary_row
 from engine.cli.export import add_export
 from engine.cli.housekeeping import add_backup, add_clean_up
 from engine.cli.importing import add_import
-from engine.cli.options import Commands, add_command, add_json, add_models, add_run, by_side, print_json
+from engine.cli.options import Commands, add_command, add_json, add_models, add_pool, add_run, by_side, print_json
 from engine.cli.queue import add_queue, add_queueing, queue_instead
 from engine.config import PRESETS, SECTIONS, VARIANTS, RunConfig, section_options
 from engine.data import inspect_task, inspection_to_dict, load_task, render_inspection
@@ -215,7 +215,7 @@ def add_match(commands: Commands) -> None:
     parser.add_argument("entity", metavar="ENTITY", help="URI, id or label")
     parser.add_argument("--side", choices=typing.get_args(Side), help="the graph to look the entity up in; default: both")
     parser.add_argument("--top", type=int, default=10, metavar="N", help="how many matches (default 10)")
-    parser.add_argument("--pool", choices=typing.get_args(Pool), default="all", help="candidates: all entities (default), or those of the test links")
+    add_pool(parser)
     add_models(parser)
     add_json(parser)
 
@@ -243,7 +243,7 @@ def add_explain(commands: Commands) -> None:
         help=f"recompute without some evidence; one of {FORMS}, with source: or target: in front where needed; may be repeated",
     )
     parser.add_argument("--top", type=int, default=20, metavar="N", help="how many pairs of neighbours for and against (default 20)")
-    parser.add_argument("--pool", choices=typing.get_args(Pool), default="all", help="candidates: all entities (default), or those of the test links")
+    add_pool(parser)
     add_models(parser)
     add_json(parser)
 

@@ -7,11 +7,12 @@ import json
 import os
 from collections.abc import Callable, Sequence, Set
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from engine.api import MODELS
 from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import ConfigError, RunDamagedError
+from engine.evaluation.metrics import Pool
 
 Commands = Any  # argparse's action class has no public name
 
@@ -30,6 +31,10 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 def add_models(parser: argparse.ArgumentParser) -> None:
     default = os.environ.get("DUAL_AMN_MODELS") or MODELS
     parser.add_argument("--models", type=Path, default=Path(default), metavar="DIR", help=f"where runs are kept (default: {default})")
+
+
+def add_pool(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--pool", choices=get_args(Pool), default="all", help="candidates: all entities (default), or those of the test links")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -26,6 +26,7 @@ from engine.training.estimate import Sizes
 from engine.util.files import new_file
 from engine.util.paths import queue_file, reviews_copy, setup_lock
 from engine.util.sqlite import Database, Schema
+from engine.util.text import one_line
 
 # A training that somebody asked for.
 
@@ -290,7 +291,7 @@ class JobQueue:
         database.execute(
             "INSERT INTO jobs (id, place, data, dataset, run_id, config, sizes, reviews, who, submitted, state) "
             f"VALUES (?, {_LAST_PLACE}, ?, ?, ?, ?, ?, ?, ?, ?, 'queued')",
-            (*values, reviews, _one_line(who), now()),
+            (*values, reviews, one_line(printable(who), LONGEST_NAME), now()),
         )
 
     def _kept(self, reviews: Snapshot) -> str:
@@ -339,10 +340,6 @@ def now() -> str:
 def _listed(states: Sequence[State]) -> str:
     """SQL for a set of states, which are names of ours."""
     return f"({', '.join(repr(state) for state in states)})"
-
-
-def _one_line(name: str) -> str:
-    return " ".join(printable(name).split())[:LONGEST_NAME]
 
 
 def _job(row: Any, waiting: Sequence[str]) -> Job:

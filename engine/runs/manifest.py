@@ -23,7 +23,8 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from engine.errors import RunDamagedError, RunError, RunVersionError
-from engine.util.files import fsync, one_line, remove, sha256_of
+from engine.util.files import fsync, remove, sha256_of
+from engine.util.text import one_line
 
 # Names, locks, and file operations that survive a crash; errors of the operating system in plain words.
 

@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 from engine.errors import RunDamagedError, RunError
 from engine.runs.manifest import METRICS, RESTORE, TRACE, changed, explained, parse_object, read_manifest, with_suffix
 from engine.runs.tensors import map_tensor
-from engine.util.files import one_line, sha256_of
+from engine.util.files import sha256_of
+from engine.util.text import one_line
 
 
 class Run:

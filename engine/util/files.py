@@ -89,11 +89,6 @@ def os_reason(error: OSError) -> str:
     return (error.strerror or type(error).__name__).lower()
 
 
-def one_line(error: BaseException) -> str:
-    """An error's text without line breaks, shortened."""
-    return " ".join(str(error).split())[:200]
-
-
 def is_locked(path: Path) -> bool:
     """Whether a process holds this lock right now."""
     if not path.is_file():

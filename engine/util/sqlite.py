@@ -14,6 +14,7 @@ from filelock import FileLock, Timeout
 
 from engine.errors import EngineError
 from engine.util.files import fsync
+from engine.util.text import one_line
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ class Database:
             raise self.schema.error(f"{self.schema.what} in {self.path} cannot be used: {self._reason(error)}") from error
 
     def _reason(self, error: Exception) -> str:
-        words = " ".join(str(error).split())[:200]
+        words = one_line(error)
         if isinstance(error, Timeout) or "locked" in words:
             return f"another process has been writing for {self.schema.patience:.0f} seconds; try again."
         if "full" in words:

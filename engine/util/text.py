@@ -31,6 +31,11 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
+def one_line(text: object, longest: int = 200) -> str:
+    """The text of a value, of an error for example, without line breaks and cut where it is long."""
+    return " ".join(str(text).split())[:longest]
+
+
 def shorten(text: str, width: int = 80) -> str:
     """A text for a message: one line, control characters escaped, cut where it is long."""
     visible = escape_controls(text[: width + 1])
