@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import streamlit as st
@@ -14,10 +15,16 @@ from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 from app.pages import PAGES
-from tests.run_fixture import MemoryRun, analysed, sample_run, write_run
+from benchmarks.served_app import BROWSER_OPTIONS, served
+from tests.run_fixture import MemoryRun, analysed, jolted, sample_run, write_run
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
 TIMEOUT = 60
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+PATIENCE = 90_000  # milliseconds, for a browser on a machine that is busy
 
 OpenPage = Callable[..., AppTest]
 PutRun = Callable[..., str]
@@ -100,6 +107,49 @@ def open_page(models: Path, registered_pages: Any) -> OpenPage:
         return app.switch_page(next(known.script for known in PAGES if known.name == page)).run()
 
     return open_page
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """The one browser of these tests; what must know nothing of the others is opened in a context of its own."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(BROWSER_OPTIONS), timeout=PATIENCE)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def app_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The models folder of the app that browsers share, with two runs of the same data; the basic one is the newer.
+
+    Tests that need other runs add some, of data sets of their own and older than these.
+    """
+    models = tmp_path_factory.mktemp("models")
+    better, worse = (analysed(jolted(sample_run(), amount, seed)) for amount, seed in ((0.15, 3), (0.3, 4)))
+    write_run(better, models, "towns", "semi-s0", variant="semi", created="2026-10-30T12:00:00+00:00")
+    write_run(worse, models, "towns", "basic-s0")
+    return models
+
+
+@pytest.fixture(scope="session")
+def app_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of imported data sets of the app that browsers share."""
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture(scope="session")
+def app(app_models: Path, app_data: Path) -> Iterator[str]:
+    """The address of the app that browsers share."""
+    with served(app_models, app_data) as (address, _):
+        yield address
+
+
+def of_other_data(run: MemoryRun, name: str, fingerprint: str) -> MemoryRun:
+    """The run as one of another data set, older than the runs that the shared app begins with."""
+    data = {**run.manifest["data"], "name": name, "fingerprint": fingerprint}
+    return replace(run, manifest={**run.manifest, "dataset": name, "data": data, "created": "2026-10-01T12:00:00+00:00"})
 
 
 def words(app: AppTest) -> str:
