@@ -37,7 +37,7 @@ OPEN_TABLES = 48
 KEPT_RESULTS = 64  # what the engine computes of runs: a few arrays over the test entities each
 KEPT_SECONDS = 3600
 KEPT_PREVIEWS = 16  # samples and counts, and the seeds that names suggest
-LIST_SECONDS = 3.0  # what the folders' times do not tell, such as a trainer that died, appears after so long
+LIST_SECONDS = 3.0  # what the folders' times do not show, such as a trainer that died, appears after this time
 PARTIAL_WORDS = {True: "being trained right now", False: "interrupted; the same train command goes on from its last checkpoint"}
 
 
@@ -46,7 +46,7 @@ class RunCard:
     """What the home page says of a run, read from its manifest and metrics alone.
 
     Attributes:
-        run: ``dataset/run_id``, as it stands in addresses.
+        run: ``dataset/run_id``, as addresses have it.
         fingerprint: of the two graphs and their links; runs with the same one can be compared.
         metrics: None where there were no test links.
     """
@@ -65,7 +65,7 @@ class RunCard:
     metrics: Mapping[str, Any] | None
     protocol: str
     paper: PaperFigure | None
-    structure_run: str  # whose training a literal run goes on from; empty where it trained by itself
+    structure_run: str  # whose training a literal run builds on; empty where it trained itself
     seal: str  # checksum of the manifest, and so of all files: what was read of a run with another one is of another run
 
     @property
@@ -74,7 +74,7 @@ class RunCard:
 
     @property
     def data(self) -> str:
-        """What tells its data from all others: the data set's name, which others' content may have elsewhere, and the fingerprint."""
+        """What identifies its data: the data set's name, which others' content may have elsewhere, and the fingerprint."""
         return f"{self.dataset}/{self.fingerprint}"
 
 
@@ -133,11 +133,11 @@ class RunList:
         return found
 
     def data_names(self) -> Mapping[str, str]:
-        """``data`` -> name of the data set; different data under one name are told apart by their fingerprints."""
+        """``data`` -> name of the data set; different data under one name are distinguished by their fingerprints."""
         names = {data: text.cell(group[0].dataset, 40) for data, group in self.groups().items()}
         doubled = {name for name, times in Counter(names.values()).items() if times > 1}
-        told = {data: f"{name} ({data.rpartition('/')[2][:6]})" if name in doubled else name for data, name in names.items()}
-        return text.told_apart(told)
+        named = {data: f"{name} ({data.rpartition('/')[2][:6]})" if name in doubled else name for data, name in names.items()}
+        return text.distinct_labels(named)
 
 
 def _may_be_of(card: RunCard, data: StoredDataSet) -> bool:
@@ -163,8 +163,8 @@ def run_names(cards: Sequence[RunCard]) -> list[str]:
     """What to call runs that are seen together: the run id, and with their data set those whose id is not theirs alone."""
     times = Counter(card.run_id for card in cards)
     names = {card.run: text.cell(card.run_id if times[card.run_id] == 1 else card.run, 60) for card in cards}
-    told = text.told_apart(names)
-    return [told[card.run] for card in cards]
+    labels = text.distinct_labels(names)
+    return [labels[card.run] for card in cards]
 
 
 def a_run_a_variant(group: Sequence[RunCard], chosen: Sequence[RunCard]) -> tuple[RunCard, ...]:
@@ -195,7 +195,7 @@ def _changes(folder: Path) -> tuple[tuple[str, FileState], ...]:
 
 @st.cache_data(ttl=LIST_SECONDS, max_entries=4, show_spinner=False)
 def _list_runs(folder: Path, changes: tuple[tuple[str, FileState], ...]) -> RunList:
-    """``changes`` tells a changed folder from what it was."""
+    """``changes`` distinguishes a changed folder from what it was."""
     cards, partial, broken = [], [], []
     for summary in RunStore(folder).list():
         if summary.state == "partial":
@@ -273,7 +273,7 @@ def open_listed(run: str) -> OpenRun:
 
 @st.cache_resource(ttl=KEPT_SECONDS, max_entries=OPEN_RUNS, show_spinner=False)
 def _open(folder: Path, run: str, seal: str, _card: RunCard) -> OpenRun:
-    """``seal`` tells a new run of the same id from the old one, whatever time it says it was made at.
+    """``seal`` distinguishes a new run of the same id from the old one, whatever its recorded time.
 
     Raises:
         RunDamagedError: it was replaced since it was listed.
@@ -301,7 +301,7 @@ def _reviews(path: Path) -> ReviewStore:
 
 
 def kept(runs: Sequence[OpenRun], question: tuple[str, ...], compute: Callable[[], T]) -> T:
-    """What ``compute`` makes of some runs, computed once for all sessions; ``question`` tells what is asked of them. Not to be changed.
+    """What ``compute`` makes of some runs, computed once for all sessions; ``question`` names what is computed. Not to be changed.
 
     Raises:
         EngineError: whatever ``compute`` raises; that is not kept.
@@ -317,8 +317,8 @@ def _kept(runs: tuple[tuple[Path, str], ...], question: tuple[str, ...], _comput
 
 @st.cache_data(ttl=600, max_entries=16, show_spinner="Reading the data set…")
 def data_summary(path: Path, content: str, config: DataConfig, seed: int, digest: str = "", _reviews: Snapshot | None = None) -> DataSummary:
-    """What a data set is called and how large it is; ``content``: of :func:`engine.data.files.folder_state`, so that other files are read
-    anew; ``digest``: of the decisions that are to be trained with.
+    """What a data set is called and how large it is; ``content``: of :func:`engine.data.files.folder_state`, so that changed files are read
+    again; ``digest``: of the decisions that are to be trained with.
 
     Raises:
         DataError, ConfigError: it cannot be read.

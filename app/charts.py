@@ -2,7 +2,7 @@
 
 Facing neighbourhoods are drawn with fixed coordinates, so that nothing jumps when something is clicked. Columns from left to right: neighbours
 of the source that are not aligned with a neighbour of the target, the source, its aligned neighbours, then the mirror image. With two hops: the
-source, its aligned neighbours, and beneath each of them, further in, the aligned neighbours of these. Colours have enough contrast on light and dark
+source, its aligned neighbours, and below each of them, indented, the aligned neighbours of these. Colours have enough contrast on light and dark
 ground, because the page's theme is not known for sure when a session starts.
 """
 
@@ -62,12 +62,12 @@ THINNEST, WIDEST, WITHOUT_ATTENTION = 1.0, 6.0, 1.4  # edges, in pixels
 
 @dataclass(frozen=True)
 class Figure:
-    """An ECharts option, and what its first nodes stand for, in their order.
+    """An ECharts option, and the entities of its first nodes, in their order.
 
     Attributes:
         entities: of the first nodes, the two centres before all others.
         more: of the nodes behind these: the graphs that have neighbours which are not drawn.
-        widest: the attention that the widest edge stands for; None without attention.
+        widest: the attention of the widest edge; None without attention.
     """
 
     option: dict[str, Any]
@@ -124,9 +124,9 @@ def percent(share: float) -> str:
 
 
 def facing_figure(facing: Facing) -> Figure:
-    """The neighbours of a pair in rows; aligned ones stand at the same height, joined across the gap.
+    """The neighbours of a pair in rows; aligned ones are at the same height, joined across the gap.
 
-    On a narrow page only the aligned neighbours are drawn, in two columns beneath their centres.
+    On a narrow page only the aligned neighbours are drawn, in two columns below their centres.
     """
     boxes = list(_boxes(facing))
     more = tuple(side for side in SIDES if _hidden(facing, side))
@@ -191,7 +191,7 @@ def _boxes(facing: Facing) -> Iterator[_Box]:
 
 
 def _outline(facing: Facing) -> Iterator[_Box]:
-    """Two hops: each pair in a row of its own, what is behind it in the rows beneath."""
+    """Two hops: each pair in a row of its own, what is behind it in the rows below."""
     behind = [[far.pair for far in facing.far if far.through == place] for place in range(len(facing.pairs))]
     rows = len(facing.pairs) + len(facing.far)
     middle = min((rows - 1) / 2, HIGHEST_CENTRE)
@@ -208,7 +208,7 @@ def _outline(facing: Facing) -> Iterator[_Box]:
 
 
 def _last_row(boxes: Sequence[_Box], facing: Facing, side: Side) -> float:
-    """Beneath the column that "and 4,960 more" belongs to; beside the centre where there is no column."""
+    """Below the column that "and 4,960 more" belongs to; beside the centre where there is no column."""
     kind: Kind = "aligned" if facing.far else "alone"
     column = [box.row for box in boxes if box.side == side and box.kind in (kind, *(("far",) if facing.far else ()))]
     return max(column) + 1 if column else boxes[0].row
@@ -237,7 +237,7 @@ def _wide(boxes: Sequence[_Box], facing: Facing, rows: int, widest: float | None
 
 
 def _margin(boxes: Sequence[_Box], facing: Facing, side: Side) -> float:
-    """Room for the half or the whole box that stands outside of its place."""
+    """Room for the half or the whole box that lies outside of its place."""
     outside = not facing.far and any(box.side == side and box.kind in ("alone", "more") for box in boxes)
     return (WIDTH if outside else WIDTH / 2) + MARGIN
 
@@ -267,7 +267,7 @@ def _narrow(boxes: Sequence[_Box], facing: Facing) -> dict[str, Any]:
 
 
 def _outward(box: _Box, facing: Facing) -> float:
-    """How far a box stands beside its port, in widths."""
+    """Distance of a box from its port, in widths."""
     if box.kind == "centre":
         return 0.0
     inside = box.kind in ("aligned", "far") or bool(facing.far)
@@ -307,7 +307,7 @@ def _literal(label: str) -> str:
 
 
 def _edge(facing: Facing, box: _Box, widest: float | None) -> dict[str, Any]:
-    """To a neighbour; the mark at the neighbour tells the direction, the width the attention, the hint names all relations."""
+    """To a neighbour; the mark at the neighbour shows the direction, the width the attention, the hint names all relations."""
     directions = {edge.direction for edge in box.edges}
     kind = "both" if len(directions) > 1 else "out" if "out" in directions else "in"
     start = f"inner:{_name(box.behind, 'aligned')}" if box.behind else f"port:{_name(_centre(facing, box.side), 'centre')}"

@@ -52,7 +52,7 @@ def needed_width(values: pd.Series[Any], form: str | None) -> int | None:
 
 
 def _ends(values: pd.Series[Any]) -> list[float]:
-    """The values that may be the widest as they are shown with so many decimals: the least and the largest."""
+    """The values that may be the widest as they are shown with this number of decimals: the smallest and the largest."""
     return [values.min(), values.max()] if len(values) else []
 
 

@@ -96,7 +96,7 @@ def pair_label(source: Entity, target: Entity) -> str:
 
 
 def entity_link(runs: Sequence[str], entity: Entity, pool: Pool = "all", *, match: Entity | None = None, detail: str = "") -> None:
-    """A link to an entity's page: its label, and its id beneath where that says more. ``runs``: the main one first, others are carried along."""
+    """A link to an entity's page: its label, and its id below where that adds something. ``runs``: the main one first, others are carried along."""
     label = entity_label(entity)
     if entity.label and entity.label != entity.short_id.replace("_", " "):
         label += f" :gray[{text.plain(entity.short_id, 60)}]"
@@ -104,7 +104,7 @@ def entity_link(runs: Sequence[str], entity: Entity, pool: Pool = "all", *, matc
 
 
 def entity_heading(view: RunView, entity: Entity) -> None:
-    """An entity's label first, beneath it which graph it is from and its identifier."""
+    """An entity's label first, below it its graph and its identifier."""
     st.subheader(text.plain(entity.title) or "(no name)", anchor=False)
     unnamed = "" if entity.label else " · this entity has no label, so its id stands in"
     st.caption(f"{graph_name(view, entity.side)} · {text.count(entity.degree, 'triple')}{unnamed}")
@@ -259,7 +259,7 @@ def choice(label: str, options: Mapping[T, str], *, name: str, value: T, default
     The default is left out of the address, and so are, after another choice, the parameters ``clears``, which made sense with the former one only.
     Option texts are ours or have passed :func:`app.text.plain`.
     """
-    labels = text.told_apart(options)
+    labels = text.distinct_labels(options)
     key = state.widget_key(state.CHOICE, name, value, labels)
 
     def follow() -> None:
@@ -286,10 +286,10 @@ def select(
         name: of the widget in the session.
         value: what is chosen; None for nothing.
         on_choose: changes the address; called before the page is drawn again.
-        parts: what else tells this widget from others of the name.
+        parts: what else distinguishes this widget from others of the name.
         more: as of ``st.selectbox``.
     """
-    labels = text.told_apart(options)
+    labels = text.distinct_labels(options)
     key = state.widget_key(name, *parts, value, labels)
 
     def follow() -> None:
@@ -369,7 +369,7 @@ def figure(
 def follow_point(key: str, parameter: str) -> None:
     """For ``on_select`` of :func:`figure`: the first value that a chosen point carries (``customdata``) becomes a parameter of the address."""
     points = st.session_state[key]["selection"]["points"]
-    if points:  # and not where the figure was drawn anew, which chooses nothing
+    if points:  # and not where the figure was redrawn, which chooses nothing
         state.set_parameter(parameter, str(points[0]["customdata"][0]))
 
 
@@ -476,7 +476,7 @@ def nothing_measured(runs: Sequence[str]) -> None:
 
 
 def findings(found: Sequence[Finding]) -> None:
-    """What inspection noticed: how much of each kind, then each with what to do and examples. Errors stand open."""
+    """What inspection noticed: how much of each kind, then each with what to do and examples. Errors are expanded."""
     if not found:
         st.markdown("Nothing suspicious.")
         return

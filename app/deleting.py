@@ -61,12 +61,12 @@ def _question(run: str, version: str) -> None:
 
 def _consequences(found: DeletionCandidate) -> str:
     """In sentences."""
-    told = [f"This frees {size_text(found.bytes)} and cannot be undone. Reviews and data sets are kept."]
+    notes = [f"This frees {size_text(found.bytes)} and cannot be undone. Reviews and data sets are kept."]
     if found.run.state == "partial":
-        told.append("The interrupted training can no longer be resumed.")
+        notes.append("The interrupted training can no longer be resumed.")
     if found.built_on:
-        told.append(f"{', '.join(text.plain(one) for one in found.built_on)} was built on it and stays complete.")
-    return " ".join(told)
+        notes.append(f"{', '.join(text.plain(one) for one in found.built_on)} was built on it and stays complete.")
+    return " ".join(notes)
 
 
 def _ask(run: str) -> None:

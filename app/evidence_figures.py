@@ -25,13 +25,13 @@ ALIGNED: Final[Mapping[Aligned, TieLine]] = {
     "predicted": TIES["predicted"],
     "elsewhere": TIES["elsewhere"],
 }
-"""How a line looks, and what it stands for."""
-RELATION_LENGTH: Final = 22  # letters of the relations beneath an entity's name
+"""How a line looks, and its meaning."""
+RELATION_LENGTH: Final = 22  # letters of the relations below an entity's name
 WIDEST: Final = 9.0  # pixels, of the pair that carries the most
 THINNEST: Final = 1.0
 LEGEND_LINE = 2.5
 ROW_HEIGHT: Final = 42
-ALONG: Final = (0.5, 0.3, 0.7, 0.18, 0.82)  # where on its line a number may stand
+ALONG: Final = (0.5, 0.3, 0.7, 0.18, 0.82)  # where on its line a number may be
 NUMBER_SIZE: Final = (0.17, 0.4)  # of a number, as parts of the line's length and of a row
 LEFT, MIDDLE, ACROSS = 0.0, 0.5, 1.0  # where a line begins, can be pointed at, and ends
 
@@ -87,7 +87,7 @@ def facing_pairs(pairs: Sequence[NeighbourProduct]) -> tuple[go.Figure, int]:
     """Neighbours of the source at the left, of the target at the right, each with its relations, and between them what each pair carries.
 
     Returns:
-        The figure, in which neighbours stand in the order of ``pairs`` from the top, and its height in pixels.
+        The figure, with neighbours in the order of ``pairs`` from the top, and its height in pixels.
     """
     ends = {side: _in_rows(pair.source if side == "source" else pair.target for pair in pairs) for side in SIDES}
     rows = {side: {entity.index: row for row, entity in enumerate(found)} for side, found in ends.items()}
@@ -176,7 +176,7 @@ def _in_rows(entities: Iterable[Entity]) -> list[Entity]:
 
 
 def _entities(fig: go.Figure, entities: Sequence[Entity], relations: Mapping[int, Sequence[Edge]], place: float, anchor: str) -> None:
-    """One side's column of entities, beneath each name its relations."""
+    """One side's column of entities, below each name its relations."""
     side = entities[0].side
     fig.add_scatter(
         x=[place] * len(entities),

@@ -24,7 +24,7 @@ from engine.explore.neighbourhood import (
     NeighbourPair,
     aligned_elsewhere,
     facing,
-    most_heard,
+    highest_attention,
     standings,
 )
 from engine.runs.entities import Entity, other
@@ -36,7 +36,7 @@ CARD_HEIGHT = 112  # pixels: what a click offers is as high as the hint before i
 
 @dataclass(frozen=True)
 class Shown:
-    """A figure's content: the run, the address of the page that it stands on, the two neighbourhoods."""
+    """A figure's content: the run, the address of its page, the two neighbourhoods."""
 
     opened: OpenRun
     address: EntityAddress
@@ -57,7 +57,7 @@ class Shown:
 def neighbourhoods(opened: OpenRun, page: EntityAddress, source: Entity, target: Entity) -> None:
     """Everything about a pair's neighbourhoods, and about those that the address wants expanded.
 
-    A fragment: what is chosen here changes nothing above it. It reads the choices from the address anew, and shows what is wrong with them.
+    A fragment: what is chosen here changes nothing above it. It reads the choices from the address again, and shows what is wrong with them.
     """
     st.subheader("Neighbourhoods facing each other", anchor=False)
     with components.errors_shown():
@@ -72,7 +72,7 @@ def _content(opened: OpenRun, address: EntityAddress, source: Entity, target: En
         st.markdown("Neither entity has a neighbour: nothing in the structure speaks for the pair or against it.")
         return
     _choices(opened, address)
-    st.markdown(f"{sentence(shown.faced)} {heard(shown)}")
+    st.markdown(f"{sentence(shown.faced)} {strongest(shown)}")
     _figure(shown)
     _legend(opened, address)
     _table(shown)
@@ -112,14 +112,14 @@ def sentence(faced: Facing) -> str:
         (faced.count("known validation link") + faced.count("known test link"), "by a link kept for evaluation, which training did not use"),
         (faced.count("predicted"), "by best matches alone"),
     )
-    told = "; ".join(f"{number:,} {how}" for number, how in kinds if number)
+    words = "; ".join(f"{number:,} {how}" for number, how in kinds if number)
     start = f"Of {text.count(faced.total_source, 'neighbour')} of the source and {faced.total_target:,} of the target, "
     if not faced.total_pairs:
         return f"{start}none are aligned with each other."
     shown = f", of which {len(faced.pairs):,} are drawn" if len(faced.pairs) < faced.total_pairs else ""
     further = f" Behind them, {text.count(len(faced.far), 'more pair')} two hops away." if faced.far else ""
     verb = "is" if faced.total_pairs == 1 else "are"
-    return f"{start}**{text.count(faced.total_pairs, 'pair')}** {verb} aligned with each other{shown}: {told}.{further}"
+    return f"{start}**{text.count(faced.total_pairs, 'pair')}** {verb} aligned with each other{shown}: {words}.{further}"
 
 
 def _added_words(faced: Facing) -> str:
@@ -129,11 +129,11 @@ def _added_words(faced: Facing) -> str:
     return f"by a prediction that a round added and training went on with{known}"
 
 
-def heard(shown: Shown) -> str:
-    """Which neighbour each of the two listens to most, beside an equal share."""
+def strongest(shown: Shown) -> str:
+    """The neighbour with the highest attention weight of each of the two, compared with the uniform weight."""
     parts = []
     for entity in (shown.faced.source, shown.faced.target):
-        loudest = most_heard(shown.opened.adjacency, entity.side, entity.index, shown.part)
+        loudest = highest_attention(shown.opened.adjacency, entity.side, entity.index, shown.part)
         if loudest is not None and loudest.attention is not None and entity.degree > 1:
             share, equal = charts.percent(loudest.attention), charts.percent(len(loudest.edges) / entity.degree)
             parts.append(
@@ -172,7 +172,7 @@ def _figure(shown: Shown) -> None:
 
 
 def _card(shown: Shown, entity: Entity) -> None:
-    """A neighbour that was clicked: who, along what, aligned with whom; and what to do with it."""
+    """A neighbour that was clicked: the entity, its relations, its counterpart; and what to do with it."""
     neighbour, counterpart, words = _standing(shown, entity)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"{components.entity_label(entity)} :gray[{text.plain(entity.short_id, 60)}]", width="content")
@@ -244,7 +244,7 @@ def _legend(opened: OpenRun, address: EntityAddress) -> None:
 
 
 def _expanded(opened: OpenRun, address: EntityAddress, reference: str) -> None:
-    """A neighbour's own neighbourhood beneath, facing that of its counterpart; what is wrong with it stays in its place."""
+    """A neighbour's own neighbourhood below, facing that of its counterpart; what is wrong with it stays in its place."""
     with st.container(border=True):
         try:
             entity = opened.view.resolve(reference)
@@ -275,7 +275,7 @@ def _expanded(opened: OpenRun, address: EntityAddress, reference: str) -> None:
             )
         if shown is not None:
             st.markdown(
-                f"{sentence(shown.faced)} {heard(shown)}" if shown.faced.total_source + shown.faced.total_target else "Neither has a neighbour."
+                f"{sentence(shown.faced)} {strongest(shown)}" if shown.faced.total_source + shown.faced.total_target else "Neither has a neighbour."
             )
             _figure(shown)
 

@@ -1,4 +1,4 @@
-"""What every page stands in: navigation, title and question, the choice of data set and runs, and what happens when something is not there.
+"""The frame of every page: navigation, title and question, the choice of data set and runs, and what happens when something is not there.
 
 The choice lives in the address alone, and every link of the navigation carries it, so that any view can be bookmarked, shared and opened in a
 new tab.

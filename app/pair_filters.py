@@ -1,4 +1,4 @@
-"""The filters of a table of pairs: what an address asks for, in words, as chips, and as the engine wants it; for every page that has them."""
+"""The filters of a table of pairs: what an address requests, in words, as chips, and in the engine's form; for every page that has them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def chips(run: OpenRun, address: PairFilterAddress) -> None:
 
 
 def active(run: OpenRun, address: PairFilterAddress) -> list[tuple[str, tuple[str, ...]]]:
-    """What each set filter says, as Markdown, and the parameters that it stands in."""
+    """The words of each filter that is set, as Markdown, and its parameters."""
     found: list[tuple[str, tuple[str, ...]]] = []
     if address.search:
         found.append((f"holds “{text.plain(address.search, 40)}”", ("search",)))

@@ -2,7 +2,7 @@
 
 In Plotly figures a colour is a place in the theme's list (``chartCategoricalColors`` in .streamlit/config.toml): Streamlit puts the colour of
 the reader's own theme, light or dark, where a figure says ``#000001`` to ``#000010``, in the browser and again when the theme is switched. So
-figures know nothing of themes, and the colours themselves stand in one file. Colour is never alone: each has a symbol or a dash beside it.
+figures are independent of themes, and the colours themselves are in one file. Colour is never alone: each has a symbol or a dash as well.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class TieLine:
     Attributes:
         plotly, echarts: the dashes in each library's words.
         shape: in the reader's.
-        words: what it stands for.
+        words: its meaning.
     """
 
     plotly: str

@@ -32,7 +32,7 @@ def query_list(
     """The list with its search. A row that is chosen opens the entity's page with all the runs.
 
     Args:
-        run: the main run, which knows the entities.
+        run: the main run, which has the entities.
         runs: the open runs, the main one first.
         side: graph of the entities.
         table: entity, then columns that are shown as they are, their names without markup; in the order to list them.

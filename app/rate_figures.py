@@ -46,7 +46,7 @@ def measured(run: OpenRun, side: str) -> pd.DataFrame:
 
 
 def degree_figure(runs: Sequence[OpenRun], tables: Sequence[pd.DataFrame], rate: Rate, chosen: str | None = None) -> go.Figure:
-    """A line a run with 95 % intervals, and beneath how many queries of the first run there are. Points and bars carry their bucket."""
+    """A line per run with 95 % intervals, and below it the number of queries of the first run. Points and bars carry their bucket."""
     ordered = pd.concat(tables).sort_values("least_degree")["bucket"].drop_duplicates()
     places = {bucket: place for place, bucket in enumerate(ordered)}
     fig = make_subplots(rows=2, shared_xaxes=True, row_heights=[0.76, 0.24], vertical_spacing=0.05)

@@ -78,8 +78,8 @@ def decide(fingerprint: str, choices: Sequence[Choice], author: str, token: str,
     """
     if len(choices) == 1 and _too_soon():
         return
-    told = st.session_state.get(note, "") if note else ""
-    written = [Choice(*one.pair, one.verdict, told or one.note, one.run, one.csls, one.probability) for one in choices]
+    words = st.session_state.get(note, "") if note else ""
+    written = [Choice(*one.pair, one.verdict, words or one.note, one.run, one.csls, one.probability) for one in choices]
     _attempt(lambda: cache.reviews().decide(fingerprint, written, author, token))
     state.set_parameters({"source": None, "target": None})
 
@@ -154,7 +154,7 @@ def follow_ticks(fingerprint: str, author: str, pairs: Sequence[Pair], table: st
 
 
 def accept_ticked(fingerprint: str, choices: Sequence[Choice], table: str, author: str, token: str) -> None:
-    """For the button beneath a sheet: keep what is ticked on the screen at this moment, or nothing.
+    """For the button below a sheet: keep what is ticked on the screen at this moment, or nothing.
 
     The ticks come from the table itself: the button may have been drawn before the last of them. Pairs decided in the meantime are left out.
 
@@ -208,7 +208,7 @@ def token() -> str:
 
 
 def problem() -> EngineError | None:
-    """What went wrong with the last click, told once."""
+    """What went wrong with the last click, shown once."""
     found: EngineError | None = st.session_state.pop(_PROBLEM, None)
     return found
 
@@ -227,7 +227,7 @@ def shown(pair: tuple[int, int]) -> None:
 
 
 def _too_soon() -> bool:
-    """Whether the pair has only just been drawn. If so the wait begins anew with the next drawing, so that a key that is held down decides once."""
+    """Whether the pair has only just been drawn. If so the wait begins again with the next drawing, so that a key that is held down decides once."""
     pair, since = st.session_state.get(_SHOWN, (None, None))
     if since is not None and time.monotonic() - since >= LEAST_SECONDS:
         return False
@@ -243,7 +243,7 @@ def _attempt(action: Callable[[], object]) -> None:
 
 
 def outcome(view: RunView, source: Entity, target: Entity) -> Outcome | None:
-    """What reviewers say together of a pair; None where nobody has decided it, or the decisions cannot be read."""
+    """The reviewers' joint decision on a pair; None where no one has decided it, or the decisions cannot be read."""
     fingerprint = str(view.run.manifest["data"]["fingerprint"])
     try:
         found = snapshot_of(fingerprint, cache.reviews().on_pair(fingerprint, (source.uri, target.uri)))

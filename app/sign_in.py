@@ -1,6 +1,6 @@
 """Signing in, where whoever runs the app has set it up: with Streamlit's own OpenID Connect, from ``[auth]`` in ``secrets.toml``.
 
-Without that section everyone is let in, and nobody has a name. docs/operations.md says how to set it up.
+Without that section everyone has access, without a name. docs/operations.md says how to set it up.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from engine.errors import EngineError
 from engine.reviews.decisions import same_author
 
 SHARED = frozenset({"redirect_uri", "cookie_secret", "expose_tokens"})
-"""What stands in ``[auth]`` besides providers and the settings of a single one."""
+"""Keys of ``[auth]`` besides providers and the settings of a single one."""
 LOG = logging.getLogger(__name__)
 REFUSED = "sign_in:refused"
 
@@ -34,7 +34,7 @@ class SignInError(EngineError):
 
 
 def require() -> None:
-    """Let in who has signed in and may enter; everyone else sees how to, and nothing else."""
+    """Give access to those who have signed in and are allowed; everyone else sees how to sign in, and nothing else."""
     try:
         settings = _section("auth")
         if not settings:
@@ -51,7 +51,7 @@ def require() -> None:
 
 
 def user_name() -> str | None:
-    """What someone is called: the identity provider's name for them, else their e-mail address; None where nobody signs in."""
+    """What someone is called: the identity provider's name for them, else their e-mail address; None without sign-in."""
     if not st.user.get("is_logged_in", False):
         return None
     named = (st.user.get(key) for key in ("name", "preferred_username", "email", "sub"))
@@ -59,14 +59,14 @@ def user_name() -> str | None:
 
 
 def account() -> str | None:
-    """What tells a signed-in person from every other: the e-mail address, or what the identity provider has in its place; None without sign-in."""
+    """What identifies a signed-in person: the e-mail address, or what the identity provider has in its place; None without sign-in."""
     if not st.user.get("is_logged_in", False):
         return None
     return next((str(st.user[key]) for key in ("email", "preferred_username", "sub") if st.user.get(key)), "")
 
 
 def sign_out_button() -> None:
-    """Who is signed in, and the way out; nothing where nobody signs in."""
+    """Who is signed in, and the way out; nothing without sign-in."""
     name = user_name()
     if name is not None:
         st.button(f"Sign out {text.plain(name, 40)}", on_click=st.logout, type="tertiary", icon=":material/logout:", key="sign_out")
@@ -77,7 +77,7 @@ def may_enter(user: Mapping[str, Any], allowed: Any) -> bool:
 
     Args:
         user: what the identity provider says.
-        allowed: e-mail addresses, and ``@example.org`` for all of a domain; None lets in whoever has an account with the provider. An address that
+        allowed: e-mail addresses, and ``@example.org`` for all of a domain; None allows every account of the provider. An address that
             the provider does not call verified is no proof; of a provider that says nothing of it, as some do for accounts of their own, it is one.
     """
     if allowed is None:
@@ -88,17 +88,17 @@ def may_enter(user: Mapping[str, Any], allowed: Any) -> bool:
 
 
 def is_verified(user: Mapping[str, Any]) -> bool:
-    """Whether nothing speaks against the e-mail address: the claim is absent or true. Anything else, such as null, 0 or "False", is no yes."""
+    """Whether the e-mail address counts as verified: the claim is absent or true. Anything else, such as null, 0 or "False", is no yes."""
     claim = user.get("email_verified", True)
     return claim is True or (isinstance(claim, str) and claim.strip().lower() == "true") or (claim == 1 and isinstance(claim, int))
 
 
 def why_refused(user: Mapping[str, Any]) -> str:
     """For the log of whoever runs the app: what a refused token lacks."""
-    whom = f"account {str(user.get('sub') or user.get('preferred_username') or 'without a name')[:80]!r}"
+    account = f"account {str(user.get('sub') or user.get('preferred_username') or 'without a name')[:80]!r}"
     if not user.get("email"):
         return (
-            f"sign-in refused: the token of {whom} has no 'email' claim, and [access] emails lists addresses; "
+            f"sign-in refused: the token of {account} has no 'email' claim, and [access] emails lists addresses; "
             "request the scope 'email' from the identity provider (client_kwargs = {scope = \"openid profile email\"})."
         )
     if not is_verified(user):
@@ -123,8 +123,8 @@ def providers(settings: Mapping[str, Any]) -> Sequence[str | None]:
 def may_delete() -> bool:
     """Whether whoever looks at the app may delete runs.
 
-    With sign-in those on the list ``administrators`` of ``[access]``, and nobody where there is no list; without it whoever sits at the machine on
-    which the app runs: it listens to that machine alone, and no proxy passes on what others ask for.
+    With sign-in those on the list ``administrators`` of ``[access]``, and no one where there is no list; without it the user of the machine on
+    which the app runs: it accepts connections from that machine alone, and no proxy forwards those of others.
     """
     if _section("auth"):
         listed = _section("access").get("administrators")
@@ -168,7 +168,7 @@ def _section(name: str) -> Mapping[str, Any]:
     """A section of the secrets; empty where there are none.
 
     Raises:
-        SignInError: a file of secrets is there and cannot be read: better nobody enters than everybody.
+        SignInError: a file of secrets is there and cannot be read: access is denied to all rather than granted to all.
     """
     if not st.secrets.load_if_toml_exists():
         if any(Path(path).is_file() for path in st.get_option("secrets.files")):

@@ -1,6 +1,6 @@
 """Every key of the address and of the session, in one place; what an address says is checked here before anything else sees it.
 
-A page's address is a frozen dataclass: a field is a parameter, its annotation says what may stand there, its default is left out of the address.
+A page's address is a frozen dataclass: a field is a parameter, its annotation says which values are allowed, its default is left out of the address.
 Understood are ``str``, ``int``, ``float``, ``bool``, ``Literal`` and ``tuple`` of texts or literals (a repeated parameter), each with or without
 ``None``.
 """
@@ -145,7 +145,7 @@ class EntityAddress(Address):
     Attributes:
         hops, drawn: how far the figure looks, and at how many neighbours a side.
         layer, channel: whose attention the figure shows; None: the mean over all.
-        expand: neighbours whose own neighbourhoods are shown beneath, as ``source:URI`` or ``target:URI``.
+        expand: neighbours whose own neighbourhoods are shown below, as ``source:URI`` or ``target:URI``.
         listed: the neighbours that are drawn, or all of one of the two, as a table.
     """
 
@@ -248,7 +248,7 @@ class ExplainAddress(Address):
         pool: the candidates that ranks and hubness are of.
         side: the graph of the entity from which the pair is looked at: its candidates compete, and its decision is what may flip.
         against: a rival of either graph; None for the runner-up of the entity of ``side``.
-        without: neighbours taken away, ``side:URI`` each.
+        without: removed neighbours, ``side:URI`` each.
     """
 
     source: str | None = None
@@ -261,11 +261,11 @@ class ExplainAddress(Address):
 
 @dataclass(frozen=True)
 class ReviewAddress(Address):
-    """Which queue, of whom; or one certain pair.
+    """Which queue, of which reviewer; or one certain pair.
 
     Attributes:
         reviewer: the name that was entered; of no matter to whoever is signed in.
-        known: also ask about pairs of which known links tell.
+        known: include pairs that known links decide.
         threshold: least probability (of runs without any, least CSLS margin) of what is accepted in bulk; None for the usual one.
         source, target: a pair to decide, whatever the queue says.
         author, decided: filters of the table of decisions.
@@ -337,7 +337,7 @@ class TrainAddress(Address):
 
 @dataclass(frozen=True)
 class ImportAddress(Address):
-    """Which step an import is at: how the files come, then the token of what was brought, then the data set that was made of it."""
+    """Which step an import is at: how the files come, then the token of the uploaded files, then the data set made of them."""
 
     come: Come = "upload"
     staging: str | None = None
@@ -458,7 +458,7 @@ def _texts(name: str, *, exact: bool = False) -> tuple[str, ...]:
 
 
 def _parsed(name: str, hint: Any) -> Any:
-    """A parameter as its annotation wants it; None where the address does not have it."""
+    """A parameter in the type of its annotation; None where the address does not have it."""
     if get_origin(hint) in (Union, types.UnionType):
         hint = next(one for one in get_args(hint) if one is not types.NoneType)
     texts = _texts(name, exact=name != RUN and str in (hint, *get_args(hint)))

@@ -44,7 +44,7 @@ def cell(text: str, length: int = 200) -> str:
     return clip(text, length)
 
 
-def told_apart(labels: Mapping[T, str]) -> dict[T, str]:
+def distinct_labels(labels: Mapping[T, str]) -> dict[T, str]:
     """The same labels, with a number behind those that would be alike: long names that differ in what was cut off, say. The number goes by what is
     named, not by its place in the list.
     """
@@ -65,7 +65,7 @@ def figure_label(text: str, length: int = 60) -> str:
 
 
 def without_places(words: str) -> str:
-    """The engine's words with paths as they are within the folders of this server, which are nobody's business: ``world/basic-s0/manifest.json``."""
+    """The engine's words with paths as they are within the folders of this server, which are not shown: ``world/basic-s0/manifest.json``."""
     for folder, start, whole in sorted(_places(), key=lambda place: len(place[0]), reverse=True):
         begins = rf"(?<![\w./-]){re.escape(folder)}"
         words = re.sub(f"{begins}/", start.replace("\\", r"\\"), words)
@@ -74,7 +74,7 @@ def without_places(words: str) -> str:
 
 
 def _places() -> Iterator[tuple[str, str, str]]:
-    """Absolute folders of the server: what stands for one before a path in it, and by itself."""
+    """Absolute folders of the server: the replacement before a path in it, and alone."""
     kept = ((paths.models_folder(), "the models folder"), (paths.data_folder(), "the data folder"), (paths.PROJECT, "the project's folder"))
     named = [(folder, "", whole) for folder, whole in kept]
     named += [(folder, f"{folder.name}/", folder.name) for folder in paths.import_folders()]

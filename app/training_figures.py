@@ -37,7 +37,7 @@ def round_table(rounds: Sequence[RoundNews]) -> pd.DataFrame:
 
 
 def curve_figure(news: News, variant: str) -> go.Figure:
-    """Loss above, validation beneath where there is any; a dotted line where a round began."""
+    """Loss above, validation below where there is any; a dotted line where a round began."""
     table = curve_table(news.points)
     validated = table.dropna(subset=["hits_at_1"])
     rows = 2 if len(validated) else 1
@@ -63,10 +63,10 @@ def curve_sentence(news: News, *, over: bool = False) -> str:
     """What the curve says so far, or of a training that is over, in one line."""
     first, last = news.points[0], news.points[-1]
     validated = [point for point in news.points if point.hits_at_1 is not None]
-    told = f"Loss {text.score(first.loss)} → **{text.score(last.loss)}** in {text.count(last.epoch, 'epoch')}"
+    words = f"Loss {text.score(first.loss)} → **{text.score(last.loss)}** in {text.count(last.epoch, 'epoch')}"
     if not validated and over:
-        return f"{told}. Without validation links no accuracy is measured while training."
+        return f"{words}. Without validation links no accuracy is measured while training."
     if not validated:
-        return f"{told}. No accuracy yet: it is measured every few epochs, and on validation links only."
+        return f"{words}. No accuracy yet: it is measured every few epochs, and on validation links only."
     begun = f"{text.score(validated[0].hits_at_1 or 0)} → " if len(validated) > 1 else ""
-    return f"{told}; Hits@1 on the validation links {begun}**{text.score(validated[-1].hits_at_1 or 0)}**."
+    return f"{words}; Hits@1 on the validation links {begun}**{text.score(validated[-1].hits_at_1 or 0)}**."

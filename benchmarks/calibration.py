@@ -27,7 +27,7 @@ def experiments(plan: Plan) -> list[Experiment]:
 
 
 def table(results: Sequence[Result]) -> str:
-    """A line per data set and variant, and beneath it why runs without probabilities have none."""
+    """A line per data set and variant, and below it why runs without probabilities have none."""
     rows, notes = [], [NOTE]
     for group in by_group(results).values():
         reports = [one.run.json("calibration") for one in group]

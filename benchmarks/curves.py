@@ -9,7 +9,7 @@ from html import escape
 
 Point = tuple[float, float]
 
-# Told apart by people who do not see all colours, and by their dashes in print.
+# Distinguishable without full colour vision, and by their dashes in print.
 STYLES = (("#0072b2", ""), ("#d55e00", "7 3"), ("#009e73", "2 3"), ("#cc79a7", "10 3 2 3"), ("#555555", "4 2"))
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM, GAP = 420, 260, 52, 34, 44, 70
 LEGEND = 26
@@ -33,7 +33,7 @@ class Panel:
 
 
 def draw(title: str, y_label: str, panels: Sequence[Panel]) -> str:
-    """A chart: panels side by side, with one legend beneath; a curve's style goes by its place."""
+    """A chart: panels side by side, with one legend below; a curve's style goes by its place."""
     width = len(panels) * (LEFT + WIDTH) + (len(panels) - 1) * (GAP - LEFT) + 20
     height = TOP + HEIGHT + BOTTOM + LEGEND
     top = max((y for panel in panels for curve in panel.curves for _, y in curve.points), default=0.0)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.tables import NOTHING, markdown, told
+from benchmarks.tables import NOTHING, markdown, print_report
 from engine.config import RunConfig
 from engine.errors import ConfigError, RunError
 from engine.runs import RunStore, RunSummary
@@ -96,7 +96,7 @@ def main() -> int:
     parser.add_argument("models", type=Path, nargs="+", help="models folders with finished runs")
     parser.add_argument("--out", type=Path, help="write the table here as well")
     parsed = parser.parse_args()
-    return told(lambda: report(parsed.models), parsed.out)
+    return print_report(lambda: report(parsed.models), parsed.out)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from benchmarks.tables import told
+from benchmarks.tables import print_report
 from engine.evaluation.metrics import wilson_interval
 from engine.explanation import Experiment, Explainer, Item, triples_of
 from engine.explanation.evidence import aligned_with
@@ -118,7 +118,7 @@ METHODS: Mapping[str, Ranking] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parsed = build_parser().parse_args(arguments)
-    return told(lambda: study(parsed), parsed.out)
+    return print_report(lambda: study(parsed), parsed.out)
 
 
 def build_parser() -> argparse.ArgumentParser:

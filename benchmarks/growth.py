@@ -41,6 +41,6 @@ def growth_table(records: Sequence[Mapping[str, Any]]) -> str:
 
 
 def above_start(record: Mapping[str, Any]) -> float:
-    """MiB beyond the program itself; 0 where the system tells neither."""
+    """MiB beyond the program itself; 0 where the system reports neither."""
     peak, start = record["peak_mib"], record["start_mib"]
     return 0.0 if peak is None or start is None else max(peak - start, 0.0)

@@ -2,9 +2,9 @@
 
     python -m benchmarks.ingestion [--triples 1000000 10000000] [--gz] [--like dbp-wd] [--seed 0] [--out FILE]
 
-A synthetic pair of so many triples, those of both graphs together, is written as an OpenEA folder and read in a process of its own. Its files were
+A synthetic pair with a given number of triples is written as an OpenEA folder and read in a process of its own. Its files were
 written just before, so they come from the system's cache and not from the disk: what is timed is the work. Memory is the peak minus what the program
-held before it read anything; beside it stands what was expected from the files' sizes, by which data sets that cannot fit are refused.
+held before it read anything; next to it the estimate from the files' sizes, by which data sets that cannot fit are refused.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from benchmarks.children import Run, in_a_process
 from benchmarks.growth import LEAST, above_start, exponent
 from benchmarks.machine import MIB, Probe, resident_mib
 from benchmarks.phases import Stopwatch, check_place, heading, keep, optional, record, this_command
-from benchmarks.speed import first_twice, synthetic_pair, told_off
+from benchmarks.speed import failure_code, first_twice, synthetic_pair
 from benchmarks.synthetic import LIKE, Shape, shape_like
 from benchmarks.tables import markdown
 from engine.config import RunConfig
@@ -125,7 +125,7 @@ def main(arguments: Sequence[str] | None = None, run: Run = in_a_process) -> int
         text = f"{heading(records)}\n\n{table(records)}"
         keep(records, text, parsed.out)
     except (EngineError, KeyboardInterrupt) as problem:
-        return told_off(problem)
+        return failure_code(problem)
     print(text)
     return 0
 

@@ -78,13 +78,13 @@ def context() -> BaseContext:
     return found
 
 
-def nobody(models: Path) -> None:
+def no_successor(models: Path) -> None:
     """No successor: the study starts trainers itself."""
 
 
 def train_next(models: Path) -> None:
     """A trainer, in a process of its own."""
-    work(models, successor=nobody)
+    work(models, successor=no_successor)
 
 
 def ask_and_ask(models: Path, plans: Sequence[Plan], seed: int) -> None:
@@ -105,7 +105,7 @@ def plans_of(data: Path, models: Path, seeds: Sequence[int]) -> list[Plan]:
 
 
 def kill_trainers(data: Path, folder: Path, kills: int, seed: int) -> Study:
-    """Train, kill, resume, until so many trainers were killed and the last training is done."""
+    """Train, kill, resume, until a number of trainers were killed and the last training is done."""
     study, draw, number = Study(), random.Random(seed), 0
     while study.kills < kills:
         (plan,) = plans_of(data, folder / "killed", [number])
@@ -150,7 +150,7 @@ def _train_with_kills(plan: Plan, models: Path, study: Study, kills: int, moment
 
 
 def _look(models: Path, study: Study) -> None:
-    """Every run that is listed is whole or can be gone on with; the queue is sound."""
+    """Every run that is listed is whole or can be resumed; the queue is sound."""
     for summary in RunStore(models).list():
         if summary.state == "broken":
             study.problems.append(f"{summary.id} is broken: {summary.reason}")
@@ -162,7 +162,7 @@ def _look(models: Path, study: Study) -> None:
 
 
 def kill_apps(data: Path, models: Path, kills: int, seed: int, study: Study) -> None:
-    """Kill processes that change the queue; what they were told to be done must be there, and one job a training."""
+    """Kill processes that change the queue; what they reported as done must be there, and one job a training."""
     plans, draw, queue = plans_of(data, models, range(4)), random.Random(seed), JobQueue(models)
     first = queue.submit(plans[0]).job
     for number in range(kills):

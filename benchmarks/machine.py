@@ -40,7 +40,7 @@ def cpu_model() -> str:
 
 
 def memory_gib() -> float | None:
-    """All of the machine's memory; None where the system does not tell."""
+    """All of the machine's memory; None where the system does not report it."""
     kib = _kib(Path("/proc/meminfo"), "MemTotal")
     return None if kib is None else round(kib / MIB, 1)
 
@@ -81,7 +81,7 @@ class Ceilings:
 
 @dataclass
 class Probe:
-    """Times a matrix product and a copy, between the phases of a measurement, so that both meet the same neighbours on a shared machine.
+    """Times a matrix product and a copy, between the phases of a measurement, so that both run under the same load on a shared machine.
 
     Attributes:
         device: where.
@@ -150,7 +150,7 @@ def peak_mib() -> float | None:
 
 
 def forget_peak(device: torch.device) -> None:
-    """Count the peaks anew from here, where the system allows that."""
+    """Restart the count of peaks here, where the system allows that."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     try:

@@ -27,7 +27,7 @@ from playwright.sync_api import Browser, BrowserContext, Error, Page, ViewportSi
 
 from benchmarks.machine import resident_mib
 from benchmarks.served_app import BROWSER_OPTIONS, PROJECT, QUIET, addresses, served
-from benchmarks.tables import markdown, told
+from benchmarks.tables import markdown, print_report
 
 VIEWPORT: ViewportSize = {"width": 1280, "height": 900}
 PATIENCE = 60_000  # milliseconds
@@ -47,7 +47,7 @@ WATCH = """() => {
     }).observe(app, {attributes: true, childList: true, characterData: true, subtree: true});
 }"""
 CLICK = """button => { window.ended = window.changed = 0; window.began = performance.now(); button.click(); }"""
-# A script that is very fast may come and go between two frames, so that no state is ever drawn; its last change of the page tells then.
+# A script that is very fast may come and go between two frames, so that no state is ever drawn; its last change of the page is taken then.
 DONE = """still => {
     const end = window.ended || (performance.now() - window.changed > still ? window.changed : 0);
     return window.changed > 0 && end > 0 ? end - window.began : null;
@@ -70,7 +70,7 @@ PARTS: tuple[Callable[[Timing], Sequence[float]], ...] = (attrgetter("fresh"), a
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parsed = build_parser().parse_args(arguments)
-    return told(lambda: study(parsed), parsed.out)
+    return print_report(lambda: study(parsed), parsed.out)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -172,7 +172,7 @@ def many(browser: Browser, addresses: Sequence[str], sessions: int, process: int
 
 
 def resident(process: int) -> float:
-    """Resident memory of a process in MiB; nan where the system does not tell."""
+    """Resident memory of a process in MiB; nan where the system does not report it."""
     found = resident_mib(process)
     return float("nan") if found is None else found
 

@@ -1,4 +1,4 @@
-"""What is measured: phases of a case, with what each has to compute and to move, and the lines that tell of it.
+"""What is measured: phases of a case, with what each has to compute and to move, and the lines that report it.
 
 A phase's *ceiling* is the least time in which this machine could do it: its operations at the speed of a matrix product and then its bytes at the
 speed of a copy, both measured in the same run. How many times the ceiling a phase takes depends far less than its seconds on the machine and on what
@@ -28,7 +28,7 @@ Result = TypeVar("Result")
 HEADER = ("case", "phase", "seconds", "GFLOP/s", "of product", "GB/s", "of copy", "times the ceiling", "peak MiB")
 MEASUREMENTS = ".jsonl"
 REPEATS, LONG = 5, 3.0
-"""How often what happens once in a run is timed, unless that takes so many seconds."""
+"""How often what happens once in a run is timed, unless that takes this number of seconds."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Phase:
         return statistics.median(self.samples)
 
     def to_dict(self, ceilings: Ceilings, best: Ceilings) -> dict[str, Any]:
-        """As it stands in a JSON line; shares and ``ratio`` are medians over medians, ``best_ratio`` the best of both."""
+        """As a JSON line has it; shares and ``ratio`` are medians over medians, ``best_ratio`` the best of both."""
         seconds, least = self.seconds, self.work.ceiling(ceilings, self.precision)
         flops, moved = self.work.operations / seconds, self.work.bytes / seconds
         return {
@@ -106,7 +106,7 @@ class Stopwatch:
         return result
 
     def has_to(self, name: str, work: Work, precision: str = "float32", note: str = "") -> None:
-        """Tell what a phase cannot do without."""
+        """Report what a phase requires."""
         phase = self.phases[name]
         phase.work, phase.precision, phase.note = work, precision, note
 

@@ -4,7 +4,7 @@
 
 The final embedding is final = h - (1 - eta) c with multi-hop part h, gate eta and mean proxy c (``engine.model.proxies``). With the weights
 of a finished run the table compares it with h alone, and with h minus the mean of (1 - eta) c over all entities of both graphs: if the last
-one does as well, proxy matching has learned a constant, and a constant is what CSLS takes away by itself. Target to source, test entities.
+one does as well, proxy matching has learned a constant, and a constant is what CSLS removes already. Target to source, test entities.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from benchmarks.tables import markdown, told
+from benchmarks.tables import markdown, print_report
 from engine.config import RunConfig
 from engine.data import AlignmentTask, load_task
 from engine.model.proxies import proxy_parts
@@ -31,7 +31,7 @@ from engine.util.paths import models_folder
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parsed = build_parser().parse_args(arguments)
-    return told(lambda: study(parsed), parsed.out)
+    return print_report(lambda: study(parsed), parsed.out)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -3,7 +3,7 @@
     python -m benchmarks.reproduce DATA [DATA ...] [--variants basic] [--seeds 0 1 2] [--set section.option=value] [--models DIR] [--out FILE]
                                    [--accuracy] [--decoders] [--calibration] [--ablations] [--losses] [--figures DIR]
 
-Each run is a process of its own (``python -m engine train``). Runs that are finished are not trained again, and what was interrupted goes on where
+Each run is a process of its own (``python -m engine train``). Runs that are finished are not trained again, and what was interrupted resumes where
 it was: the same command can be given as often as one likes. Tables are printed and, with ``--out``, written after each run.
 """
 
@@ -72,7 +72,7 @@ def build_parser() -> argparse.ArgumentParser:
 def check_names(plan: Plan) -> None:
     """
     Raises:
-        ConfigError: two data folders of one name, which tables could not tell apart.
+        ConfigError: two data folders of one name, which tables could not distinguish.
     """
     names = [data.resolve().name for data in plan.data]
     if twice := next((name for name in names if names.count(name) > 1), None):

@@ -27,7 +27,7 @@ class Experiment:
 
     Attributes:
         settings: ``section.option=value``; of several for one option the last counts.
-        label: what tells it from the others of its table ("proxy_matching"); "" where data, variant and seed do.
+        label: what distinguishes it from the others of its table ("proxy_matching"); "" where data, variant and seed do.
     """
 
     data: Path
@@ -54,7 +54,7 @@ class Result:
 
     @property
     def group(self) -> tuple[str, str, str]:
-        """Data, variant and label: what a line of a table stands for, seeds taken together."""
+        """Data, variant and label: the key of a line of a table, seeds taken together."""
         return self.experiment.name, self.experiment.variant, self.experiment.label
 
     @property

@@ -23,7 +23,7 @@ from torch import Tensor
 from benchmarks.children import Run, in_a_process
 from benchmarks.machine import Probe, resident_mib
 from benchmarks.phases import Stopwatch, check_place, heading, keep, optional, phase_table, record, this_command
-from benchmarks.speed import add_guard, told_off, with_guard
+from benchmarks.speed import add_guard, failure_code, with_guard
 from benchmarks.training_phases import FLOAT, TINY, compared, evenly
 from engine.errors import ConfigError, EngineError
 from engine.search import INDEXES, CslsTopK, StructuralSimilarity, csls_topk, hubness, normalise_rows
@@ -131,7 +131,7 @@ def main(arguments: Sequence[str] | None = None, run: Run = in_a_process) -> int
         text = "\n\n".join([heading(records), phase_table(records), *map(summary, records)])
         keep(records, text, parsed.out)
     except (EngineError, KeyboardInterrupt) as problem:
-        return told_off(problem)
+        return failure_code(problem)
     print(text)
     return with_guard(records, parsed, measured)
 

@@ -42,12 +42,12 @@ def main(arguments: Sequence[str] | None = None, run: Run = in_a_process) -> int
     except (EngineError, KeyboardInterrupt) as problem:
         if records:
             print(tables(records))
-        return told_off(problem)
+        return failure_code(problem)
     print(tables(records))
     return with_guard(records, parsed, lambda: list(measured(parsed, run, command)))
 
 
-def told_off(problem: BaseException) -> int:
+def failure_code(problem: BaseException) -> int:
     """One line for a mistake or an interruption; the exit code."""
     interrupted = isinstance(problem, KeyboardInterrupt)
     print("interrupted." if interrupted else f"error: {problem}", file=sys.stderr)
@@ -71,7 +71,7 @@ def with_guard(records: Sequence[Mapping[str, Any]], parsed: argparse.Namespace,
     try:
         return guarded(records, parsed, again)
     except (EngineError, KeyboardInterrupt) as problem:
-        return told_off(problem)
+        return failure_code(problem)
 
 
 def regressions(records: Sequence[Mapping[str, Any]], parsed: argparse.Namespace, again: Callable[[], Sequence[Mapping[str, Any]]]) -> list[str]:

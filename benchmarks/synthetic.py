@@ -3,8 +3,8 @@
     python -m benchmarks.synthetic OUT --entities 100000 --seed 0 [--like dbp-wd] [--shared 0.7]
 
 The source graph is drawn: an entity is the head of few triples and the tail of few or very many, as in DBpedia (in-degrees have a Pareto tail, some
-entities never stand at one of the ends), and relations are as uneven as words of a text. The target graph is a copy of it under other names:
-entities in another order, relations renamed and merged, a share of the triples kept and the rest drawn anew with the same hubs. Every entity has a
+entities never occur at one of the ends), and relations are as uneven as words of a text. The target graph is a copy of it under other names:
+entities in another order, relations renamed and merged, a share of the triples kept and the rest redrawn with the same hubs. Every entity has a
 counterpart and at least one triple; 30 % of the links are seeds, the others are for the test.
 
 What is matched: entities, triples an entity and numbers of relations are those of DWY100K; the shape of the degrees (median, quantiles, share of the
@@ -24,7 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
-from benchmarks.tables import told
+from benchmarks.tables import print_report
 from engine.data import AlignmentTask, KnowledgeGraph
 from engine.data.knowledge_graph import empty_attributes, empty_links, fingerprint
 from engine.data.labels import graph_names, label_entities
@@ -136,7 +136,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Pull:
-    """What makes an entity stand in a triple: cumulative weights as a head and as a tail, and the relation that it is reached along."""
+    """How entities are drawn for triples: cumulative weights as a head and as a tail, and the relation that it is reached along."""
 
     heads: FloatArray  # (E,) cumulative
     tails: FloatArray  # (E,) cumulative
@@ -180,7 +180,7 @@ def picked(cumulative: FloatArray, count: int, generator: np.random.Generator) -
 
 
 def drawn(count: int, pull: Pull, generator: np.random.Generator) -> Triples:
-    """So many triples; some may be the same."""
+    """A number of triples; some may be the same."""
     return completed(picked(pull.heads, count, generator), picked(pull.tails, count, generator), pull, generator)
 
 
@@ -191,7 +191,7 @@ def completed(heads: IntArray, tails: IntArray, pull: Pull, generator: np.random
 
 
 def own_triples(entities: IntArray, pull: Pull, generator: np.random.Generator) -> Triples:
-    """One triple for each entity, at the end that it can stand at."""
+    """One triple for each entity, at the end that it can have."""
     head = pull.can_be_head[entities]
     heads = np.where(head, entities, picked(pull.heads, len(entities), generator))
     tails = np.where(head, picked(pull.tails, len(entities), generator), entities)
@@ -353,7 +353,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sizes = f"{len(pair.source):,} and {len(pair.target):,} triples, {pair.relations[0]} and {pair.relations[1]} relations"
         return f"{parsed.out}: {pair.entities:,} entities a side, {sizes}, {pair.seeds.sum():,} seed links."
 
-    return told(study, None)
+    return print_report(study, None)
 
 
 if __name__ == "__main__":

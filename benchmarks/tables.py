@@ -47,7 +47,7 @@ def write(path: Path, text: str) -> None:
     os.replace(beside, path)
 
 
-def told(study: Callable[[], str], out: Path | None) -> int:
+def print_report(study: Callable[[], str], out: Path | None) -> int:
     """Print what a study reports, and write it to a file where one is named; a user's mistake becomes one line. Returns the exit code."""
     try:
         report = study()

@@ -42,7 +42,7 @@ class Case:
         folder: the data.
         settings: ``section.option=value``, on top of the defaults.
         steps: training steps to time, after some that warm up.
-        queries: at most so many source entities are searched for, and so many test links evaluated; 0: all.
+        queries: the maximum number of source entities searched for, and of test links evaluated; 0: all.
         entities: of a synthetic pair, a side; None for given data.
         seed: of the parameters and of the order of the pairs.
     """
@@ -75,7 +75,7 @@ def measure(case: Case) -> dict[str, Any]:
     train(trainer, watch, probe, case.steps)
     sizes = search_and_evaluate(trainer, watch, case)
     probe.measure()
-    tell_work(watch, trainer, case, sizes)
+    record_work(watch, trainer, case, sizes)
     conditions = {"settings": list(case.settings), "device": device.type, "threads": threads, "precision": trainer.precision, "queries": case.queries}
     return record(case.name, watch, probe, conditions, start_mib=start, step_seconds=step_seconds(watch), **about(task, case))
 
@@ -142,7 +142,7 @@ def search_and_evaluate(trainer: Trainer, watch: Stopwatch, case: Case) -> Searc
 
 
 def evenly(count: int, most: int, device: torch.device) -> Tensor:
-    """At most so many of ``count`` rows, spread over all."""
+    """At most this number of ``count`` rows, spread over all."""
     chosen = min(count, most)
     return torch.arange(chosen, device=device) * count // max(chosen, 1)
 
@@ -150,7 +150,7 @@ def evenly(count: int, most: int, device: torch.device) -> Tensor:
 # What there is to do
 
 
-def tell_work(watch: Stopwatch, trainer: Trainer, case: Case, searched: Searched) -> None:
+def record_work(watch: Stopwatch, trainer: Trainer, case: Case, searched: Searched) -> None:
     """Give each phase what it has to compute and to move."""
     task, config = trainer.task, trainer.config
     triples = len(task.source.triples) + len(task.target.triples)
@@ -182,7 +182,7 @@ def step_work(entities: int, sampled: int, triples: int, batch: int, parameters:
     encoder = config.encoder
     channels, wide = (2 if encoder.channels == "both" else 1), width(config)
     block = wide // channels
-    whole_layers = max(encoder.layers - 1, 0) + sampled / max(entities, 1)  # of the last one only what the candidates hear
+    whole_layers = max(encoder.layers - 1, 0) + sampled / max(entities, 1)  # of the last one only the messages to the candidates
     messages = 2.0 * triples * channels * encoder.dim * min(whole_layers, encoder.layers)  # values that neighbours send
     outputs = float(sampled * wide)
     gates = 2.0 * sampled * channels * block * (block + 2 * encoder.proxies) if encoder.proxy_matching else 0.0
@@ -197,7 +197,7 @@ def step_work(entities: int, sampled: int, triples: int, batch: int, parameters:
 
 
 def compared(rows: int, columns: int, wide: int, *, passes: int) -> Work:
-    """Comparing every row with every column so many times."""
+    """Comparing every row with every column a number of times."""
     return Work(passes * 2.0 * rows * columns * wide, passes * FLOAT * float(rows + columns) * wide)
 
 

@@ -22,7 +22,7 @@ from benchmarks.served_app import BROWSER_OPTIONS, QUIET, addresses, served  # n
 SIZES: tuple[tuple[int, Literal["light", "dark"]], ...] = ((1280, "light"), (1280, "dark"), (390, "light"))
 TALLEST = 3200
 PATIENCE = 90_000  # milliseconds, for a machine that is busy
-EXPECTED = "/_stcore/"  # Streamlit looks for its own address beneath the page's, and finds nothing there
+EXPECTED = "/_stcore/"  # Streamlit looks for its own address below the page's, and finds nothing there
 
 
 def main() -> int:

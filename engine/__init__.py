@@ -25,7 +25,7 @@ os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 os.environ.setdefault("MKL_DYNAMIC", "FALSE")
 os.environ.setdefault("OMP_DYNAMIC", "FALSE")
 
-# After a matrix product its threads would go on spinning for milliseconds, on the cores that our own threads (engine.util.threads) need by then.
+# After a matrix product its threads would keep spinning for milliseconds, on the cores that our own threads (engine.util.threads) need by then.
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 __all__ = ["OpenRun", "__version__", "errors", "export", "inspect", "list_runs", "open_run", "read", "train"]

@@ -235,7 +235,7 @@ class OpenRun:
         return around
 
     def decisions(self) -> Sequence[Decision]:
-        """The reviewers' decisions on the run's data that count: the latest of each reviewer on each pair; none where nobody has reviewed.
+        """The reviewers' decisions on the run's data that count: the latest of each reviewer on each pair; none without reviews.
 
         Raises:
             ReviewError: the reviewers' database cannot be read.

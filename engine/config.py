@@ -25,7 +25,7 @@ def option(default: Any, help: str, *, low: float | None = None, high: float | N
     """A dataclass field with help and inclusive limits.
 
     Args:
-        expert: nobody should have to touch it: it is for studying the method or for unusual machines, and lists and forms leave it out.
+        expert: for studying the method or for unusual machines; lists and forms leave it out.
     """
     return field(default=default, metadata={"help": help, "low": low, "high": high, "expert": expert})
 
@@ -229,7 +229,7 @@ class RunConfig:
         check_value("seed", self.seed, int, {"low": 0, "high": 2**31 - 1})
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as they stand in a manifest."""
+        """Plain values, as a manifest stores them."""
         return dataclasses.asdict(self)
 
     def assignments(self, base: RunConfig | None = None) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""One tree of errors for everything that a user can cause or must know of.
+"""One tree of errors for everything that a user can cause or has to see.
 
 Each message is one clear sentence: what is wrong, where (file and line), what was expected, what to do next. The command line prints it and
 exits with code 2; the app shows it in its place. Anything else that is raised is a defect of ours.
@@ -64,7 +64,7 @@ class DataError(EngineError):
 
 
 class DataImportError(EngineError):
-    """What was brought cannot be imported as it is, or not under this name."""
+    """The files cannot be imported as they are, or not under this name."""
 
 
 class EntityError(EngineError):
@@ -108,11 +108,11 @@ class ExportError(EngineError):
 
 
 class TrainingError(EngineError):
-    """Training cannot start or go on (no seed links, a value that is not finite, no memory)."""
+    """Training cannot start or continue (no seed links, a value that is not finite, no memory)."""
 
 
 class DivergenceError(TrainingError):
-    """A loss or an embedding is not finite any more. Going on from an earlier step would end the same way."""
+    """A loss or an embedding is not finite any more. Resuming from an earlier step would end the same way."""
 
 
 class LostProcessError(TrainingError):
@@ -120,7 +120,7 @@ class LostProcessError(TrainingError):
 
 
 class StoppedError(TrainingError):
-    """Training was ended on request before it had learned anything that could be kept as a run; the same call goes on from there."""
+    """Training was ended on request before it had learned anything that could be kept as a run; the same call resumes from there."""
 
 
 class JobError(EngineError):

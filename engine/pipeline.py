@@ -1,7 +1,7 @@
 """From a data set and a config to a finished run: read, index, train, search, evaluate, write.
 
 A run's id is a function of what determines its result (data, split, settings, seed, engine version). The same call again therefore finds the
-finished run, or goes on with the unfinished one.
+finished run, or resumes the unfinished one.
 """
 
 from __future__ import annotations
@@ -158,12 +158,12 @@ def train_run(
         path: the data set's folder.
         config: all settings.
         store: where runs are kept.
-        fresh: train anew even if the run exists; the earlier one stays, the new one's id gets a number. (A literal run's structure is reused.)
+        fresh: train again even if the run exists; the earlier one stays, the new one's id gets a number. (A literal run's structure is reused.)
         reviews: reviewers' database, or ``reviews.parquet`` of a run: what they say now of this data is trained on (:mod:`engine.reviews`) and kept
-            in the run, whose id tells it from others.
-        on_event: told of phases, epochs and rounds.
+            in the run, whose id differs from others.
+        on_event: called with phases, epochs and rounds.
         should_stop: asked after each step; True ends training. What was learned so far becomes a run of its own (status "stopped"), and the
-            same call goes on from the same step later.
+            same call resumes from the same step later.
         ranks: several processes that train together; this one is rank 0, the others are in :func:`engine.training.worker.follow`.
 
     Raises:
@@ -177,7 +177,7 @@ def train_run(
             if reviews is not None:
                 task, reviewed = add_reviews(task, reviews, on_event)
         making = Making(Path(path), task, config, store, clock, on_event, reviewed, ranks=ranks)
-        return train_anew(making, making.free_id(), should_stop) if fresh else find_or_train(making, should_stop)
+        return train_again(making, making.free_id(), should_stop) if fresh else find_or_train(making, should_stop)
 
 
 @dataclass(frozen=True)
@@ -208,10 +208,10 @@ def find_or_train(making: Making, should_stop: Callable[[], bool]) -> Outcome:
     """The finished run, or one that is trained now."""
     if making.store.path_of(making.task.name, making.run_id).exists():
         return Outcome(making.store.find(f"{making.task.name}/{making.run_id}"), reused=True)
-    return train_anew(making, making.run_id, should_stop)
+    return train_again(making, making.run_id, should_stop)
 
 
-def train_anew(making: Making, run_id: str, should_stop: Callable[[], bool]) -> Outcome:
+def train_again(making: Making, run_id: str, should_stop: Callable[[], bool]) -> Outcome:
     train = literal_run if making.config.variant == "literal" else structural_run
     return train(making, run_id, should_stop)
 
@@ -247,8 +247,8 @@ def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool])
     """The basic and the semi variant."""
     task, store, clock = making.task, making.store, making.clock
     with store.create(task.name, run_id) as writer, discarded_where_diverged(writer):
-        write_reviews(writer, making)  # first, so that a run that is interrupted can be gone on with by these, whatever is decided meanwhile
-        if run_id == making.run_id:  # one that is trained afresh under a number of its own is begun anew every time
+        write_reviews(writer, making)  # first, so that an interrupted run can be resumed with these, whatever is decided meanwhile
+        if run_id == making.run_id:  # one that is trained again under a number of its own starts from the beginning every time
             note_beginning(writer, making.begun)
         making.on_event(Phase("index", f"{task.name}: {describe_task(task)}"))
         if not len(task.test_links):
@@ -299,7 +299,7 @@ def literal_run(making: Making, run_id: str, should_stop: Callable[[], bool]) ->
 
 @contextmanager
 def discarded_where_diverged(writer: RunWriter) -> Iterator[None]:
-    """Remove the run in the making if its training diverged: every step is a function of seed and position, so going on would end the same way."""
+    """Remove the run in the making if its training diverged: every step is a function of seed and position, so resuming would end the same way."""
     try:
         yield
     except DivergenceError:
@@ -308,7 +308,7 @@ def discarded_where_diverged(writer: RunWriter) -> Iterator[None]:
 
 
 def check_machine(making: Making) -> None:
-    """Tell what this machine will not do well, before the long part begins.
+    """Report what this machine will not do well, before the long part begins.
 
     Raises:
         TrainingError: the training needs more memory than there is.
@@ -319,8 +319,8 @@ def check_machine(making: Making) -> None:
     if warning := check_memory(task_sizes(making.task), config, available_memory()):
         making.on_event(Phase(NOTE, f"warning: {warning}"))
     if config.training.precision == "bfloat16" and not bfloat16_pays():
-        told = "this CPU does not multiply bfloat16 faster than float32; training.precision=auto would take float32."
-        making.on_event(Phase(NOTE, f"info: {told}"))
+        words = "this CPU does not multiply bfloat16 faster than float32; training.precision=auto would take float32."
+        making.on_event(Phase(NOTE, f"info: {words}"))
 
 
 @dataclass(frozen=True)
@@ -560,7 +560,7 @@ def names_identity(task: Identified, config: RunConfig) -> str:
 
 
 def describe_run(making: Making, structure: Structure, evaluation: Evaluation, notes: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest: all that is needed to tell runs apart and to make this one again."""
+    """The manifest: all that is needed to distinguish runs and to make this one again."""
     training = dict(structure.training)
     return {
         "variant": making.config.variant,
@@ -616,7 +616,7 @@ def describe_graph(graph: KnowledgeGraph) -> dict[str, Any]:
 
 
 def unmeasured(task: AlignmentTask) -> Iterator[str]:
-    """What to say of a training whose accuracy no link will tell."""
+    """The note for a training whose accuracy no link can measure."""
     known = len(task.train_links) + len(task.valid_links)
     yield f"all {count(known, 'known link')} train, so no accuracy is measured on links"
     yield "review a random sample of the matches to measure it"
@@ -626,12 +626,12 @@ def unmeasured(task: AlignmentTask) -> Iterator[str]:
 
 def parts_text(parts: Sequence[Mapping[str, Any]]) -> str:
     """On what a training was computed, from which epoch on."""
-    told = []
+    words = []
     for part in parts:
         where = [count(int(part["threads"]), "thread"), *([str(part["device"])] if "device" in part else [])]
         where += [f"{part['processes']} processes"] if part.get("processes", 1) > 1 else []
-        told.append(f"{', '.join(where)} from epoch {part['from_epoch']}")
-    return "; ".join(told)
+        words.append(f"{', '.join(where)} from epoch {part['from_epoch']}")
+    return "; ".join(words)
 
 
 def computed_otherwise(run: Run, config: RunConfig) -> tuple[str, ...]:
@@ -661,7 +661,7 @@ def device_name(device: torch.device) -> str:
 
 
 def peak_rss_mb() -> float | None:
-    """The most resident memory this process has had, in MiB; None where the system does not tell."""
+    """The most resident memory this process has had, in MiB; None where the system does not report it."""
     try:
         import resource
     except ImportError:  # Windows

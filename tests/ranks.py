@@ -18,20 +18,20 @@ WAIT = 60.0  # seconds for the others
 
 @dataclass
 class Table:
-    """Where the threads put what they tell each other."""
+    """Where the threads put the values that they exchange."""
 
     size: int
     barrier: Barrier = field(init=False)
-    told: list[Any] = field(init=False)
+    values: list[Any] = field(init=False)
 
     def __post_init__(self) -> None:
         self.barrier = Barrier(self.size, timeout=WAIT)
-        self.told = [None] * self.size
+        self.values = [None] * self.size
 
     def exchange(self, rank: int, value: Any) -> Sequence[Any]:
-        self.told[rank] = value
+        self.values[rank] = value
         self.barrier.wait()
-        everything = list(self.told)
+        everything = list(self.values)
         self.barrier.wait()
         return everything
 

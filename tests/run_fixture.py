@@ -163,7 +163,7 @@ def sample_run(seed: int = 0, cities: int = 60, manifest: Mapping[str, Any] | No
 
 
 def jolted(run: MemoryRun, amount: float, seed: int) -> MemoryRun:
-    """A run of the same data with embeddings that were disturbed, so that other matches are right; to be analysed anew."""
+    """A run of the same data with embeddings that were disturbed, so that other matches are right; to be analysed again."""
     draw = np.random.default_rng(seed)
     disturbed = {side: rows + amount * draw.standard_normal(rows.shape) for side, rows in run.tensors["embeddings"].items()}
     units = {side: (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32) for side, rows in disturbed.items()}

@@ -114,10 +114,10 @@ def test_an_import_s_settings_are_the_start_of_a_training(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("name", "told"), [("a.sssom.tsv", "sssom"), ("A.CSV", "csv"), ("b.tsv", "tsv"), ("c.nt", "ntriples"), ("d.parquet", "parquet")]
+    ("name", "message"), [("a.sssom.tsv", "sssom"), ("A.CSV", "csv"), ("b.tsv", "tsv"), ("c.nt", "ntriples"), ("d.parquet", "parquet")]
 )
-def test_a_format_is_known_by_the_file_s_ending(name: str, told: str) -> None:
-    assert api.format_of(name).name == told
+def test_a_format_is_known_by_the_file_s_ending(name: str, message: str) -> None:
+    assert api.format_of(name).name == message
     with pytest.raises(engine.errors.ConfigError, match=r"no format is known by the ending of 'x\.docx'"):
         api.format_of("x.docx")
 

@@ -23,9 +23,9 @@ def rows(heading: str) -> list[list[str]]:
 
 
 def test_the_variables_of_the_document_are_those_that_the_engine_reads() -> None:
-    read = set(re.findall(r'"(DUAL_AMN_[A-Z]+)"', (ROOT / "engine" / "util" / "settings.py").read_text(encoding="utf-8")))
-    told = re.findall(r"^(DUAL_AMN_[A-Z]+) +(.*?)  +(.*)$", paths.__doc__ or "", re.M)
-    assert {row[0] for row in rows("variable | what it names")} == read == {name for name, _, _ in told}
+    read = set(re.findall(r'"(DUAL_AMN_[A-Z]+)"', (ROOT / "engine" / "util" / "paths.py").read_text(encoding="utf-8")))
+    message = re.findall(r"^(DUAL_AMN_[A-Z]+) +(.*?)  +(.*)$", paths.__doc__ or "", re.M)
+    assert {row[0] for row in rows("variable | what it names")} == read == {name for name, _, _ in message}
 
 
 def test_the_servers_settings_are_what_the_document_says() -> None:
@@ -37,13 +37,13 @@ def test_the_servers_settings_are_what_the_document_says() -> None:
         assert value == ("not set" if found is None else str(found).lower() if isinstance(found, bool) else str(found))
 
 
-def test_proxies_let_through_what_the_app_lets_in() -> None:
+def test_proxies_let_through_what_the_app_accepts() -> None:
     limit = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))["server"]["maxUploadSize"]
     assert f"client_max_body_size {limit}m;" in DOCUMENT
     assert f"max_size {limit}MB" in DOCUMENT
 
 
-def test_the_container_runs_as_nobody_in_particular_with_pinned_packages_and_keeps_its_data_outside() -> None:
+def test_the_container_runs_without_a_user_of_its_own_with_pinned_packages_and_keeps_its_data_outside() -> None:
     assert re.search(r"^FROM python:3\.\d+-slim$", CONTAINER, re.M)
     assert CONTAINER.index("USER explorer") < CONTAINER.index("\nCMD")
     assert "/_stcore/health" in CONTAINER

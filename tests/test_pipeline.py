@@ -66,7 +66,7 @@ def diverging(monkeypatch: pytest.MonkeyPatch, last: int) -> None:
     monkeypatch.setattr(training, "build_loss", broken)
 
 
-def test_a_run_that_diverged_leaves_nothing_to_go_on_with(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_diverged_leaves_nothing_to_resume(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = RunStore(tmp_path / "models")
     with monkeypatch.context() as patched:
         diverging(patched, last=3)
@@ -97,7 +97,7 @@ def test_other_failures_keep_what_was_learned(data: Path, tmp_path: Path, monkey
 
 
 def test_a_training_that_does_not_fit_is_refused_before_it_begins(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what would fit; who knows better can try it all the same."""
+    """With settings that would fit; the check can be switched off."""
     store = RunStore(tmp_path / "models")
     monkeypatch.setattr(pipeline, "available_memory", lambda: 100.0)
     with pytest.raises(
@@ -113,7 +113,7 @@ def test_a_training_that_does_not_fit_is_refused_before_it_begins(data: Path, tm
     assert train_run(data, SMALL.with_values({"training.check_memory": False}), store).run.id == tried.id, "it makes no other run"
 
 
-def test_a_cpu_without_fast_bfloat16_is_told(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cpu_without_fast_bfloat16_is_reported(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline, "bfloat16_pays", lambda: False)
     events: list[Any] = []
     train_run(data, SMALL.with_values({"training.precision": "bfloat16"}), RunStore(tmp_path / "models"), on_event=events.append)

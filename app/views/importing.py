@@ -1,4 +1,4 @@
-"""Import: how do I bring my own two graphs? Three steps: files, check, go."""
+"""Import: a data set from two graphs and known links, in three steps: files, check, save."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from engine.importing import (
     REMEDIES,
     ROLE_WORDS,
     ROLES,
-    Brought,
     Corrections,
     Preview,
     Role,
@@ -30,6 +29,7 @@ from engine.importing import (
     UnderstoodFile,
     UnderstoodGraph,
     UnderstoodTable,
+    Upload,
     add,
     correct,
     discard,
@@ -95,8 +95,8 @@ def _upload_files() -> None:
         given["links"] = _uploader("links", "Known links")
         st.caption("Pairs of entities that mean the same thing. Without any, names can suggest some in the next step.")
     st.caption(_limit_words())
-    brought = [Brought(file.name, file, role) for role, file in given.items() if file is not None]
-    _read_button(lambda: stage(brought), disabled=given["graph 1"] is None or given["graph 2"] is None)
+    uploads = [Upload(file.name, file, role) for role, file in given.items() if file is not None]
+    _read_button(lambda: stage(uploads), disabled=given["graph 1"] is None or given["graph 2"] is None)
 
 
 def _upload_archive() -> None:
@@ -106,7 +106,7 @@ def _upload_archive() -> None:
     )
     file = _uploader("archive", "Archive")
     st.caption(_limit_words())
-    _read_button(lambda: stage([Brought(file.name, file)]) if file else stage([]), disabled=file is None)
+    _read_button(lambda: stage([Upload(file.name, file)]) if file else stage([]), disabled=file is None)
 
 
 def _choose_folder() -> None:
@@ -119,7 +119,7 @@ def _choose_folder() -> None:
         )
         return
     st.markdown("Folders and archives that this server lets be imported; nothing is uploaded, and the files stay as they are.")
-    labels = text.told_apart({name: text.cell(name, 120) for name in folders})
+    labels = text.distinct_labels({name: text.cell(name, 120) for name in folders})
     chosen = st.selectbox("Folder or archive", folders, index=None, format_func=labels.__getitem__, placeholder="choose")
     _read_button(lambda: stage_folder(find(str(chosen))), disabled=chosen is None)
 
@@ -279,7 +279,7 @@ def _forget_naming(staged: Staged) -> None:
 
 
 def _which_is_what(staged: Staged, files: Sequence[UnderstoodFile]) -> None:
-    """Files of a folder or an archive, whose names may tell the wrong thing."""
+    """Files of a folder or an archive, whose names may be misleading."""
     if staged.material.folder is None and all(file.role for file in staged.material.files):
         return
     names = [file.name for file in staged.material.files]
@@ -292,7 +292,7 @@ def _which_is_what(staged: Staged, files: Sequence[UnderstoodFile]) -> None:
 
 
 def _role_choice(staged: Staged, role: Role, names: Sequence[str], now: str | None) -> None:
-    labels = text.told_apart({name: text.cell(name, 100) for name in names})
+    labels = text.distinct_labels({name: text.cell(name, 100) for name in names})
     key = _shown(now, "role", role, staged.token, labels)
 
     def follow() -> None:
@@ -428,7 +428,7 @@ def _take_names(staged: Staged, preview: Preview) -> None:
 
 
 def _more_links(staged: Staged, label: str) -> None:
-    """A file of known links that is brought now; everything else stays as it is."""
+    """A file of known links that is uploaded now; everything else stays as it is."""
     with st.container(border=True):
         file = st.file_uploader(label, key=state.widget_key(state.UPLOAD, "more links", staged.token, staged.version))
         st.caption(f"The two graphs stay as they are; columns can be corrected once the file is here. {_limit_words()}")
@@ -437,7 +437,7 @@ def _more_links(staged: Staged, label: str) -> None:
             return
     try:
         with st.spinner("Taking in the file…"):
-            add(find_staged(staged.token), Brought(file.name, file, "links"))
+            add(find_staged(staged.token), Upload(file.name, file, "links"))
     except EngineError as error:
         components.show_error(error)
         return
@@ -555,7 +555,7 @@ def _stored(address: ImportAddress, name: str) -> None:
 
 def _shown(value: object, *parts: object) -> str:
     """The key of a widget that shows what is kept, whoever corrected it: the same widget after a correction, so that a quick second click is
-    not lost. Whether it can be emptied is told by its ``index``.
+    not lost. Its ``index`` decides whether it can be emptied.
     """
     key = state.widget_key(state.CHOICE, *parts)
     if key not in st.session_state or st.session_state[key] != value:  # setting what is there already would undo a click that is on its way

@@ -1,4 +1,4 @@
-"""Pairs: the whole alignment as a table; every filter stands in the address."""
+"""Pairs: the whole alignment as a table; every filter is in the address."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def _relation_filter(run: OpenRun, address: PairsAddress) -> None:
     options = list(frequency)[:RELATIONS]
     if address.relation is not None and address.relation not in options:
         options.append(address.relation)
-    labels = text.told_apart({name: f"{text.cell(short_id(name), 60)} ({frequency.get(name, 0):,})" for name in options})
+    labels = text.distinct_labels({name: f"{text.cell(short_id(name), 60)} ({frequency.get(name, 0):,})" for name in options})
     key = state.widget_key(state.CHOICE, "relation", address.side, address.relation, labels)
     st.selectbox(
         "Entity has the relation",
@@ -304,7 +304,7 @@ def _table(run: OpenRun, address: PairsAddress, alignment: Alignment, ordered: I
 
 
 def _rows(run: OpenRun, alignment: Alignment, positions: IntArray) -> pd.DataFrame:
-    """A page of the table; what this run knows of no pair has no column."""
+    """A page of the table; what this run has for no pair has no column."""
     part = alignment.rows.iloc[positions]
     own, theirs = run.view.graphs[alignment.side], run.view.graphs[other(alignment.side)]
     verdicts = {verdict: components.verdict_cell(verdict) for verdict in VERDICTS}

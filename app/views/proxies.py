@@ -113,7 +113,7 @@ def _meetings(run: OpenRun, channel: Channel) -> None:
 
 
 def _meetings_figure(agreement: ProxyAgreement, order: list[int]) -> go.Figure:
-    """Proxies by proxies, the most used first; a mark tells the diagonal."""
+    """Proxies by proxies, the most used first; a mark shows the diagonal."""
     place = {proxy: number for number, proxy in enumerate(order)}
     counts = np.zeros((len(order), len(order)), dtype=np.int64)
     for source, target, links in agreement.table.itertuples(index=False):
@@ -285,7 +285,7 @@ def _pair_sentence(run: OpenRun, channel: Channel, found: PairAttention) -> str:
 
 
 def _divergences(run: OpenRun, channel: Channel, caption: str, marked: float | None = None) -> None:
-    """How far apart pairs are, and where one of them stands; a figure alone would say nothing, all of them being so small."""
+    """The distribution of distances, and the place of one pair in it; a number alone would mean little, all of them being so small."""
     groups = {KNOWN: run.proxies.known_divergence(channel)["divergence"].to_numpy(), DRAWN: run.proxies.drawn_divergence(channel)}
     table = log_histogram({name: values for name, values in groups.items() if len(values)})
     if table.empty:
@@ -322,7 +322,7 @@ def _pairs(run: OpenRun, address: ProxiesAddress, channel: Channel) -> None:
     with left:
         _divergences(run, channel, _pairs_sentence(known, drawn))
     with right:
-        alike, unlike = run.proxies.telling_pairs(channel, STARTS)
+        alike, unlike = run.proxies.informative_pairs(channel, STARTS)
         st.caption("Open a pair here, or by the link on its page.")
         for title, pairs in (("Known links that are seen most alike", alike), ("Known links that are seen most differently", unlike)):
             if pairs:

@@ -1,4 +1,4 @@
-"""Relations: what has the model learned to listen to?"""
+"""Relations: which relations the model weights most."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from engine.analysis.relations import BANDS
 from engine.data.knowledge_graph import SIDES, Side
 from engine.explore.relations import Relation, RelationView, Setting, Twin, of_each_band
 
-HEARD: Mapping[str, str] = {"forward": "what a head hears from its tails", "inverse": "what a tail hears from its heads"}
+MESSAGE_WORDS: Mapping[str, str] = {"forward": "what a head hears from its tails", "inverse": "what a tail hears from its heads"}
 DIRECTION_POINTS: Mapping[Direction, str] = {"forward": "triangle-right", "inverse": "triangle-left"}
 DIRECTION_WORDS: Mapping[Direction, str] = {"forward": "forward ▸", "inverse": "inverse ◂"}
 LEAST = (1, 10, 100)
@@ -153,7 +153,7 @@ def _bars(run: OpenRun, address: RelationsAddress, setting: Setting, found: pd.D
 def _sentence(setting: Setting, found: pd.DataFrame, shown: pd.DataFrame) -> str:
     """Which of the importances these are, and who comes first and last."""
     first, last = found.iloc[0], found.iloc[-1]
-    start = f"Layer {setting.layer}, {setting.channel} channel, {setting.direction} ({HEARD[setting.direction]}): "
+    start = f"Layer {setting.layer}, {setting.channel} channel, {setting.direction} ({MESSAGE_WORDS[setting.direction]}): "
     most = f"most to {_named(first)} ({first['importance']:.2f}, rank {first['rank']:,} of {first['of']:,})"
     least = f" and least to {_named(last)} ({last['importance']:.2f}, rank {last['rank']:,})" if len(found) > 1 else ""
     return f"{start}of these it listens {most}{least}."
@@ -172,7 +172,7 @@ def _named(row: pd.Series) -> str:
 
 
 def _bars_figure(run: OpenRun, shown: pd.DataFrame, relation: Relation | None) -> go.Figure:
-    """A bar a relation, beneath the name of its band; rows have numbers, for names may be equal."""
+    """A bar per relation, below the name of its band; rows have numbers, for names may be equal."""
     places, ticks = _places(shown, relation)
     rows = shown.assign(place=places, hint=[_hint(row) for row in shown.to_dict("records")])
     fig = go.Figure()
@@ -197,7 +197,7 @@ def _bars_figure(run: OpenRun, shown: pd.DataFrame, relation: Relation | None) -
 
 
 def _places(shown: pd.DataFrame, relation: Relation | None) -> tuple[list[int], dict[int, str]]:
-    """The row of each bar from the top, and what stands before each row."""
+    """The row of each bar from the top, and the label of each row."""
     places: list[int] = []
     ticks: dict[int, str] = {}
     band = None
@@ -324,8 +324,8 @@ def _metrics(view: RelationView, relation: Relation, row: pd.Series) -> None:
     if hits.empty:
         st.caption("No test entity has it, so there is no Hits@1.")
         return
-    told = [_hits_words(row) for row in hits.sort_values("role").to_dict("records")]
-    st.caption(f"Hits@1: {'; '.join(told)}.", help=explain("Hits@1", "interval"))
+    rates = [_hits_words(row) for row in hits.sort_values("role").to_dict("records")]
+    st.caption(f"Hits@1: {'; '.join(rates)}.", help=explain("Hits@1", "interval"))
 
 
 def _hits_words(row: Mapping[Any, Any]) -> str:

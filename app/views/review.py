@@ -1,4 +1,4 @@
-"""Review: which pair shall I decide next?"""
+"""Review: predicted pairs to accept or reject."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _ask_about_known(key: str) -> None:
 
 
 def _author(address: ReviewAddress) -> str | None:
-    """The reviewer; where nobody has said, a place to say it."""
+    """The reviewer; where none is known, a field for the name."""
     try:
         author = reviewing.reviewer(address)
     except ReviewError as error:
@@ -129,17 +129,17 @@ def _ask_for_name() -> None:
 
 @st.fragment
 def _one_by_one(run: OpenRun, page: ReviewAddress, author: str) -> None:
-    """The pair to be decided. A fragment: a decision draws this part anew and nothing else."""
+    """The pair to be decided. A fragment: a decision redraws this part and nothing else."""
     with components.errors_shown():
-        _tell_problem()
+        _show_problem()
         address = replace(page, **{name: getattr(ReviewAddress.read(), name) for name in ("source", "target")})
         standing = cache.reviews().standing(run.card.fingerprint)
         left = run.queue.left(standing, author)
         kind: Kind = "uncertain" if address.kind == "decided" else address.kind
         rows = run.queue.open_rows(kind, left, known=address.known and kind != "sample")
-        _told_progress(progress(standing, author), standing, len(rows))
+        _progress_words(progress(standing, author), standing, len(rows))
         if kind == "sample":
-            _told_estimate(estimate_from_sample(run.queue, standing))
+            _estimate_words(estimate_from_sample(run.queue, standing))
         asked = components.asked_pair(run.view, address.source, address.target, exact=True) if address.source or address.target else None
         upcoming = _upcoming(run, author, rows, kind)
         pair = (asked[0].index, asked[1].index) if asked else next(iter(upcoming), None)
@@ -277,7 +277,7 @@ def _evidence(found: Explanation) -> None:
     )
 
 
-def _told_progress(found: ReviewProgress, standing: Sequence[Decision], left: int) -> None:
+def _progress_words(found: ReviewProgress, standing: Sequence[Decision], left: int) -> None:
     """One line, so that the pair stays in sight on a small screen."""
     shared = agreement(standing)
     parts = [f"**{left:,}** left here", f"**{found.mine:,}** decided by you", f"**{found.pairs:,}** by all"]
@@ -291,7 +291,7 @@ def _told_progress(found: ReviewProgress, standing: Sequence[Decision], left: in
     st.markdown(" · ".join(parts), help=help)
 
 
-def _told_estimate(found: SampleEstimate) -> None:
+def _estimate_words(found: SampleEstimate) -> None:
     """How many matches are right, as far as the sample is reviewed."""
     st.info(text.plain(found.sentence(), 600), icon=":material/casino:")
     for note in found.notes():
@@ -315,7 +315,7 @@ def _nothing_left(run: OpenRun, address: ReviewAddress, author: str, left: Open)
     _undo_button(run, author, reviewing.token())
 
 
-def _tell_problem() -> None:
+def _show_problem() -> None:
     if (problem := reviewing.problem()) is not None:
         components.show_error(problem)
     if (notice := reviewing.notice()) is not None:
@@ -328,13 +328,13 @@ def _tell_problem() -> None:
 @st.fragment
 def _sure(run: OpenRun, page: ReviewAddress, author: str) -> None:
     with components.errors_shown():
-        _tell_problem()
+        _show_problem()
         asked = ReviewAddress.read().threshold
         threshold = run.queue.default_threshold if asked is None else asked
         standing = cache.reviews().standing(run.card.fingerprint)
         _threshold(run, threshold)
         found = run.queue.sure_pairs(run.queue.left(standing, author), threshold, known=page.known)
-        _told_progress(progress(standing, author), standing, len(found.rows))
+        _progress_words(progress(standing, author), standing, len(found.rows))
         if not len(found.rows):
             components.empty_state("No undecided pair is that sure", "Lower the threshold, or decide the uncertain ones one by one.")
             _undo_button(run, author, reviewing.token())
@@ -433,11 +433,11 @@ def _pair_rows(run: OpenRun, rows: IntArray) -> pd.DataFrame:
 @st.fragment
 def _decided(run: OpenRun, page: ReviewAddress, author: str) -> None:
     with components.errors_shown():
-        _tell_problem()
+        _show_problem()
         now = ReviewAddress.read()
         address = replace(page, author=now.author, decided=now.decided)
         standing = cache.reviews().standing(run.card.fingerprint)
-        _told_progress(progress(standing, author), standing, len(run.queue.open_rows("uncertain", run.queue.left(standing, author))))
+        _progress_words(progress(standing, author), standing, len(run.queue.open_rows("uncertain", run.queue.left(standing, author))))
         if not standing:
             components.empty_state("Nothing decided yet", "Decisions on these data appear here, whichever run they were made in.")
             return

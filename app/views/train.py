@@ -108,7 +108,7 @@ def render(runs: cache.RunList) -> None:
 
 
 def _watch(address: TrainAddress, watched: str | None, was_active: bool) -> None:
-    """What changes by itself: drawn anew every other second while something is going on."""
+    """What changes by itself: redrawn every other second while a job is running."""
     queue = JobQueue(cache.models_folder())
     try:
         jobs = queue.jobs()
@@ -121,11 +121,11 @@ def _watch(address: TrainAddress, watched: str | None, was_active: bool) -> None
     if job is not None:
         _job(job, queue)
     _list(jobs, address)
-    _nobody_works(queue, jobs, watched)
+    _no_trainer(queue, jobs, watched)
 
 
 def _again(watched: str | None) -> NoReturn:
-    """Draw the whole page anew, about the job that it is about, whatever the browser's address bar says by now."""
+    """Redraw the whole page, for the same job, whatever the browser's address bar says by now."""
     state.set_parameter(state.JOB, watched)
     st.rerun()
 
@@ -147,7 +147,7 @@ def _list(jobs: Sequence[Job], address: TrainAddress) -> None:
         st.caption(f"and {text.count(len(jobs) - LISTED, 'older job')}; `python -m engine queue` lists all.")
 
 
-def _nobody_works(queue: JobQueue, jobs: Sequence[Job], watched: str | None) -> None:
+def _no_trainer(queue: JobQueue, jobs: Sequence[Job], watched: str | None) -> None:
     """Trainings wait and no trainer lives."""
     if not any(job.state == "queued" for job in jobs) or trainer_alive(queue.models):
         return
@@ -160,7 +160,7 @@ def _nobody_works(queue: JobQueue, jobs: Sequence[Job], watched: str | None) -> 
 
 
 def _job(job: Job, queue: JobQueue) -> None:
-    """A job: how it stands, how it goes, what can be done."""
+    """A job: its state, its progress, its actions."""
     style = STATES[job.state]
     with st.container(border=True, key="watched_job"):
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -171,7 +171,7 @@ def _job(job: Job, queue: JobQueue) -> None:
         st.caption(f"{text.plain(job.run_id)} · seed {job.seed} · asked for {text.age(job.submitted)}{asked}")
         news = read_news(queue.models, job.id)
         if job.active:
-            _going_on(job, news)
+            _running(job, news)
         else:
             _how_it_ended(job)
         _buttons(job, queue)
@@ -179,7 +179,7 @@ def _job(job: Job, queue: JobQueue) -> None:
             _curve(job, news)
 
 
-def _going_on(job: Job, news: News | None) -> None:
+def _running(job: Job, news: News | None) -> None:
     if job.state == "queued":
         st.markdown(f"Number {job.position} in the queue. You may close this page: it is trained all the same.")
     elif news is None or not news.phase:
@@ -238,7 +238,7 @@ def _buttons(job: Job, queue: JobQueue) -> None:
 
 
 def _try(change: Callable[[], object], watched: str | None) -> None:
-    """Do what a button says, then show how things stand; or say why it cannot be done."""
+    """Do what a button says, then show the new state; or say why it cannot be done."""
     try:
         change()
     except EngineError as error:
@@ -429,16 +429,16 @@ def _time_words(found: Estimate) -> str:
 
 def _accuracy(runs: cache.RunList, fingerprint: str, plan: Plan) -> str:
     """What is known of the accuracy to expect."""
-    told = []
+    sentences = []
     same = [card for card in runs.cards if card.fingerprint == fingerprint and card.variant == plan.config.variant and card.metrics]
     if same and same[0].metrics:
-        told.append(f"The last {plan.config.variant} run of this data has Hits@1 {text.score(same[0].metrics['target_to_source']['hits@1'])}.")
+        sentences.append(f"The last {plan.config.variant} run of this data has Hits@1 {text.score(same[0].metrics['target_to_source']['hits@1'])}.")
     source, target = ((plan.sizes.entities[side], plan.sizes.triples[side]) for side in (0, 1))
     if (paper := paper_figure(source, target, plan.config.variant)) is not None:
-        told.append(f"The paper reports {text.score(paper.hits_at_1)} on {paper.dataset} (30 % of the links as seeds).")
-    if not told:
-        told.append(f"{expectation(plan.sizes.train, min(plan.sizes.entities)).sentence} More triples per entity help as well.")
-    return " ".join(told)
+        sentences.append(f"The paper reports {text.score(paper.hits_at_1)} on {paper.dataset} (30 % of the links as seeds).")
+    if not sentences:
+        sentences.append(f"{expectation(plan.sizes.train, min(plan.sizes.entities)).sentence} More triples per entity help as well.")
+    return " ".join(sentences)
 
 
 def _start(address: TrainAddress, plan: Plan, jobs: Sequence[Job]) -> None:

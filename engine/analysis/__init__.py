@@ -13,14 +13,14 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from engine.analysis.entities import degree_table, hubness_tables
-from engine.analysis.proxies import pair_divergence_table, proxy_similarities, proxy_tensors, proxy_top_table
-from engine.analysis.relations import relation_hits_table, relation_importance_table, relation_twins_table
-from engine.analysis.schema import TABLES
+from engine.analysis import entities, proxies, relations
+from engine.analysis.schema import COMPUTED, TABLES, AnalysisInput
 from engine.data.knowledge_graph import AlignmentTask
 from engine.evaluation.metrics import Evaluation
 from engine.model.dual_amn import DualAMN
 
+MODULES = (entities, relations, proxies)
+"""Importing a module registers its tables."""
 TENSORS = "proxies"
 """The file that the tensors are stored in."""
 
@@ -48,20 +48,10 @@ def analyse(task: AlignmentTask, model: DualAMN, evaluation: Evaluation, matches
         evaluation: of the test links; may have no queries.
         matches: the run's table of that name: graph, entity, rank, match.
     """
-    similarities = proxy_similarities(model)
-    num_source = task.source.num_entities
-    counts, summaries = hubness_tables(task, matches)
-    tables = {
-        "degree": degree_table(task, evaluation),
-        "relation_hits": relation_hits_table(task, evaluation),
-        "relation_importance": relation_importance_table(task, model),
-        "relation_twins": relation_twins_table(task, model),
-        "proxy_top": proxy_top_table(similarities, num_source),
-        "pair_divergence": pair_divergence_table(similarities, task, matches),
-        "hubness_counts": counts,
-        "hubness_summary": summaries,
-    }
-    return Analysis(tables, proxy_tensors(similarities, num_source))
+    similarities = proxies.proxy_similarities(model)
+    given = AnalysisInput(task, model, evaluation, matches, similarities)
+    tables = {name: compute(given) for name, compute in COMPUTED.items()}
+    return Analysis(tables, proxies.proxy_tensors(similarities, task.source.num_entities))
 
 
 __all__ = ["TABLES", "TENSORS", "Analysis", "analyse"]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from engine.analysis.schema import K_OCCURRENCES, RATES, frame, joined_parts
+from engine.analysis.schema import K_OCCURRENCES, MEASURED, RATES, AnalysisInput, analysis_table, frame, joined_parts
 from engine.data.knowledge_graph import SIDES, AlignmentTask, Side
 from engine.evaluation.metrics import DirectionMetrics, Evaluation, wilson_interval
 from engine.util.arrays import IntArray
@@ -90,6 +90,14 @@ def side_table(task: AlignmentTask, evaluation: Evaluation, side: Side) -> pd.Da
     )
 
 
+@analysis_table(
+    "degree",
+    {"graph": "str", "bucket": "str", "least_degree": "int64", "entities": "int64", **MEASURED},
+)
+def _degree(given: AnalysisInput) -> pd.DataFrame:
+    return degree_table(given.task, given.evaluation)
+
+
 # Hubness: how often an entity is among the best matches of others (k-occurrence N_k; Radovanovic et al., JMLR 2010).
 
 
@@ -129,3 +137,28 @@ def summary(counts: IntArray) -> dict[str, float | int]:
         "skewness": skewness,
         "never": float((counts == 0).mean()),
     }
+
+
+@analysis_table(
+    "hubness_counts",
+    {"graph": "str", "entity": "int64", **{f"n_{k}": "int64" for k in K_OCCURRENCES}},
+    optional=("n_10",),
+)
+def _hubness_counts(given: AnalysisInput) -> pd.DataFrame:
+    return hubness_tables(given.task, given.matches)[0]
+
+
+@analysis_table(
+    "hubness_summary",
+    {
+        "graph": "str",
+        "k": "int64",
+        "entities": "int64",
+        "mean": "float64",
+        "largest": "int64",
+        "skewness": "float64",
+        "never": "float64",
+    },
+)
+def _hubness_summary(given: AnalysisInput) -> pd.DataFrame:
+    return hubness_tables(given.task, given.matches)[1]

@@ -1,4 +1,4 @@
-"""What one entity listens to: the attention weights of the messages along its own triples, from the stored parameters alone.
+"""The attention weights of the messages that one entity receives along its own triples, from the stored parameters alone.
 
 An entity's weights depend on its triples and on nothing else of the graph (paper eq. 3: a softmax over the entity's messages), so that a page can ask
 for one entity without building the encoder again.

@@ -1,4 +1,4 @@
-"""Proxy matching (paper section 4.2) looked at from outside: what each proxy stands for, and whether two entities attend to the same ones."""
+"""Proxy matching (paper section 4.2) in its results: the entities nearest to each proxy, and whether two entities attend to the same proxies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from engine.analysis.kernels import fill_divergence
-from engine.analysis.schema import frame, joined_parts
+from engine.analysis.schema import AnalysisInput, analysis_table, frame, joined_parts
 from engine.data.knowledge_graph import SIDES, AlignmentTask, Side
 from engine.model.dual_amn import DualAMN
 from engine.model.proxies import row_blocks, row_norms, unit_rows
@@ -118,3 +118,27 @@ def attention_divergence(similarity: Tensor, first: IntArray, second: IntArray) 
     divergence, values = np.empty(len(first)), similarity.contiguous().numpy()
     spread(lambda start, stop: fill_divergence(values, first, second, start, stop, divergence), len(first), len(first) * values.shape[1])
     return divergence
+
+
+@analysis_table(
+    "proxy_top",
+    {"channel": "str", "graph": "str", "proxy": "int64", "rank": "int64", "entity": "int64", "similarity": "float64"},
+)
+def _proxy_top(given: AnalysisInput) -> pd.DataFrame:
+    return proxy_top_table(given.similarities, given.task.source.num_entities)
+
+
+@analysis_table(
+    "pair_divergence",
+    {
+        "source": "int64",
+        "target": "int64",
+        "role": "str",
+        "from_source": "bool",
+        "from_target": "bool",
+        "channel": "str",
+        "divergence": "float64",
+    },
+)
+def _pair_divergence(given: AnalysisInput) -> pd.DataFrame:
+    return pair_divergence_table(given.similarities, given.task, given.matches)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from engine.analysis.entities import direction_from, grouped_rates, rank_by_entity
-from engine.analysis.schema import frame, joined_parts, side_array
+from engine.analysis.schema import MEASURED, AnalysisInput, analysis_table, frame, joined_parts, side_array
 from engine.data.knowledge_graph import SIDES, AlignmentTask, KnowledgeGraph, Side
 from engine.evaluation.metrics import Evaluation
 from engine.model.adjacency import Adjacency
@@ -49,7 +49,15 @@ def incidences(graph: KnowledgeGraph) -> Mapping[str, tuple[IntArray, IntArray]]
     return {role: (distinct // width, distinct % width) for role in ("any", "head", "tail") for distinct in (np.unique(keys[role]),)}
 
 
-# What the attention thinks of each relation (paper section 4.1, eq. 3), and what becomes of it among an entity's other triples.
+@analysis_table(
+    "relation_hits",
+    {"graph": "str", "relation": "int64", "role": "str", **MEASURED},
+)
+def _relation_hits(given: AnalysisInput) -> pd.DataFrame:
+    return relation_hits_table(given.task, given.evaluation)
+
+
+# Importance of each relation in the attention (paper section 4.1, eq. 3), and its resulting weight among an entity's other triples.
 #
 # The score of a directed relation is v . r with r at unit length; its weight at an entity is the softmax over the entity's messages, so a relation
 # with a middling score may still get all the attention of an entity that has nothing better.
@@ -184,6 +192,28 @@ def descending_ranks(values: FloatArray) -> IntArray:
     return ranks
 
 
+@analysis_table(
+    "relation_importance",
+    {
+        "layer": "int64",
+        "channel": "str",
+        "graph": "str",
+        "relation": "int64",
+        "direction": "str",
+        "importance": "float64",
+        "rank": "int64",
+        "band": "str",
+        "frequency": "int64",
+        "functionality": "float64",
+        "inverse_functionality": "float64",
+        "attention": "float64",
+        "relative_attention": "float64",
+    },
+)
+def _relation_importance(given: AnalysisInput) -> pd.DataFrame:
+    return relation_importance_table(given.task, given.model)
+
+
 # Which relations of the two graphs the model takes for the same, and whether the seed links agree.
 
 TWINS = 5
@@ -268,3 +298,20 @@ def seed_agreement(graph: KnowledgeGraph, across: KnowledgeGraph, links: IntArra
     both = pd.concat([far.assign(turned=False), exchanged.assign(turned=True)])
     agreeing = linked.merge(both, on=["far_head", "far_tail"]).drop_duplicates(["triple", "twin", "turned"])
     return support, agreeing.groupby(KEY).size().rename("agreeing").reset_index()
+
+
+@analysis_table(
+    "relation_twins",
+    {
+        "graph": "str",
+        "relation": "int64",
+        "rank": "int64",
+        "twin": "int64",
+        "turned": "bool",
+        "cosine": "float64",
+        "seed_triples": "int64",
+        "agreement": "float64",
+    },
+)
+def _relation_twins(given: AnalysisInput) -> pd.DataFrame:
+    return relation_twins_table(given.task, given.model)

@@ -1,14 +1,18 @@
-"""What the analysis tables are called and which columns they have; ``docs/run_tables.md`` says what each of them means."""
+"""The registry of analysis tables: names, columns, and how each is computed; ``docs/run_tables.md`` says what they mean."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from torch import Tensor
 
-from engine.data.knowledge_graph import SIDES
+from engine.data.knowledge_graph import SIDES, AlignmentTask
+from engine.evaluation.metrics import Evaluation
+from engine.model.dual_amn import DualAMN
 
 RATES = ("hits@1", "hits@10", "mrr")
 K_OCCURRENCES = (1, 10)
@@ -17,57 +21,53 @@ Columns = Mapping[str, str]  # name -> dtype
 
 MEASURED: Columns = {"queries": "int64", **{f"{rate}{end}": "float64" for rate in RATES for end in ("", "_low", "_high")}}
 
-TABLES: Mapping[str, Columns] = {
-    "degree": {"graph": "str", "bucket": "str", "least_degree": "int64", "entities": "int64", **MEASURED},
-    "relation_hits": {"graph": "str", "relation": "int64", "role": "str", **MEASURED},
-    "relation_importance": {
-        "layer": "int64",
-        "channel": "str",
-        "graph": "str",
-        "relation": "int64",
-        "direction": "str",
-        "importance": "float64",
-        "rank": "int64",
-        "band": "str",
-        "frequency": "int64",
-        "functionality": "float64",
-        "inverse_functionality": "float64",
-        "attention": "float64",
-        "relative_attention": "float64",
-    },
-    "relation_twins": {
-        "graph": "str",
-        "relation": "int64",
-        "rank": "int64",
-        "twin": "int64",
-        "turned": "bool",
-        "cosine": "float64",
-        "seed_triples": "int64",
-        "agreement": "float64",
-    },
-    "proxy_top": {"channel": "str", "graph": "str", "proxy": "int64", "rank": "int64", "entity": "int64", "similarity": "float64"},
-    "pair_divergence": {
-        "source": "int64",
-        "target": "int64",
-        "role": "str",
-        "from_source": "bool",
-        "from_target": "bool",
-        "channel": "str",
-        "divergence": "float64",
-    },
-    "hubness_counts": {"graph": "str", "entity": "int64", **{f"n_{k}": "int64" for k in K_OCCURRENCES}},
-    "hubness_summary": {
-        "graph": "str",
-        "k": "int64",
-        "entities": "int64",
-        "mean": "float64",
-        "largest": "int64",
-        "skewness": "float64",
-        "never": "float64",
-    },
-}
-OPTIONAL: Mapping[str, frozenset[str]] = {"hubness_counts": frozenset({"n_10"})}
+
+@dataclass(frozen=True)
+class AnalysisInput:
+    """What analysis tables are computed from.
+
+    Attributes:
+        task: the two graphs and their links.
+        model: the trained encoder, on any device.
+        evaluation: of the test links; may have no queries.
+        matches: the run's table of that name: graph, entity, rank, match.
+        similarities: channel -> (E, P) cosines of the stacked entities with the proxies; empty without proxy matching.
+    """
+
+    task: AlignmentTask
+    model: DualAMN
+    evaluation: Evaluation
+    matches: pd.DataFrame
+    similarities: Mapping[str, Tensor]
+
+
+Compute = Callable[[AnalysisInput], pd.DataFrame]
+
+TABLES: dict[str, Columns] = {}
+"""Columns of every registered table, by its name."""
+OPTIONAL: dict[str, frozenset[str]] = {}
 """Columns that a table may lack."""
+COMPUTED: dict[str, Compute] = {}
+"""What computes each table."""
+
+
+def analysis_table(name: str, columns: Columns, optional: Iterable[str] = ()) -> Callable[[Compute], Compute]:
+    """Decorator of the function that computes a table: registers it, so that every new run stores it.
+
+    Args:
+        name: of the table and of its file.
+        columns: name -> dtype, in their order.
+        optional: columns that may be missing.
+    """
+
+    def add(compute: Compute) -> Compute:
+        TABLES[name] = columns
+        if missing := frozenset(optional):
+            OPTIONAL[name] = missing
+        COMPUTED[name] = compute
+        return compute
+
+    return add
 
 
 def frame(name: str, columns: Mapping[str, object] | None = None) -> pd.DataFrame:

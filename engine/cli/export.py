@@ -68,12 +68,12 @@ def export_command(parsed: argparse.Namespace) -> int:
         predicate=parsed.predicate,
         force=parsed.force,
     )
-    sample = run.reviewed_sample() if run.decisions() else None  # ordering all matches takes time that nobody needs then
-    tell(table, fmt, path, sample if sample is not None and sample.drawn else None, as_json=parsed.json)
+    sample = run.reviewed_sample() if run.decisions() else None  # ordering all matches takes time and is not needed then
+    show_result(table, fmt, path, sample if sample is not None and sample.drawn else None, as_json=parsed.json)
     return 0
 
 
-def tell(table: ExportTable, fmt: Format, path: Path, sample: SampleEstimate | None, *, as_json: bool) -> None:
+def show_result(table: ExportTable, fmt: Format, path: Path, sample: SampleEstimate | None, *, as_json: bool) -> None:
     """What was written, and how right it should be; ``sample``: what reviewers found in the run's random sample."""
     expected = table.expectation()
     if not as_json:

@@ -29,7 +29,7 @@ def add_clean_up(runs: argparse.ArgumentParser) -> None:
     many.set_defaults(command=prune)
     for parser in (one, many):
         parser.add_argument("--yes", action="store_true", help="do not ask")
-        # Without defaults of their own, so that what stands before the action's name counts as well.
+        # Without defaults of their own, so that options before the action's name count as well.
         parser.add_argument("--models", type=Path, default=argparse.SUPPRESS, metavar="DIR", help="where runs are kept")
         parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the result as one line of JSON, last")
 
@@ -62,16 +62,16 @@ def prune(parsed: argparse.Namespace) -> int:
 def carry_out(parsed: argparse.Namespace, store: RunStore, going: Sequence[DeletionCandidate], *, dry: bool) -> int:
     """Say what goes, ask, and delete it."""
     total = sum(one.bytes for one in going)
-    told = sys.stderr if parsed.json else sys.stdout
+    output = sys.stderr if parsed.json else sys.stdout
     for one in going:
-        print(printable(line_of(one)), file=told)
+        print(printable(line_of(one)), file=output)
     if going and not dry:
         confirm(f"Delete {count(len(going), 'run')}, {size_text(total)}, for good?", yes=parsed.yes)
         delete(store, going)
     done = "would be deleted" if dry else "deleted"
     print(
         f"{count(len(going), 'run')} {done}, {size_text(total)}{' would be freed' if dry else ' freed'}." if going else "nothing to delete.",
-        file=told,
+        file=output,
     )
     if parsed.json:
         print_json({"runs": [one.run.id for one in going], "bytes": total, "deleted": not dry})
@@ -88,7 +88,7 @@ def line_of(one: DeletionCandidate) -> str:
 def confirm(question: str, *, yes: bool) -> None:
     """
     Raises:
-        ConfigError: the answer is no, or there is nobody to ask.
+        ConfigError: the answer is no, or the question cannot be asked.
     """
     if yes:
         return

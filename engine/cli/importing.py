@@ -16,11 +16,11 @@ from engine.data.tabular import Layout
 from engine.errors import ConfigError, DataImportError, printable, printable_lines
 from engine.importing import (
     ROLES,
-    Brought,
     Corrections,
     Material,
     Role,
     SourceFile,
+    Upload,
     check_dataset_name,
     check_given,
     discard,
@@ -122,7 +122,7 @@ def import_data(parsed: argparse.Namespace) -> int:
 
 
 def language_corrections(options: Sequence[str]) -> dict[str, Any]:
-    """The corrections that ``--name-language`` stands for.
+    """The corrections that ``--name-language`` gives.
 
     Raises:
         ConfigError: no language, or two answers for one graph.
@@ -173,7 +173,7 @@ def _whole(path: Path, stack: ExitStack) -> Material:
     if not is_archive(path):
         raise DataImportError(f"'{path}' alone is one file; give the other graph as well, or a folder or archive with both.")
     with path.open("rb") as content:
-        staged = stage([Brought(path.name, content)])
+        staged = stage([Upload(path.name, content)])
     stack.callback(discard, staged)
     return staged.material
 

@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class Parser(argparse.ArgumentParser):
-    """Tells a mistake in the arguments like every other one: in one line."""
+    """Reports a mistake in the arguments like every other one: in one line."""
 
     def error(self, message: str) -> typing.NoReturn:
         self.exit(USER_ERROR, f"error: {printable(message)}; {self.prog} --help shows what is expected.\n")
@@ -274,7 +274,7 @@ def add_options(commands: Commands) -> None:
 
 
 def names_files(files: Sequence[str]) -> dict[str, str]:
-    """The settings that ``--names`` stands for: ``FILE`` for both graphs, or ``source=FILE`` and ``target=FILE``.
+    """The settings that ``--names`` gives: ``FILE`` for both graphs, or ``source=FILE`` and ``target=FILE``.
 
     Raises:
         ConfigError: several files for one graph.
@@ -287,7 +287,7 @@ def train_or_find(parsed: argparse.Namespace) -> int:
     config = configure(parsed.data, parsed.variant, seed=parsed.seed, preset=parsed.preset).with_assignments(parsed.set)
     config = config.with_values(given({"data.train_ratio": parsed.train_ratio, "training.epochs": parsed.epochs}) | names_files(parsed.names))
     reviews = reviews_file(parsed.models) if parsed.with_reviews == Path() else parsed.with_reviews
-    with joined() as ranks, interruptions(told=not ranks.rank) as should_stop:
+    with joined() as ranks, interruptions(verbose=not ranks.rank) as should_stop:
         if ranks.rank:
             follow(parsed.data, config, ranks, should_stop)
             return 0
@@ -322,7 +322,7 @@ def show_outcome(outcome: Outcome, models: Path, config: RunConfig, *, as_json: 
     run = outcome.run
     where = run.id
     if outcome.reused:
-        say(f"{where} was trained before{f' ({told})' if (told := '; '.join(computed_otherwise(run, config))) else ''}; --fresh trains anew.")
+        say(f"{where} was trained before{f' ({reasons})' if (reasons := '; '.join(computed_otherwise(run, config))) else ''}; --fresh trains anew.")
     elif run.manifest["status"] == "stopped":
         say(f"Stopped. What was learned so far is kept as {where}; the same command goes on from here.")
     if as_json:
@@ -398,7 +398,7 @@ def evaluate(parsed: argparse.Namespace) -> int:
 
 
 def print_metrics(metrics: dict[str, Any] | None, links: int, rounds: str = "") -> None:
-    """A small table with the protocol beneath; the direction that the paper publishes comes first.
+    """A small table with the protocol below; the direction that the paper publishes comes first.
 
     Args:
         metrics: of the run; None where there are none.
@@ -506,10 +506,10 @@ def given(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def interruptions(*, told: bool = True) -> Iterator[Callable[[], bool]]:
+def interruptions(*, verbose: bool = True) -> Iterator[Callable[[], bool]]:
     """Ctrl-C, a termination signal or a hang-up once: stop after this step and keep the result; again: stop at once, with the last checkpoint.
 
-    ``told``: the user reads so.
+    ``verbose``: print to the user that a signal arrived.
     """
     asked = False
 
@@ -518,14 +518,14 @@ def interruptions(*, told: bool = True) -> Iterator[Callable[[], bool]]:
         if asked:
             raise KeyboardInterrupt
         asked = True
-        if told:
-            tell_at_once(b"Stopping after this step (once more stops at once) ...\n")
+        if verbose:
+            write_at_once(b"Stopping after this step (once more stops at once) ...\n")
 
     with on_termination(ask):
         yield lambda: asked
 
 
-def tell_at_once(message: bytes) -> None:
+def write_at_once(message: bytes) -> None:
     """To be called from a signal's handler, which may run in the middle of a print: buffered streams cannot be entered twice.
 
     A terminal that has hung up takes no more output; what follows goes nowhere then, so that it does not end the training.

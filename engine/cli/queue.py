@@ -116,11 +116,11 @@ def job_row(job: Job, news: News | None) -> dict[str, Any]:
 
 def job_line(job: Job, news: News | None) -> str:
     """A job in one line for people."""
-    told = f"number {job.position}" if job.state == "queued" else job.message or job.run
+    shown = f"number {job.position}" if job.state == "queued" else job.message or job.run
     if job.state in ("running", "stopping") and news is not None:
         left = "" if news.remaining is None else f", {duration(news.remaining)} left"
-        told = f"epoch {news.epoch}/{news.epochs}{left}" if news.epochs else news.detail
-    return f"{job.id}  {job.state:9}  {job.name}  {told}".rstrip()
+        shown = f"epoch {news.epoch}/{news.epochs}{left}" if news.epochs else news.detail
+    return f"{job.id}  {job.state:9}  {job.name}  {shown}".rstrip()
 
 
 def _user() -> str:

@@ -373,8 +373,8 @@ def _with_measurable_tests(split: Split, source: KnowledgeGraph, target: Knowled
     aside = np.concatenate([keys[one] for keys, one in zip((split.valid, split.test), idle, strict=True)])
     examples = np.concatenate([links[one] for links, one in zip(parts, idle, strict=True)])[:3]
     shown = tuple(f"{source.entities[left]} = {target.entities[right]}" for left, right in examples)
-    told = count(untested, "validation or test link has", "validation or test links have")
-    message = f"{told} an end in no triple, so that nothing can be measured by {'it' if untested == 1 else 'them'}: left out of all figures."
+    subject = count(untested, "validation or test link has", "validation or test links have")
+    message = f"{subject} an end in no triple, so that nothing can be measured by {'it' if untested == 1 else 'them'}: left out of all figures."
     advice = "Check how these identifiers are written in links and triples."
     finding = Finding("links-without-triples", "warning", message, untested, shown, advice)
     return replace(
@@ -418,6 +418,6 @@ def _attribute_only(raw: RawGraph) -> tuple[Finding, ...]:
     entities = described.filter(~are_among(described, union(map(Texts.of, (raw.heads, raw.tails, raw.entities))))).sort()
     if not len(entities):
         return ()
-    told = count(len(entities), "entity with attributes is", "entities with attributes are")
-    message = f"{told} in no triple of {raw.path.name}; structure alone cannot align that."
+    subject = count(len(entities), "entity with attributes is", "entities with attributes are")
+    message = f"{subject} in no triple of {raw.path.name}; structure alone cannot align that."
     return (Finding("attribute-only-entities", "info", message, len(entities), tuple(entities[:3])),)

@@ -15,7 +15,7 @@ from typing import Final
 from engine.data.files import CR, MAC_LINES, Block, Cells
 from engine.errors import DataError
 
-# What stands between the cells of a text table, by its first lines: the guess under which every row has the columns that are needed.
+# The delimiter of a text table, by its first lines: the guess under which every row has the columns that are needed.
 
 TAB: Final = "\t"
 KNOWN: Final = (",", ";", TAB, "|")
@@ -47,7 +47,7 @@ def said_delimiter(line: str) -> str | None:
 
 
 def find_delimiter(text: str, shapes: Sequence[Shape], default: str) -> str:
-    """What stands between the cells.
+    """The delimiter between the cells.
 
     Args:
         text: the beginning of a table, in whole lines.
@@ -123,7 +123,7 @@ def restore(cell: str) -> str:
     return cell[1:] if _DEFUSED.match(cell) else cell
 
 
-# The rules of formats whose files are lines of cells: tabs with so many cells a line, attribute triples, TSV with any width, CSV.
+# The rules of formats whose files are lines of cells: tabs with a fixed number of cells per line, attribute triples, TSV with any width, CSV.
 
 MOST_PLACES = 3
 MAX_FIELD = 2**27  # characters; the csv module's own limit of 131,072 is too short for some literals
@@ -160,7 +160,7 @@ class OddLines:
 
 @dataclass
 class Tabbed:
-    """Lines of so many cells, with tabs between."""
+    """Lines of a fixed number of cells, with tabs between."""
 
     names: Sequence[str]
     delimiter: str = TAB
@@ -181,7 +181,7 @@ class Tabbed:
 
 
 class Literals(Tabbed):
-    """The last cell goes on to the end of its line; shorter lines are left out."""
+    """The last cell extends to the end of its line; shorter lines are left out."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -269,7 +269,7 @@ class Csv:
 
 
 class _Lines(Iterator[str]):
-    """The lines of a block, and of the following ones if a row goes on there.
+    """The lines of a block, and of the following ones if a row continues there.
 
     Attributes:
         taken: those that were handed out, until somebody clears the list.

@@ -79,7 +79,7 @@ def list_files(folder: Path) -> list[Path]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """The file for reading, unpacked where it is gzipped (told by the content, not by the name); what goes wrong meanwhile is said in plain words.
+    """The file for reading, unpacked where it is gzipped (detected by content, not by name); errors meanwhile are raised in plain words.
 
     Raises:
         DataError: missing, unreadable, a damaged gzip file, or no memory left for what is read.
@@ -166,7 +166,7 @@ def read_text(path: Path) -> str:
     return text if "\n" in text else text.replace(CR, "\n")
 
 
-# Has a file been changed? Without reading it: by everything that the system keeps of a file, not by its time alone, which a copy may bring along.
+# Has a file been changed? Without reading it: by all metadata of the file system, not by the time alone, which a copy may preserve.
 
 FileState = tuple[int, int, int, int]
 """Size, time of the content's and of the entry's last change, number on the disk. The third cannot be set back, the fourth changes with a rename."""
@@ -194,9 +194,9 @@ def folder_state(folder: Path) -> str:
 
 # Text files of any length as columns, a stretch of whole lines at a time.
 #
-# Nearly all lines of a large file are plain: so many cells with a delimiter between. A block of such lines is handed to Polars, which takes it apart
+# Nearly all lines of a large file are plain: a fixed number of cells. A block of such lines is handed to Polars, which takes it apart
 # and numbers its texts. A block with anything out of the ordinary in it (blank lines, quotation marks, stray carriage returns, a cell too many) goes
-# through Python, which knows the rules of each format and what to say about a line that breaks them. Both ways give the same columns.
+# through Python, which has the rules of each format and its messages about lines that break them. Both ways give the same columns.
 
 FIRST_BLOCK: Final = 2**16
 """Bytes; small, since where a format finds out from its first row what a file is like, that block takes the slow way."""
@@ -244,7 +244,7 @@ class Dialect(Protocol):
     Attributes:
         delimiter: between the cells, an ASCII character.
         quotes: whether quotation marks mean something.
-        width: how many cells a row has; None until the first row tells.
+        width: how many cells a row has; None until the first row is read.
     """
 
     delimiter: str
@@ -252,7 +252,7 @@ class Dialect(Protocol):
     width: int | None
 
     def split(self, block: Block, more: Iterator[Block]) -> tuple[Cells, list[int]]:
-        """The rows of a block and their lines; where a row goes on behind the block, with the blocks that it takes from ``more``.
+        """The rows of a block and their lines; where a row continues after the block, with the blocks that it takes from ``more``.
 
         Raises:
             DataError: it cannot be taken apart.
@@ -314,7 +314,7 @@ def _pieces(path: Path) -> Iterator[bytes]:
 
 
 def read_grid(path: Path, dialect: Dialect) -> Grid:
-    """All rows of a file; blank lines are none. An empty file gives no columns where the dialect does not know how many there are.
+    """All rows of a file; blank lines are none. An empty file gives no columns where the dialect does not fix their number.
 
     Raises:
         DataError: as :func:`read_blocks`; bytes that are not UTF-8; a row that the dialect does not take; no memory left for more.
@@ -366,7 +366,7 @@ def _plain_columns(block: Block, dialect: Dialect) -> pl.DataFrame | None:
 
 
 def _delimiters_between_quoted(content: bytes, delimiter: str) -> int | None:
-    """How many delimiters do not stand in quotation marks; None unless each mark begins or ends a whole cell."""
+    """How many delimiters are outside quotation marks; None unless each mark begins or ends a whole cell."""
     characters = np.frombuffer(content, dtype=np.uint8)
     is_mark = characters == ord(QUOTE)
     marks = np.flatnonzero(is_mark)

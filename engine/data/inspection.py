@@ -25,7 +25,7 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 NUM_EXAMPLES = 3
 FEW_SEEDS = 100
 LOW_COVERAGE = 0.01  # of the smaller graph's entities
-TELLING = 0.01  # share of links from which a giveaway is reported
+REPORTED = 0.01  # share of links from which a giveaway is reported
 MOSTLY = 0.5
 NEARLY_SOLVED = 0.8
 IDENTITY_RELATIONS = frozenset({"sameas", "exactmatch", "closematch", "equivalententity"})
@@ -190,10 +190,10 @@ def check_relations_without_triples(task: AlignmentTask) -> Iterator[Finding]:
 def check_identity_relations(task: AlignmentTask) -> Iterator[Finding]:
     for side in SIDES:
         graph = task.graph(side)
-        telling = [number for number, name in enumerate(graph.relations) if local_name(name).lower() in IDENTITY_RELATIONS]
-        same = int(np.isin(graph.triples[:, 1], telling).sum())
+        identities = [number for number, name in enumerate(graph.relations) if local_name(name).lower() in IDENTITY_RELATIONS]
+        same = int(np.isin(graph.triples[:, 1], identities).sum())
         if same:
-            examples = _examples([graph.relations[number] for number in telling])
+            examples = _examples([graph.relations[number] for number in identities])
             message = f"{count(same, 'triple')} of the {side} graph {'says' if same == 1 else 'say'} that two things are the same."
             yield Finding("identity-relations", "warning", message, same, examples, "Take them out: they may hold the very answers that are tested.")
 
@@ -270,10 +270,10 @@ def check_names(task: AlignmentTask) -> Iterator[Finding]:
             yield Finding("entities-without-name", severity, message, len(nameless), _examples(nameless), advice)
 
 
-def check_telling_labels(task: AlignmentTask) -> Iterator[Finding]:
+def check_revealing_labels(task: AlignmentTask) -> Iterator[Finding]:
     links, what = _judged_links(task)
     same, solved = _equal_keys(task, links, lambda graph, entity: comparable(graph.labels[entity]))
-    if not len(same) or len(same) < TELLING * len(links):
+    if not len(same) or len(same) < REPORTED * len(links):
         return
     share, alone = len(same) / len(links), solved / len(links)
     message = f"{_percent(share)} of the {what} join entities of the same name; comparing names finds {_percent(alone)} of them on its own."
@@ -286,10 +286,10 @@ def check_telling_labels(task: AlignmentTask) -> Iterator[Finding]:
     yield Finding("telling-labels", severity, message, len(same), _named_pairs(task, same), advice)
 
 
-def check_telling_identifiers(task: AlignmentTask) -> Iterator[Finding]:
+def check_revealing_identifiers(task: AlignmentTask) -> Iterator[Finding]:
     links, what = _judged_links(task)
     same, solved = _equal_keys(task, links, lambda graph, entity: identifier_tail(graph.entities[entity]).casefold())
-    if not len(same) or len(same) < TELLING * len(links):
+    if not len(same) or len(same) < REPORTED * len(links):
         return
     message = (
         f"{_percent(len(same) / len(links))} of the {what} join identifiers that end alike; that alone finds {_percent(solved / len(links))} of them."
@@ -350,8 +350,8 @@ CHECKS: tuple[Callable[[AlignmentTask], Iterator[Finding]], ...] = (
     check_evaluation,
     check_entity_leakage,
     check_one_to_one,
-    check_telling_labels,
-    check_telling_identifiers,
+    check_revealing_labels,
+    check_revealing_identifiers,
     check_identity_relations,
     check_overlapping_identifiers,
     check_blanks,

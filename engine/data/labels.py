@@ -35,7 +35,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")  # those that a
 def label_entities(entities: Sequence[str], attributes: pd.DataFrame, wanted: str | None = None, languages: Sequence[str] = ()) -> tuple[str, ...]:
     """E labels, "" where there is none.
 
-    Where an attribute names at least half of the entities, the others have no name; otherwise identifiers stand in where they speak.
+    Where an attribute names at least half of the entities, the others have no name; otherwise readable identifiers are used instead.
 
     Args:
         entities: E identifiers.
@@ -83,11 +83,11 @@ def name_languages(attributes: pd.DataFrame, wanted: str | None = None) -> Count
 
 
 def rank_languages(source: Mapping[str, int], target: Mapping[str, int], wanted: str | None = None) -> tuple[str, ...]:
-    """Languages in the order in which names are chosen, the same for both graphs, so that names of one language meet.
+    """Languages in the order in which names are chosen, the same for both graphs, so that names of one language are compared.
 
     Args:
         source, target: language -> number of entities (:func:`name_languages`).
-        wanted: languages to put first, with commas between ("en,de"); "en" stands for "en-GB" as well.
+        wanted: languages to put first, with commas between ("en,de"); "en" includes "en-GB".
     """
 
     def share(counts: Mapping[str, int], language: str) -> float:
@@ -147,7 +147,7 @@ def label_from_identifier(identifier: str) -> str:
     opaque = _OPAQUE_TITLE if is_title else _OPAQUE_BARE if is_bare else _OPAQUE
     if opaque.fullmatch(title):
         return ""
-    with suppress(UnicodeDecodeError):  # percent signs that are no UTF-8 are better shown as they stand
+    with suppress(UnicodeDecodeError):  # percent signs that are no UTF-8 are better shown unchanged
         title = unquote(title, errors="strict")
     return clean_label(title.replace("_", " "))
 
@@ -222,7 +222,7 @@ def _tail(identifier: str) -> tuple[str, bool, bool]:
 OTHERWISE = ("KG1", "KG2")
 ENOUGH_TO_NAME = 0.5  # of the entities must share an origin that is to name the graph
 
-# Registered domains; what stands before one may be a language.
+# Registered domains; what comes before one may be a language.
 HOSTS: Mapping[str, str] = {
     "babelnet.org": "BabelNet",
     "conceptnet.io": "ConceptNet",
@@ -239,7 +239,7 @@ HOSTS: Mapping[str, str] = {
     "wikipedia.org": "Wikipedia",
     "yago-knowledge.org": "YAGO",
 }
-# Beginnings of shortened identifiers; only those that nobody uses for anything else.
+# Beginnings of shortened identifiers; only those with no other common use.
 PREFIXES: Mapping[str, str] = {
     "cldr:": "Unicode CLDR",
     "dbpedia:": "DBpedia",
@@ -253,7 +253,7 @@ PREFIXES: Mapping[str, str] = {
 SPEAKING = frozenset({"DBpedia", "Wikipedia"})
 """Origins that have a host for each language; elsewhere a short label such as 'sws' means something else."""
 DEFAULT_LANGUAGES: Mapping[str, str] = {"DBpedia": "en"}
-"""What an origin speaks where its host does not say so."""
+"""The language of an origin whose host does not name one."""
 
 _HOST = re.compile(r"[a-z][a-z0-9+.-]*://(?P<host>[A-Za-z0-9.-]{1,60})")
 _PREFIX = re.compile(r"(?P<prefix>[a-z][a-z0-9.-]{0,30}):(?![_\s/])")
@@ -262,7 +262,7 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z]+)?")
 
 @dataclass(frozen=True)
 class IdentifierOrigin:
-    """Where identifiers come from; ``language`` is "" where the identifiers do not tell."""
+    """Where identifiers come from; ``language`` is "" where the identifiers do not show it."""
 
     name: str
     language: str = ""
@@ -271,7 +271,7 @@ class IdentifierOrigin:
 def graph_names(source: Sequence[str], target: Sequence[str]) -> tuple[str, str]:
     """Names of two graphs with these entities, different ones.
 
-    A language is named where the identifiers tell it, or where it is all that the two differ in: "DBpedia (zh)" and "DBpedia (en)", but "DBpedia" and
+    A language is named where the identifiers show it, or where it is all that the two differ in: "DBpedia (zh)" and "DBpedia (en)", but "DBpedia" and
     "Wikidata". Graphs that go by no common origin are "KG1" and "KG2".
 
     Args:

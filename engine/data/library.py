@@ -1,4 +1,4 @@
-"""Which data sets there are to train on: the sample data, and what was imported, each a folder that a reader knows.
+"""Which data sets there are to train on: the sample data, and what was imported, each a folder that a reader can read.
 
 An imported data set has a file ``import.json`` beside its tables: the record of where it comes from (docs/importing.md).
 """
@@ -28,7 +28,7 @@ class StoredDataSet:
         name: as runs call it; no two data sets of the library share one.
         path: the folder.
         fingerprint: of graphs and links; "" where it is not known before the data are read.
-        imported: when, as ISO 8601 UTC; None for data that nobody imported.
+        imported: when, as ISO 8601 UTC; None for data that was not imported.
         entities: of source and target graph; None where no record says.
         triples: the same of relation triples.
         links: known links; None where no record says.

@@ -28,7 +28,7 @@ from engine.errors import DataError
 from engine.util.arrays import BoolArray, IntArray
 from engine.util.text import count, shorten
 
-# Identifiers in formats that know IRIs only, and the way back to the identifiers of a graph.
+# Identifiers in formats that have IRIs only, and the way back to the identifiers of a graph.
 #
 # An identifier that is an IRI stays what it is; characters that no IRI may hold are percent-encoded. Any other becomes ``urn:dual-amn:source:`` or
 # ``urn:dual-amn:target:`` and its percent-encoded text. So does an identifier whose percent-encoded form means another entity of its graph
@@ -73,7 +73,7 @@ def _is_iri(text: str) -> bool:
 
 
 def _as_urn(identifier: str, side: Side, number: int = 1) -> str:
-    """The number tells forms of one identifier apart; a colon follows no other number, since those of identifiers are encoded."""
+    """The number distinguishes forms of one identifier; a colon follows no other number, since those of identifiers are encoded."""
     return f"{BASE}{side}:{'' if number == 1 else f'{number}:'}{quote(identifier, safe='', errors='replace')}"
 
 
@@ -100,8 +100,8 @@ class Spelling:
         """
         known = identifiers if isinstance(identifiers, (set, frozenset, dict)) else set(identifiers)
         first = {one: form for one in identifiers if (form := encoding(one, side)) != one}
-        claims = Counter(first.values())
-        forms = {one: form for one, form in first.items() if claims[form] == 1 and form not in known}
+        uses = Counter(first.values())
+        forms = {one: form for one, form in first.items() if uses[form] == 1 and form not in known}
         taken = set(forms.values())
         for one in sorted(first.keys() - forms.keys()):
             urns = (_as_urn(one, side, number) for number in itertools.count(1))
@@ -170,7 +170,7 @@ def resolve_links(links: RawLinks, source: Collection[str], target: Collection[s
 
 
 def _resolved(texts: Sequence[str], known: Collection[str], side: Side) -> Sequence[str]:
-    """Each text as it stands where the graph knows it, else the identifier that it encodes; unknown ones stay."""
+    """Each text unchanged where the graph has it, else the identifier that it encodes; unknown ones stay."""
     strange = {text for text in texts if text not in known}
     if not strange:
         return texts
@@ -292,14 +292,14 @@ ENDINGS: Final = (*SUFFIXES, *FORMATS, *filter(None, PLAIN))
 
 
 def read_links(path: Path | str) -> RawLinks:
-    """The pairs of a links file, told by its ending (``ENDINGS``): a table (SSSOM by its columns), RDF or, without an ending, two columns with a tab
+    """The pairs of a links file, by its ending (``ENDINGS``): a table (SSSOM by its columns), RDF or, without an ending, two columns with a tab
     between (OpenEA's ``ent_links``). Each may be gzipped.
 
     Parts of a split are put together again. Identifiers are as the file has them, CURIEs expanded;
     :func:`engine.data.links.resolve_links` finds those of two graphs.
 
     Raises:
-        DataError: unreadable, an ending that is no format's, or not what the format wants, with the line.
+        DataError: unreadable, an ending that is no format's, or not what the format requires, with the line.
     """
     path = Path(path)
     if table_suffix(path):

@@ -59,7 +59,7 @@ class ParquetTable:
         return builder.texts()
 
     def sample(self, first: int, count: int) -> Cells:
-        """So many rows from this one on, as texts."""
+        """A number of rows from this one on, as texts."""
         columns = (itertools.islice(self._cells(position), first, first + count) for position in range(len(self.names)))
         return [list(cells) for cells in zip(*columns, strict=True)]
 

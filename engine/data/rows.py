@@ -1,4 +1,4 @@
-"""Columns of texts from a file, where each row stands in it, and what became of the file's lines."""
+"""Columns of texts from a file, the place of each row in it, and what became of the file's lines."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class FileTally:
         what: they are.
         left_out: reason -> rows that could not be used.
         findings: what was noticed while reading.
-        headless: whether columns were taken by position, since no name was known, and nobody said that the first row is no header.
+        headless: whether columns were taken by position, since no name was known, and the first row was not declared to be data.
     """
 
     path: Path
@@ -61,7 +61,7 @@ class FileTally:
 
 
 def long_row_findings(path: Path, long_rows: int, joined: int, swallowed: int, places: Sequence[tuple[int, int]]) -> tuple[Finding, ...]:
-    """Lines that are no rows, since a cell in quotation marks goes on over several lines."""
+    """Lines that are no rows, since a cell in quotation marks spans several lines."""
     name = shorten(path.name)
     if swallowed:
         message = (
@@ -112,14 +112,14 @@ LONGEST_ID = 18  # digits: more do not fit into 64 bits
 
 @dataclass(frozen=True)
 class Rows:
-    """Columns of texts from one file, and where each row stands in it.
+    """Columns of texts from one file, and the line of each row.
 
     Attributes:
         path: the file.
         columns: n texts each.
         lines: n line numbers (for Parquet: row numbers), from 1.
         skipped: rows that could not be used, where the reader tolerates some.
-        tally: what became of the file's lines; None where nobody counted.
+        tally: what became of the file's lines; None where they were not counted.
     """
 
     path: Path

@@ -22,10 +22,10 @@ from engine.util.arrays import IntArray, distinct
 DEFAULT_TRAIN_RATIO = 0.3
 """Of a benchmark's links: what DBP15K and the papers on it use."""
 ALL_TRAIN_BELOW = 500
-"""So many known links of a user's own all train by default; of more, a test of a fifth costs little accuracy."""
+"""Up to this number, all known links of a user's own train by default; of more, a test of a fifth costs little accuracy."""
 OWN_TRAIN_RATIO = 0.8
 WORTH_A_TEST = 150
-"""From so many known links on, a test of a fifth (30 links) says something: with a user's own links, all or four fifths may train."""
+"""From this number of known links on, a test of a fifth (30 links) is informative: with a user's own links, all or four fifths may train."""
 
 
 ALL_TRAIN: Final = "all known links train"
@@ -81,7 +81,7 @@ def divide(parts: Mapping[Part, IntArray], given: str, config: DataConfig, seed:
 
 
 def _given(sets: Mapping[str, IntArray], given: str, config: DataConfig) -> Split:
-    """Training before validation before test: a pair counts once, where it stands first."""
+    """Training before validation before test: a pair counts once, in the first part that has it."""
     train = sets["train"]
     valid = _without(sets["valid"], train)
     listed = sets["test"] if len(sets["test"]) else sets["all"]

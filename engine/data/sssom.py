@@ -1,6 +1,6 @@
 """What is particular about SSSOM tables: a block of metadata in front, and CURIEs in place of identifiers.
 
-Only what reading known links needs is understood of the metadata: ``curie_map``, which says what the prefixes stand for.
+Only what reading known links needs is understood of the metadata: ``curie_map``, which expands the prefixes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from engine.util.text import shorten
 IDENTITY_PREDICATES = frozenset({"sameAs", "exactMatch"})
 """Local names of owl:sameAs and skos:exactMatch: what makes a mapping a link."""
 NO_TERM = frozenset({"sssom:NoTermFound", "https://w3id.org/sssom/NoTermFound"})
-"""What stands for the end of a mapping that has none: a counterpart was looked for, and there is none."""
+"""The placeholder for the end of a mapping that has none: a counterpart was looked for, and there is none."""
 _ENTRY = re.compile(r"#\s+([\w.-]+)\s*:\s+(\S.*?)\s*")
 
 
@@ -43,7 +43,7 @@ def _unquoted(value: str) -> str:
 
 
 def expand(curie: str, prefixes: Mapping[str, str]) -> str:
-    """The identifier that a CURIE stands for; one without a known prefix stands for itself."""
+    """The identifier that a CURIE abbreviates; one without a known prefix is returned unchanged."""
     prefix, colon, rest = curie.partition(":")
     return prefixes[prefix] + rest if colon and prefix in prefixes else curie
 

@@ -25,7 +25,7 @@ from engine.util.text import shorten
 
 ENDINGS = ("", "id", "uri", "iri", "entity")
 SUFFIXES = (".csv", ".tsv", ".parquet")
-HEAD = 2**16  # bytes in which is looked for what stands between the cells
+HEAD = 2**16  # bytes in which the delimiter is searched for
 INDEX_ROWS = 1000  # that are looked at to see whether a column counts the rows
 LEAST_INDEX_ROWS = 2
 
@@ -116,7 +116,7 @@ class Table:
     Attributes:
         names: the first row of a text table, the columns' names of a Parquet file.
         always_named: the names are no row.
-        lines: where each row stands, the first one included.
+        lines: the line of each row, the first one included.
         delimiter: between the cells; "" for Parquet.
         column: position, role, whether the first row is left out -> cells.
         sample: first row, number of rows -> their cells.
@@ -152,7 +152,7 @@ def open_table(path: Path, layout: Layout = FOUND_OUT, *shapes: Sequence[Role]) 
     Args:
         path: the file.
         layout: what is known of it.
-        shapes: the roles of each kind of table that it may be; they tell what stands between the cells. Without any, its name does.
+        shapes: the roles of each kind of table that it may be; the delimiter is chosen by them. Without any, by the file's name.
 
     Raises:
         DataError: unreadable, empty, a row of another length than the first.
@@ -369,7 +369,7 @@ def _dialect(path: Path, layout: Layout, head: bytes, shapes: Sequence[Sequence[
 
 
 def likely_delimiter(path: Path, text: str, *, whole: bool, shapes: Sequence[Sequence[Role]]) -> str:
-    """What stands between the cells.
+    """The delimiter between the cells.
 
     Args:
         path: the file; where its lines leave a choice, its name decides.

@@ -1,7 +1,7 @@
 """Columns of texts that repeat: each distinct text is held once, outside of Python's objects, and a row is a number.
 
 A graph names each entity in many triples. As Python strings ten million triples take gigabytes; as numbers they take 12 bytes each, and what one
-wants to know of them (which identifiers occur, which are known elsewhere) is asked of the distinct ones.
+needs from them (which identifiers occur, which are known elsewhere) is computed on the distinct ones.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Texts(Sequence[str]):
 
     @classmethod
     def same(cls, text: str, count: int) -> Texts:
-        """One text in so many rows."""
+        """One text repeated in a number of rows."""
         return cls(np.zeros(count, dtype=np.uint32), strings((text,) if count else ()))
 
     @classmethod
@@ -164,7 +164,7 @@ def are_among(words: pl.Series, others: pl.Series) -> BoolArray:
 
 
 def positions(words: pl.Series, others: pl.Series) -> IntArray:
-    """(n,) where each word stands among the others, which are distinct; -1 where it is not among them."""
+    """(n,) position of each word among the others, which are distinct; -1 where it is not among them."""
     places = others.alias("word").to_frame().with_row_index("place")
     joined = words.alias("word").to_frame().join(places, on="word", how="left", maintain_order="left")
     found: IntArray = joined["place"].cast(pl.Int64).fill_null(-1).to_numpy()
@@ -172,6 +172,6 @@ def positions(words: pl.Series, others: pl.Series) -> IntArray:
 
 
 def numbers(texts: Iterable[str], ordered: pl.Series) -> IntArray:
-    """(n,) where each text stands among the words, which are distinct and have all of them."""
+    """(n,) position of each text among the words, which are distinct and have all of them."""
     column = Texts.of(texts)
     return positions(column.words, ordered)[column.codes]

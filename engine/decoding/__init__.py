@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.decoding.base import DECODERS, GRAPH_DECODERS, NONE, Decoder, Decoding, get_decoder
+from engine.decoding.base import DECODER_TITLES, DECODERS, GRAPH_DECODERS, NONE, Decoder, Decoding, get_decoder
 from engine.decoding.candidates import TOP, Candidates, find_candidates
 from engine.decoding.graph_evidence import GraphEvidence
 from engine.decoding.nearest import CslsDecoder, MutualDecoder
@@ -12,6 +12,7 @@ from engine.decoding.sinkhorn import SinkhornDecoder, log_plan
 
 __all__ = [
     "DECODERS",
+    "DECODER_TITLES",
     "GRAPH_DECODERS",
     "NONE",
     "TOP",

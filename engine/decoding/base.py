@@ -29,7 +29,7 @@ class Decoding:
         decoder: its registered name.
         candidates: what was decoded.
         scores: (P,) the decoder's score of each candidate pair, in float32: lists are read in descending order of it. A pair that a one-to-one
-            decoder decided on has ``inf``, so that it stands first in both lists.
+            decoder decided on has ``inf``, so that it comes first in both lists.
         chosen_by_source: (n,) position of the pair that each source is matched by, -1 for none.
         chosen_by_target: (m,) the same for targets. For one-to-one decoders these are the same pairs.
         tolerance: scores closer than this are equal.
@@ -71,7 +71,7 @@ class Decoding:
     def ranks(self, side: Side, queries: IntArray, right: BoolArray) -> IntArray:
         """(q,) rank of each query's best right pair in its list, 0 where none is listed.
 
-        Ties count against us. Where the decoder abstains, the answer "nobody" stands first in the list and everything else one place lower.
+        Ties count against us. Where the decoder abstains, the answer "no counterpart" comes first in the list and everything else one place lower.
 
         Args:
             side: the graph of the queries.
@@ -96,12 +96,15 @@ class Decoder(Protocol):
 
     Attributes:
         name: registered name.
+        title: what it does, in a few words, for the command line and the app.
         one_to_one: whether no entity is in two predicted pairs.
         abstains: whether an entity with candidates may be left without a counterpart.
     """
 
     @property
     def name(self) -> str: ...
+    @property
+    def title(self) -> str: ...
     @property
     def one_to_one(self) -> bool: ...
     @property
@@ -114,17 +117,21 @@ DECODERS: dict[str, Callable[[], Decoder]] = {}
 """Decoders for which scores are enough."""
 GRAPH_DECODERS: dict[str, Callable[[GraphEvidence], Decoder]] = {}
 """Decoders that also look at the graphs' triples."""
+DECODER_TITLES: dict[str, str] = {}
+"""Name -> title of every registered decoder."""
 
 
 def register_decoder(cls: DecoderClass) -> DecoderClass:
     """Class decorator: makes a decoder available under its name."""
     DECODERS[cls.name] = cls  # type: ignore[attr-defined]
+    DECODER_TITLES[cls.name] = cls.title  # type: ignore[attr-defined]
     return cls
 
 
 def register_graph_decoder(cls: DecoderClass) -> DecoderClass:
     """Class decorator: makes a decoder that is built from the graphs' evidence available under its name."""
     GRAPH_DECODERS[cls.name] = cls  # type: ignore[attr-defined]
+    DECODER_TITLES[cls.name] = cls.title  # type: ignore[attr-defined]
     return cls
 
 
@@ -157,7 +164,7 @@ def best_pairs(lists: Lists, scores: ScoreArray) -> tuple[IntArray, IntArray]:
 
 
 def decided(decoder: str, candidates: Candidates, scores: FloatArray, by_source: IntArray, by_target: IntArray) -> Decoding:
-    """The decoding of a one-to-one decoder: its pairs stand first in both lists, the others follow by ``scores``."""
+    """The decoding of a one-to-one decoder: its pairs come first in both lists, the others follow by ``scores``."""
     scores = scores.copy()
     scores[by_source[by_source != NONE]] = np.inf
     return Decoding(decoder, candidates, scores, by_source, by_target, candidates.tolerance)

@@ -1,7 +1,7 @@
 """Candidate lists: the pairs that a decoder looks at, a few per entity instead of all n x m.
 
 Each source keeps its K best targets and each target its K best sources by CSLS; the union of these pairs is held once, in compressed rows. Ranking by
-CSLS and not by cosine matters: hubs would fill the lists of everyone, and Sinkhorn, whose scaling removes hubs anyway, would miss what stands
+CSLS and not by cosine matters: hubs would fill the lists of everyone, and Sinkhorn, whose scaling removes hubs anyway, would miss the candidates
 behind them. Memory: about 40 bytes a pair, at most K (n + m) pairs, plus one block of scores.
 """
 
@@ -50,7 +50,7 @@ class Candidates:
     Attributes:
         shape: (n, m).
         sources, targets: (P,) int64.
-        similarity: (P,) float32 cosine, or what stands in its place.
+        similarity: (P,) float32 cosine, or its replacement.
         csls: (P,) float32.
         top: K; a list holds every candidate of rank <= K, and may hold more.
         tolerance: CSLS scores closer than this are equal.
@@ -119,7 +119,7 @@ def grouped(keys: IntArray, count: int) -> tuple[IntArray, IntArray]:
 def find_candidates(
     similarity: Similarity, k: int = 10, top: int = TOP, index: str | SearchIndex = "exact", terms: Hubness | None = None
 ) -> Candidates:
-    """Candidates of two pools. A zero row, of which nothing is known, is nobody's candidate and has none.
+    """Candidates of two pools. A zero row, of which nothing is known, is no candidate and has none.
 
     Args:
         similarity: (n, m), by structure, names or both.
@@ -149,7 +149,7 @@ def find_candidates(
 
 
 def merged(of_source: IntArray, of_target: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Distinct pairs of both directions' (n, K) and (m, K') lists: (P,) sources and targets, by source, then target, and where each pair stands in
+    """Distinct pairs of both directions' (n, K) and (m, K') lists: (P,) sources and targets, by source, then target, and the position of each pair in
     the flattened lists, one after the other."""
     n, top = len(of_source), max(of_target.shape[1], 1)
     order = np.argsort(of_source, axis=1)

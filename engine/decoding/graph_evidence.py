@@ -21,7 +21,7 @@ from engine.util.threads import spread
 FloatArray = npt.NDArray[np.float64]
 
 MOST_RELATIONS = 4096
-"""Relations a graph, directions told apart, that get an affinity of their own; rarer ones share one, so that the table stays small."""
+"""Relations per graph, each direction counted, that get an affinity of their own; rarer ones share one, so that the table stays small."""
 LEAST_WEIGHT = 0.05
 """Plan weight below which a pair says nothing about its neighbours."""
 TRUSTED_WEIGHT = 0.5

@@ -48,10 +48,10 @@ def merge_lists(
 
     Args:
         forward: (n, K) targets of each source, ascending.
-        places: (n, K) where each of them stands in the flattened lists.
+        places: (n, K) position of each of them in the flattened lists.
         indptr, edges: positions of each source in the flattened (m, top) lists of the targets' sources, ascending.
         sources, targets: room for the pairs.
-        origins: room for where each pair stands: in the sources' lists, or else in the targets', which are counted on from their end.
+        origins: output, position of each pair: in the sources' lists, or else in the targets', which are counted on from their end.
     """
     count, width = 0, forward.shape[1]
     for source in range(len(forward)):
@@ -121,7 +121,7 @@ def take_greedily(order: IntArray, sources: IntArray, targets: IntArray, of_sour
 
 @compiled
 def list_ranks(indptr: IntArray, edges: IntArray, scores: ScoreArray, right: BoolArray, tolerance: float, queries: IntArray, out: IntArray) -> None:
-    """Rank of the best right pair in each query's list, 0 if none is listed; other pairs within the tolerance stand before it."""
+    """Rank of the best right pair in each query's list, 0 if none is listed; other pairs within the tolerance come before it."""
     for place in range(len(queries)):
         start, stop = indptr[queries[place]], indptr[queries[place] + 1]
         bar, listed = -np.inf, False
@@ -137,7 +137,7 @@ def list_ranks(indptr: IntArray, edges: IntArray, scores: ScoreArray, right: Boo
 
 @compiled
 def places_in_list(indptr: IntArray, edges: IntArray, scores: ScoreArray, wanted: IntArray, entities: IntArray, out: IntArray) -> None:
-    """Rank of each wanted pair in the list of its entity; pairs that score as high stand before it."""
+    """Rank of each wanted pair in the list of its entity; pairs that score as high come before it."""
     for place in range(len(wanted)):
         bar, rank = scores[wanted[place]], 0
         for at in range(indptr[entities[place]], indptr[entities[place] + 1]):

@@ -1,6 +1,6 @@
 """One-to-one decoders: stable matching and the optimal assignment.
 
-Equal scores are broken by a hash of the pair, not by index: in many data sets counterparts stand at about the same place of both files, and an order
+Equal scores are broken by a hash of the pair, not by index: in many data sets counterparts are at about the same place of both files, and an order
 by index would turn ties into hits.
 """
 
@@ -33,6 +33,7 @@ class StableDecoder:
     """
 
     name: ClassVar[str] = "stable"
+    title: ClassVar[str] = "one to one, stable matching over all candidates"
     one_to_one: ClassVar[bool] = True
     abstains: ClassVar[bool] = False
 
@@ -53,6 +54,7 @@ class AssignmentDecoder:
     """
 
     name: ClassVar[str] = "assignment"
+    title: ClassVar[str] = "one to one, best in all"
     one_to_one: ClassVar[bool] = True
     abstains: ClassVar[bool] = False
 

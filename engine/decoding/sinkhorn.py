@@ -34,6 +34,7 @@ class SinkhornDecoder:
     """
 
     name: ClassVar[str] = "sinkhorn"
+    title: ClassVar[str] = "balanced by Sinkhorn"
     one_to_one: ClassVar[bool] = False
     abstains: ClassVar[bool] = False
     temperature: float = TEMPERATURE

@@ -43,13 +43,13 @@ from engine.util.arrays import BoolArray, FloatArray, IntArray
 # off at the degrees that the unlinked entities have.
 
 LEAST_GAP = 0.05
-"""Mean difference between the two known groups from which on a share can be told."""
+"""Mean difference between the two known groups from which on a share can be estimated."""
 LEAST_VARIANCE = 1e-9
 """Of equal degrees' logarithms only rounding is left."""
 
 
 @dataclass(frozen=True)
-class Sureness:
+class Confidence:
     """How sure the matches of n entities are.
 
     Attributes:
@@ -97,26 +97,26 @@ def estimate_dangling(
     decoding = decoder.decode(candidates)
     alone, lonely = without_counterparts(decoder, candidates, links, seed)
     return dangling_share_of(
-        sureness(decoding, unlinked, evidence, calibration),
-        sureness(decoding, known, evidence, calibration),
-        sureness(alone, lonely, evidence, calibration),
+        confidence(decoding, unlinked, evidence, calibration),
+        confidence(decoding, known, evidence, calibration),
+        confidence(alone, lonely, evidence, calibration),
     )
 
 
-def sureness(decoding: Decoding, entities: tuple[BoolArray, BoolArray], evidence: GraphEvidence, calibration: Calibration) -> Sureness:
+def confidence(decoding: Decoding, entities: tuple[BoolArray, BoolArray], evidence: GraphEvidence, calibration: Calibration) -> Confidence:
     """Of those of the entities, of either side, that have a prediction."""
     parts = []
     for at, side in enumerate(SIDES):
         chosen = decoding.chosen(side)
         asked = np.flatnonzero(entities[at] & (chosen != NONE))
         parts.append((evidence.degrees[at][asked], calibration.probabilities(pair_features(decoding, chosen[asked], evidence))))
-    return Sureness(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    return Confidence(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
-def dangling_share_of(unlinked: Sureness, linked: Sureness, lonely: Sureness) -> float:
+def dangling_share_of(unlinked: Confidence, linked: Confidence, lonely: Confidence) -> float:
     """The share for which the unlinked entities lie between those with and those without a counterpart.
 
-    1 where the two cannot be told apart: it is safer to promise too little.
+    1 where the two cannot be distinguished: it is safer to promise too little.
     """
     if not len(unlinked.degrees):
         return 0.0
@@ -141,7 +141,7 @@ class Probabilities:
         calibration: the fit, or why there is none.
         table: graph, entity, match, probability, and the features of the pair; rows for the entities of the pool that have a prediction, none
             without a fit.
-        test: what came of it where test links tell the truth (see :func:`test_report`): expected calibration error, and precision and recall at
+        test: what came of it on test links (see :func:`test_report`): expected calibration error, and precision and recall at
             the suggested threshold beside what was promised; None without a fit or test links.
         unlinked_dangling: estimated share of the entities without any link that have no counterpart; None without a fit.
     """
@@ -165,7 +165,7 @@ def decoder_evaluations(searched: SearchedPool, task: AlignmentTask) -> Mapping[
 
 
 def query_rank_table(evaluations: Mapping[str, DecodingEvaluation]) -> pd.DataFrame:
-    """graph, decoder, entity, rank, answer of each test query: where its counterpart stands in a decoder's list, and what the decoder gave."""
+    """graph, decoder, entity, rank, answer of each test query: the rank of its counterpart in a decoder's list, and the decoder's answer."""
     parts = [
         pd.DataFrame({"graph": side, "decoder": name, "entity": direction.queries, "rank": direction.ranks, "answer": answers})
         for name, found in evaluations.items()
@@ -218,7 +218,7 @@ def local(links: IntArray, pools: list[IntArray]) -> IntArray:
 
 
 def unlinked_entities(task: AlignmentTask, pools: list[IntArray]) -> tuple[BoolArray, BoolArray]:
-    """(n,), (m,) which of the pools' entities have no known link, where test links tell those that have one."""
+    """(n,), (m,) which of the pools' entities have no known link, where test links show those that have one."""
     if not len(task.test_links):
         return np.zeros(len(pools[0]), dtype=np.bool_), np.zeros(len(pools[1]), dtype=np.bool_)
     return np.isin(pools[0], task.dangling("source")), np.isin(pools[1], task.dangling("target"))
@@ -248,7 +248,7 @@ def test_report(table: pd.DataFrame, task: AlignmentTask, calibration: Calibrati
     """Whether the probabilities kept their word on the test links; nothing is chosen by it.
 
     Judged are the predictions for entities of test links, and for entities that no known link touches: of these the share ``dangling`` has no
-    counterpart, so that their predictions count as wrong with that weight, and not at all with the rest, whose truth nobody told. A pair that is
+    counterpart, so that their predictions count as wrong with that weight, and not at all with the rest, which is unknown. A pair that is
     predicted from either end is judged twice, as in the fit.
     """
     judged = judged_predictions(table, task)

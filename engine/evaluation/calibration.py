@@ -9,7 +9,7 @@ What makes the probability carry over from the validation links to others:
 - Validation entities have counterparts, others may not (dangling entities). Where the pool holds such entities, say what share of it they are:
   the validation entities are then shown a second time with their counterparts taken out of the pool, as dangling entities would appear, and
   whatever is predicted for them counts as wrong, with that share's weight.
-- A pair has one probability, from whichever end it was predicted: features speak of source and target, not of query and answer.
+- A pair has one probability, from whichever end it was predicted: features describe source and target, not of query and answer.
 
 What a neighbourhood shows counts as well: how many neighbours of the two entities are aligned to each other, by seed links and by clear mutual best
 pairs of the decoding at hand (:mod:`engine.decoding.neighbour_agreement`), wherever probabilities are fitted, estimated or given.
@@ -260,7 +260,7 @@ def fit_calibration(
 
 
 def share_to_hold_out(seeds: int) -> float | None:
-    """The share of so many seed links, a multiple of .05, that makes validation links enough; None where it would be more than a fifth."""
+    """The share of a number of seed links, a multiple of .05, that makes validation links enough; None where it would be more than a fifth."""
     share = max(math.ceil(20 * LEAST_LINKS / max(seeds, 1)) / 20, 0.1)
     return share if share <= MOST_HELD_OUT else None
 

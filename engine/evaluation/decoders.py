@@ -3,8 +3,8 @@
 - Ranks up to K, the candidates an entity, are read off the decoder's lists. A counterpart beyond has its rank by CSLS among the whole pool, if that
   is known and not better than what the list says, else the worst rank there is. So a decoder's Hits@k (k <= K) are exact, and those of ``csls``
   are the ones of :func:`engine.evaluation.metrics.evaluate_links`.
-- Where a decoder abstains, "nobody" stands first in the list: Hits@1 is the share of queries that were answered rightly.
-- A one-to-one decoder decides by the whole alignment: the pair it decided on stands first, the rest of the list follows CSLS.
+- Where a decoder abstains, "no counterpart" comes first in the list: Hits@1 is the share of queries that were answered rightly.
+- A one-to-one decoder decides by the whole alignment: the pair it decided on comes first, the rest of the list follows CSLS.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def decoder_ranks(decoding: Decoding, side: Side, queries: IntArray, right: Bool
 
 
 def pair_metrics(decoding: Decoding, side: Side, queries: IntArray, ranks: IntArray, complete: bool) -> PairMetrics:
-    """A prediction is right if the counterpart stands first, alone: where others score as high it is a guess."""
+    """A prediction is right if the counterpart alone comes first: where others score as high it is a guess."""
     given = decoding.chosen(side) != NONE
     return PairMetrics(len(queries), int(given.sum() if complete else given[queries].sum()), int(np.sum(given[queries] & (ranks == 1))))
 

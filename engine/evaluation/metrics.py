@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from engine.errors import DataError
-from engine.search import Hubness, LinkRanks, QueryRanks, SearchIndex, Similarity, UnscaledEmbeddings, get_index, held, hubness, overheard, true_ranks
+from engine.search import Hubness, LinkRanks, QueryRanks, SearchIndex, Similarity, UnscaledEmbeddings, get_index, held, hubness, recording, true_ranks
 from engine.search.similarity import accepting_matrices
 from engine.util.arrays import FloatArray, IntArray
 from engine.util.text import count
@@ -90,7 +90,7 @@ class Evaluation:
     hubness: Hubness
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as they stand in ``metrics.json``."""
+        """Plain values, as ``metrics.json`` stores them."""
         return {
             "source_to_target": self.source_to_target.to_dict(),
             "target_to_source": self.target_to_source.to_dict(),
@@ -111,12 +111,12 @@ class Selectable(Protocol):
 def with_pool(similarity: Similarity, links: IntArray) -> Similarity:
     """The similarity, which keeps what a search of all entities computes of the "test" pool of some links, for :func:`search_pool`."""
     rows, columns = (torch.from_numpy(pool_entities(links[:, side], similarity.shape[side], "test")) for side in range(2))
-    return overheard(similarity, rows, columns)
+    return recording(similarity, rows, columns)
 
 
 @dataclass(frozen=True)
 class SearchedPool:
-    """A pool in which links are looked for, and what every evaluation of them there has to know of it.
+    """A pool in which links are looked for, and what every evaluation of them needs from it.
 
     Attributes:
         links: (L, 2) source and target entities.
@@ -251,7 +251,7 @@ def pool_words(pool: Pool, sizes: tuple[int, int], links_name: str = "test", unt
 
 
 def untested_words(untested: int) -> str:
-    """' (2 known links are left out: an end is in no triple)', to stand behind a number of test entities; empty where there are none."""
+    """' (2 known links are left out: an end is in no triple)', to follow a number of test entities; empty where there are none."""
     return f" ({count(untested, 'known link is', 'known links are')} left out: an end is in no triple)" if untested else ""
 
 
@@ -285,7 +285,7 @@ def wilson_interval(mean: FloatArray, count: IntArray) -> tuple[FloatArray, Floa
     """95% score interval (Wilson 1927) of a mean of values in [0, 1]; NaN where there are none.
 
     For shares it is the usual one. No variable in [0, 1] varies more than a coin of the same mean, so for reciprocal ranks it is somewhat too
-    wide and never too confident, in groups of one as well, where a bootstrap would claim to know the rank exactly.
+    wide and never too confident, in groups of one as well, where a bootstrap interval would have no width.
     """
     n = np.where(count > 0, count, np.nan).astype(np.float64)
     shrink = 1 + Z**2 / n

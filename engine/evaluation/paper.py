@@ -1,4 +1,4 @@
-"""What the Dual-AMN paper reports (WWW 2021: tables 3 and 4, means of five runs, and the ablation), to stand beside our own figures.
+"""What the Dual-AMN paper reports (WWW 2021: tables 3 and 4, means of five runs, and the ablation), to compare with our own figures.
 
 A data set is recognised by its size, entities and triples of both graphs, and not by its name: folders are renamed, files are not.
 """

@@ -395,7 +395,7 @@ def feature_parts(fit: Calibration, features: Any) -> tuple[ProbabilityPart, ...
 
 
 def plain_value(feature: str, value: float) -> float:
-    """A feature's value as a person knows it: a rank, a degree, a count, and not its logarithm."""
+    """A feature's value in readable form: a rank, a degree, a count, and not its logarithm."""
     if feature in RANKS:
         return float(np.exp(value))
     return float(np.expm1(value)) if feature in COUNTS else value

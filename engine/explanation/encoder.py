@@ -31,14 +31,14 @@ class Triple(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """What an entity hears along: a neighbour and a directed relation (r at r's head, r + R at its tail)."""
+    """One incoming edge of an entity: a neighbour and a directed relation (r at r's head, r + R at its tail)."""
 
     neighbour: int
     direction: int
 
 
 class Row(NamedTuple):
-    """What one entity hears: n neighbours, and the unit that each is heard along."""
+    """The messages of one entity: n neighbours, and the unit of each message."""
 
     senders: IntArray  # (n,)
     units: IntArray  # (n,)
@@ -71,12 +71,12 @@ class StackedGraph:
         return Row(self.adjacency.messages.columns[part].astype(np.int64), self.adjacency.units[part].astype(np.int64))
 
     def entries(self, entity: int) -> list[Entry]:
-        """Everything that an entity hears along: each of its triples once, a self-loop from both of its ends."""
+        """All incoming edges of an entity: each of its triples once, a self-loop from both of its ends."""
         row = self.row(entity)
         return [Entry(j, direction) for j, u in zip(row.senders.tolist(), row.units.tolist(), strict=True) for direction in self.members(u)]
 
     def triple(self, entity: int, entry: Entry) -> Triple:
-        """The triple behind what an entity hears."""
+        """The triple behind an incoming edge."""
         count = self.adjacency.num_relations
         if entry.direction < count:
             return Triple(entity, entry.direction, entry.neighbour)
@@ -88,7 +88,7 @@ class StackedGraph:
 
 
 class EditedGraph:
-    """A graph without some of its triples. Only the rows of their ends are built anew: all others hear what they heard.
+    """A graph without some of its triples. Only the rows of their ends are rebuilt: all others are unchanged.
 
     Attributes:
         endpoints: the ends of the removed triples, ascending.
@@ -132,7 +132,7 @@ class EditedGraph:
         return entity in self._rows
 
     def row(self, entity: int) -> Row:
-        """What an entity hears."""
+        """The messages that an entity receives."""
         return self._rows[entity] if entity in self._rows else self.whole.row(entity)
 
     def neighbours(self, entity: int) -> IntArray:
@@ -145,8 +145,8 @@ class EditedGraph:
         """(n,) the distinct directed relations of an entity, ascending: the input of its relation channel."""
         if entity not in self._entries:
             return row_of(self.whole.adjacency.relations, entity)
-        heard = {entry.direction for entry in self._entries[entity]}
-        return np.array(sorted(self.whole.flipped(one) for one in heard) if self.whole.opposite else sorted(heard), dtype=np.int64)
+        received = {entry.direction for entry in self._entries[entity]}
+        return np.array(sorted(self.whole.flipped(one) for one in received) if self.whole.opposite else sorted(received), dtype=np.int64)
 
 
 def row_of(csr: Csr, row: int) -> IntArray:
@@ -157,7 +157,7 @@ def row_of(csr: Csr, row: int) -> IntArray:
 # The encoder with frozen weights, evaluated for a few entities at a time, on the run's graph or on one that lacks some triples.
 #
 # :class:`FrozenEncoder` holds the weights and what every entity sends at each layer. A :class:`FrozenVectors` has the vectors of a few entities, in
-# float64: where triples were removed, it computes anew exactly what depends on them and reaches these entities, and takes everything else as it is.
+# float64: where triples were removed, it recomputes exactly what depends on them and reaches these entities, and takes everything else as it is.
 
 
 @dataclass(frozen=True)
@@ -266,7 +266,7 @@ class FrozenEncoder:
     def aggregate_rows(
         self, rows: Sequence[Row], layer: int, place: IntArray, replaced: FloatArray, vectors: FloatArray, scores: FloatArray
     ) -> FloatArray:
-        """(n, C, d) a layer (from 1) of n entities that hear ``rows``, before its tanh; ``replaced`` stands in for some of the layer below."""
+        """(n, C, d) a layer (from 1) of n entities that receive ``rows``, before its tanh; ``replaced`` changes some of the layer below."""
         offsets = np.concatenate([[0], np.cumsum([len(row.senders) for row in rows])]).astype(np.int64)
         senders = np.concatenate([row.senders for row in rows]).astype(np.int32)
         csr = Csr(offsets, senders, self.graph.adjacency.num_entities)
@@ -292,8 +292,8 @@ class FrozenEncoder:
 class FrozenVectors:
     """The vectors of n entities on one graph, exact to float64 given the layers below; removed triples are followed through all layers.
 
-    An entity's layer changes with the layer below of anyone it hears, and where its own row changed. Of all that changes, only what the n entities
-    hear, directly or over others, is computed.
+    An entity's layer changes with the layer below of its neighbours, and where its own row changed. Of all that changes, only what the n entities
+    depend on, directly or over others, is computed.
 
     Attributes:
         entities: (n,) stacked indices.
@@ -347,14 +347,14 @@ class FrozenVectors:
         wanted[count] = self.entities
         for layer in range(count, 1, -1):
             if self.graph.removed:
-                heard = np.concatenate([self.graph.row(entity).senders for entity in wanted[layer]])
-                wanted[layer - 1] = np.unique(np.concatenate([heard, np.array(self.entities, dtype=np.int64)])).tolist()
+                received = np.concatenate([self.graph.row(entity).senders for entity in wanted[layer]])
+                wanted[layer - 1] = np.unique(np.concatenate([received, np.array(self.entities, dtype=np.int64)])).tolist()
             else:
                 wanted[layer - 1] = self.entities
         return wanted
 
     def _replaced(self, layer: int) -> tuple[IntArray, FloatArray]:
-        """(E,) where each entity's replaced vectors of a layer stand, -1 for none; and the (n, C, d) vectors."""
+        """(E,) row of each entity's replaced vectors of a layer, -1 for none; and the (n, C, d) vectors."""
         who, values = self._changed[layer]
         place = np.full(self.encoder.graph.adjacency.num_entities, -1, dtype=np.int64)
         place[who] = np.arange(len(who))

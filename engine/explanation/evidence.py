@@ -32,7 +32,7 @@ class ExplainedNeighbour:
 
     Attributes:
         edges: the triples between the two; empty for the entity itself.
-        value: the sum of its pairs with everything that the other entity hears.
+        value: the sum of its pairs with all messages that the other entity receives.
         attention: the share of attention that it gets, averaged over channels and layers (0 .. 1).
         itself: it is the entity itself: what its own features, and triples with itself, carry.
     """
@@ -221,7 +221,7 @@ class Explanation:
         pair: scores, ranks and verdict, as they are shown everywhere.
         decomposition: parts that add up to the CSLS score.
         neighbours, relations: the multi-hop parts once more, by what carries them.
-        notes: what a reader must know before drawing conclusions, a sentence each.
+        notes: what has to be considered before drawing conclusions, a sentence each.
     """
 
     pair: PairScore

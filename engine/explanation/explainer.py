@@ -63,7 +63,7 @@ class Explainer:
     def config(self) -> RunConfig:
         """
         Raises:
-            RunDamagedError: the manifest holds settings that this version does not know.
+            RunDamagedError: the manifest holds settings unknown to this version.
         """
         try:
             return RunConfig.from_dict(self.view.run.manifest["config"])
@@ -122,7 +122,7 @@ class Explainer:
         return self._relation_names[relation]
 
     def edge(self, direction: int) -> Edge:
-        """A stacked directed relation, as the entity that hears along it sees it."""
+        """A stacked directed relation, as seen from the entity that receives along it."""
         count = len(self._relation_names)
         return Edge(self._relation_names[direction % count], "out" if direction < count else "in")
 
@@ -144,7 +144,7 @@ class Explainer:
 
 
 def short_relation(name: str) -> str:
-    """The telling end of a relation's identifier, the same as of an entity's."""
+    """The last part of a relation's identifier, as for an entity."""
     return short_id(name)
 
 

@@ -83,7 +83,7 @@ class RemovalAgreement:
 
 @dataclass(frozen=True)
 class Faithfulness:
-    """How well an explanation's evidence stands for the match, beside as many neighbours drawn at random, ``draws`` times.
+    """How well an explanation's evidence accounts for the match, compared with as many neighbours drawn at random, ``draws`` times.
 
     Attributes:
         needed: the neighbours whose removal should cost the most; ``necessity`` is what their removal does.
@@ -125,7 +125,7 @@ def flipping_set(experiment: Experiment, side: Side = "source", limit: int = 10,
         side: whose decision; where the pair is not this entity's best match there is none to flip.
         limit: of the set's size; at most ``limit * (width + limit)`` removals are computed.
         width: alternatives looked at in each step.
-        items: the evidence, the most telling first; default: :func:`items_of`.
+        items: the evidence, the strongest first; default: :func:`items_of`.
     """
     gone: list[Item] = []
     evaluations, result = 0, experiment.without(())

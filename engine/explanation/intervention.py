@@ -1,4 +1,4 @@
-"""What would be without some of the evidence: the pair's vectors computed anew, with frozen weights, on the graph that lacks it.
+"""Counterfactual removal of evidence: the pair's vectors recomputed, with frozen weights, on the graph that lacks it.
 
 The two vectors are exactly those of the whole encoder on the smaller graph. Everything else is held as it is: the other entities' vectors and their
 hubness terms (which would move a little, too). The pair's own hubness terms are means over the fixed pool, with the other of the two at its new
@@ -34,7 +34,7 @@ class Rival:
 
 @dataclass(frozen=True)
 class PairRank:
-    """Where a pair stands among all pairs of its two entities.
+    """Ranks and scores of a pair among all pairs of its two entities.
 
     Attributes:
         hubness_source, hubness_target: r(s) and r(t) in the CSLS score.
@@ -106,7 +106,7 @@ class Experiment:
         return Intervention(self.explainer.named(gone), self.before, self.standing(gone))
 
     def standing(self, removed: Iterable[Triple]) -> PairRank:
-        """Where the pair stands on the graph that lacks these triples."""
+        """Ranks and scores of the pair on the graph that lacks these triples."""
         final = self.explainer.snapshot(self.source, self.target, removed).final.reshape(2, -1)
         rows = normalise_rows(torch.from_numpy(final))  # (2, C D)
         cosine = float(rows[0].double() @ rows[1].double())
@@ -124,7 +124,7 @@ class Experiment:
         return mean_of_best(similarities, self.k) if similarities.any() else zero_term(self.explainer.view.similarity)
 
     def _place(self, side: Side) -> int:
-        """Where the pair's other entity stands among the candidates of one of the two."""
+        """The rank of the pair's other entity among the candidates of one of the two."""
         return self._rows[side].position(self.target if side == "source" else self.source)
 
     def _cosines(self, side: Side, row: torch.Tensor, own: float) -> npt.NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Evidence that can be taken away: triples, chosen one by one, by neighbour, by relation, or as the strongest there are."""
+"""Evidence that can be removed: triples, chosen one by one, by neighbour, by relation, or as the strongest there are."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class Item:
 
 
 def evidence_items(explainer: Explainer, source: int, target: int, rival: Entity | None = None) -> list[Item]:
-    """The neighbours of both entities, those first whose removal would cost the most. What the entities carry themselves cannot be taken away.
+    """The neighbours of both entities, those first whose removal would cost the most. What the entities contribute themselves cannot be removed.
 
     Args:
         explainer: of the run.
@@ -180,7 +180,7 @@ def evidence_items(explainer: Explainer, source: int, target: int, rival: Entity
 
 
 def by_pairs(explainer: Explainer, source: int, target: int, items: Sequence[Item]) -> list[Item]:
-    """The same items, in the order of the strongest pairs of neighbours, each neighbour in one pair only: what a match could stand on alone.
+    """The same items, in the order of the strongest pairs of neighbours, each neighbour in one pair only: what could support a match alone.
 
     A neighbour counts little without what it faces, so the two of a pair come together. Those that find no partner among the strongest
     ``PAIRS_EACH (n + m)`` pairs follow by what they carry.

@@ -104,13 +104,13 @@ def rounds_words(rounds: Sequence[PairRound], selection: str) -> str:
     whole = numbers == list(range(numbers[0], numbers[-1] + 1)) and len(numbers) > 2
     names = f"{numbers[0]}–{numbers[-1]}" if whole else " and ".join(map(str, numbers)) if len(numbers) < 3 else ", ".join(map(str, numbers))
     scores = dict.fromkeys(f"{one.score:.3f}" for one in rounds)
-    told = f"{next(iter(scores))}" if len(scores) == 1 else f"{', '.join(scores)} in this order"
+    scores_text = f"{next(iter(scores))}" if len(scores) == 1 else f"{', '.join(scores)} in this order"
     means = SELECTION_SCORES.get(selection, "the score of the rule that selected it")
-    return f"Used as a training pair in round{'s' if len(numbers) > 1 else ''} {names}. Selection score {told}: {means}."
+    return f"Used as a training pair in round{'s' if len(numbers) > 1 else ''} {names}. Selection score {scores_text}: {means}."
 
 
 def edge_words(edges: tuple[Edge, ...]) -> str:
-    """Relations as they stand in JSON and on the command line: ^name where the entity is the tail."""
+    """Relations as written in JSON and on the command line: ^name where the entity is the tail."""
     return ", ".join(edge.relation if edge.direction == "out" else f"^{edge.relation}" for edge in edges)
 
 

@@ -1,4 +1,4 @@
-"""Why not that one: a pair beside another that shares an entity with it, part by part; and who else claims either of its entities."""
+"""A pair compared with another one that shares an entity with it, part by part; and the pairs that compete for either of its entities."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Conflict:
 
     Attributes:
         entity: the one that is claimed.
-        claims: by CSLS, the best first. ``decided`` is what the decoder gives each claimant; None for nobody.
+        claims: by CSLS, the best first. ``decided`` is the decoder's answer for each claimant; None where it abstains.
         winner: the claimant that the decoder gives the entity to.
         decoder: its name. It looks at the stored best matches of all entities, ``listed`` for each.
     """

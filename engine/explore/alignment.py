@@ -70,7 +70,7 @@ class PairFilter:
 
 @dataclass(frozen=True)
 class Precision:
-    """How many of some pairs are right, of those where the known links tell. Seed links are not counted: the model was given them.
+    """How many of some pairs are right, of those where known links decide. Seed links are not counted: the model was given them.
 
     Attributes:
         right, wrong: number of pairs.
@@ -162,7 +162,7 @@ class Alignment:
     def ordered(self, positions: IntArray, order: PairOrder = "doubt", *, reverse: bool = False) -> IntArray:
         """Positions in an order; what a row has no value for comes last in both directions, and of equals the lower position first.
 
-        "doubt" is the worst decided first: the least probable, then the smallest margin to the runner-up, seed links at the end. "claims" starts
+        "doubt" is the least certain first: the least probable, then the smallest margin to the runner-up, seed links at the end. "claims" starts
         with the most, all others with the least.
         """
         keys = [-key if reverse else key for key in self._keys(order)]
@@ -401,13 +401,13 @@ def verdict_codes(links: pd.DataFrame, source: IntArray, target: IntArray, sizes
     ends = links["source"].to_numpy(dtype=np.int64), links["target"].to_numpy(dtype=np.int64)
     keys = ends[0] * sizes[1] + ends[1]
     last = ~pd.Series(keys).duplicated(keep="last").to_numpy()
-    told = _looked_up(keys[last], roles[last], source * sizes[1] + target, -1)
-    telling = last & (roles != VERDICTS.index("probable pair"))
+    recorded = _looked_up(keys[last], roles[last], source * sizes[1] + target, -1)
+    decisive = last & (roles != VERDICTS.index("probable pair"))
     linked = [np.zeros(size, dtype=bool) for size in sizes]
     for mark, end in zip(linked, ends, strict=True):
-        mark[end[telling]] = True
+        mark[end[decisive]] = True
     otherwise = np.where(linked[0][source] | linked[1][target], VERDICTS.index("contradicts a known link"), VERDICTS.index("unknown"))
-    return np.where(told >= 0, told, otherwise).astype(np.int8)
+    return np.where(recorded >= 0, recorded, otherwise).astype(np.int8)
 
 
 def _looked_up(keys: IntArray, values: npt.NDArray[Any], wanted: IntArray, missing: int) -> npt.NDArray[Any]:

@@ -1,7 +1,7 @@
 """What one run bought over another: the two are held against each other test query by test query.
 
 Runs of the same split share their test links, so the ranks that each run stores (table ``query_ranks``) are paired. Runs whose splits differ are
-compared on the test links that both have, leaving out every entity that either run was trained or tuned on, and both are ranked anew among the
+compared on the test links that both have, leaving out every entity that either run was trained or tuned on, and both are ranked again among the
 entities of these links alone: with the pools that they were evaluated in, one could look better for having easier rivals.
 
 All of it is about two finished models and these queries. How much another seed would change is a question for several runs of each kind.
@@ -68,7 +68,7 @@ class Difference:
 
     Attributes:
         main, other: the two rates.
-        interval: 95 %, of paired queries; None where no query tells the runs apart and there is nothing to estimate it by.
+        interval: 95 %, of paired queries; None where the runs agree on every query, so that there is nothing to estimate it by.
     """
 
     main: float
@@ -100,7 +100,7 @@ class Comparison:
 
     Attributes:
         side: graph of the queries.
-        same_split: the runs have the same test links; otherwise both were ranked anew on those that they share.
+        same_split: the runs have the same test links; otherwise both were ranked again on those that they share.
         queries: (q,) entities, ascending.
         main_ranks, other_ranks: (q,) ranks of their counterparts.
         main_answers, other_answers: (q,) as in :class:`Outcomes`.

@@ -1,4 +1,4 @@
-"""What is in the two graphs of a run: sizes, suspicious things, degrees, relations, entities that stand alone. From the stored tables alone."""
+"""What is in the two graphs of a run: sizes, suspicious things, degrees, relations, isolated entities. From the stored tables alone."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _findings(stored: Sequence[Mapping[str, Any]]) -> tuple[Finding, ...]:
 
 
 def inspect_run(run: RunLike) -> Inspection:
-    """What ``inspect`` says of the run's data: what the reader noticed, what the graphs themselves tell, and what was said of the names.
+    """What ``inspect`` reports about the run's data: findings of the reader, of the graphs themselves, and of the names.
 
     Raises:
         RunError: a table cannot be read.

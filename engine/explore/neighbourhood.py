@@ -1,4 +1,4 @@
-"""What stands around an entity, and which of it is aligned with what stands around a candidate."""
+"""The neighbourhood of an entity, and which of it is aligned with the neighbourhood of a candidate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from engine.runs.tensors import RunLike, finite_tensor
 from engine.runs.view import Relation, RunView, Verdict
 from engine.util.arrays import FloatArray, IntArray
 
-# Who stands around an entity, along which relations, and how much the entity listens to each of them.
+# The neighbours of an entity, their relations, and the attention weight of each.
 #
 # A hub of thousands of neighbours costs one slice of an index. Several triples between the same two entities are one neighbour with several edges.
 
@@ -193,7 +193,7 @@ def _stored_attention(run: RunLike) -> EntityAttention | None:
 Evidence = Literal["seed link", "added in a round", "known validation link", "known test link", "predicted"]
 
 PER_PAIR = 3
-"""So many pairs are shown at most behind another one."""
+"""Maximum number of pairs shown after another one."""
 
 EVALUATION_ONLY: frozenset[Evidence] = frozenset({"known validation link", "known test link"})
 _EVIDENCE: Mapping[Relation, Evidence] = {
@@ -264,7 +264,7 @@ class Facing:
 
     Attributes:
         pairs: aligned neighbours: seed links, known links, predictions, in each kind the strongest first; at most ``cap``.
-        source_only, target_only: the strongest of the rest, so many that each side shows at most ``cap``.
+        source_only, target_only: the strongest of the rest, up to ``cap`` entities per side.
         total_pairs: all pairs, hidden ones included.
         total_source, total_target: all neighbours of each side.
         far: with two hops: pairs behind ``pairs``, in their order, none twice; at most ``PER_PAIR`` behind one and ``cap`` together.
@@ -319,15 +319,15 @@ def neighbourhood(adjacency: IncidentTriples, side: Side, index: int, cap: int =
     return Neighbourhood(adjacency.view.entity(side, index), _shown(adjacency, side, index, found, cap, part), len(found))
 
 
-def most_heard(adjacency: IncidentTriples, side: Side, index: int, part: AttentionPart = MEAN) -> Neighbour | None:
+def highest_attention(adjacency: IncidentTriples, side: Side, index: int, part: AttentionPart = MEAN) -> Neighbour | None:
     """The neighbour that gets most of an entity's attention; None without neighbours or without attention.
 
     Raises:
         EntityError: no such entity.
         RunError: the model has no such part.
     """
-    heard = [one for one in adjacency.neighbours(side, index, part=part).values() if one.attention is not None]
-    return max(heard, key=lambda one: one.attention or 0.0, default=None)
+    received = [one for one in adjacency.neighbours(side, index, part=part).values() if one.attention is not None]
+    return max(received, key=lambda one: one.attention or 0.0, default=None)
 
 
 def facing(adjacency: IncidentTriples, source: int, target: int, cap: int = 40, hops: int = 1, part: AttentionPart = MEAN) -> Facing:
@@ -432,7 +432,7 @@ def _aligned(view: RunView, sources: set[int], targets: set[int]) -> list[_Align
 
 
 def _strongest_first(adjacency: IncidentTriples, centres: Mapping[Side, int], offers: list[_Aligned]) -> list[_Aligned]:
-    """Links, then mutual predictions, then the rest; of each kind what both entities listen to most.
+    """Links, then mutual predictions, then the rest; of each kind the highest attention weights of both entities.
 
     Without attention the less connected come first: a shared rare neighbour says more than a shared hub.
     """
@@ -497,7 +497,7 @@ __all__ = [
     "Neighbourhood",
     "aligned_elsewhere",
     "facing",
-    "most_heard",
+    "highest_attention",
     "neighbourhood",
     "standings",
     "tied",

@@ -240,7 +240,7 @@ class ProxyView:
         stored = table[(table["source"] == source) & (table["target"] == target) & (table["channel"] == channel)]
         return float(stored["divergence"].iloc[0]) if len(stored) else float(_divergence(*rows)[0])
 
-    def telling_pairs(self, channel: Channel, count: int) -> tuple[list[tuple[Entity, Entity]], list[tuple[Entity, Entity]]]:
+    def informative_pairs(self, channel: Channel, count: int) -> tuple[list[tuple[Entity, Entity]], list[tuple[Entity, Entity]]]:
         """Known links that the proxies see most alike and most differently, of named entities: somewhere to start."""
         known = self.known_divergence(channel)
         pairs = list(zip(known["source"].tolist(), known["target"].tolist(), strict=True))

@@ -45,7 +45,7 @@ class Relation:
 
     @property
     def title(self) -> str:
-        """The telling end of the identifier; never empty unless the identifier is."""
+        """The last part of the identifier; never empty unless the identifier is."""
         return short_id(self.name) if self.name else ""
 
 
@@ -139,7 +139,7 @@ class RelationView:
 
     def search(self, setting: Setting, words: str = "", *, side: Side | None = None, band: Band | None = None, least: int = 1) -> pd.DataFrame:
         """Rows of ``ranked`` whose name holds the words, in their order; of one graph or band only where that is asked for, and of relations with at
-        least so many triples."""
+        least ``least`` triples."""
         table = self.ranked(setting)
         keep = (table["frequency"] >= least).to_numpy()
         if wanted := folded_label(words[:LONGEST_QUERY]):

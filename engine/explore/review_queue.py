@@ -1,7 +1,7 @@
 """What to review next: the matches of a run in the order in which a look at them is worth most.
 
 A row of the queue is a source entity with its best match (:class:`engine.explore.alignment.Alignment`). Seed links are never asked about, and what
-the known links tell of a pair only where that is wanted. Everything is computed on whole columns.
+pairs that known links decide are included on request only. Everything is computed on whole columns.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Kind = Literal["uncertain", "conflicts", "sure", "second", "sample"]
 SURE_PROBABILITY = 0.95
 SURE_MARGIN = 0.3
 """In runs without probabilities: what is that far ahead is seldom wrong, yet nothing says how seldom."""
-TOLD = ("right", "wrong")
+JUDGED = ("right", "wrong")
 """What known links may say of a pair besides that it is a seed link; such pairs are asked about only on request."""
 
 
@@ -107,7 +107,7 @@ class ReviewQueue:
         return int(self.ends[0][row]), int(self.ends[1][row])
 
     def title(self, side: Side, uri: str) -> str:
-        """An entity's title by its identifier, which stands in where the run has no such entity."""
+        """An entity's title by its identifier, which is shown itself where the run has no such entity."""
         graph = self.view.graphs[side]
         return graph.title(graph.index[uri]) if uri in graph.index else uri
 
@@ -156,7 +156,7 @@ class ReviewQueue:
     @cached_property
     def _settled(self) -> BoolArray:
         """(n,) whether validation or test links say if the match is right."""
-        settled: BoolArray = np.isin(self.alignment.known, [KNOWN.index(one) for one in TOLD])
+        settled: BoolArray = np.isin(self.alignment.known, [KNOWN.index(one) for one in JUDGED])
         return settled
 
     def _uncertain(self, rows: IntArray) -> IntArray:
@@ -213,7 +213,7 @@ class ReviewQueue:
         """The rows of a kind that are left, in its order.
 
         Args:
-            known: also those of which known links tell whether they are right.
+            known: also those that known links decide.
         """
         rows = self.order(kind)
         masks = {"second": left.second, "sample": left.unsampled}
@@ -308,12 +308,12 @@ class SampleEstimate:
 
     Attributes:
         population: how many matches there are to draw from.
-        drawn: how many of the first ones have been looked at, up to the first that nobody has.
+        drawn: how many of the first ones have been reviewed, up to the first that has not.
         right, wrong: accepted and rejected ones among them, by the majority of their reviewers.
         unsettled: skipped ones, and those on which the reviewers are divided.
         interval: 95 % score interval (Wilson) of the share of right ones; None where nothing is drawn. Unsettled pairs widen it: its lower end takes
             them for wrong, its upper end for right. Once all matches are drawn, chance plays no part: the two shares themselves.
-        out_of_turn: matches that were looked at behind the first that nobody has; they count once that one is decided.
+        out_of_turn: matches that were reviewed after the first that has not been; they count once that one is decided.
         confirmed, contradicted: matches that are not drawn since known links settle them, by what the links say.
     """
 

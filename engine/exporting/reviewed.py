@@ -76,7 +76,7 @@ ROLES = ("train", "valid", "test")
 
 @dataclass(frozen=True)
 class Settled:
-    """Decisions and known links, by numbers of entities. Pairs of entities that the run does not know are left out.
+    """Decisions and known links, by numbers of entities. Pairs of entities that the run does not have are left out.
 
     Attributes:
         accepted: by reviewers.

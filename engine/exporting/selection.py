@@ -13,7 +13,7 @@ import pandas as pd
 
 from engine.analysis.run_tables import graph_of
 from engine.data.knowledge_graph import SIDES, Side
-from engine.decoding import DECODERS, GRAPH_DECODERS, NONE, Candidates, Decoding, GraphEvidence, find_candidates, get_decoder
+from engine.decoding import DECODER_TITLES, DECODERS, GRAPH_DECODERS, NONE, Candidates, Decoding, GraphEvidence, find_candidates, get_decoder
 from engine.decoding.base import best_pairs, decided
 from engine.decoding.kernels import take_greedily
 from engine.decoding.one_to_one import scrambled
@@ -34,15 +34,7 @@ STORED = "csls"
 """The decoder whose alignment every run has stored."""
 ONE_TO_ONE = "one-to-one"
 DECODER_NAMES: tuple[str, ...] = (ONE_TO_ONE, STORED, *sorted({*DECODERS, *GRAPH_DECODERS} - {STORED}))
-DECODER_WORDS: Mapping[str, str] = {
-    ONE_TO_ONE: "one to one, nearest first",
-    STORED: "nearest by CSLS",
-    "assignment": "one to one, best in all",
-    "mutual": "each other's nearest",
-    "propagation": "with the neighbours' matches",
-    "sinkhorn": "balanced by Sinkhorn",
-    "stable": "one to one, stable matching over all candidates",
-}
+DECODER_WORDS: Mapping[str, str] = {ONE_TO_ONE: "one to one, nearest first", **DECODER_TITLES}
 """What each of them does, for the command line and the app."""
 
 
@@ -80,8 +72,8 @@ class Predictions:
 def default_decoder(view: RunView) -> str:
     """One-to-one, unless the known links themselves give an entity several counterparts."""
     links = view.run.table("links")
-    telling = links.loc[links["role"] != "unsure", ["source", "target"]].drop_duplicates()
-    return ONE_TO_ONE if telling["source"].is_unique and telling["target"].is_unique else STORED
+    decisive = links.loc[links["role"] != "unsure", ["source", "target"]].drop_duplicates()
+    return ONE_TO_ONE if decisive["source"].is_unique and decisive["target"].is_unique else STORED
 
 
 def predictions(view: RunView, decoder: str, settled: Settled) -> Predictions:

@@ -102,7 +102,7 @@ class Conflicts:
     emptied: int = 0
 
     def sentences(self) -> list[str]:
-        """What to tell the user of it."""
+        """Sentences for the user."""
         against = f"{count(self.contradicting, 'pair contradicts', 'pairs contradict')} a known link" if self.contradicting else ""
         seeds = f" ({self.contradicting_seeds:,} a seed link)" if self.contradicting else ""
         shared = " and ".join(f"{self.shared[side]:,} {side}" for side in SIDES if self.shared[side])
@@ -154,8 +154,8 @@ class ExportTable:
         alignment: that they are rows of.
         positions: (n,) which rows.
         accepted: those that reviewers accepted, by number of source and target.
-        measured: how many predictions of this kind are right where validation and test links tell; None where that cannot be measured.
-        conflicts: what is at odds; None where nobody counted.
+        measured: how many predictions of this kind are right where validation and test links decide; None where that cannot be measured.
+        conflicts: contradictions in the export; None where they were not counted.
     """
 
     view: RunView
@@ -212,7 +212,7 @@ class ExportTable:
         return pd.DataFrame({name: columns[name] for name in COLUMNS})
 
     def expectation(self) -> ExpectedQuality:
-        """How many of the pairs are right, as far as that can be told."""
+        """How many of the pairs are right, as far as that can be estimated."""
         rows = self.alignment.rows.iloc[self.positions]
         verdicts, certain = rows["verdict"], rows["settled"].to_numpy(dtype=np.bool_)
         ends = zip(*(end.tolist() for end in self.ends), strict=True)
@@ -233,7 +233,7 @@ class ExportTable:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names with bars between, as in SSSOM, whose tools know no escape: a bar within a name becomes a full-width one, so that no name becomes two."""
+    """Names with bars between, as in SSSOM, whose tools have no escape: a bar within a name becomes a full-width one, so that no name becomes two."""
     return "|".join(name.replace("|", "｜") for name in names)
 
 
@@ -248,7 +248,7 @@ class ExpectedQuality:
         accepted: those that reviewers accepted.
         estimated: those that are in by their scores and have a probability.
         precision: share of these that should be right, the mean of their probabilities; None where none has one.
-        measured: how many predictions are right, of those that validation and test links tell of; None where that cannot be measured.
+        measured: how many predictions are right, of those that validation and test links decide; None where that cannot be measured.
         conflicts: what is at odds.
         home: the figure on the page Home.
     """
@@ -270,7 +270,7 @@ class ExpectedQuality:
         return [*found, f"{self.accepted:,} accepted by reviewers"] if self.accepted else found
 
     def sentence(self) -> str:
-        """What to tell the user of it, in one line."""
+        """One line for the user."""
         among = self.kinds()
         listed = ", ".join(among[:-1]) + " and " * (len(among) > 1) + among[-1] if among else ""
         parts = [f"{count(self.pairs, 'pair')}{f', among them {listed}' if listed else ''}."]
@@ -280,7 +280,7 @@ class ExpectedQuality:
             parts.append(f"By their probabilities {self.precision:.1%} of {self.estimated:,} should be right.")
         if self.measured is not None and self.measured.judged:
             low, high = self.measured.interval
-            told = f"{self.measured.share:.1%} (95% interval {low:.1%} to {high:.1%}, n = {self.measured.judged:,})"
-            parts.append(f"Measured on validation and test links, {told} of the predictions are right.")
+            share = f"{self.measured.share:.1%} (95% interval {low:.1%} to {high:.1%}, n = {self.measured.judged:,})"
+            parts.append(f"Measured on validation and test links, {share} of the predictions are right.")
             parts += [self.home.sentence()] if self.home else []
         return " ".join(parts)

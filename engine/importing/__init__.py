@@ -23,7 +23,7 @@ from engine.importing.source import (
     offered,
     with_file,
 )
-from engine.importing.staging import Brought, Staged, add, clean_up, correct, discard, find_staged, stage, stage_folder
+from engine.importing.staging import Staged, Upload, add, clean_up, correct, discard, find_staged, stage, stage_folder
 from engine.importing.store import check_dataset_name, free_name, store, suggested_name, write
 
 __all__ = [
@@ -33,7 +33,6 @@ __all__ = [
     "ROLES",
     "ROLE_WORDS",
     "SEED_CHOICES",
-    "Brought",
     "Corrections",
     "Expectation",
     "Limits",
@@ -50,6 +49,7 @@ __all__ = [
     "UnderstoodFile",
     "UnderstoodGraph",
     "UnderstoodTable",
+    "Upload",
     "add",
     "check_dataset_name",
     "check_given",

@@ -73,7 +73,7 @@ def _is_tar_header(block: bytes) -> bool:
 
 
 def refuse_half_archive(path: Path, name: str) -> None:
-    """Notice what is left of a zip archive whose end, where its list of files stands, did not arrive.
+    """Notice what is left of a zip archive whose end, which holds its list of files, did not arrive.
 
     Raises:
         DataImportError: it is one; ``name`` is what its owner calls it.
@@ -179,7 +179,7 @@ def _zip_members(archive: Path, meter: _Meter, stack: ExitStack) -> Iterator[_Me
         raise meter.too_many()
     packed = stack.enter_context(zipfile.ZipFile(archive))
     members = packed.infolist()
-    if members and min([info.header_offset for info in members]) > 0:  # the list is that of another archive, which stands at the end of this one
+    if members and min([info.header_offset for info in members]) > 0:  # the list is that of another archive, at the end of this one
         raise _half_archive(meter.name)
     for info in members:
         kind = (info.external_attr >> 16) & 0o170000  # of Unix; 0 where another system packed it

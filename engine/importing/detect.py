@@ -107,7 +107,7 @@ _HTML = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!DOCTYPE\s+htm
 
 @dataclass(frozen=True)
 class Sniffed:
-    """A file's form, and for text tables what stands between the cells ("" otherwise)."""
+    """A file's form, and for text tables the delimiter ("" otherwise)."""
 
     form: Form
     delimiter: str = ""
@@ -171,7 +171,7 @@ def _is_json(text: str) -> bool:
 
 
 def layout_of(kind: Sniffed, said: Layout) -> Layout:
-    """What was said of a table, and beneath that what its content tells."""
+    """The stated properties of a table, and otherwise those found in its content."""
     return dataclasses.replace(said, delimiter=said.delimiter or kind.delimiter or None)
 
 
@@ -195,7 +195,7 @@ def _text_form(text: str, name: str) -> Form:
     return "nquads" if any(_NQUAD.fullmatch(line) and not _QUAD_OBJECT.fullmatch(line) for line in lines) else "ntriples"
 
 
-# A glance at each file: what it was taken for, its columns and first rows. It needs no whole reading, so that a wrong column can be mended first.
+# A glance at each file: its detected kind, its columns and first rows. Only its beginning is read, so that a wrong column can be corrected first.
 
 SAMPLE_ROWS: Final = 5
 
@@ -210,7 +210,7 @@ class UnderstoodTable:
         columns: names of the columns, or "column 1", ...
         places: role of a column -> its position.
         offered: roles that a column may be given, the needed ones first.
-        sample: the first rows beneath the header.
+        sample: the first rows below the header.
         trim: whether blanks around the cells are cut off.
         swapped: whether source and target were exchanged after the columns were chosen; ``places`` says where they are now.
     """

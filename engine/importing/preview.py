@@ -107,7 +107,7 @@ def on_the_page(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def on_the_command_line(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Findings with the options that mend them."""
+    """Findings with the options that fix them."""
     return tuple(_with_advice(finding, REMEDIES[finding.code].command) if finding.code in REMEDIES else finding for finding in findings)
 
 
@@ -178,7 +178,7 @@ class Preview:
         graphs: what was understood of each.
         links: part -> number.
         link_sample: a few pairs of identifiers.
-        findings: the gravest first; one of severity "error" must be mended before the data can be stored.
+        findings: the gravest first; one of severity "error" must be fixed before the data can be stored.
         expectation: of a training with these seeds.
         suggestions: seed links that names suggest.
         chosen: those of them that are to be seeds.
@@ -219,7 +219,7 @@ class Understood:
 
     @property
     def on_the_command_line(self) -> Understood:
-        """The same, with the options that mend what was found."""
+        """The same, with the options that fix what was found."""
         findings = on_the_command_line(self.preview.findings)
         return dataclasses.replace(self, preview=dataclasses.replace(self.preview, findings=findings))
 

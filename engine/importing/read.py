@@ -1,4 +1,4 @@
-"""Files of an import as graphs and links; triples that name entities are told apart from relations."""
+"""Files of an import as graphs and links; triples that name entities are separated from relations."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _named(graph: RawGraph) -> RawGraph:
     return dataclasses.replace(graph, heads=heads, relations=relations, tails=tails, attributes=(entities, attributes, values), files=files)
 
 
-# From what was brought to the two graphs and links that a reader would have found.
+# From the uploaded files to the two graphs and links that a reader would have found.
 
 ARCHIVES: Final = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".7z", ".rar")
 Columns = tuple[Sequence[str], Sequence[str], Sequence[str]]
@@ -96,7 +96,7 @@ class ReadMaterial:
     """Graphs and links before they are put together.
 
     Attributes:
-        raw: graphs and links; without links where none were brought.
+        raw: graphs and links; without links where none were given.
         format: the reader's name, "files" where each file was understood by itself.
         files: those that were read.
     """
@@ -189,7 +189,7 @@ class _FileByFile:
         return self._described(graph, f"attributes {number}")
 
     def _described(self, graph: RawGraph, role: str) -> RawGraph:
-        """The graph with the attributes of another file; one in RDF may bring triples as well."""
+        """The graph with the attributes of another file; one in RDF may hold triples as well."""
         if role not in self.roles:
             return graph
         file, kind = self._sniffed(role)

@@ -220,14 +220,14 @@ def _pair(task: AlignmentTask, source: int, target: int, likeness: Likeness, sim
 # Links between the two graphs: whether they fit, which way round they point, and seeds that are added to them.
 
 WORTH_A_TEST: Final = 30
-"""So many known links say something about accuracy; fewer are of more use as seeds."""
+"""This number of known links allows a statement about accuracy; fewer are of more use as seeds."""
 SEEDS_PER_TEST_LINK: Final = 4
-"""Known links are kept for the test only where names give so many times as many seeds: as in a drawn split, four fifths train."""
+"""Known links are kept for the test only where names give this multiple of them as seeds: as in a drawn split, four fifths train."""
 MANY_UNKNOWN: Final = 0.1
 
 
 def link_findings(raw: RawDataset) -> Iterator[Finding]:
-    """Links that point the wrong way round, or fit no entity: both must be mended; links that fit in part are told by how many."""
+    """Links that point the wrong way round, or fit no entity: both must be fixed; links that fit in part are reported with their number."""
     sources = [one for links in raw.links.values() for one in links.sources]
     targets = [one for links in raw.links.values() for one in links.targets]
     if not sources:

@@ -20,7 +20,7 @@ from engine.util import paths
 from engine.util.files import os_reason
 from engine.util.text import shorten, size_text
 
-# How much an import may bring. The figures are named in every message that refuses something.
+# Limits of an import. They are named in every message that refuses something.
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Limits:
     """What is accepted.
 
     Attributes:
-        file_bytes: of one file, as it was brought.
+        file_bytes: of one file, as it was uploaded.
         unpacked_bytes: of all files of an archive together.
         files: in an archive or folder.
         ratio: unpacked to packed size of an archive, beyond ``ratio_from`` unpacked bytes. Triples as text seldom come above 40; a bomb has hundreds.
@@ -88,7 +88,7 @@ class Corrections:
         return {f"data.{name}": value for name in NAMING if (value := getattr(self, name)) is not None}
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as they stand in ``import.json``."""
+        """Plain values, as ``import.json`` stores them."""
         return {
             "roles": dict(self.roles),
             "tables": {
@@ -126,7 +126,7 @@ class Corrections:
         )
 
 
-# What was brought: files, what their owner calls them, and which of them is what.
+# The files of an import, their names, and their roles.
 
 Role = Literal["graph 1", "graph 2", "attributes 1", "attributes 2", "links"]
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
@@ -149,7 +149,7 @@ class SourceFile:
     Attributes:
         path: where it lies now.
         name: what its owner calls it: text, and never a path.
-        role: what its owner says it is; None where its name is to tell.
+        role: what its owner says it is; None where its name decides.
     """
 
     path: Path
@@ -168,7 +168,7 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class Material:
-    """Everything that was brought.
+    """All files of an import.
 
     Attributes:
         files: the files.
@@ -233,7 +233,7 @@ def check_given(material: Material) -> None:
 
 
 def assign(material: Material, corrected: Mapping[str, str]) -> dict[str, SourceFile]:
-    """Role -> file: what was corrected, then what was said, then what names tell. Roles that nothing plays are missing.
+    """Role -> file: by correction, then as stated, then by name. Roles without a file are missing.
 
     Besides ROLES there may be parts of links ("links train") and lists ("declared entities 1").
 
@@ -251,8 +251,8 @@ def assign(material: Material, corrected: Mapping[str, str]) -> dict[str, Source
     said: dict[str, SourceFile] = {file.role: file for file in material.files if file.role}
     settled: dict[str, SourceFile] = {**said, **chosen}
     unsaid = {file.name: file for file in material.files if file not in settled.values() and file.role is None and may_be_data(file.name)}
-    told = sort_names(unsaid)
-    for role, names in told.items():
+    by_name = sort_names(unsaid)
+    for role, names in by_name.items():
         if role in settled or role in ("graph", "attributes"):
             continue
         if role == "links" and any(one.startswith("links") for one in settled):
@@ -304,7 +304,7 @@ class Offered:
     """A folder or archive that can be imported.
 
     Attributes:
-        name: what to ask for: the import folder's name and the path beneath it.
+        name: as it is requested: the import folder's name and the path below it.
         path: where it is.
     """
 

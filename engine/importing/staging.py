@@ -1,4 +1,4 @@
-"""Where what was brought lies until it is stored: a folder for each import, beside the data sets, under a name that nobody can guess.
+"""Where uploaded files lie until they are stored: a folder for each import, next to the data sets, under a name that cannot be guessed.
 
 An import lives on the server and not in the browser: its address holds the token alone, so it survives a reload and a restart of the app.
 """
@@ -32,8 +32,8 @@ _TOKEN = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
-class Brought:
-    """A file that somebody brings: what they call it, its content, and what they say it is; None for an archive, or where its name decides."""
+class Upload:
+    """An uploaded file: its name, its content, and its stated role; None for an archive, or where its name decides."""
 
     name: str
     content: IO[bytes]
@@ -46,7 +46,7 @@ class Staged:
 
     Attributes:
         token: names it, and is hard to guess.
-        material: what was brought.
+        material: the files.
         corrections: what its owner said of it since.
         version: changes with every correction, to keep results by.
     """
@@ -57,20 +57,20 @@ class Staged:
     version: int = 0
 
 
-def stage(brought: Sequence[Brought], limits: Limits = LIMITS) -> Staged:
+def stage(uploads: Sequence[Upload], limits: Limits = LIMITS) -> Staged:
     """Write files into a staging folder of their own; archives are unpacked.
 
     Raises:
         DataImportError: nothing, too much or the same role twice; an archive that :func:`engine.importing.archives.unpack` refuses; no space.
     """
-    if not brought:
+    if not uploads:
         raise DataImportError("no file was given; an import needs two graphs, and links or names that seeds can be made from.")
     folder, token = _new_folder()
     with _whole_or_not_at_all(folder, "what was brought"):
         files: list[SourceFile] = []
-        for number, one in enumerate(brought):
+        for number, one in enumerate(uploads):
             files += _put(folder / "files" / str(number), one, limits)
-        material = Material(tuple(files), folder=_only_folder(folder / "files", files, len(brought)), origin="upload")
+        material = Material(tuple(files), folder=_only_folder(folder / "files", files, len(uploads)), origin="upload")
         check_given(material)
         return _save(folder, Staged(token, material, Corrections()))
 
@@ -86,7 +86,7 @@ def stage_folder(folder: Path) -> Staged:
     """
     if folder.is_file():
         with folder.open("rb") as content:
-            return stage([Brought(folder.name, content)])
+            return stage([Upload(folder.name, content)])
     material = folder_material(folder, origin=f"server folder {folder.name}")
     place, token = _new_folder()
     return _save(place, Staged(token, material, Corrections()))
@@ -118,17 +118,17 @@ def correct(staged: Staged, corrections: Corrections) -> Staged:
         raise DataImportError(f"the correction cannot be kept ({os_reason(error)}); begin the import again.") from None
 
 
-def add(staged: Staged, brought: Brought, limits: Limits = LIMITS) -> Staged:
-    """One more file, in the role that it is brought for. A file that was given for this role before makes way, with what was corrected of it.
+def add(staged: Staged, upload: Upload, limits: Limits = LIMITS) -> Staged:
+    """One more file, in its stated role. A file that was given for this role before makes way, with what was corrected of it.
 
     Raises:
         DataImportError: the file is refused, as :func:`stage` does, or cannot be kept; the import stays as it is.
     """
     place = _folder(staged.token) / "files" / secrets.token_hex(4)
-    role, now = brought.role or "", staged.corrections
-    with _whole_or_not_at_all(place, shorten(brought.name)):
-        (file,) = _put(place, brought, limits)
-        replaced = [one for one in staged.material.files if one.role == brought.role]
+    role, now = upload.role or "", staged.corrections
+    with _whole_or_not_at_all(place, shorten(upload.name)):
+        (file,) = _put(place, upload, limits)
+        replaced = [one for one in staged.material.files if one.role == upload.role]
         kept = tuple(one for one in staged.material.files if one not in replaced)
         corrections = dataclasses.replace(
             now,
@@ -191,7 +191,7 @@ def _folder(token: str) -> Path:
     return paths.data_folder() / f"{STAGING}{token}"
 
 
-def _put(folder: Path, one: Brought, limits: Limits) -> list[SourceFile]:
+def _put(folder: Path, one: Upload, limits: Limits) -> list[SourceFile]:
     path = folder / safe_file_name(one.name)
     folder.mkdir(parents=True)
     _copy(one, path, limits)
@@ -209,7 +209,7 @@ def _put(folder: Path, one: Brought, limits: Limits) -> list[SourceFile]:
     return list(folder_material(folder / "unpacked", called=one.name, limits=limits).files)
 
 
-def _copy(one: Brought, path: Path, limits: Limits) -> None:
+def _copy(one: Upload, path: Path, limits: Limits) -> None:
     size = 0
     with path.open("xb") as file:
         while piece := one.content.read(PIECE):
@@ -226,10 +226,10 @@ def safe_file_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", last).lstrip(".-")[-100:] or "file"
 
 
-def _only_folder(files: Path, found: Sequence[SourceFile], brought: int) -> Path | None:
+def _only_folder(files: Path, found: Sequence[SourceFile], count: int) -> Path | None:
     """The folder of what was unpacked, where one archive is all that came: it may be of a format that needs its whole folder."""
     unpacked = files / "0" / "unpacked"
-    return folder_material(unpacked).folder if brought == 1 and found and unpacked.is_dir() else None
+    return folder_material(unpacked).folder if count == 1 and found and unpacked.is_dir() else None
 
 
 def _save(folder: Path, staged: Staged) -> Staged:

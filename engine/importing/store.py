@@ -35,12 +35,12 @@ def store(material: Material, corrections: Corrections, name: str) -> StoredData
     """Read, check and store a data set.
 
     Args:
-        material: what was brought.
+        material: the files.
         corrections: what its owner said about it.
         name: of the data set; runs go by it.
 
     Raises:
-        DataImportError: a problem that must be mended first; a name that is taken or cannot be one (says another); no space.
+        DataImportError: a problem that must be fixed first; a name that is taken or cannot be one (says another); no space.
         DataError: as :func:`engine.importing.preview.understand`.
     """
     check_dataset_name(name)
@@ -99,7 +99,7 @@ def suggested_name(material: Material) -> str:
 
 
 def _is_taken(name: str) -> bool:
-    """Capital letters do not tell names apart: on some systems they tell no files apart."""
+    """Names do not differ by capital letters alone: on some systems such files are the same."""
     return os.path.lexists(paths.data_folder() / name) or name.lower() in {one.name.lower() for one in data_sets()}
 
 

@@ -1,4 +1,4 @@
-"""Is a trainer alive, and how is one started: a process that belongs to nobody, so that it outlives tab, app and terminal."""
+"""Is a trainer alive, and how is one started: a detached process, so that it outlives tab, app and terminal."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ ReviewsOf = Callable[[str], Snapshot]
 
 @dataclass(frozen=True)
 class DataSummary:
-    """What a plan needs to know of a data set, without the data.
+    """What a plan needs of a data set, without the data.
 
     Attributes:
         name: as runs call it.
@@ -147,12 +147,12 @@ def _inside(name: str, folders: Sequence[Path]) -> bool:
 # Runs to look at for whoever comes without any: a sample data set in every variant, one after the other.
 #
 # What exists is never trained again, and who has runs of other data is not made to wait. A training that was interrupted is not finished, so it is
-# gone on with the next time.
+# resumed the next time.
 
 
 @dataclass(frozen=True)
 class Step:
-    """A variant to be trained, and what to tell those who wait for it.
+    """A variant to be trained, and the words shown meanwhile.
 
     Attributes:
         does: what it does, in half a sentence.

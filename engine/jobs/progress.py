@@ -1,6 +1,6 @@
-"""The news of a training, in one small file that is always whole: written beside and renamed, read by whoever wants to watch.
+"""The progress of a training, in one small file that is always whole: written under another name and renamed, read by any observer.
 
-It holds the curve so far. It is news, not a record: what a finished run learned stands in the run's own trace.
+It holds the curve so far. It is no record: what a finished run learned is in the run's own trace.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Reporter:
     news: News = field(default_factory=lambda: News(0.0))
 
     def __post_init__(self) -> None:
-        """A training that goes on keeps the curve that it has; what is trained again takes its place."""
+        """A resumed training keeps its curve; what is trained again takes its place."""
         earlier = read_news(self.models, self.job_id)
         self.news = (
             News(self.clock()) if earlier is None else replace(earlier, at=self.clock(), phase="", detail="", step=0, remaining=None, notes=())
@@ -133,8 +133,8 @@ class Reporter:
 
     def _round(self, begun: Round) -> None:
         kept = [one for one in self.news.rounds if one.number < begun.number]
-        told = RoundNews(begun.number, begun.rounds, self.news.epoch, begun.selected, begun.new, begun.known, begun.right)
-        self.news = replace(self.news, rounds=(*kept, told))
+        last = RoundNews(begun.number, begun.rounds, self.news.epoch, begun.selected, begun.new, begun.known, begun.right)
+        self.news = replace(self.news, rounds=(*kept, last))
 
     def _progress(self, progress: Progress) -> None:
         validation = progress.validation or {}
@@ -165,7 +165,7 @@ def read_news(models: Path, job_id: str) -> News | None:
 
 
 def forget_news(models: Path, job_id: str) -> None:
-    """Of a training that has nothing to go on from: what an earlier trainer said of it is true no more."""
+    """Of a training without a checkpoint: what an earlier trainer wrote about it is no longer true."""
     with contextlib.suppress(OSError):
         news_file(models, job_id).unlink(missing_ok=True)
 

@@ -1,7 +1,7 @@
 """The queue of trainings of a models folder: one SQLite database in WAL mode, so that any number of tabs and terminals may ask at once.
 
 Every change is one transaction, on the disk when the call returns. A training is known by the run it will make (data, settings, seed): asked for
-twice, it stands in the queue once. Whether a trainer lives is told by its lock alone; a job at work without it is lost, and whoever looks says so.
+twice, it is in the queue once. A trainer is alive as long as it holds its lock; a running job without it is lost, and the next reader marks it so.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Job:
         data: the data set's folder.
         dataset, run_id: what the finished run will be called; no two jobs share both.
         settings: as :meth:`engine.config.RunConfig.to_dict` gives them.
-        sizes: of the data, to tell how long it takes.
-        who: the name of the person who asked for it; "" where nobody said.
+        sizes: of the data, to estimate how long it takes.
+        who: the name of the person who requested it; "" where none is given.
         state: see :data:`State`; "lost": its trainer died without a word.
         submitted, started, ended: ISO 8601, UTC; "" for what has not happened yet.
         message: one sentence on how it ended, where there is something to say; "" otherwise.
@@ -99,7 +99,7 @@ class Job:
 
     @property
     def resumable(self) -> bool:
-        """Whether it can be put into the queue again, to go on from its last checkpoint."""
+        """Whether it can be put into the queue again, to resume from its last checkpoint."""
         return self.state in RESUMABLE
 
     @property
@@ -186,7 +186,7 @@ class JobQueue:
     def submit(self, plan: Plan, who: str = "") -> Submission:
         """Ask for a training. One that is known joins its job; if that ended without a finished run, it is queued again.
 
-        Nobody works at the queue because of this: see :func:`engine.jobs.launch.start_trainer`.
+        This starts no trainer: see :func:`engine.jobs.launch.start_trainer`.
 
         Raises:
             JobError: there is such a run already.
@@ -225,7 +225,7 @@ class JobQueue:
         return self._move(self.find(job_id), ("queued",), "cancelled", "only a training that waits can be cancelled", ended=now())
 
     def resume(self, job_id: str) -> Job:
-        """Queue a job again that ended without a finished run: training goes on from the last checkpoint.
+        """Queue a job again that ended without a finished run: training resumes from the last checkpoint.
 
         Raises:
             JobError: no such job, or it is not over, or finished.
@@ -251,7 +251,7 @@ class JobQueue:
     # For the trainer, which holds the lock
 
     def declare_lost(self, database: sqlite3.Connection | None = None) -> None:
-        """All jobs at work are lost: for who knows that no other trainer lives."""
+        """All running jobs are lost: for callers that hold the trainer's lock."""
         words = f"UPDATE jobs SET state = 'lost', ended = ?, message = ? WHERE state IN {_listed(AT_WORK)}"
         with contextlib.nullcontext(database) if database is not None else self._database.writing() as given:
             given.execute(words, (now(), LOST))
@@ -270,7 +270,7 @@ class JobQueue:
         return any(job.state == "queued" for job in self.jobs())
 
     def asked_to_stop(self, job_id: str) -> bool:
-        """Whether somebody wants this job to end."""
+        """Whether this job was asked to stop."""
         with self._database.reading() as database:
             row = database.execute("SELECT state FROM jobs WHERE id = ?", (job_id,)).fetchone()
         return row is None or row["state"] != "running"
@@ -317,7 +317,7 @@ class JobQueue:
         return after
 
     def _one(self, job_id: str) -> Job:
-        """A job as it stands, without a look at who is alive."""
+        """A job as stored, without a check of its trainer."""
         return next(job for job in self._read() if job.id == job_id)
 
     def _read(self) -> list[Job]:

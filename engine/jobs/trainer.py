@@ -1,7 +1,7 @@
 """The trainer: takes one job after the other and trains it, with its news and its log, while it holds the models folder's lock.
 
 Each job gets a process of its own (a trainer that leaves waiting jobs behind starts its successor), so that a run's peak memory is its own and a
-job that brings its process down takes no other along.
+job that crashes its process affects no other.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _train(queue: JobQueue, job: Job, asked: Asked) -> Outcome:
 
 @dataclass
 class Asked:
-    """Whether a job is to end: because somebody said so in the queue, or told the process. The queue is asked now and then."""
+    """Whether a job is to end: by request in the queue, or by a signal. The queue is read at intervals."""
 
     queue: JobQueue
     job_id: str

@@ -1,6 +1,6 @@
-"""Index arrays of the stacked graph: who receives a message from whom, and along which relation.
+"""Index arrays of the stacked graph: which entity receives a message from which, and along which relation.
 
-Every triple (h, r, t) is entered twice: h hears t along r, and t hears h along r + R. The entries are therefore closed under turning round,
+Every triple (h, r, t) is entered twice: h receives from t along r, t receives from h along r + R. The entries are therefore closed under reversal,
 (i, j, u) <-> (j, i, inverse(u)), so that the backward pass walks the same arrays as the forward pass.
 """
 
@@ -49,7 +49,7 @@ class Adjacency:
     between two entities, averaged (``"edge"``, the authors' code). S is the number of units.
 
     Attributes:
-        messages: row i holds the neighbours that i hears, one entry per unit.
+        messages: row i holds the neighbours that i receives from, one entry per unit.
         units: (entries,) the unit of each entry of ``messages``.
         inverse: (S,) the unit that the same link has in the other direction.
         members: row s holds the directed relations that unit s averages.
@@ -83,11 +83,11 @@ def build_adjacency(
 
     Args:
         triples: (T, 3) head, relation, tail in the stacked index space; duplicates are ignored.
-        num_entities: E. Entities without triples are allowed: they hear nobody.
+        num_entities: E. Entities without triples are allowed: they receive no messages.
         num_relations: R, without inverses.
         message_unit: see :class:`Adjacency`.
-        relation_input: "opposite": an entity's relation channel starts from the directions that its neighbours hear it along (the tail of r
-            gets r, its head r + R); "same": from those that it hears them along.
+        relation_input: "opposite": an entity's relation channel starts from the directions in which its neighbours receive from it (the tail of r
+            gets r, its head r + R); "same": from those in which it receives from them.
     """
     receiver, sender, direction = directed_entries(triples.reshape(-1, 3), num_entities, num_relations)
     flip = np.concatenate([np.arange(num_relations, 2 * num_relations), np.arange(num_relations)]).astype(np.int32)
@@ -113,7 +113,7 @@ def build_adjacency(
 
 
 def directed_entries(triples: IntArray, num_entities: int, num_relations: int) -> Entries:
-    """Each distinct triple in both directions: who hears, whom, and along which directed relation; sorted by these, in this order."""
+    """Each distinct triple in both directions: receiver, sender and directed relation; sorted by these, in this order."""
     head, relation, tail = triples.T
     both = np.concatenate([head, tail]), np.concatenate([tail, head]), np.concatenate([relation, relation + num_relations])
     columns = sorted_rows(both, (num_entities, num_entities, 2 * num_relations))

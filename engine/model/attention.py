@@ -1,4 +1,4 @@
-"""Simplified relational attention (paper section 4.1): what an entity hears from its neighbours along its relations.
+"""Simplified relational attention (paper section 4.1): the messages that an entity receives along its relations.
 
 ``aggregate`` is the layer before its tanh, ``mean_rows`` the averaging that makes the two input channels. On a CPU both run fused kernels, on
 other devices plain torch over (entries x C x d) tensors in bounded blocks.
@@ -30,7 +30,7 @@ class MessageGraph:
         self.lengths = adjacency.messages.lengths()
 
     def entries(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """What the given rows hear: the position in ``rows``, the sender and the unit of each of their entries."""
+        """The messages to the given rows: the position in ``rows``, the sender and the unit of each of their entries."""
         chosen = rows.cpu().numpy()
         lengths = self.lengths[chosen]
         index = to_torch(spans(self.adjacency.messages.offsets[chosen], lengths), self.device)
@@ -63,7 +63,7 @@ def aggregate(graph: MessageGraph, x: Tensor, vectors: Tensor, scores: Tensor, *
         rows: (n,) distinct entities that are wanted; all by default.
 
     Returns:
-        (n, C, d); zero for entities that hear nobody.
+        (n, C, d); zero for entities without messages.
     """
     if x.device.type == "cpu":
         out: Tensor = _FusedAggregate.apply(x, vectors, scores, graph, reflect, rows)  # type: ignore[no-untyped-call]
@@ -96,7 +96,7 @@ def exponentials(scores: Tensor) -> Tensor:
     """(S, C) float64 exp of the scores, the highest of a channel being 1: what a softmax over any of the units is in proportion to.
 
     Taken once per unit instead of once per triple. In float64 that suffices while scores lie within 690 of each other, which unit vectors' products
-    with attention vectors do; what lies beneath counts as just that much.
+    with attention vectors do; what lies below counts as just that much.
     """
     if not len(scores):
         return scores.double()
@@ -164,7 +164,7 @@ class _FusedAggregate(torch.autograd.Function):
 
 
 def live_places(grad: Tensor, rows: IntArray, num_entities: int) -> Int32Array:
-    """(E,) where an entity's gradient stands among the (n, C, d) of ``rows``; -1 where there is none, or nothing but zeros."""
+    """(E,) row of an entity's gradient among the (n, C, d) of ``rows``; -1 where there is none, or nothing but zeros."""
     places = np.full(num_entities, -1, dtype=np.int32)
     live = grad.flatten(1).any(1).numpy()
     places[rows[live]] = np.flatnonzero(live)

@@ -127,8 +127,8 @@ class DualAMN(nn.Module):
         outputs = [torch.tanh(self.inputs())]
         for layer in range(self.config.layers):
             wanted = rows if layer == self.config.layers - 1 else None
-            heard = aggregate(self.graph, outputs[-1], vectors, self.scores(vectors, layer), reflect=self.config.relational_projection, rows=wanted)
-            outputs.append(torch.tanh(heard))
+            sums = aggregate(self.graph, outputs[-1], vectors, self.scores(vectors, layer), reflect=self.config.relational_projection, rows=wanted)
+            outputs.append(torch.tanh(sums))
         if rows is None:
             return outputs
         whole = outputs[: max(self.config.layers, 1)]

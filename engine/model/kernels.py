@@ -68,7 +68,7 @@ def aggregate_forward(part, bounds, rows, offsets, senders, units, x, vectors, s
 def aggregate_backward(  # type: ignore[no-untyped-def]
     part, bounds, place, offsets, receivers, units, inverse, x, vectors, shares, totals, grad, pull, reflect, dx, dvectors, dscores
 ):
-    """The same entries seen from the sender j: who heard j, and along which unit.
+    """The same entries seen from the sender j: its receivers, and the unit of each message.
 
     place (E,) is the row of ``grad`` that is of a receiver, or -1 where no gradient comes from it; grad is (n, C, d), pull (n, C) = grad_i . out_i;
     dvectors (threads, S, d) and dscores (threads, S, C) start at zero.

@@ -1,4 +1,4 @@
-"""The candidates that a training step compares its pairs with: a share of the entities, drawn afresh each step.
+"""The candidates that a training step compares its pairs with: a share of the entities, redrawn each step.
 
 Normalised hard sample mining looks for the hardest among all entities. A random quarter of them holds, at each step, a quarter of the hard ones, and
 other ones at the next; mean, deviation and softmax are taken over what was drawn. On the benchmark sets that aligns as well as all entities do, at a
@@ -20,7 +20,7 @@ from engine.util.distributed import ALONE, Ranks
 
 @dataclass(frozen=True)
 class Sample:
-    """What a step computes the final embeddings of, and where its pairs and candidates stand among them.
+    """What a step computes the final embeddings of, and the positions of its pairs and candidates among them.
 
     Attributes:
         rows: (n,) distinct stacked entities: the candidates of the source graph, those of the target graph, and members of the pairs that are
@@ -85,7 +85,7 @@ class Sampling:
         own = [part[self.ranks.rank :: self.ranks.size] for part in drawn]
         others = np.setdiff1d(np.concatenate(members), np.concatenate(own), assume_unique=True)
         rows = np.concatenate([*own, others])
-        place = np.empty(sum(sizes), dtype=np.int64)  # where it is not written to, nobody looks
+        place = np.empty(sum(sizes), dtype=np.int64)  # rows that are not written are never read
         place[rows] = np.arange(len(rows))
         positions = torch.from_numpy(place[pairs.cpu().numpy()]).to(pairs.device)
         return Sample(torch.from_numpy(rows).to(pairs.device), len(own[0]), len(own[1]), positions)

@@ -95,8 +95,8 @@ def gather_names(
     asked = {side: (own or {}).get(side) for side in SIDES}
     if any(asked.values()):
         source, target = (_gather(task, asked[side] or origin, NameRequest("", folder, languages or {}, side)) for side in SIDES)
-        told = f"source: {source.origin}; target: {target.origin}"
-        names = Names(source.source, target.target, told, (*source.findings, *target.findings))
+        origins = f"source: {source.origin}; target: {target.origin}"
+        names = Names(source.source, target.target, origins, (*source.findings, *target.findings))
     else:
         names = _gather(task, origin, NameRequest("", folder, languages or {}))
     require_names(task, names)

@@ -1,7 +1,7 @@
 """Reviewers' decisions about pairs: kept in SQLite, summed up by majority, and what they make of a task to be trained on.
 
 A decision belongs to the data (fingerprint and the two entities' identifiers), not to a run, so it survives every retraining. Nothing is ever
-changed or deleted: to undo is to add a row that withdraws. docs/reviewing.md tells the rules.
+changed or deleted: to undo is to add a row that withdraws. docs/reviewing.md has the rules.
 """
 
 from __future__ import annotations

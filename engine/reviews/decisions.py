@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 from engine.errors import ReviewError, printable
 
-# What a decision is, and what may stand in it: names and notes come from browsers, so they are checked here, before they are kept.
+# What a decision is, and what it may hold: names and notes come from browsers, so they are checked here, before they are kept.
 
 Verdict = Literal["accept", "reject", "skip"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -87,7 +87,7 @@ class Decision:
 
 
 def same_author(name: str) -> str:
-    """What tells one reviewer from every other: accounts (names with an @) without regard to case, since providers spell an address now one way and
+    """What identifies a reviewer: accounts (names with an @) without regard to case, since providers spell an address now one way and
     now another; other names as they are."""
     return unicodedata.normalize("NFC", name).casefold() if MARK_OF_ACCOUNTS in name else name
 
@@ -151,7 +151,7 @@ class Agreement:
         pairs: how many there are.
         unanimous: on how many of them all say the same.
         alpha: Krippendorff's alpha for two categories (Krippendorff, Content Analysis, 2004, chapter 11): 1 is full agreement, 0 what chance would
-            give; None where there is nothing to tell it by, because no two have met or nobody ever chose the other verdict.
+            give; None where it is undefined, because no two have decided the same pair or no one ever chose the other verdict.
     """
 
     pairs: int
@@ -168,7 +168,7 @@ class ReviewProgress:
     """How far reviewing is.
 
     Attributes:
-        accepted, rejected, skipped: decisions that stand, of all reviewers.
+        accepted, rejected, skipped: current decisions, of all reviewers.
         pairs: distinct pairs that anybody accepted or rejected.
         mine: pairs that the reviewer who asks accepted or rejected.
         pace: of that reviewer's latest decisions, in pairs a minute; None before there are two within five minutes.
@@ -206,7 +206,7 @@ def agreement(standing: Iterable[Decision]) -> Agreement:
 
 
 def progress(standing: Sequence[Decision], author: str | None) -> ReviewProgress:
-    """Of all decisions that stand, and of one reviewer's."""
+    """Of all current decisions, and of one reviewer's."""
     counts = Counter(decision.verdict for decision in standing)
     mine = [decision for decision in standing if decision.author == author]
     return ReviewProgress(counts["accept"], counts["reject"], counts["skip"], len(votes(standing)), len(votes(mine)), _pace(mine))

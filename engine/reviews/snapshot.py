@@ -59,7 +59,7 @@ class Snapshot:
     Attributes:
         fingerprint: of the data.
         pairs: every pair with a vote.
-        authors: how many reviewers had a vote; None where nobody counted.
+        authors: how many reviewers had a vote; None where they were not counted.
     """
 
     fingerprint: str
@@ -149,7 +149,7 @@ def _checked(pairs: Sequence[ReviewedPair]) -> tuple[ReviewedPair, ...]:
     """Ordered, each once.
 
     Raises:
-        ValueError: a pair stands there twice, or with fewer than no votes.
+        ValueError: a pair occurs twice, or with fewer than no votes.
     """
     if len({one.pair for one in pairs}) < len(pairs):
         raise ValueError("a pair stands there twice")
@@ -172,11 +172,11 @@ def _checked(pairs: Sequence[ReviewedPair]) -> tuple[ReviewedPair, ...]:
 
 @dataclass(frozen=True)
 class ReviewEffect:
-    """What reviews changed, in numbers of pairs; also how it stands in a run's manifest, under ``reviews``.
+    """What reviews changed, in numbers of pairs; also its form in a run's manifest, under ``reviews``.
 
     Attributes:
         digest: of the snapshot.
-        votes, authors: decisions and reviewers that went in; of a stored snapshot nobody knows how many reviewers there were.
+        votes, authors: decisions and reviewers that went in; the number of reviewers of a stored snapshot is unknown.
         accepted, rejected, undecided: pairs.
         new_seeds: accepted pairs that were no seed links before.
         test_to_seeds, valid_to_seeds: of these, former test and validation links.
@@ -290,8 +290,8 @@ def _findings(effect: ReviewEffect) -> tuple[Finding, ...]:
     )
     found = [Finding("reviews", "info", message, effect.accepted + effect.rejected)]
     if effect.contested:
-        told = f"{effect.contested:,} accepted pairs share an entity with another seed link."
-        found.append(Finding("contested-reviews", "warning", told, effect.contested, advice="Look at them again, unless entities may have several."))
+        words = f"{effect.contested:,} accepted pairs share an entity with another seed link."
+        found.append(Finding("contested-reviews", "warning", words, effect.contested, advice="Look at them again, unless entities may have several."))
     return tuple(found)
 
 
@@ -303,7 +303,7 @@ def describe_reviews(manifest: Mapping[str, Any]) -> str | None:
     number = {name: int(effect.get(name) or 0) for name in ("votes", "accepted", "rejected", "new_seeds", "test_to_seeds", "test_set_aside")}
     authors = effect.get("authors")
     by = f" by {count(authors, 'reviewer')}" if isinstance(authors, int) else ""
-    told = f"{count(number['votes'], 'decision')}{by} went in, {count(number['accepted'], 'pair')} accepted "
-    told += f"({number['new_seeds']:,} new as seed links) and {number['rejected']:,} rejected"
+    words = f"{count(number['votes'], 'decision')}{by} went in, {count(number['accepted'], 'pair')} accepted "
+    words += f"({number['new_seeds']:,} new as seed links) and {number['rejected']:,} rejected"
     left = number["test_to_seeds"] + number["test_set_aside"]
-    return f"{told}; {count(left, 'test link')} left the test because of it." if left else f"{told}; none of them touched a test link."
+    return f"{words}; {count(left, 'test link')} left the test because of it." if left else f"{words}; none of them touched a test link."

@@ -77,7 +77,7 @@ SCHEMA: Final = Schema(
 )
 
 
-# What counts of all decisions on one data set, brought up to date by what was added since: decisions are only added, so nothing is read twice.
+# What counts of all decisions on one data set, updated by what was added since: decisions are only added, so nothing is read twice.
 
 
 class Ledger:
@@ -177,7 +177,7 @@ class ReviewStore:
             return _found(connection, "one.click = ?", token)
 
     def undo(self, fingerprint: str, author: str, token: str) -> list[Decision]:
-        """Withdraw the author's last decision that stands, with all that were taken together with it; nothing where there is none.
+        """Withdraw the author's last current decision, with all that were taken together with it; nothing where there is none.
 
         Args:
             token: names the click, as in :meth:`decide`; sent twice it withdraws once.
@@ -291,7 +291,7 @@ class ReviewStore:
     ) -> list[Pair]:
         """Take the first pairs that are free, and keep them from other reviewers for a while; a claim on one's own pairs makes it longer.
 
-        Free is what no other reviewer holds, this one has not decided or skipped, and nobody has accepted or rejected.
+        Free is what no other reviewer holds, this one has not decided or skipped, and no one has accepted or rejected.
 
         Args:
             offered: pairs in the order in which they are worth looking at; read only as far as needed.
@@ -321,7 +321,7 @@ class ReviewStore:
             connection.execute("DELETE FROM leases WHERE data_set = ? AND author = ?", (_data_set(connection, fingerprint), author))
 
     def back_up(self, path: Path) -> None:
-        """Copy the whole database as it is at this moment into a new file, while others go on deciding."""
+        """Copy the whole database as it is at this moment into a new file, while others continue to decide."""
         with self._database.reading() as connection:
             copy = sqlite3.connect(path)
             try:

@@ -1,6 +1,6 @@
 """Run folders: models/<data set>/<run id>/, written beside their place and renamed into it, so that a reader never sees half a run.
 
-A run in the making lives in ``.partial-<run id>`` with its checkpoints and a lock; a process that is killed leaves it there, and the next one goes on
+A run in the making lives in ``.partial-<run id>`` with its checkpoints and a lock; a process that is killed leaves it there, and the next one resumes
 from the last whole checkpoint. What a finished run holds is listed with sizes and checksums in ``manifest.json``, which is written last and seals
 itself with a checksum of its own.
 

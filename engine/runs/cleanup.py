@@ -42,11 +42,11 @@ class DeletionCandidate:
 
     @property
     def version(self) -> str:
-        """What tells this run from another one that takes its place under the same id."""
-        return state_of(self.run)
+        """What distinguishes this run from another one that takes its place under the same id."""
+        return run_state(self.run)
 
 
-def state_of(run: RunSummary) -> str:
+def run_state(run: RunSummary) -> str:
     """Of a whole run the manifest's seal; one that is not whole has none and goes by its state."""
     return run.state if run.manifest is None else str(run.manifest[SEAL])
 
@@ -57,7 +57,7 @@ def deletion_candidate(store: RunStore, run: str, *, version: str | None = None)
     Args:
         store: where to look.
         run: ``dataset/run_id``, or the run id alone.
-        version: as :attr:`Doomed.version` was when somebody agreed to delete it; None takes whatever is there.
+        version: as :attr:`DeletionCandidate.version` was when its deletion was confirmed; None takes whatever is there.
 
     Raises:
         RunNotFoundError: there is none, or several data sets have one.
@@ -65,7 +65,7 @@ def deletion_candidate(store: RunStore, run: str, *, version: str | None = None)
     """
     summaries = store.list()
     if version is not None:
-        same = [one for one in summaries if one.id == run and state_of(one) == version]
+        same = [one for one in summaries if one.id == run and run_state(one) == version]
         if not same and any(one.id == run for one in summaries):
             raise RunError(printable(f"run {run} has changed meanwhile, so nothing was deleted; look at it again first."))
         summaries = [one for one in summaries if one.id != run or one in same]
@@ -77,7 +77,7 @@ def deletion_candidate(store: RunStore, run: str, *, version: str | None = None)
         raise RunNotFoundError(printable(f"there is no run {run[:200]}; 'python -m engine runs' lists those that there are."))
     if fitting[0].active:
         raise RunError(f"run {fitting[0].id} is being trained right now; stop it first.")
-    return _doomed(fitting[0], summaries)
+    return _candidate(fitting[0], summaries)
 
 
 def to_prune(
@@ -88,7 +88,7 @@ def to_prune(
     Args:
         keep: how many to keep of each data set and variant, the newest ones.
         older_than: days; only runs made before go. With ``keep``, both must allow it.
-        partial: whether interrupted trainings go, too, and alone where neither of the others is given. Never one that goes on right now.
+        partial: whether interrupted trainings go, too, and alone where neither of the others is given. Never one that is running right now.
         now: to count days from.
 
     Raises:
@@ -104,7 +104,7 @@ def to_prune(
     whole = _surplus(summaries, keep or 0) if keep is not None or older_than is not None else set()
     going = [one for one in old if one.id in whole and one.state in ("finished", "stopped")]
     going += [one for one in old if partial and one.state == "partial" and not one.active]
-    return [_doomed(one, summaries) for one in going]
+    return [_candidate(one, summaries) for one in going]
 
 
 def _surplus(summaries: Sequence[RunSummary], keep: int) -> set[str]:
@@ -116,9 +116,9 @@ def _surplus(summaries: Sequence[RunSummary], keep: int) -> set[str]:
     return {run for runs in kinds.values() for run in runs[keep:]}
 
 
-def _doomed(run: RunSummary, summaries: Sequence[RunSummary]) -> DeletionCandidate:
-    stands_on = {one.id: (one.manifest or {}).get("training", {}).get("structure_run") for one in summaries if one.id != run.id}
-    return DeletionCandidate(run, size_of(run.path), tuple(sorted(one for one, structure in stands_on.items() if structure == run.id)))
+def _candidate(run: RunSummary, summaries: Sequence[RunSummary]) -> DeletionCandidate:
+    depends_on = {one.id: (one.manifest or {}).get("training", {}).get("structure_run") for one in summaries if one.id != run.id}
+    return DeletionCandidate(run, size_of(run.path), tuple(sorted(one for one, structure in depends_on.items() if structure == run.id)))
 
 
 def size_of(folder: Path) -> int:
@@ -135,7 +135,7 @@ def delete(store: RunStore, going: Sequence[DeletionCandidate]) -> None:
     """Delete runs; each is out of every list before its first file goes, and what earlier deletions left half done goes, too.
 
     Raises:
-        RunError: a training goes on in one of them, or the folder cannot be changed. Those before it are gone.
+        RunError: a training is running in one of them, or the folder cannot be changed. Those before it are gone.
     """
     for one in going:
         store.delete(one.run)
@@ -219,7 +219,7 @@ def _add_folder(archive: tarfile.TarFile, folder: Path, name: str) -> None:
 
 
 def _add_small_file(archive: tarfile.TarFile, path: Path, name: str) -> None:
-    """One that a trainer may replace or take away at any moment: read at once, so that its size and its content are of the same file."""
+    """One that a trainer may replace or remove at any moment: read at once, so that its size and its content are of the same file."""
     with contextlib.suppress(FileNotFoundError):
         with path.open("rb") as file:
             about, content = archive.gettarinfo(name, name, file), file.read()

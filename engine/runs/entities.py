@@ -42,9 +42,9 @@ class Entity:
 
 
 def short_id(uri: str) -> str:
-    """The telling end of an identifier: after ``/resource/`` where there is one (DBpedia names hold slashes), else after the last ``/`` or ``#``.
+    """The last part of an identifier: after ``/resource/`` where there is one (DBpedia names hold slashes), else after the last ``/`` or ``#``.
 
-    A query is part of the name, and so is what stands before a ``#`` that only a number follows. What begins with no scheme is no IRI but an
+    A query is part of the name, and so is what precedes a ``#`` that only a number follows. What begins with no scheme is no IRI but an
     identifier of the data's own, in which ``/`` and ``#`` are letters like any other: it is the name itself.
     """
     if not _SCHEME.match(uri):

@@ -217,7 +217,7 @@ def with_seal(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def to_json(value: Any, *, indent: int | None = None, sort_keys: bool = False) -> bytes:
-    """UTF-8 JSON, other scripts unescaped; see :func:`jsonable` for what happens to values that JSON does not know."""
+    """UTF-8 JSON, other scripts unescaped; see :func:`jsonable` for what happens to values that JSON does not have."""
     text = json.dumps(jsonable(value), ensure_ascii=False, allow_nan=False, indent=indent, sort_keys=sort_keys)
     return text.encode("utf-8", "backslashreplace")  # half a surrogate pair can only be written escaped
 

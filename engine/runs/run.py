@@ -172,7 +172,7 @@ class Run:
         return content
 
     def _intact(self, name: str) -> Path:
-        """Path of a file that has its checksum, which is computed once for as long as nobody writes to the file.
+        """Path of a file that has its checksum, which is computed once for as long as the file is not written.
 
         Raises:
             RunDamagedError, RunError: as :meth:`content`.

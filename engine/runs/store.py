@@ -79,7 +79,7 @@ class RunStore:
         return self._open(*fitting[0])
 
     def create(self, dataset: str, run_id: str) -> RunWriter:
-        """Start a run, or go on with the partial one of this id.
+        """Start a run, or resume the partial one of this id.
 
         Raises:
             RunError: such a run exists, another process is training it, or the folder cannot be written to.
@@ -148,7 +148,7 @@ class RunStore:
         return Run.open(dataset, run_id, self.path_of(dataset, run_id))
 
     def _summary(self, dataset: Path, entry: Path) -> RunSummary | None:
-        """What to say of a folder; None for those that are nobody's business."""
+        """The summary of a folder; None for those that hold no run."""
         if entry.name.startswith(PARTIAL):
             run_id = entry.name.removeprefix(PARTIAL)
             if not is_name(run_id) or not is_name(dataset.name):

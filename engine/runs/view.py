@@ -42,7 +42,7 @@ PROBABILITY_COLUMNS = ("graph", "entity", "match", "probability")
 """Of the table of probabilities, what every run that has one stores."""
 NEAR_MISSES = 5
 KEPT_ROWS, KEPT_BYTES = 12, 1 << 26
-"""Rows of scores that an open run keeps: at most so many, and 64 MiB, which is four rows of a million candidates."""
+"""Rows of scores that an open run keeps: at most this number, and 64 MiB, which is four rows of a million candidates."""
 
 
 def status_words(verdict: Verdict, added: int | None) -> str:
@@ -53,13 +53,13 @@ def status_words(verdict: Verdict, added: int | None) -> str:
 
 def status_sentence(verdict: Verdict, added: int | None) -> str:
     """The same as sentences that leave no doubt about what training used: a link, the model's own prediction, or neither."""
-    told = {
+    sentences = {
         "seed link": "Seed link: training used it.",
         "probable pair": "The data calls this pair probable; training did not use that.",
         "contradicts a known link": "Another counterpart of one of the two is known, so this pair is wrong.",
         "unknown": "No known link covers this pair, and none contradicts it.",
     }
-    words = told.get(verdict) or f"{HELD_OUT[verdict].capitalize()}, kept for evaluation: training did not use it."
+    words = sentences.get(verdict) or f"{HELD_OUT[verdict].capitalize()}, kept for evaluation: training did not use it."
     if added is None or verdict == "seed link":
         return words
     return f"{words} Round {added} added the pair as a prediction of the model, and training went on with it."
@@ -143,7 +143,7 @@ class RowScores:
         return None if self.names is None or np.isnan(self.names[position]) else float(self.names[position])
 
     def position(self, candidate: int) -> int:
-        """Where a candidate stands in the arrays."""
+        """Position of a candidate in the arrays."""
         return int(np.searchsorted(self.candidates, candidate))
 
     def rank(self, position: int) -> int:

@@ -45,12 +45,12 @@ from engine.util.files import fsync, remove, replacing, sha256_of, write_durably
 CHECKPOINT_FILE = re.compile(r"(?P<name>\w[\w.-]*)-(?P<number>\d{6,12})-(?P<digest>[0-9a-f]{64})\.safetensors")
 
 ROWS_A_GROUP = 2**17
-"""Rows of a table that are packed together: whoever wants a few rows unpacks so many."""
+"""Rows of a table that are packed together: a reader of a few rows unpacks this number."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What training needs to go on.
+    """What training needs to resume.
 
     Attributes:
         tensors: by name, on the CPU.
@@ -116,7 +116,7 @@ class RunWriter:
             path.write_bytes(to_json(value, indent=2) + b"\n")
 
     def write_note(self, name: str, value: Mapping[str, Any]) -> None:
-        """Write a JSON object for whoever goes on with the run; the finished run does not have it."""
+        """Write a JSON object for resuming the run; the finished run does not have it."""
         with explained(f"write to {self.path}"):
             write_durably(self.path / with_suffix(name, ".json"), to_json(value, indent=2) + b"\n")
 
@@ -124,7 +124,7 @@ class RunWriter:
         """Add a line to ``trace.jsonl``. Other processes see it at once; the disk has it for certain at the next checkpoint."""
         with explained(f"write {self.path / TRACE}"):
             if self._trace is None:
-                # A trace that no checkpoint vouches for is left from a process that was killed: it starts anew.
+                # A trace that no checkpoint vouches for is left from a process that was killed: it starts again.
                 self._trace = (self.path / TRACE).open("ab" if TRACE in self._written else "wb", buffering=0)
                 self._written.add(TRACE)
             self._trace.write(to_json(entry) + b"\n")
@@ -191,7 +191,7 @@ class RunWriter:
         return Run.open(self.dataset, self.run_id, self._final)
 
     def close(self) -> None:
-        """Release the lock. The partial run stays, so that training can go on later."""
+        """Release the lock. The partial run stays, so that training can resume later."""
         if self._trace is not None:
             self._trace.close()
             self._trace = None
@@ -260,7 +260,7 @@ def already_there(dataset: str, run_id: str) -> RunError:
     return RunError(f"there is a run {dataset}/{run_id} already; choose another run id, or delete that run first.")
 
 
-# How an interrupted run is gone on with: a note in the folder of the run in the making, which the finished run does not have any more.
+# How an interrupted run is resumed: a note in the folder of the run in the making, which the finished run does not have any more.
 
 NOTE: Final = "begun"
 REVIEWS: Final = "reviews"
@@ -284,7 +284,7 @@ class ResumeRecord:
     reviews: Path | None = None
 
     def command(self, models: Path) -> str:
-        """What goes on with it, to be typed in the project's folder; ``models``: where the run is."""
+        """The command that resumes it, to be typed in the project's folder; ``models``: where the run is."""
         options: list[tuple[str, str]] = [("--variant", self.config.variant)] if self.config.variant != "basic" else []
         if self.config.seed:
             options.append(("--seed", str(self.config.seed)))
@@ -305,7 +305,7 @@ def note_beginning(writer: RunWriter, begun: ResumeRecord) -> None:
 
 
 def read_beginning(folder: Path) -> ResumeRecord | None:
-    """What stands in the folder of a run in the making; None where that is nothing this engine understands."""
+    """The note in the folder of a run in the making; None where that is nothing this engine understands."""
     try:
         value: Any = json.loads((folder / f"{NOTE}.json").read_text(encoding="utf-8"))
         reviews = folder / f"{REVIEWS}.parquet"

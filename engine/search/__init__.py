@@ -9,7 +9,7 @@ from engine.search.faiss import FaissIndex
 from engine.search.ranks import TIE_TOLERANCE, LinkRanks, QueryRanks, tie_tolerance, true_ranks
 from engine.search.rows import normalise_rows
 from engine.search.similarity import NameSimilarity, Similarity, SparseSimilarity, StructuralSimilarity, StructureAndNames, UnscaledEmbeddings
-from engine.search.tiles import best_in_columns, held, overheard
+from engine.search.tiles import best_in_columns, held, recording
 
 __all__ = [
     "DEFAULT_BUDGET",
@@ -39,8 +39,8 @@ __all__ = [
     "held",
     "hubness",
     "normalise_rows",
-    "overheard",
     "pair_csls",
+    "recording",
     "tie_tolerance",
     "true_ranks",
 ]

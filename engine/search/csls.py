@@ -10,7 +10,7 @@ unit length it is the inner product of [s, -r(s)/2, 1] and [t, 1, -r(t)/2]. Such
 :func:`csls_score` of float64 similarities.
 
 Everything here takes a :class:`~engine.search.similarity.Similarity` of n source and m target entities, or in its place two matrices (n, D) and
-(m, D) of float32 rows of unit length. Where names take part, their similarity stands wherever "cosine" is written.
+(m, D) of float32 rows of unit length. Where names take part, their similarity takes the place of "cosine".
 """
 
 from __future__ import annotations

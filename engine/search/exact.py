@@ -16,7 +16,7 @@ from engine.util.threads import cut
 
 # CSLS neighbours in one pass over the score matrix instead of two, and still exactly.
 #
-# The obvious way needs two: the hubness term of a target is known when all sources have been seen, so only a second look can tell which targets are
+# The obvious way needs two: the hubness term of a target is known when all sources have been seen, so only a second pass can find which targets are
 # best for a source. Here tiles are whole rows. What a tile needs of its own rows, it has: r(s) of each is known at once, which is all that the
 # search from the target side asks for. For the search from the source side r(t) is estimated by the mean of the k best sources *so far*. That is
 # too low, but by nearly the same everywhere, so each source keeps a few more targets than are wanted, best by estimate. At the end every r(t) is
@@ -27,9 +27,9 @@ from engine.util.threads import cut
 LEAST_ROWS = 256
 """Rows of a tile below which the product would suffer."""
 SPARE = 50
-"""Targets that a source keeps beyond those wanted: at least so many, or half as many as those."""
+"""Targets that a source keeps beyond those wanted: at least this number, or half as many as those."""
 RENEWED = 1.25
-"""How many times as many sources make it worth while to estimate anew."""
+"""How many times as many sources make it worth while to estimate again."""
 ROUNDING = 2e-6
 """Half a CSLS score of unit rows is known to this."""
 ROWS_AGAIN = 512
@@ -149,7 +149,7 @@ def in_question(slack: Tensor, gains: Tensor) -> Iterator[tuple[Tensor, Tensor]]
 
 
 def looked_at_again(similarity: Similarity, rows: Tensor, targets: Tensor, terms: Hubness, known: TopK, top: int, budget: int) -> TopK:
-    """The ``top`` best of what is known of some rows and of their scores with some targets, all of them computed anew."""
+    """The ``top`` best of what is known of some rows and of their scores with some targets, all of them recomputed."""
     best = HeapBest(len(rows), min(top, len(targets)))
     for part in cut(len(targets), COLUMNS_AGAIN):
         columns = targets[part]

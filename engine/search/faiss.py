@@ -18,7 +18,7 @@ from engine.errors import ConfigError
 from engine.search.base import SearchIndex, TopK, check_k, register_index
 from engine.search.exact import ExactIndex
 from engine.search.similarity import Shifted, Similarity, StructuralSimilarity
-from engine.search.tiles import HeldSimilarity, Overheard
+from engine.search.tiles import HeldSimilarity, RecordingSimilarity
 from engine.util.arrays import Float32Array, IntArray
 
 APPROXIMATE_FROM = 50_000
@@ -91,7 +91,7 @@ class FaissIndex(SearchIndex):
 
 def as_inner_products(similarity: Similarity) -> StructuralSimilarity | None:
     """The same as inner products of rows, where it is that: terms become two more columns. None for everything else."""
-    if isinstance(similarity, HeldSimilarity | Overheard):
+    if isinstance(similarity, HeldSimilarity | RecordingSimilarity):
         return as_inner_products(similarity.base)
     if not isinstance(similarity, Shifted):
         return similarity if isinstance(similarity, StructuralSimilarity) else None

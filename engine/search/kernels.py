@@ -200,7 +200,7 @@ def add_sparse_products(
 ) -> None:
     """Add to tile rows start..stop the weighted inner products of sparse rows; the tile's corner is pair (top, left).
 
-    ``postings`` holds for each feature the target entities that have it. Equal target rows get bit-equal sums, wherever they stand.
+    ``postings`` holds for each feature the target entities that have it. Equal target rows get bit-equal sums, whatever their position.
     """
     begins, features, values = source
     posting_begins, entities, posting_values = postings

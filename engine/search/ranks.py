@@ -1,7 +1,7 @@
 """Ranks of known counterparts among all candidates, for Hits@k and MRR.
 
 Scores that are equal must not count as hits, and entities with the same neighbourhood really do get the same vector. But a blocked float32 product
-gives two identical columns values that differ in the last bits, depending on where in a block they stand. So scores within ``TIE_TOLERANCE`` of
+gives two identical columns values that differ in the last bits, depending on their place in a block. So scores within ``TIE_TOLERANCE`` of
 the true pair's count as equal to it: a few times the largest error that was seen (9e-7 at D = 600), far below any difference that means something.
 """
 
@@ -50,10 +50,10 @@ class LinkRanks:
 @on_similarity
 @torch.no_grad()
 def true_ranks(similarity: Similarity, links: Tensor, terms: Hubness, budget: int = DEFAULT_BUDGET) -> LinkRanks:
-    """Where the known counterparts stand among all candidates by CSLS, always by exact comparison.
+    """Ranks of the known counterparts among all candidates by CSLS, always by exact comparison.
 
     rank = 1 + number of other candidates whose score is greater than or equal to the counterpart's. An entity with several counterparts is one
-    query: the rank is that of the best of them, and the others do not stand in its way. A zero row finds nothing and is not found: the rank is last.
+    query: the rank is that of the best of them, and the others are left out of the list. A zero row finds nothing and is not found: the rank is last.
 
     Args:
         similarity: (n, m) of the pools; or two matrices of float32 rows of unit length.
@@ -77,8 +77,8 @@ def true_ranks(similarity: Similarity, links: Tensor, terms: Hubness, budget: in
         of_source.count_rows(tile)
         of_target.count_columns(tile)
         inside, of_rows, of_columns = scores_of_links(tile, links)
-        of_source.forgive(links[inside, 0], of_rows)
-        of_target.forgive(links[inside, 1], of_columns)
+        of_source.exclude_true_links(links[inside, 0], of_rows)
+        of_target.exclude_true_links(links[inside, 1], of_columns)
     return LinkRanks(of_source.result(), of_target.result())
 
 
@@ -136,7 +136,7 @@ class Counter:
         scores = tile.scores.numpy()
         spread(lambda start, stop: count_columns(scores, start, stop, tile.left, *arrays), scores.shape[1], scores.size)
 
-    def forgive(self, entities: Tensor, scores: Tensor) -> None:
+    def exclude_true_links(self, entities: Tensor, scores: Tensor) -> None:
         """Take true counterparts out of the counts again; ``scores`` are the very values that were counted."""
         reached = scores >= self.bars[entities]
         self.counts.index_add_(0, entities, -reached.long())

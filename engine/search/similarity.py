@@ -178,7 +178,7 @@ class StructuralSimilarity:
         return Shifted(self, row_terms, column_terms)
 
     def named(self) -> tuple[Tensor, Tensor]:
-        """(n,), (m,) bool: rows that say something; a zero row stands for an entity without a name."""
+        """(n,), (m,) bool: rows with a name; a zero row means an entity without a name."""
         return self.source.any(dim=1), self.target.any(dim=1)
 
     def zero_rows(self) -> tuple[Tensor, Tensor]:

@@ -63,7 +63,7 @@ def computed(similarity: Similarity) -> Tensor:
     return values
 
 
-class Overheard(Around):
+class RecordingSimilarity(Around):
     """A similarity that keeps what is computed of a pool while all of it is gone through: selecting that pool, once, then costs next to nothing.
 
     Args:
@@ -109,13 +109,13 @@ def held(similarity: Similarity, budget: int = HELD_BYTES) -> Similarity:
     return HeldSimilarity(similarity) if not isinstance(similarity, HeldSimilarity) and can_hold(similarity, similarity.shape, budget) else similarity
 
 
-def overheard(similarity: Similarity, rows: Tensor, columns: Tensor, budget: int = HELD_BYTES) -> Similarity:
+def recording(similarity: Similarity, rows: Tensor, columns: Tensor, budget: int = HELD_BYTES) -> Similarity:
     """The similarity, listened to for the values of a pool, where these take at most ``budget`` bytes; else as it is."""
-    return Overheard(similarity, rows, columns) if can_hold(similarity, (len(rows), len(columns)), budget) else similarity
+    return RecordingSimilarity(similarity, rows, columns) if can_hold(similarity, (len(rows), len(columns)), budget) else similarity
 
 
 def can_hold(similarity: Similarity, shape: tuple[int, int], budget: int) -> bool:
-    """Whether so many values can be held."""
+    """Whether this number of values can be held."""
     return similarity.device.type == "cpu" and 0 < np.dtype(np.float32).itemsize * shape[0] * shape[1] <= budget
 
 

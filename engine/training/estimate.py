@@ -1,7 +1,7 @@
 """How long a training will take and how much memory it needs, before it starts.
 
 What a step computes is counted (matrix products, messages gathered from neighbours), and how fast this machine does either is tried out once per
-process. Constants stand for everything else; they were fitted on runs of the benchmark sets (``python -m benchmarks.estimates``). Finished runs of
+process. Constants cover everything else; they were fitted on runs of the benchmark sets (``python -m benchmarks.estimates``). Finished runs of
 the same machine, where there are any, correct the result, so that a machine that is always busy is known to be slow.
 """
 
@@ -35,7 +35,7 @@ from engine.util.text import duration
 TRIALS: Final = 40
 LEAST_TRIALS: Final = 3
 PROBE_SECONDS: Final = 0.5
-"""Of processor time for one probe: where one trial takes long (bfloat16 on a CPU that does not know it), few of them tell enough."""
+"""Of processor time for one probe: where one trial takes long (bfloat16 on a CPU without it), few of them suffice."""
 
 # Seconds per unit of work that the probe would need one second for; fitted on quiet runs of the benchmark sets.
 PRODUCT_WEIGHTS: Final[Mapping[str, float]] = {"float32": 2.2, "bfloat16": 2.75}
@@ -234,7 +234,7 @@ def estimate_training(
     training = 0.0 if structure_ready else factor * work.seconds(machine) + compiling
     before, after = _around(sizes, config, machine)
     if config.variant == "literal" and not structure_ready:
-        after *= 2  # the semi run beneath is searched and written as well
+        after *= 2  # the semi run that it builds on is searched and written as well
     around = max(1.0, min(factor, 1.4))
     return Estimate(
         seconds=training + around * (before + after),
@@ -270,7 +270,7 @@ def count_work(sizes: Sizes, config: RunConfig, precision: str | None = None) ->
 
 
 def _epoch(sizes: Sizes, config: RunConfig, pairs: int) -> tuple[float, float, int]:
-    """Operations of matrix products, gathered values and steps of an epoch on so many pairs."""
+    """Operations of matrix products, gathered values and steps of an epoch on a number of pairs."""
     encoder, loss, sampled = config.encoder, config.loss, sampled_entities(sizes, config)
     steps = max(1, math.ceil(pairs / config.training.batch_size))
     channels, wide = _channels(config), width(config) // _channels(config)
@@ -344,7 +344,7 @@ def measured_machine(threads: int | None = None) -> Machine:
 
 
 def _quickest(work: Callable[[], object], threads: int) -> float:
-    """Seconds on an idle machine: processor time, divided among so many threads; the least of several trials, for other work only adds.
+    """Seconds on an idle machine: processor time, divided among a number of threads; the least of several trials, for other work only adds.
 
     However many threads this process uses, they stay as they are: it may be a server, and others' work would change with them.
     """
@@ -383,7 +383,7 @@ def memory_needed(sizes: Sizes, config: RunConfig, *, structure_ready: bool = Fa
 
 
 def check_memory(sizes: Sizes, config: RunConfig, available: float | None) -> str:
-    """A warning where memory will be short; "" where it will do, or nobody knows.
+    """A warning where memory will be short; "" where it suffices, or is unknown.
 
     Raises:
         TrainingError: it needs more than there is; says what would fit.
@@ -393,14 +393,14 @@ def check_memory(sizes: Sizes, config: RunConfig, available: float | None) -> st
         return ""
     fits = largest_dim(sizes, config, available / 1.3)
     advice = f"encoder.dim={fits} would fit" if fits else "no encoder.dim would make it fit, so use a larger machine or smaller graphs"
-    told = need_words(needed, available)
+    requirement = need_words(needed, available)
     if needed > available:
-        raise TrainingError(f"this training needs {told}; {advice} (training.check_memory=no tries it all the same).")
-    return f"This training needs {told}: it may not suffice; {advice}."
+        raise TrainingError(f"this training needs {requirement}; {advice} (training.check_memory=no tries it all the same).")
+    return f"This training needs {requirement}: it may not suffice; {advice}."
 
 
 def largest_dim(sizes: Sizes, config: RunConfig, available: float) -> int:
-    """The largest ``encoder.dim`` up to the one asked for, in steps of 10 (beneath 10 of 1), whose training fits; 0 if none does."""
+    """The largest ``encoder.dim`` up to the one asked for, in steps of 10 (below 10 of 1), whose training fits; 0 if none does."""
     wanted: int = config.encoder.dim
     dims = [*range(wanted - wanted % 10, 9, -10), *range(min(wanted, 9), 0, -1)]
     return next((dim for dim in dims if memory_needed(sizes, config.with_values({"encoder.dim": dim})) <= available), 0)
@@ -429,7 +429,7 @@ def correction(work: Work, machine: Machine, threads: int | None, earlier: Itera
 
 
 def _of_this_machine(earlier: Iterable[RunSummary], threads: int) -> list[RunSummary]:
-    """The latest runs that this machine trained on its CPU with so many threads, as far as manifests tell."""
+    """The latest runs that this machine trained on its CPU with this number of threads, as far as manifests show."""
     here = platform.platform()
     fitting = []
     for one in earlier:
@@ -441,7 +441,7 @@ def _of_this_machine(earlier: Iterable[RunSummary], threads: int) -> list[RunSum
 
 
 def _measured(manifest: Mapping[str, Any], machine: Machine) -> tuple[float, float] | None:
-    """Estimated and true seconds of a run's training; None for one that tells nothing."""
+    """Estimated and true seconds of a run's training; None for one without these figures."""
     try:
         config, training = RunConfig.from_dict(manifest["config"]), manifest["training"]
         seconds, precision = float(training["seconds"]), training.get("precision", "float32")

@@ -43,7 +43,7 @@ class RmsProp:
             averages,
             grad_avgs=[],
             momentum_buffer_list=[],
-            state_steps=[torch.zeros(()) for _ in live],  # counted for nobody
+            state_steps=[torch.zeros(()) for _ in live],  # required, but unused
             foreach=False,
             lr=self.learning_rate,
             alpha=RHO,
@@ -54,5 +54,5 @@ class RmsProp:
         )
 
     def load(self, averages: Mapping[int, Tensor]) -> None:
-        """Go on with these averages, on the parameters' devices."""
+        """Continue with these averages, on the parameters' devices."""
         self.averages = {number: average.to(self.parameters[number].device, copy=True) for number, average in averages.items()}

@@ -1,7 +1,7 @@
 """Bi-directional iteration (semi-supervised training; paper section 6.3, after MRAEA): the model's own confident pairs become seed links.
 
-After the basic epochs come rounds. Each begins by selecting pairs from a pool of entities and goes on training, with the optimiser's state kept,
-on the seed links and the selected pairs together. Test links are never consulted; where there are any they only tell, afterwards, how many of
+After the basic epochs come rounds. Each begins by selecting pairs from a pool of entities and continues training, with the optimiser's state kept,
+on the seed links and the selected pairs together. Test links are never consulted; where there are any they only show, afterwards, how many of
 the selected pairs were right.
 """
 
@@ -61,7 +61,7 @@ class Round:
         number, rounds: 1 .. rounds.
         selected: pairs that this round trains on besides the seed links.
         new: how many of them no earlier round trained on.
-        known: how many have an end whose counterpart the test links tell; None without test links.
+        known: how many have an end whose counterpart is known from test links; None without test links.
         right: how many of those are right.
         pool: the entities that pairs were selected from, for people.
     """
@@ -156,7 +156,7 @@ def select_pairs(
 
     Returns:
         With "mutual" (paper): the earlier pairs, and those of entities not yet used that are each other's nearest by CSLS. With "sinkhorn":
-        a selection made afresh from the whole pool, of pairs that are each other's best in the Sinkhorn plan and weigh more than the threshold;
+        a new selection from the whole pool, of pairs that are each other's best in the Sinkhorn plan and weigh more than the threshold;
         "propagation" does the same with the plan of similarity and neighbours' agreement.
     """
     if config.selection == "sinkhorn":

@@ -1,7 +1,7 @@
 """The training loop: seeded steps, progress, validation, checkpoints, resume.
 
 Everything random is a function of the seed and the step's number: the order of the pairs in an epoch, the dropout, the negatives that a loss
-draws. A checkpoint therefore holds only the parameters, the optimiser's state and where the loop stood; training that goes on from one ends
+draws. A checkpoint therefore holds only the parameters, the optimiser's state and the position of the loop; training that resumes from one ends
 where unbroken training ends, bit for bit on the same machine with as many threads.
 """
 
@@ -37,7 +37,7 @@ from engine.util.distributed import ALONE, Ranks
 LEAST_EPOCHS = 20
 LEAST_STEPS = 60
 LATEST_STEPS = 50
-"""The time left goes by so many."""
+"""Number of the latest steps that the time left is estimated by."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Checkpoints(Protocol):
 class Trained:
     """What the loop leaves behind.
 
-    ``epochs`` is how many were completed; ``stopped`` tells that somebody asked for the end before its time; ``selections`` has what each
+    ``epochs`` is how many were completed; ``stopped`` says that the end was requested before its time; ``selections`` has what each
     semi-supervised round trained on besides the seed links. ``seconds`` are of all sessions, ``earlier`` of those that were interrupted before.
     """
 
@@ -103,7 +103,7 @@ class Trained:
 
 @dataclass
 class Position:
-    """Where the loop stands: between step ``step`` - 1 and ``step`` of epoch ``epoch`` (both from 0).
+    """Position of the loop: between step ``step`` - 1 and ``step`` of epoch ``epoch`` (both from 0).
 
     ``parts`` says from which epoch (from 1) on what the training was computed: more than one where it was resumed on something else.
     """
@@ -120,7 +120,7 @@ class Position:
 
 
 def default_epochs(seed_links: int, batch_size: int, effort: float = 1.0) -> int:
-    """How long to train when nobody says: the paper's 20 epochs, and at least 60 optimiser steps; ``effort`` is the share of them that is wanted.
+    """Number of epochs by default: the paper's 20 epochs, and at least 60 optimiser steps; ``effort`` is the share of them that is wanted.
 
     On the paper's data (4,500 seed links, 5 steps an epoch) that is 20 epochs; a small data set whose seed links fit one batch gets 60.
     """
@@ -425,7 +425,7 @@ class Trainer:
         tensors, state = found
         if state.pop("purpose", None) != self._purpose():
             raise TrainingError("the unfinished run was started with other data or settings; use --fresh to train anew.")
-        before = {"from_epoch": 1, "threads": state.pop("threads")}  # all that checkpoints without parts tell
+        before = {"from_epoch": 1, "threads": state.pop("threads")}  # all that checkpoints without parts hold
         self.precision = state.pop("precision")  # a run is trained with one precision from beginning to end
         self.at = Position(**{"parts": [before], **state})
         self.model.load_state_dict(part(tensors, "model."))
@@ -439,7 +439,7 @@ class Trainer:
 def check_processes(task: AlignmentTask, ranks: Ranks) -> None:
     """
     Raises:
-        TrainingError: the candidates of a graph cannot be divided among so many processes.
+        TrainingError: the candidates of a graph cannot be divided among this number of processes.
     """
     fewest = min(task.source.num_entities, task.target.num_entities)
     if ranks.size > fewest:

@@ -1,6 +1,6 @@
 """How rank 0 leads the other processes of a training (:mod:`engine.util.distributed`): by orders, the last of which is that there are no more.
 
-Only rank 0 knows what is to be trained: whether the run is there already, which links reviewers changed, that a literal run needs a semi run first.
+Only rank 0 determines what to train: whether the run is there already, which links reviewers changed, that a literal run needs a semi run first.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def follow(path: Path, config: RunConfig, ranks: Ranks, should_stop: Callable[[]
     task = load_task(path, config.data, config.seed)
     while (order := ranks.first(no_order)) is not None:
         check_data(task, order, ranks)
-        told = replace(task, split=order.split, train_links=order.train_links, valid_links=order.valid_links)
-        Trainer(told, order.config, ranks=ranks).train(should_stop=should_stop)
+        task_of_rank_0 = replace(task, split=order.split, train_links=order.train_links, valid_links=order.valid_links)
+        Trainer(task_of_rank_0, order.config, ranks=ranks).train(should_stop=should_stop)
 
 
 def no_order() -> Order | None:

@@ -15,7 +15,7 @@ Float32Array = npt.NDArray[np.float32]
 BoolArray = npt.NDArray[np.bool_]
 
 MOST: Final = 2**63
-"""Numbers that 64 bits can tell apart without a sign."""
+"""Number of values that 64 bits without a sign can distinguish."""
 
 
 def sorted_rows(columns: Sequence[npt.NDArray[np.integer]], sizes: Sequence[int]) -> list[IntArray]:
@@ -55,7 +55,7 @@ def fresh_rows(columns: Sequence[npt.NDArray[np.generic]]) -> BoolArray:
 
 
 def spans(starts: npt.NDArray[np.integer], lengths: npt.NDArray[np.integer]) -> IntArray:
-    """The numbers of several stretches, one after the other: so many from each start on."""
+    """The numbers of several stretches, one after the other: a number of them from each start on."""
     found: IntArray = np.arange(int(lengths.sum())) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
     return found
 

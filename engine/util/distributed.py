@@ -137,7 +137,7 @@ def joined() -> Iterator[Ranks]:
 
 
 def join() -> None:
-    """Meet the other processes at the address that torchrun gave to all."""
+    """Connect to the other processes at the address that torchrun gave to all."""
     backend = "gloo"
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())

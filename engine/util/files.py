@@ -21,7 +21,7 @@ def new_file(path: Path, *, force: bool = False) -> Iterator[IO[bytes]]:
     """A file to write to, which takes its place if all goes well, and of which nothing is left otherwise.
 
     Args:
-        path: where it shall be.
+        path: of the file.
         force: whether a file that is there may be replaced.
 
     Raises:

@@ -25,13 +25,13 @@ KEPT_FREE: Final = 256.0
 
 
 def available_memory() -> float | None:
-    """MiB that a new process can have: what the system and the container's limit leave; None where the system does not tell."""
+    """MiB that a new process can have: what the system and the container's limit leave; None where the system does not report it."""
     found = [amount for amount in (_system_memory(), _container_memory()) if amount is not None]
     return min(found) / MIB if found else None
 
 
 def give_back() -> None:
-    """Return to the system what was freed and the allocator keeps for later; where the C library knows no such thing, nothing happens.
+    """Return to the system what was freed and the allocator keeps for later; where the C library has no such call, nothing happens.
 
     Training leaves several hundred MiB of it behind, in pieces of other sizes than those that the search asks for.
     """
@@ -116,7 +116,7 @@ V = TypeVar("V")
 
 
 class Recent(Generic[K, V]):
-    """At most so many values, and of large ones fewer: the least recently used goes first. Safe to share between threads.
+    """At most a fixed number of values, and of large ones fewer: the least recently used goes first. Safe to share between threads.
 
     Two threads that ask for the same at the same moment may both compute it. What is kept must not be changed.
 

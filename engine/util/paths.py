@@ -1,4 +1,15 @@
-"""Where things are kept."""
+"""Where things are kept, as the environment says; the command line, the app and its trainers all ask here.
+
+==================== ================================================== =============================
+variable             what it names                                      without it
+==================== ================================================== =============================
+DUAL_AMN_MODELS      runs, reviews and the trainers' queue              ``models`` of the project
+DUAL_AMN_DATA        data sets that were imported                       ``data`` of the project
+DUAL_AMN_IMPORT      folders that an import may read on the server      ``sample_data`` of the project
+==================== ================================================== =============================
+
+``DUAL_AMN_IMPORT`` separates several folders as ``PATH`` does.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +18,6 @@ import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
-
-# Where things are kept, as the environment says; the command line, the app and its trainers all ask here.
-#
-# ==================== ================================================== =============================
-# variable             what it names                                      without it
-# ==================== ================================================== =============================
-# DUAL_AMN_MODELS      runs, reviews and the trainers' queue              ``models`` of the project
-# DUAL_AMN_DATA        data sets that were imported                       ``data`` of the project
-# DUAL_AMN_IMPORT      folders that an import may read on the server      ``sample_data`` of the project
-# ==================== ================================================== =============================
-#
-# ``DUAL_AMN_IMPORT`` separates several folders as ``PATH`` does.
 
 PROJECT: Final = Path(__file__).resolve().parents[2]
 SAMPLES: Final = PROJECT / "sample_data"
@@ -57,8 +56,8 @@ def shown_path(path: Path) -> str:
 
 def train_command(data: Path, options: Iterable[tuple[str, str]]) -> str:
     """What trains on a data set with these options, to be typed in the project's folder."""
-    told = "".join(f" {name} {shlex.quote(value)}" for name, value in options)
-    return f"python -m engine train {shlex.quote(shown_path(data))}{told}"
+    arguments = "".join(f" {name} {shlex.quote(value)}" for name, value in options)
+    return f"python -m engine train {shlex.quote(shown_path(data))}{arguments}"
 
 
 def _folder(variable: str, otherwise: Path) -> Path:

@@ -17,7 +17,7 @@ LINE = 64  # bytes
 AHEAD = 2
 """Entries: far enough for a row to arrive, near enough for it to be still there."""
 
-READ, KEEP, DATA = 0, 3, 1  # what LLVM wants to know of a prefetch
+READ, KEEP, DATA = 0, 3, 1  # arguments of LLVM's prefetch
 
 
 def _prefetch_row(context: Any, array: Any, row: Any) -> Any:

@@ -21,7 +21,7 @@ from engine.util.kernel_cache import compile_cached
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 LEAST_WORK = 1 << 18
-"""Values below which a second thread costs more than it brings."""
+"""Values below which a second thread costs more than it saves."""
 
 
 def compiled(function: Function) -> Function:

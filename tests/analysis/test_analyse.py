@@ -122,7 +122,7 @@ def europe() -> tuple[AlignmentTask, Trainer, CslsTopK, Analysis]:
     return task, trainer, found, analyse(task, trainer.model, evaluation, match_table(found))
 
 
-def test_a_trained_run_tells_what_it_should(europe: tuple[AlignmentTask, Trainer, CslsTopK, Analysis]) -> None:
+def test_a_trained_run_shows_what_it_should(europe: tuple[AlignmentTask, Trainer, CslsTopK, Analysis]) -> None:
     task, _, _, analysis = europe
     degree = analysis.tables["degree"]
     assert degree.groupby("graph")["queries"].sum().to_dict() == {"source": 819, "target": 819}

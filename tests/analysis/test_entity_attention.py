@@ -62,18 +62,18 @@ def test_each_layer_and_channel_sums_to_one_and_so_does_every_part() -> None:
     np.testing.assert_allclose(attention.part(weights, MEAN), weights.mean(axis=(0, 1)))
 
 
-def test_nobody_to_listen_to() -> None:
+def test_no_messages() -> None:
     nothing = np.empty(0, dtype=np.int64)
     assert asked(random_world(0).model).weights(nothing, nothing).shape == (2, 2, 0)
 
 
 @pytest.mark.parametrize(
-    ("part", "told"),
+    ("part", "shown"),
     [(AttentionPart(3), "there is no layer 3"), (AttentionPart(0), "there is no layer 0"), (AttentionPart(None, "entity"), "without the entity")],
 )
-def test_parts_that_the_model_does_not_have(part: AttentionPart, told: str) -> None:
+def test_parts_that_the_model_does_not_have(part: AttentionPart, shown: str) -> None:
     attention = asked(random_world(0, channels="relation").model, channels="relation")
-    with pytest.raises(RunError, match=told):
+    with pytest.raises(RunError, match=shown):
         attention.part(np.ones((2, 1, 1)), part)
 
 

@@ -18,13 +18,14 @@ from engine.data.library import read_record
 from engine.data.links import read_links
 from engine.reviews import Decision, ReviewStore, snapshot_of
 from engine.util.paths import SAMPLES, reviews_file
-from tests.app.test_browser import EXPECTED, PATIENCE, address_says, browser, pytestmark
-from tests.app.test_browser_import import choose, header_told, upload
+from tests.app.conftest import PATIENCE
+from tests.app.test_browser import EXPECTED, address_says, pytestmark
+from tests.app.test_browser_import import choose, declare_header, upload
 from tests.app.test_browser_review import KEYS, pressed, settled
 from tests.app.test_browser_train import epoch
 from tests.exporting.test_exporting import sssom_problems
 
-__all__ = ["browser", "pytestmark"]
+__all__ = ["pytestmark"]
 
 EUROPE = SAMPLES / "europe"
 NAME = "countries"
@@ -42,7 +43,7 @@ def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 
 def files() -> dict[str, tuple[str, str]]:
-    """Box on the page -> name and content: a source graph whose columns are called in German and stand backwards, a target graph in Turtle."""
+    """Box on the page -> name and content: a source graph whose columns have German names and are reversed, a target graph in Turtle."""
     backwards = [(tail, relation, head) for head, relation, tail in rows("rel_triples_1")]
     edges = [f"<{head}> c:{relation} <{tail}> ." for head, relation, tail in rows("rel_triples_2")]
     values = [f'<{entity}> c:{attribute} "{value}" .' for entity, attribute, value in rows("attr_triples_2")]
@@ -81,7 +82,7 @@ def imported(page: Page, app: str) -> None:
         upload(page, box, name, content)
     page.get_by_role("button", name="Read and check").click()
     page.get_by_text("The first row of the source graph looks like a header").wait_for()
-    header_told(page, "Ziel")
+    declare_header(page, "Ziel")
     page.get_by_text("1,510 entities · 9 relations · 4,548 triples").wait_for()
     choose(page, "Head", "3. Anfang")
     name = page.get_by_role("textbox", name="Name of the data set")
@@ -138,8 +139,8 @@ def test_from_two_files_to_reviewed_links(browser: Browser, tmp_path: Path) -> N
         with tab(browser) as page:
             imported(page, app)
             kept = load_task(data / NAME).source
-            told = {(kept.entities[head], kept.relations[relation], kept.entities[tail]) for head, relation, tail in kept.triples}
-            assert told == {tuple(row) for row in rows("rel_triples_1")}
+            shown = {(kept.entities[head], kept.relations[relation], kept.entities[tail]) for head, relation, tail in kept.triples}
+            assert shown == {tuple(row) for row in rows("rel_triples_1")}
             follow(page, "Train on it")
             address_says(page, "data", NAME)
             page.get_by_role("button", name="Hold out 10").click()

@@ -36,7 +36,7 @@ def other_run(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("replace", [moved_into_its_place, copied_over_it])
-def test_a_run_that_was_replaced_is_opened_anew(
+def test_a_run_that_was_replaced_is_opened_again(
     replace: Callable[[Path, Path], None], whole_run: MemoryRun, other_run: Path, models: Path, open_page: OpenPage
 ) -> None:
     run = write_run(whole_run, models, created=CREATED)

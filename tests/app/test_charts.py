@@ -30,7 +30,7 @@ def selected(kind: str, *indices: int) -> dict[str, Any]:
     return {"selection": {"selected": [{"series_index": 0, "data_type": kind, "data_indices": list(indices)}], "areas": []}}
 
 
-def test_aligned_neighbours_stand_at_the_same_height_and_are_joined(adjacency: IncidentTriples) -> None:
+def test_aligned_neighbours_have_the_same_height_and_are_joined(adjacency: IncidentTriples) -> None:
     faced = facing(adjacency, 2, counterpart(adjacency, 2))
     figure = facing_figure(faced)
     place = {node["id"]: node["value"] for node in nodes(figure)}
@@ -134,7 +134,7 @@ def test_what_is_not_drawn_is_counted_and_can_be_clicked(adjacency: IncidentTrip
     assert clicked_entity(figure, selected("node", first)) is None
 
 
-def test_two_hops_stand_beneath_the_pair_in_between(adjacency: IncidentTriples) -> None:
+def test_two_hops_are_drawn_below_the_pair_in_between(adjacency: IncidentTriples) -> None:
     faced = facing(adjacency, 20, counterpart(adjacency, 20), 10, hops=2)
     place = {node["id"]: node["value"] for node in nodes(facing_figure(faced))}
     assert faced.far

@@ -16,7 +16,7 @@ from engine.explore.comparison import Comparison, Difference, compare
 from engine.runs import RunStore
 from engine.runs.entities import short_id
 from engine.runs.view import RunView
-from tests.app.conftest import OpenPage, assert_no_crash, links, words
+from tests.app.conftest import OpenPage, PutRun, assert_no_crash, links, words
 from tests.run_fixture import MemoryRun, analysed, jolted, sample_run, write_run
 
 
@@ -31,9 +31,9 @@ def worse() -> MemoryRun:
 
 
 @pytest.fixture
-def runs(better: MemoryRun, worse: MemoryRun, whole_run: MemoryRun, models: Path) -> list[str]:
+def runs(better: MemoryRun, worse: MemoryRun, whole_run: MemoryRun, models: Path, put_run: PutRun) -> list[str]:
     made = (("semi", better), ("basic", worse), ("literal", whole_run))
-    return [write_run(run, models, run_id=f"{variant}-s0", variant=variant) for variant, run in made]
+    return [put_run(run, models, run_id=f"{variant}-s0", variant=variant) for variant, run in made]
 
 
 def compared(models: Path, main: str, other: str, decoder: str = "csls", side: str = "target") -> Comparison:
@@ -57,7 +57,7 @@ def metrics(app: AppTest) -> dict[str, str]:
     return {metric.label: metric.value for metric in app.metric}
 
 
-def told(app: AppTest) -> str:
+def message(app: AppTest) -> str:
     return words(app).replace("\\", "").replace("\u2068", "").replace("\u2069", "")
 
 
@@ -92,12 +92,12 @@ def test_the_test_is_put_into_words_that_fit(runs: list[str], models: Path, open
         p_value = compared(models, *pair).mcnemar().p_value
         if p_value is None:
             assert metrics(app)["McNemar"] == "no flips"
-            assert "does not show that they are equally good" in told(app)
+            assert "does not show that they are equally good" in message(app)
         elif p_value < 0.05:
-            assert "hardly explains it" in told(app)
-            assert "about these two trained runs" in told(app)
+            assert "hardly explains it" in message(app)
+            assert "about these two trained runs" in message(app)
         else:
-            assert "do not show that either is better; nor do they show that the two are equally good" in told(app)
+            assert "do not show that either is better; nor do they show that the two are equally good" in message(app)
     assert compared(models, runs[0], runs[1]).mcnemar().p_value < 0.05  # type: ignore[operator]
     assert compared(models, runs[0], again).mcnemar().p_value is None
 
@@ -106,11 +106,11 @@ def test_one_of_several_runs_is_held_against_the_first(runs: list[str], models: 
     app = open_page("compare", run=runs, against=runs[2])
     assert_no_crash(app)
     assert metrics(app)["Lost"] == str(compared(models, runs[0], runs[2]).mcnemar().lost)
-    assert "semi-s0 against literal-s0" in told(app)
+    assert "semi-s0 against literal-s0" in message(app)
     app = open_page("compare", run=runs, against="towns/gone")
     assert_no_crash(app)
-    assert "towns/gone" in told(app)
-    assert "semi-s0 against basic-s0" in told(app)
+    assert "towns/gone" in message(app)
+    assert "semi-s0 against basic-s0" in message(app)
 
 
 def test_flips_are_narrowed_by_degree_relation_and_search(runs: list[str], models: Path, open_page: OpenPage) -> None:
@@ -166,11 +166,11 @@ def test_settings_that_differ_and_costs(runs: list[str], open_page: OpenPage) ->
     assert costs["whole run"].tolist() == ["1 min 2 s"] * 2
 
 
-def test_the_training_of_a_structure_is_told_from_the_runs_own(better: MemoryRun, models: Path, open_page: OpenPage) -> None:
+def test_the_training_of_a_structure_differs_from_the_runs_own(better: MemoryRun, models: Path, put_run: PutRun, open_page: OpenPage) -> None:
     """Otherwise a part would take longer than the whole."""
-    semi = write_run(better, models, run_id="semi-s0", variant="semi", seconds=75.0, training={"seconds": 70.0})
+    semi = put_run(better, models, run_id="semi-s0", variant="semi", seconds=75.0, training={"seconds": 70.0})
     training = {"seconds": 70.0, "structure_run": semi}
-    literal = write_run(better, models, run_id="literal-s0", variant="literal", seconds=4.0, training=training)
+    literal = put_run(better, models, run_id="literal-s0", variant="literal", seconds=4.0, training=training)
     costs = open_page("compare", run=[literal, semi]).dataframe[-1].value
     assert costs["whole run"].tolist() == ["4 s", "1 min 15 s"]
     assert costs["training"].tolist() == ["1 min 10 s in the structure's run", "1 min 10 s"]
@@ -182,28 +182,30 @@ def test_runs_without_test_links_say_so(models: Path, open_page: OpenPage) -> No
     bare = analysed(replace(sample, tables={**sample.tables, "links": known[known["role"] != "test"]}, metrics=None))
     app = open_page("compare", run=[write_run(bare, models, run_id="a"), write_run(bare, models, run_id="b")])
     assert_no_crash(app)
-    assert "has no test links" in told(app)
+    assert "has no test links" in message(app)
     assert tables(app)["run"]["95 % interval"].tolist() == ["no test links"] * 2
     assert any("kind=sample" in link for link in links(app))
-    assert "settings that differ" in told(app).lower()
+    assert "settings that differ" in message(app).lower()
 
 
-def test_other_splits_are_compared_on_what_both_tested(better: MemoryRun, worse: MemoryRun, models: Path, open_page: OpenPage) -> None:
+def test_other_splits_are_compared_on_what_both_tested(
+    better: MemoryRun, worse: MemoryRun, models: Path, put_run: PutRun, open_page: OpenPage
+) -> None:
     links = worse.tables["links"].copy()
     links.loc[16:20, "role"] = "train"
     split = {**worse.manifest["data"], "split": "random, seed 1"}
-    first = write_run(better, models, run_id="a")
+    first = put_run(better, models, run_id="a")
     tables_left = {name: table for name, table in worse.tables.items() if name != "query_ranks"}
     second = write_run(replace(worse, tables={**tables_left, "links": links}), models, run_id="b", data=split)
     app = open_page("compare", run=[first, second])
     assert_no_crash(app)
-    assert "Of 25 test entities that are so in both runs" in told(app)
-    assert "divide the links differently" in told(app)
+    assert "Of 25 test entities that are so in both runs" in message(app)
+    assert "divide the links differently" in message(app)
     assert tables(app)["setting"].to_numpy().tolist() == [["split", "given: 721_5fold/1", "random, seed 1"]]
 
 
 @pytest.mark.parametrize(
-    ("gained", "lost", "told"),
+    ("gained", "lost", "message"),
     [
         ([5, 2], [1, 4], "The largest net gain is at degree 1: 5 gained and 1 lost of 9."),
         ([1, 40], [7, 200], "At no degree is more gained than lost; the largest net loss is at degree 2: 40 gained and 200 lost of 300."),
@@ -211,18 +213,18 @@ def test_other_splits_are_compared_on_what_both_tested(better: MemoryRun, worse:
         ([0, 0], [0, 0], "No entity of any degree flipped."),
     ],
 )
-def test_where_most_is_gained_on_balance(gained: list[int], lost: list[int], told: str) -> None:
+def test_where_most_is_gained_on_balance(gained: list[int], lost: list[int], message: str) -> None:
     flips = pd.DataFrame({"bucket": ["1", "2"], "queries": [9, 300], "gained": gained, "lost": lost})
-    assert net_words(flips) == told
+    assert net_words(flips) == message
 
 
 @pytest.mark.parametrize(
-    ("difference", "told"),
+    ("difference", "message"),
     [
         (Difference(0.8, 0.6, (0.1, 0.3)), "a is **0.200** ahead in Hits@1 (95% interval of the difference: +0.100 to +0.300)"),
         (Difference(0.6, 0.805, None), "a is **0.205** behind in Hits@1"),
         (Difference(0.6, 0.6, None), "their Hits@1 is the same"),
     ],
 )
-def test_a_lead_is_never_negative(difference: Difference, told: str) -> None:
-    assert lead_words(difference, "a") == told
+def test_a_lead_is_never_negative(difference: Difference, message: str) -> None:
+    assert lead_words(difference, "a") == message

@@ -110,7 +110,7 @@ def test_data_without_links_and_triples(models: Path, open_page: OpenPage) -> No
     run.metrics = None
     app = open_page("dataset", run=write_run(run, models))
     assert_no_crash(app)
-    told = words(app)
-    assert "No triples" in told
-    assert "0 known links" in told
+    reported = words(app)
+    assert "No triples" in reported
+    assert "0 known links" in reported
     assert "without a triple (64)" in [tab.label for tab in app.tabs]

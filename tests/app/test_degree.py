@@ -112,7 +112,7 @@ def test_the_list_is_searched_and_the_address_says_so(runs: list[str], open_page
     assert "Nothing in this list fits" in words(app)
 
 
-def test_choices_stand_in_the_address(runs: list[str], open_page: OpenPage) -> None:
+def test_choices_are_kept_in_the_address(runs: list[str], open_page: OpenPage) -> None:
     app = open_page("degree", run=runs)
     for label, value in (("Measure", "mrr"), ("Test entities of", "source"), ("Triples · test entities", "2"), ("Show", "hits")):
         control(app, label).set_value(value).run()
@@ -150,7 +150,7 @@ def test_without_test_links_there_is_nothing_to_measure(models: Path, open_page:
     assert any("review" in link and "kind=sample" in link for link in links(app)), "there is a way to an accuracy all the same"
 
 
-def test_a_run_of_an_older_version_is_ranked_anew(whole_run: MemoryRun, models: Path, open_page: OpenPage) -> None:
+def test_a_run_of_an_older_version_is_ranked_again(whole_run: MemoryRun, models: Path, open_page: OpenPage) -> None:
     tables = {name: table for name, table in whole_run.tables.items() if name != "query_ranks"}
     new, old = write_run(whole_run, models, run_id="new"), write_run(replace(whole_run, tables=tables), models, run_id="old")
     lists = [listed(open_page("degree", run=run, side="source", bucket="2", show="all")) for run in (new, old)]

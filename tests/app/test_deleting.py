@@ -1,4 +1,4 @@
-"""Deleting runs from the home page: by whom, after which question, and what is left."""
+"""Deleting runs from the home page: who may, after which question, and what is left."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def test_a_run_is_deleted_after_a_question(whole_run: MemoryRun, models: Path, o
     gone = write_run(whole_run, models, run_id="semi-s0", variant="semi", created="2026-10-30T12:00:00+00:00")
     app = press(open_page("home"), "Delete run", 1)
     assert ids(models) == [kept, gone], "nothing goes before the answer"
-    told = words(app).replace("\\", "")
-    assert "Delete \u2068towns/semi-s0\u2069 for good?" in told
-    assert "towns/literal-s0\u2069 was built on it and stays complete" in told
+    message = words(app).replace("\\", "")
+    assert "Delete \u2068towns/semi-s0\u2069 for good?" in message
+    assert "towns/literal-s0\u2069 was built on it and stays complete" in message
     assert press(app, "Keep run").button
     assert ids(models) == [kept, gone]
     app = press(press(app, "Delete run", 1), "Delete for good")
@@ -82,7 +82,7 @@ def test_interrupted_and_damaged_runs_can_be_deleted(models: Path, open_page: Op
 
 
 @pytest.mark.usefixtures("allowed")
-def test_what_is_trained_or_waits_to_be_gone_on_with_stays(models: Path, open_page: OpenPage) -> None:
+def test_what_is_trained_or_waits_to_be_resumed_stays(models: Path, open_page: OpenPage) -> None:
     config = RunConfig()
     plan = plan_training(summarise((Path("sample_data") / "europe").resolve(), config.data, 0), config, models)
     JobQueue(models).submit(plan)

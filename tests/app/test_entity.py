@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from engine.explore.neighbourhood import AttentionPart, IncidentTriples, facing, standings
 from engine.runs import RunStore
 from engine.runs.view import RunView
-from tests.app.conftest import OpenPage, assert_no_crash, links, words
+from tests.app.conftest import OpenPage, PutRun, assert_no_crash, links, words
 from tests.run_fixture import HOSTILE_LABELS, MemoryRun, assemble, graph_tables, sample_run, write_run
 
 CITY_5 = "http://one.example/resource/Entity_5"
@@ -93,7 +93,7 @@ def test_a_pool_that_the_entity_is_not_in_is_explained(run: str, open_page: Open
 
 
 @pytest.mark.parametrize(
-    ("parameters", "told"),
+    ("parameters", "message"),
     [
         ({"run": "towns/none"}, "there is no run"),
         ({"run": "../../etc/passwd"}, "there is no run"),
@@ -109,11 +109,11 @@ def test_a_pool_that_the_entity_is_not_in_is_explained(run: str, open_page: Open
         ({"entity": HOSTILE_LABELS[1] + "?"}, "neither graph has an entity"),
     ],
 )
-def test_bad_addresses_get_a_sentence_and_a_way_on(run: str, open_page: OpenPage, parameters: dict[str, str], told: str) -> None:
+def test_bad_addresses_get_a_sentence_and_a_way_on(run: str, open_page: OpenPage, parameters: dict[str, str], message: str) -> None:
     app = open_page("entity", **parameters)
     assert_no_crash(app)
     assert len(app.error) == 1
-    assert told in app.error[0].value.replace("\\", "")
+    assert message in app.error[0].value.replace("\\", "")
     assert links(app)
 
 
@@ -121,9 +121,9 @@ def test_bad_addresses_get_a_sentence_and_a_way_on(run: str, open_page: OpenPage
 def test_hostile_labels_are_shown_as_text(run: str, open_page: OpenPage, index: int) -> None:
     app = open_page("entity", run=run, side="source", entity=f"http://one.example/resource/Entity_{index}")
     assert_no_crash(app)
-    told = words(app)
+    message = words(app)
     for raw in ("<script>", "**bold**", ":red[x]", "](javascript:", "x" * 500):
-        assert raw not in told
+        assert raw not in message
     assert app.subheader[0].value
 
 
@@ -146,7 +146,7 @@ def test_search_results_come_from_the_server_at_most_fifty(run: str, open_page: 
     assert "Nothing fits" in words(app)
 
 
-def test_a_run_that_breaks_while_the_app_is_open_is_told(run: str, models: Path, open_page: OpenPage) -> None:
+def test_a_run_that_breaks_while_the_app_is_open_is_reported(run: str, models: Path, open_page: OpenPage) -> None:
     (models / run / "entities.parquet").write_bytes(b"x" * (models / run / "entities.parquet").stat().st_size)
     app = open_page("entity", run=run)
     assert_no_crash(app)
@@ -154,9 +154,9 @@ def test_a_run_that_breaks_while_the_app_is_open_is_told(run: str, models: Path,
 
 
 @pytest.fixture
-def learned(whole_run: MemoryRun, models: Path) -> str:
+def learned(whole_run: MemoryRun, models: Path, put_run: PutRun) -> str:
     """A run with a model, so with attention."""
-    return write_run(whole_run, models)
+    return put_run(whole_run, models)
 
 
 def test_the_table_of_all_neighbours_is_that_of_the_engine(learned: str, models: Path, open_page: OpenPage) -> None:
@@ -171,11 +171,11 @@ def test_the_table_of_all_neighbours_is_that_of_the_engine(learned: str, models:
         shown = next(frame.value for frame in app.dataframe if "with" in frame.value.columns)
         assert shown["attention"].tolist() == [one.neighbour.attention for one in expected]
         assert shown["neighbour"].str[:20].tolist() == [one.neighbour.entity.title[:20] for one in expected]
-        told = "layer 2, the relation channel" if options else "the mean of 2 layers, the mean of 2 channels"
-        assert told in words(app), "the legend says whose attention it is"
+        message = "layer 2, the relation channel" if options else "the mean of 2 layers, the mean of 2 channels"
+        assert message in words(app), "the legend says whose attention it is"
 
 
-def test_hops_and_caps_stand_in_the_address(learned: str, models: Path, open_page: OpenPage) -> None:
+def test_hops_and_caps_are_kept_in_the_address(learned: str, models: Path, open_page: OpenPage) -> None:
     adjacency = IncidentTriples(RunView(RunStore(models).find(learned)))
     target = next(iter(adjacency.view.counterparts("source", 20)))
     app = open_page("entity", run=learned, side="source", entity="http://one.example/resource/Entity_20", hops="2", drawn="10")
@@ -186,7 +186,7 @@ def test_hops_and_caps_stand_in_the_address(learned: str, models: Path, open_pag
 
 
 @pytest.mark.parametrize(
-    ("parameters", "told"),
+    ("parameters", "message"),
     [
         ({"layer": "9"}, "there is no layer 9"),
         ({"layer": "-1"}, "there is no layer -1"),
@@ -197,10 +197,10 @@ def test_hops_and_caps_stand_in_the_address(learned: str, models: Path, open_pag
         ({"expand": "left:x" * 50}, "neither graph has an entity"),
     ],
 )
-def test_figures_that_cannot_be_are_explained(learned: str, open_page: OpenPage, parameters: dict[str, str], told: str) -> None:
+def test_figures_that_cannot_be_are_explained(learned: str, open_page: OpenPage, parameters: dict[str, str], message: str) -> None:
     app = open_page("entity", run=learned, side="source", entity=CITY_5, **parameters)
     assert_no_crash(app)
-    assert told in app.error[0].value.replace("\\", "")
+    assert message in app.error[0].value.replace("\\", "")
     assert links(app)
 
 
@@ -240,8 +240,8 @@ def test_the_other_open_runs_say_what_they_make_of_the_pair(learned: str, models
     assert "other open runs" not in words(alone)
 
 
-def test_links_within_the_page_keep_all_runs(learned: str, whole_run: MemoryRun, models: Path, open_page: OpenPage) -> None:
-    second = write_run(whole_run, models, run_id="semi-s0", variant="semi")
+def test_links_within_the_page_keep_all_runs(learned: str, whole_run: MemoryRun, models: Path, put_run: PutRun, open_page: OpenPage) -> None:
+    second = put_run(whole_run, models, run_id="semi-s0", variant="semi")
     app = open_page("entity", run=[learned, second], side="source", entity=CITY_5)
     found = links(app)
     assert found

@@ -88,7 +88,7 @@ def test_evidence_that_is_drawn_is_the_strongest(drawn: MemoryRun, models: Path,
         assert f"{pairs[0].value:+.3f}" in lines[0]["hovertemplate"]
 
 
-def test_evidence_is_taken_away_and_put_back(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
+def test_evidence_is_removed_and_put_back(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
     explainer = explainer_of(drawn)
     experiment = Experiment(explainer, 3, 5)
     item = items_of(experiment)[0]
@@ -138,7 +138,7 @@ def test_how_far_it_can_be_trusted_is_computed_when_asked(drawn: MemoryRun, mode
 
 
 @pytest.mark.parametrize(
-    ("parameters", "told"),
+    ("parameters", "message"),
     [
         ({"source": "nobody at all"}, "nobody at all"),
         ({"target": "<script>alert(1)</script>"}, "script"),
@@ -147,15 +147,15 @@ def test_how_far_it_can_be_trusted_is_computed_when_asked(drawn: MemoryRun, mode
         ({"pool": "some"}, "pool=some"),
     ],
 )
-def test_what_is_not_there_is_told(drawn: MemoryRun, models: Path, parameters: dict[str, str], told: str, open_page: OpenPage) -> None:
+def test_what_is_not_there_is_reported(drawn: MemoryRun, models: Path, parameters: dict[str, str], message: str, open_page: OpenPage) -> None:
     given = {} if {"source", "target"} & set(parameters) else {"source": uri(drawn, "source", 3)}
     app = open_page("explain", run=written(drawn, models), **given, **parameters)
     assert_no_crash(app)
-    assert told in "".join(error.value for error in app.error).replace("\\", "")
+    assert message in "".join(error.value for error in app.error).replace("\\", "")
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_two_entities_of_one_graph_are_told_with_a_way_on(side: str, drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
+def test_two_entities_of_one_graph_are_reported_with_a_way_on(side: str, drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
     first, second = uri(drawn, side, 3), uri(drawn, side, 5)
     app = open_page("explain", run=written(drawn, models), source=first, target=second)
     assert_no_crash(app)
@@ -285,9 +285,9 @@ def test_the_pool_can_be_chosen_and_all_numbers_are_of_it(models: Path, open_pag
     assert_no_crash(app)
     assert app.query_params["pool"] in ("test", ["test"])
     assert app.metric[0].value == f"{view.pair(source, target, 'test').csls:.3f}"
-    told = [link.proto.label for link in app.get("page_link") if "seed 0: CSLS" in link.proto.label]
-    assert told
-    assert all(f"CSLS {elsewhere.pair(source, target, 'test').csls:.3f}" in one for one in told)
+    message = [link.proto.label for link in app.get("page_link") if "seed 0: CSLS" in link.proto.label]
+    assert message
+    assert all(f"CSLS {elsewhere.pair(source, target, 'test').csls:.3f}" in one for one in message)
 
 
 def test_a_pair_outside_of_the_test_entities_is_ranked_among_all(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
@@ -328,10 +328,10 @@ def test_a_pair_that_is_held_out_and_was_added_is_described_alike_everywhere(mod
     held_out = pd.DataFrame([{"source": source, "target": target, "role": "test"}])
     run = replace(run, tables={**run.tables, "links": pd.concat([known, held_out], ignore_index=True)})
     name = written(run, models)
-    told = status_sentence("known test link", 1)
+    message = status_sentence("known test link", 1)
     app = open_page("explain", run=name, source=uri(run, "source", source), target=uri(run, "target", target))
     assert_no_crash(app)
-    assert told in words(app).replace("\\", "")
+    assert message in words(app).replace("\\", "")
     around = facing_evidence(explainer_of(run), source, target)
     assert around == ("added in a round", "added")
 

@@ -1,4 +1,4 @@
-"""The export page: what is asked for stands in the address, what it says is what the file holds, odd runs and addresses."""
+"""The export page: the choices are in the address, its statements match the file, odd runs and addresses."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_the_pairs_page_leads_here_with_its_filters(models: Path, open_page: Ope
     assert "degree_to=3" in back[0]
 
 
-def test_filters_stand_as_chips_and_can_be_taken_away(models: Path, open_page: OpenPage) -> None:
+def test_filters_are_shown_as_chips_and_can_be_removed(models: Path, open_page: OpenPage) -> None:
     app = open_page("export", run=write_run(knowing(), models), search="no such thing")
     assert_no_crash(app)
     assert "No pair is left" in words(app)
@@ -136,7 +136,7 @@ def test_reviewed_pairs(models: Path, open_page: OpenPage) -> None:
     assert app.dataframe[0].value["reviewers"].tolist() == ["Ana"]
 
 
-def test_what_a_reviewed_sample_says_stands_beside_the_export(models: Path, open_page: OpenPage) -> None:
+def test_what_a_reviewed_sample_says_is_shown_beside_the_export(models: Path, open_page: OpenPage) -> None:
     run = write_run(knowing(), models)
     assert "drawn at random" not in words(open_page("export", run=run))
     queue = queue_of(RunStore(models).find(run))

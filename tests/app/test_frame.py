@@ -12,7 +12,7 @@ import streamlit as st
 
 from app.pages import PAGES, Page
 from engine.runs import RunStore
-from tests.app.conftest import OpenPage, assert_no_crash, links, words
+from tests.app.conftest import OpenPage, PutRun, assert_no_crash, links, words
 from tests.run_fixture import MemoryRun, sample_run, write_run
 
 OF_RUNS = [page for page in PAGES if page.least]
@@ -22,15 +22,15 @@ VARIANTS = ("basic", "semi", "literal")
 
 
 @pytest.fixture
-def runs(whole_run: MemoryRun, models: Path) -> list[str]:
+def runs(whole_run: MemoryRun, models: Path, put_run: PutRun) -> list[str]:
     """One run of each variant, the literal one the newest."""
     return [
-        write_run(whole_run, models, run_id=f"{variant}-s0", variant=variant, created=f"2026-11-0{day}T00:00:00+00:00")
+        put_run(whole_run, models, run_id=f"{variant}-s0", variant=variant, created=f"2026-11-0{day}T00:00:00+00:00")
         for day, variant in enumerate(VARIANTS, start=1)
     ]
 
 
-def told(app: Any) -> str:
+def message(app: Any) -> str:
     """The one error of the page, without its escapes."""
     assert len(app.error) == 1
     return str(app.error[0].value).replace("\\", "")
@@ -50,8 +50,8 @@ def test_without_runs_every_page_says_what_to_do(page: Page[Any], open_page: Ope
 
 
 @every_page
-def test_one_run_is_shown_without_being_asked_for(page: Page[Any], whole_run: MemoryRun, models: Path, open_page: OpenPage) -> None:
-    run = write_run(whole_run, models)
+def test_one_run_is_shown_without_being_asked_for(page: Page[Any], whole_run: MemoryRun, models: Path, put_run: PutRun, open_page: OpenPage) -> None:
+    run = put_run(whole_run, models)
     app = open_page(page.name)
     assert_no_crash(app)
     assert not app.error
@@ -82,8 +82,8 @@ def test_a_damaged_run_is_explained_and_others_can_be_chosen(page: Page[Any], ru
     app = open_page(page.name, run=runs[0])
     assert_no_crash(app)
     if page.least:
-        assert "cannot be opened" in told(app)
-        assert "not valid JSON" in told(app)
+        assert "cannot be opened" in message(app)
+        assert "not valid JSON" in message(app)
         assert links(app)
         app.selectbox[1].set_value(runs[1]).run()
         assert_no_crash(app)
@@ -97,7 +97,7 @@ def test_runs_that_are_not_there_or_elsewhere_are_refused(page: Page[Any], run: 
     write_run(sample_run(), models)
     app = open_page(page.name, run=run)
     assert_no_crash(app)
-    assert told(app)
+    assert message(app)
     assert "<b>" not in words(app)
     assert not any("run=" in link for link in navigation(app)), "what is wrong is not carried along"
     assert links(app)
@@ -107,7 +107,7 @@ def test_runs_that_are_not_there_or_elsewhere_are_refused(page: Page[Any], run: 
 def test_a_run_that_lacks_tables_says_so(page: Page[Any], run: str, open_page: OpenPage) -> None:
     app = open_page(page.name, run=[run])
     assert_no_crash(app)
-    assert not app.error or "was made by an older version; train again" in told(app)
+    assert not app.error or "was made by an older version; train again" in message(app)
 
 
 @every_page_of_runs
@@ -116,7 +116,7 @@ def test_a_run_of_a_newer_version_is_explained(page: Page[Any], runs: list[str],
     manifest.write_text(manifest.read_text(encoding="utf-8").replace('"format_version": 1', '"format_version": 99'), encoding="utf-8")
     app = open_page(page.name, run=runs[0])
     assert_no_crash(app)
-    assert "update the engine" in told(app)
+    assert "update the engine" in message(app)
 
 
 @every_page_of_runs
@@ -128,15 +128,17 @@ def test_a_run_that_disappears_while_it_is_open(page: Page[Any], runs: list[str]
     st.cache_data.clear()  # the list of runs is a few seconds old at most
     app.run()
     assert_no_crash(app)
-    assert "there is no run" in told(app)
+    assert "there is no run" in message(app)
 
 
 @every_page_of_runs
-def test_runs_of_different_data_are_not_mixed(page: Page[Any], whole_run: MemoryRun, models: Path, runs: list[str], open_page: OpenPage) -> None:
-    other = write_run(whole_run, models, run_id="other", data={**whole_run.manifest["data"], "fingerprint": "1" * 64})
+def test_runs_of_different_data_are_not_mixed(
+    page: Page[Any], whole_run: MemoryRun, models: Path, put_run: PutRun, runs: list[str], open_page: OpenPage
+) -> None:
+    other = put_run(whole_run, models, run_id="other", data={**whole_run.manifest["data"], "fingerprint": "1" * 64})
     app = open_page(page.name, run=[runs[0], other])
     assert_no_crash(app)
-    assert "is of other data than" in told(app)
+    assert "is of other data than" in message(app)
     assert len(app.selectbox[0].options) == 2, "the data set can be chosen"
 
 
@@ -144,7 +146,7 @@ def test_runs_of_different_data_are_not_mixed(page: Page[Any], whole_run: Memory
 def test_too_many_runs(page: Page[Any], runs: list[str], open_page: OpenPage) -> None:
     app = open_page(page.name, run=[*runs, "a/b", "c/d"])
     assert_no_crash(app)
-    assert "names 5 runs; at most 4" in told(app)
+    assert "names 5 runs; at most 4" in message(app)
 
 
 def test_choosing_another_run_keeps_the_others_open(runs: list[str], open_page: OpenPage) -> None:
@@ -155,8 +157,8 @@ def test_choosing_another_run_keeps_the_others_open(runs: list[str], open_page: 
     assert app.query_params["run"] == [runs[2], runs[0]]
 
 
-def test_choosing_other_data_starts_anew(whole_run: MemoryRun, models: Path, runs: list[str], open_page: OpenPage) -> None:
-    other = write_run(whole_run, models, "villages", "basic-s0", data={**whole_run.manifest["data"], "fingerprint": "1" * 64})
+def test_choosing_other_data_starts_again(whole_run: MemoryRun, models: Path, put_run: PutRun, runs: list[str], open_page: OpenPage) -> None:
+    other = put_run(whole_run, models, "villages", "basic-s0", data={**whole_run.manifest["data"], "fingerprint": "1" * 64})
     app = open_page("entity", run=runs[:2], side="source", entity="http://one.example/resource/Entity_5")
     app.selectbox[0].set_value(f"villages/{'1' * 64}").run()
     assert app.query_params == {"run": other}
@@ -177,7 +179,7 @@ def test_home_compares_the_runs_of_the_same_data(runs: list[str], open_page: Ope
 def test_runs_in_the_making_say_so(runs: list[str], models: Path, open_page: OpenPage) -> None:
     RunStore(models).create("towns", "basic-s1").close()
     app = open_page("entity", run="towns/basic-s1")
-    assert "interrupted; the same train command goes on" in told(app)
+    assert "interrupted; the same train command goes on" in message(app)
 
 
 TOWN, STADT = "http://one.example/resource/Entity_5", "http://two.example/q/Q7"
@@ -224,8 +226,10 @@ def test_the_navigation_carries_the_entity_and_the_pair(
         assert parameters(app, "explain") == {"run": runs[:1], **pair, **pool}, "a page that cannot show it passes it on"
 
 
-def test_what_was_open_of_other_data_is_not_carried(whole_run: MemoryRun, models: Path, runs: list[str], open_page: OpenPage) -> None:
-    other = write_run(whole_run, models, "villages", "basic-s0", data={**whole_run.manifest["data"], "fingerprint": "1" * 64})
+def test_what_was_open_of_other_data_is_not_carried(
+    whole_run: MemoryRun, models: Path, put_run: PutRun, runs: list[str], open_page: OpenPage
+) -> None:
+    other = put_run(whole_run, models, "villages", "basic-s0", data={**whole_run.manifest["data"], "fingerprint": "1" * 64})
     app = open_page("explain", run=runs[:1], **PAIR)
     app.query_params.clear()
     app.query_params["run"] = other

@@ -26,9 +26,9 @@ from tests.run_fixture import HOSTILE_LABELS, sample_run, write_run
 def test_without_runs_it_says_what_to_do(open_page: OpenPage) -> None:
     app = open_page("home")
     assert_no_crash(app)
-    told = words(app)
-    assert "No run yet" in told
-    assert "make app" in told
+    message = words(app)
+    assert "No run yet" in message
+    assert "make app" in message
     assert any(link.startswith("train?") and "data=world" in link for link in links(app))
     assert not app.metric
 
@@ -43,7 +43,7 @@ def test_a_run_shows_its_figure_interval_and_pool(run: str, open_page: OpenPage)
     assert "The paper reports" not in words(app)
 
 
-def test_the_papers_figure_stands_beside_ours_on_its_data(models: Path, open_page: OpenPage) -> None:
+def test_the_papers_figure_is_shown_beside_ours_on_its_data(models: Path, open_page: OpenPage) -> None:
     run = sample_run()
     sizes = [
         {"name": name, "entities": size[0], "relations": 1, "triples": size[1]}
@@ -63,7 +63,7 @@ def test_several_runs_come_newest_first_and_many_are_folded(models: Path, open_p
     assert [expander.label for expander in app.expander] == ["3 older runs"]
 
 
-def test_a_run_that_was_finished_or_deleted_this_moment_is_told_at_once(models: Path) -> None:
+def test_a_run_that_was_finished_or_deleted_this_moment_is_reported_at_once(models: Path) -> None:
     assert [card.run for card in list_runs(models).cards] == []
     run = write_run(sample_run(), models)
     assert [card.run for card in list_runs(models).cards] == [run]
@@ -74,9 +74,9 @@ def test_a_run_that_was_finished_or_deleted_this_moment_is_told_at_once(models: 
 def test_a_run_on_anothers_structure_does_not_claim_its_training(models: Path, open_page: OpenPage) -> None:
     training = {"seconds": 70.0, "structure_run": "towns/semi-s0-aaaaaaaa"}
     write_run(sample_run(), models, run_id="literal-s0-bbbbbbbb", variant="literal", seconds=4.0, training=training)
-    told = words(open_page("home"))
-    assert "names added in 4 s to semi-s0-aaaaaaaa" in told.replace("\\", "").replace("\u2068", "").replace("\u2069", "")
-    assert "trained in" not in told
+    message = words(open_page("home"))
+    assert "names added in 4 s to semi-s0-aaaaaaaa" in message.replace("\\", "").replace("\u2068", "").replace("\u2069", "")
+    assert "trained in" not in message
 
 
 def test_a_run_without_test_links_has_no_figure(models: Path, open_page: OpenPage) -> None:
@@ -107,10 +107,10 @@ def test_a_damaged_run_is_listed_with_its_reason_beside_a_whole_one(run: str, mo
     assert_no_crash(app)
     assert len(app.metric) == 1
     assert [expander.label for expander in app.expander] == ["1 folder that cannot be opened"]
-    told = words(app).replace("\\", "")
-    assert "towns/basic-s9-damaged" in told
-    assert ": towns/basic-s9-damaged/manifest.json is not valid JSON" in told.translate(str.maketrans("", "", "\u2068\u2069*"))
-    assert str(models) not in told, "where the server keeps its runs is nobody's business"
+    message = words(app).replace("\\", "")
+    assert "towns/basic-s9-damaged" in message
+    assert ": towns/basic-s9-damaged/manifest.json is not valid JSON" in message.translate(str.maketrans("", "", "\u2068\u2069*"))
+    assert str(models) not in message, "where the server keeps its runs is nobody's business"
     asked = open_page("entity", run="towns/basic-s9-damaged").error[0].value.replace("\\", "")
     assert "towns/basic-s9-damaged cannot be opened: towns/basic-s9-damaged/manifest.json is not" in asked
     assert str(models) not in asked
@@ -124,7 +124,7 @@ def test_a_run_of_another_program_is_listed_as_broken(models: Path, open_page: O
     assert "No run yet" in words(app)
 
 
-def test_interrupted_training_is_told(models: Path, open_page: OpenPage) -> None:
+def test_interrupted_training_is_reported(models: Path, open_page: OpenPage) -> None:
     RunStore(models).create("towns", "basic-s1").close()
     app = open_page("home")
     assert_no_crash(app)
@@ -146,7 +146,7 @@ def test_an_interrupted_training_of_the_command_line_names_its_command(models: P
     ]
 
 
-def test_an_interrupted_training_of_the_queue_is_gone_on_with_at_its_job(models: Path, open_page: OpenPage) -> None:
+def test_an_interrupted_training_of_the_queue_is_resumed_at_its_job(models: Path, open_page: OpenPage) -> None:
     config = RunConfig("literal", 1)
     plan = plan_training(summarise(SAMPLES / "europe", config.data, config.seed), config, models)
     queue = JobQueue(models)

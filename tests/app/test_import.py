@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from engine.data import load_task
 from engine.data.library import RECORD
-from engine.importing import Brought, Role, Staged, correct, find_staged, stage, stage_folder
+from engine.importing import Role, Staged, Upload, correct, find_staged, stage, stage_folder
 from engine.util import paths
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.importing.conftest import GRAPH_1, GRAPH_2, LINKS, NAMES, SWAPPED
@@ -25,14 +25,14 @@ TURNED = "Wohin,Woher,Art\n" + "".join(f"a:{other},a:{one},near\n" for one, othe
 def staged(models: Path, *, graph_1: str = GRAPH_1, links: str | None = LINKS, name: str = "one.csv") -> Staged:
     """An import at its second step; ``models`` is there so that the data folder is the test's own."""
     contents: list[tuple[str, str | None, Role]] = [(name, graph_1, "graph 1"), ("two.csv", GRAPH_2, "graph 2"), ("links.csv", links, "links")]
-    return stage([Brought(called, io.BytesIO(content.encode()), role) for called, content, role in contents if content is not None])
+    return stage([Upload(called, io.BytesIO(content.encode()), role) for called, content, role in contents if content is not None])
 
 
 def element(kind: Any, label: str, number: int = 0) -> Any:
     return [one for one in kind if one.label == label][number]
 
 
-def told(app: AppTest) -> str:
+def message(app: AppTest) -> str:
     return words(app).translate(str.maketrans("", "", "\\\u2068\u2069*"))
 
 
@@ -62,45 +62,45 @@ def test_without_folders_on_the_server_it_says_how_to_get_some(models: Path, ope
 def test_the_second_step_shows_both_graphs_and_stores(models: Path, open_page: OpenPage) -> None:
     app = open_page("import", staging=staged(models).token)
     assert_no_crash(app)
-    assert told(app).count("8 entities · 1 relation · 8 triples") == 2
+    assert message(app).count("8 entities · 1 relation · 8 triples") == 2
     element(app.text_input, "Name of the data set").set_value("cities").run()
     element(app.button, "Store the data set").click().run()
     assert_no_crash(app)
     assert app.query_params == {"stored": "cities"}
-    assert "cities is stored" in told(app)
+    assert "cities is stored" in message(app)
     assert load_task(paths.data_folder() / "cities").num_entities == 16
     assert [path.name for path in paths.data_folder().iterdir()] == ["cities"], "what was staged is gone"
-    assert "cities · not trained yet · imported just now" in told(open_page("home"))
+    assert "cities · not trained yet · imported just now" in message(open_page("home"))
 
 
 def test_a_name_that_cannot_be_is_refused_and_nothing_is_lost(models: Path, open_page: OpenPage) -> None:
-    brought = staged(models)
-    app = open_page("import", staging=brought.token)
+    uploaded = staged(models)
+    app = open_page("import", staging=uploaded.token)
     element(app.text_input, "Name of the data set").set_value("../x").run()
     element(app.button, "Store the data set").click().run()
     assert_no_crash(app)
     assert "cannot be the name of a data set" in app.error[0].value
-    assert find_staged(brought.token) == brought
+    assert find_staged(uploaded.token) == uploaded
 
 
 def test_columns_are_corrected(models: Path, open_page: OpenPage) -> None:
-    brought = staged(models, graph_1=TURNED)
-    app = open_page("import", staging=brought.token)
-    assert "9 triples" in told(app), "the header is taken for a triple"
+    uploaded = staged(models, graph_1=TURNED)
+    app = open_page("import", staging=uploaded.token)
+    assert "9 triples" in message(app), "the header is taken for a triple"
     app.toggle[0].set_value(True).run()
     element(app.selectbox, "Head").set_value(1).run()
     element(app.selectbox, "Relation").set_value(2).run()
     assert_no_crash(app)
-    assert dict(find_staged(brought.token).corrections.tables["graph 1"].columns) == {"head": 1, "relation": 2, "tail": 0}
-    assert told(app).count("8 entities · 1 relation · 8 triples") == 2
-    again = open_page("import", staging=brought.token)
+    assert dict(find_staged(uploaded.token).corrections.tables["graph 1"].columns) == {"head": 1, "relation": 2, "tail": 0}
+    assert message(app).count("8 entities · 1 relation · 8 triples") == 2
+    again = open_page("import", staging=uploaded.token)
     assert element(again.selectbox, "Head").value == 1, "a reload keeps what was corrected"
 
 
-def test_what_cannot_be_read_is_said_and_can_be_mended(models: Path, open_page: OpenPage) -> None:
+def test_what_cannot_be_read_is_said_and_can_be_fixed(models: Path, open_page: OpenPage) -> None:
     app = open_page("import", staging=staged(models, graph_1=GRAPH_1.replace("relation", "x1").replace("near", "x")).token)
     assert_no_crash(app)
-    assert "no column is known to hold the relation" in told(app)
+    assert "no column is known to hold the relation" in message(app)
     element(app.selectbox, "Relation").set_value(1).run()
     assert_no_crash(app)
     assert not app.error
@@ -110,15 +110,15 @@ def test_links_the_wrong_way_round_are_swapped(models: Path, open_page: OpenPage
     app = open_page("import", staging=staged(models, links=SWAPPED).token)
     assert "left out until the errors below" in words(app)
     assert "cannot be stored yet" in words(app)
-    assert "--" not in told(app), "options are of the command line"
+    assert "--" not in message(app), "options are of the command line"
     element(app.button, "Swap the links' columns").click().run()
     assert_no_crash(app)
     assert "Store the data set" in [button.label for button in app.button]
 
 
 def test_seeds_from_names_are_taken_and_recorded(models: Path, open_page: OpenPage) -> None:
-    brought = staged(models, links=None)
-    app = open_page("import", staging=brought.token)
+    uploaded = staged(models, links=None)
+    app = open_page("import", staging=uploaded.token)
     assert "8 pairs of entities have a name that is unique in both graphs" in words(app)
     assert "Store the data set" not in [button.label for button in app.button]
     element(app.button_group, "Take as seed links").set_value("exact").run()
@@ -129,20 +129,20 @@ def test_seeds_from_names_are_taken_and_recorded(models: Path, open_page: OpenPa
     assert len(record["seed from names"]) == 8
 
 
-def test_links_can_be_brought_in_the_second_step(models: Path, open_page: OpenPage) -> None:
+def test_links_can_be_added_in_the_second_step(models: Path, open_page: OpenPage) -> None:
     nameless = GRAPH_1
     for number, name in enumerate(NAMES):
         nameless = nameless.replace(f"a:{name}", f"a:{100 + number}")
     known = "source,target\n" + "".join(f"a:{100 + number},b:{name}\n" for number, name in enumerate(NAMES))
-    brought = staged(models, graph_1=nameless, links=None)
-    app = open_page("import", staging=brought.token)
+    uploaded = staged(models, graph_1=nameless, links=None)
+    app = open_page("import", staging=uploaded.token)
     assert "Seed links from names" not in words(app)
     assert "cannot be stored yet" in words(app)
     assert element(app.button, "Take these links").disabled
     element(app.file_uploader, "A file of known links").set_value(("known.csv", known.encode(), "text/csv")).run()
     element(app.button, "Take these links").click().run()
     assert_no_crash(app)
-    assert app.query_params["staging"] == brought.token
+    assert app.query_params["staging"] == uploaded.token
     assert "Store the data set" in [button.label for button in app.button]
     assert not app.file_uploader, "there are links now"
 
@@ -163,7 +163,7 @@ def test_files_of_a_folder_are_given_roles(models: Path, open_page: OpenPage, tm
         (tmp_path / "mine" / name).parent.mkdir(exist_ok=True)
         (tmp_path / "mine" / name).write_text(content, encoding="utf-8")
     app = open_page("import", staging=stage_folder(tmp_path / "mine").token)
-    assert "no file is known to be the source graph" in told(app)
+    assert "no file is known to be the source graph" in message(app)
     element(app.selectbox, "Source graph").set_value("x.csv").run()
     element(app.selectbox, "Target graph").set_value("y.csv").run()
     assert_no_crash(app)
@@ -206,7 +206,7 @@ def test_the_language_of_names_is_chosen_for_each_graph(models: Path, open_page:
         ("two.nt", in_tongues("en", "fr", graph="b"), "graph 2"),
         ("links.csv", LINKS, "links"),
     ]
-    found = stage([Brought(called, io.BytesIO(content.encode()), role) for called, content, role in contents])
+    found = stage([Upload(called, io.BytesIO(content.encode()), role) for called, content, role in contents])
     app = open_page("import", staging=found.token)
     assert_no_crash(app)
     source, target = (one for one in app.selectbox if "Preferred language of names" in one.label)
@@ -228,7 +228,7 @@ def test_a_language_that_is_gone_can_be_reset(models: Path, open_page: OpenPage)
     correct(found, dataclasses.replace(found.corrections, name_language_source="de"))
     app = open_page("import", staging=found.token)
     assert_no_crash(app)
-    assert "does not have names in the language" in told(app)
+    assert "does not have names in the language" in message(app)
     element(app.button, "Reset the choice of names").click().run()
     assert_no_crash(app)
     assert find_staged(found.token).corrections.naming == {}

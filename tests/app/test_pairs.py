@@ -1,4 +1,4 @@
-"""The page of pairs: what stands in the table, filters in the address, odd runs."""
+"""The page of pairs: what the table shows, filters in the address, odd runs."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def test_worst_decided_first_as_the_stored_tables_have_it(run: str, open_page: O
     assert shown["degree"].tolist() == alignment.rows["degree"].iloc[positions].tolist()
     assert not {"probability", "names", "added"} & set(shown.columns), "this run knows none of them"
     precision = alignment.precision(positions)
-    told = f"Where the links tell, **{precision.share:.1%}** are right ({precision.right} of {precision.judged};"
-    assert f"All 64** pairs, one for each source entity. {told}" in words(app)
+    message = f"Where the links tell, **{precision.share:.1%}** are right ({precision.right} of {precision.judged};"
+    assert f"All 64** pairs, one for each source entity. {message}" in words(app)
     assert "12 seed pairs not counted" in words(app)
     assert not chips(app)
 
 
-def test_filters_of_the_address_are_applied_and_stand_as_chips(models: Path, open_page: OpenPage) -> None:
+def test_filters_of_the_address_are_applied_and_are_shown_as_chips(models: Path, open_page: OpenPage) -> None:
     run = write_run(knowing(), models)
     asked: dict[str, Any] = {
         "side": "target",
@@ -114,7 +114,7 @@ def test_a_relation_keeps_its_entities(run: str, open_page: OpenPage) -> None:
     assert chips(app) == ["has hasCapital"]
 
 
-def test_a_relation_that_is_not_there_can_be_taken_away(run: str, open_page: OpenPage) -> None:
+def test_a_relation_that_is_not_there_can_be_removed(run: str, open_page: OpenPage) -> None:
     app = open_page("pairs", run=run, relation="<b>../x</b>")
     assert_no_crash(app)
     assert "has no relation" in app.error[0].value

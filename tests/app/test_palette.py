@@ -15,7 +15,7 @@ from app import palette
 
 THEME = tomllib.loads((Path(__file__).resolve().parents[2] / ".streamlit" / "config.toml").read_text(encoding="utf-8"))["theme"]
 CONTRAST = 4.5
-DISTANCE = 9.0  # Oklab times 100; about 2 can just be told apart side by side
+DISTANCE = 9.0  # Oklab times 100; about 2 can just be distinguished side by side
 FAMILIES = {
     "graphs": tuple(palette.GRAPH.values()),
     "variants": tuple(palette.VARIANT.values()),
@@ -76,7 +76,7 @@ def test_white_letters_can_be_read_on_the_boxes_of_the_facing_neighbourhoods() -
 
 
 @pytest.mark.parametrize(("theme", "family", "eyes", "places"), list(pairs()))
-def test_colours_of_a_family_can_be_told_apart(theme: str, family: str, eyes: str, places: str) -> None:
+def test_colours_of_a_family_can_be_distinguished(theme: str, family: str, eyes: str, places: str) -> None:
     one, two = (seen(real(theme, place), EYES[eyes]) for place in places.split())
     assert np.linalg.norm(one - two) >= DISTANCE, family
 
@@ -86,5 +86,5 @@ def test_runs_of_a_figure_all_look_different() -> None:
         assert len(set(palette.run_styles(variants))) == 4
 
 
-def test_a_variant_has_one_colour_wherever_it_stands() -> None:
+def test_a_variant_has_one_colour_everywhere() -> None:
     assert palette.run_styles(["semi", "basic"])[1].colour == palette.run_styles(["basic", "basic"])[1].colour

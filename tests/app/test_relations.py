@@ -11,13 +11,13 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.app.conftest import OpenPage, assert_no_crash, links, words
+from tests.app.conftest import OpenPage, PutRun, assert_no_crash, links, words
 from tests.run_fixture import HOSTILE_LABELS, MemoryRun, write_run
 
 
 @pytest.fixture
-def whole(whole_run: MemoryRun, models: Path) -> str:
-    return write_run(whole_run, models)
+def whole(whole_run: MemoryRun, models: Path, put_run: PutRun) -> str:
+    return put_run(whole_run, models)
 
 
 def ranking(app: AppTest) -> pd.DataFrame:
@@ -154,11 +154,11 @@ def test_without_test_links_there_is_no_accuracy(whole_run: MemoryRun, models: P
     assert "Hits@1" not in ranking(app)
 
 
-@pytest.mark.parametrize(("table", "told"), [("relation_importance", "No attention to show"), ("relation_twins", "None: relations play no part")])
-def test_without_attention_or_twins(table: str, told: str, whole_run: MemoryRun, models: Path, open_page: OpenPage) -> None:
+@pytest.mark.parametrize(("table", "message"), [("relation_importance", "No attention to show"), ("relation_twins", "None: relations play no part")])
+def test_without_attention_or_twins(table: str, message: str, whole_run: MemoryRun, models: Path, open_page: OpenPage) -> None:
     app = open_page("relations", run=write_run(without(whole_run, table), models))
     assert_no_crash(app)
-    assert told in words(app)
+    assert message in words(app)
 
 
 def test_a_relation_without_triples(whole_run: MemoryRun, models: Path, open_page: OpenPage) -> None:

@@ -1,4 +1,4 @@
-"""The review page: who reviews, one pair after the other, in bulk, what was decided; and what it brought on Compare."""
+"""The review page: who reviews, one pair after the other, in bulk, what was decided; and its effect on Compare."""
 
 from __future__ import annotations
 
@@ -60,11 +60,13 @@ def test_a_name_is_asked_for_first(run: str, open_page: OpenPage) -> None:
     assert [button.label for button in app.button if button.label in ("Accept", "Reject", "Skip", "Undo")] == ["Accept", "Reject", "Skip", "Undo"]
 
 
-@pytest.mark.parametrize(("name", "told"), [("x" * 81, "at most 80"), ("a\u202eb", "cannot be seen"), ("boss@example.org", "looks like an account")])
-def test_names_that_cannot_be_one(run: str, open_page: OpenPage, name: str, told: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "expected"), [("x" * 81, "at most 80"), ("a\u202eb", "cannot be seen"), ("boss@example.org", "looks like an account")]
+)
+def test_names_that_cannot_be_one(run: str, open_page: OpenPage, name: str, expected: str) -> None:
     app = open_page("review", run=run, reviewer=name)
     assert_no_crash(app)
-    assert told in "".join(error.value for error in app.error)
+    assert expected in "".join(error.value for error in app.error)
     assert "Who reviews?" in words(app)
 
 
@@ -232,7 +234,7 @@ def test_a_list_that_is_not_on_the_screen_is_not_accepted(sheet: list[Choice], s
     assert store.standing(DATA) == []
 
 
-def test_entities_of_the_same_label_can_be_told_apart(models: Path, open_page: OpenPage, store: ReviewStore) -> None:
+def test_entities_of_the_same_label_can_be_distinguished(models: Path, open_page: OpenPage, store: ReviewStore) -> None:
     alike = calibrated(sample_run())
     run = write_run(replace(alike, tables={**alike.tables, "entities": alike.tables["entities"].assign(label="Springfield")}), models)
     app = open_page("review", run=run, reviewer="Ann", kind="sure", threshold="0.2")
@@ -276,7 +278,7 @@ def test_the_sample_keeps_its_order_after_other_lists_and_bulk(run: str, models:
 def test_every_kind_has_something_to_say_when_it_is_empty(run: str, open_page: OpenPage, kind: str) -> None:
     app = open_page("review", run=run, reviewer="Ann", kind=kind, threshold="99")
     assert_no_crash(app)
-    assert any(told in words(app) for told in ("No second opinion", "No undecided pair is that sure", "Nothing decided yet", "left here"))
+    assert any(message in words(app) for message in ("No second opinion", "No undecided pair is that sure", "Nothing decided yet", "left here"))
 
 
 def test_what_was_decided_is_listed_filtered_and_undone(run: str, open_page: OpenPage, store: ReviewStore) -> None:
@@ -297,7 +299,7 @@ def test_what_was_decided_is_listed_filtered_and_undone(run: str, open_page: Ope
     assert "No decision passes" in words(app)
 
 
-def test_a_damaged_database_is_told_in_one_sentence(run: str, open_page: OpenPage, models: Path) -> None:
+def test_a_damaged_database_is_reported_in_one_sentence(run: str, open_page: OpenPage, models: Path) -> None:
     reviews_file(models).write_bytes(b"no database" * 1000)
     app = open_page("review", run=run, reviewer="Ann")
     assert_no_crash(app)
@@ -307,7 +309,7 @@ def test_a_damaged_database_is_told_in_one_sentence(run: str, open_page: OpenPag
     assert not app.error, "other pages do without"
 
 
-def test_the_explanation_stands_beside_the_pair(models: Path, open_page: OpenPage) -> None:
+def test_the_explanation_is_shown_beside_the_pair(models: Path, open_page: OpenPage) -> None:
     run = drawn_run()
     missing = {name: value for name, value in sample_run().manifest.items() if name not in run.manifest}
     written = write_run(run, models, **{**missing, "data": {**sample_run().manifest["data"], **run.manifest["data"]}})
@@ -317,7 +319,7 @@ def test_the_explanation_stands_beside_the_pair(models: Path, open_page: OpenPag
     assert any(link.startswith("explain?") for link in links(app))
 
 
-def test_compare_tells_what_reviews_went_in(models: Path, open_page: OpenPage) -> None:
+def test_compare_shows_what_reviews_went_in(models: Path, open_page: OpenPage) -> None:
     runs = [write_run(jolted(run, 0.1, 1), models, run_id=name, **more) for run, name, more in reviewed_and_plain()]
     app = open_page("compare", run=runs)
     assert_no_crash(app)
@@ -337,9 +339,9 @@ def test_skips_are_no_decisions(run: str, open_page: OpenPage, store: ReviewStor
     for number, verdict in enumerate(("accept", "reject", "skip", "skip")):
         store.decide(DATA, Choice(f"http://one.example/resource/Entity_{50 + number}", "http://two.example/q/Q1", verdict), "Ann", f"{number}")  # type: ignore[arg-type]
     store.decide(DATA, Choice("http://one.example/resource/Entity_50", "http://two.example/q/Q1", "accept"), "Bob", "bob")
-    told = words(open_page("review", run=run, reviewer="Ann", kind="decided"))
-    assert "**2** decided by you · **2** by all" in told
-    assert "3 decisions on 2 pairs, and 2 skips" in told
+    message = words(open_page("review", run=run, reviewer="Ann", kind="decided"))
+    assert "**2** decided by you · **2** by all" in message
+    assert "3 decisions on 2 pairs, and 2 skips" in message
 
 
 def test_a_claim_is_shown_beside_its_rivals(models: Path, open_page: OpenPage, store: ReviewStore) -> None:

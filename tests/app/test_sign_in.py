@@ -1,4 +1,4 @@
-"""Signing in, as far as that goes without a provider: nobody sees anything before, everybody has a name afterwards."""
+"""Signing in, as far as that goes without a provider: no access before, a name afterwards."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_whoever_has_signed_in_sees_the_app_and_can_sign_out(models: Path) -> No
     assert labels(app)[0] == "Sign out \u2068Ana \\*b\\*\u2069"
 
 
-def test_without_the_section_everyone_is_let_in_and_nobody_has_a_name(models: Path) -> None:
+def test_without_the_section_everyone_has_access_without_a_name(models: Path) -> None:
     app = opened(models, None)
     assert_no_crash(app)
     assert app.get("page_link")
@@ -133,7 +133,7 @@ def test_a_section_without_a_provider() -> None:
     assert providers(TWO) == ["entra", "okta"]
 
 
-def test_a_missing_package_is_told(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_reported(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sign_in, "is_authlib_installed", lambda: False)
     app = opened(models, {"auth": ONE}, {"is_logged_in": False})
     assert_no_crash(app)
@@ -141,7 +141,7 @@ def test_a_missing_package_is_told(models: Path, monkeypatch: pytest.MonkeyPatch
     assert not app.get("page_link")
 
 
-def test_secrets_that_cannot_be_read_let_nobody_in(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_that_cannot_be_read_give_no_access(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torn = tmp_path / "secrets.toml"
     torn.write_text("[auth\nclient_id =", encoding="utf-8")
     known = st.get_option
@@ -160,7 +160,7 @@ def test_a_section_that_is_none(models: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("user", "told"),
+    ("user", "message"),
     [
         ({"sub": "42"}, "account '42' has no 'email' claim"),
         ({}, "account 'without a name' has no 'email' claim"),
@@ -168,10 +168,10 @@ def test_a_section_that_is_none(models: Path) -> None:
         ({"email": "ana@elsewhere.org"}, "'ana@elsewhere.org' is not in [access] emails"),
     ],
 )
-def test_the_log_says_why_somebody_was_refused(models: Path, user: dict[str, Any], told: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_says_why_somebody_was_refused(models: Path, user: dict[str, Any], message: str, caplog: pytest.LogCaptureFixture) -> None:
     app = opened(models, {"auth": ONE, "access": {"emails": ["@example.org"]}}, {"is_logged_in": True, **user})
     assert "may not enter" in words(app)
     app.run()
     lines = [record.getMessage() for record in caplog.records if record.name == "app.sign_in"]
     assert len(lines) == 1, "once, however often the page is drawn"
-    assert told in lines[0]
+    assert message in lines[0]

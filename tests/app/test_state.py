@@ -55,7 +55,7 @@ def test_defaults_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "parameters", "told"),
+    ("page", "parameters", "message"),
     [
         ("degree", {"rate": "accuracy"}, "expected 'hits@1', 'hits@10' or 'mrr'"),
         ("proxies", {"proxy": "first"}, "expected a whole number"),
@@ -67,7 +67,7 @@ def test_defaults_are_left_out() -> None:
         ("relations", {"search": "x" * 30_000}, "more than any identifier"),
     ],
 )
-def test_senseless_parameters_get_a_sentence(run: str, open_page: OpenPage, page: str, parameters: dict[str, Any], told: str) -> None:
+def test_senseless_parameters_get_a_sentence(run: str, open_page: OpenPage, page: str, parameters: dict[str, Any], message: str) -> None:
     app = open_page(page, run=run, **parameters)
     assert_no_crash(app)
-    assert told in app.error[0].value.replace("\\", "")
+    assert message in app.error[0].value.replace("\\", "")

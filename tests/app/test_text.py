@@ -38,7 +38,7 @@ def test_paths_are_shown_as_they_are_within_the_servers_folders(tmp_path: Path, 
     monkeypatch.setenv("DUAL_AMN_MODELS", str(tmp_path / "models"))
     monkeypatch.setenv("DUAL_AMN_DATA", str(tmp_path / "data (1)"))
     monkeypatch.setenv("DUAL_AMN_IMPORT", str(tmp_path / "models" / "offered"))
-    for told, shown in {
+    for message, shown in {
         f"{tmp_path}/models/world/a/manifest.json: torn": "world/a/manifest.json: torn",
         f"cannot write to {tmp_path}/models: full": "cannot write to the models folder: full",
         f"a link out of {tmp_path}/models; remove it, in {tmp_path}/models.": "a link out of the models folder; remove it, in the models folder.",
@@ -48,7 +48,7 @@ def test_paths_are_shown_as_they_are_within_the_servers_folders(tmp_path: Path, 
         str(paths.SAMPLES / "world"): "sample_data/world",
         "models/x stays": "models/x stays",
     }.items():
-        assert text.without_places(told) == shown
+        assert text.without_places(message) == shown
 
 
 def test_empty_names_stay_empty() -> None:
@@ -81,6 +81,6 @@ def test_counts() -> None:
     assert text.count(2, "entity", "entities") == "2 entities"
 
 
-@pytest.mark.parametrize(("share", "told"), [(0, "0%"), (0.004, "under 1%"), (0.337, "34%"), (0.996, "over 99%"), (1, "100%")])
-def test_percent(share: float, told: str) -> None:
-    assert text.percent(share) == told
+@pytest.mark.parametrize(("share", "message"), [(0, "0%"), (0.004, "under 1%"), (0.337, "34%"), (0.996, "over 99%"), (1, "100%")])
+def test_percent(share: float, message: str) -> None:
+    assert text.percent(share) == message

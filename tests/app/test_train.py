@@ -128,9 +128,9 @@ def test_live_progress_curve_and_rounds(models: Path, open_page: OpenPage, train
     reporter.event(Round(1, 4, 500, 400, 300, 270, "pool"))
     app = open_page("train", job=job)
     assert_no_crash(app)
-    told = words(app)
+    reported = words(app)
     assert [element.proto.text for element in app.get("progress")] == ["Epoch 2 of 80 · about 1 min 5 s left"]
-    assert "Loss 101.000 → **102.000** in 2 epochs; Hits@1 on the validation links 0.500 → **0.600**" in told
+    assert "Loss 101.000 → **102.000** in 2 epochs; Hits@1 on the validation links 0.500 → **0.600**" in reported
     assert len(app.get("plotly_chart")) == 1
     assert app.dataframe[0].value["right"].tolist() == [0.9]
     press(app, "Stop training")
@@ -172,7 +172,7 @@ def test_how_a_training_ended(models: Path, open_page: OpenPage) -> None:
     assert f"entity?run={run.replace('/', '%2F')}" in links(app)
 
 
-def test_home_tells_of_the_training(models: Path, open_page: OpenPage) -> None:
+def test_home_shows_the_training(models: Path, open_page: OpenPage) -> None:
     job = queued(models)
     queued(models, seed=1)
     app = open_page("home")
@@ -181,7 +181,7 @@ def test_home_tells_of_the_training(models: Path, open_page: OpenPage) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "told"),
+    ("parameters", "reported"),
     [
         ({"job": "../../etc"}, "there is no training job"),
         ({"job": "0" * 8}, "there is no training job"),
@@ -199,14 +199,14 @@ def test_home_tells_of_the_training(models: Path, open_page: OpenPage) -> None:
         ({"set": "encoder.dim=4096", "variant": "semi"}, ""),
     ],
 )
-def test_bad_addresses_and_settings_are_told_in_a_sentence(models: Path, open_page: OpenPage, parameters: dict[str, str], told: str) -> None:
+def test_bad_addresses_and_settings_are_reported_in_a_sentence(models: Path, open_page: OpenPage, parameters: dict[str, str], reported: str) -> None:
     app = open_page("train", **{"data": "europe", **parameters})
     assert_no_crash(app)
     said = " ".join(str(error.value) for error in app.error).replace("\\", "")
-    assert told in said
+    assert reported in said
     assert "<b>" not in words(app)
     assert not JobQueue(models).jobs()
-    assert not told or "Start training" not in labels(app)
+    assert not reported or "Start training" not in labels(app)
 
 
 def test_more_memory_than_there_is_is_refused(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,7 +240,7 @@ def test_every_setting_says_in_words_what_it_is(open_page: OpenPage) -> None:
             assert option.expert or f"{option.help[:1].upper()}{option.help[1:]}." in shown, option.key
 
 
-def test_what_is_set_stands_in_the_address_and_leaves_it_when_taken_back(open_page: OpenPage) -> None:
+def test_what_is_set_is_kept_in_the_address_and_leaves_it_when_taken_back(open_page: OpenPage) -> None:
     app = open_page("train", data="europe")
     next(box for box in app.text_input if box.label == "dim").set_value("64").run()
     assert app.query_params["set"] == "encoder.dim=64"
@@ -269,14 +269,14 @@ def test_a_curve_without_validation_links(models: Path) -> None:
 def test_a_curve_that_was_validated_once_does_not_rise_from_itself(models: Path) -> None:
     trainer_lock(models).parent.mkdir(parents=True)
     reporter = Reporter(models, "0" * 8)
-    for epoch, told in ((1, "validation links **0.500**."), (2, "validation links 0.500 → **0.750**.")):
+    for epoch, reported in ((1, "validation links **0.500**."), (2, "validation links 0.500 → **0.750**.")):
         reporter.event(Progress(epoch, 3, 5.0, 1.0, 2.0, {"hits@1": 0.25 * (epoch + 1), "mrr": 0.8}))
         news = read_news(models, "0" * 8)
         assert news is not None
-        assert told in curve_sentence(news)
+        assert reported in curve_sentence(news)
 
 
-def test_a_queue_that_is_damaged_is_told(models: Path, open_page: OpenPage) -> None:
+def test_a_queue_that_is_damaged_is_reported(models: Path, open_page: OpenPage) -> None:
     os.makedirs(models / ".jobs")
     (models / ".jobs" / "queue.sqlite3").write_bytes(b"no database at all" * 100)
     app = open_page("train")
@@ -366,7 +366,7 @@ def test_the_queue_says_which_run_each_training_makes(models: Path, open_page: O
 
 
 def own_data(links: int) -> None:
-    """A data set of a user's own: two rings with so many known links that no file divides."""
+    """A data set of a user's own: two rings with a number of known links that no file divides."""
     folder = data_folder() / "mine"
     folder.mkdir(parents=True)
     size = links + 20

@@ -1,4 +1,4 @@
-"""What the pages say of runs that know more: rounds, names, probabilities."""
+"""What the pages show of runs with more in them: rounds, names, probabilities."""
 
 from __future__ import annotations
 

@@ -102,6 +102,6 @@ def test_the_table_has_every_method_and_the_draws_are_the_same_again(
     assert (tmp_path / "table.md").read_text(encoding="utf-8").splitlines()[0] == printed[0][0]
 
 
-def test_a_run_that_is_not_there_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_is_not_there_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["towns/nothing", "--models", str(tmp_path)]) == 2
     assert capsys.readouterr().err.startswith("error: ")

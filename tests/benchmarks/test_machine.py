@@ -43,7 +43,7 @@ def test_ratios_are_of_the_counted_work() -> None:
     assert found["of_copy"] == pytest.approx(2 * 1.0 / 32.0)
 
 
-def test_a_clock_tells_how_long_it_took() -> None:
+def test_a_clock_measures_how_long_it_took() -> None:
     result, seconds = timed(CPU, lambda: time.sleep(0.05) or "done")
     assert result == "done"
     assert 0.05 <= seconds < 1.0

@@ -44,7 +44,7 @@ def test_the_command_prints_both_tables(
     trained: tuple[Run, AlignmentTask, RunConfig], small_world: Path, models: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([str(small_world), trained[0].id, "--models", str(models)]) == 0
-    told = capsys.readouterr().out
-    assert told.count("\n\n|") == 1  # two tables
-    assert "h alone" in told
+    message = capsys.readouterr().out
+    assert message.count("\n\n|") == 1  # two tables
+    assert "h alone" in message
     assert main([str(small_world), "no-such-run", "--models", str(models)]) == 2

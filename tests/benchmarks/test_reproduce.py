@@ -152,7 +152,7 @@ def test_calibration_and_decoders_are_those_that_the_run_stores(models: Path, tm
     assert table["csls"]["precision"] == "-"
 
 
-def test_the_thresholds_promise_stands_beside_what_was_found() -> None:
+def test_the_thresholds_promise_is_shown_beside_what_was_found() -> None:
     threshold = {"probability": 0.7, "promised": {"precision": 0.91, "recall": 0.5}, "found": {"precision": 0.93, "recall": 0.55}}
     test = {"calibration_error": 0.04, "linked_calibration_error": 0.06, "threshold": threshold}
     stored = {"fit": {"links": 450, "calibration_error": 0.03}, "unlinked_dangling": 0.25, "test": test}
@@ -167,7 +167,7 @@ def test_runs_without_probabilities_say_why(models: Path, tmp_path: Path, small_
     assert "only 3 validation links" in text
 
 
-def test_a_stopped_run_stands_for_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stopped_run_counts_for_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stopped = write_run(sample_run(), tmp_path / "models", status="stopped")
     assert reproduce.main(["towns", "--models", str(tmp_path / "models"), "--seeds", "0"], lambda *_: stopped) == 2
     assert "stopped before its end" in capsys.readouterr().err
@@ -178,7 +178,7 @@ def test_two_data_sets_of_one_name_are_refused(tmp_path: Path, capsys: pytest.Ca
     assert "'zh_en'" in capsys.readouterr().err
 
 
-def test_each_run_is_a_process_and_its_failure_is_told(tmp_path: Path, small_world: Path) -> None:
+def test_each_run_is_a_process_and_its_failure_is_reported(tmp_path: Path, small_world: Path) -> None:
     settings = tuple(QUICK[1::2])
     run = train_in_a_process(Experiment(small_world, "basic", 0, settings), tmp_path)
     assert RunStore(tmp_path).find(run).manifest["config"]["encoder"]["dim"] == 8

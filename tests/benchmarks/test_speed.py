@@ -170,7 +170,7 @@ def test_products_are_counted_as_torch_counts_them() -> None:
     with FlopCounterMode(display=False) as products:
         for _ in range(2):
             _ = hidden @ gate, (hidden @ proxies.T) @ proxies
-    messages = 8 * 2 * triples * 2 * 6 * 1.25  # of the last layer only what a quarter of the entities hears
+    messages = 8 * 2 * triples * 2 * 6 * 1.25  # of the last layer only the messages to a quarter of the entities
     assert work["forward"].operations == products.get_total_flops() + messages
     with FlopCounterMode(display=False) as products:
         for _ in range(2):

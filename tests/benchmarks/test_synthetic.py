@@ -1,4 +1,4 @@
-"""Synthetic pairs: the same seed, the same pair; shaped like the data they stand for; read back as they were written."""
+"""Synthetic pairs: the same seed, the same pair; shaped like real data; read back as they were written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line as its users meet it: results, errors in one line, interruptions that lose nothing."""
+"""The command line as users see it: results, errors in one line, interruptions that lose nothing."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_mistakes_get_one_sentence_and_code_2(words: list[str], expected: str, t
     assert not list(tmp_path.rglob("manifest.json"))
 
 
-def test_a_models_path_that_is_a_file_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_models_path_that_is_a_file_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     blocked = tmp_path / "models"
     blocked.write_text("not a folder")
     assert train(blocked) == 2
@@ -290,7 +290,7 @@ def test_killed_twice_and_resumed_equals_unbroken(unbroken: Run, tmp_path: Path)
         assert not summary.active
     code, out, err = Process(tmp_path, *LONG).end()
     assert code == 0, err
-    assert "epoch   1/60" not in err  # it went on, not anew
+    assert "epoch   1/60" not in err  # it resumed, and did not start again
     run = RunStore(tmp_path).find(last_json(out)["run"])
     assert run.id == unbroken.id
     assert_same_embeddings(run, unbroken)
@@ -368,7 +368,7 @@ def test_two_at_once_on_one_run(tmp_path: Path) -> None:
     assert first.end()[0] == 0
 
 
-def test_a_damaged_run_and_one_of_a_newer_version_are_told(trained: tuple[Path, Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_run_and_one_of_a_newer_version_are_reported(trained: tuple[Path, Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     models = tmp_path / "models"
     shutil.copytree(trained[0], models)
     run = RunStore(models).find(trained[1].id)
@@ -413,7 +413,7 @@ def test_runs_of_a_file_are_no_runs(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize("name", ["nowhere", "empty"])
-def test_a_models_folder_that_does_not_exist_is_told_from_an_empty_one(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_models_folder_is_distinguished_from_an_empty_one(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "empty").mkdir()
     models = ["--models", str(tmp_path / name)]
     assert main(["runs", *models]) == 0

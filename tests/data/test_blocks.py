@@ -232,7 +232,7 @@ class TestLargeFiles:
         ],
     )
     @pytest.mark.parametrize("gz", [False, True])
-    def test_what_is_wrong_stands_with_its_line(self, line: bytes, words: str, gz: bool, tmp_path: Path) -> None:
+    def test_what_is_wrong_has_its_line(self, line: bytes, words: str, gz: bool, tmp_path: Path) -> None:
         sample = small_sample()
         write_openea(tmp_path, sample)
         good = LONG.encode().splitlines(keepends=True)

@@ -90,7 +90,7 @@ class TestDbp15k:
         assert task.target.relations == ("1",)
         assert triples_of(task.target) == [("Café_Müller", "1", "AC/DC")]
 
-    def test_names_that_stand_for_several_ids(self, tmp_path: Path) -> None:
+    def test_names_that_have_several_ids(self, tmp_path: Path) -> None:
         write_dbp15k(tmp_path, small_sample())
         put(tmp_path / "ent_ids_2", "".join(f"{number}\tSame\n" for number in range(1, 12, 2)))
         task = load_task(tmp_path)
@@ -252,7 +252,7 @@ class TestRdf:
         assert "http://left.org/Rome" not in task.target.entities
         assert {"identity-triples", "attribute-only-entities"} == {finding.code for finding in task.findings}
 
-    def test_links_may_stand_the_other_way_round(self, folder: Path) -> None:
+    def test_links_may_be_reversed(self, folder: Path) -> None:
         put(folder / "links.nt", same_as([(right, left) for left, right in small_sample().links[:1]]))
         task = load_task(folder)
         assert task.source.entities[task.train_links[0, 0]] == "http://left.org/Rome"

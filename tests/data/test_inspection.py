@@ -21,7 +21,7 @@ def found(inspection: Inspection, code: str) -> list[Finding]:
 
 
 def anonymous(sample: Sample) -> Sample:
-    """The same structure with identifiers that tell nothing."""
+    """The same structure with identifiers that reveal nothing."""
     names = sorted({end for head, _, tail in (*sample.source, *sample.target) for end in (head, tail)})
     opaque = {name: f"http://x.org/{at * 7919}" for at, name in enumerate(names)}
     source, target = (tuple((opaque[head], relation, opaque[tail]) for head, relation, tail in graph) for graph in (sample.source, sample.target))
@@ -101,7 +101,7 @@ def test_overlapping_identifiers(tmp_path: Path) -> None:
     assert found(inspection, "telling-identifiers")
 
 
-def test_telling_labels_and_identifiers(tmp_path: Path) -> None:
+def test_revealing_labels_and_identifiers(tmp_path: Path) -> None:
     inspection = inspect(small_sample(), tmp_path)
     (labels,) = found(inspection, "telling-labels")
     assert (labels.count, labels.severity) == (4, "warning")

@@ -1,4 +1,4 @@
-"""Which data sets the library lists, and what it knows of them."""
+"""Which data sets the library lists, and what it reports about them."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_encoded_identifiers_are_found_again(pairs: list[tuple[str, str]]) -> No
         assert list(zip(found.sources, found.targets, strict=True)) == pairs
 
 
-def test_what_no_graph_knows_stays_as_it_is() -> None:
+def test_what_is_in_no_graph_stays_as_it_is() -> None:
     links = RawLinks(Path("x"), ["http://a/b%20c", "'=1", "urn:dual-amn:source:x%20y"], ["u", "v", "w"])
     found = resolve_links(links, {"a"}, {"u", "v", "w"})
     assert found.sources == ["http://a/b%20c", "'=1", "x y"]
@@ -142,7 +142,7 @@ def test_links_of_every_format(tmp_path: Path, name: str, text: str, pairs: list
         ("l.csv", "", "empty"),
     ],
 )
-def test_files_that_hold_no_links_are_told_in_a_sentence(tmp_path: Path, name: str, text: str, words: str) -> None:
+def test_files_that_hold_no_links_are_reported_in_a_sentence(tmp_path: Path, name: str, text: str, words: str) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=words):
         read_links(tmp_path / name)
@@ -224,8 +224,8 @@ def test_what_is_no_link_is_counted_by_reason_and_what_is_exchanged_is_turned(
     assert found["links-left-out"].count == left_out
     assert found["links-left-out"].message == f"{name}: {reasons}"
     assert found["links-turned"].count == 1
-    brought = {finding.code: finding.message for finding in preview(folder_material(tmp_path), Corrections()).findings}
-    assert (brought["links-left-out"], brought["links-turned"]) == (found["links-left-out"].message, found["links-turned"].message)
+    uploaded = {finding.code: finding.message for finding in preview(folder_material(tmp_path), Corrections()).findings}
+    assert (uploaded["links-left-out"], uploaded["links-turned"]) == (found["links-left-out"].message, found["links-turned"].message)
 
 
 def test_a_thousand_reasons_are_five() -> None:

@@ -19,7 +19,7 @@ from engine.search import StructuralSimilarity
 
 SIZE = 40
 TURNED = ("b21,a21", "b22,a22")
-"""Names an entity of the other graph on each side, so that each graph gets one that it knows nothing of."""
+"""Names an entity of the other graph on each side, so that each graph gets one that it does not have."""
 
 
 def write_rings(folder: Path, *, more: tuple[str, ...] = (), attributes: bool = False) -> Path:

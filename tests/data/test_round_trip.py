@@ -15,7 +15,7 @@ from engine.config import DataConfig
 from engine.data import AlignmentTask, KnowledgeGraph, load_task
 from tests.data.writers import WRITERS, Sample, Triple
 
-# Everything but control characters, lone surrogates and the byte order mark may stand in an identifier.
+# Everything but control characters, lone surrogates and the byte order mark may occur in an identifier.
 plain_names = st.text(st.characters(exclude_categories=("Cc", "Cs"), exclude_characters="\ufeff"), min_size=1, max_size=12).filter(str.strip)
 iris = plain_names.map(lambda name: f"http://example.org/{quote(name, safe='')}")
 literals = st.text(st.characters(exclude_categories=("Cc", "Cs"), exclude_characters="\ufeff"), min_size=1, max_size=20).filter(str.strip)

@@ -1,4 +1,4 @@
-"""Tables as people make them: what stands between the cells, lines in and rows out, columns in front, blanks, values of all types."""
+"""Tables as people make them: delimiters, lines in and rows out, columns in front, blanks, values of all types."""
 
 from __future__ import annotations
 

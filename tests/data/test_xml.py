@@ -98,7 +98,7 @@ NESTED = '[<!ENTITY a "ha"><!ENTITY b "&a;&a;">]'
 )
 @pytest.mark.parametrize("word", ["<!DOCTYPE r", "<!doctype r", "<!DOCTYPEr", "<!DOCTYPE\n\nr\t"])
 @pytest.mark.parametrize("declared", [NESTED, '[<!ENTITY b SYSTEM "file:///etc/passwd">]', "SYSTEM 'http://example.org/x.dtd' [<!ENTITY b 'x'>]"])
-def test_declarations_are_found_whatever_stands_before_them(before: str, word: str, declared: str, folder: Path) -> None:
+def test_declarations_are_found_whatever_precedes_them(before: str, word: str, declared: str, folder: Path) -> None:
     body = '<rdf:Description rdf:about="http://left.org/x"><l:p>&b;</l:p></rdf:Description></rdf:RDF>'
     put(folder / "source.rdf", f'<?xml version="1.0"?>{before}{word} {declared}>{"" if before == HEAD else HEAD}{body}')
     with pytest.raises(DataError, match=r"refers to other entities|refers to another file|not well-formed"):

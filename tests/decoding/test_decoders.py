@@ -117,7 +117,7 @@ def test_an_entity_without_candidates_gets_none(decoder: str) -> None:
 
 
 def test_constant_scores_are_no_hits(decoder: str) -> None:
-    """Where nothing tells candidates apart, equal indices must not pass for knowledge."""
+    """Where candidates are indistinguishable, equal indices must not count as hits."""
     count = 200
     candidates = from_table(np.full((count, count), 0.5))
     decoding = get_decoder(decoder).decode(candidates)
@@ -255,7 +255,7 @@ def test_ranks_count_ties_against_us(table: Array, name: str) -> None:
     assert decoding.ranks("source", np.arange(count), right).tolist() == expected
 
 
-def test_nobody_stands_first_where_a_decoder_abstains() -> None:
+def test_no_counterpart_comes_first_where_a_decoder_abstains() -> None:
     candidates = from_table([[0.9, 0.2], [0.8, 0.1]])  # target 0 prefers source 0, so source 1 gets none
     decoding = MutualDecoder().decode(candidates)
     right = candidates.sources == candidates.targets
@@ -263,7 +263,7 @@ def test_nobody_stands_first_where_a_decoder_abstains() -> None:
     assert decoding.ranks("source", np.array([0, 1]), right).tolist() == [1, 3]
 
 
-def test_a_decided_pair_stands_first_in_both_lists() -> None:
+def test_a_decided_pair_comes_first_in_both_lists() -> None:
     candidates = from_table([[0.90, 0.85], [0.88, 0.10]])
     decoding = AssignmentDecoder().decode(candidates)
     assert matched(decoding) == {0: 1, 1: 0}
@@ -287,7 +287,7 @@ def test_lists_hold_the_best_of_either_side(n: int, m: int, top: int) -> None:
     assert candidates.complete == (len(expected) == n * m)
 
 
-def test_bad_candidates_are_told() -> None:
+def test_bad_candidates_are_reported() -> None:
     source, target = pools(5, 5)
     with pytest.raises(ConfigError, match="at least 1; got 0"):
         find_candidates(StructuralSimilarity(source, target), top=0)

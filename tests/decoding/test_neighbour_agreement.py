@@ -51,7 +51,7 @@ def test_without_a_neighbour_nothing_is_aligned() -> None:
     assert found.share.tolist() == [0.0] * 4
 
 
-def test_a_tie_aligns_nobody() -> None:
+def test_a_tie_aligns_no_pair() -> None:
     assert mutual_best(from_table([[0.9, 0.9], [0.1, 0.2]])).sum() == 0
     assert mutual_best(from_table([[0.9, 0.1], [0.1, 0.2]])).tolist() == [1.0, 0.0, 0.0, 1.0]
 

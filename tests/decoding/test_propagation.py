@@ -125,7 +125,7 @@ def test_rare_relations_share_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Incidence.of(np.array([[0, 0, 1], [1, 1, 0], [1, 2, 0]]), 2).num_relations == 2
 
 
-def test_what_is_missing_is_told() -> None:
+def test_what_is_missing_is_reported() -> None:
     with pytest.raises(ConfigError, match=f"choose one of {', '.join(sorted(DECODERS))}"):
         get_decoder("propagation")
     evidence = GraphEvidence.of(*twin_graphs(10), identity(0))

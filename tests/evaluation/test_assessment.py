@@ -48,7 +48,7 @@ def test_only_entities_whose_truth_is_known_are_judged(task: AlignmentTask) -> N
     assert found == [
         (2, 2, True, True),
         (3, 2, True, False),
-        (5, 3, False, False),  # nobody's counterpart: whatever is predicted is wrong
+        (5, 3, False, False),  # no counterpart: whatever is predicted is wrong
         (2, 2, True, True),
         (5, 3, True, False),
         (2, 6, False, False),

@@ -1,4 +1,4 @@
-"""The share of unlinked entities without a counterpart is found, whether nobody listed their links or they have none."""
+"""The share of unlinked entities without a counterpart is found, whether their links are unlisted or they have none."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 
 from engine.data.knowledge_graph import KnowledgeGraph
 from engine.decoding import GraphEvidence, find_candidates, get_decoder
-from engine.evaluation.assessment import Sureness, dangling_share_of, estimate_dangling
+from engine.evaluation.assessment import Confidence, dangling_share_of, estimate_dangling
 from engine.evaluation.calibration import Calibration, fit_calibration
 from engine.search import StructuralSimilarity, normalise_rows
 from engine.util.arrays import IntArray
@@ -17,14 +17,14 @@ from tests.decoding.cases import identity
 RNG = np.random.default_rng(0)
 
 
-def group(degrees: IntArray, expected: float, slope: float = 0.0) -> Sureness:
+def group(degrees: IntArray, expected: float, slope: float = 0.0) -> Confidence:
     """Probabilities that lie around a line over log(1 + degree)."""
     mean = expected + slope * np.log1p(degrees)
-    return Sureness(degrees, np.clip(mean + 0.05 * RNG.standard_normal(len(degrees)), 0, 1))
+    return Confidence(degrees, np.clip(mean + 0.05 * RNG.standard_normal(len(degrees)), 0, 1))
 
 
-def joined(first: Sureness, second: Sureness) -> Sureness:
-    return Sureness(np.concatenate([first.degrees, second.degrees]), np.concatenate([first.probability, second.probability]))
+def joined(first: Confidence, second: Confidence) -> Confidence:
+    return Confidence(np.concatenate([first.degrees, second.degrees]), np.concatenate([first.probability, second.probability]))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.6, 1.0])
@@ -43,12 +43,12 @@ def test_what_lies_outside_of_the_two_is_kept_within_bounds() -> None:
     assert dangling_share_of(group(degrees, 0.9), linked, lonely) == 0.0
 
 
-def test_where_nothing_can_be_told_too_little_is_promised() -> None:
-    degrees, nobody = np.full(200, 4), Sureness(np.empty(0, dtype=np.int64), np.empty(0))
+def test_where_nothing_is_known_too_little_is_promised() -> None:
+    degrees, none = np.full(200, 4), Confidence(np.empty(0, dtype=np.int64), np.empty(0))
     same = group(degrees, 0.5)
     assert dangling_share_of(same, same, same) == 1.0
-    assert dangling_share_of(same, nobody, same) == 1.0
-    assert dangling_share_of(nobody, same, same) == 0.0
+    assert dangling_share_of(same, none, same) == 1.0
+    assert dangling_share_of(none, same, same) == 0.0
 
 
 @pytest.mark.parametrize("truly", [0.0, 0.5, 1.0])
@@ -73,5 +73,5 @@ def test_the_share_of_a_pool_is_estimated_without_its_truth(truly: float) -> Non
     unlinked = np.arange(linked + others) >= linked
     found = estimate_dangling(decoder, candidates, valid, (unlinked, unlinked), evidence, calibration)
     assert found == pytest.approx(truly, abs=0.2)
-    nobody = np.zeros_like(unlinked)
-    assert estimate_dangling(decoder, candidates, valid, (nobody, nobody), evidence, calibration) == 0.0
+    none = np.zeros_like(unlinked)
+    assert estimate_dangling(decoder, candidates, valid, (none, none), evidence, calibration) == 0.0

@@ -82,7 +82,7 @@ def test_a_collapsed_encoder_scores_nothing() -> None:
         assert direction.hits_at_10 == 0
 
 
-def test_protocol_tells_pool_and_sizes() -> None:
+def test_protocol_names_pool_and_sizes() -> None:
     source, target = drawn()
     assert (
         evaluate_links(source, target, diagonal(0, 60), k=7).protocol

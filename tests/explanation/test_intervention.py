@@ -237,7 +237,7 @@ def test_top_evidence_of_lonely_entities() -> None:
 
 
 def test_evidence_is_named_by_identifiers_and_relations_as_they_are() -> None:
-    """Neighbours 'n' and 'n ', by the relations 'r' and 'r ': a blank at the end tells them apart."""
+    """Neighbours 'n' and 'n ', by the relations 'r' and 'r ': they differ by a blank at the end."""
     task = random_task(np.random.default_rng(3))
     triples = np.array([[0, 0, 1], [0, 1, 2], [3, 0, 0], [3, 1, 4]])
     entities = ("c", "n", "n ", *task.source.entities[3:])

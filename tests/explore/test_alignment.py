@@ -85,7 +85,7 @@ def test_verdicts_of_columns_are_those_of_single_pairs(links: list[tuple[int, in
     assert found == [view.verdict(*pair) for pair in zip(source.tolist(), target.tolist(), strict=True)]
 
 
-def test_names_stand_beside_the_cosine_of_a_literal_run_and_not_in_it(view: RunView, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_are_shown_beside_the_cosine_of_a_literal_run_and_not_in_it(view: RunView, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = sample_run()
     literal = RunView(replace(plain, manifest={**plain.manifest, "literal": {"encoder": "ngrams", "weight": 1.0}}))
     asked: list[int] = []
@@ -255,13 +255,13 @@ def test_a_download_puts_source_before_target(view: RunView, both: dict[Side, Al
     positions = alignment.ordered(alignment.select(ALL), "csls")[:9]
     table = alignment.described(positions)
     assert list(table.columns)[:4] == ["source_label", "source_uri", "target_label", "target_uri"]
-    for row, told in zip(alignment.rows.iloc[positions].itertuples(), table.itertuples(), strict=True):
+    for row, message in zip(alignment.rows.iloc[positions].itertuples(), table.itertuples(), strict=True):
         source, target = (row.entity, row.match) if side == "source" else (row.match, row.entity)
         one, two = view.entity("source", source), view.entity("target", target)
-        assert (told.source_label, told.source_uri, told.source_degree) == (one.label, one.uri, one.degree)
-        assert (told.target_label, told.target_uri, told.target_degree) == (two.label, two.uri, two.degree)
-        assert told.verdict == row.verdict
-        assert pd.isna(told.added_in_round) if row.added == 0 else told.added_in_round == row.added
+        assert (message.source_label, message.source_uri, message.source_degree) == (one.label, one.uri, one.degree)
+        assert (message.target_label, message.target_uri, message.target_degree) == (two.label, two.uri, two.degree)
+        assert message.verdict == row.verdict
+        assert pd.isna(message.added_in_round) if row.added == 0 else message.added_in_round == row.added
 
 
 def test_a_run_without_probabilities_and_rounds(both: dict[Side, Alignment]) -> None:

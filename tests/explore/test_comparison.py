@@ -63,8 +63,8 @@ def resplit(run: MemoryRun, roles: Mapping[int, str]) -> MemoryRun:
 
 def comparison(main_ranks: list[int], other_ranks: list[int], queries: list[int] | None = None) -> Comparison:
     entities = np.array(queries if queries is not None else range(len(main_ranks)))
-    nobody = np.full(len(entities), -1)
-    return Comparison("source", CSLS, True, entities, np.array(main_ranks), np.array(other_ranks), nobody, nobody)
+    none = np.full(len(entities), -1)
+    return Comparison("source", CSLS, True, entities, np.array(main_ranks), np.array(other_ranks), none, none)
 
 
 # Outcomes

@@ -60,7 +60,7 @@ def test_a_run_is_inspected_as_its_data_would_be() -> None:
     assert inspect_run(stored(task)) == dataclasses.replace(inspect_task(task), files=())
 
 
-def test_what_reader_and_names_told_is_told_again() -> None:
+def test_what_reader_and_names_found_is_reported_again() -> None:
     run = sample_run()
     reader = {"code": "duplicate-triples", "severity": "error", "message": "Twice.", "count": 2, "examples": ["<b>"], "advice": "", "new_field": 1}
     names = {"message": "Names give it away.", "severity": "fatal"}
@@ -68,8 +68,8 @@ def test_what_reader_and_names_told_is_told_again() -> None:
     found = inspect_run(run)
     assert found.findings[0].code == "duplicate-triples"
     assert found.findings[0].examples == ("<b>",)
-    told = next(finding for finding in found.findings if finding.message == "Names give it away.")
-    assert told.severity == "info", "what is not known is no reason to fail"
+    shown = next(finding for finding in found.findings if finding.message == "Names give it away.")
+    assert shown.severity == "info", "what is not known is no reason to fail"
 
 
 def test_a_run_without_links_and_triples() -> None:

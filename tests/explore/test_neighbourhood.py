@@ -13,7 +13,7 @@ from engine.explore.neighbourhood import (
     IncidentTriples,
     aligned_elsewhere,
     facing,
-    most_heard,
+    highest_attention,
     neighbourhood,
     standings,
 )
@@ -82,7 +82,7 @@ def test_seed_links_come_before_evaluation_links_and_predictions() -> None:
     assert found.count("predicted") == 3
 
 
-def test_a_link_beats_a_prediction_and_nobody_is_paired_twice() -> None:
+def test_a_link_beats_a_prediction_and_no_entity_is_paired_twice() -> None:
     found = facing(star(5, [(1, 2, "train"), (2, 1, "unsure")]), 0, 0)
     pairs = {(pair.source.entity.index, pair.target.entity.index) for pair in found.pairs}
     assert (1, 2) in pairs
@@ -137,7 +137,7 @@ def test_unpaired_neighbours_say_where_they_are_aligned(towns: IncidentTriples) 
 
 
 @pytest.mark.parametrize("index", [-1, 10**9])
-def test_unknown_entities_are_told(towns: IncidentTriples, index: int) -> None:
+def test_unknown_entities_are_reported(towns: IncidentTriples, index: int) -> None:
     with pytest.raises(EntityError, match="has no entity"):
         neighbourhood(towns, "source", index)
     with pytest.raises(EntityError, match="has no entity"):
@@ -178,7 +178,7 @@ def test_edges_carry_the_attention_of_the_entity_in_the_middle(learned: Incident
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_what_an_entity_listens_to_sums_to_one_and_comes_in_order(learned: IncidentTriples, side: str) -> None:
+def test_what_an_entity_attends_to_sums_to_one_and_comes_in_order(learned: IncidentTriples, side: str) -> None:
     found = neighbourhood(learned, side, 3, cap=1000).neighbours  # type: ignore[arg-type]
     shares = [one.attention or 0.0 for one in found]
     assert sum(shares) == pytest.approx(1)
@@ -193,15 +193,15 @@ def test_nothing_moves_when_another_part_of_the_attention_is_shown(learned: Inci
     assert mean != part
 
 
-def test_the_neighbour_that_is_heard_most(learned: IncidentTriples, towns: IncidentTriples) -> None:
+def test_the_neighbour_with_the_highest_attention(learned: IncidentTriples, towns: IncidentTriples) -> None:
     for part in (AttentionPart(), AttentionPart(1, "entity")):
-        found = most_heard(learned, "source", 3, part)
+        found = highest_attention(learned, "source", 3, part)
         assert found is not None
         assert found.attention == max(one.attention or 0.0 for one in learned.neighbours("source", 3, part=part).values())
-    assert most_heard(towns, "source", 3) is None
+    assert highest_attention(towns, "source", 3) is None
 
 
-def test_a_layer_that_the_model_lacks_is_told(learned: IncidentTriples) -> None:
+def test_a_layer_that_the_model_lacks_is_reported(learned: IncidentTriples) -> None:
     with pytest.raises(RunError, match="there is no layer 9"):
         facing(learned, 0, 0, part=AttentionPart(9))
 

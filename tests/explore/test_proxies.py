@@ -82,7 +82,7 @@ def test_the_nearest_entities_are_the_stored_ones(run: MemoryRun, proxies: Proxy
     assert proxies.nearest("entity", 999) == {"source": [], "target": []}
 
 
-def test_counterparts_that_meet_are_the_known_ones_first(run: MemoryRun) -> None:
+def test_counterparts_that_share_a_proxy_are_the_known_ones_first(run: MemoryRun) -> None:
     known = run.tables["links"].iloc[0]
     wrong = (int(known["target"]) + 1) % 84
     top = pd.DataFrame(
@@ -137,7 +137,7 @@ def test_without_links_a_pair_is_held_against_drawn_pairs_alone(run: MemoryRun) 
     view = without_links(run)
     assert view.agreement("entity").same is None
     assert view.pair("entity", 0, 0).above_links is None
-    assert view.telling_pairs("entity", 3) == ([], [])
+    assert view.informative_pairs("entity", 3) == ([], [])
     assert 0 <= view.pair("entity", 0, 0).above_drawn <= 1
 
 
@@ -147,8 +147,8 @@ def test_drawn_pairs_are_the_same_each_time(run: MemoryRun, proxies: ProxyView) 
     np.testing.assert_array_equal(drawn, view_of(run).drawn_divergence("entity"))
 
 
-def test_telling_pairs_are_the_extremes_of_named_links(run: MemoryRun, proxies: ProxyView) -> None:
-    alike, unlike = proxies.telling_pairs("entity", 2)
+def test_informative_pairs_are_the_extremes_of_named_links(run: MemoryRun, proxies: ProxyView) -> None:
+    alike, unlike = proxies.informative_pairs("entity", 2)
     table = run.tables["pair_divergence"].query("channel == 'entity' and role in ['train', 'valid', 'test']").set_index(["source", "target"])
     values = [[table.loc[(one.index, two.index), "divergence"] for one, two in pairs] for pairs in (alike, unlike)]
     assert values[0] == sorted(values[0])

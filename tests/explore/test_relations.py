@@ -42,7 +42,7 @@ def test_a_ranking_is_the_stored_one(run: MemoryRun, relations: RelationView, se
     assert set(ranked["name"]) == set(run.tables["relations"]["name"])
 
 
-def test_accuracy_stands_beside_the_relations_that_have_test_entities(run: MemoryRun, relations: RelationView) -> None:
+def test_accuracy_is_shown_beside_the_relations_that_have_test_entities(run: MemoryRun, relations: RelationView) -> None:
     stored = run.tables["relation_hits"].query("role == 'any'").set_index(["graph", "relation"])
     for row in relations.ranked(FORWARD).itertuples():
         if (row.graph, row.relation) in stored.index:

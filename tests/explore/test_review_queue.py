@@ -1,4 +1,4 @@
-"""The order of a review queue, what is left for whom, and taking pairs from it."""
+"""The order of a review queue, what is left for which reviewer, and taking pairs from it."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ def test_known_pairs_are_asked_about_on_request_only(queue: ReviewQueue) -> None
 
 def test_the_uncertain_come_first(queue: ReviewQueue) -> None:
     rows = queue.order("uncertain")
-    told = ~np.isnan(queue.probability[rows])
-    doubt = np.abs(queue.probability[rows][told] - 0.5)
+    message = ~np.isnan(queue.probability[rows])
+    doubt = np.abs(queue.probability[rows][message] - 0.5)
     assert (np.diff(doubt) >= 0).all()
-    assert not told[told.sum() :].any(), "what has no probability comes last"
-    assert (np.diff(queue.margin[rows][~told]) >= 0).all()
+    assert not message[message.sum() :].any(), "what has no probability comes last"
+    assert (np.diff(queue.margin[rows][~message]) >= 0).all()
 
 
-def test_claims_on_a_target_stand_together_the_best_first_and_the_closest_contest_before_others(queue: ReviewQueue) -> None:
+def test_claims_on_a_target_come_together_the_best_first_and_the_closest_contest_before_others(queue: ReviewQueue) -> None:
     rows = queue.order("conflicts")
     targets, csls = queue.ends[1], queue.alignment.rows["csls"].to_numpy()
     assert set(rows) == {row for row in queue.order("uncertain") if Counter(targets.tolist())[int(targets[row])] > 1}

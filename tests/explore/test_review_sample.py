@@ -79,7 +79,7 @@ def test_every_beginning_is_a_fair_sample() -> None:
     assert np.abs(counts / 2000 - 0.25).max() < 0.05  # five standard deviations
 
 
-def test_the_drawn_are_those_before_the_first_that_nobody_looked_at(queue: ReviewQueue, store: ReviewStore) -> None:
+def test_the_drawn_are_those_before_the_first_that_no_one_reviewed(queue: ReviewQueue, store: ReviewStore) -> None:
     order = queue.order("sample").tolist()
     found = estimated(store, queue)
     assert (found.drawn, found.interval, found.population) == (0, None, len(order))
@@ -177,9 +177,9 @@ def test_what_does_not_count_yet_and_what_is_not_drawn_is_said(queue: ReviewQueu
     assert (found.drawn, found.out_of_turn) == (1, 2)
     assert (found.confirmed, found.contradicted) == (verdicts["right"], verdicts["wrong"])
     assert found.confirmed
-    told = " ".join(found.notes())
-    assert "2 further pairs were reviewed out of turn" in told
-    assert f"{found.confirmed:,} matches that validation or test links confirm" in told
+    message = " ".join(found.notes())
+    assert "2 further pairs were reviewed out of turn" in message
+    assert f"{found.confirmed:,} matches that validation or test links confirm" in message
     decide(store, queue, order[1], "reject")
     assert (estimated(store, queue).drawn, estimated(store, queue).out_of_turn) == (3, 1)
     assert found.to_dict()["out_of_turn"] == 2

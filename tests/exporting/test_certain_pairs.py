@@ -1,4 +1,4 @@
-"""Known links and reviewers' decisions in an export: what wins, what is counted, and how ties are told and broken."""
+"""Known links and reviewers' decisions in an export: what wins, what is counted, and how ties are reported and broken."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_reviewers_overrule_known_links(view: RunView) -> None:
 
 
 def star(order: list[int]) -> MemoryRun:
-    """A hub with leaves that nothing tells apart, in either graph, with their numbers in some order."""
+    """A hub with indistinguishable leaves, in either graph, with their numbers in some order."""
     count = len(order)
     uris = {side: [f"{side}:hub", *(f"{side}:leaf {one}" for one in order)] for side in ("source", "target")}
     hub, leaf = np.eye(4, dtype=np.float32)[:2]
@@ -166,7 +166,7 @@ def identified(run: MemoryRun, **options: Any) -> list[tuple[str, str, int]]:
     return sorted(zip(frame["source"], frame["target"], frame["ties"], strict=True))
 
 
-def test_ties_are_told_and_decided_by_nothing_that_depends_on_the_order_of_rows() -> None:
+def test_ties_are_reported_and_decided_by_nothing_that_depends_on_the_order_of_rows() -> None:
     one, other = (identified(star(order)) for order in ([0, 1, 2, 3], [2, 0, 3, 1]))
     assert one == other
     assert len(one) == 5
@@ -206,10 +206,10 @@ def test_entities_that_lose_their_match_to_a_known_link_are_counted(view: RunVie
     at = 0 if side == "source" else 1
     before, after = ({int(one) for one in table.ends[at]} for table in (plain, kept))
     assert kept.conflicts is not None
-    told = kept.expectation().sentence()
+    message = kept.expectation().sentence()
     if decoder != "one-to-one":  # which may also match entities otherwise that had no certain rival
         assert kept.conflicts.emptied == len(before - after)
-    assert ("without a pair" in told) == bool(kept.conflicts.emptied)
+    assert ("without a pair" in message) == bool(kept.conflicts.emptied)
     if decoder == "csls":
         assert kept.conflicts.emptied > 0
 
@@ -219,7 +219,7 @@ def test_every_decoder_has_its_words_and_the_same_list_serves_both_commands(caps
     for command in ("export", "evaluate"):
         with pytest.raises(SystemExit):
             main([command, "--help"])
-        told = " ".join(capsys.readouterr().out.split())
-        assert all(f"{name}: {DECODER_WORDS[name]}" in told for name in DECODER_NAMES if (command, name) != ("evaluate", "one-to-one")), command
+        message = " ".join(capsys.readouterr().out.split())
+        assert all(f"{name}: {DECODER_WORDS[name]}" in message for name in DECODER_NAMES if (command, name) != ("evaluate", "one-to-one")), command
     assert main(["evaluate", "no-run", "--decoder", "one-to-one"]) == 2
     assert "test links cannot measure it; evaluate --decoder stable" in capsys.readouterr().err

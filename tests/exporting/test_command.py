@@ -1,4 +1,4 @@
-"""``python -m engine export`` as its users meet it."""
+"""``python -m engine export`` as users see it."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def test_each_format_under_its_own_name(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert export(models, "--format", fmt, "--decoder", "mutual", "--json") == 0
-    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    message = json.loads(capsys.readouterr().out.splitlines()[-1])
     (path,) = tmp_path.iterdir()
-    assert told["file"] == path.name == f"links-towns-basic-s0-0123abcd{FORMATS[fmt].suffix}"
-    assert len(read_links(path).sources) == told["pairs"] > 20
-    assert told["judged"] >= told["right"] > 0
+    assert message["file"] == path.name == f"links-towns-basic-s0-0123abcd{FORMATS[fmt].suffix}"
+    assert len(read_links(path).sources) == message["pairs"] > 20
+    assert message["judged"] >= message["right"] > 0
 
 
 def test_a_file_that_is_there_stays_unless_it_may_go(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,7 +54,7 @@ def test_a_file_that_is_there_stays_unless_it_may_go(models: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--reviewed"], "no pair of towns has been accepted"),
         (["--min-probability", "0.5"], "has no probabilities"),
@@ -65,8 +65,8 @@ def test_a_file_that_is_there_stays_unless_it_may_go(models: Path, tmp_path: Pat
         (["--output", "no/such/place.csv"], "there is no folder"),
     ],
 )
-def test_mistakes_are_told_in_one_line(
-    models: Path, words: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_mistakes_are_reported_in_one_line(
+    models: Path, words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     try:
@@ -75,7 +75,7 @@ def test_mistakes_are_told_in_one_line(
         code = int(stopped.code or 0)
     assert code == 2
     error = capsys.readouterr().err
-    assert told in error
+    assert message in error
     assert error.count("\n") == 1
     assert not list(tmp_path.iterdir())
 

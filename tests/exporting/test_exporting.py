@@ -159,8 +159,8 @@ def test_an_export_can_be_imported_again(fmt: Format, tmp_path: Path, monkeypatc
     write_export(tmp_path / "brought" / fmt.file_name(table.origin.run), table, fmt)
     material = folder_material(tmp_path / "brought")
     found = understand(material, Corrections())
-    told = {finding.code for finding in found.preview.findings}
-    assert not told & {"links-unknown", "links-partly-unknown", "links-swapped", "unknown-link-entities", "links-turned", "links-left-out"}
+    message = {finding.code for finding in found.preview.findings}
+    assert not message & {"links-unknown", "links-partly-unknown", "links-swapped", "unknown-link-entities", "links-turned", "links-left-out"}
     (links,) = found.raw.links.values()
     assert list(zip(links.sources, links.targets, strict=True)) == pairs_of(table)
 
@@ -334,7 +334,7 @@ def test_the_margin_of_a_decoders_choice_is_its_lead_over_the_best_other_one(vie
 # Reviewers have the last word
 
 
-def test_accepted_pairs_stand_in_place_of_others_and_rejected_ones_are_gone(view: RunView) -> None:
+def test_accepted_pairs_replace_others_and_rejected_ones_are_gone(view: RunView) -> None:
     before = dict(zip(*(end.tolist() for end in pairs_to_export(view, PLAIN).ends), strict=True))
     uris = {side: view.graphs[side].uris for side in ("source", "target")}
     stolen = next(target for source, target in before.items() if source == 30)

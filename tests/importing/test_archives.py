@@ -106,7 +106,7 @@ def test_a_name_that_is_a_file_and_a_folder(pack: Pack, names: tuple[str, str], 
 
 
 @every_kind
-def test_backslashes_stand_between_folders(pack: Pack, tmp_path: Path) -> None:
+def test_backslashes_separate_folders(pack: Pack, tmp_path: Path) -> None:
     pack(tmp_path / "archive", {"data\\": b"", "data\\kg1.csv": b"1", "data\\sub\\kg2.csv": b"2"} if pack is pack_zip else {"data\\kg1.csv": b"1"})
     unpack(tmp_path / "archive", "archive", tmp_path / "out")
     found = content_of(tmp_path / "out")
@@ -265,7 +265,7 @@ def test_damaged_archives(pack: Pack, tmp_path: Path) -> None:
         refused(path, tmp_path / "out", ".")
 
 
-def test_a_zip_that_did_not_arrive_whole_is_told_from_files_that_are_none(tmp_path: Path) -> None:
+def test_a_zip_that_did_not_arrive_whole_is_distinguished_from_files_that_are_none(tmp_path: Path) -> None:
     pack_zip(tmp_path / "archive", {"a.csv": os.urandom(5000)})
     whole = (tmp_path / "archive").read_bytes()
     for content in (whole, b"a,b,c\n", b""):

@@ -23,9 +23,9 @@ def folder(tmp_path: Path) -> Path:
 def test_a_folder_becomes_a_data_set(folder: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     WRITERS["openea"][1](tmp_path / "mine", small_sample())
     assert main(["import", str(tmp_path / "mine")]) == 0
-    told = capsys.readouterr().out
-    assert "6 entities, 1 relation, 6 triples" in told
-    assert f"next: python -m engine train {data / 'mine'}" in told
+    message = capsys.readouterr().out
+    assert "6 entities, 1 relation, 6 triples" in message
+    assert f"next: python -m engine train {data / 'mine'}" in message
     assert load_task(data / "mine").fingerprint == load_task(tmp_path / "mine").fingerprint
 
 
@@ -44,9 +44,9 @@ def test_files_with_corrections(folder: Path, data: Path, capsys: pytest.Capture
 
 def test_a_dry_run_stores_nothing(folder: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["import", str(folder / "graph_1.csv"), str(folder / "graph_2.csv"), "--dry-run"]) == 0
-    told = capsys.readouterr().out
-    assert "names suggest 8 seed links by equal" in told
-    assert "There are no links to learn from." in told
+    message = capsys.readouterr().out
+    assert "names suggest 8 seed links by equal" in message
+    assert "There are no links to learn from." in message
     assert not data.exists()
 
 
@@ -65,7 +65,7 @@ def test_seeds_from_names(folder: Path, data: Path) -> None:
         (["graph_1.csv", "spread.csv", "--links", "links.csv"], "entities-without-name", "--name-attribute NAME"),
     ],
 )
-def test_what_is_wrong_comes_with_the_option_that_mends_it(
+def test_what_is_wrong_comes_with_the_option_that_fixes_it(
     files_given: list[str], code: str, option: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(folder)
@@ -118,6 +118,6 @@ def test_mistakes_are_one_line(
 ) -> None:
     monkeypatch.chdir(folder)
     assert main(["import", *arguments]) == 2
-    told = capsys.readouterr().err
-    assert words in told
-    assert told.count("\n") == 1
+    message = capsys.readouterr().err
+    assert words in message
+    assert message.count("\n") == 1

@@ -11,7 +11,7 @@ from engine.cli.main import main
 from engine.data import load_task
 from engine.data.links import to_iri, to_uri
 from engine.importing import Corrections, find_staged, preview, store, understand
-from engine.importing.staging import Brought, correct, stage
+from engine.importing.staging import Upload, correct, stage
 from tests.importing.conftest import NAMES, files
 
 SPELT = (
@@ -83,7 +83,7 @@ def test_what_fits_two_identifiers_is_reported_and_stays(tmp_path: Path) -> None
     assert "1 fits several identifiers and cannot be repaired" in finding.message
 
 
-def test_when_no_end_is_known_the_reason_is_said_and_the_repair_mends_it(tmp_path: Path) -> None:
+def test_when_no_end_is_known_the_reason_is_said_and_the_repair_fixes_it(tmp_path: Path) -> None:
     known = tuple(f"http://x/{name}\u00fc" for name in NAMES)
     ends = tuple(f"http://x/{name}u\u0308" for name in NAMES)
     material = files(tmp_path, **with_spelling(known, ends))
@@ -119,6 +119,6 @@ def test_the_correction_is_kept_and_older_ones_can_be_read(tmp_path: Path) -> No
     path = tmp_path / "graph.csv"
     path.write_text("a,b,c\n", encoding="utf-8")
     with path.open("rb") as content:
-        staged = stage([Brought(path.name, content, "graph 1")])
+        staged = stage([Upload(path.name, content, "graph 1")])
     correct(staged, Corrections(repair_links=True))
     assert find_staged(staged.token).corrections.repair_links

@@ -1,4 +1,4 @@
-"""Seed links from names: unique, alike, mutual, and of entities that no link knows."""
+"""Seed links from names: unique, alike, mutual, and of entities without a link."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_missing_names_and_codes_are_none() -> None:
     assert not suggest_seeds(task(["", "A1", "x"], ["", "A1", "x"])).pairs
 
 
-def test_entities_that_links_know_are_left_alone() -> None:
+def test_entities_in_links_are_left_alone() -> None:
     found = suggest_seeds(task(["Rome", "Paris", "Oslo"], ["Rome", "Paris", "Oslo"], links=[(0, 2)]))
     assert pairs(found.pairs) == {("a1", "b1", "exact")}
 

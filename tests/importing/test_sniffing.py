@@ -48,7 +48,7 @@ def test_texts(name: str, content: str, form: str, delimiter: str, zipped: bool,
     assert (found.form, found.delimiter) == (form, delimiter)
 
 
-def test_parquet_is_told_by_its_content(tmp_path: Path) -> None:
+def test_parquet_is_recognised_by_its_content(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"PAR1\0\0\0")
     assert sniff(tmp_path / "file", "a.csv").form == "parquet"
 

@@ -1,4 +1,4 @@
-"""What was brought: kept under a name nobody can guess, cleaned up, and never written elsewhere."""
+"""Uploaded files: kept under a name that cannot be guessed, cleaned up, and never written elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from engine.data.tabular import Layout
 from engine.errors import DataImportError
-from engine.importing import Brought, Corrections, add, clean_up, correct, discard, find_staged, preview, stage, stage_folder
+from engine.importing import Corrections, Upload, add, clean_up, correct, discard, find_staged, preview, stage, stage_folder
 from engine.importing.source import Limits
 from engine.importing.staging import PARTIAL, STAGING, safe_file_name
 from tests.data.writers import WRITERS, small_sample
@@ -20,12 +20,12 @@ from tests.importing.conftest import GRAPH_1, GRAPH_2, LINKS
 from tests.importing.test_archives import pack_tgz
 
 
-def brought(name: str, content: str | bytes, role: str | None = None) -> Brought:
-    return Brought(name, io.BytesIO(content.encode() if isinstance(content, str) else content), role)  # type: ignore[arg-type]
+def uploaded(name: str, content: str | bytes, role: str | None = None) -> Upload:
+    return Upload(name, io.BytesIO(content.encode() if isinstance(content, str) else content), role)  # type: ignore[arg-type]
 
 
-def three() -> list[Brought]:
-    return [brought("a.csv", GRAPH_1, "graph 1"), brought("b.csv", GRAPH_2, "graph 2"), brought("links.csv", LINKS, "links")]
+def three() -> list[Upload]:
+    return [uploaded("a.csv", GRAPH_1, "graph 1"), uploaded("b.csv", GRAPH_2, "graph 2"), uploaded("links.csv", LINKS, "links")]
 
 
 def test_what_is_staged_is_found_again_with_its_corrections(data: Path) -> None:
@@ -52,7 +52,7 @@ def test_links_that_come_later_take_the_place_of_earlier_ones(data: Path) -> Non
         roles={"graph 1": "a.csv", "links": "links.csv"}, tables={"graph 1": Layout(), "links": Layout()}, swap_links=True, seeds="near"
     )
     staged = correct(stage(three()), said)
-    after = add(staged, brought("links.csv", "source,target\na:Rome,b:Rome\n", "links"))
+    after = add(staged, uploaded("links.csv", "source,target\na:Rome,b:Rome\n", "links"))
     assert find_staged(staged.token) == after
     assert after.version == staged.version + 1
     assert after.corrections == Corrections(roles={"graph 1": "a.csv"}, tables={"graph 1": Layout()}, seeds="near")
@@ -65,7 +65,7 @@ def test_links_that_come_later_leave_a_folder_of_the_server_alone(tmp_path: Path
     for name, content in (("source.csv", GRAPH_1), ("target.csv", GRAPH_2)):
         (tmp_path / "mine").mkdir(exist_ok=True)
         (tmp_path / "mine" / name).write_text(content, encoding="utf-8")
-    after = add(stage_folder(tmp_path / "mine"), brought("../known.csv", LINKS, "links"))
+    after = add(stage_folder(tmp_path / "mine"), uploaded("../known.csv", LINKS, "links"))
     assert sum(preview(after.material, after.corrections).links.values()) == 8
     assert sorted(path.name for path in (tmp_path / "mine").iterdir()) == ["source.csv", "target.csv"]
 
@@ -74,9 +74,9 @@ def test_later_links_that_are_refused_change_nothing(tmp_path: Path, data: Path)
     staged = stage(three())
     pack_tgz(tmp_path / "x.tgz", {"links.csv": LINKS.encode()})
     with pytest.raises(DataImportError, match="is an archive, where one file was expected as links"):
-        add(staged, brought("x.tgz", (tmp_path / "x.tgz").read_bytes(), "links"))
+        add(staged, uploaded("x.tgz", (tmp_path / "x.tgz").read_bytes(), "links"))
     with pytest.raises(DataImportError, match="is larger than"):
-        add(staged, brought("links.csv", LINKS, "links"), Limits(file_bytes=3))
+        add(staged, uploaded("links.csv", LINKS, "links"), Limits(file_bytes=3))
     assert find_staged(staged.token) == staged
     assert len(list((data / f"{STAGING}{staged.token}" / "files").iterdir())) == 3
 
@@ -105,7 +105,7 @@ def test_a_damaged_state_is_no_crash(data: Path) -> None:
     "name", ["../../etc/passwd.csv", "/etc/x.csv", "..\\x.csv", ".hidden.csv", "<b>x</b>.csv", "北京.csv", "a" * 300 + ".csv", ".."]
 )
 def test_names_are_text_and_no_paths(name: str, data: Path) -> None:
-    staged = stage([brought(name, GRAPH_1, "graph 1"), *three()[1:]])
+    staged = stage([uploaded(name, GRAPH_1, "graph 1"), *three()[1:]])
     assert staged.material.files[0].name == name
     inside = data / f"{STAGING}{staged.token}"
     assert all(file.path.resolve().is_relative_to(inside.resolve()) for file in staged.material.files)
@@ -118,9 +118,9 @@ def test_names_are_text_and_no_paths(name: str, data: Path) -> None:
 
 def test_nothing_is_left_behind_by_what_is_refused(data: Path) -> None:
     with pytest.raises(DataImportError, match=r"large\.csv is larger than 10 bytes, the limit"):
-        stage([brought("large.csv", b"x" * 100, "graph 1")], Limits(file_bytes=10))
+        stage([uploaded("large.csv", b"x" * 100, "graph 1")], Limits(file_bytes=10))
     with pytest.raises(DataImportError, match="both given as source graph"):
-        stage([brought("a.csv", GRAPH_1, "graph 1"), brought("b.csv", GRAPH_1, "graph 1")])
+        stage([uploaded("a.csv", GRAPH_1, "graph 1"), uploaded("b.csv", GRAPH_1, "graph 1")])
     with pytest.raises(DataImportError, match="no file was given"):
         stage([])
     assert not data.exists() or not list(data.iterdir())
@@ -130,14 +130,14 @@ def test_an_archive_is_unpacked_and_understood_as_a_whole(tmp_path: Path) -> Non
     WRITERS["openea"][1](tmp_path / "openea", small_sample())
     members = {path.relative_to(tmp_path).as_posix(): path.read_bytes() for path in (tmp_path / "openea").rglob("*") if path.is_file()}
     pack_tgz(tmp_path / "a.tar.gz", members)
-    staged = stage([brought("mine.tar.gz", (tmp_path / "a.tar.gz").read_bytes())])
+    staged = stage([uploaded("mine.tar.gz", (tmp_path / "a.tar.gz").read_bytes())])
     assert preview(staged.material, Corrections()).format == "openea"
 
 
 def test_an_archive_within_an_archive_is_named(tmp_path: Path, data: Path) -> None:
     pack_tgz(tmp_path / "graphs.tar.gz", {"source.csv": GRAPH_1.encode(), "target.csv": GRAPH_2.encode()})
     pack_tgz(tmp_path / "all.tgz", {"all/graphs.tar.gz": (tmp_path / "graphs.tar.gz").read_bytes(), "all/links.csv": LINKS.encode()})
-    staged = stage([brought("all.tgz", (tmp_path / "all.tgz").read_bytes())])
+    staged = stage([uploaded("all.tgz", (tmp_path / "all.tgz").read_bytes())])
     with pytest.raises(DataImportError, match=r"source graph, and graphs\.tar\.gz is an archive among the files; unpack it"):
         preview(staged.material, staged.corrections)
 
@@ -145,15 +145,15 @@ def test_an_archive_within_an_archive_is_named(tmp_path: Path, data: Path) -> No
 def test_an_archive_where_a_graph_was_expected(tmp_path: Path) -> None:
     pack_tgz(tmp_path / "a.tar.gz", {"a": b"x"})
     with pytest.raises(DataImportError, match="is an archive, where one file was expected as graph 1"):
-        stage([brought("a.tar.gz", (tmp_path / "a.tar.gz").read_bytes(), "graph 1")])
+        stage([uploaded("a.tar.gz", (tmp_path / "a.tar.gz").read_bytes(), "graph 1")])
 
 
 def test_archives_with_nothing_to_read_are_called_by_their_own_names(tmp_path: Path, data: Path) -> None:
     zipfile.ZipFile(tmp_path / "a.zip", "w").close()
     with pytest.raises(DataImportError, match=r"^mine\.zip holds no files; choose one with two graphs"):
-        stage([brought("mine.zip", (tmp_path / "a.zip").read_bytes())])
+        stage([uploaded("mine.zip", (tmp_path / "a.zip").read_bytes())])
     with pytest.raises(DataImportError, match=r"^mine\.zip is a zip archive whose end is missing"):
-        stage([brought("mine.zip", b"PK\x03\x04" + b"x" * 500)])
+        stage([uploaded("mine.zip", b"PK\x03\x04" + b"x" * 500)])
     assert not data.exists() or not list(data.iterdir())
 
 
@@ -161,7 +161,7 @@ def test_a_workbook_where_a_graph_was_expected(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.xlsx", "w") as workbook:
         workbook.writestr("xl/workbook.xml", "<workbook/>")
     with pytest.raises(DataImportError, match="if it is an Excel workbook, save the sheet as CSV"):
-        stage([brought("a.xlsx", (tmp_path / "a.xlsx").read_bytes(), "graph 1")])
+        stage([uploaded("a.xlsx", (tmp_path / "a.xlsx").read_bytes(), "graph 1")])
 
 
 def test_a_folder_on_the_server_stays_where_it_is(tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def test_a_name_that_is_taken_is_not_overwritten_and_another_one_offered(tmp_pat
     assert {path.name: path.read_bytes() for path in (data / "mine").iterdir()} == before
 
 
-def test_of_two_at_once_one_wins_and_the_other_is_told(tmp_path: Path, data: Path) -> None:
+def test_of_two_at_once_one_wins_and_the_other_is_reported(tmp_path: Path, data: Path) -> None:
     material = files(tmp_path, graph_1=GRAPH_1, graph_2=GRAPH_2, links=LINKS)
 
     def attempt(_: int) -> str:

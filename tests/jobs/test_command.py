@@ -30,29 +30,29 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return capsys.readouterr().out
 
 
-def told(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+def message(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     return json.loads(said(capsys, *words, "--json").splitlines()[-1])
 
 
 def test_from_asking_to_the_run(data: Path, models: Path, capsys: pytest.CaptureFixture[str], started: list[Path]) -> None:
     where = ("--models", str(models))
     assert "no training was asked for" in said(capsys, "queue", *where)
-    first = told(capsys, "train", str(data), *SET, "--queue", *where)
+    first = message(capsys, "train", str(data), *SET, "--queue", *where)
     assert (first["state"], first["position"], first["joined"]) == ("queued", 1, False)
     assert "(it was asked for before)" in said(capsys, "train", str(data), *SET, "--queue", *where)
     assert started == [models, models]
     assert "number 1" in said(capsys, "queue", *where)
-    assert told(capsys, "queue", "--cancel", first["job"], *where)[0]["state"] == "cancelled"
-    assert told(capsys, "queue", "--resume", first["job"], *where)[0]["state"] == "queued"
+    assert message(capsys, "queue", "--cancel", first["job"], *where)[0]["state"] == "cancelled"
+    assert message(capsys, "queue", "--resume", first["job"], *where)[0]["state"] == "queued"
     work(models, successor=lambda models: None)
-    (row,) = told(capsys, "queue", *where)
+    (row,) = message(capsys, "queue", *where)
     assert (row["state"], row["run"], row["epoch"], row["epochs"]) == ("finished", first["training"], 6, 6)
     assert main(["train", str(data), *SET, "--queue", *where]) == 2
     assert "is trained already" in capsys.readouterr().err
 
 
 def test_an_estimate_trains_nothing(data: Path, models: Path, capsys: pytest.CaptureFixture[str], started: list[Path]) -> None:
-    found = told(capsys, "train", str(data), *SET, "--variant", "literal", "--estimate", "--models", str(models))
+    found = message(capsys, "train", str(data), *SET, "--variant", "literal", "--estimate", "--models", str(models))
     assert 0 < found["low"] < found["seconds"] < found["high"]
     assert found["memory_mb"] > 100
     assert "without an earlier run" in said(capsys, "train", str(data), *SET, "--estimate", "--models", str(models))

@@ -50,7 +50,7 @@ def test_who_has_other_runs_is_not_made_to_wait(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("state", ["stopped", "partial", "broken"])
-def test_what_is_not_finished_is_gone_on_with(tmp_path: Path, state: str) -> None:
+def test_what_is_not_finished_is_resumed(tmp_path: Path, state: str) -> None:
     if state == "stopped":
         add(tmp_path, "basic", run_id="basic-s0-0123abcd-e3", status="stopped")
     elif state == "partial":
@@ -60,17 +60,17 @@ def test_what_is_not_finished_is_gone_on_with(tmp_path: Path, state: str) -> Non
     assert missing(tmp_path) == list(VARIANTS)
 
 
-def test_the_command_says_what_it_does_and_goes_on_where_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_what_it_does_and_resumes_where_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, models = tmp_path / "tiny", tmp_path / "models"
     write_openea(data, small_sample())
     words = ["--models", str(models), "--set", "training.device=cpu"]
     assert main(["train", str(data), *words]) == 0
     capsys.readouterr()
     assert main(["prepare", str(data), "--models", str(models)]) == 0
-    told = capsys.readouterr().err
-    assert "[1/2] semi: goes on" in told
-    assert told.index("[1/2] semi: done") < told.index("[2/2] literal: adds names")
-    assert "basic:" not in told
+    message = capsys.readouterr().err
+    assert "[1/2] semi: goes on" in message
+    assert message.index("[1/2] semi: done") < message.index("[2/2] literal: adds names")
+    assert "basic:" not in message
     runs = {summary.variant: summary for summary in RunStore(models).list()}
     assert set(runs) == set(VARIANTS)
     manifest = RunStore(models).find(runs["literal"].id).manifest
@@ -89,7 +89,7 @@ def test_a_folder_that_is_not_there_gets_one_sentence(tmp_path: Path, capsys: py
 def test_what_ends_a_preparation_keeps_what_was_learned(
     number: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The signals that end ``train`` after a step end this too, whichever epoch it is in; the next call goes on."""
+    """The signals that end ``train`` after a step end this too, whichever epoch it is in; the next call resumes."""
     data, models = tmp_path / "tiny", tmp_path / "models"
     write_openea(data, small_sample())
     shown, reported = [], cli.report
@@ -109,9 +109,9 @@ def test_what_ends_a_preparation_keeps_what_was_learned(
         assert main(["prepare", str(data), "--models", str(models)]) == INTERRUPTED
     finally:
         signal.signal(signal.SIGHUP, before)
-    told = capsys.readouterr().err
-    assert "Stopped. What was learned so far is kept as tiny/basic-s0-" in told
-    assert "[2/3]" not in told, "nothing is begun any more"
+    message = capsys.readouterr().err
+    assert "Stopped. What was learned so far is kept as tiny/basic-s0-" in message
+    assert "[2/3]" not in message, "nothing is begun any more"
     assert "stopped" in {summary.state for summary in RunStore(models).list()}
     monkeypatch.setattr(cli, "report", reported)
     assert main(["prepare", str(data), "--models", str(models)]) == 0

@@ -115,7 +115,7 @@ def test_a_trainer_that_died_is_noticed_by_whoever_looks(models: Path, plan: Mak
     assert queue.resume(job.id).state == "queued"
 
 
-def test_asking_whether_a_trainer_lives_disturbs_nobody(models: Path) -> None:
+def test_asking_whether_a_trainer_lives_changes_nothing(models: Path) -> None:
     assert not trainer_alive(models)
     with a_trainer(models):
         assert all(trainer_alive(models) for _ in range(100))

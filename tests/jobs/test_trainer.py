@@ -33,8 +33,8 @@ from tests.training.test_estimate import MACHINE, SIZES
 PATIENCE = 120  # seconds
 
 
-def nobody(models: Path) -> None:
-    """No successor: what waits goes on waiting."""
+def none(models: Path) -> None:
+    """No successor: what waits keeps waiting."""
 
 
 def wait_for(condition: Callable[[], Any]) -> None:
@@ -47,7 +47,7 @@ def wait_for(condition: Callable[[], Any]) -> None:
 def test_a_training_from_the_queue_is_the_run_that_train_makes(models: Path, tmp_path: Path, plan: MakePlan) -> None:
     wanted = plan(variant="literal")
     job = JobQueue(models).submit(wanted).job
-    assert work(models, successor=nobody) is not None
+    assert work(models, successor=none) is not None
     done = JobQueue(models).find(job.id)
     assert (done.state, done.run, done.message) == ("finished", wanted.name, "")
     direct = train_run(wanted.data, wanted.config, RunStore(tmp_path / "direct")).run
@@ -80,7 +80,7 @@ def test_decisions_are_those_of_the_moment_of_asking(data: Path, models: Path) -
     job = queue.submit(wanted).job
     accept(task.test_links[1])
     store.close()
-    work(models, successor=nobody)
+    work(models, successor=none)
     assert queue.find(job.id).run == wanted.name
     run = RunStore(models).find(wanted.name)
     assert run.manifest["reviews"]["accepted"] == 1
@@ -105,7 +105,7 @@ def test_one_trainer_at_a_time(models: Path, plan: MakePlan, monkeypatch: pytest
     queue = JobQueue(models)
     queue.submit(plan())
     with FileLock(trainer_lock(models)):
-        assert work(models, successor=nobody) is None
+        assert work(models, successor=none) is None
         assert not start_trainer(models)
     assert [job.state for job in queue.jobs()] == ["queued"]
 
@@ -115,9 +115,9 @@ def stop_at(monkeypatch: pytest.MonkeyPatch, models: Path, epoch: int) -> None:
     event = Reporter.event
     monkeypatch.setattr("engine.jobs.trainer.ASK_SECONDS", 0.0)
 
-    def watched(self: Reporter, told: object) -> None:
-        event(self, told)  # type: ignore[arg-type]
-        if (isinstance(told, Progress) and told.epoch == epoch) or (epoch == 0 and isinstance(told, Phase) and told.name == "train"):
+    def watched(self: Reporter, shown: object) -> None:
+        event(self, shown)  # type: ignore[arg-type]
+        if (isinstance(shown, Progress) and shown.epoch == epoch) or (epoch == 0 and isinstance(shown, Phase) and shown.name == "train"):
             JobQueue(models).stop(self.job_id)
 
     monkeypatch.setattr(Reporter, "event", watched)
@@ -130,13 +130,13 @@ def test_stop_keeps_a_run_and_resume_ends_where_unbroken_training_does(
     job = queue.submit(wanted).job
     with monkeypatch.context() as patched:
         stop_at(patched, models, 3)
-        work(models, successor=nobody)
+        work(models, successor=none)
     stopped = queue.find(job.id)
     assert stopped.state == "stopped"
     assert stopped.run.startswith(f"{wanted.name}-e3")
     assert RunStore(models).find(stopped.run).manifest["status"] == "stopped"
     queue.resume(job.id)
-    work(models, successor=nobody)
+    work(models, successor=none)
     assert queue.find(job.id).run == wanted.name
     news = read_news(models, job.id)
     assert news is not None
@@ -148,22 +148,22 @@ def test_stopped_before_there_is_anything_to_keep(models: Path, plan: MakePlan, 
     job = JobQueue(models).submit(plan()).job
     Reporter(models, job.id).event(Progress(6, 40, 5.0, 1.0, 2.0))  # of a trainer that was killed before its first checkpoint
     stop_at(monkeypatch, models, 0)
-    work(models, successor=nobody)
+    work(models, successor=none)
     after = JobQueue(models).find(job.id)
     assert (after.state, after.run) == ("stopped", "")
     assert "there is no run yet" in after.message
     assert read_news(models, job.id) is None, "a curve of epochs that are lost"
 
 
-def test_users_mistakes_and_our_own_are_told_apart(
+def test_users_mistakes_and_our_own_are_distinguished(
     models: Path, plan: MakePlan, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     queue = JobQueue(models)
     mistake = queue.submit(plan(**{"training.patience": 1})).job
-    work(models, successor=nobody)
-    told = queue.find(mistake.id)
-    assert told.state == "failed"
-    assert told.message.startswith("training.patience needs validation links")
+    work(models, successor=none)
+    shown = queue.find(mistake.id)
+    assert shown.state == "failed"
+    assert shown.message.startswith("training.patience needs validation links")
 
     def broken(*_: object, **__: object) -> None:
         raise KeyError("secret detail")
@@ -171,7 +171,7 @@ def test_users_mistakes_and_our_own_are_told_apart(
     for error, words in ((KeyError("secret"), "a defect of the program"), (MemoryError(), "out of memory")):
         monkeypatch.setattr("engine.jobs.trainer.train_run", lambda *_, error=error, **__: (_ for _ in ()).throw(error))
         job = queue.submit(plan(5)).job
-        work(models, successor=nobody)
+        work(models, successor=none)
         after = queue.find(job.id)
         assert (after.state, words in after.message, "secret" in after.message) == ("failed", True, False)
     assert "Traceback" in capfd.readouterr().err
@@ -181,7 +181,7 @@ def test_data_that_are_gone(models: Path, plan: MakePlan) -> None:
     wanted = plan()
     job = JobQueue(models).submit(wanted).job
     wanted.data.rename(wanted.data.with_name("elsewhere"))
-    work(models, successor=nobody)
+    work(models, successor=none)
     assert "there is no such folder" in JobQueue(models).find(job.id).message
 
 
@@ -202,8 +202,8 @@ def test_who_asks_can_be_killed_at_any_moment(data: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
-def test_a_trainer_outlives_who_started_it_and_ends_well_when_told_to(models: Path, plan: MakePlan) -> None:
-    """The app dies by kill -9; the trainer goes on, and keeps its state when the machine shuts down."""
+def test_a_trainer_outlives_who_started_it_and_ends_well_on_a_signal(models: Path, plan: MakePlan) -> None:
+    """The app dies by kill -9; the trainer continues, and keeps its state when the machine shuts down."""
     queue = JobQueue(models)
     job = queue.submit(plan(**{"training.epochs": 100_000})).job
     words = "import sys, time; from pathlib import Path; from engine.jobs import start_trainer; start_trainer(Path(sys.argv[1])); time.sleep(600)"
@@ -222,15 +222,15 @@ def test_a_trainer_outlives_who_started_it_and_ends_well_when_told_to(models: Pa
     assert RunStore(models).find(after.run).manifest["status"] == "stopped"
 
 
-def test_told_to_end_by_the_machine_it_keeps_its_state_and_takes_no_other(models: Path, plan: MakePlan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ended_by_the_machine_it_keeps_its_state_and_takes_no_other(models: Path, plan: MakePlan, monkeypatch: pytest.MonkeyPatch) -> None:
     queue = JobQueue(models)
     job, other = (queue.submit(plan(seed)).job for seed in range(2))
     successors: list[Path] = []
     event = Reporter.event
 
-    def terminated(self: Reporter, told: object) -> None:
-        event(self, told)  # type: ignore[arg-type]
-        if isinstance(told, Progress) and told.epoch == 2:
+    def terminated(self: Reporter, shown: object) -> None:
+        event(self, shown)  # type: ignore[arg-type]
+        if isinstance(shown, Progress) and shown.epoch == 2:
             signal.raise_signal(signal.SIGTERM)
 
     monkeypatch.setattr(Reporter, "event", terminated)
@@ -242,7 +242,7 @@ def test_told_to_end_by_the_machine_it_keeps_its_state_and_takes_no_other(models
     assert not successors
 
 
-def test_news_are_whole_whenever_they_are_read_and_a_resumed_curve_goes_on(models: Path) -> None:
+def test_news_are_whole_whenever_they_are_read_and_a_resumed_curve_continues(models: Path) -> None:
     jobs_folder(models).mkdir(parents=True)
     now = [100.0]
     estimate = estimate_training(SIZES, RunConfig(), MACHINE)

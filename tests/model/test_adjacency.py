@@ -38,12 +38,12 @@ def test_says_what_the_triples_say(
         patch.setattr(arrays, "MOST", most)
         table = np.array(triples, dtype=np.int64).reshape(-1, 3)
         found = build_adjacency(table, ENTITIES, RELATIONS, message_unit=message_unit, relation_input=relation_input)
-    heard = sorted({entry for head, relation, tail in triples for entry in ((head, tail, relation), (tail, head, relation + RELATIONS))})
+    received = sorted({entry for head, relation, tail in triples for entry in ((head, tail, relation), (tail, head, relation + RELATIONS))})
     if message_unit == "triple":
-        entries, members = heard, [[direction] for direction in range(2 * RELATIONS)]
+        entries, members = received, [[direction] for direction in range(2 * RELATIONS)]
     else:
         edges: dict[tuple[int, int], list[int]] = {}
-        for receiver, sender, direction in heard:
+        for receiver, sender, direction in received:
             edges.setdefault((receiver, sender), []).append(direction)
         members = [list(one) for one in dict.fromkeys(map(tuple, edges.values()))]
         entries = [(receiver, sender, members.index(directions)) for (receiver, sender), directions in edges.items()]
@@ -52,8 +52,8 @@ def test_says_what_the_triples_say(
     assert found.units.tolist() == [unit for _, _, unit in entries]
     assert listed(found.members) == members
     assert found.inverse.tolist() == [members.index(sorted(map(flipped, one))) for one in members]
-    assert listed(found.neighbours) == [sorted({one, *(sender for receiver, sender, _ in heard if receiver == one)}) for one in everyone]
-    own = [(receiver, flipped(direction) if relation_input == "opposite" else direction) for receiver, _, direction in heard]
+    assert listed(found.neighbours) == [sorted({one, *(sender for receiver, sender, _ in received if receiver == one)}) for one in everyone]
+    own = [(receiver, flipped(direction) if relation_input == "opposite" else direction) for receiver, _, direction in received]
     assert listed(found.relations) == [sorted({direction for receiver, direction in own if receiver == one}) for one in everyone]
 
 

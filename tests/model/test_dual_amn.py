@@ -59,7 +59,7 @@ def test_agrees_with_the_formulas(changes: dict[str, object], dtype: torch.dtype
     rng = np.random.default_rng(0)
     triples = random_triples(rng, 11, 4, 30)  # parallel triples, self-loops and duplicates occur
     triples = np.concatenate([triples, triples[:3], [[2, 1, 2]], [[0, 0, 1]], [[0, 2, 1]]])
-    compare(triples, 13, 4, dataclasses.replace(SMALL, **changes), dtype, tolerance)  # entities 11 and 12 hear nobody
+    compare(triples, 13, 4, dataclasses.replace(SMALL, **changes), dtype, tolerance)  # entities 11 and 12 receive no messages
 
 
 def test_rounded_products_hardly_move_values_and_gradients() -> None:
@@ -145,7 +145,7 @@ def test_results_do_not_depend_on_timing() -> None:
 @pytest.mark.parametrize("changes", OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize("dropout_seed", [None, 5])
 def test_a_few_entities_by_themselves_are_what_they_are_among_all(changes: dict[str, object], dropout_seed: int | None) -> None:
-    """Embeddings, dropout and gradients, in any order of the entities; among them one that hears nobody."""
+    """Embeddings, dropout and gradients, in any order of the entities; among them one without messages."""
     rng = np.random.default_rng(2)
     triples = random_triples(rng, 12, 3, 40)
     config = dataclasses.replace(SMALL, **{"dropout": 0.4, **changes})  # type: ignore[arg-type]

@@ -27,7 +27,7 @@ VECTORS = (
 
 
 class FakeModel:
-    """Stands where an optional package's model would: a name's letters, hashed."""
+    """Takes the place of an optional package's model: a name's letters, hashed."""
 
     def __init__(self, *names: str) -> None:
         if names == ("broken",):
@@ -49,7 +49,7 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(params=sorted(NAME_ENCODERS))
 def encoder(request: pytest.FixtureRequest, fakes: None, tmp_path: Path) -> NameEncoder:
-    """Each registered encoder; optional packages are stood in for (the real ones have a test of their own)."""
+    """Each registered encoder; optional packages are replaced by fakes (the real ones have a test of their own)."""
     path = tmp_path / "words.vec"
     path.write_text(VECTORS, encoding="utf-8")
     arguments = {"vectors": f":{path}", "sentence": ":model"}
@@ -119,7 +119,7 @@ def test_an_optional_package_that_is_not_installed_names_the_one_command(
     assert (repository / str(caught.value).rsplit(" ", 1)[1]).is_file()
 
 
-def test_a_model_that_cannot_be_loaded_is_told_in_one_line(fakes: None) -> None:
+def test_a_model_that_cannot_be_loaded_is_reported_in_one_line(fakes: None) -> None:
     with pytest.raises(ConfigError, match=r"model 'broken' cannot be loaded \(no file named model.safetensors\); give a model's folder or name.$"):
         get_name_encoder("sentence:broken").encode(SOURCE, TARGET)
 

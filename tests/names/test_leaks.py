@@ -21,7 +21,7 @@ def made(labels: list[list[str]], tails: list[list[str]], known: int = 40) -> tu
     return drawn, get_name_encoder("ngrams").encode(*labels).similarity
 
 
-def test_telling_names_and_telling_identifiers() -> None:
+def test_revealing_names_and_identifiers() -> None:
     alike, unlike = [WORDS[:SIZE], WORDS[:SIZE]], [WORDS[:SIZE], WORDS[SIZE:]]
     assert [finding.code for finding in leak_warning(*made(alike, unlike))] == ["names-nearly-solve"]
     assert [finding.code for finding in leak_warning(*made(unlike, alike))] == ["identifiers-nearly-solve"]
@@ -32,7 +32,7 @@ def test_telling_names_and_telling_identifiers() -> None:
 
 
 def test_test_links_are_never_looked_at() -> None:
-    """Only the names of test entities agree: nothing to be told from the training and validation links."""
+    """Only the names of test entities agree: nothing to be learned from the training and validation links."""
     labels = [WORDS[:SIZE], WORDS[SIZE : SIZE + 40] + WORDS[40:SIZE]]
     assert leak_warning(*made(labels, [WORDS[:SIZE], WORDS[SIZE:]])) == ()
 

@@ -71,7 +71,7 @@ def test_names_of_models_are_no_paths(files: Path) -> None:
 
 
 def test_each_kind_with_an_argument_declares_what_of_it_is_a_path() -> None:
-    """Attributes are no paths; whatever else takes an argument is looked at by the guard."""
+    """Attributes are no paths; every other argument is checked by the guard."""
     kinds = {f"encoder {name}": kind.paths for name, kind in NAME_ENCODERS.items() if kind.argument}
     kinds |= {f"names {name}": origin.paths for name, origin in NAME_ORIGINS.items() if origin.takes_argument and name != "attribute"}
     assert {name for name, paths in kinds.items() if not paths("some/thing")} == set()

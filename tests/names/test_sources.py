@@ -67,7 +67,7 @@ def test_ids_of_a_names_file_are_those_of_the_id_files(folder: Path) -> None:
     assert names.origin == "file names.json"
 
 
-def test_identifiers_that_stand_for_two_ids_keep_their_own_names(tmp_path: Path) -> None:
+def test_identifiers_that_have_two_ids_keep_their_own_names(tmp_path: Path) -> None:
     twins = [(0, "http://l.org/same"), (4, "http://l.org/same"), (7, "http://l.org/other")]
     folder = id_folder(tmp_path / "ids", twins, RIGHT)
     path = write_json(folder, [[key, tokens] for key, tokens in TOKENS.items()])
@@ -249,7 +249,7 @@ def test_unknown_origins_name_the_known_ones(origin: str) -> None:
         (b"[]", r": this file names no entity"),
     ],
 )
-def test_damaged_names_files_are_told_in_a_sentence(tmp_path: Path, content: bytes, complaint: str) -> None:
+def test_damaged_names_files_are_reported_in_a_sentence(tmp_path: Path, content: bytes, complaint: str) -> None:
     path = tmp_path / "names"
     path.write_bytes(content)
     with pytest.raises(DataError, match=complaint) as caught:

@@ -30,7 +30,7 @@ def test_the_same_similarity_comes_back(tmp_path: Path, names: NameSimilarity) -
 
 
 @pytest.mark.parametrize("damage", ["missing", "no width", "columns", "starts"])
-def test_damaged_tensors_are_told(damage: str) -> None:
+def test_damaged_tensors_are_reported(damage: str) -> None:
     names = both()[0]
     assert isinstance(names, SparseSimilarity)
     tensors = name_tensors(names)

@@ -40,7 +40,7 @@ def encode(path: Path | str, source: tuple[str, ...], target: tuple[str, ...]) -
 )
 @pytest.mark.parametrize("zipped", [False, True])
 def test_every_flavour_gives_the_same(tmp_path: Path, content: bytes, zipped: bool) -> None:
-    path = tmp_path / "words.vec"  # told by the content, not by the name
+    path = tmp_path / "words.vec"  # detected by content, not by name
     path.write_bytes(gzip.compress(content) if zipped else content)
     similarity = encode(path, ("New York", "New-York City"), ("york",)).similarity
     expected = [[0.5**0.5], [(1 / 3) ** 0.5]]
@@ -114,7 +114,7 @@ def test_a_comma_may_be_part_of_a_name(tmp_path: Path) -> None:
         (b"x" * (2**20 + 10), r":1: this line is longer than 1 MiB"),
     ],
 )
-def test_damaged_files_are_told_in_a_sentence(tmp_path: Path, content: bytes, complaint: str) -> None:
+def test_damaged_files_are_reported_in_a_sentence(tmp_path: Path, content: bytes, complaint: str) -> None:
     path = tmp_path / "words.vec"
     path.write_bytes(content)
     with pytest.raises(DataError, match=complaint) as caught:
@@ -123,7 +123,7 @@ def test_damaged_files_are_told_in_a_sentence(tmp_path: Path, content: bytes, co
     assert "\n" not in str(caught.value)
 
 
-def test_a_missing_file_is_told_before_any_work(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_before_any_work(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"nowhere.vec: there is no such file"):
         get_name_encoder(f"vectors:{tmp_path / 'nowhere.vec'}")
 

@@ -48,12 +48,12 @@ def mean_attention(
     weights: dict[int, list[float]] = {}
     relative: dict[int, list[float]] = {}
     for entity in range(num_entities):
-        heard = sorted(incident(triples, entity, num_relations))
+        received = sorted(incident(triples, entity, num_relations))
         if unit == "edge":
-            neighbours = sorted({neighbour for neighbour, _ in heard})
-            messages = [[relation for other, relation in heard if other == neighbour] for neighbour in neighbours]
+            neighbours = sorted({neighbour for neighbour, _ in received})
+            messages = [[relation for other, relation in received if other == neighbour] for neighbour in neighbours]
         else:
-            messages = [[relation] for _, relation in heard]
+            messages = [[relation] for _, relation in received]
         scores = []
         for message in messages:
             vector = torch.stack([relations[relation] for relation in message]).mean(0)

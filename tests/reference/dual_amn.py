@@ -13,7 +13,7 @@ from engine.config import EncoderConfig
 
 
 def incident(triples: list[tuple[int, int, int]], entity: int, num_relations: int) -> list[tuple[int, int]]:
-    """(neighbour, directed relation) of every triple at an entity: its head hears the tail along r, its tail hears the head along r + R."""
+    """(neighbour, directed relation) of every triple at an entity: its head receives along r, its tail along r + R."""
     found = []
     for head, relation, tail in sorted(set(triples)):
         if head == entity:
@@ -42,19 +42,19 @@ def one_channel(
     index: int,
 ) -> Tensor:
     relations = parameters["relation_features"]
-    heard = [incident(triples, entity, num_relations) for entity in range(num_entities)]
+    received = [incident(triples, entity, num_relations) for entity in range(num_entities)]
     rows = []
     for entity in range(num_entities):
         if name == "entity":
-            around = {entity} | {neighbour for neighbour, _ in heard[entity]}
+            around = {entity} | {neighbour for neighbour, _ in received[entity]}
             rows.append(torch.stack([parameters["entity_features"][one] for one in sorted(around)]).mean(0))
         else:
             flip = config.relation_input == "opposite"
-            own = {(relation + num_relations) % (2 * num_relations) if flip else relation for _, relation in heard[entity]}
+            own = {(relation + num_relations) % (2 * num_relations) if flip else relation for _, relation in received[entity]}
             rows.append(torch.stack([relations[one] for one in sorted(own)]).mean(0) if own else torch.zeros_like(relations[0]))
     layers = [torch.tanh(torch.stack(rows))]
     for layer in range(config.layers):
-        layers.append(torch.tanh(one_layer(layers[-1], relations, heard, parameters["attention"][layer, index], config)))
+        layers.append(torch.tanh(one_layer(layers[-1], relations, received, parameters["attention"][layer, index], config)))
     hidden = torch.cat(layers, dim=1) if config.multi_hop else layers[-1]
     if not config.proxy_matching:
         return hidden
@@ -66,10 +66,10 @@ def one_channel(
     return eta * hidden + (1 - eta) * difference
 
 
-def one_layer(x: Tensor, relations: Tensor, heard: list[list[tuple[int, int]]], v: Tensor, config: EncoderConfig) -> Tensor:
+def one_layer(x: Tensor, relations: Tensor, received: list[list[tuple[int, int]]], v: Tensor, config: EncoderConfig) -> Tensor:
     """Before the tanh: paper eq. 2 and 3, or parallel triples averaged into one message (authors' code)."""
     rows = []
-    for entries in heard:
+    for entries in received:
         if config.message_unit == "edge":
             grouped: dict[int, list[int]] = {}
             for neighbour, relation in entries:

@@ -102,8 +102,8 @@ def graph_of(triples: Iterable[Sequence[str]], attributes: Iterable[Sequence[str
     entities = sorted(named | set(linked))
     relations = sorted({relation for _, relation, _ in triples})
     numbered = {(entities.index(head), relations.index(relation), entities.index(tail)) for head, relation, tail in triples}
-    told = dict.fromkeys((entities.index(entity), name, value) for entity, name, value in attributes if value.strip())
-    return Graph(entities, relations, sorted(numbered), sorted(told, key=lambda row: row[0]))
+    message = dict.fromkeys((entities.index(entity), name, value) for entity, name, value in attributes if value.strip())
+    return Graph(entities, relations, sorted(numbered), sorted(message, key=lambda row: row[0]))
 
 
 def fingerprint_of(graphs: Sequence[Graph], known: Sequence[tuple[int, int]], unsure: Sequence[tuple[int, int]]) -> str:

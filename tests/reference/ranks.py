@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 
 def best_ranks(scores: npt.NDArray[np.float64], links: Iterable[tuple[int, int]], tolerance: float) -> dict[int, int]:
-    """Row -> rank of its best counterpart; others that score as high (within the tolerance) stand before it, other counterparts do not."""
+    """Row -> rank of its best counterpart; others that score as high (within the tolerance) come before it, other counterparts do not."""
     counterparts: dict[int, set[int]] = {}
     for row, column in links:
         counterparts.setdefault(row, set()).add(column)

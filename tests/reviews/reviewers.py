@@ -22,15 +22,15 @@ def processes() -> Any:
 def review(path: Path, author: str, total: int, pipe: Connection) -> None:
     """Take and decide one pair after the other until none is left; send what was decided. Every click comes twice."""
     pairs = [(f"s{number}", f"t{number}") for number in range(total)]
-    store, told = ReviewStore(path), []
+    store, decided = ReviewStore(path), []
     pipe.send("ready")
     pipe.recv()
     while taken := store.claim(DATA, author, pairs):
         (pair,) = taken
         for _ in range(2):
-            (decision,) = store.decide(DATA, Choice(*pair, "accept" if len(told) % 2 else "reject"), author, f"{author}-{pair[0]}")
-        told.append((*decision.pair, decision.verdict, author))
-    pipe.send(told)
+            (decision,) = store.decide(DATA, Choice(*pair, "accept" if len(decided) % 2 else "reject"), author, f"{author}-{pair[0]}")
+        decided.append((*decision.pair, decision.verdict, author))
+    pipe.send(decided)
 
 
 def write(path: Path, turn: int, pipe: Connection) -> None:

@@ -180,10 +180,10 @@ def test_a_run_keeps_its_reviews_and_can_be_made_again_from_them(data: Path, tmp
     assert (effect["votes"], effect["authors"], effect["accepted"], effect["rejected"], effect["undecided"]) == (4, 2, 1, 1, 1)
     assert (effect["test_to_seeds"], effect["test_set_aside"]) == (1, 2)
     assert describe_reviews(plain.manifest) is None
-    told = describe_reviews(run.manifest)
-    assert told is not None
-    assert "4 decisions by 2 reviewers" in told
-    assert "3 test links left the test" in told
+    message = describe_reviews(run.manifest)
+    assert message is not None
+    assert "4 decisions by 2 reviewers" in message
+    assert "3 test links left the test" in message
     links = run.table("links")
     assert int((links["role"] == "test").sum()) == int((plain.table("links")["role"] == "test").sum()) - 3
     assert train_run(data, SMALL, RunStore(models), reviews=reviews_file(models)).reused
@@ -196,7 +196,7 @@ def test_a_run_keeps_its_reviews_and_can_be_made_again_from_them(data: Path, tmp
     store.close()
 
 
-def test_an_interrupted_run_goes_on_to_the_same_bits(data: Path, tmp_path: Path) -> None:
+def test_an_interrupted_run_resumes_to_the_same_bits(data: Path, tmp_path: Path) -> None:
     store = decided(data, tmp_path / "models")
     reviews, asked = reviews_file(tmp_path / "models"), iter(range(10_000))
     whole = train_run(data, SMALL, RunStore(tmp_path / "one"), reviews=reviews).run

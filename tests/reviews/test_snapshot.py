@@ -81,7 +81,7 @@ def test_files_that_hold_no_reviews_say_so(tmp_path: Path) -> None:
     (tmp_path / "torn.parquet").write_bytes(b"PAR1" + b"x" * 50)
     doubled = pd.DataFrame({"source_uri": ["a", "a"], "target_uri": ["b", "b"], "outcome": "accepted", "accepts": 1, "rejects": 0})
     doubled.to_parquet(tmp_path / "doubled.parquet")
-    for name, told in (
+    for name, message in (
         ("nothing", "there are no reviews"),
         ("reviews.sqlite3", "no accepted or rejected pair"),
         ("text", "neither a database"),
@@ -90,7 +90,7 @@ def test_files_that_hold_no_reviews_say_so(tmp_path: Path) -> None:
         ("doubled.parquet", "a pair stands there twice"),
         (".", "cannot be read as reviews"),
     ):
-        with pytest.raises(ReviewError, match=told):
+        with pytest.raises(ReviewError, match=message):
             read_snapshot(tmp_path / name, DATA)
     store.close()
 

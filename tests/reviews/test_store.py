@@ -132,7 +132,7 @@ def test_any_sequence_of_clicks_counts_as_a_simple_model_says(clicks: list[tuple
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("", "enter a name"),
         ("   ", "enter a name"),
@@ -142,8 +142,8 @@ def test_any_sequence_of_clicks_counts_as_a_simple_model_says(clicks: list[tuple
         ("\x00", "cannot be seen"),
     ],
 )
-def test_names_that_cannot_be_kept(name: str, told: str) -> None:
-    with pytest.raises(ReviewError, match=told):
+def test_names_that_cannot_be_kept(name: str, message: str) -> None:
+    with pytest.raises(ReviewError, match=message):
         check_author(name)
 
 
@@ -182,16 +182,16 @@ def test_ten_processes_decide_each_pair_of_one_queue_exactly_once(tmp_path: Path
         assert pipe.recv() == "ready"
     for pipe, _ in pipes:
         pipe.send("go")
-    told = [row for pipe, _ in pipes for row in pipe.recv()]
+    message = [row for pipe, _ in pipes for row in pipe.recv()]
     for reviewer in reviewers:
         reviewer.join()
         assert reviewer.exitcode == 0
     store = ReviewStore(path)
     kept = store.history(DATA)
     store.close()
-    assert Counter((*decision.pair, decision.verdict, decision.author) for decision in kept) == Counter(told)
+    assert Counter((*decision.pair, decision.verdict, decision.author) for decision in kept) == Counter(message)
     assert sorted(Counter(decision.pair for decision in kept).values()) == [1] * total, "no pair twice, none lost"
-    assert len({author for *_, author in told}) > 1
+    assert len({author for *_, author in message}) > 1
 
 
 def test_a_process_that_is_killed_while_it_writes_leaves_whole_decisions_only(tmp_path: Path) -> None:
@@ -255,12 +255,12 @@ def test_files_that_cannot_be_used_say_why(tmp_path: Path) -> None:
     connection.close()
     torn.write_bytes(b"not a database at all" * 100)
     folder.mkdir()
-    for path, told in ((foreign, "something else"), (newer, "newer engine"), (torn, "damaged"), (folder, "permission denied")):
-        with pytest.raises(ReviewError, match=told):
+    for path, message in ((foreign, "something else"), (newer, "newer engine"), (torn, "damaged"), (folder, "permission denied")):
+        with pytest.raises(ReviewError, match=message):
             ReviewStore(path).standing(DATA)
 
 
-def test_an_older_schema_is_brought_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_schema_is_updated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = ReviewStore(tmp_path / "reviews.sqlite3")
     store.decide(DATA, Choice(*PAIRS[0], "accept"), "Ann", "1")
     store.close()

@@ -1,4 +1,4 @@
-"""Deleting runs and backing up: exactly what was asked for goes, nothing is lost, and mistakes are told in one line."""
+"""Deleting runs and backing up: exactly what was asked for goes, nothing is lost, and mistakes are reported in one line."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_rules_that_make_no_sense(store: RunStore, rule: dict[str, float]) -> No
         pruned(store, **rule)
 
 
-def test_who_was_built_on_a_run_is_told_and_stays_whole(store: RunStore) -> None:
+def test_who_was_built_on_a_run_is_reported_and_stays_whole(store: RunStore) -> None:
     found = deletion_candidate(store, "semi0")
     assert found.built_on == ("world/literal0",)
     assert found.bytes == size_of(found.run.path) > 100
@@ -136,9 +136,9 @@ def runs(store: RunStore, *words: str) -> int:
 def test_a_dry_run_says_what_would_go_and_leaves_it(store: RunStore, capsys: pytest.CaptureFixture[str]) -> None:
     before = names(store)
     assert runs(store, "prune", "--keep", "1", "--dry-run") == 0
-    told = capsys.readouterr().out
-    assert [line.split()[0] for line in told.splitlines()] == ["world/basic1", "world/basic2", "2"]
-    assert "would be deleted" in told
+    message = capsys.readouterr().out
+    assert [line.split()[0] for line in message.splitlines()] == ["world/basic1", "world/basic2", "2"]
+    assert "would be deleted" in message
     assert names(store) == before
 
 
@@ -165,14 +165,14 @@ def test_whoever_sits_at_a_terminal_is_asked(
     assert ("basic0" not in names(store)) == gone
 
 
-def test_nobody_to_ask_is_no_consent(store: RunStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_answer_is_no_consent(store: RunStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     assert runs(store, "delete", "basic0") == 2
     assert "add --yes" in capsys.readouterr().err
     assert "basic0" in names(store)
 
 
-def test_listing_works_as_before_and_options_may_stand_on_either_side(store: RunStore, capsys: pytest.CaptureFixture[str]) -> None:
+def test_listing_works_as_before_and_options_may_be_on_either_side(store: RunStore, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["runs", "--models", str(store.root), "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)) == 7
     assert main(["runs", "--models", str(store.root), "--json", "prune", "--keep", "1", "--dry-run"]) == 0
@@ -207,7 +207,7 @@ def test_a_backup_holds_runs_data_and_reviews_and_can_be_unpacked_and_used(store
     assert [path.name for path in (tmp_path / "restored" / "data" / "mine").iterdir()] == ["kg1.csv"]
 
 
-def test_a_backup_holds_the_queue_and_what_its_jobs_go_on_with(store: RunStore, tmp_path: Path) -> None:
+def test_a_backup_holds_the_queue_and_what_its_jobs_resume_with(store: RunStore, tmp_path: Path) -> None:
     jobs = jobs_folder(store.root)
     jobs.mkdir()
     with closing(sqlite3.connect(jobs / "queue.sqlite3")) as queue:

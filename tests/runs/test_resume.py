@@ -1,4 +1,4 @@
-"""An interrupted run says how it is gone on with, and that command does go on with it."""
+"""An interrupted run shows the command that resumes it, and that command works."""
 
 from __future__ import annotations
 

@@ -501,7 +501,7 @@ def checkpoints(writer: RunWriter) -> list[Path]:
     return sorted((writer.path / "checkpoints").glob("last-*"))
 
 
-def test_training_goes_on_from_the_last_checkpoint(store: RunStore) -> None:
+def test_training_resumes_from_the_last_checkpoint(store: RunStore) -> None:
     with store.create("world", "one") as writer:
         assert writer.load_checkpoint("last") is None
         for epoch in (1, 2, 3):
@@ -552,7 +552,7 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(tmp_path_factory
         assert [entry["epoch"] for entry in writer.finish(MANIFEST).trace()] == [1, 2]
 
 
-def test_without_any_whole_checkpoint_everything_starts_anew(store: RunStore) -> None:
+def test_without_any_whole_checkpoint_everything_starts_again(store: RunStore) -> None:
     with store.create("world", "one") as writer:
         save(writer, 1)
         checkpoints(writer)[0].write_bytes(b"")
@@ -649,7 +649,7 @@ def interrupt(monkeypatch: pytest.MonkeyPatch, allowed: int, error: Callable[[],
 
 
 def train(store: RunStore) -> Run:
-    """A training that goes on from its checkpoint."""
+    """A training that resumes from its checkpoint."""
     with store.create("world", "one") as writer:
         found = writer.load_checkpoint("last")
         done = 0 if found is None else found.state["epoch"]
@@ -690,29 +690,29 @@ def test_killed_between_any_two_file_operations_there_is_no_run_or_a_whole_one(t
 
 
 @pytest.mark.parametrize(("code", "words"), [(errno.ENOSPC, "the disk is full"), (errno.EROFS, "permission denied"), (errno.EIO, "check the disk")])
-def test_a_failing_disk_is_told_in_a_sentence(tmp_path: Path, code: int, words: str) -> None:
+def test_a_failing_disk_is_reported_in_a_sentence(tmp_path: Path, code: int, words: str) -> None:
     total = count_operations(tmp_path)
     for allowed in range(0, total, 5):
         store = RunStore(tmp_path / f"models{allowed}")
         make(store, run_id="earlier")
         with pytest.MonkeyPatch.context() as patch:
             interrupt(patch, allowed, lambda: OSError(code, os.strerror(code)))
-            told = ""
+            message = ""
             try:
                 train(store)
             except RunError as error:
-                told = str(error)
+                message = str(error)
         assert_whole(store.find("earlier"))
         if any(one.run_id == "one" and one.state == "finished" for one in store.list()):
             assert_whole(store.find("one"))  # it failed at tidying up
         else:
-            assert words in told
-            assert "\n" not in told
+            assert words in message
+            assert "\n" not in message
             assert_whole(train(store))
 
 
 def test_a_really_full_disk_while_writing_tensors(store: RunStore) -> None:
-    """A limit on file sizes, in another process, stands in for the end of the disk."""
+    """A limit on file sizes, in another process, simulates a full disk."""
     make(store, run_id="earlier")
     program = (
         "import resource, signal, sys, numpy as np, pandas as pd, torch; from engine.errors import RunError; from engine.runs import RunStore\n"
@@ -725,8 +725,8 @@ def test_a_really_full_disk_while_writing_tensors(store: RunStore) -> None:
         "        try: write()\n"
         "        except RunError as error: print(error)\n"
     )
-    told = in_another_process(program, store)
-    assert told.stdout.count("the disk is full; free some space") == 4, told.stdout + told.stderr
+    message = in_another_process(program, store)
+    assert message.stdout.count("the disk is full; free some space") == 4, message.stdout + message.stderr
     assert_whole(store.find("earlier"))
 
 

@@ -59,7 +59,7 @@ def test_short_id(uri: str, expected: str) -> None:
         ("lodz", "Łódź"),
     ],
 )
-def test_normalise_forgives_what_people_type(typed: str, stored: str) -> None:
+def test_normalise_tolerates_what_people_type(typed: str, stored: str) -> None:
     assert folded_label(typed) == folded_label(stored)
 
 
@@ -217,7 +217,7 @@ def test_only_members_of_the_pool_can_be_asked_about_within_it(view: RunView) ->
 
 
 @pytest.mark.parametrize("index", [-1, 64, 10**12])
-def test_unknown_indices_are_told(view: RunView, index: int) -> None:
+def test_unknown_indices_are_reported(view: RunView, index: int) -> None:
     with pytest.raises(EntityError, match="has no entity"):
         view.matches("source", index)
 

@@ -92,7 +92,7 @@ def test_ties_do_not_count_as_hits(device: torch.device, copies: int) -> None:
 
 
 def test_hubs_are_pushed_back() -> None:
-    """A target that is fairly near to everything beats nobody's counterpart under CSLS, where cosine prefers it."""
+    """A target that is fairly near to everything beats no counterpart under CSLS, where cosine prefers it."""
     source = normalise_rows(torch.eye(6) + 0.7)
     target = normalise_rows(torch.cat([torch.eye(6) - 0.02, torch.ones(1, 6)]))
     terms = hubness(source, target, 3)

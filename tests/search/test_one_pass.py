@@ -34,7 +34,7 @@ class Counting(StructuralSimilarity):
 
 
 def height_of(rows: int, similarity: StructuralSimilarity) -> int:
-    """A budget that gives tiles so many rows."""
+    """A budget that gives tiles a number of rows."""
     return 4 * rows * similarity.shape[1]
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.search import ExactIndex, StructuralSimilarity, best_in_columns, held, hubness, true_ranks
 from engine.search.faiss import as_inner_products
-from engine.search.tiles import HeapBest, HeldSimilarity, Overheard, Tile, descending, overheard, tiles
+from engine.search.tiles import HeapBest, HeldSimilarity, RecordingSimilarity, Tile, descending, recording, tiles
 from tests.search.graphs import noisy_copies
 
 
@@ -62,7 +62,7 @@ def test_only_what_fits_the_budget_is_held(n: int, m: int, fits: bool) -> None:
     assert isinstance(held(plain, 400), HeldSimilarity) is fits
 
 
-def test_terms_become_columns_for_indexes_that_know_inner_products_only() -> None:
+def test_terms_become_columns_for_indexes_that_have_inner_products_only() -> None:
     plain = StructuralSimilarity(*noisy_copies(6, 5, 4))
     shifted = held(plain).shifted(torch.arange(6.0), -torch.arange(5.0))
     rows = as_inner_products(shifted)
@@ -78,11 +78,11 @@ def test_whole_rows_are_cut_from_above_only() -> None:
 
 
 @pytest.mark.parametrize("budget", [4 * 40 * 7, 4 * 11 * 3, 2**20])
-def test_a_pool_is_overheard_while_everything_is_searched(budget: int) -> None:
+def test_a_pool_is_recorded_while_everything_is_searched(budget: int) -> None:
     plain = StructuralSimilarity(*noisy_copies(60, 40, 8))
     rows, columns = torch.tensor([0, 1, 7, 30, 59]), torch.tensor([2, 3, 39])
-    listening = overheard(plain, rows, columns)
-    assert isinstance(listening, Overheard)
+    listening = recording(plain, rows, columns)
+    assert isinstance(listening, RecordingSimilarity)
     assert not isinstance(listening.select(rows, columns), HeldSimilarity), "before anything was computed"
     one, other = (ExactIndex(budget).search_both(similarity, 4) for similarity in (listening, plain))
     assert torch.equal(one[0].values, other[0].values)
@@ -95,7 +95,7 @@ def test_a_pool_is_overheard_while_everything_is_searched(budget: int) -> None:
 
 def test_what_was_not_searched_is_not_known() -> None:
     plain = StructuralSimilarity(*noisy_copies(20, 20, 8))
-    listening = overheard(plain, torch.arange(10), torch.arange(5))
+    listening = recording(plain, torch.arange(10), torch.arange(5))
     listening.block(slice(0, 20), slice(2, 20))  # not from the first column on
     listening.block(slice(0, 9), slice(0, 20))  # a row is missing
     assert not isinstance(listening.select(torch.arange(10), torch.arange(5)), HeldSimilarity)
@@ -103,4 +103,4 @@ def test_what_was_not_searched_is_not_known() -> None:
     listening.block(slice(9, 20), slice(0, 20))
     pool = listening.select(torch.arange(10), torch.arange(5))
     torch.testing.assert_close(pool.block(slice(0, 10), slice(0, 5)), plain.block(slice(0, 10), slice(0, 5)))
-    assert overheard(plain, torch.arange(10), torch.arange(5), budget=199) is plain
+    assert recording(plain, torch.arange(10), torch.arange(5), budget=199) is plain

@@ -197,7 +197,7 @@ def test_an_estimate_leaves_the_process_as_it_is() -> None:
 
 
 def test_a_slow_probe_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """bfloat16 on a CPU that does not know it takes a hundred times as long as float32; the page must not wait for forty trials of it."""
+    """bfloat16 on a CPU without it takes a hundred times as long as float32; the page must not wait for forty trials of it."""
     clock = itertools.count(0.0, 0.25)  # each trial looks at the clock twice
     monkeypatch.setattr(estimate.time, "process_time", lambda: next(clock))
     trials: list[int] = []

@@ -16,7 +16,7 @@ def parameters() -> list[nn.Parameter]:
     return [nn.Parameter(torch.randn(size, generator=generator)) for size in (4, 7, 2)]
 
 
-def test_it_does_what_torchs_class_does_and_goes_on_from_its_averages() -> None:
+def test_it_does_what_torchs_class_does_and_resumes_from_its_averages() -> None:
     ours, theirs = parameters(), parameters()
     optimiser, expected = RmsProp(ours, 0.01), torch.optim.RMSprop(theirs, lr=0.01, alpha=RHO, eps=EPSILON)
     for number in range(6):

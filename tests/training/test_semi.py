@@ -90,7 +90,7 @@ def test_confident_pairs_are_right_where_it_is_easy_and_few_where_it_is_hard() -
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
-def test_nobody_is_selected_from_an_empty_pool(selection: str) -> None:
+def test_no_pair_is_selected_from_an_empty_pool(selection: str) -> None:
     source, target = noisy_pair(5, 0.1)
     config = SemiConfig(selection=selection)  # type: ignore[arg-type]
     for pool in (everyone(0, 5), everyone(5, 0), everyone(0, 0)):
@@ -132,7 +132,7 @@ def test_pools_leave_out_seeds(task: AlignmentTask) -> None:
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
-def test_rounds_help_and_are_told(task: AlignmentTask, selection: str) -> None:
+def test_rounds_help_and_are_reported(task: AlignmentTask, selection: str) -> None:
     config = RunConfig(variant="semi").with_values(
         {"encoder.dim": 32, "training.epochs": 25, "semi.rounds": 2, "semi.round_epochs": 5, "semi.selection": selection}
     )

@@ -121,7 +121,7 @@ def test_the_first_step_says_nothing_of_the_time_left(task: AlignmentTask, monke
     trainer = Trainer(task, SMALL.with_values({"training.batch_size": 1000}))  # a step an epoch
     monkeypatch.setattr(trainer, "_train_step", lambda pairs: next(clock) * 0.0)
     monkeypatch.setattr("engine.training.trainer.time", SimpleNamespace(monotonic=lambda: next(clock)))
-    trainer.train(on_progress=lambda told: seen.append(told) if isinstance(told, Progress) else None)
+    trainer.train(on_progress=lambda message: seen.append(message) if isinstance(message, Progress) else None)
     assert (seen[0].remaining, seen[0].epoch_seconds) == (None, None)
     assert seen[1].epoch_seconds is not None
     assert seen[1].epoch_seconds < 10
@@ -138,7 +138,7 @@ def test_stopped_between_steps_and_resumed_equals_unbroken(task: AlignmentTask, 
     assert torch.equal(embeddings(task, SMALL, checkpoints=checkpoints), unbroken)
 
 
-def test_progress_tells_loss_validation_and_time_left(task: AlignmentTask) -> None:
+def test_progress_has_loss_validation_and_time_left(task: AlignmentTask) -> None:
     seen: list[Progress] = []
     Trainer(task, SMALL).train(on_progress=seen.append)
     assert [one.epoch for one in seen] == [1, 2, 3, 4, 5, 6]
@@ -189,7 +189,7 @@ def test_a_checkpoint_of_other_settings_is_refused(task: AlignmentTask) -> None:
         embeddings(task, other, checkpoints=checkpoints)
 
 
-def test_a_loss_that_is_not_finite_is_told_with_its_place(task: AlignmentTask) -> None:
+def test_a_loss_that_is_not_finite_is_reported_with_its_place(task: AlignmentTask) -> None:
     trainer = Trainer(task, SMALL)
     with torch.no_grad():
         trainer.model.proxies[0, 0, 0] = torch.nan
@@ -197,7 +197,7 @@ def test_a_loss_that_is_not_finite_is_told_with_its_place(task: AlignmentTask) -
         trainer.train()
 
 
-def test_no_seed_links_are_told(task: AlignmentTask) -> None:
+def test_no_seed_links_are_reported(task: AlignmentTask) -> None:
     with pytest.raises(TrainingError, match="no seed links"):
         Trainer(dataclasses.replace(task, train_links=task.train_links[:0]), SMALL)
 
@@ -219,7 +219,7 @@ def test_less_effort_is_fewer_epochs_where_none_are_set(task: AlignmentTask) -> 
     assert Trainer(task, dataclasses.replace(fast, variant="semi")).epochs < 0.65 * Trainer(task, RunConfig(variant="semi")).epochs
 
 
-def test_a_device_or_threads_that_are_not_there_are_told() -> None:
+def test_a_device_or_threads_that_are_not_there_are_reported() -> None:
     if not torch.cuda.is_available():
         with pytest.raises(ConfigError, match="no CUDA device"):
             choose_device("cuda")
@@ -260,7 +260,7 @@ def test_compiled_here_or_loaded_from_the_cache_the_bits_are_the_same(repository
 
 
 @pytest.mark.parametrize(
-    ("problem", "told", "kept"),
+    ("problem", "message", "kept"),
     [
         (torch.OutOfMemoryError("CUDA out of memory."), r"the GPU has no memory left for a step; what was learned is kept: .*training.device=cpu", 3),
         (
@@ -271,8 +271,10 @@ def test_compiled_here_or_loaded_from_the_cache_the_bits_are_the_same(repository
     ],
     ids=["no memory", "lost"],
 )
-def test_a_gpu_that_fails_leaves_a_checkpoint(problem: Exception, told: str, kept: int, task: AlignmentTask, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Played on the CPU: the 8th of 3 steps an epoch cannot be done. Afterwards training goes on as if nothing had been."""
+def test_a_gpu_that_fails_leaves_a_checkpoint(
+    problem: Exception, message: str, kept: int, task: AlignmentTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Played on the CPU: the 8th of 3 steps an epoch cannot be done. Afterwards training continues as if nothing had been."""
     memory, steps, build = Memory(), iter(range(10**6)), training.build_loss
 
     def failing(*arguments: Any) -> Any:
@@ -282,7 +284,7 @@ def test_a_gpu_that_fails_leaves_a_checkpoint(problem: Exception, told: str, kep
 
     with monkeypatch.context() as patched:
         patched.setattr(training, "build_loss", failing)
-        with pytest.raises(TrainingError, match=told):
+        with pytest.raises(TrainingError, match=message):
             Trainer(task, every_epoch(SMALL)).train(checkpoints=memory)
     assert memory.saves == kept
     assert torch.equal(embeddings(task, every_epoch(SMALL), checkpoints=memory), embeddings(task, every_epoch(SMALL)))

@@ -14,7 +14,7 @@ ROWS = st.lists(st.tuples(*(st.integers(0, size - 1) for size in SIZES)), max_si
 @pytest.mark.parametrize("most", [arrays.MOST, 1])
 @settings(deadline=None)
 @given(rows=ROWS)
-def test_rows_are_sorted_and_told_apart(most: int, rows: list[tuple[int, ...]]) -> None:
+def test_rows_are_sorted_and_distinguished(most: int, rows: list[tuple[int, ...]]) -> None:
     table = np.array(rows, dtype=np.int32).reshape(-1, 3)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrays, "MOST", most)

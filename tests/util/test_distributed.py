@@ -73,7 +73,7 @@ def environment() -> dict[str, str]:
 
 
 def finished(processes: int, data: Path, models: Path, wanted: RunConfig) -> Run:
-    """The run that so many processes leave."""
+    """The run that a number of processes leave."""
     done = subprocess.run(command(processes, data, models, wanted), capture_output=True, text=True, env=environment(), timeout=240, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     (summary,) = RunStore(models).list()
@@ -134,22 +134,22 @@ def test_more_processes_than_entities_are_refused(task: AlignmentTask) -> None:
 def test_a_process_that_reads_other_data_is_named_by_all(task: AlignmentTask) -> None:
     order = Order(config("basic", 1), task.fingerprint, task.split, task.train_links, task.valid_links)
 
-    def told(ranks: ThreadRanks) -> str:
+    def shown(ranks: ThreadRanks) -> str:
         with pytest.raises(TrainingError) as caught:
             check_data(replace(task, fingerprint="another") if ranks.rank == 2 else task, order, ranks)
         return str(caught.value)
 
-    assert together(3, told) == ["process 2 reads other data than process 0; give all of them the same, unchanged folder."] * 3
+    assert together(3, shown) == ["process 2 reads other data than process 0; give all of them the same, unchanged folder."] * 3
 
 
 @pytest.mark.parametrize("kind", ["truncated", "triplet"])
 def test_losses_that_cannot_be_divided_are_refused(kind: str, task: AlignmentTask) -> None:
-    def told(ranks: ThreadRanks) -> str:
+    def shown(ranks: ThreadRanks) -> str:
         with pytest.raises(ConfigError) as caught:
             Trainer(task, config("basic", 1).with_values({"loss.kind": kind}), ranks=ranks).train()
         return str(caught.value)
 
-    assert together(2, told) == [f"loss.kind={kind} trains in one process only; use one, or loss.kind=nhsm."] * 2
+    assert together(2, shown) == [f"loss.kind={kind} trains in one process only; use one, or loss.kind=nhsm."] * 2
 
 
 def test_all_take_the_precision_that_the_first_one_found_faster(task: AlignmentTask, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +160,7 @@ def test_all_take_the_precision_that_the_first_one_found_faster(task: AlignmentT
 
 
 def test_the_others_train_on_what_reviewers_left(data: Path, task: AlignmentTask, tmp_path: Path) -> None:
-    """Rank 0 alone knows of reviews and checkpoints; the others take its links, and go on from its checkpoint."""
+    """Rank 0 alone has reviews and checkpoints; the others take its links, and resume from its checkpoint."""
     reviewed = replace(task, split=f"{task.split}, reviewed", train_links=task.train_links[:30])
     wanted, memory = config("basic", 3), Memory()
 
@@ -180,7 +180,7 @@ def test_the_others_train_on_what_reviewers_left(data: Path, task: AlignmentTask
 def test_drifting_apart_is_noticed(task: AlignmentTask) -> None:
     """As on machines that compute differently."""
 
-    def told(ranks: ThreadRanks) -> str:
+    def shown(ranks: ThreadRanks) -> str:
         trainer = Trainer(task, config("basic", 2), ranks=ranks)
         if ranks.rank:
             trainer.model.proxies.data[0, 0, 0] += 1e-3
@@ -188,7 +188,7 @@ def test_drifting_apart_is_noticed(task: AlignmentTask) -> None:
             trainer.train()
         return str(caught.value)
 
-    for message in together(2, told):
+    for message in together(2, shown):
         assert "no longer hold the same parameters" in message
 
 
@@ -199,7 +199,7 @@ def test_one_process_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
         assert ranks is ALONE
 
 
-def test_an_address_that_leads_nowhere_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_that_leads_nowhere_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "not a number"}.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(ConfigError, match=r"cannot meet the other processes at 127.0.0.1:not a number .*; start them with torchrun"), joined():

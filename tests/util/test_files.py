@@ -59,7 +59,7 @@ def test_a_link_is_a_file_that_is_there(tmp_path: Path) -> None:
         pass
 
 
-def test_a_full_disk_is_told(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="no space left"), new_file(tmp_path / "x"):
         raise OSError(28, "No space left on device")
     assert not list(tmp_path.iterdir())

@@ -81,7 +81,7 @@ def test_what_cannot_fit_is_refused_before_it_is_read(form: str, gz: bool, tmp_p
         load_task(tmp_path)
 
 
-def test_where_nobody_knows_how_much_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_it_is_unknown_how_much_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     WRITERS["openea"][1](tmp_path, small_sample())
     monkeypatch.setattr(memory, "available_memory", lambda: None)
     assert load_task(tmp_path).source.num_entities == 6

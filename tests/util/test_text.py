@@ -27,9 +27,9 @@ def test_a_backup_of_one_thing_counts_one(tmp_path: Path, monkeypatch: pytest.Mo
     write_run(sample_run(), tmp_path / "models")
     assert len(RunStore(tmp_path / "models").list()) == 1
     assert main(["backup", "--output", str(tmp_path / "all.tar.gz"), "--models", str(tmp_path / "models")]) == 0
-    told = capsys.readouterr().out
-    assert "1 run, 1 imported data set" in told
-    assert not re.search(r"\b1 \w+( data)? ?\w*s[,;.]", told)
+    message = capsys.readouterr().out
+    assert "1 run, 1 imported data set" in message
+    assert not re.search(r"\b1 \w+( data)? ?\w*s[,;.]", message)
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_parts_run_side_by_side() -> None:
 
 
 @pytest.mark.parametrize("failing", [0, 1, 2])
-def test_a_failing_part_is_told_after_all_have_ended(failing: int) -> None:
+def test_a_failing_part_is_reported_after_all_have_ended(failing: int) -> None:
     ended = []
 
     def work(part: int) -> None:

@@ -1,4 +1,4 @@
-"""What every reader offers and delivers, and the registry that they stand in.
+"""What every reader offers and delivers, and the registry of readers.
 
 A reader only turns files into identifiers. Everything that formats have in common (duplicates, splits, labels, findings) is done once, in
 :mod:`engine.data.assembly`.
@@ -43,7 +43,7 @@ class Detection:
 
     Attributes:
         score: 1 where everything needed is there, 0 where nothing is; in between where a part is missing.
-        missing: what was not found, as it would stand after "missing:".
+        missing: what was not found, as it follows "missing:".
     """
 
     score: float
@@ -95,7 +95,7 @@ class RawLinks:
         sources, targets: n identifiers each.
         symmetric: whether the format says that two things are the same without saying which graph each is of (RDF, SSSOM); a pair that fits the
             graphs the other way round is turned then.
-        left_out: what else stood in the file -> how often: "with skos:closeMatch", 3.
+        left_out: what else was in the file -> how often: "with skos:closeMatch", 3.
         turned: how many pairs were turned.
         files: what became of the lines of the file, where the reader counts them.
     """

@@ -27,7 +27,7 @@ NEEDED = ("ent_ids_1", "ent_ids_2", "triples_1", "triples_2", "ref_ent_ids")
 
 @dataclass(frozen=True)
 class IdNames:
-    """What ids stand for.
+    """The names behind ids.
 
     Attributes:
         ids: (n,) ascending.
@@ -95,11 +95,11 @@ def _read_names(path: Path, what: str, findings: list[Finding]) -> IdNames:
         words = sorted(texts.words.filter(repeated).to_list())
         message = f"{path.name}: {count(len(words), 'name stands', 'names stand')} for several ids; the ids were appended to tell them apart."
         findings.append(Finding("repeated-names", "warning", message, len(words), tuple(words[:3]), "Give each entity a name of its own."))
-        texts = Texts.of(_told_apart(dict(zip(ids.tolist(), texts, strict=True)), set(words)))
+        texts = Texts.of(_made_unique(dict(zip(ids.tolist(), texts, strict=True)), set(words)))
     return IdNames(ids[order], order, texts)
 
 
-def _told_apart(names: Mapping[int, str], repeated: set[str]) -> list[str]:
+def _made_unique(names: Mapping[int, str], repeated: set[str]) -> list[str]:
     taken = set(names.values())
     unique = []
     for number, text in names.items():

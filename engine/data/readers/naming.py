@@ -105,7 +105,7 @@ def sort_files(folder: Path, is_graph: Callable[[Path], bool], is_links: Callabl
 
 
 class NamedFilesReader:
-    """What readers share that tell files by their names: a folder's files are sorted by what each ending may be."""
+    """What readers share that recognise files by their names: a folder's files are sorted by what each ending may be."""
 
     def is_graph(self, path: Path) -> bool:
         """Whether a file's ending is one of graphs."""

@@ -210,7 +210,7 @@ class _Collector:
         return str(node.value)
 
     def leave_out_statements(self) -> int:
-        """Take nodes that stand for statements, and blank nodes that hang on nothing else, out of the graph; returns how many statements went."""
+        """Take nodes that represent statements, and blank nodes that hang on nothing else, out of the graph; returns how many statements went."""
         if not self.statement_nodes:
             return 0
         heads, _, tails = self.triples
@@ -354,7 +354,7 @@ def _check(path: Path, *columns: list[str]) -> None:
 
 # What an XML file's document type may declare: short names for texts, as OWL files do, and nothing that reaches outside of the file or grows.
 #
-# The declarations are those that an XML parser finds, whatever stands before them. The RDF parser accepts a document type in places where XML does
+# The declarations are those that an XML parser finds, whatever precedes them. The RDF parser accepts a document type in places where XML does
 # not; such a file is refused.
 
 MOST_ENTITIES: Final = 500
@@ -371,7 +371,7 @@ def check_entities(path: Path, text: str) -> None:
     """
     Raises:
         DataError: an external entity or document type, entities inside of entities, entities that would make the text far longer, or a document type
-            where none may stand.
+            where none is allowed.
     """
     if not _DECLARATION.search(text):
         return
@@ -389,7 +389,7 @@ class _FirstElementError(Exception):
 
 
 class _Prolog:
-    """What stands before the first element, as an XML parser reads it.
+    """The text before the first element, as an XML parser reads it.
 
     Attributes:
         longest: entity -> the length of its longest text.

@@ -65,7 +65,7 @@ def gather_links(files: NamedFiles, read: Callable[[Path, Part], dict[Part, RawL
     """All link files by part, and the name of the split if they give one.
 
     Raises:
-        DataError: as ``read``; a part that stands in two files.
+        DataError: as ``read``; a part that is in two files.
     """
     links: dict[Part, RawLinks] = {}
     for part, path in files.links().items():

@@ -45,7 +45,7 @@ class Format:
         does: one line on what it is for.
         write: writes the pairs; the predicate is what it says of each of them, where it says anything.
         predicate: what it says unless asked otherwise; None: the format has no predicates.
-        readable: whether its first lines tell a person something.
+        readable: whether its first lines are readable text.
     """
 
     name: str
@@ -70,7 +70,7 @@ _spellings: WeakKeyDictionary[GraphView, dict[Encoding, Spelling]] = WeakKeyDict
 
 
 def spellings(table: ExportTable, encoding: Encoding) -> Mapping[Side, Spelling]:
-    """How the identifiers of both graphs are written; all of a graph's, whichever pairs are exported, so that a reader who has the graph can tell."""
+    """How all identifiers of both graphs are written, whichever pairs are exported, so that a reader who has the graph can resolve them."""
     return {side: _spelling(table.view.graphs[side], encoding) for side in SIDES}
 
 
@@ -99,14 +99,14 @@ def check_text(table: ExportTable, title: str) -> None:
 
 
 def is_text(identifier: str) -> bool:
-    """Whether an identifier can stand in a line of UTF-8."""
+    """Whether an identifier can be written in a line of UTF-8."""
     return not CONTROL.search(identifier) and (identifier.isascii() or not any("\ud800" <= one <= "\udfff" for one in identifier))
 
 
 # CSV, TSV and Parquet: all that is known of each pair, one row a pair.
 #
 # CSV and TSV hold no cell that a spreadsheet would run (:mod:`engine.data.dialects`). Identifiers are as they are; labels lose line ends and other
-# control characters. CSV begins with the mark by which spreadsheets know UTF-8. Parquet has texts as they are.
+# control characters. CSV begins with the mark by which spreadsheets recognise UTF-8. Parquet has texts as they are.
 
 DIGITS = "%.6g"
 SCHEMA = pa.schema([(name, pa.float32() if name in NUMBERS else pa.int32() if name in COUNTS else pa.string()) for name in COLUMNS])

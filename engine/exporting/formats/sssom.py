@@ -31,7 +31,7 @@ RESERVED = frozenset({*BUILT_IN, "rdf", "rdfs", "sssom", "xsd", "linkml", "dcter
 MANUAL = "semapv:ManualMappingCuration"
 KNOWN_LINKS = ("seed link", "known validation link", "known test link")
 EXTENSIONS: Mapping[str, str] = {"ext_csls": "double", "ext_ties": "integer", "ext_verdict": "string", "ext_run": "string"}
-"""Columns that SSSOM does not know, and their types."""
+"""Columns that are no part of SSSOM, and their types."""
 _PLACE = re.compile(rf"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*/?|{BASE}[a-z]+:|urn:[^:]+:|[A-Za-z][A-Za-z0-9+.-]*:")
 _GENERIC = frozenset({"www", "com", "org", "net", "edu", "gov", "info"})
 
@@ -67,7 +67,7 @@ def metadata(origin: Origin, prefixes: Prefixes) -> Iterable[str]:
 
 
 def mappings(chunk: pd.DataFrame, origin: Origin, spelt: Mapping[Side, Spelling], prefixes: Prefixes, predicate: Predicate) -> pd.DataFrame:
-    """Pairs in SSSOM's columns. A similarity lies between 0 and 1 there, so a negative cosine stands as 0."""
+    """Pairs in SSSOM's columns. A similarity lies between 0 and 1 there, so a negative cosine is written as 0."""
     ids = {side: [prefixes.curie(spelt[side](identifier)) for identifier in chunk[side]] for side in SIDES}
     accepted = chunk["review"] == "accepted"
     computed = "semapv:CompositeMatching" if origin.names else "semapv:StructuralMatching"
@@ -101,7 +101,7 @@ class Prefixes:
     """Short names for what identifiers begin with.
 
     Attributes:
-        of_place: host (``http://a.org/``), or scheme without hosts (``urn:isbn:``) -> prefix, and the namespace that it stands for: what all
+        of_place: host (``http://a.org/``), or scheme without hosts (``urn:isbn:``) -> prefix, and the namespace that it abbreviates: what all
             identifiers of that place have in common.
     """
 
@@ -146,7 +146,7 @@ def shared_start(one: str, other: str) -> str:
 
 
 def namespace_of(place: str, shared: str) -> str:
-    """What a prefix stands for: the place, and on a host the folders that all of its identifiers share."""
+    """The namespace of a prefix: the place, and on a host the folders that all of its identifiers share."""
     return shared[: max(len(place), shared.rfind("/") + 1, shared.rfind("#") + 1)] if "://" in place else place
 
 
@@ -154,8 +154,8 @@ def prefix_of(place: str) -> str:
     """'fr-dbpedia' for 'http://fr.dbpedia.org/': a name to be read, such that a CURIE with it is a URI as well, whatever follows."""
     host = re.sub(r"^[^:]*://", "", place)
     words = [word for word in re.split(r"[^a-z0-9]+", host.lower()) if word]
-    telling = [word for word in words if word not in _GENERIC] or words or ["ns"]
-    name = "-".join(telling).removeprefix("urn-")
+    specific = [word for word in words if word not in _GENERIC] or words or ["ns"]
+    name = "-".join(specific).removeprefix("urn-")
     return name if name[0].isalpha() else f"n{name}"
 
 

@@ -1,19 +1,18 @@
-"""Losses by name."""
+"""Losses by name: every module of this package that registers one with :func:`register_loss`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+import importlib
+import pkgutil
 
 from engine.config import LossConfig
 from engine.errors import ConfigError
-from engine.model.losses.base import Loss, NegativeCandidates
+from engine.model.losses.base import LOSSES, Loss, NegativeCandidates, register_loss
 from engine.model.losses.baselines import Triplet, Truncated, softmax_cross_entropy
 from engine.model.losses.nhsm import NormalizedHardSampleMining
 from engine.util.distributed import ALONE, Ranks
 
 __all__ = [
-    "DIVIDED",
     "LOSSES",
     "Loss",
     "NegativeCandidates",
@@ -21,19 +20,12 @@ __all__ = [
     "Triplet",
     "Truncated",
     "build_loss",
+    "register_loss",
     "softmax_cross_entropy",
 ]
 
-LOSSES: dict[str, Callable[[LossConfig, NegativeCandidates, Ranks], Loss]] = {
-    "nhsm": lambda config, candidates, ranks: NormalizedHardSampleMining(
-        candidates, margin=config.margin, scale=config.scale, shift=config.shift, tail_mass=config.tail_mass, most_kept=config.most_kept, ranks=ranks
-    ),
-    "softmax": lambda config, candidates, ranks: replace(softmax_cross_entropy(candidates, config.margin), ranks=ranks),
-    "truncated": lambda config, candidates, ranks: Truncated(candidates, margin=config.margin, hardest=config.hardest),
-    "triplet": lambda config, candidates, ranks: Triplet(candidates, margin=config.margin),
-}
-DIVIDED = ("nhsm", "softmax")
-"""Losses whose candidates can be divided among several processes."""
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")
 
 
 def build_loss(config: LossConfig, num_source: int, num_target: int, ranks: Ranks = ALONE) -> Loss:
@@ -42,6 +34,6 @@ def build_loss(config: LossConfig, num_source: int, num_target: int, ranks: Rank
     Raises:
         ConfigError: several processes, and a loss that cannot be divided among them.
     """
-    if ranks.size > 1 and config.kind not in DIVIDED:
+    if ranks.size > 1 and not LOSSES[config.kind].divided:
         raise ConfigError(f"loss.kind={config.kind} trains in one process only; use one, or loss.kind=nhsm.")
-    return LOSSES[config.kind](config, NegativeCandidates(num_source, num_target, config.candidates), ranks)
+    return LOSSES[config.kind].build(config, NegativeCandidates(num_source, num_target, config.candidates), ranks)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from torch import Tensor
+
+from engine.config import LossConfig
+from engine.util.distributed import Ranks
 
 
 @dataclass(frozen=True)
@@ -40,3 +44,33 @@ class Loss(Protocol):
             rounded: candidates may be compared by products of bfloat16 vectors where that only saves time.
         """
         ...
+
+
+Build = Callable[[LossConfig, NegativeCandidates, Ranks], Loss]
+
+
+@dataclass(frozen=True)
+class RegisteredLoss:
+    """A kind of loss.
+
+    Attributes:
+        build: makes it from the settings; ``Ranks`` are the processes that the candidates are divided among.
+        divided: whether its candidates can be divided among several processes.
+    """
+
+    build: Build
+    divided: bool
+
+
+LOSSES: dict[str, RegisteredLoss] = {}
+"""By name. A test compares the names with the choices of ``loss.kind`` in engine/config.py."""
+
+
+def register_loss(name: str, *, divided: bool = False) -> Callable[[Build], Build]:
+    """Decorator of a function that builds a loss: makes it available as ``loss.kind=NAME``."""
+
+    def add(build: Build) -> Build:
+        LOSSES[name] = RegisteredLoss(build, divided)
+        return build
+
+    return add

@@ -5,13 +5,15 @@ They exist for experiments. All take squared L2 distance, as the paper does, and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from engine.model.losses.base import NegativeCandidates
+from engine.config import LossConfig
+from engine.model.losses.base import NegativeCandidates, register_loss
 from engine.model.losses.nhsm import NormalizedHardSampleMining, Side, block_rows, sides
+from engine.util.distributed import Ranks
 from engine.util.threads import cut
 
 
@@ -21,6 +23,11 @@ def softmax_cross_entropy(candidates: NegativeCandidates, margin: float) -> Norm
     Its softmax is flat, so that no candidate can be left out.
     """
     return NormalizedHardSampleMining(candidates, margin=margin, scale=1.0, shift=0.0, normalise=False, tail_mass=0.0)
+
+
+@register_loss("softmax", divided=True)
+def _build_softmax(config: LossConfig, candidates: NegativeCandidates, ranks: Ranks) -> NormalizedHardSampleMining:
+    return replace(softmax_cross_entropy(candidates, config.margin), ranks=ranks)
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,11 @@ class Triplet:
         return torch.stack(parts).sum()
 
 
+@register_loss("triplet")
+def _build_triplet(config: LossConfig, candidates: NegativeCandidates, ranks: Ranks) -> Triplet:
+    return Triplet(candidates, margin=config.margin)
+
+
 @dataclass(frozen=True)
 class Truncated:
     """The same with the ``hardest`` nearest candidates as negatives (truncated uniform negative sampling of BootEA, without the draw)."""
@@ -51,6 +63,11 @@ class Truncated:
     def __call__(self, embeddings: Tensor, pairs: Tensor, *, seed: int = 0, rounded: bool = False) -> Tensor:
         parts = [hinge(embeddings, side, nearest(embeddings.detach(), side, self.hardest), self.margin) for side in sides(pairs, self.candidates)]
         return torch.stack(parts).sum()
+
+
+@register_loss("truncated")
+def _build_truncated(config: LossConfig, candidates: NegativeCandidates, ranks: Ranks) -> Truncated:
+    return Truncated(candidates, margin=config.margin, hardest=config.hardest)
 
 
 def hinge(embeddings: Tensor, side: Side, negatives: Tensor, margin: float) -> Tensor:

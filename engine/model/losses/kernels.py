@@ -135,7 +135,7 @@ def spread_rows(part, bounds, products, anchor_norms, norms, positive, margin, f
 def level_rows(part, bounds, products, anchor_norms, norms, positive, margin, first, second, factor, highest, masses, counts):  # type: ignore[no-untyped-def]
     """How much lies how far below each row's highest x: masses and counts (n, LEVELS) start at zero.
 
-    Level l holds the candidates that lie between l and l + 1 nats below it, each with exp(factor (x - highest)); what lies beneath is passed over.
+    Level l holds the candidates that lie between l and l + 1 nats below it, each with exp(factor (x - highest)); what lies below is skipped.
     The other arguments are those of ``spread_rows``.
     """
     columns = products.shape[1]

@@ -21,10 +21,11 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from engine.config import LossConfig
 from engine.model.adjacency import cumulative
 from engine.model.kernels import stretches
 from engine.model.losses import kernels
-from engine.model.losses.base import NegativeCandidates
+from engine.model.losses.base import NegativeCandidates, register_loss
 from engine.util.distributed import ALONE, Ranks
 from engine.util.threads import cut, equal_parts
 
@@ -61,6 +62,13 @@ class NormalizedHardSampleMining:
         """The loss; ``rounded``: a CPU screens the candidates by products of bfloat16 vectors, and scores those that matter in full."""
         out: Tensor = _Loss.apply(embeddings, pairs, self, rounded)  # type: ignore[no-untyped-call]
         return out
+
+
+@register_loss("nhsm", divided=True)
+def _build(config: LossConfig, candidates: NegativeCandidates, ranks: Ranks) -> NormalizedHardSampleMining:
+    return NormalizedHardSampleMining(
+        candidates, margin=config.margin, scale=config.scale, shift=config.shift, tail_mass=config.tail_mass, most_kept=config.most_kept, ranks=ranks
+    )
 
 
 @dataclass(frozen=True)
@@ -239,21 +247,21 @@ def mine_block(products: np.ndarray, rows: LossRows, loss: NormalizedHardSampleM
 
 
 def levels_that_matter(masses: np.ndarray, counts: np.ndarray, tail_mass: float, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """How many whole nats below the highest suffice for what lies beneath to weigh no more than ``tail_mass`` of all.
+    """How many whole nats below the highest suffice for what lies below to weigh no more than ``tail_mass`` of all.
 
     Args:
         masses, counts: (n, LEVELS) what lies in each nat below the highest.
-        tail_mass: share of the mass that may lie beneath.
-        most: candidates that may lie within, even if more lies beneath then.
+        tail_mass: share of the mass that may lie below.
+        most: candidates that may lie within, even if more lies below then.
 
     Returns:
-        (n,) the smallest such numbers, at least 1; (n,) what lies beneath each.
+        (n,) the smallest such numbers, at least 1; (n,) what lies below each.
     """
     from_below = np.cumsum(masses[:, ::-1], axis=1)[:, ::-1]  # from each level on downwards
     kept = 1 + (from_below[:, 1:] > tail_mass * from_below[:, :1]).sum(1)
     kept = np.minimum(kept, np.maximum((np.cumsum(counts, axis=1) <= most).sum(1), 1))
-    beneath = np.concatenate([from_below, np.zeros((len(masses), 1))], axis=1)
-    return kept, np.take_along_axis(beneath, kept[:, None], axis=1)[:, 0]
+    below = np.concatenate([from_below, np.zeros((len(masses), 1))], axis=1)
+    return kept, np.take_along_axis(below, kept[:, None], axis=1)[:, 0]
 
 
 def _add_gradient(embeddings: Tensor, side: Side, rows: LossRows, kept: Kept, loss: NormalizedHardSampleMining, grad: Tensor) -> Tensor:

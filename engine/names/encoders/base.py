@@ -1,4 +1,4 @@
-"""What every name encoder offers, and the registry that they stand in."""
+"""The interface of name encoders, and their registry."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3
 
 
 def folded(name: str) -> str:
-    """Compatibility forms and case taken away (NFKC, case folding), the script kept."""
+    """Compatibility forms and case removed (NFKC, case folding), the script kept."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
@@ -42,7 +42,7 @@ def words(name: str) -> list[str]:
 def romanised(name: str) -> str:
     """Folded, transliterated to ASCII letters and digits with single blanks: 'Žurovići' -> 'zurovici', '北京' -> 'beijing'.
 
-    A name of nothing but punctuation is kept as it stands: it is a name all the same.
+    A name of nothing but punctuation is kept unchanged: it is a name all the same.
     """
     plain = _NOT_ASCII_WORD.sub(" ", anyascii(folded(name)).lower()).strip()
     return plain or folded(name).strip()
@@ -88,7 +88,7 @@ class EncoderKind:
     """A kind of name encoder.
 
     Attributes:
-        make: given what stands behind the colon ("" where nothing does).
+        make: called with the text after the colon ("" where there is none).
         argument: what that is, for people; "" where the encoder takes none.
         description: one sentence.
         paths: which paths the argument holds; visitors of the app may name only some, and their content makes a run another one.
@@ -176,6 +176,6 @@ def dense_rows(names: Sequence[str], encode: DenseEncode, width: int = 1) -> Ten
     """
     distinct = sorted({*names} - {""})
     vectors = torch.from_numpy(np.ascontiguousarray(encode(distinct), dtype=np.float32)) if distinct else torch.zeros(0, width)
-    table = torch.cat([normalise_rows(vectors), torch.zeros(1, vectors.shape[1])])  # the last row stands for no name
+    table = torch.cat([normalise_rows(vectors), torch.zeros(1, vectors.shape[1])])  # the last row is for entities without a name
     position = {name: row for row, name in enumerate(distinct)}
     return table[torch.tensor([position.get(name, len(distinct)) for name in names], dtype=torch.int64)]

@@ -1,4 +1,4 @@
-"""Character n-grams of transliterated names: needs no download, knows no language, and forgives spelling."""
+"""Character n-grams of transliterated names: needs no download, is independent of language, and tolerates spelling."""
 
 from __future__ import annotations
 

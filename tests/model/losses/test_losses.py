@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import get_type_hints
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.config import LossConfig
+from engine.config import LossConfig, choices
 from engine.model.losses import LOSSES, NegativeCandidates, NormalizedHardSampleMining, Triplet, Truncated, build_loss, softmax_cross_entropy
 from tests.reference.dual_amn import hard_sample_mining
 
@@ -124,6 +126,10 @@ def test_triplet_draws_by_seed() -> None:
     loss = Triplet(NegativeCandidates(100, 100))
     first, again, other = (float(loss(embeddings, pairs, seed=seed).detach()) for seed in (1, 1, 2))
     assert first == again != other
+
+
+def test_the_losses_are_the_choices_of_the_setting() -> None:
+    assert set(LOSSES) == set(choices(get_type_hints(LossConfig)["kind"]))
 
 
 @pytest.mark.parametrize("kind", LOSSES)
