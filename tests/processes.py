@@ -41,7 +41,7 @@ class Forked:
         os.kill(self.process.pid, number)
 
     def end(self, timeout: float) -> tuple[int, str, str]:
-        """Its exit code, or minus the signal that ended it, and what it has written that nobody has read."""
+        """Its exit code, or minus the signal that ended it, and the part of its output that is still unread."""
         with self.stdout, self.stderr:
             err, out = self.stderr.read(), self.stdout.read()
         self.process.join(timeout)
