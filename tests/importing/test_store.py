@@ -25,6 +25,7 @@ from engine.importing.staging import PARTIAL
 from engine.pipeline import make_run_id
 from engine.util import paths
 from tests.data.writers import WRITERS, Sample, small_sample
+from tests.effort import examples
 from tests.importing.conftest import GRAPH_1, GRAPH_2, LINKS, SWAPPED, files
 
 NONE = Corrections()
@@ -46,7 +47,7 @@ texts = st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, ma
 triples = st.lists(st.tuples(texts, texts, texts), min_size=1, max_size=8)
 
 
-@hypothesis.settings(deadline=None, max_examples=40)
+@hypothesis.settings(deadline=None, max_examples=examples(40))
 @given(source=triples, target=triples, attributes=st.lists(st.tuples(texts, texts, st.text(st.characters(blacklist_categories=("Cs",)))), max_size=5))
 def test_any_identifier_and_value_survives(
     source: list[tuple[str, str, str]],
