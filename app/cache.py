@@ -16,7 +16,7 @@ from app import text
 from app.state import MOST_RUNS
 from engine.config import DataConfig
 from engine.data import safe_name
-from engine.data.file_states import FileState, state_of
+from engine.data.files import FileState, state_of
 from engine.data.knowledge_graph import SIDES, Side
 from engine.data.library import StoredDataSet, data_sets
 from engine.errors import RunDamagedError, RunNotFoundError
@@ -26,9 +26,9 @@ from engine.jobs import DataSummary, summarise
 from engine.reviews import ReviewStore, Snapshot
 from engine.runs import Run, RunStore, RunSummary
 from engine.runs.manifest import MANIFEST, SEAL
-from engine.runs.resume import Begun, read_beginning
+from engine.runs.writer import ResumeRecord, read_beginning
 from engine.training.semi import rounds_protocol
-from engine.util import settings
+from engine.util import paths
 
 T = TypeVar("T")
 
@@ -89,7 +89,7 @@ class UnusableRun:
 
     run: str
     reason: str
-    begun: Begun | None = None
+    begun: ResumeRecord | None = None
     active: bool = False
 
 
@@ -178,7 +178,7 @@ def a_run_a_variant(group: Sequence[RunCard], chosen: Sequence[RunCard]) -> tupl
 
 def models_folder() -> Path:
     """Where runs are."""
-    return settings.models_folder()
+    return paths.models_folder()
 
 
 def list_runs(folder: Path) -> RunList:
@@ -292,7 +292,7 @@ def _table(_run: Run, path: Path, seal: str, name: str) -> pd.DataFrame:
 
 def reviews() -> ReviewStore:
     """The reviewers' decisions, shared by all sessions."""
-    return _reviews(settings.reviews_file(models_folder()))
+    return _reviews(paths.reviews_file(models_folder()))
 
 
 @st.cache_resource(max_entries=2, show_spinner=False)
@@ -317,7 +317,7 @@ def _kept(runs: tuple[tuple[Path, str], ...], question: tuple[str, ...], _comput
 
 @st.cache_data(ttl=600, max_entries=16, show_spinner="Reading the data set…")
 def data_summary(path: Path, content: str, config: DataConfig, seed: int, digest: str = "", _reviews: Snapshot | None = None) -> DataSummary:
-    """What a data set is called and how large it is; ``content``: of :func:`engine.data.file_states.folder_state`, so that changed files are read
+    """What a data set is called and how large it is; ``content``: of :func:`engine.data.files.folder_state`, so that changed files are read
     again; ``digest``: of the decisions that are to be trained with.
 
     Raises:

@@ -15,7 +15,7 @@ from app import pages, reviewing, state, text
 from app.column_widths import with_room
 from app.glossary import explain
 from app.palette import MARKS
-from engine.data.formulas import defuse
+from engine.data.dialects import defuse
 from engine.data.knowledge_graph import Finding, Severity, Side
 from engine.data.labels import literal_of
 from engine.errors import EngineError, EntityError

@@ -13,7 +13,7 @@ from app import text
 from app.charts import ARROWS
 from app.palette import GRAPH, POINTS, RIGHT, TIES, UNKNOWN, WRONG, TieLine
 from engine.data.knowledge_graph import SIDES, Side
-from engine.explanation import Aligned, Decomposition, NeighbourPair, Part
+from engine.explanation import Aligned, Decomposition, NeighbourProduct, ScorePart
 from engine.explore.neighbourhood import Edge
 from engine.runs.entities import Entity, short_id
 from engine.runs.view import status_words
@@ -36,7 +36,7 @@ NUMBER_SIZE: Final = (0.17, 0.4)  # of a number, as parts of the line's length a
 LEFT, MIDDLE, ACROSS = 0.0, 0.5, 1.0  # where a line begins, can be pointed at, and ends
 
 
-def part_words(part: Part) -> str:
+def part_words(part: ScorePart) -> str:
     """A part's name as short as a bar allows."""
     if part.channel is None:
         return part.name
@@ -48,12 +48,12 @@ def waterfall(found: Decomposition) -> go.Figure:
     return _waterfall(found.parts, "CSLS", found.csls)
 
 
-def difference_waterfall(parts: Sequence[Part], total: float) -> go.Figure:
+def difference_waterfall(parts: Sequence[ScorePart], total: float) -> go.Figure:
     """What the parts of one pair's score have over another's."""
     return _waterfall(parts, "difference", total)
 
 
-def _waterfall(parts: Sequence[Part], end: str, total: float) -> go.Figure:
+def _waterfall(parts: Sequence[ScorePart], end: str, total: float) -> go.Figure:
     values = [part.value for part in parts]
     fig = go.Figure(
         go.Waterfall(
@@ -83,7 +83,7 @@ def waterfall_height(bars: int) -> int:
     return 110 + 26 * bars
 
 
-def facing_pairs(pairs: Sequence[NeighbourPair]) -> tuple[go.Figure, int]:
+def facing_pairs(pairs: Sequence[NeighbourProduct]) -> tuple[go.Figure, int]:
     """Neighbours of the source at the left, of the target at the right, each with its relations, and between them what each pair carries.
 
     Returns:
@@ -122,7 +122,7 @@ def facing_pairs(pairs: Sequence[NeighbourPair]) -> tuple[go.Figure, int]:
     return fig, 90 + ROW_HEIGHT * tallest
 
 
-def _end(pair: NeighbourPair, side: Side) -> tuple[Entity, tuple[Edge, ...]]:
+def _end(pair: NeighbourProduct, side: Side) -> tuple[Entity, tuple[Edge, ...]]:
     return (pair.source, pair.source_edges) if side == "source" else (pair.target, pair.target_edges)
 
 
@@ -139,7 +139,7 @@ def _legend_entry(fig: go.Figure, line: TieLine) -> None:
     )
 
 
-def _values(fig: go.Figure, pairs: Sequence[NeighbourPair], heights: Sequence[tuple[int, int]]) -> None:
+def _values(fig: go.Figure, pairs: Sequence[NeighbourProduct], heights: Sequence[tuple[int, int]]) -> None:
     """The number of each line on it, where no other number is if there is such a place."""
     places: list[tuple[float, float]] = []
     for one, two in heights:
@@ -192,7 +192,7 @@ def _entities(fig: go.Figure, entities: Sequence[Entity], relations: Mapping[int
     )
 
 
-def part_table(parts: Sequence[Part]) -> pd.DataFrame:
+def part_table(parts: Sequence[ScorePart]) -> pd.DataFrame:
     """Parts as a table for the download."""
     rows = [{"part": part.name, "kind": part.kind, "channel": part.channel, "layer": part.layer, "value": part.value} for part in parts]
     return pd.DataFrame(rows)

@@ -16,7 +16,17 @@ from app.palette import PLAIN_MARKS
 from app.state import Drawn, EntityAddress, Hops, Listed
 from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import EngineError, EntityError
-from engine.explore.neighbourhood import Facing, Neighbour, NeighbourPair, Part, Standing, aligned_elsewhere, facing, highest_attention, standings
+from engine.explore.neighbourhood import (
+    AttentionPart,
+    Facing,
+    Neighbour,
+    NeighbourMatch,
+    NeighbourPair,
+    aligned_elsewhere,
+    facing,
+    highest_attention,
+    standings,
+)
 from engine.runs.entities import Entity, other
 from engine.runs.view import HELD_OUT, status_words
 
@@ -33,9 +43,9 @@ class Shown:
     faced: Facing
 
     @property
-    def part(self) -> Part:
+    def part(self) -> AttentionPart:
         """The attention that is shown."""
-        return Part(self.address.layer, self.address.channel)
+        return AttentionPart(self.address.layer, self.address.channel)
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -71,7 +81,7 @@ def _content(opened: OpenRun, address: EntityAddress, source: Entity, target: En
 
 
 def _shown(opened: OpenRun, address: EntityAddress, source: Entity, target: Entity) -> Shown:
-    part = Part(address.layer, address.channel)
+    part = AttentionPart(address.layer, address.channel)
     return Shown(opened, address, facing(opened.adjacency, source.index, target.index, int(address.drawn), int(address.hops), part))
 
 
@@ -313,7 +323,7 @@ def _all_neighbours(shown: Shown, side: Side) -> None:
         pages.go(pages.ENTITY, state.entity_address(shown.address.runs, one.neighbour.entity, one.counterpart))
 
 
-def _standing_row(one: Standing) -> dict[str, object]:
+def _standing_row(one: NeighbourMatch) -> dict[str, object]:
     entity = one.neighbour.entity
     return {
         "neighbour": text.cell(entity.title),

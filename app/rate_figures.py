@@ -12,7 +12,7 @@ from app import cache, text
 from app.cache import OpenRun
 from app.palette import RIGHT, UNKNOWN, WRONG, run_styles
 from app.state import AddressError, Rate
-from engine.analysis.degree import bucket_names
+from engine.analysis.entities import bucket_names
 from engine.explore.comparison import Difference
 
 RATES: dict[Rate, str] = {"hits@1": "Hits@1", "hits@10": "Hits@10", "mrr": "MRR"}

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, Self, Union, get_args, get_origin, get_t
 
 import streamlit as st
 
-from engine.analysis.relation_importance import Band
+from engine.analysis.relations import Band
 from engine.config import Preset, Variant
 from engine.data.knowledge_graph import Side
 from engine.errors import EngineError

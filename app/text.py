@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from engine.util import settings
+from engine.util import paths
 from engine.util.text import count as count
+from engine.util.text import duration as duration
 
 T = TypeVar("T")
 
@@ -74,9 +75,9 @@ def without_places(words: str) -> str:
 
 def _places() -> Iterator[tuple[str, str, str]]:
     """Absolute folders of the server: the replacement before a path in it, and alone."""
-    kept = ((settings.models_folder(), "the models folder"), (settings.data_folder(), "the data folder"), (settings.PROJECT, "the project's folder"))
+    kept = ((paths.models_folder(), "the models folder"), (paths.data_folder(), "the data folder"), (paths.PROJECT, "the project's folder"))
     named = [(folder, "", whole) for folder, whole in kept]
-    named += [(folder, f"{folder.name}/", folder.name) for folder in settings.import_folders()]
+    named += [(folder, f"{folder.name}/", folder.name) for folder in paths.import_folders()]
     for folder, start, whole in named:
         yield from ((str(form), start, whole) for form in {folder.absolute(), folder.resolve()} if form.name)
 
@@ -129,13 +130,3 @@ def age(created: str, now: datetime | None = None) -> str:
         if seconds >= size:
             return f"{count(int(seconds // size), noun)} ago"
     return "just now"
-
-
-def duration(seconds: float) -> str:
-    """'48 s', '2 min 5 s', '1 h 20 min'."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"

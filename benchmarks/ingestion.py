@@ -30,7 +30,7 @@ from benchmarks.synthetic import LIKE, Shape, shape_like
 from benchmarks.tables import markdown
 from engine.config import RunConfig
 from engine.data import READERS, AlignmentTask, load_task
-from engine.data.memory_estimate import expected_memory
+from engine.data.assembly import expected_memory
 from engine.errors import ConfigError, EngineError
 from engine.training.trainer import task_adjacency
 

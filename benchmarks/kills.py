@@ -24,7 +24,7 @@ from engine.jobs import JobQueue, Plan, plan_training, read_news, summarise
 from engine.jobs.trainer import work
 from engine.pipeline import train_run
 from engine.runs import Run, RunStore
-from engine.util.places import queue_file
+from engine.util.paths import queue_file
 
 SMALL = {
     "encoder.dim": 16,

@@ -26,7 +26,7 @@ from engine.pipeline import stored_model
 from engine.runs import Run, RunStore
 from engine.search import normalise_rows
 from engine.training.trainer import split_embeddings
-from engine.util.settings import models_folder
+from engine.util.paths import models_folder
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

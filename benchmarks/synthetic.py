@@ -26,13 +26,11 @@ import pyarrow.csv as arrow_csv
 
 from benchmarks.tables import print_report
 from engine.data import AlignmentTask, KnowledgeGraph
-from engine.data.fingerprint import fingerprint
-from engine.data.graph_names import graph_names
-from engine.data.knowledge_graph import IntArray, empty_attributes, empty_links
-from engine.data.labels import label_entities
+from engine.data.knowledge_graph import empty_attributes, empty_links, fingerprint
+from engine.data.labels import graph_names, label_entities
 from engine.errors import ConfigError
+from engine.util.arrays import FloatArray, IntArray
 
-FloatArray = npt.NDArray[np.float64]
 Draw = Callable[[int], "Triples"]
 
 LEAST, MOST = 1_000, 10_000_000

@@ -23,18 +23,17 @@ from engine.errors import ConfigError, ExportError, RunError
 from engine.explanation import Explainer, Report, compare_with, conflict, context, explain, intervene, named_evidence, resolve_pair, sibling_runs
 from engine.explore.alignment import Alignment, alignments
 from engine.explore.data_profile import inspect_run, relation_profile
-from engine.explore.neighbourhood import Adjacency
+from engine.explore.neighbourhood import IncidentTriples
 from engine.explore.proxies import ProxyView
 from engine.explore.relations import RelationView
-from engine.explore.review_queue import ReviewQueue
-from engine.explore.review_sample import SampleEstimate, estimate_from_sample
-from engine.exporting import FORMATS, ExportTable, Format, Predicate, Selection, get_format, reviewed_pairs, select_pairs, write_export
+from engine.explore.review_queue import ReviewQueue, SampleEstimate, estimate_from_sample
+from engine.exporting import FORMATS, ExportSelection, ExportTable, Format, Predicate, get_format, pairs_to_export, reviewed_pairs, write_export
 from engine.pipeline import Listener, event_text, train_run
 from engine.reviews import Decision, ReviewStore
 from engine.runs import Run, RunStore, RunSummary
-from engine.runs.similarity import has_table
+from engine.runs.tensors import has_table
 from engine.runs.view import PairScore, Pool, RunView
-from engine.util.settings import reviews_file
+from engine.util.paths import reviews_file
 
 if TYPE_CHECKING:
     import networkx
@@ -310,8 +309,8 @@ class OpenRun:
     # Views of parts
 
     @cached_property
-    def adjacency(self) -> Adjacency:
-        return Adjacency(self.view)
+    def adjacency(self) -> IncidentTriples:
+        return IncidentTriples(self.view)
 
     @cached_property
     def explainer(self) -> Explainer:
@@ -543,8 +542,8 @@ def export(
         reviewed = reviewed_pairs(store, opened.fingerprint)
     if part == "reviewed" and not any(pair.accepted for pair in reviewed):
         raise ExportError(f"no pair of {opened.run.dataset} has been accepted by a reviewer yet; review some first, or export all pairs.")
-    selection = Selection(part=part, decoder=decoder, side=side, least_probability=min_probability, seeds=seeds, known_links=known_links)
-    table = select_pairs(opened.view, selection, reviewed)
+    selection = ExportSelection(part=part, decoder=decoder, side=side, least_probability=min_probability, seeds=seeds, known_links=known_links)
+    table = pairs_to_export(opened.view, selection, reviewed)
     write_export(Path(path or fmt.file_name(opened.id)), table, fmt, predicate, force=force)
     return table
 

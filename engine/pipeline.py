@@ -56,18 +56,17 @@ from engine.names import (
 )
 from engine.reviews import ReviewEffect, Snapshot, read_snapshot, with_reviews
 from engine.runs import FORMAT_VERSION, Run, RunStore, RunWriter
-from engine.runs.numbers import finite_tensor
-from engine.runs.resume import REVIEWS, Begun, note_beginning
-from engine.runs.similarity import has_table
+from engine.runs.tensors import finite_tensor, has_table
+from engine.runs.writer import REVIEWS, ResumeRecord, note_beginning
 from engine.search import CslsTopK, StructuralSimilarity, StructureAndNames, csls_topk, normalise_rows
 from engine.training.device import EXECUTION_OPTIONS, bfloat16_pays, choose_device
 from engine.training.estimate import check_memory, task_sizes
 from engine.training.semi import Round, Selection
-from engine.training.trainer import Progress, Trained, Trainer, remaining_text, split_embeddings, task_adjacency
+from engine.training.trainer import Progress, Trained, Trainer, split_embeddings, task_adjacency
 from engine.training.worker import lead, leading
 from engine.util.distributed import ALONE, Ranks
 from engine.util.memory import available_memory, give_back
-from engine.util.text import count
+from engine.util.text import count, duration
 
 CHECKPOINT = "training"
 NOTE = "note"
@@ -93,7 +92,7 @@ def event_text(event: Phase | Progress | Round) -> str:
     if isinstance(event, Round):
         return round_text(event)
     validation = "".join(f"  validation {name} {value:.3f}" for name, value in (event.validation or {}).items())
-    left = "" if event.remaining is None else f"  {remaining_text(event.remaining)} left"
+    left = "" if event.remaining is None else f"  {duration(event.remaining)} left"
     return f"epoch {event.epoch:>3}/{event.epochs}  loss {event.loss:8.3f}{validation}{left}"
 
 
@@ -245,9 +244,9 @@ class Making:
         return make_run_id(self.task, self.config)
 
     @property
-    def begun(self) -> Begun:
+    def begun(self) -> ResumeRecord:
         asked = self.above or self.config
-        return Begun(self.path, asked, make_run_id(self.task, asked))
+        return ResumeRecord(self.path, asked, make_run_id(self.task, asked))
 
     def free_id(self) -> str:
         return self.store.free_id(self.task.name, self.run_id)

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.effort import be_thorough
+from tests.small_europe import write_small_europe
+
 
 def keep_to_own_processors() -> None:
     """Several processes that run tests divide the processors among them. Where all of them use all, threads that wait for each other at every step
@@ -21,6 +24,25 @@ def keep_to_own_processors() -> None:
 
 keep_to_own_processors()  # before anything counts processors
 
+
+def slow_ones_wanted(config: pytest.Config) -> bool:
+    return str(config.getoption("markexpr")).strip() == "slow"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if slow_ones_wanted(config):
+        be_thorough()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """``-m slow`` runs tests of random examples as well, with more of them."""
+    if slow_ones_wanted(config):
+        for item in items:
+            if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+                item.add_marker(pytest.mark.slow)
+
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -28,3 +50,9 @@ ROOT = Path(__file__).resolve().parent.parent
 def repository() -> Path:
     """The repository's root."""
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def small_europe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A part of the sample data, 300 entities a side, all of them linked."""
+    return write_small_europe(tmp_path_factory.mktemp("data") / "europe")

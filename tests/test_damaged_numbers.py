@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from engine.cli.main import main
-from engine.cli.output import print_json
+from engine.cli.options import print_json
 from engine.errors import RunDamagedError
 from engine.explore.alignment import alignments
 from engine.runs.view import RunView

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from streamlit import config as streamlit_config
 
-from engine.util import settings
+from engine.util import paths
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
@@ -23,8 +23,8 @@ def rows(heading: str) -> list[list[str]]:
 
 
 def test_the_variables_of_the_document_are_those_that_the_engine_reads() -> None:
-    read = set(re.findall(r'"(DUAL_AMN_[A-Z]+)"', (ROOT / "engine" / "util" / "settings.py").read_text(encoding="utf-8")))
-    message = re.findall(r"^(DUAL_AMN_[A-Z]+) +(.*?)  +(.*)$", settings.__doc__ or "", re.M)
+    read = set(re.findall(r'"(DUAL_AMN_[A-Z]+)"', (ROOT / "engine" / "util" / "paths.py").read_text(encoding="utf-8")))
+    message = re.findall(r"^(DUAL_AMN_[A-Z]+) +(.*?)  +(.*)$", paths.__doc__ or "", re.M)
     assert {row[0] for row in rows("variable | what it names")} == read == {name for name, _, _ in message}
 
 

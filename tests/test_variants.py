@@ -17,7 +17,7 @@ from engine.config import VARIANTS
 from engine.decoding import DECODERS, GRAPH_DECODERS
 from engine.explanation import probability_parts
 from engine.runs import Run, RunStore
-from engine.runs.similarity import run_similarity
+from engine.runs.tensors import run_similarity
 from engine.runs.view import RunView
 from engine.search import StructureAndNames
 from tests.cli.test_main import EUROPE, last_json, one_line
@@ -91,7 +91,7 @@ def test_rounds_are_kept_with_the_run_and_shown(trained: dict[str, Run], capsys:
     assert 1 in [one.get("added") for one in last_json(capsys.readouterr().out)["matches"]]
 
 
-@pytest.mark.parametrize("variant", ["basic", "semi", "literal"])
+@pytest.mark.parametrize("variant", ["basic", pytest.param("semi", marks=pytest.mark.slow), "literal"])
 def test_every_decoders_figures_are_kept_and_can_be_had_again(trained: dict[str, Run], variant: str, capsys: pytest.CaptureFixture[str]) -> None:
     run = trained[variant]
     stored = run.json("decoders")

@@ -15,14 +15,15 @@ from app.glossary import explain
 from app.query_list import query_list
 from app.rate_figures import RATES, WHOSE, check_bucket, degree_figure, flip_figure, lead_words, measured, net_words, relation_figure, run_names
 from app.state import AddressError, CompareAddress, Flip, Rate
-from engine.analysis.relation_hits import incidences
+from engine.analysis.relations import incidences
 from engine.analysis.run_tables import graph_of
-from engine.data.knowledge_graph import SIDES, IntArray, Side
+from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import ComparisonError
 from engine.evaluation.metrics import stored_interval
 from engine.explore.comparison import CSLS, Comparison, Difference, compare, config_differences
 from engine.reviews import describe_reviews
 from engine.runs.entities import short_id
+from engine.util.arrays import IntArray
 
 RELATIONS_DRAWN = 12
 CERTAIN = 0.05

@@ -13,7 +13,7 @@ from app.cache import OpenRun
 from app.glossary import explain
 from app.state import DataSetAddress
 from engine.data.inspection import GraphSummary, Inspection
-from engine.data.knowledge_graph import SIDES, IntArray, Side
+from engine.data.knowledge_graph import SIDES, Side
 from engine.explore.data_profile import (
     PaperData,
     dangling_entities,
@@ -24,6 +24,7 @@ from engine.explore.data_profile import (
     sample_triples,
 )
 from engine.runs.entities import short_id
+from engine.util.arrays import IntArray
 
 SAMPLES = 5
 LISTED = 200

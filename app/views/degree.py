@@ -14,7 +14,7 @@ from app.glossary import explain
 from app.query_list import query_list
 from app.rate_figures import RATES, WHOSE, check_bucket, degree_figure, measured, run_names
 from app.state import DegreeAddress, Rate, Shown
-from engine.analysis.degree import bucket_names
+from engine.analysis.entities import bucket_names
 from engine.data.knowledge_graph import SIDES, Side
 from engine.explore.comparison import Outcomes, bucket_ranks, outcomes
 

@@ -26,7 +26,7 @@ from engine.explanation import (
     Explanation,
     Intervention,
     Item,
-    NeighbourPair,
+    NeighbourProduct,
     compare_with,
     conflict,
     context,
@@ -39,7 +39,7 @@ from engine.explanation import (
     sentence,
     triples_of,
 )
-from engine.explanation.words import rounds_words, signed
+from engine.explanation.report import rounds_words, signed
 from engine.runs.entities import Entity, other
 
 T = TypeVar("T")
@@ -200,12 +200,12 @@ def _opposing(found: Explanation) -> None:
         _pair_figure(pairs, "evidence-against", caption)
 
 
-def _pair_figure(pairs: Sequence[NeighbourPair], name: str, caption: str) -> None:
+def _pair_figure(pairs: Sequence[NeighbourProduct], name: str, caption: str) -> None:
     figure, height = evidence_figures.facing_pairs(pairs[:DRAWN])
     components.figure(figure, name=name, caption=caption, data=pd.DataFrame([_pair_row(pair) for pair in pairs]), height=height)
 
 
-def _pair_row(pair: NeighbourPair) -> dict[str, object]:
+def _pair_row(pair: NeighbourProduct) -> dict[str, object]:
     return {
         "source": pair.source.title,
         "source relation": charts.edge_words(pair.source_edges) or "itself",
@@ -241,7 +241,7 @@ def _removal(run: OpenRun, page: ExplainAddress, experiment: Experiment, items: 
             _result(run, page, experiment, gone)
 
 
-def _in_the_order_of(items: Sequence[Item], pairs: Sequence[NeighbourPair]) -> list[Item]:
+def _in_the_order_of(items: Sequence[Item], pairs: Sequence[NeighbourProduct]) -> list[Item]:
     """Evidence that can be removed, in the order of the figure of pairs: who is drawn there comes first here, then what costs the most."""
     drawn = {
         (side, one.index): place

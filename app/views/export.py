@@ -14,7 +14,7 @@ from app.glossary import explain
 from app.state import ExportAddress, PairsAddress, ReviewAddress
 from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import ConfigError
-from engine.explore.review_sample import estimate_from_sample
+from engine.explore.review_queue import estimate_from_sample
 from engine.exporting import (
     COLUMNS,
     DECODER_NAMES,
@@ -22,18 +22,18 @@ from engine.exporting import (
     FORMATS,
     PREDICATES,
     STORED,
-    Expectation,
+    ExpectedQuality,
+    ExportSelection,
     ExportTable,
     Format,
     Part,
-    Selection,
     default_decoder,
     export_bytes,
     get_format,
+    pairs_to_export,
     prepare,
-    preview,
+    preview_lines,
     reviewed_pairs,
-    select_pairs,
 )
 
 ROWS = 5  # of the preview
@@ -159,8 +159,8 @@ def _selected(run: OpenRun, address: ExportAddress) -> ExportTable:
     with st.spinner("Deciding who matches whom…"):
         made = cache.kept((run,), question, lambda: prepare(run.view, decoder, known_links, reviewed))
     wanted = pair_filters.wanted(run, address)
-    selection = Selection(address.part, decoder, address.side, address.least, address.seeds, known_links, wanted)
-    return select_pairs(run.view, selection, reviewed, made)
+    selection = ExportSelection(address.part, decoder, address.side, address.least, address.seeds, known_links, wanted)
+    return pairs_to_export(run.view, selection, reviewed, made)
 
 
 def _nothing(run: OpenRun, address: ExportAddress) -> None:
@@ -176,7 +176,7 @@ def _nothing(run: OpenRun, address: ExportAddress) -> None:
         components.empty_state("No pair is left", words)
 
 
-def _expected(expected: Expectation) -> None:
+def _expected(expected: ExpectedQuality) -> None:
     measured = expected.measured
     with st.container(horizontal=True, gap="large"):
         st.metric("Pairs", f"{expected.pairs:,}", delta=", ".join(expected.kinds()) or None, delta_color="off", delta_arrow="off")
@@ -249,7 +249,7 @@ def _preview(table: ExportTable, fmt: Format, address: ExportAddress) -> None:
         )
         st.dataframe(shown, hide_index=True, placeholder="–", alt="Table: the first rows of the export", key=state.widget_key(state.PREVIEW, address))
     else:
-        lines = preview(table, fmt, address.predicate if fmt.predicate else None, ROWS)
+        lines = preview_lines(table, fmt, address.predicate if fmt.predicate else None, ROWS)
         st.code("\n".join(_shown(lines)), language=None)
     st.caption(f"The first {min(ROWS, len(table))} of {text.count(len(table), 'pair')}.")
 

@@ -42,7 +42,7 @@ from engine.importing import (
     store,
     suggested_name,
 )
-from engine.importing.sniffing import DELIMITERS
+from engine.importing.detect import DELIMITERS
 
 COME_WORDS: Final[Mapping[Come, str]] = {"upload": "Separate files", "archive": "One archive", "server": "A folder on the server"}
 FORMATS: Final = "CSV, TSV, Parquet or RDF (Turtle, TriG, N-Triples, N-Quads, RDF/XML, JSON-LD), plain or gzipped"

@@ -13,9 +13,10 @@ from app import components, frame, pages, pair_filters, palette, state, text
 from app.cache import OpenRun
 from app.glossary import explain
 from app.state import ExportAddress, PairsAddress
-from engine.data.knowledge_graph import SIDES, IntArray, Side
+from engine.data.knowledge_graph import SIDES, Side
 from engine.explore.alignment import KNOWN, VERDICTS, Alignment, Known, PairOrder, Precision, Score
 from engine.runs.entities import other, short_id
+from engine.util.arrays import IntArray
 
 ROWS = 100  # of a page
 HEIGHT = 560  # pixels

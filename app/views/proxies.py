@@ -16,7 +16,7 @@ from app.glossary import explain
 from app.palette import GRAPH, PLAIN_MARKS, POINTS, RIGHT, SEQUENTIAL, UNKNOWN, WRONG
 from app.state import ProxiesAddress, ProxyUse
 from engine.data.knowledge_graph import SIDES, Side
-from engine.explore.proxies import Agreement, Channel, Near, PairAttention, ProxyView, log_histogram
+from engine.explore.proxies import Channel, Near, PairAttention, ProxyAgreement, ProxyView, log_histogram
 from engine.runs.entities import Entity
 
 USES: dict[ProxyUse, str] = {"nearest": "nearest to", "attention": "attention"}
@@ -112,7 +112,7 @@ def _meetings(run: OpenRun, channel: Channel) -> None:
     components.figure(_meetings_figure(agreement, order), name=f"proxy-meetings-{channel}", caption=caption, data=agreement.table)
 
 
-def _meetings_figure(agreement: Agreement, order: list[int]) -> go.Figure:
+def _meetings_figure(agreement: ProxyAgreement, order: list[int]) -> go.Figure:
     """Proxies by proxies, the most used first; a mark shows the diagonal."""
     place = {proxy: number for number, proxy in enumerate(order)}
     counts = np.zeros((len(order), len(order)), dtype=np.int64)

@@ -15,7 +15,7 @@ from app.cache import OpenRun
 from app.glossary import explain
 from app.palette import DIRECTION, GRAPH, MARKS, PLAIN_MARKS, UNKNOWN
 from app.state import AddressError, Direction, RelationsAddress
-from engine.analysis.relation_importance import BANDS
+from engine.analysis.relations import BANDS
 from engine.data.knowledge_graph import SIDES, Side
 from engine.explore.relations import Relation, RelationView, Setting, Twin, of_each_band
 

@@ -16,14 +16,13 @@ from app.cache import OpenRun
 from app.glossary import explain as term
 from app.palette import PLAIN_MARKS
 from app.state import Decided, EntityAddress, ExplainAddress, ExportAddress, ReviewAddress, ReviewKind
-from engine.data.knowledge_graph import IntArray
 from engine.errors import ReviewError, RunError
 from engine.explanation import Explanation, explain, sentence
-from engine.explore.review_queue import Kind, Open, choice_on, take
-from engine.explore.review_sample import SampleEstimate, estimate_from_sample
-from engine.reviews import Decision, Progress, Verdict, agreement, disagreements, progress, snapshot_of
+from engine.explore.review_queue import Kind, Open, SampleEstimate, choice_on, estimate_from_sample, take
+from engine.reviews import Decision, ReviewProgress, Verdict, agreement, disagreements, progress, snapshot_of
 from engine.reviews.decisions import BULK_NOTE
 from engine.runs.view import PairScore
+from engine.util.arrays import IntArray
 
 KINDS: Mapping[ReviewKind, str] = {
     "uncertain": "Uncertain",
@@ -278,7 +277,7 @@ def _evidence(found: Explanation) -> None:
     )
 
 
-def _progress_words(found: Progress, standing: Sequence[Decision], left: int) -> None:
+def _progress_words(found: ReviewProgress, standing: Sequence[Decision], left: int) -> None:
     """One line, so that the pair stays in sight on a small screen."""
     shared = agreement(standing)
     parts = [f"**{left:,}** left here", f"**{found.mine:,}** decided by you", f"**{found.pairs:,}** by all"]

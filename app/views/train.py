@@ -14,7 +14,7 @@ from app.state import CompareAddress, EntityAddress, ExportAddress, ReviewAddres
 from app.training_figures import curve_figure, curve_sentence, curve_table, round_table
 from app.training_form import advanced, assigned
 from engine.config import PRESETS, VARIANTS, Preset, RunConfig, Variant
-from engine.data.file_states import folder_state
+from engine.data.files import folder_state
 from engine.data.library import StoredDataSet, data_sets
 from engine.data.splits import ALL_TRAIN_BELOW, OWN_TRAIN_RATIO, WORTH_A_TEST, is_drawn
 from engine.errors import ConfigError, EngineError
@@ -39,7 +39,7 @@ from engine.jobs import (
 )
 from engine.reviews import Snapshot, snapshot_of
 from engine.training.estimate import Estimate, check_memory
-from engine.util import settings
+from engine.util import paths
 from engine.util.memory import available_memory
 
 WATCH_SECONDS = 2.0
@@ -281,7 +281,7 @@ def _form(runs: cache.RunList, address: TrainAddress, jobs: Sequence[Job]) -> No
     with st.expander("Advanced settings", icon=":material/tune:", expanded=bool(address.settings)):
         advanced(address, base)
     try:
-        config = reachable(base.with_assignments(address.settings), (data.path, *settings.import_folders()))
+        config = reachable(base.with_assignments(address.settings), (data.path, *paths.import_folders()))
         summary = _summary(data, config, address)
         plan = plan_training(summary, config, cache.models_folder())
         _division(summary, address)

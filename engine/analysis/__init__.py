@@ -13,13 +13,13 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from engine.analysis import correspondences, degree, hubness, proxies, relation_hits, relation_importance, relation_twins
+from engine.analysis import correspondences, entities, proxies, relations
 from engine.analysis.schema import COMPUTED, TABLES, AnalysisInput
 from engine.data.knowledge_graph import AlignmentTask
 from engine.evaluation.metrics import Evaluation
 from engine.model.dual_amn import DualAMN
 
-MODULES = (degree, relation_hits, relation_importance, relation_twins, correspondences, proxies, hubness)
+MODULES = (entities, relations, correspondences, proxies)
 """Importing a module registers its tables."""
 TENSORS = "proxies"
 """The file that the tensors are stored in."""

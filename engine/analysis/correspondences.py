@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 
 from engine.analysis.schema import AnalysisInput, analysis_table, frame
-from engine.data.knowledge_graph import AlignmentTask, IntArray
+from engine.data.knowledge_graph import AlignmentTask
 from engine.decoding.fixed_point import Implications, relation_implications
 from engine.names.values import SharedValues, shared_values
 from engine.training.start import facts_of, value_pairs
+from engine.util.arrays import IntArray
 
 LEAST_PROBABILITY = 0.1
 """Correspondences that neither direction supports as much are left out."""

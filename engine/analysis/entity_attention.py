@@ -14,23 +14,21 @@ import numpy.typing as npt
 import torch
 
 from engine.config import EncoderConfig
-from engine.data.knowledge_graph import IntArray
 from engine.errors import RunError
 from engine.model.dual_amn import CHANNELS
 from engine.model.proxies import unit_rows
-
-FloatArray = npt.NDArray[np.float64]
+from engine.util.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
-class Part:
+class AttentionPart:
     """Which of a model's attention weights: of one layer (from 1) and one channel; None takes the mean over all of them."""
 
     layer: int | None = None
     channel: str | None = None
 
 
-MEAN = Part()
+MEAN = AttentionPart()
 
 
 class EntityAttention:
@@ -92,7 +90,7 @@ class EntityAttention:
         weights: FloatArray = torch.softmax(self._vectors @ unit_rows(features).T, dim=-1).numpy()
         return weights
 
-    def part(self, weights: FloatArray, part: Part) -> FloatArray:
+    def part(self, weights: FloatArray, part: AttentionPart) -> FloatArray:
         """(n,) one layer's and channel's weights out of (L, C, n), or their mean.
 
         Raises:

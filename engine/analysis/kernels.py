@@ -7,10 +7,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from engine.util.arrays import FloatArray, IntArray
 from engine.util.threads import compiled
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 
 @compiled

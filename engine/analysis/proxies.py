@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from engine.analysis.kernels import fill_divergence
-from engine.analysis.schema import AnalysisInput, analysis_table, frame, joined
-from engine.data.knowledge_graph import SIDES, AlignmentTask, IntArray, Side
+from engine.analysis.schema import AnalysisInput, analysis_table, frame, joined_parts
+from engine.data.knowledge_graph import SIDES, AlignmentTask, Side
 from engine.model.dual_amn import DualAMN
 from engine.model.proxies import row_blocks, row_norms, unit_rows
 from engine.search import best_in_columns
+from engine.util.arrays import IntArray
 from engine.util.threads import spread
 
 PROXY_TOP = 10
@@ -57,7 +58,7 @@ def proxy_top_table(similarities: Similarities, num_source: int) -> pd.DataFrame
         for channel, values in similarities.items()
         for side, part in zip(SIDES, (values[:num_source], values[num_source:]), strict=True)
     ]
-    return joined("proxy_top", parts)
+    return joined_parts("proxy_top", parts)
 
 
 def top_rows(channel: str, side: Side, similarity: Tensor) -> pd.DataFrame:
@@ -85,7 +86,7 @@ def pair_divergence_table(similarities: Similarities, task: AlignmentTask, match
         frame("pair_divergence", {**pairs, "channel": channel, "divergence": attention_divergence(values, first, second)})
         for channel, values in similarities.items()
     ]
-    return joined("pair_divergence", parts)
+    return joined_parts("pair_divergence", parts)
 
 
 def interesting_pairs(task: AlignmentTask, matches: pd.DataFrame) -> pd.DataFrame:

@@ -86,7 +86,7 @@ def frame(name: str, columns: Mapping[str, object] | None = None) -> pd.DataFram
     return pd.DataFrame(ordered).astype({column: schema[column] for column in ordered})
 
 
-def joined(name: str, parts: list[pd.DataFrame]) -> pd.DataFrame:
+def joined_parts(name: str, parts: list[pd.DataFrame]) -> pd.DataFrame:
     """Parts of one table below each other."""
     filled = [part for part in parts if len(part)]
     return pd.concat(filled, ignore_index=True) if filled else (parts or [frame(name)])[0]

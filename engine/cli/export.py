@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from engine.api import export as write_alignment
 from engine.api import open_run
-from engine.cli.output import AddOption, print_json
+from engine.cli.options import Commands, add_command, add_json, add_models, add_run, print_json
 from engine.data.knowledge_graph import Side
 from engine.errors import printable
-from engine.explore.review_sample import SampleEstimate
+from engine.explore.review_queue import SampleEstimate
 from engine.exporting import (
     DECODER_NAMES,
     FORMATS,
@@ -26,15 +26,16 @@ from engine.exporting import (
 )
 
 
-def add_export(commands: Any, add_models: AddOption, add_json: AddOption) -> None:
-    """The command; ``add_models`` and ``add_json`` add the options that all commands share."""
-    parser = commands.add_parser(
+def add_export(commands: Commands) -> None:
+    parser = add_command(
+        commands,
         "export",
+        export_command,
         help="write a run's alignment to a file",
         description="Write pairs of a run to a file that other tools read; docs/exporting.md tells the formats. "
         "What is written can be read again as known links.",
     )
-    parser.add_argument("run", metavar="RUN", help="a run's id, as 'runs' lists it")
+    add_run(parser)
     kinds = "; ".join(f"{one.name}: {one.does}" for one in FORMATS.values())
     parser.add_argument("--format", choices=tuple(FORMATS), default="csv", metavar="NAME", help=f"{kinds} (default csv)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="where to write; default: links-DATA-RUN with the format's ending, here")
@@ -49,10 +50,9 @@ def add_export(commands: Any, add_models: AddOption, add_json: AddOption) -> Non
     parser.add_argument("--force", action="store_true", help="replace a file that is there already")
     add_models(parser)
     add_json(parser)
-    parser.set_defaults(command=export)
 
 
-def export(parsed: argparse.Namespace) -> int:
+def export_command(parsed: argparse.Namespace) -> int:
     run, fmt = open_run(parsed.run, parsed.models), get_format(parsed.format)
     path = parsed.output or Path(fmt.file_name(run.id))
     table = write_alignment(

@@ -6,13 +6,12 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from engine.cli.output import AddOption, print_json
+from engine.cli.options import Commands, add_command, add_json, add_models, print_json
 from engine.errors import ConfigError, printable
 from engine.runs import RunStore
 from engine.runs.cleanup import DeletionCandidate, back_up, delete, deletion_candidate, to_prune
-from engine.util import settings
+from engine.util import paths
 from engine.util.text import count, size_text
 
 
@@ -35,10 +34,11 @@ def add_clean_up(runs: argparse.ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the result as one line of JSON, last")
 
 
-def add_backup(commands: Any, add_models: AddOption, add_json: AddOption) -> None:
-    """The command; ``add_models`` and ``add_json`` add the options that all commands share."""
-    parser = commands.add_parser(
+def add_backup(commands: Commands) -> None:
+    parser = add_command(
+        commands,
         "backup",
+        backup,
         help="copy runs, reviews and imported data into one archive",
         description="Copy all that cannot be made again into one archive, while the app may be at work; docs/operations.md says how to restore it.",
     )
@@ -46,7 +46,6 @@ def add_backup(commands: Any, add_models: AddOption, add_json: AddOption) -> Non
     parser.add_argument("--force", action="store_true", help="replace a file that is there already")
     add_models(parser)
     add_json(parser)
-    parser.set_defaults(command=backup)
 
 
 def delete_run(parsed: argparse.Namespace) -> int:
@@ -101,7 +100,7 @@ def confirm(question: str, *, yes: bool) -> None:
 
 
 def backup(parsed: argparse.Namespace) -> int:
-    made = back_up(parsed.models, settings.data_folder(), parsed.output, force=parsed.force)
+    made = back_up(parsed.models, paths.data_folder(), parsed.output, force=parsed.force)
     if parsed.json:
         values = {"file": str(made.file), "runs": made.runs, "data_sets": made.data_sets, "databases": list(made.databases), "bytes": made.bytes}
         print_json(values)

@@ -8,9 +8,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
-from engine.cli.output import print_json
-from engine.cli.sides import by_side
-from engine.data.delimiters import TAB
+from engine.cli.options import Commands, add_command, add_json, by_side, print_json
+from engine.data.dialects import TAB
 from engine.data.labels import language_list
 from engine.data.library import StoredDataSet
 from engine.data.tabular import Layout
@@ -22,8 +21,8 @@ from engine.importing import (
     Role,
     SourceFile,
     Upload,
+    check_dataset_name,
     check_given,
-    check_name,
     discard,
     folder_material,
     preview_to_dict,
@@ -40,9 +39,11 @@ DELIMITERS: Final = {"tab": TAB, "comma": ",", "semicolon": ";", "bar": "|"}
 YES_NO: Final = {"yes": True, "no": False}
 
 
-def add_import(commands: Any) -> None:
-    parser = commands.add_parser(
+def add_import(commands: Commands) -> None:
+    parser = add_command(
+        commands,
         "import",
+        import_data,
         help="make a data set of your own graphs",
         description="Read two graphs and known links, show what was understood, and store them as a data set that can be trained on; "
         "docs/importing.md tells more.",
@@ -90,15 +91,14 @@ def add_import(commands: Any) -> None:
         help="take pairs of unique names that are the same in both graphs for seed links; near: nearly the same ones too (--dry-run shows them)",
     )
     parser.add_argument("--dry-run", action="store_true", help="show what was understood and store nothing")
-    parser.add_argument("--json", action="store_true", help="print the result as one line of JSON, last")
-    parser.set_defaults(command=import_data)
+    add_json(parser)
 
 
 def import_data(parsed: argparse.Namespace) -> int:
     corrections = Corrections(
         tables=dict(map(_layout, parsed.columns)),
         name_attribute=parsed.name_attribute,
-        **name_languages(parsed.name_language),
+        **language_corrections(parsed.name_language),
         swap_links=parsed.swap_links,
         repair_links=parsed.repair_links,
         names_from_triples=parsed.names_from_triples,
@@ -108,7 +108,7 @@ def import_data(parsed: argparse.Namespace) -> int:
         material = _material(parsed, stack)
         name = parsed.name or suggested_name(material)
         if not parsed.dry_run:
-            check_name(name)
+            check_dataset_name(name)
         understood = understand(material, corrections).on_the_command_line
         if not parsed.json:
             print(printable_lines(render_preview(understood.preview)))
@@ -121,7 +121,7 @@ def import_data(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def name_languages(options: Sequence[str]) -> dict[str, Any]:
+def language_corrections(options: Sequence[str]) -> dict[str, Any]:
     """The corrections that ``--name-language`` gives.
 
     Raises:

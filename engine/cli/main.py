@@ -22,9 +22,8 @@ from engine.api import MODELS, configure, open_run, summary_row
 from engine.cli.export import add_export
 from engine.cli.housekeeping import add_backup, add_clean_up
 from engine.cli.importing import add_import
-from engine.cli.output import print_json
+from engine.cli.options import Commands, add_command, add_json, add_models, add_pool, add_run, by_side, print_json
 from engine.cli.queue import add_queue, add_queueing, queue_instead
-from engine.cli.sides import by_side
 from engine.config import PRESETS, SECTIONS, VARIANTS, RunConfig, section_options
 from engine.data import inspect_task, inspection_to_dict, load_task, render_inspection
 from engine.data.knowledge_graph import Side
@@ -36,17 +35,17 @@ from engine.evaluation.metrics import METRICS, Pool, evaluate_links, stored_inte
 from engine.explanation import lines
 from engine.explanation.removal import FORMS
 from engine.exporting import DECODER_NAMES, check_measurable, decoder_help, graph_evidence
-from engine.jobs.preparation import missing_steps
+from engine.jobs.plan import missing_steps
 from engine.pipeline import Outcome, Phase, computed_otherwise, event_text, train_run
 from engine.runs import Run, RunStore, RunSummary
-from engine.runs.similarity import run_similarity
+from engine.runs.tensors import run_similarity
 from engine.runs.view import Match, status_words
 from engine.training.device import on_termination
 from engine.training.semi import Round, rounds_protocol
 from engine.training.trainer import Progress
 from engine.training.worker import follow
 from engine.util.distributed import joined
-from engine.util.settings import reviews_file
+from engine.util.paths import reviews_file
 
 USER_ERROR = 2
 INTERRUPTED = 130
@@ -98,20 +97,19 @@ def build_parser() -> argparse.ArgumentParser:
     add_match(commands)
     add_explain(commands)
     add_inspect(commands)
-    add_queue(commands, add_models, add_json)
-    add_export(commands, add_models, add_json)
-    add_backup(commands, add_models, add_json)
+    add_queue(commands)
+    add_export(commands)
+    add_backup(commands)
     add_import(commands)
     add_options(commands)
     return parser
 
 
-Commands = Any  # argparse's action class has no public name
-
-
 def add_train(commands: Commands) -> None:
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "train",
+        train_or_find,
         help="train on a data set and keep the result as a run",
         description="Train Dual-AMN on two graphs and their seed links. The same command finds a finished run, and goes on with an unfinished one; "
         "Ctrl-C keeps what was learned so far.",
@@ -155,34 +153,41 @@ def add_train(commands: Commands) -> None:
     )
     add_models(parser)
     add_json(parser)
-    parser.set_defaults(command=train)
 
 
 def add_prepare(commands: Commands) -> None:
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "prepare",
+        prepare_command,
         help="train what the app shows at first",
         description="Train each variant that the sample data has no run of yet, one after the other; nothing where other data has runs. "
         "'make app' begins with this.",
     )
     parser.add_argument("data", metavar="DATA", type=Path, help="the sample data set's folder")
     add_models(parser)
-    parser.set_defaults(command=prepare)
 
 
 def add_runs(commands: Commands) -> None:
-    parser = commands.add_parser(
-        "runs", help="list the runs, or delete some", description="List all runs, newest first, with their main figures, or delete some of them."
+    parser = add_command(
+        commands,
+        "runs",
+        runs,
+        help="list the runs, or delete some",
+        description="List all runs, newest first, with their main figures, or delete some of them.",
     )
     add_models(parser)
     add_json(parser)
     add_clean_up(parser)
-    parser.set_defaults(command=runs)
 
 
 def add_evaluate(commands: Commands) -> None:
-    parser = commands.add_parser(
-        "evaluate", help="evaluate a run on its test links", description="Hits@k, MRR and mean rank of a run's stored embeddings, in both directions."
+    parser = add_command(
+        commands,
+        "evaluate",
+        evaluate,
+        help="evaluate a run on its test links",
+        description="Hits@k, MRR and mean rank of a run's stored embeddings, in both directions.",
     )
     add_run(parser)
     parser.add_argument("--pool", choices=typing.get_args(Pool), default="test", help="candidates: entities of the test links (default), or all")
@@ -196,12 +201,13 @@ def add_evaluate(commands: Commands) -> None:
     parser.add_argument("--index", choices=("exact", "faiss"), default="exact", help="how the hubness terms' neighbours are found")
     add_models(parser)
     add_json(parser)
-    parser.set_defaults(command=evaluate)
 
 
 def add_match(commands: Commands) -> None:
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "match",
+        match,
         help="show an entity's best matches",
         description="The best matches of an entity of either graph, by CSLS, among the other graph's entities.",
     )
@@ -209,15 +215,16 @@ def add_match(commands: Commands) -> None:
     parser.add_argument("entity", metavar="ENTITY", help="URI, id or label")
     parser.add_argument("--side", choices=typing.get_args(Side), help="the graph to look the entity up in; default: both")
     parser.add_argument("--top", type=int, default=10, metavar="N", help="how many matches (default 10)")
-    parser.add_argument("--pool", choices=typing.get_args(Pool), default="all", help="candidates: all entities (default), or those of the test links")
+    add_pool(parser)
     add_models(parser)
     add_json(parser)
-    parser.set_defaults(command=match)
 
 
 def add_explain(commands: Commands) -> None:
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "explain",
+        explain_command,
         help="say what a pair's score is made of",
         description="Take the score of any pair apart: by channel and layer, by neighbours, beside a rival, without some of the evidence. "
         "docs/explanation.md says what the parts mean.",
@@ -236,15 +243,16 @@ def add_explain(commands: Commands) -> None:
         help=f"recompute without some evidence; one of {FORMS}, with source: or target: in front where needed; may be repeated",
     )
     parser.add_argument("--top", type=int, default=20, metavar="N", help="how many pairs of neighbours for and against (default 20)")
-    parser.add_argument("--pool", choices=typing.get_args(Pool), default="all", help="candidates: all entities (default), or those of the test links")
+    add_pool(parser)
     add_models(parser)
     add_json(parser)
-    parser.set_defaults(command=explain)
 
 
 def add_inspect(commands: Commands) -> None:
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "inspect",
+        inspect_command,
         help="say what a data set holds and what is suspicious",
         description="Read a data set without training, count, and list what looks wrong.",
     )
@@ -255,27 +263,14 @@ def add_inspect(commands: Commands) -> None:
         "--set", action="append", default=[], metavar="SECTION.OPTION=VALUE", help="as in train; for reading, the data section counts"
     )
     add_json(parser)
-    parser.set_defaults(command=inspect)
 
 
 def add_options(commands: Commands) -> None:
-    parser = commands.add_parser("options", help="list all settings for --set", description="All settings, their defaults and what they do.")
+    parser = add_command(
+        commands, "options", options, help="list all settings for --set", description="All settings, their defaults and what they do."
+    )
     parser.add_argument("--expert", action="store_true", help="also those that are for studying the method or for unusual machines")
     add_json(parser)
-    parser.set_defaults(command=options)
-
-
-def add_run(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="a run's id, as 'runs' lists it (with its data set in front where the id alone is not unique)")
-
-
-def add_models(parser: argparse.ArgumentParser) -> None:
-    default = os.environ.get("DUAL_AMN_MODELS") or MODELS
-    parser.add_argument("--models", type=Path, default=Path(default), metavar="DIR", help=f"where runs are kept (default: {default})")
-
-
-def add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print the result as one line of JSON, last")
 
 
 def names_files(files: Sequence[str]) -> dict[str, str]:
@@ -288,7 +283,7 @@ def names_files(files: Sequence[str]) -> dict[str, str]:
     return {f"literal.names{'' if side is None else f'_{side}'}": f"file:{path}" for side, path in given.items()}
 
 
-def train(parsed: argparse.Namespace) -> int:
+def train_or_find(parsed: argparse.Namespace) -> int:
     config = configure(parsed.data, parsed.variant, seed=parsed.seed, preset=parsed.preset).with_assignments(parsed.set)
     config = config.with_values(given({"data.train_ratio": parsed.train_ratio, "training.epochs": parsed.epochs}) | names_files(parsed.names))
     reviews = reviews_file(parsed.models) if parsed.with_reviews == Path() else parsed.with_reviews
@@ -304,7 +299,7 @@ def train(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def prepare(parsed: argparse.Namespace) -> int:
+def prepare_command(parsed: argparse.Namespace) -> int:
     store = RunStore(parsed.models)
     steps = missing_steps(store, parsed.data)
     if steps:
@@ -460,7 +455,7 @@ def match_row(one: Match) -> dict[str, Any]:
     return row | given({"names": one.names, "probability": one.probability, "added": one.added})
 
 
-def explain(parsed: argparse.Namespace) -> int:
+def explain_command(parsed: argparse.Namespace) -> int:
     if not 0 <= parsed.top <= 1000:
         raise ConfigError(f"--top must lie between 0 and 1000; got {parsed.top}.")
     run = open_run(parsed.run, parsed.models)
@@ -474,7 +469,7 @@ def explain(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def inspect(parsed: argparse.Namespace) -> int:
+def inspect_command(parsed: argparse.Namespace) -> int:
     config = starting_config(Path(parsed.data)).with_assignments(parsed.set).with_values(given({"data.train_ratio": parsed.train_ratio}))
     found = inspect_task(load_task(parsed.data, config.data, parsed.seed))
     if parsed.json:

@@ -10,20 +10,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from engine.cli.output import AddOption, print_json
+from engine.cli.options import Commands, add_command, add_json, add_models, print_json
 from engine.config import RunConfig
 from engine.errors import ConfigError, printable
 from engine.jobs import Job, JobQueue, News, Plan, absolute, estimate_plan, plan_training, read_news, start_trainer, summarise, trainer_alive
 from engine.reviews import read_snapshot
 from engine.training.estimate import check_memory, duration_range
-from engine.training.trainer import remaining_text
 from engine.util.memory import available_memory
+from engine.util.text import duration
 
 
-def add_queue(commands: Any, add_models: AddOption, add_json: AddOption) -> None:
-    """The command; ``add_models`` and ``add_json`` add the options that all commands share."""
-    parser = commands.add_parser(
+def add_queue(commands: Commands) -> None:
+    parser = add_command(
+        commands,
         "queue",
+        queue,
         help="list the trainings that wait, are at work, or are over; stop and resume them",
         description="Trainings that were asked for with 'train --queue' or in the browser. One at a time is worked at, by a process that outlives "
         "this terminal.",
@@ -35,7 +36,6 @@ def add_queue(commands: Any, add_models: AddOption, add_json: AddOption) -> None
     change.add_argument("--start", action="store_true", help="start a trainer if none is at work")
     add_models(parser)
     add_json(parser)
-    parser.set_defaults(command=queue)
 
 
 def add_queueing(parser: argparse.ArgumentParser) -> None:
@@ -118,7 +118,7 @@ def job_line(job: Job, news: News | None) -> str:
     """A job in one line for people."""
     shown = f"number {job.position}" if job.state == "queued" else job.message or job.run
     if job.state in ("running", "stopping") and news is not None:
-        left = "" if news.remaining is None else f", {remaining_text(news.remaining)} left"
+        left = "" if news.remaining is None else f", {duration(news.remaining)} left"
         shown = f"epoch {news.epoch}/{news.epochs}{left}" if news.epochs else news.detail
     return f"{job.id}  {job.state:9}  {job.name}  {shown}".rstrip()
 

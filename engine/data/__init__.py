@@ -7,15 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.config import DataConfig
-from engine.data.assembly import build_task, safe_name
+from engine.data.assembly import build_task, expected_memory, safe_name
 from engine.data.files import list_files
-from engine.data.inspection import GraphSummary, Inspection, inspect_task, inspection_to_dict
+from engine.data.inspection import GraphSummary, Inspection, inspect_task, inspection_to_dict, render_inspection
 from engine.data.knowledge_graph import AlignmentTask, Finding, KnowledgeGraph
-from engine.data.memory_estimate import expected_memory
 from engine.data.readers import READERS, Reader
 from engine.data.readers.naming import looks_like_data
-from engine.data.report import render_inspection
-from engine.data.tally import passed_over
+from engine.data.rows import passed_over
 from engine.errors import DataError
 from engine.util.memory import check_fits
 

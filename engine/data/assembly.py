@@ -1,15 +1,13 @@
-"""From what a reader found to an alignment task: the work that is the same for all formats.
-
-Entities, relations, triples and links are put into a canonical order (identifiers by code point), so the same data gives the same task, the same
-splits and the same fingerprint whatever the format and the order of lines.
-"""
+"""From what a reader found to an :class:`AlignmentTask`: the same steps for every format; and how much memory that takes."""
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -20,20 +18,75 @@ import polars as pl
 import pyarrow.compute as pc
 
 from engine.config import DataConfig
-from engine.data.files import shorten
-from engine.data.fingerprint import fingerprint
-from engine.data.graph_names import graph_names
-from engine.data.identifiers import with_known_identifiers
-from engine.data.knowledge_graph import SIDES, AlignmentTask, FileCount, Finding, IntArray, KnowledgeGraph, empty_attributes
-from engine.data.labels import find_name_attributes, label_entities, language_list, name_languages, preferred_language, rank_languages, several_names
-from engine.data.readers.base import Part, RawDataset, RawGraph, RawLinks, listed
-from engine.data.respelling import respelling_findings
+from engine.data.files import opened
+from engine.data.knowledge_graph import SIDES, AlignmentTask, FileCount, Finding, KnowledgeGraph, empty_attributes, fingerprint
+from engine.data.labels import (
+    find_name_attributes,
+    graph_names,
+    label_entities,
+    language_list,
+    name_languages,
+    preferred_language,
+    rank_languages,
+    several_names,
+)
+from engine.data.links import respelling_findings, with_known_identifiers
+from engine.data.parquet import open_parquet
+from engine.data.readers.base import Part, RawDataset, RawGraph, RawLinks, listed_counts
+from engine.data.readers.rdf import rdf_suffix
+from engine.data.rows import FileTally, merged_tallies
 from engine.data.splits import Split, divide
-from engine.data.tally import FileTally, merged
+from engine.data.tabular import table_suffix
 from engine.data.texts import Texts, are_among, distinct_words, numbers, strings, union
 from engine.errors import DataError
-from engine.util.packing import fresh_rows, sorted_rows
-from engine.util.text import count
+from engine.util.arrays import IntArray, fresh_rows, sorted_rows
+from engine.util.memory import MIB
+from engine.util.text import count, shorten
+
+# How much memory a data set will need, before it is read.
+#
+# Counted are rows: of Parquet from the file's own count, of text from its size and the lines at its beginning, packed or not. What a row takes was
+# measured on synthetic graphs of a million entities (docs/benchmarks.md); it is an estimate to refuse by what cannot fit, not a promise. RDF is read
+# whole: its text is held twice while it is parsed, and each statement is three texts.
+
+SAMPLE: Final = 2**18  # bytes
+BYTES_A_ROW: Final = 100.0
+BYTES_A_CHARACTER: Final = 0.25
+"""Of a row's text: identifiers repeat, and each is held once."""
+BYTES_A_STATEMENT: Final = 560.0
+"""Of RDF: three Python strings with their places in the columns; measured between 450 and 565."""
+COPIES_OF_RDF: Final = 2.0
+STATEMENT_ENDS: Final = re.compile(rb"[.;,]\s|/>|</|\":")
+"""What a statement ends with in Turtle, in XML and in JSON-LD, where several may be on one line."""
+
+
+def expected_memory(files: Iterable[Path]) -> float:
+    """MiB that reading these files and putting graphs together from them takes at its peak, above what the program takes anyway.
+
+    Raises:
+        DataError: a file cannot be read.
+    """
+    return sum(map(_bytes_needed, files)) / MIB
+
+
+def _bytes_needed(path: Path) -> float:
+    if table_suffix(path) == ".parquet":
+        return BYTES_A_ROW * open_parquet(path).num_rows
+    with opened(path) as file:
+        sample = file.read(SAMPLE)
+        packed = file.fileobj.tell() if isinstance(file, gzip.GzipFile) else len(sample)
+    size = os.path.getsize(path)
+    share = min(packed / size, 1.0) if size and len(sample) == SAMPLE else 1.0
+    lines = sample.count(b"\n")
+    if rdf_suffix(path):
+        return (BYTES_A_STATEMENT * max(lines, len(STATEMENT_ENDS.findall(sample))) + COPIES_OF_RDF * len(sample)) / share
+    return (BYTES_A_ROW * lines + BYTES_A_CHARACTER * len(sample)) / share
+
+
+# From what a reader found to an alignment task: the work that is the same for all formats.
+#
+# Entities, relations, triples and links are put into a canonical order (identifiers by code point), so the same data gives the same task, the same
+# splits and the same fingerprint whatever the format and the order of lines.
 
 MAX_NAME = 80
 MOSTLY_KNOWN: Final = 0.5
@@ -72,7 +125,7 @@ def build_task(folder: Path, format: str, raw: RawDataset, config: DataConfig, s
     _check_name_languages(tongues, config, folder)
     width = target.num_entities
     keys, duplicates, repeated = _encode_links(raw.links, source, target)
-    noticed = [*header_links(original), *(finding for tally in merged(files) for finding in tally.findings)]
+    noticed = [*header_links(original), *(finding for tally in merged_tallies(files) for finding in tally.findings)]
     own = not is_benchmark(format, raw)
     split = divide(keys, raw.given, config, seed, folder, own=own)
     known, all_unsure = (_decode(part, width) for part in (np.sort(np.concatenate([split.train, split.valid, split.test])), split.unsure))
@@ -102,7 +155,7 @@ def build_task(folder: Path, format: str, raw: RawDataset, config: DataConfig, s
             *split.findings,
         ),
         untested=untested,
-        files=tuple(one.counted() for side in sides for one in side.files) + _count_links(raw.links, merged(files), repeated),
+        files=tuple(one.counted() for side in sides for one in side.files) + _count_links(raw.links, merged_tallies(files), repeated),
         own_links=own,
         several_names=several_names(source.attributes, config.name_attribute) | several_names(target.attributes, config.name_attribute),
     )
@@ -293,7 +346,9 @@ def _links_read(parts: Mapping[Part, RawLinks]) -> Iterator[Finding]:
     for links in parts.values():
         used, left_out = len(links.sources), sum(links.left_out.values())
         if left_out:
-            message = f"{links.path.name}: {used:,} of {count(used + left_out, 'row')} are used as links; left out are {listed(links.left_out)}."
+            message = (
+                f"{links.path.name}: {used:,} of {count(used + left_out, 'row')} are used as links; left out are {listed_counts(links.left_out)}."
+            )
             advice = "Where one of these is certain after all, write it as owl:sameAs or skos:exactMatch."
             yield Finding("links-left-out", "info", message, left_out, advice=advice)
         if links.turned:

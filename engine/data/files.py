@@ -9,14 +9,27 @@ from __future__ import annotations
 import codecs
 import gzip
 import os
-import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Final, Protocol, cast
 
+import numpy as np
+import polars as pl
+
+from engine.data.texts import Texts, TextsBuilder, strings
 from engine.errors import DataError
+from engine.util.arrays import IntArray
+from engine.util.files import os_reason
+from engine.util.memory import check_room
+
+# Reading files strictly: every complaint names the file and the line.
+#
+# Text is UTF-8 (a byte order mark is allowed), lines end in LF or CRLF (or all of them in CR, as old Mac programs write them), a missing final
+# newline is no matter, and any file may be gzipped.
 
 MAX_BYTES = 2**31  # of a file that is read into memory whole, and of a line; this also stops a gzip bomb
 GZIP_MAGIC = b"\x1f\x8b"
@@ -61,7 +74,7 @@ def list_files(folder: Path) -> list[Path]:
     try:
         return sorted(path for path in folder.iterdir() if path.is_file() and not is_by_product(path.name))
     except OSError as error:
-        raise DataError(f"this folder cannot be listed ({reason(error)}); check its permissions.", path=folder) from None
+        raise DataError(f"this folder cannot be listed ({os_reason(error)}); check its permissions.", path=folder) from None
 
 
 @contextmanager
@@ -79,7 +92,7 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise DataError("this gzip file is damaged or incomplete; copy or pack it again.", path=path) from None
     except OSError as error:
-        raise DataError(f"this file cannot be read ({reason(error)}); check its path and permissions.", path=path) from None
+        raise DataError(f"this file cannot be read ({os_reason(error)}); check its path and permissions.", path=path) from None
     except MemoryError:
         raise DataError("this file does not fit into memory; split or thin out the graph.", path=path) from None
 
@@ -118,7 +131,7 @@ def check_begin(path: Path, data: bytes) -> bytes:
     return data.removeprefix(codecs.BOM_UTF8)
 
 
-def decoded(path: Path, data: bytes, line: int = 1) -> str:
+def decode_text(path: Path, data: bytes, line: int = 1) -> str:
     """The text of a file, or of a part of it that begins in this line.
 
     Raises:
@@ -148,29 +161,239 @@ def read_text(path: Path) -> str:
         DataError: as :func:`read_bytes`; bytes that are not UTF-8, or a NUL byte, with their line.
     """
     data = check_begin(path, read_bytes(path))
-    text = decoded(path, data)
+    text = decode_text(path, data)
     check_nul(path, data)
     return text if "\n" in text else text.replace(CR, "\n")
 
 
-def line_at(text: str, position: int) -> int:
-    """The number of the line, from 1, that holds the character at this position."""
-    return text.count("\n", 0, position) + 1
+# Has a file been changed? Without reading it: by all metadata of the file system, not by the time alone, which a copy may preserve.
+
+FileState = tuple[int, int, int, int]
+"""Size, time of the content's and of the entry's last change, number on the disk. The third cannot be set back, the fourth changes with a rename."""
 
 
-def shorten(text: str, width: int = 80) -> str:
-    """A text for a message: one line, control characters escaped, cut where it is long."""
-    visible = escape_controls(text[: width + 1])
-    return visible if len(visible) <= width else visible[: width - 1] + "…"
+def state_of(path: Path) -> FileState | None:
+    """Of a file or folder, links followed; None where there is none."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
 
 
-def escape_controls(text: str) -> str:
-    """Control, line separator and text direction characters as \\x.. or \\u.... escapes, so that a hostile label cannot rearrange a terminal."""
-    return UNSAFE.sub(lambda match: ascii(match.group())[1:-1], text)
+def folder_state(folder: Path) -> str:
+    """A digest of the states of everything in a folder and below: another one as soon as a file was edited, replaced, added or removed."""
+    digest = blake2b(digest_size=16)
+    for place, below, names in os.walk(folder, followlinks=False):
+        below.sort()
+        for name in sorted([*below, *names]):
+            path = Path(place, name)
+            digest.update(repr((os.path.relpath(path, folder), state_of(path))).encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
 
 
-UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
+# Text files of any length as columns, a stretch of whole lines at a time.
+#
+# Nearly all lines of a large file are plain: a fixed number of cells. A block of such lines is handed to Polars, which takes it apart
+# and numbers its texts. A block with anything out of the ordinary in it (blank lines, quotation marks, stray carriage returns, a cell too many) goes
+# through Python, which has the rules of each format and its messages about lines that break them. Both ways give the same columns.
+
+FIRST_BLOCK: Final = 2**16
+"""Bytes; small, since where a format finds out from its first row what a file is like, that block takes the slow way."""
+BLOCK: Final = 2**24
+MAX_RATIO: Final = 100
+"""Of a large file's size to its packed size; gzip packs text to a tenth, and a bomb to a thousandth."""
+MAX_COLUMNS: Final = 1000
+LF, CR_BYTES, CRLF, QUOTE = b"\n", b"\r", b"\r\n", b'"'
+
+Cells = list[list[str]]
+PACKED = (b"\x1f\x8b", b"x\x01", b"x\x9c", b"x\xda", b"\x28\xb5\x2f\xfd")
+"""With these Polars takes text for a compressed file, and fails; text can begin so (an identifier xڑ), and blocks are always unpacked."""
 
 
-def reason(error: OSError) -> str:
-    return (error.strerror or type(error).__name__).lower()
+@dataclass(frozen=True)
+class Block:
+    """Whole lines of a file.
+
+    Attributes:
+        path: the file, for messages.
+        content: the lines; all but the file's last end in LF.
+        line: the number of the first one.
+    """
+
+    path: Path
+    content: bytes
+    line: int
+
+    def text(self) -> str:
+        """
+        Raises:
+            DataError: bytes that are not UTF-8, with their line.
+        """
+        return decode_text(self.path, self.content, self.line)
+
+    def filled_lines(self) -> list[tuple[int, str]]:
+        """Number and text of each line that is not blank, without its end."""
+        numbered = ((number, line.removesuffix("\r")) for number, line in enumerate(self.text().split("\n"), start=self.line))
+        return [(number, line) for number, line in numbered if line]
+
+
+class Dialect(Protocol):
+    """The rules of a format whose files are lines of cells.
+
+    Attributes:
+        delimiter: between the cells, an ASCII character.
+        quotes: whether quotation marks mean something.
+        width: how many cells a row has; None until the first row is read.
+    """
+
+    delimiter: str
+    quotes: bool
+    width: int | None
+
+    def split(self, block: Block, more: Iterator[Block]) -> tuple[Cells, list[int]]:
+        """The rows of a block and their lines; where a row continues after the block, with the blocks that it takes from ``more``.
+
+        Raises:
+            DataError: it cannot be taken apart.
+        """
+        ...
+
+    def complaint(self, row: Sequence[str]) -> str:
+        """What is wrong about a row that has another width."""
+        ...
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Columns of n texts, and the line that each row begins in."""
+
+    columns: tuple[Texts, ...]
+    lines: IntArray
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+
+def read_blocks(path: Path) -> Iterator[Block]:
+    """The file's lines, unpacked where they are gzipped, without a byte order mark; where all lines end in CR alone, they end in LF.
+
+    Raises:
+        DataError: missing, unreadable, UTF-16, a damaged gzip file or a bomb, a NUL byte, or a line that is longer than 2 GiB.
+    """
+    line, held = 1, 0
+    unfinished: list[bytes] = []
+    for data in _pieces(path):
+        check_nul(path, data, line)
+        end = data.rfind(LF) + 1
+        if end:
+            block = Block(path, b"".join([*unfinished, data[:end]]), line)
+            line += block.content.count(LF)
+            yield block
+            unfinished, held = [], 0
+        unfinished.append(data[end:])
+        held += len(data) - end
+        if held > MAX_BYTES:
+            raise DataError(f"this file holds a line of more than {MAX_BYTES >> 30} GiB; break it up.", path=path, line=line)
+    if rest := b"".join(unfinished):
+        yield Block(path, rest if line > 1 else rest.replace(CR_BYTES, LF), line)
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    """The file's bytes without a byte order mark, unpacked; the first piece is a small one."""
+    with opened(path) as file:
+        most, total = max(MAX_BYTES, MAX_RATIO * os.fstat(file.fileno()).st_size), 0
+        data = check_begin(path, file.read(FIRST_BLOCK))
+        while data:
+            total += len(data)
+            if total > most:
+                message = f"this gzip file unpacks to {MAX_RATIO} times its size and more; give it unpacked if that is right."
+                raise DataError(message, path=path)
+            yield data
+            data = file.read(BLOCK)
+
+
+def read_grid(path: Path, dialect: Dialect) -> Grid:
+    """All rows of a file; blank lines are none. An empty file gives no columns where the dialect does not fix their number.
+
+    Raises:
+        DataError: as :func:`read_blocks`; bytes that are not UTF-8; a row that the dialect does not take; no memory left for more.
+    """
+    builders = [TextsBuilder() for _ in range(dialect.width or 0)]
+    lines = [np.empty(0, dtype=np.int64)]
+    blocks = read_blocks(path)
+    for block in blocks:
+        check_room(path)
+        frame = _plain_columns(block, dialect)
+        if frame is not None:
+            lines.append(np.arange(block.line, block.line + frame.height, dtype=np.int64))
+            columns = frame.get_columns()
+        else:
+            rows, numbers = _checked(dialect, block, blocks)
+            if not rows:
+                continue
+            lines.append(np.array(numbers, dtype=np.int64))
+            columns = [strings(cells) for cells in zip(*rows, strict=True)]
+            builders = builders or [TextsBuilder() for _ in columns]
+        for builder, column in zip(builders, columns, strict=True):
+            builder.add(column)
+    return Grid(tuple(builder.texts() for builder in builders), np.concatenate(lines))
+
+
+def _plain_columns(block: Block, dialect: Dialect) -> pl.DataFrame | None:
+    """The columns of a block without anything out of the ordinary; None for any other."""
+    content = block.content.replace(CRLF, LF) if CR_BYTES in block.content else block.content
+    lines = content.count(LF) + (not content.endswith(LF))
+    quoted = dialect.quotes and QUOTE in content
+    odd = content.startswith((LF, codecs.BOM_UTF8, *PACKED)) or LF + LF in content or CR_BYTES in content
+    if odd or dialect.width is None:
+        return None
+    delimiters = _delimiters_between_quoted(content, dialect.delimiter) if quoted else content.count(dialect.delimiter.encode())
+    if delimiters != lines * (dialect.width - 1):
+        return None
+    try:
+        frame = pl.read_csv(
+            content,
+            separator=dialect.delimiter,
+            quote_char=QUOTE.decode() if quoted else None,
+            has_header=False,
+            schema={str(number): pl.String for number in range(dialect.width)},
+            empty_string_is_null=False,
+        )
+    except pl.exceptions.PolarsError:  # a line with too few cells and one with too many, or no UTF-8
+        return None
+    return frame if frame.height == lines else None
+
+
+def _delimiters_between_quoted(content: bytes, delimiter: str) -> int | None:
+    """How many delimiters are outside quotation marks; None unless each mark begins or ends a whole cell."""
+    characters = np.frombuffer(content, dtype=np.uint8)
+    is_mark = characters == ord(QUOTE)
+    marks = np.flatnonzero(is_mark)
+    borders = np.array([ord(delimiter), ord(LF)], dtype=np.uint8)
+    framed = np.concatenate([borders[1:], characters, borders[1:]])
+    whole = len(marks) % 2 == 0 and np.isin(framed[marks[::2]], borders).all() and np.isin(framed[marks[1::2] + 2], borders).all()
+    if not whole:
+        return None
+    inside = np.bitwise_xor.accumulate(is_mark)
+    return int(np.count_nonzero((characters == ord(delimiter)) & ~inside))
+
+
+def _checked(dialect: Dialect, block: Block, more: Iterator[Block]) -> tuple[Cells, list[int]]:
+    rows, lines = dialect.split(block, more)
+    if rows and dialect.width is None:
+        dialect.width = checked_width(block.path, len(rows[0]), lines[0])
+    wrong = next((number for number, row in enumerate(rows) if len(row) != dialect.width), None)
+    if wrong is not None:
+        raise DataError(dialect.complaint(rows[wrong]), path=block.path, line=lines[wrong])
+    return rows, lines
+
+
+def checked_width(path: Path, width: int, line: int) -> int:
+    """
+    Raises:
+        DataError: more columns than any table needs; each costs some memory, however short it is.
+    """
+    if width > MAX_COLUMNS:
+        raise DataError(f"there are {width:,} columns here, where {MAX_COLUMNS:,} are the limit; leave out what is not needed.", path=path, line=line)
+    return width

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from engine.config import RunConfig
 from engine.errors import ConfigError
-from engine.util import settings
+from engine.util import paths
 
 RECORD: Final = "import.json"
 STATISTICS: Final = "STATS.json"
@@ -47,19 +47,19 @@ class StoredDataSet:
     @property
     def shown_path(self) -> str:
         """The path for a command that is typed in the project's folder."""
-        return settings.shown_path(self.path)
+        return paths.shown_path(self.path)
 
     @property
     def train_command(self) -> str:
         """What trains on it, to be typed in the project's folder."""
-        return settings.train_command(self.path, [("--set", f"{key}={value}") for key, value in self.settings.items()])
+        return paths.train_command(self.path, [("--set", f"{key}={value}") for key, value in self.settings.items()])
 
 
 def data_sets() -> tuple[StoredDataSet, ...]:
     """Imported data sets, the newest first, then the sample data by name. Whatever is damaged is listed with what is known of it."""
-    imported = [_imported(folder) for folder in _folders(settings.data_folder())]
+    imported = [_imported(folder) for folder in _folders(paths.data_folder())]
     imported.sort(key=lambda one: (one.imported or "", one.name), reverse=True)
-    return (*imported, *(_sample(folder) for folder in _folders(settings.SAMPLES)))
+    return (*imported, *(_sample(folder) for folder in _folders(paths.SAMPLES)))
 
 
 def read_record(folder: Path) -> Mapping[str, Any]:

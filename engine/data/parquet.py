@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from engine.data.blocks import Cells
-from engine.data.files import opened, read_bytes, shorten
+from engine.data.files import Cells, opened, read_bytes
 from engine.data.texts import Texts, TextsBuilder
 from engine.errors import DataError
 from engine.util.memory import check_room
+from engine.util.text import shorten
 
 ROWS: Final = 2**18
 """Of a stretch."""

@@ -14,10 +14,10 @@ from typing import Final
 import numpy as np
 
 from engine.config import DataConfig
-from engine.data.knowledge_graph import Finding, IntArray
+from engine.data.knowledge_graph import Finding
 from engine.data.readers.base import Part
 from engine.errors import DataError
-from engine.util.packing import distinct
+from engine.util.arrays import IntArray, distinct
 
 DEFAULT_TRAIN_RATIO = 0.3
 """Of a benchmark's links: what DBP15K and the papers on it use."""

@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from engine.data.blocks import read_blocks
-from engine.data.files import shorten
+from engine.data.files import read_blocks
+from engine.util.text import shorten
 
 IDENTITY_PREDICATES = frozenset({"sameAs", "exactMatch"})
 """Local names of owl:sameAs and skos:exactMatch: what makes a mapping a link."""

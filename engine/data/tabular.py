@@ -13,16 +13,15 @@ from typing import Final
 
 import numpy as np
 
-from engine.data.blocks import Block, Cells, Grid, checked_width, read_grid
-from engine.data.delimiters import TAB, Shape, find_delimiter, said_delimiter
-from engine.data.dialects import Csv, OddLines, Tsv
-from engine.data.files import read_head, shorten
+from engine.data.dialects import TAB, Csv, OddLines, Shape, Tsv, find_delimiter, said_delimiter
+from engine.data.files import Block, Cells, Grid, checked_width, read_grid, read_head
 from engine.data.knowledge_graph import Finding
 from engine.data.parquet import open_parquet
-from engine.data.rows import Rows, check_identifiers
-from engine.data.tally import FileTally, long_row_findings
-from engine.data.texts import IntArray, Texts
+from engine.data.rows import FileTally, Rows, check_identifiers, long_row_findings
+from engine.data.texts import Texts
 from engine.errors import DataError
+from engine.util.arrays import IntArray
+from engine.util.text import shorten
 
 ENDINGS = ("", "id", "uri", "iri", "entity")
 SUFFIXES = (".csv", ".tsv", ".parquet")
@@ -76,7 +75,7 @@ MAPPING_ROLES = (
 )
 """What an SSSOM table has besides."""
 EXPORTED = _role("exported", "sourcelabel", optional=True, literal=True)
-"""What our own exports have besides, whose cells are defused (:mod:`engine.data.formulas`)."""
+"""What our own exports have besides, whose cells are defused (:mod:`engine.data.dialects`)."""
 
 
 LINK_TABLE_ROLES = (*LINK_ROLES, *MAPPING_ROLES, EXPORTED)

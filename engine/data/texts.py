@@ -15,9 +15,9 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from engine.util.arrays import BoolArray, IntArray
+
 Codes = npt.NDArray[np.uint32]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 STRETCH: Final = 2**16
 """Rows that are turned into Python strings at a time."""

@@ -9,11 +9,12 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from engine.data.knowledge_graph import IntArray, Side
+from engine.data.knowledge_graph import Side
 from engine.decoding.candidates import BoolArray, Candidates, FloatArray, Lists
 from engine.decoding.graph_evidence import GraphEvidence
 from engine.decoding.kernels import best_two, list_ranks
 from engine.errors import ConfigError
+from engine.util.arrays import IntArray
 
 ScoreArray = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 NONE = -1

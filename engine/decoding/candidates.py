@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from engine.data.knowledge_graph import IntArray, Side
+from engine.data.knowledge_graph import Side
 from engine.decoding.kernels import group_positions, merge_lists
 from engine.errors import ConfigError
 from engine.search import TIE_TOLERANCE, Hubness, SearchIndex, Similarity, csls_topk, tie_tolerance
+from engine.util.arrays import IntArray
 
 FloatArray = npt.NDArray[np.float32]
 BoolArray = npt.NDArray[np.bool_]

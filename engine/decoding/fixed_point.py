@@ -23,8 +23,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from engine.data.knowledge_graph import IntArray, empty_links
+from engine.data.knowledge_graph import empty_links
 from engine.decoding.fixed_point_kernels import BoolArray, FactArrays, FloatArray, PriorArrays, TableArray, count_implied, match_entities
+from engine.util.arrays import IntArray
 from engine.util.threads import spread
 
 MOST_RELATIONS = 4096

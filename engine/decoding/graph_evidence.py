@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from engine.data.knowledge_graph import IntArray, KnowledgeGraph
+from engine.data.knowledge_graph import KnowledgeGraph
 from engine.decoding.candidates import Candidates
 from engine.decoding.kernels import IncidentArrays, agreement_of_pairs, count_relation_pairs, divide_by_expected
+from engine.util.arrays import IntArray
 from engine.util.threads import spread
 
 FloatArray = npt.NDArray[np.float64]

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from engine.data.knowledge_graph import IntArray
 from engine.decoding.base import NONE, Decoding, best_pairs, register_decoder
 from engine.decoding.candidates import Candidates, Lists
+from engine.util.arrays import IntArray
 
 
 @register_decoder

@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from engine.data.knowledge_graph import IntArray
 from engine.decoding.candidates import Candidates
 from engine.decoding.graph_evidence import GraphEvidence
 from engine.decoding.nearest import MutualDecoder
+from engine.util.arrays import IntArray
 
 FloatArray = npt.NDArray[np.float64]
 MOST_ENTRIES = 4_000_000

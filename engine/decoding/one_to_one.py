@@ -12,12 +12,11 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from engine.data.knowledge_graph import IntArray
 from engine.decoding.assignment import cheapest_matching
 from engine.decoding.base import NONE, Decoding, decided, register_decoder
 from engine.decoding.candidates import Candidates, Lists, grouped
 from engine.decoding.kernels import take_greedily
-from engine.util.packing import spans
+from engine.util.arrays import IntArray, spans
 
 DENSE_CELLS = 1 << 22
 """Pairs up to which a dense matrix is the quicker way."""

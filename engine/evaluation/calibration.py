@@ -27,16 +27,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.data.knowledge_graph import IntArray
 from engine.decoding.base import NONE, Decoder, Decoding, best_pairs
-from engine.decoding.candidates import BoolArray, Candidates, Lists
+from engine.decoding.candidates import Candidates, Lists
 from engine.decoding.graph_evidence import GraphEvidence
 from engine.decoding.kernels import places_in_list
 from engine.decoding.neighbour_agreement import aligned_neighbours
 from engine.decoding.sinkhorn import log_plan
 from engine.errors import ConfigError, RunDamagedError
-
-FloatArray = npt.NDArray[np.float64]
+from engine.util.arrays import BoolArray, FloatArray, IntArray
 
 FEATURES = (
     "similarity",
@@ -276,7 +274,7 @@ def too_few(count: int) -> str:
 
 
 @dataclass(frozen=True)
-class Rows:
+class CalibrationRows:
     """Predicted pairs to learn from.
 
     Attributes:
@@ -289,10 +287,10 @@ class Rows:
     weights: FloatArray
     link: IntArray
 
-    def joined(self, dangling: Rows, share: float) -> Rows:
+    def joined(self, dangling: CalibrationRows, share: float) -> CalibrationRows:
         """With rows of dangling entities that make up a share of the whole weight."""
         factor = self.weights.sum() * share / (1 - share) / max(dangling.weights.sum(), 1)
-        return Rows(
+        return CalibrationRows(
             np.concatenate([self.features, dangling.features]),
             np.concatenate([self.right, dangling.right]),
             np.concatenate([self.weights, factor * dangling.weights]),
@@ -300,7 +298,7 @@ class Rows:
         )
 
 
-def observed_rows(decoding: Decoding, links: IntArray, evidence: GraphEvidence | None) -> Rows:
+def observed_rows(decoding: Decoding, links: IntArray, evidence: GraphEvidence | None) -> CalibrationRows:
     """Every predicted pair that touches a validation entity.
 
     A right pair has both of its ends among them or neither, a wrong one mostly just one, so wrong pairs are met twice as often as they are in the
@@ -315,7 +313,7 @@ def observed_rows(decoding: Decoding, links: IntArray, evidence: GraphEvidence |
     weights = ((of_source[left] != NONE).astype(np.float64) + (of_target[right] != NONE))[touched] / 2
     correct = np.isin(candidates.codes[positions], links[:, 0] * candidates.shape[1] + links[:, 1])
     features = pair_features(decoding, positions[touched], evidence)
-    return Rows(features, correct[touched], weights, link[touched])
+    return CalibrationRows(features, correct[touched], weights, link[touched])
 
 
 def first_link(linked: IntArray, count: int) -> IntArray:
@@ -325,7 +323,7 @@ def first_link(linked: IntArray, count: int) -> IntArray:
     return found
 
 
-def dangling_rows(decoder: Decoder, candidates: Candidates, links: IntArray, evidence: GraphEvidence | None, seed: int) -> Rows:
+def dangling_rows(decoder: Decoder, candidates: Candidates, links: IntArray, evidence: GraphEvidence | None, seed: int) -> CalibrationRows:
     """What is predicted for validation entities whose counterparts are taken out of the pool."""
     decoding, lonely = without_counterparts(decoder, candidates, links, seed)
     rows = observed_rows(decoding, links, evidence)
@@ -333,7 +331,7 @@ def dangling_rows(decoder: Decoder, candidates: Candidates, links: IntArray, evi
     left, right = decoding.candidates.sources[positions], decoding.candidates.targets[positions]
     touched = np.isin(left, links[:, 0]) | np.isin(right, links[:, 1])
     kept = (lonely[0][left] | lonely[1][right])[touched] & ~rows.right
-    return Rows(rows.features[kept], rows.right[kept], rows.weights[kept], rows.link[kept])
+    return CalibrationRows(rows.features[kept], rows.right[kept], rows.weights[kept], rows.link[kept])
 
 
 def without_counterparts(decoder: Decoder, candidates: Candidates, links: IntArray, seed: int) -> tuple[Decoding, tuple[BoolArray, BoolArray]]:
@@ -347,7 +345,7 @@ def without_counterparts(decoder: Decoder, candidates: Candidates, links: IntArr
     return decoding, (lonely[0], lonely[1])
 
 
-def one_sided(rows: Rows) -> str | None:
+def one_sided(rows: CalibrationRows) -> str | None:
     """Why these rows teach nothing, if so."""
     right = int(rows.right.sum())
     wrong = len(rows.right) - right
@@ -359,7 +357,7 @@ def one_sided(rows: Rows) -> str | None:
     )
 
 
-def fitted(decoder: str, rows: Rows, links: IntArray, dangling_share: float, seed: int) -> Calibration:
+def fitted(decoder: str, rows: CalibrationRows, links: IntArray, dangling_share: float, seed: int) -> Calibration:
     """The model of all rows, with figures from models that did not see the rows in question."""
     held_out = np.zeros(len(rows.right))
     for inside, outside in folds(rows, len(links), seed):
@@ -381,7 +379,7 @@ def fitted(decoder: str, rows: Rows, links: IntArray, dangling_share: float, see
     )
 
 
-def folds(rows: Rows, links: int, seed: int) -> Iterator[tuple[BoolArray, BoolArray]]:
+def folds(rows: CalibrationRows, links: int, seed: int) -> Iterator[tuple[BoolArray, BoolArray]]:
     """(fit, hold out) masks; both kinds of pairs are in every fit."""
     fold_of_link = np.random.default_rng(seed).permutation(links) % FOLDS
     for fold in range(FOLDS):

@@ -17,14 +17,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from engine.data.knowledge_graph import IntArray, Side
+from engine.data.knowledge_graph import Side
 from engine.decoding.base import NONE, Decoder, Decoding, get_decoder, where_chosen
-from engine.decoding.candidates import TOP, BoolArray, Candidates, find_candidates
+from engine.decoding.candidates import TOP, Candidates, find_candidates
 from engine.decoding.graph_evidence import GraphEvidence
 from engine.errors import DataError
 from engine.evaluation.metrics import DirectionMetrics, Pool, SearchedPool, Selectable, direction_metrics, pool_words, search_pool
 from engine.search import LinkRanks, QueryRanks, SearchIndex
-from engine.search.caching import HeldSimilarity
+from engine.search.tiles import HeldSimilarity
+from engine.util.arrays import BoolArray, IntArray
 
 
 @dataclass(frozen=True)

@@ -22,14 +22,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from engine.data.knowledge_graph import IntArray
 from engine.errors import DataError
 from engine.search import Hubness, LinkRanks, QueryRanks, SearchIndex, Similarity, UnscaledEmbeddings, get_index, held, hubness, recording, true_ranks
 from engine.search.similarity import accepting_matrices
+from engine.util.arrays import FloatArray, IntArray
 from engine.util.text import count
 
 Pool = Literal["test", "all"]
-FloatArray = npt.NDArray[np.float64]
 
 HITS_AT = (1, 5, 10)
 METRICS = (*(f"hits@{k}" for k in HITS_AT), "mrr", "mean_rank")
@@ -156,7 +155,7 @@ def search_pool(
 ) -> SearchedPool:
     """What all evaluations on the same links share: see :func:`evaluate_links` for the arguments and what is raised.
 
-    The pool's similarities stay in memory where they take no more than ``engine.search.caching.HELD_BYTES``, so that they are computed once.
+    The pool's similarities stay in memory where they take no more than ``engine.search.tiles.HELD_BYTES``, so that they are computed once.
     """
     links = checked_links(links, *similarity.shape)
     source_pool, target_pool = (pool_entities(links[:, side], size, pool) for side, size in enumerate(similarity.shape))

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from engine.explanation.asking import resolve_pair, resolve_rival
-from engine.explanation.context import Context, OtherRun, Round, context, sibling_runs
-from engine.explanation.decomposition import Decomposition, Part
-from engine.explanation.evidence import Aligned, Neighbour, NeighbourEvidence, NeighbourPair, RelationEvidence, RelationPair
-from engine.explanation.explainer import Explainer, NamedTriple
-from engine.explanation.explanation import Explanation, explain
-from engine.explanation.faithfulness import Agreement, Faithfulness, FlippingSet, Trial, faithfulness, flipping_set, items_of
-from engine.explanation.graph import Triple
-from engine.explanation.intervention import Experiment, Intervention, Rival, Standing, intervene
-from engine.explanation.probability import ProbabilityPart, ProbabilityParts, probability_parts
+from engine.explanation.decomposition import Decomposition, ProbabilityPart, ProbabilityParts, ScorePart, probability_parts
+from engine.explanation.encoder import Triple
+from engine.explanation.evidence import (
+    Aligned,
+    ExplainedNeighbour,
+    Explanation,
+    NeighbourEvidence,
+    NeighbourProduct,
+    RelationEvidence,
+    RelationPair,
+    explain,
+)
+from engine.explanation.explainer import Context, Explainer, NamedTriple, OtherRun, PairRound, context, resolve_pair, resolve_rival, sibling_runs
+from engine.explanation.faithfulness import Faithfulness, FlippingSet, RemovalAgreement, Trial, faithfulness, flipping_set, items_of
+from engine.explanation.intervention import Experiment, Intervention, PairRank, Rival, intervene
 from engine.explanation.removal import Item, evidence_items, named_evidence, triples_of
-from engine.explanation.report import Report, lines
-from engine.explanation.rivals import Claim, Comparison, Conflict, NeighbourDifference, compare, compare_with, conflict, runner_up
-from engine.explanation.words import removal_sentence, sentence
+from engine.explanation.report import Report, lines, removal_sentence, sentence
+from engine.explanation.rivals import Claim, Conflict, NeighbourDifference, RivalComparison, compare_rival, compare_with, conflict, runner_up
 
 __all__ = [
-    "Agreement",
     "Aligned",
     "Claim",
-    "Comparison",
     "Conflict",
     "Context",
     "Decomposition",
     "Experiment",
+    "ExplainedNeighbour",
     "Explainer",
     "Explanation",
     "Faithfulness",
@@ -33,23 +36,24 @@ __all__ = [
     "Intervention",
     "Item",
     "NamedTriple",
-    "Neighbour",
     "NeighbourDifference",
     "NeighbourEvidence",
-    "NeighbourPair",
+    "NeighbourProduct",
     "OtherRun",
-    "Part",
+    "PairRank",
+    "PairRound",
     "ProbabilityPart",
     "ProbabilityParts",
     "RelationEvidence",
     "RelationPair",
+    "RemovalAgreement",
     "Report",
     "Rival",
-    "Round",
-    "Standing",
+    "RivalComparison",
+    "ScorePart",
     "Trial",
     "Triple",
-    "compare",
+    "compare_rival",
     "compare_with",
     "conflict",
     "context",

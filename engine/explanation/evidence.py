@@ -12,14 +12,13 @@ from typing import Literal
 
 import numpy as np
 
-from engine.explanation.blocks import cosine_blocks
-from engine.explanation.contributions import Products, Sent, by_neighbour, by_relation, left_out
+from engine.explanation.decomposition import Decomposition, Products, Sent, by_neighbour, by_relation, cosine_blocks, decompose, left_out
+from engine.explanation.encoder import FrozenVectors
 from engine.explanation.explainer import Explainer
-from engine.explanation.frozen import Snapshot
-from engine.explanation.kernels import Float64Array
 from engine.explore.neighbourhood import Edge, tied
 from engine.runs.entities import Entity
-from engine.runs.view import RunView, Verdict
+from engine.runs.view import PairScore, Pool, RunView, Verdict, status_sentence
+from engine.util.arrays import FloatArray
 
 Edges = Mapping[int, tuple[Edge, ...]]
 Aligned = Literal["this pair", "seed", "added", "predicted", "elsewhere"]
@@ -28,7 +27,7 @@ CSLS_SHARE = 2.0
 
 
 @dataclass(frozen=True)
-class Neighbour:
+class ExplainedNeighbour:
     """A neighbour of one of the two entities and all that it carries.
 
     Attributes:
@@ -46,7 +45,7 @@ class Neighbour:
 
 
 @dataclass(frozen=True)
-class NeighbourPair:
+class NeighbourProduct:
     """Two neighbours, one of each entity, and what their messages' products add to the score.
 
     Attributes:
@@ -79,14 +78,14 @@ class NeighbourEvidence:
         hidden_source, hidden_target: how many neighbours are beyond the cap.
     """
 
-    supporting: tuple[NeighbourPair, ...]
-    opposing: tuple[NeighbourPair, ...]
+    supporting: tuple[NeighbourProduct, ...]
+    opposing: tuple[NeighbourProduct, ...]
     rest: float
     own_relations: float
     positive: float
     negative: float
-    source: tuple[Neighbour, ...]
-    target: tuple[Neighbour, ...]
+    source: tuple[ExplainedNeighbour, ...]
+    target: tuple[ExplainedNeighbour, ...]
     hidden_source: int
     hidden_target: int
 
@@ -120,13 +119,13 @@ class RelationEvidence:
         return sum(pair.value for pair in (*self.supporting, *self.opposing)) + self.rest + self.own_neighbours
 
 
-def neighbour_products(snapshot: Snapshot) -> Products[int]:
+def neighbour_products(snapshot: FrozenVectors) -> Products[int]:
     """What the neighbours of a snapshot's two entities carry, as shares of the CSLS score."""
     source, target = snapshot.entities[:2]
     return Products(by_neighbour(snapshot, source), by_neighbour(snapshot, target), CSLS_SHARE * cosine_blocks(snapshot).scale)
 
 
-def neighbour_evidence(explainer: Explainer, snapshot: Snapshot, top: int) -> NeighbourEvidence:
+def neighbour_evidence(explainer: Explainer, snapshot: FrozenVectors, top: int) -> NeighbourEvidence:
     """At most ``top`` supporting and ``top`` opposing pairs, and the neighbours of both entities, the entities themselves included."""
     products, ends = neighbour_products(snapshot), snapshot.entities[:2]
     around = [explainer.edges(entity) for entity in ends]
@@ -149,7 +148,7 @@ def neighbour_evidence(explainer: Explainer, snapshot: Snapshot, top: int) -> Ne
     )
 
 
-def relation_evidence(explainer: Explainer, snapshot: Snapshot, top: int) -> RelationEvidence:
+def relation_evidence(explainer: Explainer, snapshot: FrozenVectors, top: int) -> RelationEvidence:
     """At most ``top`` supporting and ``top`` opposing pairs of relations."""
     source, target = snapshot.entities[:2]
     products = Products(by_relation(snapshot, source), by_relation(snapshot, target), CSLS_SHARE * cosine_blocks(snapshot).scale)
@@ -164,7 +163,7 @@ def relation_evidence(explainer: Explainer, snapshot: Snapshot, top: int) -> Rel
     return RelationEvidence(supporting, opposing, products.total - listed, _own(snapshot, "entity", products.scale))
 
 
-def _own(snapshot: Snapshot, channel: str, scale: float) -> float:
+def _own(snapshot: FrozenVectors, channel: str, scale: float) -> float:
     """What layer 0 of a channel carries."""
     source, target = (left_out(snapshot, entity, 0, channel) for entity in snapshot.entities[:2])
     return float(source @ target) * scale
@@ -174,7 +173,9 @@ def _edges_of(explainer: Explainer, directions: Sequence[int]) -> tuple[Edge, ..
     return tuple(explainer.edge(direction) for direction in directions)
 
 
-def _pairs(explainer: Explainer, products: Products[int], around: Sequence[Edges], ends: Sequence[int], top: int, sign: int) -> list[NeighbourPair]:
+def _pairs(
+    explainer: Explainer, products: Products[int], around: Sequence[Edges], ends: Sequence[int], top: int, sign: int
+) -> list[NeighbourProduct]:
     found = []
     for row, column, value in products.strongest(top, sign):
         one, two = products.source.keys[row], products.target.keys[column]
@@ -182,15 +183,15 @@ def _pairs(explainer: Explainer, products: Products[int], around: Sequence[Edges
         view, pair = explainer.view, (explainer.place(one)[1], explainer.place(two)[1])
         aligned = "this pair" if same else aligned_with(view, *pair)
         edges = around[0].get(one, ()), around[1].get(two, ())
-        found.append(NeighbourPair(explainer.entity(one), explainer.entity(two), *edges, value, aligned, view.verdict(*pair), view.added(*pair)))
+        found.append(NeighbourProduct(explainer.entity(one), explainer.entity(two), *edges, value, aligned, view.verdict(*pair), view.added(*pair)))
     return found
 
 
-def _neighbours(explainer: Explainer, entity: int, around: Edges, sent: Sent[int], totals: Float64Array, cap: int) -> tuple[Neighbour, ...]:
+def _neighbours(explainer: Explainer, entity: int, around: Edges, sent: Sent[int], totals: FloatArray, cap: int) -> tuple[ExplainedNeighbour, ...]:
     order = np.argsort(-np.abs(totals), kind="stable")[:cap].tolist()
     keys = [sent.keys[at] for at in order]
     return tuple(
-        Neighbour(explainer.entity(key), around.get(key, ()), float(totals[at]), float(sent.weights[at]), key == entity)
+        ExplainedNeighbour(explainer.entity(key), around.get(key, ()), float(totals[at]), float(sent.weights[at]), key == entity)
         for at, key in zip(order, keys, strict=True)
     )
 
@@ -205,3 +206,67 @@ def aligned_with(view: RunView, source: int, target: int) -> Aligned:
     if view.best["source"].get(source) == target or view.best["target"].get(target) == source:
         return "predicted"
     return "elsewhere"
+
+
+# Why a pair scored what it scored: everything that is said of it, in one value that can be kept and written down.
+
+TOP = 40
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A pair's score taken apart.
+
+    Attributes:
+        pair: scores, ranks and verdict, as they are shown everywhere.
+        decomposition: parts that add up to the CSLS score.
+        neighbours, relations: the multi-hop parts once more, by what carries them.
+        notes: what has to be considered before drawing conclusions, a sentence each.
+    """
+
+    pair: PairScore
+    decomposition: Decomposition
+    neighbours: NeighbourEvidence
+    relations: RelationEvidence
+    notes: tuple[str, ...]
+
+
+def explain(explainer: Explainer, source: int, target: int, pool: Pool = "all", top: int = TOP) -> Explanation:
+    """Take a pair's score apart.
+
+    Args:
+        explainer: of the run.
+        source, target: any entities of the two graphs, by index.
+        pool: which candidates the hubness terms and ranks are of.
+        top: how many supporting and how many opposing pairs to list.
+
+    Raises:
+        EntityError: no such entity, or one of the two is not in the pool.
+        RunError: the run has no stored weights, or they do not fit.
+    """
+    pair = explainer.view.pair(source, target, pool)
+    snapshot = explainer.snapshot(source, target)
+    return Explanation(
+        pair=pair,
+        decomposition=decompose(explainer, snapshot, pair),
+        neighbours=neighbour_evidence(explainer, snapshot, top),
+        relations=relation_evidence(explainer, snapshot, top),
+        notes=notes_on(explainer, pair),
+    )
+
+
+def notes_on(explainer: Explainer, pair: PairScore) -> tuple[str, ...]:
+    """Sentences about what the run or the pair lacks."""
+    notes = []
+    for entity in (pair.source, pair.target):
+        if not entity.degree:
+            notes.append(f"The {entity.side} entity has no triples, so no neighbour carries anything: all of its score is its own.")
+    if explainer.looks_at_names and pair.names is None:
+        notes.append("At least one of the two has no name, so the structure's score stands in for the similarity of the names.")
+    if explainer.looks_at_names and pair.names is not None and (met := explainer.names_met(pair.source.index, pair.target.index)):
+        notes.append(met)
+    if pair.verdict == "seed link":
+        notes.append(f"{status_sentence(pair.verdict, None)} A high score is therefore no discovery.")
+    elif pair.added is not None:
+        notes.append(f"{status_sentence(pair.verdict, pair.added)} Its score is therefore partly that earlier prediction.")
+    return tuple(notes)

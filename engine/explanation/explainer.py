@@ -1,4 +1,4 @@
-"""A run opened for explanations: its frozen encoder beside its view, and what stacked indices mean."""
+"""An open run that can explain: its encoder, the entities that a question names, and what else is known of a pair."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from functools import cached_property
 import numpy as np
 
 from engine.config import RunConfig
-from engine.data.files import shorten
 from engine.data.knowledge_graph import SIDES, Side
 from engine.decoding import Decoding
-from engine.errors import ConfigError, RunDamagedError, RunError
-from engine.explanation.frozen import FrozenEncoder, Snapshot
-from engine.explanation.graph import Triple
-from engine.explore.neighbourhood import Adjacency, Edge
+from engine.errors import ConfigError, EngineError, EntityError, RunDamagedError, RunError
+from engine.explanation.encoder import FrozenEncoder, FrozenVectors, Triple
+from engine.explore.neighbourhood import Edge, IncidentTriples
 from engine.model.adjacency import build_adjacency
-from engine.runs.entities import Entity, short_id
-from engine.runs.numbers import finite_tensor
-from engine.runs.view import RunView
+from engine.runs import RunStore
+from engine.runs.entities import Entity, other, short_id
+from engine.runs.tensors import finite_tensor
+from engine.runs.view import PairScore, Pool, RunView, Verdict
 from engine.search import BestNames, StructureAndNames
-from engine.util.text import count
+from engine.util.text import count, shorten, shortened
+
+# A run opened for explanations: its frozen encoder beside its view, and what stacked indices mean.
 
 PARAMETERS = ("entity_features", "relation_features", "attention", "proxies", "gate_weight", "gate_bias")
 
@@ -42,15 +43,15 @@ class Explainer:
     Safe to share between threads once made.
     """
 
-    def __init__(self, view: RunView, adjacency: Adjacency | None = None) -> None:
+    def __init__(self, view: RunView, adjacency: IncidentTriples | None = None) -> None:
         self.view = view
         self._adjacency = adjacency
         self.decodings: dict[str, Decoding] = {}
 
     @cached_property
-    def adjacency(self) -> Adjacency:
+    def adjacency(self) -> IncidentTriples:
         """Both graphs' incident triples, for names of edges."""
-        return self._adjacency or Adjacency(self.view)
+        return self._adjacency or IncidentTriples(self.view)
 
     @cached_property
     def sizes(self) -> tuple[int, int]:
@@ -154,7 +155,7 @@ class Explainer:
             NamedTriple(self.place(one.head)[0], self.entity(one.head), self.relation(one.relation), self.entity(one.tail)) for one in sorted(triples)
         )
 
-    def snapshot(self, source: int, target: int, removed: Iterable[Triple] = ()) -> Snapshot:
+    def snapshot(self, source: int, target: int, removed: Iterable[Triple] = ()) -> FrozenVectors:
         """The vectors of a pair, by the indices in their graphs."""
         return self.encoder.snapshot([self.stacked("source", source), self.stacked("target", target)], removed)
 
@@ -162,3 +163,173 @@ class Explainer:
 def short_relation(name: str) -> str:
     """The last part of a relation's identifier, as for an entity."""
     return short_id(name)
+
+
+# Which pair a user's words mean.
+
+
+def resolve_pair(view: RunView, source: str, target: str) -> tuple[int, int]:
+    """The indices of a pair of entities from what was typed for them: URIs, ids or labels, in either order.
+
+    Raises:
+        EntityError: one of them is unknown or ambiguous (with candidates), or both are of one graph.
+    """
+    if exact := _exact_pair(view, source, target):
+        return exact
+    first, second = _attempt(view, source, "source"), _attempt(view, target, "target")
+    if isinstance(first, Entity) and isinstance(second, Entity):
+        return first.index, second.index
+    swapped = _attempt(view, source, "target"), _attempt(view, target, "source")
+    if isinstance(swapped[0], Entity) and isinstance(swapped[1], Entity):
+        return swapped[1].index, swapped[0].index
+    failed, elsewhere, text = (first, swapped[0], source) if isinstance(first, EntityError) else (second, swapped[1], target)
+    if isinstance(elsewhere, Entity):
+        raise _one_graph(view, text, elsewhere.side)
+    assert isinstance(failed, EntityError)
+    raise failed
+
+
+def _exact_pair(view: RunView, one: str, another: str) -> tuple[int, int] | None:
+    """The pair whose identifiers these are, in either order: before anything that is only like them."""
+    for source, target in ((one, another), (another, one)):
+        (first, own), (second, theirs) = view.split_side(source), view.split_side(target)
+        if first in (None, "source") and second in (None, "target"):
+            ends = view.graphs["source"].index.get(own), view.graphs["target"].index.get(theirs)
+            if ends[0] is not None and ends[1] is not None:
+                return ends[0], ends[1]
+    return None
+
+
+def _attempt(view: RunView, text: str, side: Side) -> Entity | EntityError:
+    """The entity of one graph that a text names, or why there is none; ``source:`` or ``target:`` in front must be this graph."""
+    said, rest = view.split_side(text)
+    if said not in (None, side):
+        return EntityError(f"'{shortened(text)}' is not of the {side} graph.")
+    try:
+        return view.resolve(rest, side)
+    except EntityError as error:
+        return error
+
+
+def _one_graph(view: RunView, text: str, side: Side) -> EntityError:
+    missing = view.graphs[other(side)].name
+    return EntityError(
+        f"'{shortened(text)}' is an entity of the {side} graph, as is the other one; a pair needs one entity of each graph, and none is of {missing}."
+    )
+
+
+def resolve_rival(view: RunView, text: str, first: Side = "target") -> Entity:
+    """The entity that a pair is to be compared with: of the graph ``first`` if it has one of this name, else of the other graph.
+
+    Raises:
+        EntityError: unknown or ambiguous.
+    """
+    second = other(first)
+    if text not in view.graphs[first].index and text in view.graphs[second].index:
+        return view.identified(text, second)
+    found = _attempt(view, text, first)
+    if isinstance(found, Entity):
+        return found
+    elsewhere = _attempt(view, text, second)
+    if isinstance(elsewhere, Entity):
+        return elsewhere
+    return view.resolve(text)  # raises, with candidates of both graphs
+
+
+# What is known of a pair besides its score: by the links, by the rounds that trained on it, and in the other runs of the same data.
+
+
+@dataclass(frozen=True)
+class PairRound:
+    """A semi-supervised round that trained on the pair, and the score that it was chosen by."""
+
+    number: int
+    score: float
+
+
+@dataclass(frozen=True)
+class OtherRun:
+    """The pair in another run of the same data.
+
+    Attributes:
+        pair: its scores there, among the same candidates; None where that run has none, and ``reason`` says why.
+    """
+
+    run: str
+    variant: str
+    seed: int
+    pair: PairScore | None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What is known of a pair besides its score.
+
+    Attributes:
+        verdict: what the known links say.
+        rounds: those that trained on it, in order.
+        runs: the pair in the other runs of the same data.
+        selection: the rule by which rounds selected pairs, which says what their scores are; empty where the manifest does not have it.
+    """
+
+    verdict: Verdict
+    rounds: tuple[PairRound, ...]
+    runs: tuple[OtherRun, ...] = ()
+    selection: str = ""
+
+
+def context(explainer: Explainer, source: int, target: int, others: Iterable[tuple[str, RunView]] = (), pool: Pool = "all") -> Context:
+    """What is known of a pair.
+
+    Args:
+        explainer: of the run.
+        source, target: indices in their graphs.
+        others: ids and views of other runs of the same data (:func:`sibling_runs` finds them).
+        pool: the candidates that the other runs' numbers are of, so that they can be compared with the pair's own.
+
+    Raises:
+        EntityError: no such entity.
+    """
+    view = explainer.view
+    uris = view.entity("source", source).uri, view.entity("target", target).uri
+    runs = tuple(_in_run(run, other, uris, pool) for run, other in others)
+    selection = str(view.run.manifest.get("config", {}).get("semi", {}).get("selection", ""))
+    return Context(view.verdict(source, target), rounds_of(view, source, target), runs, selection)
+
+
+def rounds_of(view: RunView, source: int, target: int) -> tuple[PairRound, ...]:
+    """The semi-supervised rounds that trained on a pair."""
+    if not view.has("selections"):
+        return ()
+    table = view.run.table("selections")
+    rows = table[(table["source"] == source) & (table["target"] == target)].sort_values("round")
+    return tuple(PairRound(int(number), float(score)) for number, score in zip(rows["round"], rows["score"], strict=True))
+
+
+def _in_run(run: str, view: RunView, uris: tuple[str, str], pool: Pool) -> OtherRun:
+    manifest = view.run.manifest
+    about = run, str(manifest.get("variant", "")), int(manifest.get("seed", 0))
+    try:
+        places = [view.graphs[side].index.get(uri) for side, uri in zip(("source", "target"), uris, strict=True)]  # type: ignore[index]
+        if places[0] is None or places[1] is None:
+            return OtherRun(*about, None, "it does not have both entities.")
+        return OtherRun(*about, view.pair(places[0], places[1], pool))
+    except EngineError as error:
+        return OtherRun(*about, None, str(error))
+
+
+def sibling_runs(store: RunStore, run_id: str, fingerprint: str) -> list[tuple[str, RunView]]:
+    """The other finished runs of the same data, the newest first.
+
+    Args:
+        store: where runs are kept.
+        run_id: ``dataset/run_id`` of the run to leave out.
+        fingerprint: of the data, from its manifest.
+    """
+    fitting = [
+        one.id
+        for one in store.list()
+        if one.id != run_id and one.manifest is not None and one.manifest.get("data", {}).get("fingerprint") == fingerprint
+    ]
+    return [(one, RunView(store.find(one))) for one in fitting]

@@ -56,7 +56,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class RemovalAgreement:
     """Spearman's rank correlations with what removing neighbours one by one really does; None for fewer than four, or where all are equal.
 
     Attributes:
@@ -100,7 +100,7 @@ class Faithfulness:
     random_necessity: Trial
     random_sufficiency: Trial
     draws: int
-    agreement: Agreement
+    agreement: RemovalAgreement
 
     @property
     def sparsity(self) -> float:
@@ -176,16 +176,16 @@ def faithfulness(experiment: Experiment, side: Side = "source", share: float = 0
         needed=tuple(needed),
         enough=tuple(enough),
         total=len(items),
-        necessity=without(experiment, [needed], side),
+        necessity=without_sets(experiment, [needed], side),
         sufficiency=alone(experiment, items, [enough], side),
-        random_necessity=without(experiment, random, side),
+        random_necessity=without_sets(experiment, random, side),
         random_sufficiency=alone(experiment, items, random, side),
         draws=draws,
-        agreement=agreement(experiment, items, side),
+        agreement=removal_agreement(experiment, items, side),
     )
 
 
-def without(experiment: Experiment, sets: Sequence[Sequence[Item]], side: Side) -> Trial:
+def without_sets(experiment: Experiment, sets: Sequence[Sequence[Item]], side: Side) -> Trial:
     """Remove each set."""
     best = experiment.before.rank(side) == 1
     after = [experiment.standing(triples_of(chosen)) for chosen in sets]
@@ -199,14 +199,14 @@ def alone(experiment: Experiment, items: Sequence[Item], sets: Sequence[Sequence
     return Trial(float(np.mean([(one.rank(side) == 1) == best for one in after])), float(np.mean([one.margin(side) for one in after])))
 
 
-def agreement(experiment: Experiment, items: Sequence[Item], side: Side = "source") -> Agreement:
+def removal_agreement(experiment: Experiment, items: Sequence[Item], side: Side = "source") -> RemovalAgreement:
     """Remove neighbours one at a time, and compare with what was said of them; of more than ``MOST_COMPARED`` evenly spaced ones."""
     places = np.unique(np.linspace(0, len(items) - 1, min(len(items), MOST_COMPARED)).round().astype(int)).tolist() if items else []
     chosen, before = [items[at] for at in places], experiment.before
     after = [experiment.standing(item.triples) for item in chosen]
     carried = rank_correlation([item.value for item in chosen], [before.csls - one.csls for one in after])
     estimated = rank_correlation([item.cost for item in chosen], [before.margin(side) - one.margin(side) for one in after])
-    return Agreement(carried, estimated, len(chosen), len(items))
+    return RemovalAgreement(carried, estimated, len(chosen), len(items))
 
 
 def rank_correlation(one: Sequence[float], two: Sequence[float]) -> float | None:

@@ -15,15 +15,13 @@ import numpy.typing as npt
 import torch
 
 from engine.data.knowledge_graph import Side
+from engine.explanation.encoder import Triple
 from engine.explanation.explainer import Explainer, NamedTriple
-from engine.explanation.graph import Triple
 from engine.runs.entities import Entity, other
 from engine.runs.view import Pool, RowScores
 from engine.search import StructuralSimilarity, StructureAndNames, normalise_rows
+from engine.search.base import zero_term
 from engine.search.csls import csls_score
-from engine.search.terms import zero_term
-
-FloatArray = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class Rival:
 
 
 @dataclass(frozen=True)
-class Standing:
+class PairRank:
     """Ranks and scores of a pair among all pairs of its two entities.
 
     Attributes:
@@ -73,16 +71,8 @@ class Intervention:
     """A pair before and after some triples were removed."""
 
     removed: tuple[NamedTriple, ...]
-    before: Standing
-    after: Standing
-
-    @property
-    def cosine_change(self) -> float:
-        return self.after.cosine - self.before.cosine
-
-    @property
-    def csls_change(self) -> float:
-        return self.after.csls - self.before.csls
+    before: PairRank
+    after: PairRank
 
     def flips(self, side: Side = "source") -> bool:
         """Whether the decision changes: the pair was the best match of the entity of this graph and is not any more, or the other way round."""
@@ -115,7 +105,7 @@ class Experiment:
         gone = frozenset(removed)
         return Intervention(self.explainer.named(gone), self.before, self.standing(gone))
 
-    def standing(self, removed: Iterable[Triple]) -> Standing:
+    def standing(self, removed: Iterable[Triple]) -> PairRank:
         """Ranks and scores of the pair on the graph that lacks these triples."""
         final = self.explainer.snapshot(self.source, self.target, removed).final.reshape(2, -1)
         rows = normalise_rows(torch.from_numpy(final))  # (2, C D)
@@ -163,9 +153,9 @@ class Experiment:
         csls = csls_score(torch.from_numpy(combined), torch.tensor(mine, dtype=torch.float64), torch.from_numpy(terms)).float().numpy()
         return replace(row, cosine=structure.astype(np.float32), csls=csls, zero=not combined.any())
 
-    def _standing(self, rows: dict[Side, RowScores], hubness: tuple[float, float]) -> Standing:
+    def _standing(self, rows: dict[Side, RowScores], hubness: tuple[float, float]) -> PairRank:
         at = {side: self._place(side) for side in rows}
-        return Standing(
+        return PairRank(
             cosine=float(rows["source"].cosine[at["source"]]),
             csls=float(rows["source"].csls[at["source"]]),
             hubness_source=hubness[0],
@@ -206,4 +196,4 @@ def intervene(explainer: Explainer, source: int, target: int, removed: Iterable[
     return Experiment(explainer, source, target, pool).without(removed)
 
 
-__all__ = ["Experiment", "Intervention", "Rival", "Standing", "intervene", "mean_of_best"]
+__all__ = ["Experiment", "Intervention", "PairRank", "Rival", "intervene", "mean_of_best"]

@@ -11,15 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from engine.util.arrays import Float32Array, FloatArray, IntArray
 from engine.util.threads import compiled
-
-Float64Array = npt.NDArray[np.float64]
-Float32Array = npt.NDArray[np.float32]
-IntArray = npt.NDArray[np.int64]
 
 
 @compiled
-def mean_of_rows(offsets: IntArray, columns: npt.NDArray[Any], features: npt.NDArray[Any], start: int, stop: int, out: Float64Array) -> None:
+def mean_of_rows(offsets: IntArray, columns: npt.NDArray[Any], features: npt.NDArray[Any], start: int, stop: int, out: FloatArray) -> None:
     """out_i = mean of the features of row i's columns; zero for an empty row."""
     for i in range(start, stop):
         out[i] = 0
@@ -37,13 +34,13 @@ def messages_of_rows(
     units: npt.NDArray[Any],
     base: Float32Array,
     place: IntArray,
-    replaced: Float64Array,
-    vectors: Float64Array,
-    scores: Float64Array,
+    replaced: FloatArray,
+    vectors: FloatArray,
+    scores: FloatArray,
     reflect: bool,
     start: int,
     stop: int,
-    out: Float64Array,
+    out: FloatArray,
 ) -> None:
     """out_i = sum over row i's entries (j, u) of a (x_j - 2 (r_u . x_j) r_u), with a the softmax of the row's scores (paper eq. 2 and 3).
 

@@ -6,18 +6,118 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import ConfigError, EntityError, EvidenceError
-from engine.explanation.contributions import Sent
-from engine.explanation.estimate import estimated_costs
+from engine.explanation.decomposition import TINY, Sent, shown_layers
+from engine.explanation.encoder import FrozenVectors, Received, Triple
 from engine.explanation.evidence import neighbour_products
 from engine.explanation.explainer import Explainer, short_relation
-from engine.explanation.graph import Triple
-from engine.explanation.kernels import Float64Array
 from engine.explanation.rivals import runner_up
-from engine.runs.entities import Entity, normalise, shortened
+from engine.runs.entities import Entity, folded_label
 from engine.runs.entities import other as other_graph
 from engine.runs.view import Pool
+from engine.util.arrays import FloatArray, IntArray
+from engine.util.text import shortened
+
+# What each neighbour's removal would cost, estimated for all neighbours of a pair at once.
+#
+# What a neighbour carries is not what its removal costs: attention and means are shares, so what is left is scaled up when a neighbour goes. The
+# estimate follows that through the entity's own sums, S without k = (S - m_k) / (1 - a_k) in each layer and channel, then tanh, proxies, gate and
+# cosine as they are. It leaves out only how the neighbours' own vectors would change. Where a rival is given, the cost is what the lead over it would
+# lose: a neighbour that carries as much for the rival is no evidence for the one against the other.
+
+AT_ONCE = 1 << 20
+"""Values of multi-hop embeddings that are finished in one go: 8 MiB."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Estimated loss of n neighbours' removal, as shares of the CSLS score (of the lead over a rival where one is given).
+
+    Attributes:
+        neighbours: (n,) stacked entities.
+        costs: (n,) negative where the score would rise.
+    """
+
+    neighbours: tuple[int, ...]
+    costs: FloatArray
+
+
+def estimated_costs(snapshot: FrozenVectors, entity: int, others: FloatArray) -> Costs:
+    """The cost of each of an entity's neighbours.
+
+    Args:
+        snapshot: holds the entity (by its stacked index).
+        entity: whose neighbours.
+        others: (1 or 2, C D) final embedding of its counterpart, and of the rival counterpart.
+    """
+    neighbours = tuple(sorted(set(snapshot.graph.row(entity).senders.tolist()) - {entity}))
+    at = snapshot.entities.index(entity)
+    before = lead_over_rival(snapshot.final[at].reshape(1, -1), others)
+    costs, step = np.empty(len(neighbours)), max(AT_ONCE // max(snapshot.hidden[at].size, 1), 1)
+    for start in range(0, len(neighbours), step):
+        part = neighbours[start : start + step]
+        final = snapshot.encoder.finished(hidden_without(snapshot, entity, part))
+        costs[start : start + step] = before - lead_over_rival(final.reshape(len(part), -1), others)
+    return Costs(neighbours, costs)
+
+
+def lead_over_rival(final: FloatArray, others: FloatArray) -> FloatArray:
+    """(n,) twice the cosine with the counterpart, minus twice the cosine with the rival."""
+    unit, them = (rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), TINY) for rows in (final, others))
+    cosines = 2 * unit @ them.T
+    values: FloatArray = cosines[:, 0] - (cosines[:, 1] if len(others) > 1 else 0.0)
+    return values
+
+
+def hidden_without(snapshot: FrozenVectors, entity: int, neighbours: tuple[int, ...]) -> FloatArray:
+    """(n, C, D) an entity's multi-hop embedding without each of n neighbours, everybody else's vectors held fixed."""
+    encoder = snapshot.encoder
+    channels = []
+    for c, channel in enumerate(encoder.channels):
+        layers = []
+        for layer in shown_layers(encoder):
+            received = snapshot.received(entity, layer, c)
+            gone = lost_relations(snapshot, entity, neighbours) if (layer, channel) == (0, "relation") else sent_by(received, neighbours)
+            layers.append(np.tanh(sums_without(received, gone)))
+        channels.append(np.concatenate(layers, axis=1))
+    return np.stack(channels, axis=1)
+
+
+def sent_by(received: Received, neighbours: tuple[int, ...]) -> list[IntArray]:
+    """For each neighbour the places of its messages."""
+    order = np.argsort(received.senders, kind="stable")
+    left, right = (np.searchsorted(received.senders[order], neighbours, side) for side in ("left", "right"))
+    return [order[a:b] for a, b in zip(left, right, strict=True)]
+
+
+def lost_relations(snapshot: FrozenVectors, entity: int, neighbours: tuple[int, ...]) -> list[IntArray]:
+    """For each neighbour the places of the relations that the entity would not have without it."""
+    graph = snapshot.graph
+    row, whole = graph.row(entity), graph.whole
+    holders: dict[int, set[int]] = {}
+    for sender, unit in zip(row.senders.tolist(), row.units.tolist(), strict=True):
+        for direction in graph.members(unit):
+            holders.setdefault(whole.flipped(direction) if whole.opposite else direction, set()).add(sender)
+    lost: dict[int, list[int]] = {}
+    for place, relation in enumerate(graph.relations(entity).tolist()):
+        if len(holders[relation]) == 1:
+            lost.setdefault(next(iter(holders[relation])), []).append(place)
+    return [np.array(lost.get(neighbour, []), dtype=np.int64) for neighbour in neighbours]
+
+
+def sums_without(received: Received, gone: list[IntArray]) -> FloatArray:
+    """(n, d) the sum of the messages without some of them, each time scaled up as attention and means would."""
+    whole = received.messages.sum(axis=0)
+    out = np.zeros((len(gone), len(whole)))
+    for at, places in enumerate(gone):
+        left = 1 - received.weights[places].sum()
+        if left > TINY:
+            out[at] = (whole - received.messages[places].sum(axis=0)) / left
+    return out
+
 
 PAIRS_EACH = 4
 """Pairs of neighbours that are looked at for each neighbour."""
@@ -32,7 +132,7 @@ class Item:
     Attributes:
         side: whose neighbour it is.
         value: what it carries, as a share of the CSLS score.
-        cost: what its removal would cost the score, or its lead over the rival: an estimate (:mod:`engine.explanation.estimate`).
+        cost: what its removal would cost the score, or its lead over the rival: an estimate (:mod:`engine.explanation.removal`).
         attention: the share of attention that it gets.
     """
 
@@ -61,7 +161,7 @@ def evidence_items(explainer: Explainer, source: int, target: int, rival: Entity
     snapshot = explainer.encoder.snapshot(stacked)
     final = snapshot.final.reshape(len(stacked), -1)
     products = neighbour_products(snapshot)
-    sides: tuple[tuple[Side, Sent[int], Float64Array, Float64Array], ...] = (
+    sides: tuple[tuple[Side, Sent[int], FloatArray, FloatArray], ...] = (
         ("source", products.source, products.source_totals(), final[1:] if rival is None or rival.side == "target" else final[1:2]),
         ("target", products.target, products.target_totals(), final[:1] if rival is None or rival.side == "target" else final[[0, 2]]),
     )
@@ -212,8 +312,8 @@ def _neighbour_in_words(explainer: Explainer, source: int, target: int, text: st
 
 
 def _is_named(explainer: Explainer, side: Side, index: int, text: str) -> bool:
-    entity, words = explainer.view.entity(side, index), normalise(text)
-    return entity.uri == text or (bool(words) and words in (normalise(entity.label), normalise(entity.short_id)))
+    entity, words = explainer.view.entity(side, index), folded_label(text)
+    return entity.uri == text or (bool(words) and words in (folded_label(entity.label), folded_label(entity.short_id)))
 
 
 def along(explainer: Explainer, triples: Sequence[tuple[int, Triple]], relation: str) -> list[Triple]:
@@ -224,7 +324,7 @@ def along(explainer: Explainer, triples: Sequence[tuple[int, Triple]], relation:
     inverse, wanted = relation.startswith(INVERSE), relation.removeprefix(INVERSE)
     names = {triple.relation: explainer.relation(triple.relation) for _, triple in triples}
     exact = {number for number, name in names.items() if name == wanted}
-    fitting = exact or {number for number, name in names.items() if normalise(wanted) in map(normalise, short_names(name))}
+    fitting = exact or {number for number, name in names.items() if folded_label(wanted) in map(folded_label, short_names(name))}
     return [triple for entity, triple in triples if triple.relation in fitting and (not inverse or triple.tail == entity)]
 
 

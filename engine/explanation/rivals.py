@@ -8,15 +8,14 @@ from dataclasses import dataclass, replace
 from engine.data.knowledge_graph import Side
 from engine.decoding import NONE, Decoding, get_decoder
 from engine.errors import EntityError
-from engine.explanation.asking import resolve_rival
-from engine.explanation.contributions import Products
-from engine.explanation.decomposition import Decomposition, Part, decompose
+from engine.explanation.decomposition import Decomposition, Products, ScorePart, decompose
 from engine.explanation.evidence import Edges, neighbour_products
-from engine.explanation.explainer import Explainer
+from engine.explanation.explainer import Explainer, resolve_rival
 from engine.explore.alignment import stored_candidates
 from engine.explore.neighbourhood import Edge
-from engine.runs.entities import Entity, other, shortened
+from engine.runs.entities import Entity, other
 from engine.runs.view import Match, PairScore, Pool
+from engine.util.text import shortened
 
 ONE_TO_ONE = "stable"
 """The decoder that conflicts are shown with: quick on any size, and its choice is easy to follow (the best free pair, again and again)."""
@@ -37,7 +36,7 @@ class NeighbourDifference:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RivalComparison:
     """A pair and a rival pair that shares its source or its target.
 
     Attributes:
@@ -50,7 +49,7 @@ class Comparison:
     rival: PairScore
     shared: Side
     parts: tuple[Decomposition, Decomposition]
-    differences: tuple[Part, ...]
+    differences: tuple[ScorePart, ...]
     neighbours: tuple[NeighbourDifference, ...]
 
     @property
@@ -98,7 +97,7 @@ def runner_up(explainer: Explainer, source: int, target: int, pool: Pool = "all"
 
 def compare_with(
     explainer: Explainer, source: int, target: int, text: str | None = None, pool: Pool = "all", top: int = 10, side: Side = "source"
-) -> Comparison | None:
+) -> RivalComparison | None:
     """A pair beside what a user names, or where nothing is named beside the runner-up; None where there is no other candidate.
 
     Args:
@@ -108,12 +107,12 @@ def compare_with(
         EntityError: unknown, ambiguous, the pair's own entity, or not in the pool.
     """
     if text is not None:
-        return compare(explainer, source, target, resolve_rival(explainer.view, text, other(side)), pool, top)
+        return compare_rival(explainer, source, target, resolve_rival(explainer.view, text, other(side)), pool, top)
     best = runner_up(explainer, source, target, pool, side)
-    return None if best is None else compare(explainer, source, target, explainer.view.entity(other(side), best.entity), pool, top)
+    return None if best is None else compare_rival(explainer, source, target, explainer.view.entity(other(side), best.entity), pool, top)
 
 
-def compare(explainer: Explainer, source: int, target: int, rival: Entity, pool: Pool = "all", top: int = 10) -> Comparison:
+def compare_rival(explainer: Explainer, source: int, target: int, rival: Entity, pool: Pool = "all", top: int = 10) -> RivalComparison:
     """A pair beside the same with one entity exchanged for another of its graph.
 
     Raises:
@@ -132,7 +131,7 @@ def compare(explainer: Explainer, source: int, target: int, rival: Entity, pool:
     around = explainer.edges(centre)
     neighbours = [_difference(explainer, entity, around, carried) for entity in carried[0]]
     neighbours.sort(key=lambda one: -abs(one.value))
-    return Comparison(scores[0], scores[1], shared, (first, second), differences(first, second), tuple(neighbours[:top]))
+    return RivalComparison(scores[0], scores[1], shared, (first, second), differences(first, second), tuple(neighbours[:top]))
 
 
 def _carried(products: Products[int], side: Side) -> dict[int, float]:
@@ -145,7 +144,7 @@ def _difference(explainer: Explainer, entity: int, around: Edges, carried: Seque
     return NeighbourDifference(explainer.entity(entity), around.get(entity, ()), carried[0][entity], carried[1][entity])
 
 
-def differences(first: Decomposition, second: Decomposition) -> tuple[Part, ...]:
+def differences(first: Decomposition, second: Decomposition) -> tuple[ScorePart, ...]:
     """Part by part; what only one of the two has counts as 0 in the other."""
     theirs = {part.name: part for part in second.parts}
     own = {part.name for part in first.parts}
@@ -164,7 +163,7 @@ def conflict(explainer: Explainer, index: int, decoder: str = ONE_TO_ONE, side: 
         ConfigError: no such decoder.
     """
     view, across = explainer.view, other(side)
-    entity, decoding = view.entity(side, index), decoded(explainer, decoder)
+    entity, decoding = view.entity(side, index), decoded_alignment(explainer, decoder)
     given, winner = decoding.predicted(across), decoding.predicted(side)
     rows = view.stored_matches({"graph": across, "match": index, "rank": 1})
     claims = [
@@ -179,7 +178,7 @@ def _decided(explainer: Explainer, side: Side, index: int) -> Entity | None:
     return None if index == NONE else explainer.view.entity(side, index)
 
 
-def decoded(explainer: Explainer, decoder: str = ONE_TO_ONE) -> Decoding:
+def decoded_alignment(explainer: Explainer, decoder: str = ONE_TO_ONE) -> Decoding:
     """What a decoder makes of all entities' stored best matches; kept with the explainer.
 
     Raises:

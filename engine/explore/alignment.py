@@ -15,13 +15,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from engine.data.knowledge_graph import SIDES, IntArray, Side
+from engine.data.knowledge_graph import SIDES, Side
 from engine.decoding import Candidates
 from engine.evaluation.metrics import rate_interval
-from engine.runs.entities import BoolArray, GraphView, other
-from engine.runs.numbers import check_numbers
-from engine.runs.view import PROBABILITY_COLUMNS, ROLES, FloatArray, RunView, Verdict
+from engine.runs.entities import GraphView, other
+from engine.runs.tensors import check_numbers
+from engine.runs.view import PROBABILITY_COLUMNS, ROLES, RunView, Verdict
 from engine.search import tie_tolerance
+from engine.util.arrays import BoolArray, Float32Array, IntArray
 
 Range = tuple[float | None, float | None]
 Known = Literal["seed", "right", "wrong", "probable", "unknown"]
@@ -377,7 +378,7 @@ def _rows(view: RunView, side: Side, best: Mapping[Side, pd.DataFrame]) -> pd.Da
     )
 
 
-def _parts(view: RunView, source: IntArray, target: IntArray, stored: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _parts(view: RunView, source: IntArray, target: IntArray, stored: Float32Array) -> tuple[Float32Array, Float32Array]:
     """(n,) cosine of the embeddings and similarity of the names. Only in a run that looks at names does the stored cosine hold both."""
     if not view.run.manifest.get("literal"):
         return stored, np.full(len(source), np.nan, dtype=np.float32)
@@ -419,7 +420,7 @@ def _looked_up(keys: IntArray, values: npt.NDArray[Any], wanted: IntArray, missi
     return found
 
 
-def _probability(view: RunView, side: Side, entity: IntArray, match: IntArray) -> FloatArray:
+def _probability(view: RunView, side: Side, entity: IntArray, match: IntArray) -> Float32Array:
     """(n,) float32; NaN for pairs that the run gives none for."""
     found = np.full(len(view.graphs[side]), np.nan, dtype=np.float32)
     of_match = np.full(len(found), -1, dtype=np.int64)

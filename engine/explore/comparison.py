@@ -14,21 +14,19 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy.stats import binomtest
 
-from engine.analysis.degree import LEAST_DEGREES, bucket_names, degree_buckets
+from engine.analysis.entities import LEAST_DEGREES, bucket_names, degree_buckets
 from engine.config import UNUSED_SECTIONS
-from engine.data.knowledge_graph import IntArray, Side
+from engine.data.knowledge_graph import Side
 from engine.decoding import DECODERS
 from engine.errors import ComparisonError
 from engine.evaluation.decoders import evaluate_decoders
 from engine.evaluation.metrics import bootstrap_ends, wilson_interval
-from engine.runs.similarity import RunLike, has_table, run_similarity
+from engine.runs.tensors import RunLike, has_table, run_similarity
+from engine.util.arrays import BoolArray, FloatArray, IntArray
 
-BoolArray = npt.NDArray[np.bool_]
-FloatArray = npt.NDArray[np.float64]
 Rate = Literal["hits@1", "hits@10", "mrr"]
 
 CSLS = "csls"
@@ -346,7 +344,7 @@ def bucket_ranks(several: Sequence[Outcomes], degrees: IntArray, bucket: str, sh
     Args:
         several: of queries of the same graph, the main run's first.
         degrees: (E,) of the graph's entities.
-        bucket: one of :func:`engine.analysis.degree.bucket_names`.
+        bucket: one of :func:`engine.analysis.entities.bucket_names`.
         show: queries that the main run misses, those that it gets right, or both.
 
     Returns:

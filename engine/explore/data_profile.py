@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.analysis.relation_importance import distinct_partners
+from engine.analysis.relations import distinct_partners
 from engine.analysis.run_tables import graph_of
 from engine.data.inspection import SEVERITIES, Inspection, inspect_task
-from engine.data.knowledge_graph import AlignmentTask, Finding, IntArray, KnowledgeGraph, Side, empty_links
+from engine.data.knowledge_graph import AlignmentTask, Finding, KnowledgeGraph, Side, empty_links
 from engine.evaluation.paper import RESULTS, SIZES, recognise
-from engine.runs.entities import normalise
-from engine.runs.similarity import RunLike
+from engine.runs.entities import folded_label
+from engine.runs.tensors import RunLike
 from engine.runs.view import RunView
+from engine.util.arrays import IntArray
 
 DATA_TABLES = ("entities", "relations", "triples", "attributes", "links")
 SEED = 0  # of samples: the same ones each time
@@ -156,8 +157,8 @@ def relation_profile(triples: pd.DataFrame, relations: pd.DataFrame, side: Side)
 
 def relations_holding(profile: pd.DataFrame, text: str) -> pd.DataFrame:
     """The rows of a relation profile whose name holds a text, whatever its case and accents."""
-    words = normalise(text)
-    return profile[[words in normalise(name) for name in profile["name"]]].reset_index(drop=True) if words else profile
+    words = folded_label(text)
+    return profile[[words in folded_label(name) for name in profile["name"]]].reset_index(drop=True) if words else profile
 
 
 # Entities and triples to look at

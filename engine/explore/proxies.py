@@ -19,11 +19,11 @@ import pandas as pd
 import torch
 
 from engine.analysis.proxies import attention_divergence
-from engine.data.knowledge_graph import SIDES, IntArray, Side
+from engine.data.knowledge_graph import SIDES, Side
 from engine.runs.entities import Entity, other
 from engine.runs.view import RunView
+from engine.util.arrays import FloatArray, IntArray
 
-FloatArray = npt.NDArray[np.float64]
 Channel = Literal["entity", "relation"]
 CHANNELS: tuple[Channel, ...] = ("entity", "relation")
 BINS = 60
@@ -40,7 +40,7 @@ class TensorOf(Protocol):
 
 
 @dataclass(frozen=True)
-class Agreement:
+class ProxyAgreement:
     """Whether linked entities have the same nearest proxy.
 
     Attributes:
@@ -144,7 +144,7 @@ class ProxyView:
             parts.append(pd.DataFrame({"graph": side, "proxy": np.arange(proxies), "nearest": nearest, "attention": attention}))
         return pd.concat(parts, ignore_index=True)
 
-    def _agreement(self, channel: Channel) -> Agreement:
+    def _agreement(self, channel: Channel) -> ProxyAgreement:
         """Over the known links, seed links included; by chance: two entities drawn from the two graphs."""
         nearest = {side: self.similarity(channel, side).argmax(axis=1) for side in SIDES}
         links = self._table("links")
@@ -153,7 +153,7 @@ class ProxyView:
         same = float((met["source"] == met["target"]).mean()) if len(met) else None
         use = self.use(channel).pivot(index="proxy", columns="graph", values="nearest")
         chance = float((use["source"] * use["target"]).sum())
-        return Agreement(len(met), same, chance, met.value_counts(sort=False).rename("links").reset_index())
+        return ProxyAgreement(len(met), same, chance, met.value_counts(sort=False).rename("links").reset_index())
 
     # One proxy
 

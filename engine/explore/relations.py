@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from engine.analysis.relation_importance import BANDS, Band
+from engine.analysis.relations import BANDS, Band
 from engine.data.knowledge_graph import SIDES, Side
-from engine.runs.entities import LONGEST_QUERY, Entity, normalise, other, short_id
+from engine.runs.entities import LONGEST_QUERY, Entity, folded_label, other, short_id
 from engine.runs.view import RunView
 
 DIRECTIONS = ("forward", "inverse")
@@ -142,7 +142,7 @@ class RelationView:
         least ``least`` triples."""
         table = self.ranked(setting)
         keep = (table["frequency"] >= least).to_numpy()
-        if wanted := normalise(words[:LONGEST_QUERY]):
+        if wanted := folded_label(words[:LONGEST_QUERY]):
             keep = keep & self._named(table, wanted)
         if side is not None:
             keep = keep & (table["graph"] == side).to_numpy()
@@ -158,7 +158,7 @@ class RelationView:
     @cached_property
     def _plain(self) -> dict[Side, list[str]]:
         """Normalised names to search in, as written and decoded."""
-        return {side: [f"{normalise(one.name)}\n{normalise(unquote(one.name))}" for one in self.relations[side]] for side in SIDES}
+        return {side: [f"{folded_label(one.name)}\n{folded_label(unquote(one.name))}" for one in self.relations[side]] for side in SIDES}
 
     # One relation
 

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from engine.exporting.decoded import DECODER_NAMES, DECODER_WORDS, ONE_TO_ONE, STORED, check_measurable, decoder_help, default_decoder, graph_evidence
 from engine.exporting.formats import FORMATS, PREDICATES, Format, Predicate, get_format
-from engine.exporting.reviewed import ReviewedPair, reviewed_pairs
-from engine.exporting.selection import Part, Prepared, Selection, prepare, select_pairs
-from engine.exporting.table import COLUMNS, Conflicts, Expectation, ExportTable
-from engine.exporting.writing import export_bytes, preview, write_export
+from engine.exporting.reviewed import DecidedPair, reviewed_pairs
+from engine.exporting.selection import (
+    DECODER_NAMES,
+    DECODER_WORDS,
+    ONE_TO_ONE,
+    STORED,
+    ExportSelection,
+    Part,
+    Prepared,
+    check_measurable,
+    decoder_help,
+    default_decoder,
+    graph_evidence,
+    pairs_to_export,
+    prepare,
+)
+from engine.exporting.table import COLUMNS, Conflicts, ExpectedQuality, ExportTable
+from engine.exporting.writing import export_bytes, preview_lines, write_export
 
 __all__ = [
     "COLUMNS",
@@ -18,23 +31,23 @@ __all__ = [
     "PREDICATES",
     "STORED",
     "Conflicts",
-    "Expectation",
+    "DecidedPair",
+    "ExpectedQuality",
+    "ExportSelection",
     "ExportTable",
     "Format",
     "Part",
     "Predicate",
     "Prepared",
-    "ReviewedPair",
-    "Selection",
     "check_measurable",
     "decoder_help",
     "default_decoder",
     "export_bytes",
     "get_format",
     "graph_evidence",
+    "pairs_to_export",
     "prepare",
-    "preview",
+    "preview_lines",
     "reviewed_pairs",
-    "select_pairs",
     "write_export",
 ]

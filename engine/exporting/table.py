@@ -12,11 +12,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from engine._version import __version__
-from engine.data.knowledge_graph import SIDES, IntArray, Side
+from engine.data.knowledge_graph import SIDES, Side
 from engine.explore.alignment import Alignment, Precision
-from engine.exporting.reviewed import ReviewedPair
-from engine.exporting.settled import Ends
+from engine.exporting.reviewed import DecidedPair, Ends
 from engine.runs.view import RunView
+from engine.util.arrays import IntArray
 from engine.util.text import count
 
 ROWS_AT_ONCE = 2**15
@@ -162,7 +162,7 @@ class ExportTable:
     origin: Origin
     alignment: Alignment
     positions: IntArray
-    accepted: Mapping[Ends, ReviewedPair] = field(default_factory=dict)
+    accepted: Mapping[Ends, DecidedPair] = field(default_factory=dict)
     measured: Precision | None = None
     conflicts: Conflicts | None = None
 
@@ -211,7 +211,7 @@ class ExportTable:
         columns: Mapping[str, Any] = {name: pd.Series(values, dtype="str") for name, values in texts.items()} | numbers | counts
         return pd.DataFrame({name: columns[name] for name in COLUMNS})
 
-    def expectation(self) -> Expectation:
+    def expectation(self) -> ExpectedQuality:
         """How many of the pairs are right, as far as that can be estimated."""
         rows = self.alignment.rows.iloc[self.positions]
         verdicts, certain = rows["verdict"], rows["settled"].to_numpy(dtype=np.bool_)
@@ -219,7 +219,7 @@ class ExportTable:
         accepted = np.fromiter((one in self.accepted for one in ends), dtype=np.bool_, count=len(rows)) if self.accepted else np.zeros_like(certain)
         probability: npt.NDArray[np.float64] = rows["probability"].to_numpy(dtype=np.float64)
         guessed = probability[~np.isnan(probability) & ~certain]
-        return Expectation(
+        return ExpectedQuality(
             pairs=len(self),
             seeds=int((verdicts == SEED).sum()),
             links=int(np.count_nonzero(certain & ~accepted & (verdicts != SEED).to_numpy())),
@@ -238,7 +238,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Expectation:
+class ExpectedQuality:
     """How good pairs are to be expected.
 
     Attributes:

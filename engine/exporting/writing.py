@@ -8,7 +8,7 @@ from pathlib import Path
 from engine.errors import ExportError
 from engine.exporting.formats import Format, Predicate
 from engine.exporting.table import ExportTable
-from engine.util.output_files import new_file
+from engine.util.files import new_file
 
 
 def write_export(path: Path, table: ExportTable, fmt: Format, predicate: Predicate | None = None, *, force: bool = False) -> None:
@@ -38,7 +38,7 @@ def export_bytes(table: ExportTable, fmt: Format, predicate: Predicate | None = 
     return file.getvalue()
 
 
-def preview(table: ExportTable, fmt: Format, predicate: Predicate | None = None, rows: int = 5) -> list[str]:
+def preview_lines(table: ExportTable, fmt: Format, predicate: Predicate | None = None, rows: int = 5) -> list[str]:
     """The first lines of the file, as if there were ``rows`` pairs only; none for formats that no person reads."""
     if not fmt.readable:
         return []

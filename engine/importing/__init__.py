@@ -1,17 +1,30 @@
 """Your own graphs: files come in, are looked at, corrected by their owner, and stored as a data set (docs/importing.md)."""
 
-from engine.importing.corrections import NAMING, SEED_CHOICES, Corrections, SeedChoice
-from engine.importing.expectation import Expectation, expectation
-from engine.importing.glance import UnderstoodFile, UnderstoodTable, glance
-from engine.importing.limits import LIMITS, Limits, in_words
-from engine.importing.material import ROLE_WORDS, ROLES, Material, Role, SourceFile, check_given, folder_material, with_file
-from engine.importing.preview import NameCandidate, Preview, UnderstoodGraph, preview, understand
-from engine.importing.remedies import REMEDIES
+from engine.importing.detect import UnderstoodFile, UnderstoodTable, glance
+from engine.importing.preview import REMEDIES, NameCandidate, Preview, UnderstoodGraph, preview, understand
 from engine.importing.report import preview_to_dict, render_preview
-from engine.importing.seeds import SeedPair, SeedSuggestions, suggest_seeds
-from engine.importing.server_folders import Offered, find, offered
+from engine.importing.seeds import Expectation, SeedPair, SeedSuggestions, expectation, suggest_seeds
+from engine.importing.source import (
+    LIMITS,
+    NAMING,
+    ROLE_WORDS,
+    ROLES,
+    SEED_CHOICES,
+    Corrections,
+    Limits,
+    Material,
+    Offered,
+    Role,
+    SeedChoice,
+    SourceFile,
+    check_given,
+    find,
+    folder_material,
+    offered,
+    with_file,
+)
 from engine.importing.staging import Staged, Upload, add, clean_up, correct, discard, find_staged, stage, stage_folder
-from engine.importing.store import check_name, free_name, store, suggested_name, write
+from engine.importing.store import check_dataset_name, free_name, store, suggested_name, write
 
 __all__ = [
     "LIMITS",
@@ -38,8 +51,8 @@ __all__ = [
     "UnderstoodTable",
     "Upload",
     "add",
+    "check_dataset_name",
     "check_given",
-    "check_name",
     "clean_up",
     "correct",
     "discard",
@@ -49,7 +62,6 @@ __all__ = [
     "folder_material",
     "free_name",
     "glance",
-    "in_words",
     "offered",
     "preview",
     "preview_to_dict",

@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final, Literal
 
-from engine.data.files import GZIP_MAGIC, is_by_product, reason, shorten
+from engine.data.files import GZIP_MAGIC, is_by_product
 from engine.errors import DataImportError
-from engine.importing.limits import LIMITS, Limits, in_words
+from engine.importing.source import LIMITS, Limits
+from engine.util.files import os_reason
+from engine.util.text import shorten, size_text
 
 PIECE: Final = 2**18
 LONGEST_PATH: Final = 200  # bytes of a name inside of an archive
@@ -140,7 +142,7 @@ class _Meter:
             DataImportError: so much content is too much, or too much for the archive's size.
         """
         if unpacked > self.limits.unpacked_bytes:
-            limit = in_words(self.limits.unpacked_bytes)
+            limit = size_text(self.limits.unpacked_bytes)
             raise DataImportError(f"{self.name} unpacks to more than {limit}, the limit; thin out the graphs, or import them from a folder.")
         if unpacked > self.limits.ratio_from and unpacked > self.limits.ratio * max(self.packed, 1):
             raise self.bomb()
@@ -267,4 +269,4 @@ def _kept(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DataImportError(f"{name} cannot be unpacked here ({reason(error)}); free some space on the server and try again.") from None
+        raise DataImportError(f"{name} cannot be unpacked here ({os_reason(error)}); free some space on the server and try again.") from None

@@ -6,13 +6,11 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from engine.data.files import escape_controls, shorten
+from engine.data.inspection import render_findings
 from engine.data.knowledge_graph import SIDES
-from engine.data.report import render_findings
-from engine.importing.glance import UnderstoodFile
-from engine.importing.preview import Preview, UnderstoodGraph
-from engine.importing.remedies import REMEDIES
-from engine.util.text import count
+from engine.importing.detect import UnderstoodFile
+from engine.importing.preview import REMEDIES, Preview, UnderstoodGraph
+from engine.util.text import count, escape_controls, shorten
 
 SHOWN_SEEDS = 10
 

@@ -16,14 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
-from engine.data.files import reason, shorten
 from engine.errors import DataImportError
 from engine.importing.archives import is_archive, refuse_half_archive, unpack
-from engine.importing.corrections import Corrections
-from engine.importing.limits import LIMITS, Limits, in_words
-from engine.importing.material import Material, Role, SourceFile, check_given, folder_material
-from engine.runs.files import remove, write_durably
-from engine.util import settings
+from engine.importing.source import LIMITS, Corrections, Limits, Material, Role, SourceFile, check_given, folder_material
+from engine.util import paths
+from engine.util.files import os_reason, remove, write_durably
+from engine.util.text import shorten, size_text
 
 STAGING: Final = ".staging-"
 PARTIAL: Final = ".partial-"
@@ -81,7 +79,7 @@ def stage_folder(folder: Path) -> Staged:
     """An import of a folder or archive on the server; files of a folder are read where they lie.
 
     Args:
-        folder: from :func:`engine.importing.server_folders.find`, which has checked that it may be read.
+        folder: from :func:`engine.importing.source.find`, which has checked that it may be read.
 
     Raises:
         DataImportError: an archive or file that is refused.
@@ -117,7 +115,7 @@ def correct(staged: Staged, corrections: Corrections) -> Staged:
     try:
         return _save(_folder(staged.token), dataclasses.replace(staged, corrections=corrections, version=staged.version + 1))
     except OSError as error:
-        raise DataImportError(f"the correction cannot be kept ({reason(error)}); begin the import again.") from None
+        raise DataImportError(f"the correction cannot be kept ({os_reason(error)}); begin the import again.") from None
 
 
 def add(staged: Staged, upload: Upload, limits: Limits = LIMITS) -> Staged:
@@ -153,7 +151,7 @@ def discard(staged: Staged) -> None:
 
 def clean_up(older_than: float = KEPT_SECONDS) -> int:
     """Remove staging folders that were left behind, and data sets that a killed import did not finish; says how many."""
-    parent, now = settings.data_folder(), time.time()
+    parent, now = paths.data_folder(), time.time()
     found = [path for start in (STAGING, PARTIAL) for path in parent.glob(f"{start}*")]
     old = [path for path in found if now - path.lstat().st_mtime > older_than]
     for path in old:
@@ -167,7 +165,7 @@ def _new_folder() -> tuple[Path, str]:
     try:
         folder.mkdir(parents=True, mode=0o700)
     except OSError as error:
-        raise DataImportError(f"{settings.data_folder()} cannot be written to ({reason(error)}); make it writable, or set DUAL_AMN_DATA.") from None
+        raise DataImportError(f"{paths.data_folder()} cannot be written to ({os_reason(error)}); make it writable, or set DUAL_AMN_DATA.") from None
     clean_up()
     return folder, token
 
@@ -183,14 +181,14 @@ def _whole_or_not_at_all(place: Path, what: str) -> Iterator[None]:
         yield
     except OSError as error:
         remove(place)
-        raise DataImportError(f"{what} cannot be kept ({reason(error)}); free some space on the server and try again.") from None
+        raise DataImportError(f"{what} cannot be kept ({os_reason(error)}); free some space on the server and try again.") from None
     except BaseException:
         remove(place)
         raise
 
 
 def _folder(token: str) -> Path:
-    return settings.data_folder() / f"{STAGING}{token}"
+    return paths.data_folder() / f"{STAGING}{token}"
 
 
 def _put(folder: Path, one: Upload, limits: Limits) -> list[SourceFile]:
@@ -217,7 +215,7 @@ def _copy(one: Upload, path: Path, limits: Limits) -> None:
         while piece := one.content.read(PIECE):
             size += len(piece)
             if size > limits.file_bytes:
-                limit = in_words(limits.file_bytes)
+                limit = size_text(limits.file_bytes)
                 raise DataImportError(f"{shorten(one.name)} is larger than {limit}, the limit for a file; thin out the graph, or pack it with gzip.")
             file.write(piece)
 

@@ -16,17 +16,16 @@ import pyarrow.parquet as pq
 
 from engine._version import __version__
 from engine.data import safe_name
-from engine.data.files import reason, shorten
 from engine.data.library import RECORD, StoredDataSet, data_sets
 from engine.data.readers import RawGraph
 from engine.data.texts import Texts
 from engine.errors import DataImportError
-from engine.importing.corrections import Corrections
-from engine.importing.material import Material
 from engine.importing.preview import Preview, Understood, understand
+from engine.importing.source import Corrections, Material
 from engine.importing.staging import PARTIAL
-from engine.runs.files import fsync, remove
-from engine.util import settings
+from engine.util import paths
+from engine.util.files import fsync, os_reason, remove
+from engine.util.text import shorten
 
 FORMAT_VERSION: Final = 1
 LONGEST_NAME: Final = 80
@@ -44,16 +43,16 @@ def store(material: Material, corrections: Corrections, name: str) -> StoredData
         DataImportError: a problem that must be fixed first; a name that is taken or cannot be one (says another); no space.
         DataError: as :func:`engine.importing.preview.understand`.
     """
-    check_name(name)
+    check_dataset_name(name)
     return write(understand(material, corrections), material, corrections, name)
 
 
 def write(understood: Understood, material: Material, corrections: Corrections, name: str) -> StoredDataSet:
     """The second half of :func:`store`, for what is understood already."""
-    check_name(name)
+    check_dataset_name(name)
     if problems := understood.preview.problems:
         raise DataImportError(f"{problems[0].message} {problems[0].advice}")
-    parent = settings.data_folder()
+    parent = paths.data_folder()
     partial, final = parent / f"{PARTIAL}{secrets.token_hex(8)}", parent / name
     try:
         partial.mkdir(parents=True)
@@ -64,13 +63,13 @@ def write(understood: Understood, material: Material, corrections: Corrections, 
             fsync(path)
         _move(partial, final)
     except OSError as error:
-        raise DataImportError(f"{name} cannot be stored ({reason(error)}); make room or make {parent} writable, and try again.") from None
+        raise DataImportError(f"{name} cannot be stored ({os_reason(error)}); make room or make {parent} writable, and try again.") from None
     finally:
         remove(partial)
     return next(one for one in data_sets() if one.path == final)
 
 
-def check_name(name: str) -> None:
+def check_dataset_name(name: str) -> None:
     """
     Raises:
         DataImportError: the name cannot be one, or is taken; another one is offered.
@@ -101,7 +100,7 @@ def suggested_name(material: Material) -> str:
 
 def _is_taken(name: str) -> bool:
     """Names do not differ by capital letters alone: on some systems such files are the same."""
-    return os.path.lexists(settings.data_folder() / name) or name.lower() in {one.name.lower() for one in data_sets()}
+    return os.path.lexists(paths.data_folder() / name) or name.lower() in {one.name.lower() for one in data_sets()}
 
 
 def _move(partial: Path, final: Path) -> None:

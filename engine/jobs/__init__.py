@@ -4,11 +4,10 @@ The queue is one small database in the models folder (:mod:`engine.jobs.queue`),
 the trainer a process of its own that holds a lock while it lives (:mod:`engine.jobs.trainer`), whoever started it.
 """
 
-from engine.jobs.job import ENDED, WAITING_OR_AT_WORK, Job, State
 from engine.jobs.launch import is_starting, start_trainer, trainer_alive
 from engine.jobs.plan import DataSummary, Plan, absolute, estimate_plan, plan_training, reachable, summarise
 from engine.jobs.progress import News, Point, RoundNews, read_news
-from engine.jobs.queue import JobQueue, Submission
+from engine.jobs.queue import ENDED, WAITING_OR_AT_WORK, Job, JobQueue, State, Submission
 
 __all__ = [
     "ENDED",

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from engine.jobs.trainer import main
+from engine.jobs.trainer import run_trainer
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(run_trainer(Path(sys.argv[1])))

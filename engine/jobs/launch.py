@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from engine.errors import JobError
-from engine.runs.files import is_locked
-from engine.util.places import jobs_folder, starting_mark, trainer_lock, trainer_log
-from engine.util.settings import PROJECT
+from engine.util.files import is_locked
+from engine.util.paths import PROJECT, jobs_folder, starting_mark, trainer_lock, trainer_log
 
 try:
     import fcntl

@@ -1,4 +1,4 @@
-"""From a data set and settings to what would be trained: checked, named and measured before anything starts."""
+"""What a training will be before it is queued, and the trainings that the app needs at first."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from engine.config import DataConfig, RunConfig
-from engine.data import load_task
+from engine.config import DataConfig, RunConfig, Variant
+from engine.data import load_task, safe_name
 from engine.errors import ConfigError
 from engine.names import absolute_paths, named_paths
 from engine.pipeline import make_run_id
 from engine.reviews import Snapshot, with_reviews
 from engine.runs import RunStore
 from engine.training.estimate import Estimate, Sizes, estimate_training, measured_machine, task_sizes
+
+# From a data set and settings to what would be trained: checked, named and measured before anything starts.
 
 ReviewsOf = Callable[[str], Snapshot]
 
@@ -140,3 +142,45 @@ def _inside(name: str, folders: Sequence[Path]) -> bool:
         return any(path.is_relative_to(folder.resolve()) for folder in folders)
     except (OSError, ValueError, RuntimeError):  # no path at all, or a loop of links
         return False
+
+
+# Runs to look at for whoever comes without any: a sample data set in every variant, one after the other.
+#
+# What exists is never trained again, and who has runs of other data is not made to wait. A training that was interrupted is not finished, so it is
+# resumed the next time.
+
+
+@dataclass(frozen=True)
+class Step:
+    """A variant to be trained, and the words shown meanwhile.
+
+    Attributes:
+        does: what it does, in half a sentence.
+        takes: how long about, on the sample data and two cores.
+    """
+
+    variant: Variant
+    does: str
+    takes: str
+
+
+STEPS = (
+    Step("basic", "learns from structure and seed links", "about a minute"),
+    Step("semi", "goes on with the pairs that it is sure of, round by round", "a few minutes"),
+    Step("literal", "adds names to the semi run", "about a minute"),
+)
+
+
+def missing_steps(store: RunStore, folder: Path) -> tuple[Step, ...]:
+    """What is to be trained before there is a run of each variant; nothing where other data has runs, or has begun one.
+
+    Args:
+        store: where runs are kept.
+        folder: the sample data set.
+    """
+    sample = safe_name(folder)
+    summaries = store.list()
+    if any(summary.dataset != sample for summary in summaries):
+        return ()
+    finished = {summary.variant for summary in summaries if summary.state == "finished"}
+    return tuple(step for step in STEPS if step.variant not in finished)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -18,7 +17,8 @@ from engine.pipeline import NOTE, Phase
 from engine.training.estimate import Estimate
 from engine.training.semi import Round
 from engine.training.trainer import Progress
-from engine.util.places import news_file
+from engine.util.files import replacing
+from engine.util.paths import news_file
 
 MOST_POINTS: Final = 1000
 LEAST_SECONDS: Final = 0.5
@@ -176,7 +176,5 @@ def _parts(kind: type[Any], rows: Sequence[dict[str, Any]]) -> tuple[Any, ...]:
 
 def _write(path: Path, news: News) -> None:
     """Whole or not at all; that the disk has it is not waited for. News that cannot be written must not end a training."""
-    beside = path.with_name(f".{path.name}.tmp")
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError), replacing(path) as beside:
         beside.write_text(json.dumps(asdict(news)), encoding="utf-8")
-        os.replace(beside, path)

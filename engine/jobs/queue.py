@@ -8,35 +8,112 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import secrets
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
-from filelock import FileLock, Timeout
-
+from engine.config import RunConfig
 from engine.errors import JobError, printable
-from engine.jobs.job import AT_WORK, JOB_ID, RESUMABLE, STATES, WAITING_OR_AT_WORK, Job, State
 from engine.jobs.launch import trainer_alive
 from engine.jobs.plan import Plan
 from engine.reviews import Snapshot
 from engine.training.estimate import Sizes
-from engine.util.output_files import new_file
-from engine.util.places import jobs_folder, queue_file, reviews_copy, setup_lock
+from engine.util.files import new_file
+from engine.util.paths import queue_file, reviews_copy, setup_lock
+from engine.util.sqlite import Database, Schema
+from engine.util.text import one_line
 
-VERSION: Final = 1
-PATIENCE: Final = 20.0
-"""Seconds to wait for others who are writing."""
+# A training that somebody asked for.
+
+State = Literal["queued", "running", "stopping", "finished", "stopped", "failed", "lost", "cancelled"]
+STATES: Final[tuple[State, ...]] = get_args(State)
+AT_WORK: Final[tuple[State, ...]] = ("running", "stopping")
+WAITING_OR_AT_WORK: Final[tuple[State, ...]] = ("queued", *AT_WORK)
+ENDED: Final[tuple[State, ...]] = ("finished", "stopped", "failed", "lost", "cancelled")
+RESUMABLE: Final[tuple[State, ...]] = ("stopped", "failed", "lost", "cancelled")
+
+JOB_ID: Final = re.compile(r"[0-9a-f]{8}")
+
+
+@dataclass(frozen=True)
+class Job:
+    """A training in the queue, at work, or over.
+
+    Attributes:
+        id: eight hexadecimal digits.
+        data: the data set's folder.
+        dataset, run_id: what the finished run will be called; no two jobs share both.
+        settings: as :meth:`engine.config.RunConfig.to_dict` gives them.
+        sizes: of the data, to estimate how long it takes.
+        who: the name of the person who requested it; "" where none is given.
+        state: see :data:`State`; "lost": its trainer died without a word.
+        submitted, started, ended: ISO 8601, UTC; "" for what has not happened yet.
+        message: one sentence on how it ended, where there is something to say; "" otherwise.
+        run: ``dataset/run_id`` of the run that it left behind; "" without one.
+        reviews: name of the file beside the queue that holds the reviewers' decisions to train with; "" for none.
+        position: 1 for the next one that a trainer takes; 0 unless queued.
+    """
+
+    id: str
+    data: Path
+    dataset: str
+    run_id: str
+    settings: Mapping[str, Any]
+    sizes: Sizes
+    who: str
+    state: State
+    submitted: str
+    started: str = ""
+    ended: str = ""
+    message: str = ""
+    run: str = ""
+    reviews: str = ""
+    position: int = 0
+
+    @property
+    def config(self) -> RunConfig:
+        """All settings.
+
+        Raises:
+            ConfigError: they were written by another version and mean nothing to this one.
+        """
+        return RunConfig.from_dict(self.settings)
+
+    @property
+    def variant(self) -> str:
+        return str(self.settings.get("variant", ""))
+
+    @property
+    def seed(self) -> int:
+        return int(self.settings.get("seed", 0))
+
+    @property
+    def active(self) -> bool:
+        """Whether it waits or is worked at."""
+        return self.state in WAITING_OR_AT_WORK
+
+    @property
+    def resumable(self) -> bool:
+        """Whether it can be put into the queue again, to resume from its last checkpoint."""
+        return self.state in RESUMABLE
+
+    @property
+    def name(self) -> str:
+        """``dataset/run_id``, for people."""
+        return f"{self.dataset}/{self.run_id}"
+
+
 LONGEST_NAME: Final = 100
 LOST: Final = (
     "the trainer ended without a word: it was killed, the machine ran out of memory, or was restarted. Resume goes on from the last checkpoint."
 )
 
-SCHEMA: Final = f"""
+TABLE: Final = f"""
 CREATE TABLE IF NOT EXISTS jobs (
     id TEXT PRIMARY KEY,
     place INTEGER NOT NULL,
@@ -54,8 +131,16 @@ CREATE TABLE IF NOT EXISTS jobs (
     run TEXT NOT NULL DEFAULT '',
     reviews TEXT NOT NULL DEFAULT '',
     UNIQUE (dataset, run_id)
-) STRICT
+) STRICT;
 """
+SCHEMA: Final = Schema(
+    what="the queue of trainings",
+    error=JobError,
+    unharmed="runs are not affected",
+    damaged="move it away or restore it from a backup (runs are not affected)",
+    migrations=(TABLE,),
+    patience=20.0,
+)
 
 
 @dataclass(frozen=True)
@@ -74,6 +159,7 @@ class JobQueue:
 
     def __init__(self, models: Path | str) -> None:
         self.models = Path(models)
+        self._database = Database(queue_file(self.models), SCHEMA, lock=setup_lock(self.models), keep_open=False)
 
     # For everybody
 
@@ -107,7 +193,7 @@ class JobQueue:
         """
         if plan.finished:
             raise JobError(f"{plan.name} is trained already; open it, or choose another seed or other settings.")
-        with self._changing() as database:
+        with self._database.writing() as database:
             row = database.execute("SELECT id, state FROM jobs WHERE dataset = ? AND run_id = ?", (plan.dataset, plan.run_id)).fetchone()
             if row is None:
                 job_id = secrets.token_hex(4)
@@ -145,7 +231,7 @@ class JobQueue:
             JobError: no such job, or it is not over, or finished.
         """
         job = self.find(job_id)
-        with self._changing() as database:
+        with self._database.writing() as database:
             state = database.execute("SELECT state FROM jobs WHERE id = ?", (job.id,)).fetchone()["state"]
             if state in RESUMABLE:
                 self._requeue(database, job.id, job.data)
@@ -158,7 +244,7 @@ class JobQueue:
 
         Looks within the transaction: a trainer says how a job ended before it lets go of its lock, so that nothing in between can be mistaken.
         """
-        with self._changing() as database:
+        with self._database.writing() as database:
             if not trainer_alive(self.models):
                 self.declare_lost(database)
 
@@ -167,12 +253,12 @@ class JobQueue:
     def declare_lost(self, database: sqlite3.Connection | None = None) -> None:
         """All running jobs are lost: for callers that hold the trainer's lock."""
         words = f"UPDATE jobs SET state = 'lost', ended = ?, message = ? WHERE state IN {_listed(AT_WORK)}"
-        with contextlib.nullcontext(database) if database is not None else self._changing() as given:
+        with contextlib.nullcontext(database) if database is not None else self._database.writing() as given:
             given.execute(words, (now(), LOST))
 
     def take(self) -> Job | None:
         """The job that waits longest, which is at work from now on; None if none waits."""
-        with self._changing() as database:
+        with self._database.writing() as database:
             row = database.execute("SELECT id FROM jobs WHERE state = 'queued' ORDER BY place LIMIT 1").fetchone()
             if row is None:
                 return None
@@ -185,13 +271,13 @@ class JobQueue:
 
     def asked_to_stop(self, job_id: str) -> bool:
         """Whether this job was asked to stop."""
-        with self._connected() as database:
+        with self._database.reading() as database:
             row = database.execute("SELECT state FROM jobs WHERE id = ?", (job_id,)).fetchone()
         return row is None or row["state"] != "running"
 
     def end(self, job_id: str, state: State, *, message: str = "", run: str = "") -> None:
         """Say how a job at work ended."""
-        with self._changing() as database:
+        with self._database.writing() as database:
             database.execute(
                 "UPDATE jobs SET state = ?, ended = ?, message = ?, run = CASE WHEN ? = '' THEN run ELSE ? END WHERE id = ?",
                 (state, now(), message, run, run, job_id),
@@ -205,7 +291,7 @@ class JobQueue:
         database.execute(
             "INSERT INTO jobs (id, place, data, dataset, run_id, config, sizes, reviews, who, submitted, state) "
             f"VALUES (?, {_LAST_PLACE}, ?, ?, ?, ?, ?, ?, ?, ?, 'queued')",
-            (*values, reviews, _one_line(who), now()),
+            (*values, reviews, one_line(printable(who), LONGEST_NAME), now()),
         )
 
     def _kept(self, reviews: Snapshot) -> str:
@@ -222,7 +308,7 @@ class JobQueue:
         )
 
     def _move(self, job: Job, states: Sequence[State], to: State, otherwise: str, ended: str = "") -> Job:
-        with self._changing() as database:
+        with self._database.writing() as database:
             words = f"UPDATE jobs SET state = ?, ended = ? WHERE id = ? AND state IN {_listed(states)}"
             moved = database.execute(words, (to, ended, job.id)).rowcount
         after = self._one(job.id)
@@ -235,63 +321,12 @@ class JobQueue:
         return next(job for job in self._read() if job.id == job_id)
 
     def _read(self) -> list[Job]:
-        with self._connected() as database:
+        with self._database.reading() as database:
             rows = database.execute("SELECT * FROM jobs ORDER BY place").fetchall()
         waiting = [row["id"] for row in rows if row["state"] == "queued"]
         found = [_job(row, waiting) for row in rows]
         active = sorted((job for job in found if job.active), key=lambda job: job.position)  # 0 at work
         return [*active, *sorted((job for job in found if not job.active), key=lambda job: job.ended, reverse=True)]
-
-    # The database
-
-    @cached_property
-    def _ready(self) -> bool:
-        """Whether the database is as it should be: made once, by one process at a time."""
-        jobs_folder(self.models).mkdir(parents=True, exist_ok=True)
-        with FileLock(setup_lock(self.models), timeout=PATIENCE), contextlib.closing(self._connect()) as database:
-            version = database.execute("PRAGMA user_version").fetchone()[0]
-            if version > VERSION:
-                raise JobError(f"the queue in {jobs_folder(self.models)} was made by a newer version; update the program to use it.")
-            if version < VERSION:
-                database.execute("PRAGMA journal_mode = WAL")
-                database.execute(SCHEMA)
-                database.execute(f"PRAGMA user_version = {VERSION}")
-        return True
-
-    def _connect(self) -> sqlite3.Connection:
-        database = sqlite3.connect(queue_file(self.models), timeout=PATIENCE, isolation_level=None)
-        database.row_factory = sqlite3.Row
-        database.execute("PRAGMA synchronous = FULL")
-        return database
-
-    @contextlib.contextmanager
-    def _connected(self) -> Iterator[sqlite3.Connection]:
-        with self._explained():
-            assert self._ready
-            with contextlib.closing(self._connect()) as database:
-                yield database
-
-    @contextlib.contextmanager
-    def _changing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, which no other one overlaps."""
-        with self._connected() as database:
-            database.execute("BEGIN IMMEDIATE")
-            try:
-                yield database
-            except BaseException:
-                database.execute("ROLLBACK")
-                raise
-            database.execute("COMMIT")
-
-    @contextlib.contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, OSError, Timeout) as error:
-            raise JobError(
-                f"the queue of trainings in {jobs_folder(self.models)} cannot be used ({error}); check the disk and who may write to the folder "
-                "(runs are not affected)."
-            ) from error
 
 
 _LAST_PLACE: Final = "(SELECT COALESCE(MAX(place), 0) + 1 FROM jobs)"
@@ -305,10 +340,6 @@ def now() -> str:
 def _listed(states: Sequence[State]) -> str:
     """SQL for a set of states, which are names of ours."""
     return f"({', '.join(repr(state) for state in states)})"
-
-
-def _one_line(name: str) -> str:
-    return " ".join(printable(name).split())[:LONGEST_NAME]
 
 
 def _job(row: Any, waiting: Sequence[str]) -> Job:

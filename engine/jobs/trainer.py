@@ -20,15 +20,14 @@ from typing import Final
 from filelock import FileLock, Timeout
 
 from engine.errors import EngineError, JobError, StoppedError
-from engine.jobs.job import Job
 from engine.jobs.launch import start_trainer
 from engine.jobs.progress import Reporter, forget_news
-from engine.jobs.queue import JobQueue
+from engine.jobs.queue import Job, JobQueue
 from engine.pipeline import Outcome, train_run
 from engine.runs import RunStore
 from engine.training.device import on_termination
 from engine.training.estimate import estimate_training, measured_machine
-from engine.util.places import jobs_folder, trainer_lock, trainer_log
+from engine.util.paths import jobs_folder, trainer_lock, trainer_log
 
 LOCK_SECONDS: Final = 5.0
 """Patience with others who look whether the lock is taken; a trainer that is at work keeps it for longer."""
@@ -129,7 +128,7 @@ def interruption() -> Iterator[Callable[[], bool]]:
         yield lambda: asked
 
 
-def main(models: Path) -> int:
+def run_trainer(models: Path) -> int:
     """What the process does; returns its exit code."""
     if hasattr(os, "nice"):
         os.nice(NICENESS)

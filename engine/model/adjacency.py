@@ -13,10 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from engine.util.packing import distinct, fresh_rows, sorted_rows, unpacked
+from engine.util.arrays import IntArray, distinct, fresh_rows, sorted_rows, unpacked
 
 Int32Array = npt.NDArray[np.int32]
-Int64Array = npt.NDArray[np.int64]
 Entries = tuple[Int32Array, Int32Array, Int32Array]
 """Receiver, sender and unit, or directed relation."""
 
@@ -25,7 +24,7 @@ Entries = tuple[Int32Array, Int32Array, Int32Array]
 class Csr:
     """Rows of column indices: row i holds ``columns[offsets[i]:offsets[i + 1]]``."""
 
-    offsets: Int64Array  # (rows + 1,)
+    offsets: IntArray  # (rows + 1,)
     columns: Int32Array  # (entries,)
     num_columns: int
 
@@ -33,11 +32,11 @@ class Csr:
     def num_rows(self) -> int:
         return len(self.offsets) - 1
 
-    def lengths(self) -> Int64Array:
+    def lengths(self) -> IntArray:
         """(rows,) entries per row."""
         return np.diff(self.offsets)
 
-    def rows(self) -> Int64Array:
+    def rows(self) -> IntArray:
         """(entries,) the row of each entry."""
         return np.repeat(np.arange(self.num_rows, dtype=np.int64), self.lengths())
 
@@ -73,7 +72,7 @@ class Adjacency:
 
 
 def build_adjacency(
-    triples: Int64Array,
+    triples: IntArray,
     num_entities: int,
     num_relations: int,
     *,
@@ -113,7 +112,7 @@ def build_adjacency(
     )
 
 
-def directed_entries(triples: Int64Array, num_entities: int, num_relations: int) -> Entries:
+def directed_entries(triples: IntArray, num_entities: int, num_relations: int) -> Entries:
     """Each distinct triple in both directions: receiver, sender and directed relation; sorted by these, in this order."""
     head, relation, tail = triples.T
     both = np.concatenate([head, tail]), np.concatenate([tail, head]), np.concatenate([relation, relation + num_relations])
@@ -154,7 +153,7 @@ def distinct_rows(rows: npt.NDArray[np.integer], columns: npt.NDArray[np.integer
     return Csr(cumulative(np.bincount(row, minlength=num_rows)), column.astype(np.int32), num_columns)
 
 
-def cumulative(counts: npt.NDArray[np.integer]) -> Int64Array:
+def cumulative(counts: npt.NDArray[np.integer]) -> IntArray:
     """(n + 1,) offsets of n consecutive stretches."""
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts, dtype=np.int64)])
 

@@ -15,8 +15,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from engine.model import kernels
-from engine.model.adjacency import Adjacency, Csr, Int32Array, Int64Array, cumulative, to_torch
-from engine.util.packing import spans
+from engine.model.adjacency import Adjacency, Csr, Int32Array, cumulative, to_torch
+from engine.util.arrays import IntArray, spans
 
 
 class MessageGraph:
@@ -163,7 +163,7 @@ class _FusedAggregate(torch.autograd.Function):
         return dx, dvectors.sum(0), dscores.sum(0), None, None, None
 
 
-def live_places(grad: Tensor, rows: Int64Array, num_entities: int) -> Int32Array:
+def live_places(grad: Tensor, rows: IntArray, num_entities: int) -> Int32Array:
     """(E,) row of an entity's gradient among the (n, C, d) of ``rows``; -1 where there is none, or nothing but zeros."""
     places = np.full(num_entities, -1, dtype=np.int32)
     live = grad.flatten(1).any(1).numpy()

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from engine.config import LossConfig
-from engine.model.adjacency import Int64Array
+from engine.util.arrays import IntArray
 from engine.util.distributed import ALONE, Ranks
 
 
@@ -91,7 +91,7 @@ class Sampling:
         return Sample(torch.from_numpy(rows).to(pairs.device), len(own[0]), len(own[1]), positions)
 
 
-def draw_with(members: Int64Array, count: int, size: int, rng: np.random.Generator) -> Int64Array:
+def draw_with(members: IntArray, count: int, size: int, rng: np.random.Generator) -> IntArray:
     """``count`` of the numbers below ``size``, ascending, with the given distinct ones among them."""
     if count >= size:
         return np.arange(size)

@@ -1,12 +1,10 @@
 """Names: where they come from, how they are compared, what they solve alone, how much they should count (paper section 6, literal variant)."""
 
 from engine.names.encoders import NAME_ENCODERS, EncodedNames, NameEncoder, get_name_encoder, register_encoder
-from engine.names.leaks import leak_warning
 from engine.names.paths import absolute_paths, content_digest, named_paths
 from engine.names.sources import NAME_ORIGINS, Names, gather_names, may_need_a_rule
-from engine.names.storage import name_similarity, name_tensors
 from engine.names.synonyms import AllNames, all_names, encode_all
-from engine.names.weight import PAPER_WEIGHT, WEIGHTS, WeightChoice, choose_weight, require_valid_links
+from engine.names.weight import PAPER_WEIGHT, WEIGHTS, WeightChoice, choose_weight, leak_warning, name_similarity, name_tensors, require_valid_links
 
 __all__ = [
     "NAME_ENCODERS",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from engine.config import LiteralConfig
-from engine.data.file_states import FileState, state_of
+from engine.data.files import FileState, state_of
 from engine.errors import ConfigError
 from engine.names.encoders import NAME_ENCODERS
 from engine.names.sources import NAME_ORIGINS

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from engine.config import LiteralConfig
-from engine.data.files import read_text, shorten
+from engine.data.files import read_text
 from engine.data.knowledge_graph import SIDES, AlignmentTask, Finding, KnowledgeGraph, Side
 from engine.data.labels import LABELS, attribute_names, clean_label, find_name_attributes, label_from_identifier, name_languages, rank_languages
 from engine.data.readers import dbp15k
 from engine.data.rows import read_tabbed
 from engine.errors import ConfigError, DataError
 from engine.names.specs import PathsOf, Spec, no_path, one_path
-from engine.util.text import count
+from engine.util.text import count, shorten
 
 EXAMPLES = 3
 OTHER_NAMES = (

@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 import torch
 
-from engine.data.knowledge_graph import IntArray, KnowledgeGraph, Side
+from engine.data.knowledge_graph import KnowledgeGraph, Side
 from engine.data.labels import NAME_ATTRIBUTES, clean_label, local_name
 from engine.names.encoders.base import EncodedNames, NameEncoder
 from engine.search import BestNames, SparseSimilarity, StructuralSimilarity
+from engine.util.arrays import IntArray
 
 EXACT: Final = frozenset(
     {

@@ -15,9 +15,10 @@ from typing import Final, Literal
 import numpy as np
 import pandas as pd
 
-from engine.data.knowledge_graph import IntArray, KnowledgeGraph
+from engine.data.knowledge_graph import KnowledgeGraph
 from engine.data.labels import Literal as ValueLiteral
 from engine.data.labels import find_name_attributes, literal_of, local_name
+from engine.util.arrays import IntArray
 
 Kind = Literal["text", "number", "date", "year", "place", "code"]
 

@@ -2,17 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from scipy import sparse
+from torch import Tensor
 
-from engine.data.knowledge_graph import IntArray, empty_links
-from engine.errors import ConfigError
+from engine.data.knowledge_graph import AlignmentTask, Finding, empty_links
+from engine.data.labels import identifier_tail
+from engine.errors import ConfigError, RunDamagedError
 from engine.evaluation.metrics import evaluate_links
-from engine.search import NameSimilarity, StructuralSimilarity, StructureAndNames
+from engine.names.encoders import NgramEncoder
+from engine.search import BestNames, NameSimilarity, SparseSimilarity, StructuralSimilarity, StructureAndNames
+from engine.util.arrays import IntArray
+
+# Names' vectors as plain tensors, so that a run folder can keep them (safetensors) and a page can score any pair from them.
+#
+# Dense names are two matrices (``source``, ``target``). Sparse ones are CSR arrays: ``source.starts``, ``source.features``, ``source.values``, the
+# same for the target, and ``features``, the number of columns. Where entities have several names, rows are names, and
+# ``source.entities`` and ``target.entities`` say where each entity's begin.
+
+DENSE_KEYS = ("source", "target")
+ENTITIES = tuple(f"{side}.entities" for side in DENSE_KEYS)
+"""Where each entity's names begin, where entities have several."""
+PARTS = ("starts", "features", "values")
+
+
+def name_tensors(names: NameSimilarity) -> dict[str, Tensor]:
+    """The tensors that :func:`name_similarity` makes the same similarity of."""
+    if isinstance(names, BestNames):
+        starts = {f"{side}.entities": torch.from_numpy(begins) for side, begins in zip(DENSE_KEYS, names.starts, strict=True)}
+        return {**name_tensors(names.base), **starts}
+    if isinstance(names, StructuralSimilarity):
+        return {"source": names.source.cpu().contiguous(), "target": names.target.cpu().contiguous()}
+    tensors = {"features": torch.tensor([names.source.shape[1]])}
+    for side, rows in (("source", names.source), ("target", names.target)):
+        arrays = rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data
+        tensors |= {f"{side}.{part}": torch.from_numpy(array) for part, array in zip(PARTS, arrays, strict=True)}
+    return tensors
+
+
+def name_similarity(tensors: Mapping[str, Tensor]) -> NameSimilarity:
+    """The inverse of :func:`name_tensors`.
+
+    Raises:
+        RunDamagedError: tensors are missing or do not go together.
+    """
+    try:
+        base = single_names(tensors)
+        if not all(key in tensors for key in ENTITIES):
+            return base
+        return BestNames(base, *(tensors[key].numpy() for key in ENTITIES))
+    except (KeyError, IndexError, ValueError) as error:
+        raise RunDamagedError(f"the run's names are damaged ({error}); train the literal variant again with --fresh.") from None
+
+
+def single_names(tensors: Mapping[str, Tensor]) -> StructuralSimilarity | SparseSimilarity:
+    """The similarity of single names."""
+    if all(key in tensors for key in DENSE_KEYS):
+        return StructuralSimilarity(tensors["source"], tensors["target"])
+    width = int(tensors["features"][0])
+    return SparseSimilarity(*(sparse_rows(tensors, side, width) for side in DENSE_KEYS))
+
+
+def sparse_rows(tensors: Mapping[str, Tensor], side: str, width: int) -> sparse.csr_array:
+    """(E, width) rows of one graph; ValueError where the arrays do not fit together."""
+    starts, features, values = (tensors[f"{side}.{part}"].numpy() for part in PARTS)
+    rows = sparse.csr_array((values, features, starts), shape=(len(starts) - 1, width))
+    rows.check_format(full_check=True)
+    return rows
+
 
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 PAPER_WEIGHT = 1.0
@@ -105,3 +167,46 @@ def mean_mrr(similarity: StructureAndNames, links: IntArray, k: int) -> float:
     """Mean of both directions' MRR among all of a pool."""
     found = evaluate_links(similarity, links, k, pool="all", bootstrap=0, links_name="validation")
     return float(np.mean([found.source_to_target.mrr, found.target_to_source.mrr]))
+
+
+# Does the task need a method at all? What names or identifiers solve on their own, measured on training and validation links only.
+
+NEARLY_SOLVED = 0.9
+"""Share of the links from which on names alone count as the solution."""
+FEWEST = 20
+"""Links below which a share says nothing."""
+
+
+def leak_warning(task: AlignmentTask, names: NameSimilarity) -> tuple[Finding, ...]:
+    """Warnings where names alone, or identifiers alone, find nearly all known counterparts; empty where they do not.
+
+    Test links are never looked at. The pool is the entities of the training and validation links, as the test's is that of the test links.
+
+    Args:
+        task: whose links.
+        names: (E1, E2) similarity of the entities' names.
+    """
+    links = np.concatenate([task.train_links, task.valid_links])
+    return tuple(leaks(task, names, links)) if len(links) >= FEWEST else ()
+
+
+def leaks(task: AlignmentTask, names: NameSimilarity, links: IntArray) -> Iterator[Finding]:
+    by_name = solved_share(names, links)
+    if by_name >= NEARLY_SOLVED:
+        message = f"Names alone find {by_name:.0%} of the {len(links):,} training and validation links."
+        advice = "Figures of methods that use these names say little about the method; compare them with names alone."
+        yield Finding("names-nearly-solve", "warning", message, round(by_name * len(links)), advice=advice)
+    sources, targets = np.unique(links[:, 0]), np.unique(links[:, 1])
+    tails = ([identifier_tail(graph.entities[entity]) for entity in used] for graph, used in ((task.source, sources), (task.target, targets)))
+    local = np.stack([np.searchsorted(sources, links[:, 0]), np.searchsorted(targets, links[:, 1])], axis=1)
+    by_identifier = solved_share(NgramEncoder().encode(*tails).similarity, local)
+    if by_identifier >= NEARLY_SOLVED:
+        message = f"Identifiers that look alike find {by_identifier:.0%} of the {len(links):,} training and validation links on their own."
+        advice = "Names that were made from identifiers tell the same; take names from elsewhere, or mind it when you read the figures."
+        yield Finding("identifiers-nearly-solve", "warning", message, round(by_identifier * len(links)), advice=advice)
+
+
+def solved_share(names: NameSimilarity, links: IntArray) -> float:
+    """Mean Hits@1 of both directions by names alone (CSLS within the links' entities; ties are no hits)."""
+    found = evaluate_links(names, links, bootstrap=0)
+    return float(np.mean([found.source_to_target.hits_at_1, found.target_to_source.hits_at_1]))

@@ -6,10 +6,8 @@ changed or deleted: to undo is to add a row that withdraws. docs/reviewing.md ha
 
 from __future__ import annotations
 
-from engine.reviews.agreement import Agreement, Progress, agreement, disagreements, progress
-from engine.reviews.decisions import Choice, Decision, Verdict, check_author
-from engine.reviews.reviewed_task import ReviewEffect, describe_reviews, with_reviews
-from engine.reviews.snapshot import ReviewedPair, Snapshot, read_snapshot, snapshot_of
+from engine.reviews.decisions import Agreement, Choice, Decision, ReviewProgress, Verdict, agreement, check_author, disagreements, progress
+from engine.reviews.snapshot import ReviewedPair, ReviewEffect, Snapshot, describe_reviews, read_snapshot, snapshot_of, with_reviews
 from engine.reviews.store import LEASE_SECONDS, ReviewStore
 
 __all__ = [
@@ -17,8 +15,8 @@ __all__ = [
     "Agreement",
     "Choice",
     "Decision",
-    "Progress",
     "ReviewEffect",
+    "ReviewProgress",
     "ReviewStore",
     "ReviewedPair",
     "Snapshot",

@@ -6,13 +6,120 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from engine.errors import ReviewError
-from engine.reviews.database import Database
 from engine.reviews.decisions import BULK_NOTE, VERDICTS, Choice, Decision, Pair, check_author, check_choices, check_token, same_author
-from engine.reviews.ledger import Ledger
+from engine.util.sqlite import Database, Schema
+
+# What the reviews' database holds.
+
+MIGRATIONS: tuple[str, ...] = (
+    """
+    CREATE TABLE data_sets (
+        number INTEGER PRIMARY KEY,
+        fingerprint TEXT NOT NULL UNIQUE
+    );
+    CREATE TABLE decisions (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        data_set INTEGER NOT NULL REFERENCES data_sets (number),
+        source TEXT NOT NULL,
+        target TEXT NOT NULL,
+        author TEXT NOT NULL,
+        time TEXT NOT NULL,
+        verdict TEXT NOT NULL CHECK (verdict IN ('accept', 'reject', 'skip', 'withdraw')),
+        note TEXT NOT NULL DEFAULT '',
+        run TEXT,
+        csls REAL,
+        probability REAL,
+        click TEXT NOT NULL,
+        place INTEGER NOT NULL,
+        withdraws INTEGER UNIQUE REFERENCES decisions (number),
+        UNIQUE (click, place),
+        CHECK ((verdict = 'withdraw') = (withdraws IS NOT NULL))
+    );
+    CREATE INDEX decisions_by_pair ON decisions (data_set, source, target, author, number);
+    CREATE INDEX decisions_by_author ON decisions (data_set, author, number);
+    CREATE TRIGGER decisions_are_not_changed BEFORE UPDATE ON decisions BEGIN SELECT RAISE (ABORT, 'decisions are only added'); END;
+    CREATE TRIGGER decisions_are_not_deleted BEFORE DELETE ON decisions BEGIN SELECT RAISE (ABORT, 'decisions are only added'); END;
+    CREATE VIEW kept AS
+        SELECT * FROM decisions AS one WHERE verdict <> 'withdraw'
+        AND NOT EXISTS (SELECT 1 FROM decisions AS other WHERE other.withdraws = one.number);
+    CREATE VIEW standing AS
+        SELECT * FROM kept AS one WHERE NOT EXISTS (
+            SELECT 1 FROM kept AS later
+            WHERE later.data_set = one.data_set AND later.source = one.source AND later.target = one.target
+            AND later.author = one.author AND later.number > one.number
+        );
+    CREATE TABLE leases (
+        data_set INTEGER NOT NULL REFERENCES data_sets (number),
+        source TEXT NOT NULL,
+        target TEXT NOT NULL,
+        author TEXT NOT NULL,
+        until REAL NOT NULL,
+        PRIMARY KEY (data_set, source, target)
+    );
+    """,
+)
+"""From each version of the schema to the next."""
+
+SCHEMA: Final = Schema(
+    what="the reviews",
+    error=ReviewError,
+    unharmed="earlier decisions are untouched",
+    damaged="restore it from a backup",
+    migrations=MIGRATIONS,
+    application=0x44414D4E,
+    functions={"same_author": same_author},
+)
+
+
+# What counts of all decisions on one data set, updated by what was added since: decisions are only added, so nothing is read twice.
+
+
+class Ledger:
+    """Decisions and withdrawals in the order in which they were kept.
+
+    Attributes:
+        last: number of the last row that was added, 0 before the first.
+    """
+
+    def __init__(self) -> None:
+        self.last = 0
+        self._by_number: dict[int, Decision] = {}
+        self._kept: dict[tuple[Pair, str], list[int]] = {}
+        self._authors: set[str] = set()
+
+    def add(self, number: int, entry: Decision | int) -> None:
+        """The next row: a decision, or the number of one that is withdrawn."""
+        self.last = number
+        if isinstance(entry, Decision):
+            self._by_number[number] = replace(entry, withdrawn=False)
+            self._authors.add(entry.author)
+            self._kept.setdefault((entry.pair, entry.author), []).append(number)
+        else:
+            withdrawn = self._by_number[entry]
+            self._by_number[entry] = replace(withdrawn, withdrawn=True)
+            self._kept[withdrawn.pair, withdrawn.author].remove(entry)
+
+    def standing(self) -> list[Decision]:
+        """The latest decision of each author on each pair that is not withdrawn, in their order."""
+        return self._decisions(numbers[-1] for numbers in self._kept.values() if numbers)
+
+    def on_pair(self, pair: Pair) -> list[Decision]:
+        """What counts on one pair, an entry an author."""
+        return self._decisions(self._kept[pair, author][-1] for author in sorted(self._authors) if self._kept.get((pair, author)))
+
+    def history(self) -> list[Decision]:
+        """All decisions, withdrawn ones included."""
+        return self._decisions(self._by_number)
+
+    def _decisions(self, numbers: Iterable[int]) -> list[Decision]:
+        return [self._by_number[number] for number in sorted(numbers)]
+
 
 LEASE_SECONDS = 300.0
 """How long a pair is kept for the reviewer who is looking at it."""
@@ -25,13 +132,13 @@ class ReviewStore:
     All raise :class:`engine.errors.ReviewError` where the file cannot be used; nothing is half done then.
 
     Args:
-        path: the file, made when it is first needed; :func:`engine.util.settings.reviews_file` says where it belongs.
+        path: the file, made when it is first needed; :func:`engine.util.paths.reviews_file` says where it belongs.
         clock: seconds since 1970, for tests.
     """
 
     def __init__(self, path: Path | str, clock: Callable[[], float] = time.time) -> None:
         self.path = Path(path)
-        self._database = Database(self.path)
+        self._database = Database(self.path, SCHEMA)
         self._clock = clock
         self._ledgers: dict[str, Ledger] = {}
         self._ledgers_of = 0

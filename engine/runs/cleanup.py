@@ -16,10 +16,9 @@ from typing import IO
 
 from engine.errors import ConfigError, ExportError, RunError, RunNotFoundError, printable
 from engine.runs import RunStore, RunSummary
-from engine.runs.files import TRASH, folders, remove
-from engine.runs.manifest import SEAL
-from engine.util.output_files import new_file
-from engine.util.places import jobs_folder
+from engine.runs.manifest import SEAL, TRASH, folders
+from engine.util.files import new_file, remove
+from engine.util.paths import jobs_folder
 
 ARCHIVE_ENDINGS = (".tar.gz", ".tgz", ".tar")
 COMPRESSION = 3  # of 9: embeddings hardly shrink, and more takes minutes
@@ -44,10 +43,10 @@ class DeletionCandidate:
     @property
     def version(self) -> str:
         """What distinguishes this run from another one that takes its place under the same id."""
-        return version_of(self.run)
+        return run_state(self.run)
 
 
-def version_of(run: RunSummary) -> str:
+def run_state(run: RunSummary) -> str:
     """Of a whole run the manifest's seal; one that is not whole has none and goes by its state."""
     return run.state if run.manifest is None else str(run.manifest[SEAL])
 
@@ -66,7 +65,7 @@ def deletion_candidate(store: RunStore, run: str, *, version: str | None = None)
     """
     summaries = store.list()
     if version is not None:
-        same = [one for one in summaries if one.id == run and version_of(one) == version]
+        same = [one for one in summaries if one.id == run and run_state(one) == version]
         if not same and any(one.id == run for one in summaries):
             raise RunError(printable(f"run {run} has changed meanwhile, so nothing was deleted; look at it again first."))
         summaries = [one for one in summaries if one.id != run or one in same]

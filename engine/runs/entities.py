@@ -10,13 +10,11 @@ from functools import cached_property
 from urllib.parse import unquote
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from engine.data.knowledge_graph import IntArray, Side
+from engine.data.knowledge_graph import Side
 from engine.errors import EntityError, RunDamagedError
-
-BoolArray = npt.NDArray[np.bool_]
+from engine.util.arrays import BoolArray, IntArray
 
 LONGEST_QUERY = 500
 
@@ -63,7 +61,7 @@ def short_id(uri: str) -> str:
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
-def normalise(text: str) -> str:
+def folded_label(text: str) -> str:
     """For comparison only: NFKC, case folded, one space between words, without accents (marks that are letters of their script stay)."""
     if text.isascii():  # most of most graphs, and a hundred times faster
         return " ".join(text.lower().replace("_", " ").split())
@@ -75,7 +73,7 @@ def normalise(text: str) -> str:
 def search_forms(text: str) -> tuple[str, ...]:
     """A query as it is compared with labels and identifiers: normalised, and decoded as well where it is percent-encoded."""
     asked = text[:LONGEST_QUERY]
-    written, decoded = normalise(asked), normalise(unquote(asked))
+    written, decoded = folded_label(asked), folded_label(unquote(asked))
     return (written, decoded) if decoded and decoded != written else (written,)
 
 
@@ -136,21 +134,21 @@ class GraphView:
 
     @cached_property
     def plain_labels(self) -> list[str]:
-        return [normalise(label) for label in self.labels]
+        return [folded_label(label) for label in self.labels]
 
     @cached_property
     def plain_ids(self) -> list[str]:
         """Normalised short ids and, for searches by URI, the whole identifiers behind them."""
-        return [normalise(short_id(uri)) for uri in self.uris]
+        return [folded_label(short_id(uri)) for uri in self.uris]
 
     @cached_property
     def plain_uris(self) -> list[str]:
-        return [normalise(unquote(uri)) for uri in self.uris]
+        return [folded_label(unquote(uri)) for uri in self.uris]
 
     @cached_property
     def plain_written(self) -> list[str]:
         """Identifiers with their percent signs, for what is typed of the middle of an encoded one."""
-        return [normalise(uri) for uri in self.uris]
+        return [folded_label(uri) for uri in self.uris]
 
     def _identifier_columns(self, text: str) -> tuple[list[str], ...]:
         """What a text is searched for in besides the labels."""
@@ -193,7 +191,3 @@ class GraphView:
                 if words in identifier and position not in kinds:
                     kinds[position] = 1 if identifier == words else 5
         return kinds
-
-
-def shortened(text: str, length: int = 120) -> str:
-    return text if len(text) <= length else f"{text[: length - 1]}…"

@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.errors import RunDamagedError, RunError
-from engine.runs.files import explained, one_line, sha256_of, with_suffix
-from engine.runs.manifest import METRICS, RESTORE, TRACE, changed, parse_object, read_manifest
+from engine.runs.manifest import METRICS, RESTORE, TRACE, changed, explained, parse_object, read_manifest, with_suffix
 from engine.runs.tensors import map_tensor
+from engine.util.files import sha256_of
+from engine.util.text import one_line
 
 
 class Run:

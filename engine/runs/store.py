@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from engine.errors import RunDamagedError, RunError, RunNotFoundError
-from engine.runs.files import LOCK, PARTIAL, acquire, changed_at, check_name, explained, folders, is_locked, is_name, remove_by_way_of_trash
-from engine.runs.manifest import in_utc
+from engine.runs.manifest import LOCK, PARTIAL, acquire, changed_at, check_name, explained, folders, in_utc, is_name, remove_by_way_of_trash
 from engine.runs.run import Run
 from engine.runs.writer import RunWriter, already_there
+from engine.util.files import is_locked
 
 State = Literal["finished", "stopped", "partial", "broken"]
 

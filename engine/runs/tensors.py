@@ -1,21 +1,27 @@
-"""Tensors in safetensors files."""
+"""Tensors of a run: stored, checked for values that are no numbers, and as the similarity that its numbers come from."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import safetensors.torch
 import torch
 from torch import Tensor
 
 from engine.errors import RunDamagedError, RunError
+from engine.names import name_similarity
+from engine.names.weight import DENSE_KEYS, ENTITIES, PARTS
 from engine.runs.manifest import RESTORE, parse_object
+from engine.search import NameSimilarity, StructuralSimilarity, StructureAndNames
+
+# Tensors in safetensors files.
 
 DTYPES: Mapping[str, str] = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1", "U8": "|u1", "BOOL": "|b1"
@@ -78,3 +84,90 @@ def placed(entry: Any, size: int, path: Path) -> tuple[np.dtype[Any], tuple[int,
     if not sound:
         raise RunDamagedError(f"{path} has a header that makes no sense; {RESTORE}.")
     return dtype, shape, start
+
+
+# Stored numbers that are none: NaN or infinite values in a run whose files all have the checksums that its manifest gives.
+
+
+class TensorSource(Protocol):
+    """What is needed of :class:`engine.runs.Run`."""
+
+    def tensor(self, name: str, key: str) -> npt.NDArray[Any]: ...
+
+
+def damaged(run: object, what: str) -> RunDamagedError:
+    """The error for such a number; ``what`` says which."""
+    path = getattr(run, "path", None)
+    return RunDamagedError(f"{f'{path}: ' if path else ''}{what} is not a finite number, so nothing can be computed with it; {RESTORE}.")
+
+
+def finite_tensor(run: TensorSource, name: str, key: str) -> npt.NDArray[Any]:
+    """A tensor of the run.
+
+    Raises:
+        RunDamagedError: a value is not finite, or the tensor cannot be read.
+    """
+    values = run.tensor(name, key)
+    finite = np.isfinite(values)
+    if not finite.all():
+        place = ", ".join(str(axis) for axis in np.argwhere(~finite)[0].tolist())
+        raise damaged(run, f"the value at [{place}] of the tensor '{key}' in {name}.safetensors")
+    return values
+
+
+def check_numbers(run: object, table: pd.DataFrame, columns: Iterable[str], name: str) -> None:
+    """
+    Raises:
+        RunDamagedError: a value of these columns is not finite.
+    """
+    for column in columns:
+        finite = np.isfinite(table[column].to_numpy(dtype=np.float64))
+        if not finite.all():
+            raise damaged(run, f"the value in row {int(np.flatnonzero(~finite)[0])}, column '{column}' of {name}.parquet")
+
+
+# The similarity that a run's numbers come from: structure, or structure and names.
+
+
+class HoldsTensors(Protocol):
+    """What is needed of :class:`engine.runs.Run`."""
+
+    @property
+    def manifest(self) -> Mapping[str, Any]: ...
+    def tensor(self, name: str, key: str) -> npt.NDArray[Any]: ...
+
+
+class RunLike(HoldsTensors, Protocol):
+    """What looking into a run needs of :class:`engine.runs.Run`."""
+
+    @property
+    def metrics(self) -> Mapping[str, Any] | None: ...
+    def table(self, name: str, columns: Sequence[str] | None = None, where: Mapping[str, object] | None = None) -> pd.DataFrame: ...
+
+
+def has_table(run: HoldsTensors, name: str) -> bool:
+    """Whether the run stores such a table; runs of older versions lack some."""
+    return f"{name}.parquet" in run.manifest.get("files", {})
+
+
+def run_similarity(run: HoldsTensors) -> StructuralSimilarity | StructureAndNames:
+    """The similarity of all source and all target entities; embeddings stay memory-mapped.
+
+    Raises:
+        RunDamagedError, RunError: the run's tensors cannot be read.
+    """
+    structure = StructuralSimilarity(*(torch.from_numpy(run.tensor("embeddings", side)) for side in DENSE_KEYS))
+    literal = run.manifest.get("literal")
+    if not literal:
+        return structure
+    try:
+        names = stored_names(run, str(literal["encoder"]), several=bool(literal.get("several_names")))
+        return StructureAndNames(structure, names, float(literal["weight"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise RunDamagedError(f"the run's names do not fit its structure ({error}); train the literal variant again with --fresh.") from None
+
+
+def stored_names(run: HoldsTensors, encoder: str, *, several: bool = False) -> NameSimilarity:
+    keys = ["features", *(f"{side}.{part}" for side in DENSE_KEYS for part in PARTS)] if encoder == "ngrams" else list(DENSE_KEYS)
+    keys += ENTITIES if several else ()
+    return name_similarity({key: torch.from_numpy(run.tensor("names", key)) for key in keys})

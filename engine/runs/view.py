@@ -12,21 +12,20 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import torch
 
-from engine.data.knowledge_graph import SIDES, IntArray, Side
+from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import EntityError
 from engine.evaluation.metrics import untested_words
-from engine.runs.entities import Entity, GraphView, other, search_forms, shortened
-from engine.runs.numbers import check_numbers, damaged
-from engine.runs.similarity import RunLike, has_table, run_similarity
+from engine.runs.entities import Entity, GraphView, other, search_forms
+from engine.runs.tensors import RunLike, check_numbers, damaged, has_table, run_similarity
 from engine.search import TIE_TOLERANCE, StructuralSimilarity, StructureAndNames, tie_tolerance
 from engine.search.csls import csls_score
-from engine.util.recent import Recent
+from engine.util.arrays import Float32Array, IntArray
+from engine.util.memory import Recent
+from engine.util.text import shortened
 
-FloatArray = npt.NDArray[np.float32]
 Pool = Literal["all", "test"]
 Relation = Literal["seed link", "known validation link", "known test link", "probable pair", "unknown"]
 Verdict = Literal["seed link", "known validation link", "known test link", "probable pair", "contradicts a known link", "unknown"]
@@ -129,9 +128,9 @@ class RowScores:
     """
 
     candidates: IntArray
-    cosine: FloatArray
-    csls: FloatArray
-    names: FloatArray | None = None
+    cosine: Float32Array
+    csls: Float32Array
+    names: Float32Array | None = None
     tolerance: float = TIE_TOLERANCE
     zero: bool = False
 
@@ -314,7 +313,7 @@ class RunView:
         """The first semi-supervised round that trained on a pair, None if none did."""
         return self._added.get((source, target))
 
-    def hubness(self, side: Side, pool: Pool = "all") -> FloatArray:
+    def hubness(self, side: Side, pool: Pool = "all") -> Float32Array:
         """(E,) mean cosine of each entity to its k nearest in the other graph's pool; NaN where the entity is not in the pool itself."""
         terms = np.asarray(self.run.tensor("hubness", f"{side}_{pool}"))
         if not (np.isfinite(terms) if pool == "all" else ~np.isinf(terms)).all():
@@ -373,7 +372,7 @@ class RunView:
         part = self.similarity.select(one, none) if side == "source" else self.similarity.select(none, one)
         return bool(part.zero_rows()[SIDES.index(side)].item())
 
-    def parts(self, source: IntArray, target: IntArray) -> tuple[FloatArray, FloatArray]:
+    def parts(self, source: IntArray, target: IntArray) -> tuple[Float32Array, Float32Array]:
         """(P,) cosine of the embeddings and similarity of the names of given pairs; the latter NaN where an entity, or the run, has none."""
         left, right = torch.from_numpy(source), torch.from_numpy(target)
         if isinstance(self.similarity, StructuralSimilarity):

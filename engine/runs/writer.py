@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 import numpy.typing as npt
 import pandas as pd
@@ -18,24 +18,29 @@ import pyarrow.parquet as pq
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from engine.errors import RunError
-from engine.runs.files import (
+from engine.config import RunConfig
+from engine.data.library import starting_config
+from engine.errors import ConfigError, RunError
+from engine.runs.manifest import (
+    FORMAT_VERSION,
     LOCK,
+    MANIFEST,
     PARTIAL,
+    TRACE,
     acquire,
+    check_manifest,
     check_name,
     explained,
-    fsync,
-    remove,
     remove_by_way_of_trash,
     sealed,
-    sha256_of,
+    to_json,
+    with_seal,
     with_suffix,
-    write_durably,
 )
-from engine.runs.manifest import FORMAT_VERSION, MANIFEST, TRACE, check_manifest, to_json, with_seal
 from engine.runs.run import Run
 from engine.runs.tensors import save_tensors
+from engine.util import paths
+from engine.util.files import fsync, remove, replacing, sha256_of, write_durably
 
 CHECKPOINT_FILE = re.compile(r"(?P<name>\w[\w.-]*)-(?P<number>\d{6,12})-(?P<digest>[0-9a-f]{64})\.safetensors")
 
@@ -202,10 +207,8 @@ class RunWriter:
         """A path to write to, which takes the file's place if all goes well."""
         if name in (MANIFEST, TRACE):
             raise ValueError(f"{name} is written by the run store")
-        temporary = self.path / f".{name}.tmp"
-        with explained(f"write {self.path / name}"):
+        with explained(f"write {self.path / name}"), replacing(self.path / name) as temporary:
             yield temporary
-            os.replace(temporary, self.path / name)
         self._written.add(name)
 
     def _checkpoint_files(self, name: str) -> list[tuple[int, str, Path]]:
@@ -255,3 +258,57 @@ def read_checkpoint(path: Path) -> tuple[Checkpoint, int] | None:
 def already_there(dataset: str, run_id: str) -> RunError:
     """The error for an id that is taken."""
     return RunError(f"there is a run {dataset}/{run_id} already; choose another run id, or delete that run first.")
+
+
+# How an interrupted run is resumed: a note in the folder of the run in the making, which the finished run does not have any more.
+
+NOTE: Final = "begun"
+REVIEWS: Final = "reviews"
+"""Table of the decisions that a run is trained with."""
+
+
+@dataclass(frozen=True)
+class ResumeRecord:
+    """What was asked for when a run was begun.
+
+    Attributes:
+        data: the data set's folder.
+        config: all settings; of the literal run where the run in the making is the semi run below it.
+        run_id: of the run that was asked for.
+        reviews: the decisions of reviewers that it is trained with; None without any.
+    """
+
+    data: Path
+    config: RunConfig
+    run_id: str
+    reviews: Path | None = None
+
+    def command(self, models: Path) -> str:
+        """The command that resumes it, to be typed in the project's folder; ``models``: where the run is."""
+        options: list[tuple[str, str]] = [("--variant", self.config.variant)] if self.config.variant != "basic" else []
+        if self.config.seed:
+            options.append(("--seed", str(self.config.seed)))
+        options += [("--set", one) for one in self.config.assignments(starting_config(self.data))]
+        if self.reviews is not None:
+            options.append(("--with-reviews", paths.shown_path(self.reviews)))
+        if (shown := paths.shown_path(models)) != "models":
+            options.append(("--models", shown))
+        return paths.train_command(self.data, options)
+
+
+def note_beginning(writer: RunWriter, begun: ResumeRecord) -> None:
+    """
+    Raises:
+        RunError: the disk is full or does not permit it.
+    """
+    writer.write_note(NOTE, {"data": str(begun.data.resolve()), "config": begun.config.to_dict(), "run_id": begun.run_id})
+
+
+def read_beginning(folder: Path) -> ResumeRecord | None:
+    """The note in the folder of a run in the making; None where that is nothing this engine understands."""
+    try:
+        value: Any = json.loads((folder / f"{NOTE}.json").read_text(encoding="utf-8"))
+        reviews = folder / f"{REVIEWS}.parquet"
+        return ResumeRecord(Path(value["data"]), RunConfig.from_dict(value["config"]), str(value["run_id"]), reviews if reviews.is_file() else None)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, ConfigError):
+        return None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from engine.search.base import DEFAULT_BUDGET, INDEXES, SearchIndex, TopK, get_index
-from engine.search.caching import held, recording
+from engine.search.base import DEFAULT_BUDGET, INDEXES, Hubness, SearchIndex, TopK, get_index
 from engine.search.csls import CslsTopK, Matches, PairScores, csls_query, csls_score, csls_topk, hubness, pair_csls
 from engine.search.exact import ExactIndex
 from engine.search.faiss import FaissIndex
@@ -18,8 +17,7 @@ from engine.search.similarity import (
     StructureAndNames,
     UnscaledEmbeddings,
 )
-from engine.search.terms import Hubness
-from engine.search.tiles import best_in_columns
+from engine.search.tiles import best_in_columns, held, recording
 
 __all__ = [
     "DEFAULT_BUDGET",

@@ -20,9 +20,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.search.base import SearchIndex, TopK, get_index
+from engine.search.base import Hubness, SearchIndex, TopK, get_index, half_csls
 from engine.search.similarity import Similarity, on_similarity
-from engine.search.terms import Hubness, half_csls
 from engine.search.tiles import descending
 
 

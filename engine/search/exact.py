@@ -2,13 +2,165 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
 import torch
 from torch import Tensor
 
-from engine.search.base import DEFAULT_BUDGET, CslsNeighbours, SearchIndex, TopK, check_k, register_index
-from engine.search.one_pass import fits_one_pass, search_in_one_pass
-from engine.search.similarity import Similarity
-from engine.search.tiles import HeapBest, Terms, Tile, tiles
+from engine.search.base import DEFAULT_BUDGET, CslsNeighbours, Hubness, SearchIndex, TopK, check_k, mean_value, register_index, zero_term, zeros_last
+from engine.search.similarity import Shifted, Similarity
+from engine.search.tiles import HeapBest, Terms, Tile, descending, tile_size, tiles
+from engine.util.threads import cut
+
+# CSLS neighbours in one pass over the score matrix instead of two, and still exactly.
+#
+# The obvious way needs two: the hubness term of a target is known when all sources have been seen, so only a second pass can find which targets are
+# best for a source. Here tiles are whole rows. What a tile needs of its own rows, it has: r(s) of each is known at once, which is all that the
+# search from the target side asks for. For the search from the source side r(t) is estimated by the mean of the k best sources *so far*. That is
+# too low, but by nearly the same everywhere, so each source keeps a few more targets than are wanted, best by estimate. At the end every r(t) is
+# known, and with it how much each estimate was off: a target that a source did not keep scores at most the worst one that it kept, plus that. Only
+# where this does not suffice as a proof is anything looked at again, and then only the targets in question: a few in a hundred pairs for trained
+# embeddings, all of them at the worst.
+
+LEAST_ROWS = 256
+"""Rows of a tile below which the product would suffer."""
+SPARE = 50
+"""Targets that a source keeps beyond those wanted: at least this number, or half as many as those."""
+RENEWED = 1.25
+"""How many times as many sources make it worth while to estimate again."""
+ROUNDING = 2e-6
+"""Half a CSLS score of unit rows is known to this."""
+ROWS_AGAIN = 512
+COLUMNS_AGAIN = 2**15
+"""Pairs that are looked at again at a time."""
+
+
+def fits_one_pass(similarity: Similarity, k: int, budget: int) -> bool:
+    """Whether tiles of whole rows within the budget are high enough, for the product and for estimates from the first of them."""
+    n, m = similarity.shape
+    height = tile_size(similarity, budget, whole_rows=True)[0]
+    return n > 0 < m and height >= min(n, max(k, LEAST_ROWS)) and similarity.device.type == "cpu" and not isinstance(similarity, Shifted)
+
+
+def search_in_one_pass(similarity: Similarity, k: int, top: int, budget: int) -> CslsNeighbours:
+    """The ``top`` best by CSLS from either side, with hubness terms of k neighbours; see :func:`fits_one_pass` for when.
+
+    Raises:
+        TrainingError: what similarities are computed from is not finite.
+    """
+    similarity.check()
+    scan = Scan(similarity, k, top)
+    for tile in tiles(similarity, budget, whole_rows=True):
+        scan.take(tile)
+    terms = zeros_last(similarity, scan.hubness(k))
+    of_target = scan.best_of_target.result(-terms.target / 2)
+    return CslsNeighbours(terms, scan.proven(similarity, terms, top, budget), of_target)
+
+
+@dataclass(frozen=True)
+class Period:
+    """Sources that were seen while the (m,) targets' hubness terms were taken to be so much."""
+
+    first: int
+    estimates: Tensor  # (m,)
+
+
+class Scan:
+    """What one pass over n x m values collects.
+
+    Attributes:
+        near_source, near_target: nearest by similarity, for the hubness terms.
+        kept: targets of each source, the best by estimated CSLS.
+        best_of_target: sources of each target, the best by CSLS.
+        periods: the estimates, renewed when ``RENEWED`` times as many sources have been seen.
+    """
+
+    def __init__(self, similarity: Similarity, k: int, top: int) -> None:
+        n, m = similarity.shape
+        self.size = n
+        self._zero_rows, self._zero_columns = similarity.zero_rows()
+        self._zero_term = zero_term(similarity)
+        self.near_source, self.near_target = HeapBest(n, min(k, m)), HeapBest(m, min(k, n))
+        self.kept = HeapBest(n, min(top + max(SPARE, top // 2), m))
+        self.best_of_target = HeapBest(m, min(top, n))
+        self.periods: list[Period] = []
+        self._seen_then = 0  # at the beginning of the last period
+
+    def take(self, tile: Tile) -> None:
+        """The next rows, whole."""
+        seen = tile.top + len(tile.scores)
+        self.near_source.take_rows(tile)
+        self.near_target.take_columns(tile)
+        own = means(self.near_source, slice(tile.top, seen)).masked_fill(self._zero_rows[tile.top : seen], self._zero_term)
+        self.best_of_target.take_columns(replace(tile, row_terms=-own / 2))
+        if seen >= RENEWED * self._seen_then:
+            estimates = means(self.near_target, slice(None)).masked_fill(self._zero_columns, self._zero_term)
+            self.periods.append(Period(tile.top, estimates))
+            self._seen_then = seen
+        self.kept.take_rows(replace(tile, column_terms=-self.periods[-1].estimates / 2))
+
+    def hubness(self, k: int) -> Hubness:
+        of_source, of_target = (mean_value(best.result(torch.zeros(len(best.values))).values) for best in (self.near_source, self.near_target))
+        return Hubness(of_source, of_target, k)
+
+    def proven(self, similarity: Similarity, terms: Hubness, top: int, budget: int) -> TopK:
+        """The best targets of each source."""
+        kept = self.kept.result(torch.zeros(self.size))  # in order by estimate, so that little is left to sort
+        values, indices = kept.values, kept.indices
+        bars = torch.from_numpy(self.kept.bars) if values.shape[1] < similarity.shape[1] else torch.full((self.size,), -torch.inf)
+        rounding = ROUNDING * max(similarity.largest, 1.0)
+        top = min(top, values.shape[1])
+        best = TopK(torch.empty(self.size, top), torch.empty((self.size, top), dtype=torch.int64))
+        for rows, period in self._spans():
+            gains = (period.estimates - terms.target) / 2  # (m,) what is to be added to what was compared
+            found = first_ones(values[rows] + gains[indices[rows]], indices[rows], top)
+            best.values[rows], best.indices[rows] = found.values, found.indices
+            for again, targets in in_question(found.values[:, -1] - bars[rows] - rounding, gains):
+                known = TopK((values[rows] + gains[indices[rows]])[again], indices[rows][again])
+                improved = looked_at_again(similarity, again + rows.start, targets, terms, known, top, budget)
+                best.values[again + rows.start], best.indices[again + rows.start] = improved.values, improved.indices
+        return first_ones(best.values - terms.source[:, None] / 2, best.indices, top)
+
+    def _spans(self) -> Iterator[tuple[slice, Period]]:
+        """Rows of each period."""
+        ends = [period.first for period in self.periods[1:]] + [self.size]
+        return ((slice(period.first, end), period) for period, end in zip(self.periods, ends, strict=True))
+
+
+def means(best: HeapBest, queries: slice) -> Tensor:
+    """(q,) mean of the values that some queries have so far."""
+    return torch.from_numpy(best.values[queries].mean(axis=1, dtype=np.float64).astype(np.float32))
+
+
+def first_ones(values: Tensor, indices: Tensor, top: int) -> TopK:
+    """The ``top`` largest of each row, in order; of equals the lower index."""
+    order = descending(values.double(), indices)[:, :top]
+    return TopK(values.gather(1, order), indices.gather(1, order))
+
+
+def in_question(slack: Tensor, gains: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Rows, a few at a time, whose lists may lack something, and the columns that may be lacking: those that gain at least the row's slack."""
+    unproven = (slack <= gains.max()).nonzero().flatten()
+    ordered = unproven[slack[unproven].argsort(stable=True)]
+    for rows in (ordered[part] for part in cut(len(ordered), ROWS_AGAIN)):
+        yield rows, (gains >= slack[rows[0]]).nonzero().flatten()
+
+
+def looked_at_again(similarity: Similarity, rows: Tensor, targets: Tensor, terms: Hubness, known: TopK, top: int, budget: int) -> TopK:
+    """The ``top`` best of what is known of some rows and of their scores with some targets, all of them recomputed."""
+    best = HeapBest(len(rows), min(top, len(targets)))
+    for part in cut(len(targets), COLUMNS_AGAIN):
+        columns = targets[part]
+        few = similarity.select(rows, columns).shifted(torch.zeros(len(rows)), -terms.target[columns] / 2)
+        for tile in tiles(few, budget):
+            best.take_rows(replace(tile, left=tile.left + part.start))
+    again = best.result(torch.zeros(len(rows)))
+    computed = torch.zeros(similarity.shape[1], dtype=torch.bool)
+    computed[targets] = True
+    others = known.values.masked_fill(computed[known.indices], -torch.inf)
+    return first_ones(torch.cat([others, again.values], dim=1), torch.cat([known.indices, targets[again.indices]], dim=1), top)
 
 
 @register_index("exact")

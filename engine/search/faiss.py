@@ -16,10 +16,10 @@ from torch import Tensor
 
 from engine.errors import ConfigError
 from engine.search.base import SearchIndex, TopK, check_k, register_index
-from engine.search.caching import HeldSimilarity, RecordingSimilarity
 from engine.search.exact import ExactIndex
-from engine.search.kernels import FloatArray, IntArray
 from engine.search.similarity import Shifted, Similarity, StructuralSimilarity
+from engine.search.tiles import HeldSimilarity, RecordingSimilarity
+from engine.util.arrays import Float32Array, IntArray
 
 APPROXIMATE_FROM = 50_000
 PROBED_SHARE = 1 / 12
@@ -71,7 +71,7 @@ class FaissIndex(SearchIndex):
         """One search in each direction."""
         return self.search(similarity, k), self.search(similarity.transposed(), k)
 
-    def _build(self, keys: FloatArray) -> Any:
+    def _build(self, keys: Float32Array) -> Any:
         faiss = load_faiss()
         approximate = len(keys) >= self.approximate_from
         index = on_gpus(inverted_lists(len(keys), keys.shape[1]) if approximate else faiss.IndexFlatIP(keys.shape[1]))
@@ -123,11 +123,11 @@ def on_gpus(index: Any) -> Any:
     return index
 
 
-def as_array(matrix: Tensor) -> FloatArray:
+def as_array(matrix: Tensor) -> Float32Array:
     return np.ascontiguousarray(matrix.detach().cpu().numpy(), dtype=np.float32)
 
 
-def ordered(values: FloatArray, indices: IntArray, device: torch.device) -> TopK:
+def ordered(values: Float32Array, indices: IntArray, device: torch.device) -> TopK:
     """Best first, the lower index among equals; missing entries (index -1, lowest value) last."""
     order = np.lexsort((indices, -values), axis=1)
     return TopK(

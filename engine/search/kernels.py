@@ -9,10 +9,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from engine.util.arrays import Float32Array, IntArray
 from engine.util.threads import compiled, spread, summing
 
-FloatArray = npt.NDArray[np.float32]
-IntArray = npt.NDArray[np.int64]
 SparseRows = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.float32]]
 """CSR arrays: where each row starts, columns (ascending within a row), values."""
 
@@ -21,7 +20,7 @@ STRIP = 64
 
 
 @compiled
-def replace_root(values: FloatArray, indices: IntArray, value: float, index: int) -> None:
+def replace_root(values: Float32Array, indices: IntArray, value: float, index: int) -> None:
     """Put an entry in the place of a heap's worst one. Lower values are worse, among equal values higher indices are."""
     k = len(values)
     node = 0
@@ -41,15 +40,15 @@ def replace_root(values: FloatArray, indices: IntArray, value: float, index: int
 
 @compiled
 def push_rows(
-    scores: FloatArray,
+    scores: Float32Array,
     start: int,
     stop: int,
     first: int,
     offset: int,
-    terms: FloatArray,
-    values: FloatArray,
+    terms: Float32Array,
+    values: Float32Array,
     indices: IntArray,
-    bars: FloatArray,
+    bars: Float32Array,
 ) -> None:
     """Offer the scores of tile rows start..stop, with a term for each column added, to the heaps of queries first + row; keys are offset + column."""
     width = scores.shape[1]
@@ -71,15 +70,15 @@ def push_rows(
 
 @compiled
 def push_columns(
-    scores: FloatArray,
+    scores: Float32Array,
     start: int,
     stop: int,
     first: int,
     offset: int,
-    terms: FloatArray,
-    values: FloatArray,
+    terms: Float32Array,
+    values: Float32Array,
     indices: IntArray,
-    bars: FloatArray,
+    bars: Float32Array,
 ) -> None:
     """Offer the scores of tile columns start..stop, with a term for each row added, to the heaps of queries first + column; keys are offset + row."""
     for i in range(scores.shape[0]):
@@ -100,7 +99,7 @@ def push_columns(
 
 
 @compiled
-def sort_heaps(start: int, stop: int, terms: FloatArray, values: FloatArray, indices: IntArray) -> None:
+def sort_heaps(start: int, stop: int, terms: Float32Array, values: Float32Array, indices: IntArray) -> None:
     """Turn heaps start..stop, with the query's term added to their values, into lists: the best first, of equals the lower index."""
     for i in range(start, stop):
         own, keys = values[i], indices[i]
@@ -132,7 +131,7 @@ def order_lists(start: int, stop: int, scores: npt.NDArray[np.float64], indices:
 
 
 @compiled
-def count_rows(scores: FloatArray, start: int, stop: int, first: int, terms: FloatArray, bars: FloatArray, counts: IntArray) -> None:
+def count_rows(scores: Float32Array, start: int, stop: int, first: int, terms: Float32Array, bars: Float32Array, counts: IntArray) -> None:
     """Add to each query's count the scores of its tile row that reach its bar, once a term for each column is added."""
     for i in range(start, stop):
         bar = bars[first + i]
@@ -143,7 +142,7 @@ def count_rows(scores: FloatArray, start: int, stop: int, first: int, terms: Flo
 
 
 @compiled
-def count_columns(scores: FloatArray, start: int, stop: int, first: int, terms: FloatArray, bars: FloatArray, counts: IntArray) -> None:
+def count_columns(scores: Float32Array, start: int, stop: int, first: int, terms: Float32Array, bars: Float32Array, counts: IntArray) -> None:
     """Add to each query's count the scores of its tile column that reach its bar, once a term for each row is added."""
     own = bars[first + start : first + stop]
     reached = np.zeros(len(own), dtype=np.int32)
@@ -156,7 +155,7 @@ def count_columns(scores: FloatArray, start: int, stop: int, first: int, terms: 
 
 
 @compiled
-def copy_cells(start: int, stop: int, scores: FloatArray, rows: IntArray, columns: IntArray, left: int, out: FloatArray) -> None:
+def copy_cells(start: int, stop: int, scores: Float32Array, rows: IntArray, columns: IntArray, left: int, out: Float32Array) -> None:
     """Copy some columns of some rows of a tile into rows start..stop of a table, from its column ``left`` on."""
     for i in range(start, stop):
         row, own = scores[rows[i]], out[i]
@@ -164,7 +163,7 @@ def copy_cells(start: int, stop: int, scores: FloatArray, rows: IntArray, column
             own[left + j] = row[columns[j]]
 
 
-def pair_dots(source: FloatArray, target: FloatArray, left: IntArray, right: IntArray) -> npt.NDArray[np.float64]:
+def pair_dots(source: Float32Array, target: Float32Array, left: IntArray, right: IntArray) -> npt.NDArray[np.float64]:
     """(P,) inner products of source rows ``left`` and target rows ``right``, in float64; a pair's value does not depend on the others."""
     out = np.empty(len(left), dtype=np.float64)
     spread(lambda start, stop: fill_pair_dots(source, target, left, right, start, stop, out), len(left), len(left) * source.shape[1])
@@ -173,7 +172,7 @@ def pair_dots(source: FloatArray, target: FloatArray, left: IntArray, right: Int
 
 @summing
 def fill_pair_dots(
-    source: FloatArray, target: FloatArray, left: IntArray, right: IntArray, start: int, stop: int, out: npt.NDArray[np.float64]
+    source: Float32Array, target: Float32Array, left: IntArray, right: IntArray, start: int, stop: int, out: npt.NDArray[np.float64]
 ) -> None:
     for pair in range(start, stop):
         i, j = left[pair], right[pair]
@@ -197,7 +196,7 @@ def first_from(indices: npt.NDArray[np.int32], start: int, stop: int, least: int
 
 @compiled
 def add_sparse_products(
-    scores: FloatArray, start: int, stop: int, top: int, left: int, weight: np.float32, source: SparseRows, postings: SparseRows
+    scores: Float32Array, start: int, stop: int, top: int, left: int, weight: np.float32, source: SparseRows, postings: SparseRows
 ) -> None:
     """Add to tile rows start..stop the weighted inner products of sparse rows; the tile's corner is pair (top, left).
 
@@ -219,7 +218,7 @@ def add_sparse_products(
 
 
 @compiled
-def scale_nameless(scores: FloatArray, start: int, stop: int, named: npt.NDArray[np.bool_], factors: FloatArray, factor: np.float32) -> None:
+def scale_nameless(scores: Float32Array, start: int, stop: int, named: npt.NDArray[np.bool_], factors: Float32Array, factor: np.float32) -> None:
     """Multiply tile rows start..stop: a row without a name by ``factor``, each other one by its columns' ``factors``."""
     for i in range(start, stop):
         row = scores[i]

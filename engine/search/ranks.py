@@ -12,11 +12,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.search.base import DEFAULT_BUDGET
+from engine.search.base import DEFAULT_BUDGET, Hubness, half_csls
 from engine.search.csls import csls_score
 from engine.search.kernels import count_columns, count_rows
 from engine.search.similarity import Similarity, on_similarity
-from engine.search.terms import Hubness, half_csls
 from engine.search.tiles import Terms, Tile, tiles
 from engine.util.threads import spread
 

@@ -24,8 +24,9 @@ from scipy import sparse
 from torch import Tensor
 
 from engine.errors import ConfigError
-from engine.search.kernels import IntArray, SparseRows, add_sparse_products, pair_dots, scale_nameless, sparse_pair_dots
+from engine.search.kernels import SparseRows, add_sparse_products, pair_dots, scale_nameless, sparse_pair_dots
 from engine.search.rows import check_finite, check_matrix, normalise_rows, not_finite
+from engine.util.arrays import IntArray
 from engine.util.threads import cut, spread
 
 GATHER_BYTES = 64 * 2**20

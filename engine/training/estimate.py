@@ -25,11 +25,12 @@ from engine.errors import ConfigError, TrainingError
 from engine.model.losses.kernels import losses_of
 from engine.model.sampling import Sampling
 from engine.runs import RunSummary
-from engine.search.caching import HELD_BYTES
+from engine.search.tiles import HELD_BYTES
 from engine.training.device import bfloat16_pays, count_threads, usable_cores
 from engine.training.semi import round_epochs, selects_among_all
-from engine.training.trainer import default_epochs, remaining_text
+from engine.training.trainer import default_epochs
 from engine.util.memory import MIB, need_words
+from engine.util.text import duration
 
 TRIALS: Final = 40
 LEAST_TRIALS: Final = 3
@@ -452,5 +453,5 @@ def _measured(manifest: Mapping[str, Any], machine: Machine) -> tuple[float, flo
 
 def duration_range(estimate: Estimate) -> str:
     """For people: 'about 12 min 30 s (8 min 20 s to 21 min 15 s)'."""
-    compiling = f", {remaining_text(estimate.compiling)} of it for compiling, once on this machine" if estimate.compiling else ""
-    return f"about {remaining_text(estimate.seconds)} ({remaining_text(estimate.low)} to {remaining_text(estimate.high)}){compiling}"
+    compiling = f", {duration(estimate.compiling)} of it for compiling, once on this machine" if estimate.compiling else ""
+    return f"about {duration(estimate.seconds)} ({duration(estimate.low)} to {duration(estimate.high)}){compiling}"

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from engine.config import SemiConfig, TrainingConfig
-from engine.data.knowledge_graph import AlignmentTask, IntArray, empty_links
+from engine.data.knowledge_graph import AlignmentTask, empty_links
 from engine.decoding import TOP, Candidates, GraphEvidence, find_candidates, get_decoder
 from engine.decoding.base import NONE, Decoder
 from engine.decoding.propagation import PropagationDecoder
@@ -26,6 +26,7 @@ from engine.decoding.sinkhorn import SinkhornDecoder
 from engine.errors import ConfigError
 from engine.search import normalise_rows
 from engine.search.similarity import StructuralSimilarity
+from engine.util.arrays import IntArray
 
 LEAST_ROUND_EPOCHS = 5
 LEAST_ROUND_STEPS = 15

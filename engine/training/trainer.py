@@ -508,19 +508,12 @@ def split_embeddings(embeddings: Tensor, num_source: int) -> tuple[Tensor, Tenso
     return embeddings[:num_source], embeddings[num_source:]
 
 
-def remaining_text(seconds: float) -> str:
-    """Seconds as people read them: '1 min 05 s'."""
-    whole = max(0, round(seconds))
-    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60:02d} s"
-
-
 __all__ = [
     "Checkpoints",
     "Progress",
     "Trained",
     "Trainer",
     "default_epochs",
-    "remaining_text",
     "split_embeddings",
     "task_adjacency",
 ]

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from engine.config import RunConfig
 from engine.data import AlignmentTask, load_task
-from engine.data.knowledge_graph import IntArray
 from engine.errors import LostProcessError, TrainingError
 from engine.training.trainer import Trainer
+from engine.util.arrays import IntArray
 from engine.util.distributed import Ranks
 
 

@@ -52,12 +52,12 @@ def stamp(function: Callable[..., Any], options: Mapping[str, Any]) -> str:
         numba.__version__,
         llvmlite.__version__,
         *(f"{name}={_settled(options[name])}" for name in sorted(options)),
-        *sorted(set(parts(function))),
+        *sorted(set(needed_parts(function))),
     ]
     return hashlib.sha256("\n".join(words).encode()).hexdigest()
 
 
-def parts(function: Callable[..., Any], seen: frozenset[int] = frozenset()) -> Iterator[str]:
+def needed_parts(function: Callable[..., Any], seen: frozenset[int] = frozenset()) -> Iterator[str]:
     """The content of each file and the value of each constant that a function needs, and what is needed by the kernels that it calls."""
     yield content(source_of(function))
     for name in sorted(names_in(function.__code__)):
@@ -67,7 +67,7 @@ def parts(function: Callable[..., Any], seen: frozenset[int] = frozenset()) -> I
             yield f"{name}={value!r}"
         elif called is not None and id(called) not in seen:
             yield f"{name}={_settled(getattr(value, 'targetoptions', {}))}"
-            yield from parts(called, seen | {id(called)})
+            yield from needed_parts(called, seen | {id(called)})
         elif isinstance(value, ModuleType) and value.__name__.partition(".")[0] == OWN and value.__file__:
             yield content(value.__file__)
 

@@ -1,14 +1,19 @@
-"""How much memory there is, and stopping before the machine runs out of it."""
+"""How much memory there is, stopping before the machine runs out of it, and values that are kept in it."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
 import os
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from pathlib import Path
-from typing import Final
+from threading import Lock
+from typing import Final, Generic, TypeVar
 
 from engine.errors import DataError
+
+# How much memory there is, and stopping before the machine runs out of it.
 
 MIB: Final = 2**20
 CONTROL_GROUP: Final = Path("/sys/fs/cgroup")
@@ -102,3 +107,47 @@ def _cached(statistics: Path) -> float:
         return 0.0
     found = {words[0]: float(words[1]) for line in lines if len(words := line.split()) == 2 and words[1].isdigit()}
     return found.get("total_inactive_file", found.get("inactive_file", 0.0))
+
+
+# What was computed last, kept for whoever asks for the same again.
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Recent(Generic[K, V]):
+    """At most a fixed number of values, and of large ones fewer: the least recently used goes first. Safe to share between threads.
+
+    Two threads that ask for the same at the same moment may both compute it. What is kept must not be changed.
+
+    Args:
+        most: values.
+        most_bytes: of all values together; the newest is kept whatever its size.
+        size: of a value, in bytes.
+    """
+
+    def __init__(self, most: int, most_bytes: int, size: Callable[[V], int]) -> None:
+        self._most, self._most_bytes, self._size = most, most_bytes, size
+        self._values: OrderedDict[K, V] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: K, compute: Callable[[], V]) -> V:
+        """The value of a key, computed where it is not kept.
+
+        Raises:
+            Exception: whatever ``compute`` raises; that is not kept.
+        """
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key]
+        value = compute()
+        with self._lock:
+            self._values[key] = value
+            self._values.move_to_end(key)
+            while len(self._values) > 1 and (len(self._values) > self._most or self._bytes() > self._most_bytes):
+                self._values.popitem(last=False)
+        return value
+
+    def _bytes(self) -> int:
+        return sum(self._size(value) for value in self._values.values())

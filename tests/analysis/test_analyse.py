@@ -19,7 +19,7 @@ from engine.data.knowledge_graph import AlignmentTask
 from engine.evaluation.assessment import empty_probabilities, query_rank_table
 from engine.evaluation.metrics import evaluate_links
 from engine.names import all_names
-from engine.names.storage import DENSE_KEYS, PARTS
+from engine.names.weight import DENSE_KEYS, PARTS
 from engine.reviews import Snapshot
 from engine.runs import RunStore
 from engine.search import CslsTopK, csls_topk, normalise_rows

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.analysis.entity_attention import MEAN, EntityAttention, Part
-from engine.analysis.relation_importance import message_relations, row_softmax
+from engine.analysis.entity_attention import MEAN, AttentionPart, EntityAttention
+from engine.analysis.relations import message_relations, row_softmax
 from engine.config import EncoderConfig
 from engine.errors import RunError
 from engine.model.dual_amn import DualAMN
@@ -56,9 +56,9 @@ def test_each_layer_and_channel_sums_to_one_and_so_does_every_part() -> None:
     attention = asked(random_world(0).model)
     weights = attention.weights(np.array([3, 3, 5]), np.array([0, 1, 9]))
     np.testing.assert_allclose(weights.sum(axis=-1), 1)
-    for part in (MEAN, Part(1), Part(2, "relation"), Part(None, "entity")):
+    for part in (MEAN, AttentionPart(1), AttentionPart(2, "relation"), AttentionPart(None, "entity")):
         assert attention.part(weights, part).sum() == pytest.approx(1)
-    np.testing.assert_array_equal(attention.part(weights, Part(2, "relation")), weights[1, 1])
+    np.testing.assert_array_equal(attention.part(weights, AttentionPart(2, "relation")), weights[1, 1])
     np.testing.assert_allclose(attention.part(weights, MEAN), weights.mean(axis=(0, 1)))
 
 
@@ -68,9 +68,10 @@ def test_no_messages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "shown"), [(Part(3), "there is no layer 3"), (Part(0), "there is no layer 0"), (Part(None, "entity"), "without the entity")]
+    ("part", "shown"),
+    [(AttentionPart(3), "there is no layer 3"), (AttentionPart(0), "there is no layer 0"), (AttentionPart(None, "entity"), "without the entity")],
 )
-def test_parts_that_the_model_does_not_have(part: Part, shown: str) -> None:
+def test_parts_that_the_model_does_not_have(part: AttentionPart, shown: str) -> None:
     attention = asked(random_world(0, channels="relation").model, channels="relation")
     with pytest.raises(RunError, match=shown):
         attention.part(np.ones((2, 1, 1)), part)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import skew
 
-from engine.analysis.hubness import hubness_tables, summary
+from engine.analysis.entities import hubness_tables, summary
 from tests.analysis.worlds import random_matches, random_task, random_world
 
 

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from engine.analysis.degree import degree_table
-from engine.analysis.rates import grouped_rates
-from engine.analysis.relation_hits import relation_hits_table
+from engine.analysis.entities import degree_table, grouped_rates
+from engine.analysis.relations import relation_hits_table
 from engine.analysis.schema import RATES
 from engine.data.knowledge_graph import SIDES
 from engine.evaluation.metrics import DirectionMetrics, Evaluation, wilson_interval

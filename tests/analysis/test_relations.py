@@ -11,8 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.analysis.relation_importance import relation_importance_table, row_softmax
-from engine.analysis.relation_twins import relation_twins_table, seed_agreement
+from engine.analysis.relations import relation_importance_table, relation_twins_table, row_softmax, seed_agreement
 from engine.data.knowledge_graph import AlignmentTask, KnowledgeGraph
 from engine.model.dual_amn import DualAMN
 from tests.analysis.worlds import random_model, random_task

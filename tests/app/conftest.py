@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import streamlit as st
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 from app.pages import PAGES
-from tests.run_fixture import MemoryRun, analysed, sample_run, write_run
+from benchmarks.served_app import BROWSER_OPTIONS, served
+from tests.run_fixture import MemoryRun, analysed, jolted, sample_run, write_run
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
 TIMEOUT = 60
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+PATIENCE = 90_000  # milliseconds, for a browser on a machine that is busy
 
 OpenPage = Callable[..., AppTest]
+PutRun = Callable[..., str]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def installed_components() -> Iterator[None]:
+    """Streamlit reads what every installed package says of itself whenever an app is opened, which takes longer than most pages: here once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manifest_scanner, "scan_component_manifests", cache(manifest_scanner.scan_component_manifests))
+        yield
 
 
 @pytest.fixture
@@ -29,10 +49,33 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def put_run(tmp_path_factory: pytest.TempPathFactory) -> PutRun:
+    """As ``write_run``, for runs that no test changes: the same run of the same name is written once, and copied after that."""
+    written: dict[tuple[int, str], tuple[MemoryRun, Path, str]] = {}
+
+    def put_run(run: MemoryRun, models: Path, *names: str, **manifest: Any) -> str:
+        asked = id(run), repr((names, sorted(manifest.items())))
+        if asked not in written:
+            folder = tmp_path_factory.mktemp("written")
+            written[asked] = run, folder, write_run(run, folder, *names, **manifest)
+        _, folder, name = written[asked]
+        shutil.copytree(folder, models, dirs_exist_ok=True)
+        return name
+
+    return put_run
+
+
+@pytest.fixture(scope="session")
+def small_run() -> MemoryRun:
+    """A run of embeddings and matches alone; not to be changed."""
+    return sample_run()
+
+
 @pytest.fixture
-def run(models: Path) -> str:
+def run(small_run: MemoryRun, models: Path, put_run: PutRun) -> str:
     """The id of one run in the models folder."""
-    return write_run(sample_run(), models)
+    return put_run(small_run, models)
 
 
 @pytest.fixture(scope="session")
@@ -41,17 +84,72 @@ def whole_run() -> MemoryRun:
     return analysed(sample_run())
 
 
+@pytest.fixture(scope="session")
+def registered_pages(installed_components: None, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The pages as the router registers them, the same in every session: opened once, so that each test opens its page alone, as a browser does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DUAL_AMN_DATA", str(tmp_path_factory.mktemp("no_data")))
+        patch.setenv("DUAL_AMN_MODELS", str(tmp_path_factory.mktemp("no_models")))
+        app = AppTest.from_file(str(MAIN), default_timeout=TIMEOUT).run()
+    assert_no_crash(app)
+    return app._registered_pages
+
+
 @pytest.fixture
-def open_page(models: Path) -> OpenPage:
+def open_page(models: Path, registered_pages: Any) -> OpenPage:
     """Opens a page of the app at an address."""
 
     def open_page(page: str, /, **parameters: str | list[str]) -> AppTest:
-        app = AppTest.from_file(str(MAIN), default_timeout=TIMEOUT).run()
+        app = AppTest.from_file(str(MAIN), default_timeout=TIMEOUT)
+        app._registered_pages = registered_pages
         for name, value in parameters.items():
             app.query_params[name] = value
         return app.switch_page(next(known.script for known in PAGES if known.name == page)).run()
 
     return open_page
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """The one browser of these tests; what must know nothing of the others is opened in a context of its own."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(BROWSER_OPTIONS), timeout=PATIENCE)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def app_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The models folder of the app that browsers share, with two runs of the same data; the basic one is the newer.
+
+    Tests that need other runs add some, of data sets of their own and older than these.
+    """
+    models = tmp_path_factory.mktemp("models")
+    better, worse = (analysed(jolted(sample_run(), amount, seed)) for amount, seed in ((0.15, 3), (0.3, 4)))
+    write_run(better, models, "towns", "semi-s0", variant="semi", created="2026-10-30T12:00:00+00:00")
+    write_run(worse, models, "towns", "basic-s0")
+    return models
+
+
+@pytest.fixture(scope="session")
+def app_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of imported data sets of the app that browsers share."""
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture(scope="session")
+def app(app_models: Path, app_data: Path) -> Iterator[str]:
+    """The address of the app that browsers share."""
+    with served(app_models, app_data) as (address, _):
+        yield address
+
+
+def of_other_data(run: MemoryRun, name: str, fingerprint: str) -> MemoryRun:
+    """The run as one of another data set, older than the runs that the shared app begins with."""
+    data = {**run.manifest["data"], "name": name, "fingerprint": fingerprint}
+    return replace(run, manifest={**run.manifest, "dataset": name, "data": data, "created": "2026-10-01T12:00:00+00:00"})
 
 
 def words(app: AppTest) -> str:

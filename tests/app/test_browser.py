@@ -3,50 +3,29 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator
 from typing import Any, Literal
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
-from app.pages import ENTITY, EXPLAIN, HOME, PAGES, PAIRS, REVIEW
+from app.pages import ENTITY, EXPLAIN, PAGES, REVIEW
 from app.pages import Page as AppPage
-from benchmarks.served_app import BROWSER_OPTIONS, QUIET, served
-from tests.run_fixture import analysed, jolted, sample_run, write_run
+from benchmarks.served_app import QUIET
+from tests.app.conftest import CHROMIUM, PATIENCE
 
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 EXPECTED = "/_stcore/"  # Streamlit looks for its own address below the page's, and finds nothing there
 TABLE_ROW = 35  # pixels
 TOWN = "http://one.example/resource/Entity_5"
 WHITE_ON_PRIMARY = (
     "[data-tag]"  # Streamlit writes white on the primary colour there and the primary colour on the ground elsewhere: no colour does for both
 )
-MOST_USED = (HOME, ENTITY, EXPLAIN, PAIRS, REVIEW)
-PATIENCE = 90_000  # milliseconds, for a machine that is busy
+WALKED_TO = (EXPLAIN, REVIEW)
+LOOKED_AT = ((ENTITY, "light"), (EXPLAIN, "dark"))
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")]
-
-
-@pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The app's address, with two runs of the same data in its models folder; the basic one is the newer."""
-    models = tmp_path_factory.mktemp("models")
-    better, worse = (analysed(jolted(sample_run(), amount, seed)) for amount, seed in ((0.15, 3), (0.3, 4)))
-    write_run(better, models, "towns", "semi-s0", variant="semi", created="2026-10-30T12:00:00+00:00")
-    write_run(worse, models, "towns", "basic-s0")
-    with served(models) as (address, _):
-        yield address
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(BROWSER_OPTIONS), timeout=PATIENCE)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -57,12 +36,18 @@ def page(browser: Browser) -> Iterator[Page]:
     page.close()
 
 
-some_pages = pytest.mark.parametrize(
-    "asked_page",
-    [page if page in MOST_USED else pytest.param(page, marks=pytest.mark.slow) for page in PAGES],
-    ids=lambda page: page.name,
+every_page = pytest.mark.parametrize(
+    "asked_page", [page if page in WALKED_TO else pytest.param(page, marks=pytest.mark.slow) for page in PAGES], ids=lambda page: page.name
 )
-"""The pages that are used most by default, the others by the slow tests."""
+every_page_in_both_schemes = pytest.mark.parametrize(
+    ("asked_page", "scheme"),
+    [
+        pytest.param(page, scheme, id=f"{page.name}-{scheme}", marks=() if (page, scheme) in LOOKED_AT else pytest.mark.slow)
+        for page in PAGES
+        for scheme in ("light", "dark")
+    ],
+)
+"""Some by default, all by the slow tests."""
 
 
 def entity_path(number: int) -> str:
@@ -84,6 +69,7 @@ def address_says(page: Page, name: str, value: str) -> None:
     page.wait_for_function("([name, value]) => new URLSearchParams(location.search).get(name) === value", arg=[name, value])
 
 
+@pytest.mark.slow  # the analyst's path begins so
 def test_home_leads_to_the_run(page: Page, app: str) -> None:
     failed: list[str] = []
     page.on("requestfailed", lambda request: failed.append(request.url))
@@ -94,7 +80,7 @@ def test_home_leads_to_the_run(page: Page, app: str) -> None:
     assert not [url for url in failed if not url.startswith(app)], "nothing is fetched from elsewhere"
 
 
-@some_pages
+@every_page
 def test_every_page_opens_by_the_navigation_keeps_the_run_and_leaves_the_console_clean(page: Page, app: str, asked_page: AppPage[Any]) -> None:
     problems: list[str] = []
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" and EXPECTED not in str(message.location) else None)
@@ -112,8 +98,7 @@ def test_every_page_opens_by_the_navigation_keeps_the_run_and_leaves_the_console
     assert not problems
 
 
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
-@some_pages
+@every_page_in_both_schemes
 def test_no_serious_barrier_that_is_ours(browser: Browser, app: str, asked_page: AppPage[Any], scheme: Literal["light", "dark"]) -> None:
     context = browser.new_context(viewport={"width": 1280, "height": 1600}, color_scheme=scheme)
     page = context.new_page()
@@ -145,7 +130,8 @@ def test_search_opens_an_entity_the_address_follows_and_back_leads_back(page: Pa
     heading(page, "City 5")
 
 
-@pytest.mark.parametrize("pause", [0, pytest.param(2000, marks=pytest.mark.slow)], ids=["at once", "when the result is shown"])
+@pytest.mark.slow
+@pytest.mark.parametrize("pause", [0, 2000], ids=["at once", "when the result is shown"])
 def test_enter_opens_the_only_result(page: Page, app: str, pause: int) -> None:
     page.goto(app + entity_path(5))
     heading(page, "City 5")
@@ -228,6 +214,7 @@ def test_an_analysts_path(browser: Browser, page: Page, app: str) -> None:
     problems: list[str] = []
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" and EXPECTED not in str(message.location) else None)
     page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("requestfailed", lambda request: None if request.url.startswith(app) else problems.append(f"fetched from elsewhere: {request.url}"))
     page.goto(app)
     page.get_by_text("Open", exact=True).first.click()
     page.get_by_text("start with one of the best connected").wait_for()

@@ -7,20 +7,19 @@ wide it is, and the part of the canvas that the grid allows its column.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Browser, Page
 
-from benchmarks.served_app import QUIET, served
-from tests.app.test_browser import CHROMIUM, PATIENCE, TOWN, browser
+from benchmarks.served_app import QUIET
+from tests.app.conftest import PATIENCE, of_other_data
+from tests.app.test_browser import TOWN, pytestmark
 from tests.run_fixture import analysed, jolted, sample_run, write_run
 
-__all__ = ["browser"]
-
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")]
+__all__ = ["pytestmark"]
 
 LISTEN = """
 (() => {
@@ -67,17 +66,16 @@ PAGES = {
 }
 
 
-@pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The app with two runs of large numbers: of triples, of test entities, of flips."""
-    models = tmp_path_factory.mktemp("models")
+@pytest.fixture(scope="session")
+def runs(app_models: Path) -> list[str]:
+    """Two runs of large numbers: of triples, of test entities, of flips."""
+    found = []
     for amount, seed, name in ((0.15, 3, "semi-s0"), (0.9, 4, "basic-s0")):
         run = analysed(jolted(sample_run(), amount, seed))
         for table, column in (("degree", "queries"), ("relation_hits", "queries"), ("entities", "degree")):
             run.tables[table][column] = run.tables[table][column] * 1_234_567  # type: ignore[index]
-        write_run(run, models, "towns", name, variant=name.partition("-")[0])
-    with served(models) as (address, _):
-        yield address
+        found.append(write_run(of_other_data(run, "large", "2" * 64), app_models, "large", name, variant=name.partition("-")[0]))
+    return found[::-1]
 
 
 def cut(page: Page) -> set[str]:
@@ -99,7 +97,7 @@ def listening(browser: Browser, width: int) -> Page:
     return page
 
 
-def test_what_is_measured_is_found(browser: Browser, app: str) -> None:
+def test_what_is_measured_is_found(browser: Browser) -> None:
     """The measure itself: a number in a column that is too narrow counts as cut, and the same number in a wide one does not."""
     page = listening(browser, 600)
     page.set_content("<div data-testid=stDataFrame><canvas width=300 height=40></canvas></div>")
@@ -126,9 +124,9 @@ def swept(page: Page, width: int, pause: int) -> None:
 
 @pytest.mark.parametrize("width", [1280, pytest.param(390, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", [name if name == "compare" else pytest.param(name, marks=pytest.mark.slow) for name in PAGES])
-def test_no_number_in_a_table_is_cut(browser: Browser, app: str, name: str, width: int) -> None:
+def test_no_number_in_a_table_is_cut(browser: Browser, app: str, runs: list[str], name: str, width: int) -> None:
     page = listening(browser, width)
-    page.goto(f"{app}/{name}?{urlencode({'run': ['towns/basic-s0', 'towns/semi-s0'], **PAGES[name]}, doseq=True)}")
+    page.goto(f"{app}/{name}?{urlencode({'run': runs, **PAGES[name]}, doseq=True)}")
     page.wait_for_selector(QUIET)
     page.wait_for_selector("[data-testid=stSkeleton]", state="detached")
     for summary in page.locator("[data-testid=stExpander] summary").all():

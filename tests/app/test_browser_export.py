@@ -9,9 +9,10 @@ from playwright.sync_api import Page, expect
 
 from benchmarks.served_app import QUIET
 from engine.data.links import read_links
-from tests.app.test_browser import PATIENCE, address_says, app, browser, page, pytestmark
+from tests.app.conftest import PATIENCE
+from tests.app.test_browser import address_says, page, pytestmark
 
-__all__ = ["app", "browser", "page", "pytestmark"]
+__all__ = ["page", "pytestmark"]
 
 
 def test_pairs_are_filtered_then_taken_home_as_sssom(page: Page, app: str, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -10,28 +9,16 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from benchmarks.served_app import QUIET, served
+from benchmarks.served_app import QUIET
 from engine.data import load_task
-from tests.app.test_browser import EXPECTED, PATIENCE, browser, pytestmark
+from tests.app.conftest import PATIENCE
+from tests.app.test_browser import EXPECTED, pytestmark
 from tests.importing.conftest import GRAPH_1, NAMES, SWAPPED
 
-__all__ = ["browser", "pytestmark"]
+__all__ = ["pytestmark"]
 
 TURNED = "Wohin;Woher;Art\n" + "".join(f"a:{other};a:{one};near\n" for one, other in zip(NAMES, NAMES[1:] + NAMES[:1], strict=True))
 TURTLE = "".join(f"<b:{one}> <b:nah> <b:{other}> .\n" for one, other in zip(NAMES, NAMES[1:] + NAMES[:1], strict=True))
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("data")
-
-
-@pytest.fixture(scope="module")
-def app(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DUAL_AMN_DATA", str(data))
-        with served(tmp_path_factory.mktemp("models")) as (address, _):
-            yield address
 
 
 def upload(page: Page, box: str, name: str, content: str | bytes) -> None:
@@ -73,7 +60,7 @@ def begun(page: Page, app: str) -> None:
     page.wait_for_selector(QUIET)
 
 
-def test_from_two_files_to_a_data_set(browser: Browser, app: str, data: Path) -> None:
+def test_from_two_files_to_a_data_set(browser: Browser, app: str, app_data: Path) -> None:
     page = browser.new_page(viewport={"width": 1280, "height": 1900})
     page.set_default_timeout(PATIENCE)
     problems: list[str] = []
@@ -93,12 +80,12 @@ def test_from_two_files_to_a_data_set(browser: Browser, app: str, data: Path) ->
     page.wait_for_selector(QUIET)
     page.get_by_role("button", name="Store the data set").click()
     page.get_by_text("is stored").wait_for()
-    task = load_task(data / "cities")
+    task = load_task(app_data / "cities")
     straight = {tuple(line.split(",")) for line in GRAPH_1.split("\n")[1:-1]}
     assert {
         (task.source.entities[head], task.source.relations[relation], task.source.entities[tail]) for head, relation, tail in task.source.triples
     } == straight
-    assert [path.name for path in data.iterdir() if not path.name.startswith(".")] == ["cities"]
+    assert [path.name for path in app_data.iterdir() if not path.name.startswith(".")] == ["cities"]
     assert not problems
     page.close()
 

@@ -24,13 +24,14 @@ from engine.importing import Corrections, Role, Staged, Upload, correct, stage, 
 from engine.jobs import JobQueue, read_news, trainer_alive
 from engine.pipeline import train_run
 from engine.runs import RunStore
-from engine.util.settings import reviews_file
-from tests.app.test_browser import PATIENCE, browser, pytestmark
+from engine.util.paths import reviews_file
+from tests.app.conftest import PATIENCE
+from tests.app.test_browser import pytestmark
 from tests.app.test_browser_own_graphs import NAME, REVIEWER, decisions, files
 from tests.app.test_browser_review import KEYS, PAIR
 from tests.app.test_browser_train import SMALL, epoch
 
-__all__ = ["browser", "pytestmark"]
+__all__ = ["pytestmark"]
 
 COLUMNS = Corrections(tables={"graph 1": Layout(header=True, columns={"head": 2, "relation": 1, "tail": 0})})
 LATEST = {"review": 10.0, "store": 2.0}

@@ -17,14 +17,15 @@ from engine.data import load_task
 from engine.data.library import read_record
 from engine.data.links import read_links
 from engine.reviews import Decision, ReviewStore, snapshot_of
-from engine.util.settings import SAMPLES, reviews_file
-from tests.app.test_browser import EXPECTED, PATIENCE, address_says, browser, pytestmark
+from engine.util.paths import SAMPLES, reviews_file
+from tests.app.conftest import PATIENCE
+from tests.app.test_browser import EXPECTED, address_says, pytestmark
 from tests.app.test_browser_import import choose, declare_header, upload
 from tests.app.test_browser_review import KEYS, pressed, settled
 from tests.app.test_browser_train import epoch
 from tests.exporting.test_exporting import sssom_problems
 
-__all__ = ["browser", "pytestmark"]
+__all__ = ["pytestmark"]
 
 EUROPE = SAMPLES / "europe"
 NAME = "countries"

@@ -9,15 +9,17 @@ import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect
 
-from benchmarks.served_app import BROWSER_OPTIONS, QUIET, served
+from benchmarks.served_app import QUIET, served
 from engine.config import RunConfig
 from engine.jobs import JobQueue, plan_training, summarise, trainer_alive
-from engine.util.settings import SAMPLES
-from tests.app.test_browser import CHROMIUM, PATIENCE, pytestmark
+from engine.util.paths import SAMPLES
+from tests.app.conftest import PATIENCE, of_other_data
+from tests.app.test_browser import pytestmark
 from tests.run_fixture import analysed, sample_run, write_run
 
 __all__ = ["pytestmark"]
@@ -42,8 +44,8 @@ def models(tmp_path: Path) -> Iterator[Path]:
             queue.stop(job.id)
 
 
-def new_page(browser: object) -> Page:
-    page: Page = browser.new_context(viewport={"width": 1280, "height": 1600}).new_page()  # type: ignore[attr-defined]
+def new_page(browser: Browser) -> Page:
+    page = browser.new_context(viewport={"width": 1280, "height": 1600}).new_page()
     page.set_default_timeout(PATIENCE)
     return page
 
@@ -57,36 +59,34 @@ def epoch(page: Page) -> int:
     return int(number[1].replace(",", ""))
 
 
-def test_a_training_is_watched_left_alone_found_again_stopped_and_resumed(models: Path) -> None:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(BROWSER_OPTIONS), timeout=PATIENCE)
-        with served(models) as (address, _):
-            page = new_page(browser)
-            page.goto(f"{address}/train?data=europe&{'&'.join(f'set={setting}' for setting in SMALL)}")
-            page.get_by_role("button", name="Start training").click()
-            page.wait_for_function("new URLSearchParams(location.search).has('job')")
-            job = page.evaluate("new URLSearchParams(location.search).get('job')")
-            before = epoch(page)
-            page.wait_for_function(f"!document.body.innerText.includes('Epoch {before:,} of')")
-            page.context.close()  # no page is open any more
-        assert trainer_alive(models), "the app is gone, the trainer is not"
-        with served(models) as (address, _):
-            page = new_page(browser)
-            page.goto(f"{address}/train?job={job}")
-            assert epoch(page) > before
-            page.locator("[data-testid=stPlotlyChart]").first.wait_for()
-            page.get_by_role("button", name="Stop training").click()
-            page.get_by_text("what was learned so far is kept as a run").first.wait_for()
-            page.get_by_role("button", name="Resume").click()
-            page.get_by_role("button", name="Stop training").wait_for()
-            page.goto(address)
-            page.get_by_role("link", name="Watch").click()
-            page.wait_for_function(f"new URLSearchParams(location.search).get('job') === '{job}'")
-            expect(page.locator("[data-testid=stException]")).to_have_count(0)
-            page.get_by_role("button", name="Stop training").click()
-            page.get_by_role("button", name="Resume").wait_for()
-            page.wait_for_selector(QUIET)
-        browser.close()
+def test_a_training_is_watched_left_alone_found_again_stopped_and_resumed(browser: Browser, models: Path) -> None:
+    with served(models) as (address, _):
+        page = new_page(browser)
+        page.goto(f"{address}/train?data=europe&{'&'.join(f'set={setting}' for setting in SMALL)}")
+        page.get_by_role("button", name="Start training").click()
+        page.wait_for_function("new URLSearchParams(location.search).has('job')")
+        job = page.evaluate("new URLSearchParams(location.search).get('job')")
+        before = epoch(page)
+        page.wait_for_function(f"!document.body.innerText.includes('Epoch {before:,} of')")
+        page.context.close()  # no page is open any more
+    assert trainer_alive(models), "the app is gone, the trainer is not"
+    with served(models) as (address, _):
+        page = new_page(browser)
+        page.goto(f"{address}/train?job={job}")
+        assert epoch(page) > before
+        page.locator("[data-testid=stPlotlyChart]").first.wait_for()
+        page.get_by_role("button", name="Stop training").click()
+        page.get_by_text("what was learned so far is kept as a run").first.wait_for()
+        page.get_by_role("button", name="Resume").click()
+        page.get_by_role("button", name="Stop training").wait_for()
+        page.goto(address)
+        page.get_by_role("link", name="Watch").click()
+        page.wait_for_function(f"new URLSearchParams(location.search).get('job') === '{job}'")
+        expect(page.locator("[data-testid=stException]")).to_have_count(0)
+        page.get_by_role("button", name="Stop training").click()
+        page.get_by_role("button", name="Resume").wait_for()
+        page.wait_for_selector(QUIET)
+        page.context.close()
 
 
 def watched(page: Page) -> Locator:
@@ -95,41 +95,39 @@ def watched(page: Page) -> Locator:
 
 
 @pytest.mark.slow
-def test_every_link_of_the_queue_is_an_address_and_a_dead_trainer_is_said_and_resumed(models: Path) -> None:
+def test_every_link_of_the_queue_is_an_address_and_a_dead_trainer_is_said_and_resumed(browser: Browser, models: Path) -> None:
     """The queue is redrawn every other second while something is trained, and its links are in that part of the page."""
     config, queue = RunConfig().with_assignments(SMALL), JobQueue(models)
     data = summarise((SAMPLES / "europe").resolve(), config.data, 0)
     jobs = {seed: queue.submit(plan_training(data, replace(config, seed=seed), models)).job.id for seed in range(3)}
     for job in (jobs[1], jobs[2]):
         queue.cancel(job)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(BROWSER_OPTIONS), timeout=PATIENCE)
-        with served(models) as (address, _):
-            page = new_page(browser)
-            page.goto(f"{address}/train?job={jobs[0]}")
-            page.get_by_role("button", name="Start the trainer").click()
-            epoch(page)
-            for seed in (1, 2, 0, 2, 0):
-                page.locator("[data-testid=stPageLink-NavLink]", has_text=f"seed {seed}").first.click()
-                page.wait_for_function(f"new URLSearchParams(location.search).get('job') === '{jobs[seed]}'")
-                expect(watched(page)).to_contain_text(f"seed {seed} ", timeout=PATIENCE)
-            page.reload()
-            expect(watched(page)).to_contain_text("seed 0 ", timeout=PATIENCE)
+    with served(models) as (address, _):
+        page = new_page(browser)
+        page.goto(f"{address}/train?job={jobs[0]}")
+        page.get_by_role("button", name="Start the trainer").click()
+        epoch(page)
+        for seed in (1, 2, 0, 2, 0):
+            page.locator("[data-testid=stPageLink-NavLink]", has_text=f"seed {seed}").first.click()
+            page.wait_for_function(f"new URLSearchParams(location.search).get('job') === '{jobs[seed]}'")
+            expect(watched(page)).to_contain_text(f"seed {seed} ", timeout=PATIENCE)
+        page.reload()
+        expect(watched(page)).to_contain_text("seed 0 ", timeout=PATIENCE)
 
-            page.locator("[data-testid=stPageLink-NavLink]", has_text="seed 1").first.click()
-            expect(watched(page)).to_contain_text("seed 1 ", timeout=PATIENCE)
-            page.locator("[data-testid=stPageLink-NavLink]", has_text="seed 0").first.click()
-            epoch(page)
-            kill_trainer(models)
-            expect(watched(page)).to_contain_text("The trainer ended without a word", timeout=PATIENCE)
-            assert f"job={jobs[0]}" in page.url
-            watched(page).get_by_role("button", name="Resume").click()
-            epoch(page)
-            expect(watched(page).get_by_role("button", name="Stop training")).to_be_visible(timeout=PATIENCE)
-            assert f"job={jobs[0]}" in page.url
-            page.get_by_role("button", name="Stop training").click()
-            page.get_by_role("button", name="Resume").wait_for()
-        browser.close()
+        page.locator("[data-testid=stPageLink-NavLink]", has_text="seed 1").first.click()
+        expect(watched(page)).to_contain_text("seed 1 ", timeout=PATIENCE)
+        page.locator("[data-testid=stPageLink-NavLink]", has_text="seed 0").first.click()
+        epoch(page)
+        kill_trainer(models)
+        expect(watched(page)).to_contain_text("The trainer ended without a word", timeout=PATIENCE)
+        assert f"job={jobs[0]}" in page.url
+        watched(page).get_by_role("button", name="Resume").click()
+        epoch(page)
+        expect(watched(page).get_by_role("button", name="Stop training")).to_be_visible(timeout=PATIENCE)
+        assert f"job={jobs[0]}" in page.url
+        page.get_by_role("button", name="Stop training").click()
+        page.get_by_role("button", name="Resume").wait_for()
+        page.context.close()
 
 
 def kill_trainer(models: Path) -> None:
@@ -142,28 +140,25 @@ def kill_trainer(models: Path) -> None:
                 os.kill(int(place.parent.name), signal.SIGKILL)
 
 
-def test_on_a_phone_no_button_of_a_figure_covers_an_entry_of_its_legend(models: Path) -> None:
+@pytest.mark.slow
+def test_on_a_phone_no_button_of_a_figure_covers_an_entry_of_its_legend(browser: Browser, app: str, app_models: Path) -> None:
     """The buttons of a figure are there after a touch."""
-    for name in ("semi", "basic"):
-        write_run(analysed(sample_run()), models, "towns", f"{name}-s0-with-a-rather-long-name", variant=name)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(BROWSER_OPTIONS), timeout=PATIENCE)
-        with served(models) as (address, _):
-            page = browser.new_context(viewport={"width": 390, "height": 1400}).new_page()
-            page.set_default_timeout(PATIENCE)
-            runs = "&".join(f"run=towns/{name}-s0-with-a-rather-long-name" for name in ("semi", "basic"))
-            page.goto(f"{address}/degree?{runs}")
-            page.locator("[data-testid=stPlotlyChart] .legend .traces").first.wait_for()
-            page.wait_for_selector(QUIET)
-            covered = page.evaluate(
-                """() => [...document.querySelectorAll('[data-testid=stPlotlyChart]')].flatMap(chart => {
-                    const box = one => one.getBoundingClientRect()
-                    const buttons = [...chart.querySelectorAll('.modebar-btn')].map(box)
-                    const meets = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom
-                    const entries = [...chart.querySelectorAll('.legend .traces')]
-                    if (!buttons.length || !entries.length) throw new Error('nothing to compare')
-                    return entries.filter(entry => buttons.some(button => meets(box(entry), button))).map(entry => entry.textContent)
-                })"""
-            )
-            assert not covered
-        browser.close()
+    run = of_other_data(analysed(sample_run()), "phone", "5" * 64)
+    names = [write_run(run, app_models, "phone", f"{name}-s0-with-a-rather-long-name", variant=name) for name in ("semi", "basic")]
+    page = browser.new_page(viewport={"width": 390, "height": 1400})
+    page.set_default_timeout(PATIENCE)
+    page.goto(f"{app}/degree?{urlencode({'run': names}, doseq=True)}")
+    page.locator("[data-testid=stPlotlyChart] .legend .traces").first.wait_for()
+    page.wait_for_selector(QUIET)
+    covered = page.evaluate(
+        """() => [...document.querySelectorAll('[data-testid=stPlotlyChart]')].flatMap(chart => {
+            const box = one => one.getBoundingClientRect()
+            const buttons = [...chart.querySelectorAll('.modebar-btn')].map(box)
+            const meets = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom
+            const entries = [...chart.querySelectorAll('.legend .traces')]
+            if (!buttons.length || !entries.length) throw new Error('nothing to compare')
+            return entries.filter(entry => buttons.some(button => meets(box(entry), button))).map(entry => entry.textContent)
+        })"""
+    )
+    page.close()
+    assert not covered

@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from app.charts import CENTRES, THINNEST, WIDEST, Figure, clicked_entity, clicked_more, edge_width, edge_words, facing_figure, percent
-from engine.explore.neighbourhood import Adjacency, Edge, facing
+from engine.explore.neighbourhood import Edge, IncidentTriples, facing
 from engine.runs.view import RunView
 from tests.run_fixture import analysed, sample_run
 
 
 @pytest.fixture(scope="module")
-def adjacency() -> Adjacency:
-    return Adjacency(RunView(sample_run()))
+def adjacency() -> IncidentTriples:
+    return IncidentTriples(RunView(sample_run()))
 
 
-def counterpart(adjacency: Adjacency, index: int) -> int:
+def counterpart(adjacency: IncidentTriples, index: int) -> int:
     return next(iter(adjacency.view.counterparts("source", index)))
 
 
@@ -30,7 +30,7 @@ def selected(kind: str, *indices: int) -> dict[str, Any]:
     return {"selection": {"selected": [{"series_index": 0, "data_type": kind, "data_indices": list(indices)}], "areas": []}}
 
 
-def test_aligned_neighbours_have_the_same_height_and_are_joined(adjacency: Adjacency) -> None:
+def test_aligned_neighbours_have_the_same_height_and_are_joined(adjacency: IncidentTriples) -> None:
     faced = facing(adjacency, 2, counterpart(adjacency, 2))
     figure = facing_figure(faced)
     place = {node["id"]: node["value"] for node in nodes(figure)}
@@ -44,7 +44,7 @@ def test_aligned_neighbours_have_the_same_height_and_are_joined(adjacency: Adjac
 
 @pytest.mark.parametrize("hops", [1, 2])
 @pytest.mark.parametrize("cap", [1, 3, 40])
-def test_no_two_boxes_share_a_place(adjacency: Adjacency, hops: int, cap: int) -> None:
+def test_no_two_boxes_share_a_place(adjacency: IncidentTriples, hops: int, cap: int) -> None:
     for index in (0, 1, 2, 30):
         figure = facing_figure(facing(adjacency, index, counterpart(adjacency, index), hops=hops, cap=cap))
         places = [tuple(node["value"]) for node in nodes(figure)]
@@ -52,34 +52,34 @@ def test_no_two_boxes_share_a_place(adjacency: Adjacency, hops: int, cap: int) -
         assert len(set(boxes)) == len(boxes)
 
 
-def test_figures_of_the_same_pair_are_equal_and_json(adjacency: Adjacency) -> None:
+def test_figures_of_the_same_pair_are_equal_and_json(adjacency: IncidentTriples) -> None:
     faced = facing(adjacency, 0, counterpart(adjacency, 0))
     assert json.dumps(facing_figure(faced).option) == json.dumps(facing_figure(faced).option)
 
 
-def test_the_narrow_figure_has_the_same_nodes_in_the_same_order(adjacency: Adjacency) -> None:
+def test_the_narrow_figure_has_the_same_nodes_in_the_same_order(adjacency: IncidentTriples) -> None:
     figure = facing_figure(facing(adjacency, 0, counterpart(adjacency, 0)))
     narrow = figure.option["media"][0]["option"]["series"][0]["data"]
     shown = len(figure.entities) + len(figure.more)
     assert [node["id"] for node in narrow] == [node["id"] for node in nodes(figure)][:shown]
 
 
-def test_labels_cannot_be_templates(adjacency: Adjacency) -> None:
+def test_labels_cannot_be_templates(adjacency: IncidentTriples) -> None:
     run = sample_run()
     run.tables["entities"].loc[4, "label"] = "{b}{a|x}"
-    figure = facing_figure(facing(Adjacency(RunView(run)), 0, counterpart(adjacency, 0)))
+    figure = facing_figure(facing(IncidentTriples(RunView(run)), 0, counterpart(adjacency, 0)))
     assert not any("{" in node["label"]["formatter"] for node in nodes(figure) if "formatter" in node["label"])
 
 
-def test_lone_entities_have_a_figure_too(adjacency: Adjacency) -> None:
+def test_lone_entities_have_a_figure_too(adjacency: IncidentTriples) -> None:
     run = sample_run()
     empty = type(run)(run.manifest, None, {**run.tables, "triples": run.tables["triples"].iloc[:0]}, run.tensors)
-    figure = facing_figure(facing(Adjacency(RunView(empty)), 0, 0))
+    figure = facing_figure(facing(IncidentTriples(RunView(empty)), 0, 0))
     assert len(figure.entities) == CENTRES
     assert figure.height > 60
 
 
-def test_a_click_leads_to_the_neighbour_it_was_on(adjacency: Adjacency) -> None:
+def test_a_click_leads_to_the_neighbour_it_was_on(adjacency: IncidentTriples) -> None:
     figure = facing_figure(facing(adjacency, 2, counterpart(adjacency, 2)))
     third = clicked_entity(figure, selected("node", 2))
     assert third is not None
@@ -99,7 +99,7 @@ def test_shares_in_words(share: float, words: str) -> None:
     assert percent(share) == words
 
 
-def test_every_edge_starts_and_ends_at_a_node_of_the_figure(adjacency: Adjacency) -> None:
+def test_every_edge_starts_and_ends_at_a_node_of_the_figure(adjacency: IncidentTriples) -> None:
     for hops in (1, 2):
         figure = facing_figure(facing(adjacency, 20, counterpart(adjacency, 20), 6, hops))
         known = {node["id"] for node in nodes(figure)}
@@ -110,7 +110,7 @@ def test_every_edge_starts_and_ends_at_a_node_of_the_figure(adjacency: Adjacency
 
 
 def test_widths_follow_the_attention() -> None:
-    adjacency = Adjacency(RunView(analysed(sample_run())))
+    adjacency = IncidentTriples(RunView(analysed(sample_run())))
     faced = facing(adjacency, 4, counterpart(adjacency, 4))
     figure = facing_figure(faced)
     shares = {f"port:source:{one.entity.index}:neighbour": one.attention for one in (*(pair.source for pair in faced.pairs), *faced.source_only)}
@@ -121,7 +121,7 @@ def test_widths_follow_the_attention() -> None:
     assert THINNEST < edge_width(figure.widest / 2, figure.widest) < edge_width(figure.widest, figure.widest) == WIDEST
 
 
-def test_what_is_not_drawn_is_counted_and_can_be_clicked(adjacency: Adjacency) -> None:
+def test_what_is_not_drawn_is_counted_and_can_be_clicked(adjacency: IncidentTriples) -> None:
     faced = facing(adjacency, 0, counterpart(adjacency, 0), cap=3)
     figure = facing_figure(faced)
     assert figure.more == ("source", "target")
@@ -134,7 +134,7 @@ def test_what_is_not_drawn_is_counted_and_can_be_clicked(adjacency: Adjacency) -
     assert clicked_entity(figure, selected("node", first)) is None
 
 
-def test_two_hops_are_drawn_below_the_pair_in_between(adjacency: Adjacency) -> None:
+def test_two_hops_are_drawn_below_the_pair_in_between(adjacency: IncidentTriples) -> None:
     faced = facing(adjacency, 20, counterpart(adjacency, 20), 10, hops=2)
     place = {node["id"]: node["value"] for node in nodes(facing_figure(faced))}
     assert faced.far

@@ -18,8 +18,8 @@ from streamlit.testing.v1 import AppTest
 
 from app import cache, text
 from app.pages import PAGES, Page
-from tests.app.conftest import OpenPage, assert_no_crash, links, words
-from tests.run_fixture import MemoryRun, write_run
+from tests.app.conftest import OpenPage, PutRun, assert_no_crash, links, words
+from tests.run_fixture import MemoryRun
 
 ENTITY = "http://one.example/resource/Entity_5"
 MINUTE, DAY = 60, 86_400
@@ -30,11 +30,9 @@ Widget = tuple[tuple[str, ...], str]
 
 
 @pytest.fixture
-def runs(whole_run: MemoryRun, models: Path) -> list[str]:
+def runs(whole_run: MemoryRun, models: Path, put_run: PutRun) -> list[str]:
     """Three runs of the same data that were made a moment ago, as seen from the clock below."""
-    return [
-        write_run(whole_run, models, run_id=f"{one}-s0", variant=one, created="2026-11-01T11:59:30+00:00") for one in ("basic", "semi", "literal")
-    ]
+    return [put_run(whole_run, models, run_id=f"{one}-s0", variant=one, created="2026-11-01T11:59:30+00:00") for one in ("basic", "semi", "literal")]
 
 
 def at(monkeypatch: pytest.MonkeyPatch, seconds: int, zone: str) -> None:
@@ -92,23 +90,25 @@ def test_the_clock_of_these_tests_is_the_apps_clock(runs: list[str], open_page: 
 
 @every_page
 def test_a_widget_that_has_other_options_by_now_is_another_widget(
-    page: Page[Any], whole_run: MemoryRun, models: Path, runs: list[str], open_page: OpenPage
+    page: Page[Any], whole_run: MemoryRun, models: Path, put_run: PutRun, runs: list[str], open_page: OpenPage
 ) -> None:
     """Other data under the same name, the same data under another name with runs of the same ids, and another run."""
     before = shown(open_page, page, runs)
-    write_run(whole_run, models, "towns", "elsewhere-s0", data={**whole_run.manifest["data"], "fingerprint": "1" * 64})
-    write_run(whole_run, models, "copy", "basic-s0")
-    write_run(whole_run, models, "towns", "basic-s1")
+    put_run(whole_run, models, "towns", "elsewhere-s0", data={**whole_run.manifest["data"], "fingerprint": "1" * 64})
+    put_run(whole_run, models, "copy", "basic-s0")
+    put_run(whole_run, models, "towns", "basic-s1")
     after = shown(open_page, page, runs)
     assert {id: after[id] for id in before if id in after} == {id: before[id] for id in before if id in after}
 
 
 @every_page
-def test_no_two_options_look_alike(page: Page[Any], whole_run: MemoryRun, models: Path, runs: list[str], open_page: OpenPage) -> None:
+def test_no_two_options_look_alike(
+    page: Page[Any], whole_run: MemoryRun, models: Path, put_run: PutRun, runs: list[str], open_page: OpenPage
+) -> None:
     """A browser could not say which one is meant."""
     for dataset in ("copy", "a" * 99 + "b", "a" * 99 + "c"):
-        write_run(whole_run, models, dataset, "basic-s0", data={**whole_run.manifest["data"], "fingerprint": "0" * 64})
-        write_run(whole_run, models, dataset, "elsewhere-s0", data={**whole_run.manifest["data"], "fingerprint": "1" * 64})
+        put_run(whole_run, models, dataset, "basic-s0", data={**whole_run.manifest["data"], "fingerprint": "0" * 64})
+        put_run(whole_run, models, dataset, "elsewhere-s0", data={**whole_run.manifest["data"], "fingerprint": "1" * 64})
     for options, _ in shown(open_page, page, runs).values():
         assert len(set(options)) == len(options), options
 
@@ -129,9 +129,9 @@ def test_what_is_no_option_any_more_chooses_nothing(page: str, runs: list[str], 
 
 
 @pytest.fixture
-def twins(whole_run: MemoryRun, models: Path) -> list[str]:
+def twins(whole_run: MemoryRun, models: Path, put_run: PutRun) -> list[str]:
     """Two data sets of the same content, each with a run of the same id."""
-    return [write_run(whole_run, models, dataset, "basic-s0") for dataset in ("staff", "people")]
+    return [put_run(whole_run, models, dataset, "basic-s0") for dataset in ("staff", "people")]
 
 
 def test_runs_of_the_same_id_are_named_with_their_data_set(twins: list[str], open_page: OpenPage) -> None:
@@ -161,11 +161,13 @@ def test_home_puts_each_data_set_under_its_own_name(twins: list[str], open_page:
     assert "compare?run=people%2Fbasic-s0&run=staff%2Fbasic-s0" in links(app), "they can be compared all the same"
 
 
-def test_different_data_of_one_name_are_distinguished_on_home(whole_run: MemoryRun, twins: list[str], models: Path, open_page: OpenPage) -> None:
-    write_run(whole_run, models, "staff", "basic-s1", data={**whole_run.manifest["data"], "fingerprint": "1" * 64})
-    message = " ".join(header.value for header in open_page("home").header).replace("\\", "")
-    assert "staff (000000)" in message
-    assert "staff (111111)" in message
+def test_different_data_of_one_name_are_distinguished_on_home(
+    whole_run: MemoryRun, twins: list[str], models: Path, put_run: PutRun, open_page: OpenPage
+) -> None:
+    put_run(whole_run, models, "staff", "basic-s1", data={**whole_run.manifest["data"], "fingerprint": "1" * 64})
+    named = " ".join(header.value for header in open_page("home").header).replace("\\", "")
+    assert "staff (000000)" in named
+    assert "staff (111111)" in named
 
 
 def test_names_that_differ_in_what_is_cut_off_are_distinguished() -> None:
@@ -174,9 +176,9 @@ def test_names_that_differ_in_what_is_cut_off_are_distinguished() -> None:
     assert text.distinct_labels({"a": "x", "b": "x"}) == text.distinct_labels({"b": "x", "a": "x"}), "by what they are, not by their order"
 
 
-def test_names_of_runs(whole_run: MemoryRun, models: Path) -> None:
+def test_names_of_runs(whole_run: MemoryRun, models: Path, put_run: PutRun) -> None:
     for dataset in ("a" * 99 + "b", "a" * 99 + "c"):
-        write_run(whole_run, models, dataset, "basic-s0")
+        put_run(whole_run, models, dataset, "basic-s0")
     cards = cache.list_runs(models).cards
     assert len(set(cache.run_names(cards))) == 2
     assert cache.run_names(cards[:1]) == ["basic-s0"]

@@ -16,7 +16,7 @@ from engine.explore.comparison import Comparison, Difference, compare
 from engine.runs import RunStore
 from engine.runs.entities import short_id
 from engine.runs.view import RunView
-from tests.app.conftest import OpenPage, assert_no_crash, links, words
+from tests.app.conftest import OpenPage, PutRun, assert_no_crash, links, words
 from tests.run_fixture import MemoryRun, analysed, jolted, sample_run, write_run
 
 
@@ -31,9 +31,9 @@ def worse() -> MemoryRun:
 
 
 @pytest.fixture
-def runs(better: MemoryRun, worse: MemoryRun, whole_run: MemoryRun, models: Path) -> list[str]:
+def runs(better: MemoryRun, worse: MemoryRun, whole_run: MemoryRun, models: Path, put_run: PutRun) -> list[str]:
     made = (("semi", better), ("basic", worse), ("literal", whole_run))
-    return [write_run(run, models, run_id=f"{variant}-s0", variant=variant) for variant, run in made]
+    return [put_run(run, models, run_id=f"{variant}-s0", variant=variant) for variant, run in made]
 
 
 def compared(models: Path, main: str, other: str, decoder: str = "csls", side: str = "target") -> Comparison:
@@ -166,11 +166,11 @@ def test_settings_that_differ_and_costs(runs: list[str], open_page: OpenPage) ->
     assert costs["whole run"].tolist() == ["1 min 2 s"] * 2
 
 
-def test_the_training_of_a_structure_is_distinguished_from_the_runs_own(better: MemoryRun, models: Path, open_page: OpenPage) -> None:
+def test_the_training_of_a_structure_differs_from_the_runs_own(better: MemoryRun, models: Path, put_run: PutRun, open_page: OpenPage) -> None:
     """Otherwise a part would take longer than the whole."""
-    semi = write_run(better, models, run_id="semi-s0", variant="semi", seconds=75.0, training={"seconds": 70.0})
+    semi = put_run(better, models, run_id="semi-s0", variant="semi", seconds=75.0, training={"seconds": 70.0})
     training = {"seconds": 70.0, "structure_run": semi}
-    literal = write_run(better, models, run_id="literal-s0", variant="literal", seconds=4.0, training=training)
+    literal = put_run(better, models, run_id="literal-s0", variant="literal", seconds=4.0, training=training)
     costs = open_page("compare", run=[literal, semi]).dataframe[-1].value
     assert costs["whole run"].tolist() == ["4 s", "1 min 15 s"]
     assert costs["training"].tolist() == ["1 min 10 s in the structure's run", "1 min 10 s"]
@@ -188,11 +188,13 @@ def test_runs_without_test_links_say_so(models: Path, open_page: OpenPage) -> No
     assert "settings that differ" in message(app).lower()
 
 
-def test_other_splits_are_compared_on_what_both_tested(better: MemoryRun, worse: MemoryRun, models: Path, open_page: OpenPage) -> None:
+def test_other_splits_are_compared_on_what_both_tested(
+    better: MemoryRun, worse: MemoryRun, models: Path, put_run: PutRun, open_page: OpenPage
+) -> None:
     links = worse.tables["links"].copy()
     links.loc[16:20, "role"] = "train"
     split = {**worse.manifest["data"], "split": "random, seed 1"}
-    first = write_run(better, models, run_id="a")
+    first = put_run(better, models, run_id="a")
     tables_left = {name: table for name, table in worse.tables.items() if name != "query_ranks"}
     second = write_run(replace(worse, tables={**tables_left, "links": links}), models, run_id="b", data=split)
     app = open_page("compare", run=[first, second])

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from engine.analysis.degree import bucket_names, degree_buckets
+from engine.analysis.entities import bucket_names, degree_buckets
 from engine.explore.comparison import bucket_ranks, outcomes
 from engine.runs import RunStore
 from engine.runs.entities import short_id

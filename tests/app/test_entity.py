@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from engine.explore.neighbourhood import Adjacency, Part, facing, standings
+from engine.explore.neighbourhood import AttentionPart, IncidentTriples, facing, standings
 from engine.runs import RunStore
 from engine.runs.view import RunView
-from tests.app.conftest import OpenPage, assert_no_crash, links, words
+from tests.app.conftest import OpenPage, PutRun, assert_no_crash, links, words
 from tests.run_fixture import HOSTILE_LABELS, MemoryRun, assemble, graph_tables, sample_run, write_run
 
 CITY_5 = "http://one.example/resource/Entity_5"
@@ -154,16 +154,16 @@ def test_a_run_that_breaks_while_the_app_is_open_is_reported(run: str, models: P
 
 
 @pytest.fixture
-def learned(whole_run: MemoryRun, models: Path) -> str:
+def learned(whole_run: MemoryRun, models: Path, put_run: PutRun) -> str:
     """A run with a model, so with attention."""
-    return write_run(whole_run, models)
+    return put_run(whole_run, models)
 
 
 def test_the_table_of_all_neighbours_is_that_of_the_engine(learned: str, models: Path, open_page: OpenPage) -> None:
-    adjacency = Adjacency(RunView(RunStore(models).find(learned)))
+    adjacency = IncidentTriples(RunView(RunStore(models).find(learned)))
     germany = "http://one.example/resource/Entity_0"
     target = next(iter(adjacency.view.counterparts("source", 0)))
-    for options, part in (({}, Part()), ({"layer": "2", "channel": "relation"}, Part(2, "relation"))):
+    for options, part in (({}, AttentionPart()), ({"layer": "2", "channel": "relation"}, AttentionPart(2, "relation"))):
         app = open_page("entity", run=learned, side="source", entity=germany, listed="source", **options)
         assert_no_crash(app)
         assert not app.error
@@ -176,7 +176,7 @@ def test_the_table_of_all_neighbours_is_that_of_the_engine(learned: str, models:
 
 
 def test_hops_and_caps_are_kept_in_the_address(learned: str, models: Path, open_page: OpenPage) -> None:
-    adjacency = Adjacency(RunView(RunStore(models).find(learned)))
+    adjacency = IncidentTriples(RunView(RunStore(models).find(learned)))
     target = next(iter(adjacency.view.counterparts("source", 20)))
     app = open_page("entity", run=learned, side="source", entity="http://one.example/resource/Entity_20", hops="2", drawn="10")
     assert_no_crash(app)
@@ -240,8 +240,8 @@ def test_the_other_open_runs_say_what_they_make_of_the_pair(learned: str, models
     assert "other open runs" not in words(alone)
 
 
-def test_links_within_the_page_keep_all_runs(learned: str, whole_run: MemoryRun, models: Path, open_page: OpenPage) -> None:
-    second = write_run(whole_run, models, run_id="semi-s0", variant="semi")
+def test_links_within_the_page_keep_all_runs(learned: str, whole_run: MemoryRun, models: Path, put_run: PutRun, open_page: OpenPage) -> None:
+    second = put_run(whole_run, models, run_id="semi-s0", variant="semi")
     app = open_page("entity", run=[learned, second], side="source", entity=CITY_5)
     found = links(app)
     assert found

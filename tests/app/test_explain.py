@@ -14,8 +14,8 @@ from streamlit.testing.v1 import AppTest
 
 from engine.data.knowledge_graph import SIDES
 from engine.explanation import Experiment, Explainer, explain, flipping_set, items_of, triples_of
+from engine.explanation.decomposition import feature_parts
 from engine.explanation.evidence import aligned_with
-from engine.explanation.probability import parts_of
 from engine.explore.neighbourhood import tied
 from engine.runs.view import RowScores, RunView, status_sentence
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
@@ -71,7 +71,7 @@ def test_a_probability_is_taken_apart_where_the_run_stores_its_parts(drawn: Memo
     tables = [table.value for table in app.dataframe if "log odds" in table.value.columns]
     assert len(tables) == stored
     if stored:
-        expected = {part.feature: part.log_odds for part in parts_of(fit(), VALUES[None])}
+        expected = {part.feature: part.log_odds for part in feature_parts(fit(), VALUES[None])}
         assert sorted(tables[0]["log odds"]) == pytest.approx(sorted(expected.values()), abs=1e-5)
         assert "neighbours aligned to each other" in set(tables[0]["what"])
         assert "What the probability of" in words(app) or any("What the probability of" in one.label for one in app.expander)

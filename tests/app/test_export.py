@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from engine.explore.alignment import PairFilter
-from engine.exporting import DECODER_NAMES, FORMATS, Selection, export_bytes, get_format, select_pairs
+from engine.exporting import DECODER_NAMES, FORMATS, ExportSelection, export_bytes, get_format, pairs_to_export
 from engine.reviews import Choice, ReviewStore
 from engine.runs import RunStore
 from engine.runs.view import RunView
-from engine.util.settings import reviews_file
+from engine.util.paths import reviews_file
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.explore.test_review_queue import queue_of
 from tests.run_fixture import HOSTILE_LABELS, MemoryRun, sample_run, write_run
@@ -63,8 +63,8 @@ def test_what_the_address_asks_for_is_what_is_counted(models: Path, open_page: O
         "export", run=run, least="0.6", seeds="no", links="no", side="target", known="right", decoder="mutual", format="sssom", predicate="owl:sameAs"
     )
     assert_no_crash(app)
-    selection = Selection("all", "mutual", "target", 0.6, False, False, PairFilter(known=frozenset({"right"})))
-    table = select_pairs(view(), selection)
+    selection = ExportSelection("all", "mutual", "target", 0.6, False, False, PairFilter(known=frozenset({"right"})))
+    table = pairs_to_export(view(), selection)
     expected = table.expectation()
     assert metrics(app)["Pairs"] == f"{len(table)}" != "0"
     assert metrics(app)["Should be right"] == f"{expected.precision:.1%}"
@@ -191,7 +191,9 @@ def test_every_decoder_has_words(decoder: str, models: Path, open_page: OpenPage
     app = open_page("export", run=write_run(knowing(), models), decoder=decoder)
     assert_no_crash(app)
     assert not app.error
-    assert len(export_bytes(select_pairs(view(), Selection(decoder=decoder)), get_format("openea")).splitlines()) == int(metrics(app)["Pairs"])
+    assert len(export_bytes(pairs_to_export(view(), ExportSelection(decoder=decoder)), get_format("openea")).splitlines()) == int(
+        metrics(app)["Pairs"]
+    )
 
 
 def test_known_links_win_unless_they_are_not_to(models: Path, open_page: OpenPage) -> None:
@@ -214,8 +216,8 @@ def test_filters_for_contested_pairs_export_them(models: Path, open_page: OpenPa
     run = write_run(contested, models)
     app = open_page("export", run=run, known="wrong")
     assert_no_crash(app)
-    asked = Selection(decoder="csls", known_links=False, wanted=PairFilter(known=frozenset({"wrong"})))
-    expected = select_pairs(RunView(RunStore(models).find(run)), asked)
+    asked = ExportSelection(decoder="csls", known_links=False, wanted=PairFilter(known=frozenset({"wrong"})))
+    expected = pairs_to_export(RunView(RunStore(models).find(run)), asked)
     assert len(expected)
     assert metrics(app)["Pairs"] == f"{len(expected)}"
     assert "1 pair contradicts" in words(app) or f"{len(expected)} pairs contradict" in words(app)

@@ -12,7 +12,7 @@ import streamlit as st
 
 from app.pages import PAGES, Page
 from engine.runs import RunStore
-from tests.app.conftest import OpenPage, assert_no_crash, links, words
+from tests.app.conftest import OpenPage, PutRun, assert_no_crash, links, words
 from tests.run_fixture import MemoryRun, sample_run, write_run
 
 OF_RUNS = [page for page in PAGES if page.least]
@@ -22,10 +22,10 @@ VARIANTS = ("basic", "semi", "literal")
 
 
 @pytest.fixture
-def runs(whole_run: MemoryRun, models: Path) -> list[str]:
+def runs(whole_run: MemoryRun, models: Path, put_run: PutRun) -> list[str]:
     """One run of each variant, the literal one the newest."""
     return [
-        write_run(whole_run, models, run_id=f"{variant}-s0", variant=variant, created=f"2026-11-0{day}T00:00:00+00:00")
+        put_run(whole_run, models, run_id=f"{variant}-s0", variant=variant, created=f"2026-11-0{day}T00:00:00+00:00")
         for day, variant in enumerate(VARIANTS, start=1)
     ]
 
@@ -50,8 +50,8 @@ def test_without_runs_every_page_says_what_to_do(page: Page[Any], open_page: Ope
 
 
 @every_page
-def test_one_run_is_shown_without_being_asked_for(page: Page[Any], whole_run: MemoryRun, models: Path, open_page: OpenPage) -> None:
-    run = write_run(whole_run, models)
+def test_one_run_is_shown_without_being_asked_for(page: Page[Any], whole_run: MemoryRun, models: Path, put_run: PutRun, open_page: OpenPage) -> None:
+    run = put_run(whole_run, models)
     app = open_page(page.name)
     assert_no_crash(app)
     assert not app.error
@@ -132,8 +132,10 @@ def test_a_run_that_disappears_while_it_is_open(page: Page[Any], runs: list[str]
 
 
 @every_page_of_runs
-def test_runs_of_different_data_are_not_mixed(page: Page[Any], whole_run: MemoryRun, models: Path, runs: list[str], open_page: OpenPage) -> None:
-    other = write_run(whole_run, models, run_id="other", data={**whole_run.manifest["data"], "fingerprint": "1" * 64})
+def test_runs_of_different_data_are_not_mixed(
+    page: Page[Any], whole_run: MemoryRun, models: Path, put_run: PutRun, runs: list[str], open_page: OpenPage
+) -> None:
+    other = put_run(whole_run, models, run_id="other", data={**whole_run.manifest["data"], "fingerprint": "1" * 64})
     app = open_page(page.name, run=[runs[0], other])
     assert_no_crash(app)
     assert "is of other data than" in message(app)
@@ -155,8 +157,8 @@ def test_choosing_another_run_keeps_the_others_open(runs: list[str], open_page: 
     assert app.query_params["run"] == [runs[2], runs[0]]
 
 
-def test_choosing_other_data_starts_again(whole_run: MemoryRun, models: Path, runs: list[str], open_page: OpenPage) -> None:
-    other = write_run(whole_run, models, "villages", "basic-s0", data={**whole_run.manifest["data"], "fingerprint": "1" * 64})
+def test_choosing_other_data_starts_again(whole_run: MemoryRun, models: Path, put_run: PutRun, runs: list[str], open_page: OpenPage) -> None:
+    other = put_run(whole_run, models, "villages", "basic-s0", data={**whole_run.manifest["data"], "fingerprint": "1" * 64})
     app = open_page("entity", run=runs[:2], side="source", entity="http://one.example/resource/Entity_5")
     app.selectbox[0].set_value(f"villages/{'1' * 64}").run()
     assert app.query_params == {"run": other}
@@ -224,8 +226,10 @@ def test_the_navigation_carries_the_entity_and_the_pair(
         assert parameters(app, "explain") == {"run": runs[:1], **pair, **pool}, "a page that cannot show it passes it on"
 
 
-def test_what_was_open_of_other_data_is_not_carried(whole_run: MemoryRun, models: Path, runs: list[str], open_page: OpenPage) -> None:
-    other = write_run(whole_run, models, "villages", "basic-s0", data={**whole_run.manifest["data"], "fingerprint": "1" * 64})
+def test_what_was_open_of_other_data_is_not_carried(
+    whole_run: MemoryRun, models: Path, put_run: PutRun, runs: list[str], open_page: OpenPage
+) -> None:
+    other = put_run(whole_run, models, "villages", "basic-s0", data={**whole_run.manifest["data"], "fingerprint": "1" * 64})
     app = open_page("explain", run=runs[:1], **PAIR)
     app.query_params.clear()
     app.query_params["run"] = other

@@ -16,9 +16,9 @@ from engine.data.library import RECORD, data_sets
 from engine.evaluation.paper import SIZES
 from engine.jobs import JobQueue, plan_training, summarise
 from engine.runs import RunStore
-from engine.runs.resume import Begun, note_beginning
-from engine.util import settings
-from engine.util.settings import SAMPLES
+from engine.runs.writer import ResumeRecord, note_beginning
+from engine.util import paths
+from engine.util.paths import SAMPLES
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.run_fixture import HOSTILE_LABELS, sample_run, write_run
 
@@ -134,7 +134,7 @@ def test_interrupted_training_is_reported(models: Path, open_page: OpenPage) -> 
 def begun(models: Path, run_id: str) -> None:
     """An interrupted run that says how it was begun: as the one below ``run_id``."""
     with RunStore(models).create("europe", "semi-s1-0") as writer:
-        note_beginning(writer, Begun(SAMPLES / "europe", RunConfig("literal", 1), run_id))
+        note_beginning(writer, ResumeRecord(SAMPLES / "europe", RunConfig("literal", 1), run_id))
 
 
 def test_an_interrupted_training_of_the_command_line_names_its_command(models: Path, open_page: OpenPage) -> None:
@@ -198,7 +198,7 @@ def test_a_data_set_is_trained_only_where_its_own_content_is(models: Path, open_
     run = sample_run()
     record = {"fingerprint": "ab" * 32, "imported": "2026-11-01T12:00:00+00:00", "settings": {}}
     counts = {"source": {"entities": 3, "triples": 2}, "target": {"entities": 4, "triples": 5}, "links": 1}
-    folder = settings.data_folder() / "towns"
+    folder = paths.data_folder() / "towns"
     folder.mkdir(parents=True)
     (folder / RECORD).write_text(json.dumps({**record, "counts": counts}), encoding="utf-8")
     write_run(run, models, dataset="towns")

@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from engine.data import load_task
 from engine.data.library import RECORD
 from engine.importing import Role, Staged, Upload, correct, find_staged, stage, stage_folder
-from engine.util import settings
+from engine.util import paths
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.importing.conftest import GRAPH_1, GRAPH_2, LINKS, NAMES, SWAPPED
 from tests.run_fixture import HOSTILE_LABELS
@@ -68,8 +68,8 @@ def test_the_second_step_shows_both_graphs_and_stores(models: Path, open_page: O
     assert_no_crash(app)
     assert app.query_params == {"stored": "cities"}
     assert "cities is stored" in message(app)
-    assert load_task(settings.data_folder() / "cities").num_entities == 16
-    assert [path.name for path in settings.data_folder().iterdir()] == ["cities"], "what was staged is gone"
+    assert load_task(paths.data_folder() / "cities").num_entities == 16
+    assert [path.name for path in paths.data_folder().iterdir()] == ["cities"], "what was staged is gone"
     assert "cities · not trained yet · imported just now" in message(open_page("home"))
 
 
@@ -125,7 +125,7 @@ def test_seeds_from_names_are_taken_and_recorded(models: Path, open_page: OpenPa
     assert_no_crash(app)
     element(app.text_input, "Name of the data set").set_value("seeded").run()
     element(app.button, "Store the data set").click().run()
-    record = json.loads((settings.data_folder() / "seeded" / RECORD).read_text(encoding="utf-8"))
+    record = json.loads((paths.data_folder() / "seeded" / RECORD).read_text(encoding="utf-8"))
     assert len(record["seed from names"]) == 8
 
 
@@ -219,7 +219,7 @@ def test_the_language_of_names_is_chosen_for_each_graph(models: Path, open_page:
     assert (source.value, target.value) == ("de", "")
     element(app.button, "Store the data set").click().run()
     assert_no_crash(app)
-    record = json.loads(next(settings.data_folder().glob(f"*/{RECORD}")).read_text(encoding="utf-8"))
+    record = json.loads(next(paths.data_folder().glob(f"*/{RECORD}")).read_text(encoding="utf-8"))
     assert record["settings"] == {"data.name_language_source": "de"}
 
 

@@ -12,15 +12,15 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from engine.runs.view import RunView
-from tests.app.conftest import OpenPage, assert_no_crash, links, words
+from tests.app.conftest import OpenPage, PutRun, assert_no_crash, links, words
 from tests.run_fixture import MemoryRun, write_run
 
 CITY_5 = "http://one.example/resource/Entity_5"
 
 
 @pytest.fixture
-def whole(whole_run: MemoryRun, models: Path) -> str:
-    return write_run(whole_run, models)
+def whole(whole_run: MemoryRun, models: Path, put_run: PutRun) -> str:
+    return put_run(whole_run, models)
 
 
 def charts(app: AppTest) -> list[dict[str, Any]]:

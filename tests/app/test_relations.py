@@ -11,13 +11,13 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.app.conftest import OpenPage, assert_no_crash, links, words
+from tests.app.conftest import OpenPage, PutRun, assert_no_crash, links, words
 from tests.run_fixture import HOSTILE_LABELS, MemoryRun, write_run
 
 
 @pytest.fixture
-def whole(whole_run: MemoryRun, models: Path) -> str:
-    return write_run(whole_run, models)
+def whole(whole_run: MemoryRun, models: Path, put_run: PutRun) -> str:
+    return put_run(whole_run, models)
 
 
 def ranking(app: AppTest) -> pd.DataFrame:

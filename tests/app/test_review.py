@@ -16,7 +16,7 @@ from engine.reviews import Choice, ReviewStore
 from engine.reviews.decisions import BULK_NOTE
 from engine.runs import RunStore
 from engine.runs.view import RunView, status_sentence
-from engine.util.settings import reviews_file
+from engine.util.paths import reviews_file
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.explanation.runs import drawn_run
 from tests.explore.test_review_queue import calibrated, contested_run, queue_of

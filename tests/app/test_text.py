@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app import text
-from engine.util import settings
+from engine.util import paths
 
 
 @given(st.text(max_size=200))
@@ -45,7 +45,7 @@ def test_paths_are_shown_as_they_are_within_the_servers_folders(tmp_path: Path, 
         f"{tmp_path}/models/offered/x.csv": "offered/x.csv",
         f"{tmp_path}/models-2/x, {tmp_path}/models.old/x": f"{tmp_path}/models-2/x, {tmp_path}/models.old/x",
         f"'{tmp_path}/data (1)/mine' is gone": "'mine' is gone",
-        str(settings.SAMPLES / "world"): "sample_data/world",
+        str(paths.SAMPLES / "world"): "sample_data/world",
         "models/x stays": "models/x stays",
     }.items():
         assert text.without_places(message) == shown

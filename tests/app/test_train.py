@@ -23,8 +23,7 @@ from engine.pipeline import Phase
 from engine.reviews import Choice, ReviewStore
 from engine.training.semi import Round
 from engine.training.trainer import Progress
-from engine.util.places import trainer_lock
-from engine.util.settings import data_folder, reviews_file
+from engine.util.paths import data_folder, reviews_file, trainer_lock
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.data.writers import small_sample, write_openea
 from tests.run_fixture import sample_run, write_run

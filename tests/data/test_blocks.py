@@ -14,13 +14,15 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from engine.config import DataConfig
-from engine.data import blocks, load_task
-from engine.data.blocks import read_blocks
+from engine.data import files as blocks
+from engine.data import load_task
+from engine.data.files import read_blocks
 from engine.data.rows import read_tabbed, read_tabbed_literals
 from engine.data.tabular import DECLARED_ROLES, open_table
 from engine.data.texts import Texts
 from engine.errors import DataError
 from tests.data.writers import put, small_sample, tabbed, write_openea
+from tests.effort import examples
 from tests.reference import ingestion as reference
 
 NAMES = ("head", "relation", "tail")
@@ -51,7 +53,7 @@ PIECES = [
 JUNK = st.lists(st.sampled_from(PIECES), max_size=30).map(lambda pieces: "".join(pieces).encode())
 DAMAGE = st.one_of(JUNK, JUNK, JUNK, st.binary(max_size=4))
 SIZES = st.tuples(st.sampled_from([4, 7, 40, 2**16]), st.sampled_from([3, 17, 64, 2**24]))
-BODY = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+BODY = settings(max_examples=examples(250), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def lines(delimiter: str, width: int, *, quoted: bool = False) -> st.SearchStrategy[bytes]:
@@ -169,7 +171,7 @@ ENDS = st.sampled_from(["\n", "\r\n", "\n\n"])
 
 
 class TestTasks:
-    @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(st.tuples(TRIPLES, TRIPLES), st.tuples(ATTRIBUTES, ATTRIBUTES), LINKS, LINKS, ENDS, SIZES)
     def test_graphs_links_and_fingerprint(
         self,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.data.file_states import folder_state, state_of
+from engine.data.files import folder_state, state_of
 
 
 def edited_in_place(file: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.config import RunConfig
 from engine.data import load_task
-from engine.data.graph_names import graph_names
+from engine.data.labels import graph_names
 from engine.pipeline import make_run_id
 from tests.data.writers import small_sample, write_openea
 

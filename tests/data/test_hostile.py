@@ -14,6 +14,7 @@ from engine.config import DataConfig
 from engine.data import inspect_task, load_task, render_inspection
 from engine.errors import EngineError
 from tests.data.writers import WRITERS, small_sample
+from tests.effort import examples
 
 near_misses = st.text(st.sampled_from("01a\t\n\r ,;\"'<>_:.@#\\\x00\ufeff\u202eé"), max_size=60).map(str.encode)
 contents = st.binary(max_size=80) | near_misses | st.binary(max_size=30).map(lambda tail: b"\x1f\x8b" + tail)
@@ -45,7 +46,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.mark.parametrize("form", WRITERS)
 def test_replaced_file(form: str, originals: dict[str, Path]) -> None:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(st.data(), contents)
     def check(data: st.DataObject, content: bytes) -> None:
         with tempfile.TemporaryDirectory() as parent:
@@ -61,7 +62,7 @@ def test_replaced_file(form: str, originals: dict[str, Path]) -> None:
 def test_spliced_file(form: str, originals: dict[str, Path]) -> None:
     """Bytes put into, or cut out of, an otherwise good file get further into the reader than noise does."""
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(st.data(), contents, st.integers(0, 10_000), st.integers(0, 20))
     def check(data: st.DataObject, content: bytes, at: int, cut: int) -> None:
         with tempfile.TemporaryDirectory() as parent:
@@ -75,7 +76,7 @@ def test_spliced_file(form: str, originals: dict[str, Path]) -> None:
     check()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(name=st.text(st.characters(exclude_categories=("Cs",), exclude_characters="/\0"), min_size=1, max_size=40))
 @example(name="..")
 @example(name="links_1_2.csv")
@@ -88,7 +89,7 @@ def test_hostile_file_names(name: str) -> None:
         outcome(Path(folder))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(fold=st.text(max_size=20))
 @example(fold="../../..")
 @example(fold="/")
@@ -115,8 +116,8 @@ def test_deeply_nested_turtle(originals: dict[str, Path], tmp_path: Path) -> Non
 
 def test_gzip_bomb_is_not_unpacked_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     WRITERS["openea"][1](tmp_path, small_sample(), gz=True)
-    monkeypatch.setattr("engine.data.blocks.MAX_BYTES", 50)
-    monkeypatch.setattr("engine.data.blocks.MAX_RATIO", 1)
+    monkeypatch.setattr("engine.data.files.MAX_BYTES", 50)
+    monkeypatch.setattr("engine.data.files.MAX_RATIO", 1)
     assert "give it unpacked if that is right" in outcome(tmp_path)
 
 

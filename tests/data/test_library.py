@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.data.library import RECORD, StoredDataSet, data_sets
-from engine.util import settings
+from engine.util import paths
 
 WHOLE: dict[str, Any] = {
     "fingerprint": "ab" * 32,
@@ -40,7 +40,7 @@ def test_the_sample_data_are_listed_with_their_sizes(data: Path) -> None:
     assert (europe.entities, europe.triples, europe.links) == ((1510, 2160), (4548, 7566), 1170)
     assert europe.imported is None
     assert europe.shown_path == "sample_data/europe"
-    assert (settings.PROJECT / europe.shown_path).samefile(europe.path)
+    assert (paths.PROJECT / europe.shown_path).samefile(europe.path)
 
 
 def test_imports_come_first_the_newest_of_them_at_the_top(data: Path) -> None:

@@ -12,12 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.data import load_task
-from engine.data.formulas import FORMULA_STARTS, defuse, restore
-from engine.data.identifiers import BASE, Spelling, resolve_links, to_iri, to_uri
+from engine.data.dialects import FORMULA_STARTS, defuse, restore
 from engine.data.knowledge_graph import SIDES, Side
-from engine.data.links import read_links
+from engine.data.links import BASE, Spelling, read_links, resolve_links, to_iri, to_uri
 from engine.data.readers import RawLinks
-from engine.data.readers.base import listed
+from engine.data.readers.base import listed_counts
 from engine.data.readers.rdf import FORMATS
 from engine.data.tabular import SUFFIXES
 from engine.errors import DataError
@@ -230,7 +229,7 @@ def test_what_is_no_link_is_counted_by_reason_and_what_is_exchanged_is_turned(
 
 
 def test_a_thousand_reasons_are_five() -> None:
-    assert listed({f"with p{number:03}": 1000 - number for number in range(1000)}) == (
+    assert listed_counts({f"with p{number:03}": 1000 - number for number in range(1000)}) == (
         "1,000 with p000, 999 with p001, 998 with p002, 997 with p003, 996 with p004, 495,510 for other reasons"
     )
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from engine.config import DataConfig
 from engine.data import AlignmentTask, KnowledgeGraph, load_task
 from tests.data.writers import WRITERS, Sample, Triple
+from tests.effort import examples
 
 # Everything but control characters, lone surrogates and the byte order mark may occur in an identifier.
 plain_names = st.text(st.characters(exclude_categories=("Cc", "Cs"), exclude_characters="\ufeff"), min_size=1, max_size=12).filter(str.strip)
@@ -76,7 +77,7 @@ def assert_same(task: AlignmentTask, sample: Sample) -> None:
 @pytest.mark.parametrize("gz", [False, True], ids=["plain", "gz"])
 @pytest.mark.parametrize("form", [form for form in WRITERS if form != "rdf"])
 def test_any_identifiers_survive(form: str, gz: bool) -> None:
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=examples(15), deadline=None)
     @given(samples(plain_names))
     def check(sample: Sample) -> None:
         assert_same(load(sample, form, gz=gz), sample)
@@ -85,13 +86,13 @@ def test_any_identifiers_survive(form: str, gz: bool) -> None:
 
 
 @pytest.mark.parametrize("form", ["openea", "csv", "tsv", "parquet", "rdf"])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(sample=samples(iris, attributes=True))
 def test_attributes_survive(form: str, sample: Sample) -> None:
     assert_same(load(sample, form), sample)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(sample=samples(iris))
 def test_every_format_gives_the_same_task(sample: Sample) -> None:
     """Same fingerprint, same split, same names: only the words about where the split came from may differ."""
@@ -106,7 +107,7 @@ def test_every_format_gives_the_same_task(sample: Sample) -> None:
         assert pairs_of(task, "train") == pairs_of(first, "train")
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(sample=samples(iris, attributes=True), data=st.data())
 def test_order_of_lines_does_not_matter(sample: Sample, data: st.DataObject) -> None:
     shuffled = dataclasses.replace(
@@ -121,7 +122,7 @@ def test_order_of_lines_does_not_matter(sample: Sample, data: st.DataObject) -> 
     assert one.source.triples.tolist() == other.source.triples.tolist()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(sample=samples(iris))
 def test_a_changed_triple_changes_the_fingerprint(sample: Sample) -> None:
     head, relation, tail = sample.source[0]

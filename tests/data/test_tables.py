@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.data import READERS, blocks, inspect_task, load_task, render_inspection
+from engine.data import READERS, inspect_task, load_task, render_inspection
+from engine.data import files as blocks
 from engine.data.tabular import FOUND_OUT, LINK_ROLES, TRIPLE_ROLES, Layout, Role, read_table
 from engine.errors import DataError
 from engine.importing import Corrections, folder_material, glance, preview

@@ -64,7 +64,7 @@ def test_entities_that_reach_out_or_grow(doctype: str, line: int, words: str, fo
 
 
 def test_an_entity_that_is_used_too_often(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.data.xml_entities.MOST_EXPANDED", 10_000)
+    monkeypatch.setattr("engine.data.readers.rdf.MOST_EXPANDED", 10_000)
     doctype = f'<!DOCTYPE r [\n<!ENTITY a "{"a" * 1000}">\n]>\n'
     body = f'<rdf:Description rdf:about="http://left.org/x"><l:p>{"&a;" * 20}</l:p></rdf:Description>'
     put(folder / "source.rdf", xml(doctype=doctype, body=body))

@@ -7,9 +7,9 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from engine.data.knowledge_graph import IntArray
 from engine.decoding.fixed_point import PRIOR, PRIOR_COUNT, Facts, best_pairs, fixed_point, implications, kept_relations, relation_implications
 from engine.decoding.fixed_point_kernels import match_entities
+from engine.util.arrays import IntArray
 
 Match = dict[int, tuple[int, float]]
 NO_PRIOR = np.zeros(0, dtype=np.int64), np.zeros(0)

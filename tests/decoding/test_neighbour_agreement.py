@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.data.knowledge_graph import IntArray, KnowledgeGraph
+from engine.data.knowledge_graph import KnowledgeGraph
 from engine.decoding import GraphEvidence, get_decoder, neighbour_agreement
 from engine.decoding.neighbour_agreement import aligned_neighbours, mutual_best
 from engine.evaluation.calibration import without_counterparts
+from engine.util.arrays import IntArray
 from tests.decoding.cases import from_table, identity
 
 

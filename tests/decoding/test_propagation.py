@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.data.knowledge_graph import IntArray, KnowledgeGraph
+from engine.data.knowledge_graph import KnowledgeGraph
 from engine.decoding import DECODERS, GRAPH_DECODERS, GraphEvidence, PropagationDecoder, get_decoder
 from engine.decoding.graph_evidence import LEAST_WEIGHT, PRIOR_COUNT, TRUSTED_WEIGHT, Incidence, frequent
 from engine.errors import ConfigError
 from engine.evaluation.decoders import evaluate_decoders
 from engine.search import UnscaledEmbeddings
+from engine.util.arrays import IntArray
 from tests.decoding.cases import from_copies, from_table, identity
 from tests.reference import graph_evidence as reference
 from tests.search.graphs import noisy_copies

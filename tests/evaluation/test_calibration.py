@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 import torch
 
-from engine.data.knowledge_graph import IntArray, KnowledgeGraph
+from engine.data.knowledge_graph import KnowledgeGraph
 from engine.decoding import DECODERS, Candidates, GraphEvidence, find_candidates, get_decoder
 from engine.errors import ConfigError, RunDamagedError
 from engine.evaluation.calibration import (
@@ -27,6 +27,7 @@ from engine.evaluation.calibration import (
     threshold_curve,
 )
 from engine.search import StructuralSimilarity, normalise_rows
+from engine.util.arrays import IntArray
 from tests.decoding.cases import from_copies, from_table, identity
 
 COUNT = 1200

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from engine.data.knowledge_graph import IntArray, KnowledgeGraph
+from engine.data.knowledge_graph import KnowledgeGraph
 from engine.decoding import GraphEvidence, find_candidates, get_decoder
+from engine.evaluation.assessment import Confidence, dangling_share_of, estimate_dangling
 from engine.evaluation.calibration import Calibration, fit_calibration
-from engine.evaluation.dangling import Confidence, dangling_share_of, estimate_dangling
 from engine.search import StructuralSimilarity, normalise_rows
+from engine.util.arrays import IntArray
 from tests.decoding.cases import identity
 
 RNG = np.random.default_rng(0)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from engine.data.knowledge_graph import IntArray
 from engine.decoding import DECODERS, CslsDecoder, MutualDecoder
 from engine.errors import ConfigError, DataError
 from engine.evaluation.decoders import decode_searched, evaluate_decoders, evaluate_decoding
 from engine.evaluation.metrics import METRICS, Pool, evaluate_links, evaluate_searched, search_pool, with_pool
 from engine.search import StructuralSimilarity, UnscaledEmbeddings, csls_topk
+from engine.util.arrays import IntArray
 from tests.decoding.cases import from_table, identity
 from tests.search.graphs import noisy_copies
 

@@ -7,7 +7,7 @@ import pytest
 
 from engine.errors import EntityError, RunDamagedError, RunError
 from engine.explanation import Explanation, explain
-from engine.explanation.contributions import Products, Sent, by_neighbour
+from engine.explanation.decomposition import Products, Sent, by_neighbour
 from engine.explanation.evidence import aligned_with, neighbour_products
 from engine.runs.view import RunView
 from tests.explanation.runs import drawn_run, explainer_of, lonely_task
@@ -78,7 +78,7 @@ def test_entries_are_ordered_and_counted_whatever_the_size_of_the_blocks(monkeyp
     products = Products(sent[0], sent[1], 0.5)
     whole = sent[0].vectors @ sent[1].vectors.T * 0.5
     for cells in (1, 70, 1 << 21):
-        monkeypatch.setattr("engine.explanation.contributions.CELLS", cells)
+        monkeypatch.setattr("engine.explanation.decomposition.CELLS", cells)
         for sign in (1, -1):
             found = products.strongest(40, sign)
             assert [value for _, _, value in found] == pytest.approx(sign * np.sort(-sign * whole.ravel())[:40] * -1)

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from engine.analysis.run_tables import parameter_tensors
 from engine.config import RunConfig
 from engine.data.knowledge_graph import AlignmentTask
+from engine.explanation.encoder import FrozenEncoder, Triple
 from engine.explanation.explainer import PARAMETERS
-from engine.explanation.frozen import FrozenEncoder
-from engine.explanation.graph import Triple
 from engine.model.dual_amn import DualAMN
 from engine.training.trainer import task_adjacency
 from tests.analysis.worlds import random_task

@@ -13,11 +13,10 @@ from engine.config import RunConfig
 from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import ConfigError, EntityError, EvidenceError
 from engine.explanation import Experiment, Explainer, Triple, evidence_items, faithfulness, flipping_set, intervene, named_evidence, triples_of
-from engine.explanation.estimate import hidden_without
-from engine.explanation.faithfulness import agreement, items_of, rank_correlation
+from engine.explanation.faithfulness import items_of, rank_correlation, removal_agreement
 from engine.explanation.intervention import mean_of_best
-from engine.explanation.removal import by_pairs
-from engine.explanation.words import removal_sentence
+from engine.explanation.removal import by_pairs, hidden_without
+from engine.explanation.report import removal_sentence
 from engine.runs.view import RowScores
 from engine.search import TIE_TOLERANCE, tie_tolerance
 from tests.analysis.worlds import random_task
@@ -124,7 +123,7 @@ def test_the_estimate_orders_neighbours_nearly_as_removal_does() -> None:
     for seed in range(3):
         explainer = explainer_of(drawn_run(seed, task=random_task(np.random.default_rng(seed), triples=90)))
         experiments = [Experiment(explainer, source, explainer.view.best["source"][source]) for source in range(4)]
-        found += [agreement(one, items_of(one)).estimated for one in experiments]
+        found += [removal_agreement(one, items_of(one)).estimated for one in experiments]
     known = [value for value in found if value is not None]
     assert len(known) > 8
     assert np.median(known) > 0.7

@@ -10,7 +10,7 @@ import pytest
 from engine.errors import RunDamagedError
 from engine.evaluation.calibration import FEATURES
 from engine.explanation import probability_parts
-from engine.explanation.probability import plain
+from engine.explanation.decomposition import plain_value
 from engine.runs.view import RunView
 from tests.explanation.probabilities import with_probability
 from tests.explanation.runs import drawn_run
@@ -58,6 +58,6 @@ def test_damaged_numbers_are_reported(run: MemoryRun) -> None:
 
 
 def test_values_are_ranks_and_counts() -> None:
-    assert plain("source rank", 0.0) == 1.0
-    assert plain("aligned neighbours", np.log1p(12)) == pytest.approx(12.0)
-    assert plain("csls", -0.3) == -0.3
+    assert plain_value("source rank", 0.0) == 1.0
+    assert plain_value("aligned neighbours", np.log1p(12)) == pytest.approx(12.0)
+    assert plain_value("csls", -0.3) == -0.3

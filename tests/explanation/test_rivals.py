@@ -12,8 +12,8 @@ from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import ConfigError, EntityError, RunError
 from engine.explanation import (
     Experiment,
-    Round,
-    compare,
+    PairRound,
+    compare_rival,
     compare_with,
     conflict,
     context,
@@ -26,7 +26,7 @@ from engine.explanation import (
     sentence,
     sibling_runs,
 )
-from engine.explanation.words import rounds_words
+from engine.explanation.report import rounds_words
 from engine.explore.alignment import stored_candidates
 from engine.runs import RunStore
 from engine.runs.entities import other
@@ -41,7 +41,7 @@ from tests.run_fixture import write_run
 def test_differences_add_up_to_the_difference_of_the_scores(variant: str, side: str) -> None:
     explainer = explainer_of(drawn_run(3, variant=variant))
     for rival in (0, 4, 8):  # named and nameless ones
-        found = compare(explainer, 2, 5, explainer.view.entity(side, rival))
+        found = compare_rival(explainer, 2, 5, explainer.view.entity(side, rival))
         other = explainer.view.pair(2, rival) if side == "target" else explainer.view.pair(rival, 5)
         assert found.rival == other
         assert sum(part.value for part in found.differences) == pytest.approx(found.pair.csls - other.csls, abs=1e-5)
@@ -62,7 +62,7 @@ def test_the_runner_up_is_the_best_other_target() -> None:
     assert found.rival.target.index == second.entity
     assert found.total >= 0
     with pytest.raises(EntityError, match="own entity"):
-        compare(explainer, 3, first.entity, explainer.view.entity("target", first.entity))
+        compare_rival(explainer, 3, first.entity, explainer.view.entity("target", first.entity))
 
 
 @pytest.mark.parametrize("side", SIDES)
@@ -199,12 +199,14 @@ def test_a_rival_of_both_graphs_is_looked_for_where_the_candidates_are() -> None
 
 
 def test_rounds_say_what_their_score_is() -> None:
-    rounds = [Round(number, 1.0) for number in (1, 2, 3, 4)]
+    rounds = [PairRound(number, 1.0) for number in (1, 2, 3, 4)]
     assert rounds_words(rounds, "propagation").startswith(
         "Used as a training pair in rounds 1–4. Selection score 1.000: the pair's share, from 0 to 1"
     )
-    assert "rounds 1 and 3. Selection score 0.400, 0.500 in this order: the pair's CSLS" in rounds_words([Round(1, 0.4), Round(3, 0.5)], "mutual")
-    assert "in round 2. Selection score 0.700: the score of the rule" in rounds_words([Round(2, 0.7)], "")
+    assert "rounds 1 and 3. Selection score 0.400, 0.500 in this order: the pair's CSLS" in rounds_words(
+        [PairRound(1, 0.4), PairRound(3, 0.5)], "mutual"
+    )
+    assert "in round 2. Selection score 0.700: the score of the rule" in rounds_words([PairRound(2, 0.7)], "")
 
 
 def test_conflicts_count_ties_as_the_run_does() -> None:

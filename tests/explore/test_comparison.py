@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.analysis.degree import bucket_names
+from engine.analysis.entities import bucket_names
 from engine.config import RunConfig
 from engine.decoding import DECODERS
 from engine.errors import ComparisonError

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from engine.evaluation.metrics import rate_interval
 from engine.explore.alignment import KNOWN
-from engine.explore.review_queue import ReviewQueue, sampling_order, take
-from engine.explore.review_sample import SampleEstimate, estimate_from_sample
+from engine.explore.review_queue import ReviewQueue, SampleEstimate, estimate_from_sample, sampling_order, take
 from engine.reviews import Choice, ReviewStore
 from engine.reviews.decisions import BULK_NOTE
 from tests.explore.test_review_queue import queue_of

@@ -14,15 +14,15 @@ from engine.explore.alignment import stored_candidates
 from engine.exporting import (
     DECODER_NAMES,
     DECODER_WORDS,
+    DecidedPair,
+    ExportSelection,
     ExportTable,
-    ReviewedPair,
-    Selection,
     default_decoder,
     export_bytes,
     get_format,
-    select_pairs,
+    pairs_to_export,
 )
-from engine.exporting.decoded import tied_candidates
+from engine.exporting.selection import tied_candidates
 from engine.runs.view import RunView
 from tests.exporting.test_exporting import PLAIN, frame_of, strange_run
 from tests.run_fixture import MemoryRun, assemble, graph_tables, jolted, sample_run, stored_matches
@@ -57,7 +57,7 @@ def known_links(view: RunView) -> set[tuple[int, int]]:
 @pytest.mark.parametrize("side", ["source", "target"])
 @pytest.mark.parametrize("decoder", [None, *DECODER_NAMES])
 def test_known_links_win_with_every_decoder(view: RunView, decoder: str | None, side: Any) -> None:
-    table = select_pairs(view, Selection(decoder=decoder, side=side))
+    table = pairs_to_export(view, ExportSelection(decoder=decoder, side=side))
     assert known_links(view) <= ends(table)
     assert not (frame_of(table)["verdict"] == "contradicts a known link").any()
     assert table.conflicts is not None
@@ -66,20 +66,20 @@ def test_known_links_win_with_every_decoder(view: RunView, decoder: str | None, 
 
 def test_one_to_one_is_the_default_where_the_known_links_are(view: RunView) -> None:
     assert default_decoder(view) == "one-to-one"
-    table = select_pairs(view, Selection())
+    table = pairs_to_export(view, ExportSelection())
     assert table.origin.decoder == "one-to-one"
     assert all(len(np.unique(end)) == len(end) for end in table.ends)
     run, links = view.run, view.run.table("links")
     assert isinstance(run, MemoryRun)
     several = RunView(replace(run, tables={**run.tables, "links": pd.concat([links, links.head(1).assign(target=60)])}))
     assert default_decoder(several) == "csls"
-    assert known_links(several) <= ends(select_pairs(several, Selection())), "both counterparts of the entity that has two"
+    assert known_links(several) <= ends(pairs_to_export(several, ExportSelection())), "both counterparts of the entity that has two"
     probable = RunView(replace(run, tables={**run.tables, "links": pd.concat([links, links.head(1).assign(target=60, role="unsure")])}))
     assert default_decoder(probable) == "one-to-one", "a probable link says nothing"
 
 
 def test_whoever_loses_an_entity_to_a_known_link_gets_the_next_best(view: RunView) -> None:
-    free, settled = (ends(select_pairs(view, Selection(known_links=known))) for known in (False, True))
+    free, settled = (ends(pairs_to_export(view, ExportSelection(known_links=known))) for known in (False, True))
     lost = {source for source, target in free - settled if target in {target for _, target in known_links(view)}}
     lost -= {source for source, _ in known_links(view)}
     assert lost
@@ -87,7 +87,7 @@ def test_whoever_loses_an_entity_to_a_known_link_gets_the_next_best(view: RunVie
 
 
 def test_what_conflicts_is_counted(view: RunView) -> None:
-    table = select_pairs(view, PLAIN)
+    table = pairs_to_export(view, PLAIN)
     frame = frame_of(table)
     against = frame["verdict"] == "contradicts a known link"
     seeds = view.run.table("links").query("role == 'train'")
@@ -101,15 +101,15 @@ def test_what_conflicts_is_counted(view: RunView) -> None:
     assert found.shared["target"] > 0
     said = table.expectation().sentence()
     assert f"Conflicts: {found.contradicting} pairs contradict a known link ({found.contradicting_seeds} a seed link)" in said
-    kept = select_pairs(view, Selection(decoder="csls"))
+    kept = pairs_to_export(view, ExportSelection(decoder="csls"))
     assert kept.conflicts is not None
     assert kept.conflicts.replaced == found.contradicting
     assert f"{found.contradicting} predictions gave way to known links" in kept.expectation().sentence()
 
 
 def test_predictions_are_measured_before_known_links_are_put_in(view: RunView) -> None:
-    table = select_pairs(view, Selection(decoder="csls"))
-    measured, plain = table.expectation().measured, select_pairs(view, PLAIN).expectation().measured
+    table = pairs_to_export(view, ExportSelection(decoder="csls"))
+    measured, plain = table.expectation().measured, pairs_to_export(view, PLAIN).expectation().measured
     assert measured is not None
     assert plain is not None
     assert 0 < measured.share < 1, "of what is exported every pair that known links tell of is right"
@@ -120,10 +120,10 @@ def test_predictions_are_measured_before_known_links_are_put_in(view: RunView) -
 def test_estimates_leave_out_what_is_certain(view: RunView) -> None:
     uris = {side: view.graphs[side].uris for side in ("source", "target")}
     source, target = next(
-        pair for pair in sorted(ends(select_pairs(view, Selection())) - known_links(view)) if view.probability("source", *pair) is not None
+        pair for pair in sorted(ends(pairs_to_export(view, ExportSelection())) - known_links(view)) if view.probability("source", *pair) is not None
     )
-    before = select_pairs(view, Selection()).expectation()
-    table = select_pairs(view, Selection(), [ReviewedPair(uris["source"][source], uris["target"][target], True, ("Ana",))])
+    before = pairs_to_export(view, ExportSelection()).expectation()
+    table = pairs_to_export(view, ExportSelection(), [DecidedPair(uris["source"][source], uris["target"][target], True, ("Ana",))])
     after, frame = table.expectation(), frame_of(table)
     assert after.accepted == 1
     assert after.estimated == before.estimated - 1
@@ -136,10 +136,10 @@ def test_reviewers_overrule_known_links(view: RunView) -> None:
     links = [pair for pair in sorted(known_links(view)) if pair[0] >= 30]
     (rejected, moved), free = links[:2], max(set(range(80)) - {target for _, target in known_links(view)})
     reviewed = [
-        ReviewedPair(uris["source"][rejected[0]], uris["target"][rejected[1]], False),
-        ReviewedPair(uris["source"][moved[0]], uris["target"][free], True),
+        DecidedPair(uris["source"][rejected[0]], uris["target"][rejected[1]], False),
+        DecidedPair(uris["source"][moved[0]], uris["target"][free], True),
     ]
-    table = select_pairs(view, Selection(), reviewed)
+    table = pairs_to_export(view, ExportSelection(), reviewed)
     assert not {rejected, moved} & ends(table)
     assert (moved[0], free) in ends(table)
     assert table.conflicts is not None
@@ -162,7 +162,7 @@ def star(order: list[int]) -> MemoryRun:
 
 
 def identified(run: MemoryRun, **options: Any) -> list[tuple[str, str, int]]:
-    frame = frame_of(select_pairs(RunView(run), Selection(**options)))
+    frame = frame_of(pairs_to_export(RunView(run), ExportSelection(**options)))
     return sorted(zip(frame["source"], frame["target"], frame["ties"], strict=True))
 
 
@@ -172,14 +172,14 @@ def test_ties_are_reported_and_decided_by_nothing_that_depends_on_the_order_of_r
     assert len(one) == 5
     assert [ties for source, _, ties in one if source == "source:hub"] == [0], "a known link is no choice"
     assert all(ties == 6 for source, _, ties in one if source != "source:hub"), "three others for either end"
-    assert "4 pairs had an equally good candidate" in select_pairs(RunView(star([0, 1, 2, 3])), Selection()).expectation().sentence()
+    assert "4 pairs had an equally good candidate" in pairs_to_export(RunView(star([0, 1, 2, 3])), ExportSelection()).expectation().sentence()
 
 
 def test_a_clear_choice_has_no_ties_and_every_table_says_so() -> None:
     run = sample_run()
     assert {ties for _, _, ties in identified(run)} == {0}
     assert {ties for _, _, ties in identified(star([0, 1, 2]), decoder="csls") if _ != "target:hub"} == {4}
-    header = export_bytes(select_pairs(RunView(star([0, 1, 2])), Selection()), get_format("csv")).decode("utf-8-sig").splitlines()
+    header = export_bytes(pairs_to_export(RunView(star([0, 1, 2])), ExportSelection()), get_format("csv")).decode("utf-8-sig").splitlines()
     assert header[0].split(",")[7] == "ties"
     assert sorted(line.split(",")[7] for line in header[1:]) == ["0", "4", "4", "4"]
 
@@ -202,7 +202,7 @@ def test_ties_are_counted_as_one_would_by_hand(seed: int) -> None:
 @pytest.mark.parametrize("side", ["source", "target"])
 @pytest.mark.parametrize("decoder", DECODER_NAMES)
 def test_entities_that_lose_their_match_to_a_known_link_are_counted(view: RunView, decoder: str, side: Any) -> None:
-    plain, kept = (select_pairs(view, Selection(decoder=decoder, side=side, known_links=known)) for known in (False, True))
+    plain, kept = (pairs_to_export(view, ExportSelection(decoder=decoder, side=side, known_links=known)) for known in (False, True))
     at = 0 if side == "source" else 1
     before, after = ({int(one) for one in table.ends[at]} for table in (plain, kept))
     assert kept.conflicts is not None

@@ -13,7 +13,7 @@ from engine.data.links import read_links
 from engine.exporting import FORMATS
 from engine.reviews import ReviewStore
 from engine.runs import RunStore
-from engine.util.settings import reviews_file
+from engine.util.paths import reviews_file
 from tests.explore.test_review_queue import queue_of
 from tests.run_fixture import sample_run, write_run
 

@@ -17,9 +17,8 @@ import pyarrow.parquet as pq
 import pyoxigraph as ox
 import pytest
 
-from engine.data.formulas import FORMULA_STARTS
-from engine.data.identifiers import resolve_links
-from engine.data.links import read_links
+from engine.data.dialects import FORMULA_STARTS
+from engine.data.links import read_links, resolve_links
 from engine.decoding import get_decoder
 from engine.errors import ConfigError, ExportError
 from engine.explore.alignment import PairFilter, alignments
@@ -28,25 +27,25 @@ from engine.exporting import (
     DECODER_NAMES,
     FORMATS,
     PREDICATES,
+    DecidedPair,
+    ExportSelection,
     ExportTable,
     Format,
-    ReviewedPair,
-    Selection,
     export_bytes,
     get_format,
+    pairs_to_export,
     prepare,
-    preview,
+    preview_lines,
     reviewed_pairs,
-    select_pairs,
     write_export,
 )
 from engine.importing import Corrections, folder_material, understand
 from engine.reviews import Choice, ReviewStore
 from engine.runs.view import RunView
-from engine.util.settings import reviews_file
+from engine.util.paths import reviews_file
 from tests.run_fixture import MemoryRun, sample_run
 
-PLAIN = Selection(decoder="csls", known_links=False)
+PLAIN = ExportSelection(decoder="csls", known_links=False)
 """Each source's nearest, as the run has stored it."""
 every_format = pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)
 # Each is a hair's breadth from another one: what an export of one may not turn into.
@@ -111,7 +110,7 @@ def view() -> RunView:
 
 @pytest.fixture(scope="module")
 def table(view: RunView) -> ExportTable:
-    return select_pairs(view, PLAIN)
+    return pairs_to_export(view, PLAIN)
 
 
 def pairs_of(table: ExportTable) -> list[tuple[str, str]]:
@@ -133,7 +132,7 @@ def hostile_table(identifiers: Sequence[str] = HOSTILE) -> ExportTable:
     one_side = pd.DataFrame({"entity": range(count), "rank": 1, "match": range(count), "cosine": 0.5, "csls": 0.5})
     matches = pd.concat([one_side.assign(graph=side) for side in both], ignore_index=True)
     tables = {**run.tables, "entities": entities, "matches": matches, "links": run.tables["links"].head(0)}
-    return select_pairs(RunView(replace(run, tables=tables)), Selection())
+    return pairs_to_export(RunView(replace(run, tables=tables)), ExportSelection())
 
 
 # Formats
@@ -249,16 +248,16 @@ def sssom_problems(path: Path) -> list[str]:
 
 
 def test_sssom_is_valid_by_its_own_package(view: RunView, tmp_path: Path) -> None:
-    reviewed = [ReviewedPair(view.graphs["source"].uris[20], view.graphs["target"].uris[5], True, ("Ana | Bo", "Cyd"))]
-    table = select_pairs(view, Selection(), reviewed)
+    reviewed = [DecidedPair(view.graphs["source"].uris[20], view.graphs["target"].uris[5], True, ("Ana | Bo", "Cyd"))]
+    table = pairs_to_export(view, ExportSelection(), reviewed)
     path = tmp_path / "links.sssom.tsv"
     write_export(path, table, get_format("sssom"))
     assert sssom_problems(path) == [str(len(table))]
 
 
 def test_sssom_says_who_or_what_found_each_pair(view: RunView) -> None:
-    accepted = ReviewedPair(view.graphs["source"].uris[20], view.graphs["target"].uris[5], True, ("Ann, the | reviewer", "Cyd"))
-    table = select_pairs(view, PLAIN, [accepted])
+    accepted = DecidedPair(view.graphs["source"].uris[20], view.graphs["target"].uris[5], True, ("Ann, the | reviewer", "Cyd"))
+    table = pairs_to_export(view, PLAIN, [accepted])
     lines = [line for line in export_bytes(table, get_format("sssom"), "owl:sameAs").decode().splitlines() if not line.startswith("#")]
     rows = pd.read_csv(io.StringIO("\n".join(lines)), sep="\t", keep_default_na=False)
     shown = frame_of(table)
@@ -284,27 +283,27 @@ def test_names_make_it_a_composite_matching(table: ExportTable) -> None:
 def test_the_whole_alignment_is_the_stored_best_matches(view: RunView, table: ExportTable) -> None:
     assert len(table) == len(view.graphs["source"])
     assert dict(zip(*(end.tolist() for end in table.ends), strict=True)) == view.best["source"]
-    other = select_pairs(view, replace(PLAIN, side="target"))
+    other = pairs_to_export(view, replace(PLAIN, side="target"))
     assert {target: source for source, target in zip(*(end.tolist() for end in other.ends), strict=True)} == view.best["target"]
 
 
 def test_a_least_probability_keeps_seed_links(view: RunView) -> None:
-    kept = frame_of(select_pairs(view, replace(PLAIN, least_probability=0.7)))
+    kept = frame_of(pairs_to_export(view, replace(PLAIN, least_probability=0.7)))
     seeds = kept["verdict"] == "seed link"
     assert seeds.any()
     assert (kept.loc[~seeds, "probability"] >= 0.7).all()
-    without = frame_of(select_pairs(view, replace(PLAIN, least_probability=0.7, seeds=False)))
+    without = frame_of(pairs_to_export(view, replace(PLAIN, least_probability=0.7, seeds=False)))
     pd.testing.assert_frame_equal(without, kept[~seeds].reset_index(drop=True))
 
 
 def test_filters_of_the_page_of_pairs(view: RunView) -> None:
     wanted = PairFilter(known=frozenset({"right"}), degree=(None, 2))
-    kept = select_pairs(view, replace(PLAIN, wanted=wanted))
+    kept = pairs_to_export(view, replace(PLAIN, wanted=wanted))
     assert kept.positions.tolist() == alignments(view)["source"].select(wanted).tolist() != []
 
 
 def test_what_is_to_be_expected(view: RunView) -> None:
-    table = select_pairs(view, replace(PLAIN, least_probability=0.5))
+    table = pairs_to_export(view, replace(PLAIN, least_probability=0.5))
     frame = frame_of(table)
     expected = table.expectation()
     assert expected.precision == pytest.approx(frame["probability"].mean(), abs=1e-5)
@@ -336,17 +335,17 @@ def test_the_margin_of_a_decoders_choice_is_its_lead_over_the_best_other_one(vie
 
 
 def test_accepted_pairs_replace_others_and_rejected_ones_are_gone(view: RunView) -> None:
-    before = dict(zip(*(end.tolist() for end in select_pairs(view, PLAIN).ends), strict=True))
+    before = dict(zip(*(end.tolist() for end in pairs_to_export(view, PLAIN).ends), strict=True))
     uris = {side: view.graphs[side].uris for side in ("source", "target")}
     stolen = next(target for source, target in before.items() if source == 30)
     reviewed = [
-        ReviewedPair(uris["source"][20], uris["target"][stolen], True, ("Ana",)),
-        ReviewedPair(uris["source"][25], uris["target"][before[25]], False),
-        ReviewedPair("nobody", uris["target"][0], True),
+        DecidedPair(uris["source"][20], uris["target"][stolen], True, ("Ana",)),
+        DecidedPair(uris["source"][25], uris["target"][before[25]], False),
+        DecidedPair("nobody", uris["target"][0], True),
     ]
-    table = select_pairs(view, replace(PLAIN, least_probability=1.0), reviewed)
+    table = pairs_to_export(view, replace(PLAIN, least_probability=1.0), reviewed)
     assert (20, stolen) in set(zip(*(end.tolist() for end in table.ends), strict=True)), "whatever the least probability"
-    table = select_pairs(view, PLAIN, reviewed)
+    table = pairs_to_export(view, PLAIN, reviewed)
     after = dict(zip(*(end.tolist() for end in table.ends), strict=True))
     assert after[20] == stolen
     assert 25 not in after
@@ -362,11 +361,11 @@ def test_accepted_pairs_replace_others_and_rejected_ones_are_gone(view: RunView)
 
 def test_the_reviewed_part_is_what_was_accepted(view: RunView) -> None:
     uris = {side: view.graphs[side].uris for side in ("source", "target")}
-    reviewed = [ReviewedPair(uris["source"][number], uris["target"][number + 2], number % 2 == 0) for number in range(14, 24)]
+    reviewed = [DecidedPair(uris["source"][number], uris["target"][number + 2], number % 2 == 0) for number in range(14, 24)]
     for side in ("source", "target"):
-        table = select_pairs(view, Selection("reviewed", side=side), reviewed)  # type: ignore[arg-type]
+        table = pairs_to_export(view, ExportSelection("reviewed", side=side), reviewed)  # type: ignore[arg-type]
         assert sorted(pairs_of(table)) == sorted((pair.source, pair.target) for pair in reviewed if pair.accepted)
-    assert not len(select_pairs(view, Selection("reviewed")))
+    assert not len(pairs_to_export(view, ExportSelection("reviewed")))
 
 
 # What cannot be
@@ -375,12 +374,12 @@ def test_the_reviewed_part_is_what_was_accepted(view: RunView) -> None:
 @pytest.mark.parametrize("least", [-0.1, 1.1, float("nan")])
 def test_a_probability_that_is_none(view: RunView, least: float) -> None:
     with pytest.raises(ConfigError, match="between 0 and 1"):
-        select_pairs(view, Selection(least_probability=least))
+        pairs_to_export(view, ExportSelection(least_probability=least))
 
 
 def test_a_run_without_probabilities_says_so() -> None:
     with pytest.raises(ExportError, match="has no probabilities"):
-        select_pairs(RunView(sample_run()), Selection(least_probability=0.5))
+        pairs_to_export(RunView(sample_run()), ExportSelection(least_probability=0.5))
 
 
 @pytest.mark.parametrize("name", ["", "xlsx", "../x"])
@@ -400,7 +399,7 @@ def test_nothing_is_no_export_and_a_predicate_needs_a_format_that_has_one(table:
 
 @every_format
 def test_a_preview_is_the_first_lines(fmt: Format, table: ExportTable) -> None:
-    lines = preview(table, fmt, rows=3)
+    lines = preview_lines(table, fmt, rows=3)
     assert bool(lines) == fmt.readable
     if fmt.name == "openea":
         assert lines == export_bytes(table, fmt).decode().splitlines()[:3]
@@ -420,5 +419,5 @@ def test_reviews_are_the_majority_with_those_who_made_it(tmp_path: Path) -> None
     for number, (author, target, verdict) in enumerate(votes):
         store.decide("data", Choice("s", target, verdict), author, f"click-{number}")  # type: ignore[arg-type]
     store.decide("other data", Choice("s", "w", "accept"), "Ana", "click-w")
-    assert reviewed_pairs(store, "data") == (ReviewedPair("s", "x", True, ("Ana", "Bo")), ReviewedPair("s", "y", False, ("Ana",)))
+    assert reviewed_pairs(store, "data") == (DecidedPair("s", "x", True, ("Ana", "Bo")), DecidedPair("s", "y", False, ("Ana",)))
     store.close()

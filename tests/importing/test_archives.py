@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from engine.errors import DataImportError
 from engine.importing.archives import is_archive, refuse_half_archive, unpack
-from engine.importing.limits import LIMITS, Limits
+from engine.importing.source import LIMITS, Limits
 
 SMALL = Limits(file_bytes=2**20, unpacked_bytes=2**16, files=5, ratio=20, ratio_from=2**12)
 Pack = Callable[[Path, dict[str, bytes]], None]
@@ -194,7 +194,7 @@ def test_a_place_without_room_is_not_the_archives_fault(pack: Pack, tmp_path: Pa
 @every_kind
 def test_too_much_content(pack: Pack, tmp_path: Path) -> None:
     pack(tmp_path / "archive", {"a": os.urandom(40_000), "b": os.urandom(40_000)})
-    refused(tmp_path / "archive", tmp_path / "out", "unpacks to more than 64 KB, the limit")
+    refused(tmp_path / "archive", tmp_path / "out", "unpacks to more than 64 KiB, the limit")
 
 
 @pytest.mark.parametrize("pack", [pack_zip, pack_tgz])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.importing import expectation
-from engine.importing.expectation import CURVE
+from engine.importing.seeds import CURVE
 
 
 @given(seeds=st.integers(0, 10_000), entities=st.integers(1, 10_000))

@@ -9,7 +9,7 @@ import pytest
 
 from engine.cli.main import main
 from engine.data import load_task
-from engine.data.identifiers import to_iri, to_uri
+from engine.data.links import to_iri, to_uri
 from engine.importing import Corrections, find_staged, preview, store, understand
 from engine.importing.staging import Upload, correct, stage
 from tests.importing.conftest import NAMES, files

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import DataImportError
-from engine.importing.sniffing import sniff
+from engine.importing.detect import sniff
 
 NT = "<http://a> <http://p> <http://b> .\n"
 XML = '<?xml version="1.0"?>\n<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"/>'

@@ -13,7 +13,7 @@ import pytest
 from engine.data.tabular import Layout
 from engine.errors import DataImportError
 from engine.importing import Corrections, Upload, add, clean_up, correct, discard, find_staged, preview, stage, stage_folder
-from engine.importing.limits import Limits
+from engine.importing.source import Limits
 from engine.importing.staging import PARTIAL, STAGING, safe_file_name
 from tests.data.writers import WRITERS, small_sample
 from tests.importing.conftest import GRAPH_1, GRAPH_2, LINKS

@@ -14,17 +14,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.cli.importing import name_languages
+from engine.cli.importing import language_corrections
 from engine.cli.main import main
 from engine.config import RunConfig
 from engine.data import load_task
 from engine.data.library import RECORD, data_sets, starting_config
 from engine.errors import ConfigError, DataImportError
-from engine.importing import Corrections, check_name, folder_material, free_name, preview, store
+from engine.importing import Corrections, check_dataset_name, folder_material, free_name, preview, store
 from engine.importing.staging import PARTIAL
 from engine.pipeline import make_run_id
-from engine.util import settings
+from engine.util import paths
 from tests.data.writers import WRITERS, Sample, small_sample
+from tests.effort import examples
 from tests.importing.conftest import GRAPH_1, GRAPH_2, LINKS, SWAPPED, files
 
 NONE = Corrections()
@@ -46,7 +47,7 @@ texts = st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, ma
 triples = st.lists(st.tuples(texts, texts, texts), min_size=1, max_size=8)
 
 
-@hypothesis.settings(deadline=None, max_examples=40)
+@hypothesis.settings(deadline=None, max_examples=examples(40))
 @given(source=triples, target=triples, attributes=st.lists(st.tuples(texts, texts, st.text(st.characters(blacklist_categories=("Cs",)))), max_size=5))
 def test_any_identifier_and_value_survives(
     source: list[tuple[str, str, str]],
@@ -82,7 +83,7 @@ def test_entities_and_relations_without_triples_survive(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["europe", "world"])
 def test_the_sample_data_keep_fingerprint_split_and_labels(name: str) -> None:
-    folder = settings.SAMPLES / name
+    folder = paths.SAMPLES / name
     before = load_task(folder)
     after = load_task(store(folder_material(folder), NONE, "copy").path)
     assert after.fingerprint == before.fingerprint
@@ -123,9 +124,9 @@ def test_nothing_is_stored_while_something_is_wrong(tmp_path: Path, data: Path) 
 @pytest.mark.parametrize("name", ["", " ", "../x", "a/b", "a b", ".hidden", "_x", "x" * 81, "ä", "a\0b", "..", "a\nb", "-x", "x."])
 def test_names_that_cannot_be(name: str, data: Path) -> None:
     with pytest.raises(DataImportError) as caught:
-        check_name(name)
+        check_dataset_name(name)
     assert "\n" not in str(caught.value)
-    check_name(free_name(name))
+    check_dataset_name(free_name(name))
 
 
 def test_a_name_that_is_taken_is_not_overwritten_and_another_one_offered(tmp_path: Path, data: Path) -> None:
@@ -215,13 +216,13 @@ def test_the_languages_of_names_are_counted_kept_and_used(tmp_path: Path, data: 
     ],
 )
 def test_languages_on_the_command_line(options: list[str], expected: dict[str, str]) -> None:
-    assert name_languages(options) == expected
+    assert language_corrections(options) == expected
 
 
 @pytest.mark.parametrize("options", [["de", "en"], ["source=de", "source=en"], ["de", "target=en"], ["target=en", "de"], ["source="], [","]])
 def test_languages_that_say_two_things_or_nothing_are_refused(options: list[str]) -> None:
     with pytest.raises(ConfigError, match="--name-language"):
-        name_languages(options)
+        language_corrections(options)
 
 
 def test_records_of_older_imports_open(tmp_path: Path) -> None:

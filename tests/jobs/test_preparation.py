@@ -11,7 +11,7 @@ import pytest
 from engine.cli import main as cli
 from engine.cli.main import INTERRUPTED, main
 from engine.config import VARIANTS
-from engine.jobs.preparation import STEPS, missing_steps
+from engine.jobs.plan import STEPS, missing_steps
 from engine.runs import RunStore
 from engine.training.trainer import Progress
 from tests.cli.test_main import one_line

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from engine.errors import ConfigError, JobError
 from engine.jobs import Job, JobQueue, Plan, plan_training, reachable, read_news, summarise, trainer_alive
-from engine.jobs.job import AT_WORK, ENDED, STATES
+from engine.jobs.queue import AT_WORK, ENDED, STATES
 from engine.pipeline import train_run
 from engine.runs import RunStore
-from engine.util.places import jobs_folder, queue_file, trainer_lock
+from engine.util.paths import jobs_folder, queue_file, trainer_lock
 from tests.jobs.conftest import MakePlan
 
 
@@ -181,7 +181,7 @@ def test_a_queue_that_is_no_database(models: Path, plan: MakePlan, content: byte
     queue_file(models).parent.mkdir(parents=True)
     queue_file(models).write_bytes(content)
     if content:
-        with pytest.raises(JobError, match=r"cannot be used .*runs are not affected"):
+        with pytest.raises(JobError, match=r"cannot be used: .*runs are not affected"):
             JobQueue(models).jobs()
     else:  # made, and killed before anything was written
         assert JobQueue(models).submit(wanted).job.state == "queued"
@@ -192,7 +192,7 @@ def test_a_queue_of_a_newer_version(models: Path, plan: MakePlan) -> None:
     with sqlite3.connect(queue_file(models)) as database:
         database.execute("PRAGMA user_version = 99")
     database.close()
-    with pytest.raises(JobError, match="newer version"):
+    with pytest.raises(JobError, match="newer engine"):
         JobQueue(models).jobs()
 
 

@@ -17,7 +17,6 @@ from filelock import FileLock
 from benchmarks.kills import Study, kill_apps, kill_trainers, same_bits
 from engine.config import RunConfig
 from engine.data import load_task
-from engine.data.knowledge_graph import IntArray
 from engine.jobs import Job, JobQueue, plan_training, read_news, start_trainer, summarise, trainer_alive
 from engine.jobs.progress import MOST_POINTS, Reporter
 from engine.jobs.trainer import work
@@ -26,8 +25,8 @@ from engine.reviews import Choice, ReviewStore, snapshot_of
 from engine.runs import RunStore
 from engine.training.estimate import estimate_training
 from engine.training.trainer import Progress
-from engine.util.places import jobs_folder, trainer_lock
-from engine.util.settings import reviews_file
+from engine.util.arrays import IntArray
+from engine.util.paths import jobs_folder, reviews_file, trainer_lock
 from tests.jobs.conftest import SETTINGS, MakePlan
 from tests.training.test_estimate import MACHINE, SIZES
 

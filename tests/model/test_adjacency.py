@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.model.adjacency import Csr, build_adjacency
-from engine.util import packing
+from engine.util import arrays
 
 ENTITIES, RELATIONS = 6, 3
 TRIPLES = st.lists(st.tuples(st.integers(0, ENTITIES - 1), st.integers(0, RELATIONS - 1), st.integers(0, ENTITIES - 1)), max_size=40)
@@ -26,7 +26,7 @@ def flipped(direction: int) -> int:
     return (direction + RELATIONS) % (2 * RELATIONS)
 
 
-@pytest.mark.parametrize("most", [packing.MOST, 1])
+@pytest.mark.parametrize("most", [arrays.MOST, 1])
 @pytest.mark.parametrize("relation_input", ["opposite", "same"])
 @pytest.mark.parametrize("message_unit", ["triple", "edge"])
 @settings(deadline=None, max_examples=60)
@@ -35,7 +35,7 @@ def test_says_what_the_triples_say(
     message_unit: Literal["triple", "edge"], relation_input: Literal["opposite", "same"], most: int, triples: list[tuple[int, int, int]]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packing, "MOST", most)
+        patch.setattr(arrays, "MOST", most)
         table = np.array(triples, dtype=np.int64).reshape(-1, 3)
         found = build_adjacency(table, ENTITIES, RELATIONS, message_unit=message_unit, relation_input=relation_input)
     received = sorted({entry for head, relation, tail in triples for entry in ((head, tail, relation), (tail, head, relation + RELATIONS))})

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from engine.model.losses import Candidates, NormalizedHardSampleMining
+from engine.model.losses import NegativeCandidates, NormalizedHardSampleMining
 from engine.model.sampling import Sample, Sampling
 from tests.ranks import ThreadRanks, together
 
@@ -98,7 +98,7 @@ def test_the_loss_of_divided_candidates_is_that_of_all(size: int, scope: str, lo
     def of(sampling: Sampling, ranks: ThreadRanks | None = None) -> tuple[Tensor, Tensor]:
         sample = sampling.draw(pairs, 7)
         own = {} if ranks is None else {"ranks": ranks}
-        mined = NormalizedHardSampleMining(Candidates(sample.num_source, sample.num_target, scope), **options, **own)  # type: ignore[arg-type]
+        mined = NormalizedHardSampleMining(NegativeCandidates(sample.num_source, sample.num_target, scope), **options, **own)  # type: ignore[arg-type]
         everything = embeddings.clone().requires_grad_()
         value = mined(everything[sample.rows], sample.pairs, rounded=rounded)
         return value.detach(), torch.autograd.grad(value, everything)[0]

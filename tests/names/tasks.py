@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from engine.data.knowledge_graph import AlignmentTask, IntArray, KnowledgeGraph, empty_attributes, empty_links
+from engine.data.knowledge_graph import AlignmentTask, KnowledgeGraph, empty_attributes, empty_links
+from engine.util.arrays import IntArray
 from tests.data.writers import put, tabbed
 
 CITIES = ("Žurovići", "北京市", "Saint-Joseph-de-Coleraine", "Москва", "São Paulo", "Abdullah Gül")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from engine.errors import ConfigError
 from engine.names import NAME_ENCODERS, NameEncoder, get_name_encoder
-from engine.names.encoders.text import romanised, words
+from engine.names.encoders.base import romanised, words
 from engine.search import NameSimilarity
 
 SOURCE = ("Žurovići", "", "Abdullah Gül", "New York City", "北京")

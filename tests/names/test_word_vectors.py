@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from engine.errors import DataError
 from engine.names import EncodedNames, get_name_encoder
-from engine.names.encoders.text import folded
+from engine.names.encoders.base import folded
 from engine.names.encoders.word_vectors import known_parts, read_vectors
 
 PLAIN = "new 1 0 0\nyork 0 1 0\ncity 0 0 1\n"

@@ -20,7 +20,7 @@ from engine.reviews import Choice, ReviewStore, Snapshot, describe_reviews, with
 from engine.reviews.snapshot import ReviewedPair
 from engine.runs import RunStore
 from engine.training.trainer import Trainer
-from engine.util.settings import reviews_file
+from engine.util.paths import reviews_file
 from tests.data.writers import Sample, put, tabbed, write_openea
 
 TOWNS = 14

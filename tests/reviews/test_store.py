@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 
 from engine.errors import ReviewError
 from engine.reviews import Choice, Decision, ReviewStore
-from engine.reviews.database import MIGRATIONS, Database
 from engine.reviews.decisions import LONGEST_NOTE, check_author
+from engine.reviews.store import MIGRATIONS, SCHEMA
+from engine.util.sqlite import Database
 from tests.reviews.reviewers import DATA, processes, review, write
 
 OTHER_DATA = "b" * 64
@@ -263,16 +264,18 @@ def test_an_older_schema_is_updated(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     store = ReviewStore(tmp_path / "reviews.sqlite3")
     store.decide(DATA, Choice(*PAIRS[0], "accept"), "Ann", "1")
     store.close()
-    monkeypatch.setattr("engine.reviews.database.MIGRATIONS", (*MIGRATIONS, "CREATE TABLE later (x);"))
-    with Database(store.path).reading() as connection:
+    later = replace(SCHEMA, migrations=(*MIGRATIONS, "CREATE TABLE later (x);"))
+    monkeypatch.setattr("engine.reviews.store.SCHEMA", later)
+    with Database(store.path, later).reading() as connection:
         assert connection.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS) + 1
         assert connection.execute("SELECT count(*) FROM later").fetchone()[0] == 0
     again = ReviewStore(store.path)
     assert len(again.standing(DATA)) == 1
     again.close()
-    monkeypatch.setattr("engine.reviews.database.MIGRATIONS", (*MIGRATIONS, "CREATE TABLE later (x);", "CREATE TABLE half (x);\nSELECT nonsense;\n"))
+    half = replace(later, migrations=(*later.migrations, "CREATE TABLE half (x);\nSELECT nonsense;\n"))
+    monkeypatch.setattr("engine.reviews.store.SCHEMA", half)
     with pytest.raises(ReviewError, match="nonsense"):
-        again.standing(DATA)
+        ReviewStore(store.path).standing(DATA)
     connection = sqlite3.connect(store.path)
     assert not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'half'").fetchall(), "all of a migration or nothing"
     connection.close()

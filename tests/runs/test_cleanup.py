@@ -16,8 +16,8 @@ from engine.cli.main import main
 from engine.errors import ConfigError, ExportError, RunError, RunNotFoundError
 from engine.runs import RunStore
 from engine.runs.cleanup import back_up, delete, deletion_candidate, size_of, to_prune
-from engine.runs.files import TRASH
-from engine.util.places import jobs_folder
+from engine.runs.manifest import TRASH
+from engine.util.paths import jobs_folder
 from engine.util.text import size_text
 
 NOW = datetime(2026, 11, 28, tzinfo=UTC)
@@ -252,6 +252,6 @@ def test_the_backup_command(store: RunStore, tmp_path: Path, monkeypatch: pytest
     assert "6 runs, 0 imported data sets" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("size", "text"), [(0, "0 bytes"), (999, "999 bytes"), (1_000, "1 KB"), (1_234_567, "1.23 MB"), (5 * 10**12, "5 TB")])
+@pytest.mark.parametrize(("size", "text"), [(0, "0 bytes"), (999, "999 bytes"), (1_024, "1 KiB"), (1_234_567, "1.2 MiB"), (5 * 2**40, "5 TiB")])
 def test_sizes_in_words(size: int, text: str) -> None:
     assert size_text(size) == text

@@ -14,7 +14,7 @@ from engine.cli.main import main
 from engine.config import RunConfig
 from engine.pipeline import train_run
 from engine.runs import RunStore
-from engine.runs.resume import NOTE, Begun, read_beginning
+from engine.runs.writer import NOTE, ResumeRecord, read_beginning
 from tests.data.writers import small_sample, write_openea
 
 SMALL = {"encoder.dim": 8, "encoder.proxies": 4, "training.epochs": 3, "training.checkpoint_seconds": 0.0, "training.threads": 1}
@@ -62,7 +62,7 @@ def test_settings_come_back_from_their_assignments() -> None:
 
 
 def test_reviews_and_other_places_are_named() -> None:
-    begun = Begun(Path("my data"), RunConfig(), "basic-s0-0", Path("models") / "x" / ".partial-basic-s0-0" / "reviews.parquet")
+    begun = ResumeRecord(Path("my data"), RunConfig(), "basic-s0-0", Path("models") / "x" / ".partial-basic-s0-0" / "reviews.parquet")
     command = begun.command(Path("other"))
     assert command == "python -m engine train 'my data' --with-reviews models/x/.partial-basic-s0-0/reviews.parquet --models other"
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from engine.errors import EntityError, RunDamagedError
 from engine.explanation import resolve_pair
-from engine.runs.entities import normalise, short_id
+from engine.runs.entities import folded_label, short_id
 from engine.runs.view import RunView
 from tests.run_fixture import BLANK_ENDS, HOSTILE_LABELS, MemoryRun, assemble, blank_ended_run, graph_tables, sample_run
 
@@ -60,19 +60,19 @@ def test_short_id(uri: str, expected: str) -> None:
     ],
 )
 def test_normalise_tolerates_what_people_type(typed: str, stored: str) -> None:
-    assert normalise(typed) == normalise(stored)
+    assert folded_label(typed) == folded_label(stored)
 
 
 def test_normalise_keeps_letters_of_other_scripts_apart() -> None:
-    assert normalise("が") != normalise("か")
-    assert normalise("कि") != normalise("क")
+    assert folded_label("が") != folded_label("か")
+    assert folded_label("कि") != folded_label("क")
 
 
 @given(st.text(max_size=50))
 def test_normalise_is_idempotent_and_ignores_space(text: str) -> None:
-    once = normalise(text)
-    assert normalise(once) == once
-    assert normalise(f"  {text}\n") == once
+    once = folded_label(text)
+    assert folded_label(once) == once
+    assert folded_label(f"  {text}\n") == once
 
 
 def test_search_puts_exact_then_prefix_then_inner_hits_first() -> None:

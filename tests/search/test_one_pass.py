@@ -11,8 +11,8 @@ from torch import Tensor
 
 from engine.errors import TrainingError
 from engine.search import ExactIndex, SearchIndex, StructuralSimilarity, csls_topk, normalise_rows
-from engine.search import one_pass as module
-from engine.search.one_pass import fits_one_pass, search_in_one_pass
+from engine.search import exact as module
+from engine.search.exact import fits_one_pass, search_in_one_pass
 from tests.reference import csls as reference
 from tests.search.graphs import clustered, noisy_copies
 

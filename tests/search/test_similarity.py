@@ -27,7 +27,7 @@ from engine.search import (
     tie_tolerance,
     true_ranks,
 )
-from engine.search.terms import zero_term
+from engine.search.base import zero_term
 from engine.search.tiles import tiles
 from tests.reference.csls import unknown_lowest
 from tests.reference.ranks import best_ranks

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.search import ExactIndex, StructuralSimilarity, best_in_columns, held, hubness, true_ranks
-from engine.search.caching import HeldSimilarity, RecordingSimilarity, recording
 from engine.search.faiss import as_inner_products
-from engine.search.tiles import HeapBest, Tile, descending, tiles
+from engine.search.tiles import HeapBest, HeldSimilarity, RecordingSimilarity, Tile, descending, recording, tiles
 from tests.search.graphs import noisy_copies
 
 

@@ -33,17 +33,23 @@ SMALL = RunConfig().with_values(
         "encoder.dim": 12,
         "encoder.proxies": 8,
         "training.epochs": 6,
-        "training.batch_size": 100,
+        "training.batch_size": 25,  # three steps an epoch
         "training.validate_every": 2,
         "training.precision": "float32",
-        "loss.least_candidates": 1500,  # of 3,670: steps draw samples
+        "loss.least_candidates": 250,  # of 600: steps draw samples
     }
 )
 
 
 @pytest.fixture(scope="module")
-def task() -> AlignmentTask:
-    return load_task(EUROPE)
+def task(small_europe: Path) -> AlignmentTask:
+    return load_task(small_europe)
+
+
+@pytest.fixture(scope="module")
+def unbroken(task: AlignmentTask) -> Tensor:
+    """What a training by the small settings ends with when nothing interrupts it."""
+    return embeddings(task, SMALL)
 
 
 class Memory:
@@ -80,7 +86,8 @@ def embeddings(task: AlignmentTask, config: RunConfig, **options: Any) -> Tensor
     return trainer.embed()
 
 
-def test_learns_to_align(task: AlignmentTask) -> None:
+def test_learns_to_align() -> None:
+    task = load_task(EUROPE)
     config = RunConfig().with_values({"encoder.dim": 32, "training.epochs": 25})
     before, trainer = Trainer(task, config).embed(), Trainer(task, config)
     trained = trainer.train()
@@ -100,8 +107,7 @@ def test_a_seed_gives_the_same_result_and_another_seed_another(task: AlignmentTa
 
 
 @pytest.mark.parametrize("kills", [[1], [3], [2, 1, 2]])
-def test_killed_and_resumed_equals_unbroken(task: AlignmentTask, kills: list[int]) -> None:
-    unbroken = embeddings(task, SMALL)
+def test_killed_and_resumed_equals_unbroken(task: AlignmentTask, unbroken: Tensor, kills: list[int]) -> None:
     checkpoints = Memory()
     for after in kills:
         checkpoints.saves, checkpoints.die_at = 0, after
@@ -129,8 +135,7 @@ def test_the_first_step_says_nothing_of_the_time_left(task: AlignmentTask, monke
 
 
 @pytest.mark.parametrize("after_steps", [0, 4, *(pytest.param(steps, marks=pytest.mark.slow) for steps in (1, 2, 9))])
-def test_stopped_between_steps_and_resumed_equals_unbroken(task: AlignmentTask, after_steps: int) -> None:
-    unbroken = embeddings(task, SMALL)
+def test_stopped_between_steps_and_resumed_equals_unbroken(task: AlignmentTask, unbroken: Tensor, after_steps: int) -> None:
     checkpoints, asked = Memory(), iter(range(10_000))
     stopped = Trainer(task, SMALL).train(checkpoints=checkpoints, should_stop=lambda: next(asked) >= after_steps)
     assert stopped.stopped

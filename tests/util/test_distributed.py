@@ -104,7 +104,7 @@ def worker(launcher: int, rank: int) -> int:
 
 @pytest.mark.skipif(not Path(f"/proc/self/task/{os.getpid()}/children").exists(), reason="finds processes in /proc")
 def test_a_process_that_dies_ends_the_training_with_what_was_learned(data: Path, tmp_path: Path) -> None:
-    wanted = config("basic", epochs=60)
+    wanted = config("basic", epochs=30)
     said = []
     with subprocess.Popen(command(2, data, tmp_path / "models", wanted), stderr=subprocess.PIPE, text=True, env=environment()) as launched:
         assert launched.stderr is not None
@@ -119,8 +119,8 @@ def test_a_process_that_dies_ends_the_training_with_what_was_learned(data: Path,
     run = train_run(data, wanted, RunStore(tmp_path / "models"), on_event=events.append).run
     epochs = [event.epoch for event in events if hasattr(event, "epoch")]
     assert epochs[0] > 3, "it goes on, and does not begin anew"
-    assert epochs[-1] == 60
-    assert [line["epoch"] for line in run.trace() if "epoch" in line] == list(range(1, 61))
+    assert epochs[-1] == 30
+    assert [line["epoch"] for line in run.trace() if "epoch" in line] == list(range(1, 31))
 
 
 def test_more_processes_than_entities_are_refused(task: AlignmentTask) -> None:

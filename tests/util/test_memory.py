@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.data import READERS, load_task
-from engine.data.memory_estimate import BYTES_A_CHARACTER, BYTES_A_ROW, expected_memory
+from engine.data.assembly import BYTES_A_CHARACTER, BYTES_A_ROW, expected_memory
 from engine.data.readers.rdf import parse
 from engine.data.rows import read_tabbed
 from engine.data.tabular import TRIPLE_ROLES, read_table

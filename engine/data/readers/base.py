@@ -16,10 +16,10 @@ import polars as pl
 
 from engine.config import DataConfig
 from engine.data.knowledge_graph import Finding
-from engine.data.rows import Rows
-from engine.data.tally import FileTally, What
-from engine.data.texts import BoolArray, Texts, are_among, union
+from engine.data.rows import FileTally, Rows, What
+from engine.data.texts import Texts, are_among, union
 from engine.errors import ConfigError, DataError
+from engine.util.arrays import BoolArray
 
 REASONS: Final = 5
 """Reasons for leaving links out that are named."""
@@ -109,7 +109,7 @@ class RawLinks:
     files: tuple[FileTally, ...] = field(default=(), kw_only=True)
 
 
-def listed(left_out: Mapping[str, int]) -> str:
+def listed_counts(left_out: Mapping[str, int]) -> str:
     """'3 with skos:closeMatch, 1 negated', the most frequent first; hostile predicates may be as many as there are rows."""
     ordered = sorted(left_out.items(), key=lambda item: (-item[1], item[0]))
     rest = sum(number for _, number in ordered[REASONS:])

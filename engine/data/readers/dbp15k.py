@@ -17,15 +17,16 @@ from engine.data.files import find_file, found_files, require_file
 from engine.data.knowledge_graph import Finding
 from engine.data.readers.base import Detection, Part, RawDataset, RawGraph, RawLinks, tallies
 from engine.data.rows import Rows, parse_ids, read_tabbed
-from engine.data.texts import IntArray, Texts, strings
+from engine.data.texts import Texts, strings
 from engine.errors import DataError
+from engine.util.arrays import IntArray
 from engine.util.text import count
 
 NEEDED = ("ent_ids_1", "ent_ids_2", "triples_1", "triples_2", "ref_ent_ids")
 
 
 @dataclass(frozen=True)
-class Names:
+class IdNames:
     """The names behind ids.
 
     Attributes:
@@ -80,7 +81,7 @@ def entity_ids(folder: Path) -> tuple[dict[int, str], dict[int, str]]:
     return source, target
 
 
-def _read_names(path: Path, what: str, findings: list[Finding]) -> Names:
+def _read_names(path: Path, what: str, findings: list[Finding]) -> IdNames:
     """Unique names: where two ids bear the same name, each gets its id appended."""
     rows = read_tabbed(path, (f"{what} id", f"{what} name"))
     ids, texts = parse_ids(rows, 0, f"{what} id"), rows.columns[1]
@@ -95,7 +96,7 @@ def _read_names(path: Path, what: str, findings: list[Finding]) -> Names:
         message = f"{path.name}: {count(len(words), 'name stands', 'names stand')} for several ids; the ids were appended to tell them apart."
         findings.append(Finding("repeated-names", "warning", message, len(words), tuple(words[:3]), "Give each entity a name of its own."))
         texts = Texts.of(_made_unique(dict(zip(ids.tolist(), texts, strict=True)), set(words)))
-    return Names(ids[order], order, texts)
+    return IdNames(ids[order], order, texts)
 
 
 def _made_unique(names: Mapping[int, str], repeated: set[str]) -> list[str]:
@@ -110,7 +111,7 @@ def _made_unique(names: Mapping[int, str], repeated: set[str]) -> list[str]:
     return unique
 
 
-def _read_graph(folder: Path, number: str, entities: Names, findings: list[Finding]) -> RawGraph:
+def _read_graph(folder: Path, number: str, entities: IdNames, findings: list[Finding]) -> RawGraph:
     path = require_file(folder, f"triples_{number}")
     rows = read_tabbed(path, ("head id", "relation id", "tail id"))
     file = f"ent_ids_{number}"
@@ -121,7 +122,7 @@ def _read_graph(folder: Path, number: str, entities: Names, findings: list[Findi
     return RawGraph(path, heads, relations, tails, entities.texts, () if known is None else known.texts, files=tallies("triples", rows))
 
 
-def _relations(rows: Rows, number: str, known: Names | None, findings: list[Finding]) -> Texts:
+def _relations(rows: Rows, number: str, known: IdNames | None, findings: list[Finding]) -> Texts:
     """The relations' names; ids where there are none."""
     ids, which = np.unique(parse_ids(rows, 1, "relation id"), return_inverse=True)
     own = Texts(which.astype(np.uint32), strings(map(str, ids.tolist())))
@@ -136,14 +137,14 @@ def _relations(rows: Rows, number: str, known: Names | None, findings: list[Find
     return own.renamed([str(number) if place < 0 else known.texts[place] for number, place in zip(ids.tolist(), places.tolist(), strict=True)])
 
 
-def _read_links(path: Path, names: tuple[Names, ...], *, required: bool) -> RawLinks:
+def _read_links(path: Path, names: tuple[IdNames, ...], *, required: bool) -> RawLinks:
     columns = ("source id", "target id")
     rows = read_tabbed(path, columns, required=required)
     sources, targets = (_names_of(rows, column, columns[column], names[column], f"ent_ids_{column + 1}") for column in (0, 1))
     return RawLinks(path, sources, targets, files=tallies("links", rows))
 
 
-def _names_of(rows: Rows, column: int, what: str, names: Names, file: str) -> Texts:
+def _names_of(rows: Rows, column: int, what: str, names: IdNames, file: str) -> Texts:
     ids = parse_ids(rows, column, what)
     found = names.find(ids)
     unknown = np.flatnonzero(found < 0)

@@ -10,14 +10,15 @@ graph files without a side are taken in alphabetical order.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from engine.data.files import list_files, shorten
+from engine.data.files import list_files
 from engine.data.readers.base import PART_WORDS, Detection, Part
 from engine.errors import DataError
+from engine.util.text import shorten
 
 File = TypeVar("File")
 LINK_STEMS = ("link", "alignment", "match", "mapping", "sameas", "seed", "pair", "correspondence")
@@ -101,6 +102,27 @@ def sort_files(folder: Path, is_graph: Callable[[Path], bool], is_links: Callabl
     found = _with_sides({role: paths for role, paths in roles.items() if paths}, lambda path: path.name)
     fitting = {role: tuple(path for path in paths if role.startswith("links") or is_graph(path)) for role, paths in found.items()}
     return NamedFiles(folder, {role: paths for role, paths in fitting.items() if paths})
+
+
+class NamedFilesReader:
+    """What readers share that recognise files by their names: a folder's files are sorted by what each ending may be."""
+
+    def is_graph(self, path: Path) -> bool:
+        """Whether a file's ending is one of graphs."""
+        raise NotImplementedError
+
+    def is_links(self, path: Path) -> bool:
+        """Whether a file's ending is one of links."""
+        raise NotImplementedError
+
+    def sorted_files(self, folder: Path) -> NamedFiles:
+        return sort_files(folder, self.is_graph, self.is_links)
+
+    def detect(self, folder: Path) -> Detection:
+        return self.sorted_files(folder).detection
+
+    def files(self, folder: Path) -> Sequence[Path]:
+        return self.sorted_files(folder).paths
 
 
 def sort_names(names: Iterable[str]) -> dict[str, list[str]]:

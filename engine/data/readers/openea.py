@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.config import DataConfig
-from engine.data.files import escape_controls, find_file, found_files, list_files, require_file
+from engine.data.files import find_file, found_files, list_files, require_file
 from engine.data.knowledge_graph import Finding
 from engine.data.readers.base import Detection, Part, RawDataset, RawGraph, RawLinks, tallies
 from engine.data.rows import read_tabbed, read_tabbed_literals
 from engine.errors import DataError
-from engine.util.text import count
+from engine.util.text import count, escape_controls
 
 TRIPLES = ("rel_triples_1", "rel_triples_2")
 FOLDS = re.compile(r"\d+_\d+fold")

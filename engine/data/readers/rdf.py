@@ -2,28 +2,127 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
-from collections import Counter
-from collections.abc import Iterator, Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NoReturn
+from xml.parsers import expat
 
 import pyoxigraph as ox
 
 from engine.config import DataConfig
-from engine.data.files import read_text, shorten
+from engine.data.files import read_text
 from engine.data.knowledge_graph import Finding
 from engine.data.labels import tagged
-from engine.data.readers.base import Detection, Part, RawDataset, RawGraph, RawLinks, listed
-from engine.data.readers.blank_nodes import anonymous_nodes, stable_names
-from engine.data.readers.naming import NamedFiles, sort_files
-from engine.data.readers.tables import complete, gather_links, read_links
+from engine.data.readers.base import Part, RawDataset, RawGraph, RawLinks, listed_counts
+from engine.data.readers.naming import NamedFilesReader
+from engine.data.readers.tables import complete, gather_links, read_link_parts
 from engine.data.rows import identifier_problem
 from engine.data.tabular import table_suffix
 from engine.data.texts import Texts
-from engine.data.xml_entities import check_entities, error_line
 from engine.errors import DataError
-from engine.util.text import count
+from engine.util.text import count, shorten
+
+# Identifiers of blank nodes that do not depend on the order of a file.
+#
+# A blank node with a label keeps it. One without (``[]`` in Turtle, nested elements in RDF/XML, objects without ``@id`` in JSON-LD) gets a hash
+# of what is said of it and of where it hangs. Such nodes form a forest: each is the object of one triple at most. So the hash is exact: nodes with
+# the same hash are interchangeable, and are numbered.
+
+Columns = tuple[Sequence[str], Sequence[str], Sequence[str]]
+Facts = list[tuple[str, str, str]]
+
+DIGITS: Final = 16
+_RANDOM: Final = re.compile(r"_:[0-9a-f]{24,32}")
+"""What the parser calls a node without a label."""
+_LABELS: Final = re.compile(r"""_:([^\s<>"'()\[\]{};,]+)|nodeID\s*=\s*["']([^"']+)["']""")
+
+
+def anonymous_nodes(nodes: Collection[str], text: str) -> set[str]:
+    """Those of a file's blank nodes (``_:name``) that have no label in the file."""
+    suspects = {node for node in nodes if _RANDOM.fullmatch(node)}
+    if not suspects:
+        return suspects
+    for match in _LABELS.finditer(text):
+        label = match[1] or match[2]
+        suspects -= {f"_:{label}", f"_:{label.rstrip('.')}"}  # a label may hold points, but the last one ends the statement
+    return suspects
+
+
+def stable_names(nodes: Collection[str], triples: Columns, attributes: Columns) -> dict[str, str]:
+    """Identifiers for nodes without a label: ``_:[HASH]``, which no label can be.
+
+    Args:
+        nodes: the nodes without a label, as the parser calls them.
+        triples: heads, relations, tails.
+        attributes: entities, attributes, values.
+    """
+    forest = _Forest(set(nodes), triples, attributes)
+    below: dict[str, str] = {}
+    for node in reversed(forest.order):
+        said = [*forest.facts[node], *((relation, "[]", below.get(child, "")) for relation, child in forest.children[node])]
+        below[node] = _hash("below", *(part for fact in sorted(said) for part in fact))
+    names: dict[str, str] = {}
+    seen: Counter[str] = Counter()
+    for node in forest.order:
+        above = [(names.get(head, head), relation) for head, relation in forest.above[node]]
+        place = _hash("place", below[node], *(part for link in sorted(above) for part in link))
+        names[node] = f"_:[{_hash(place, str(seen[place]))[:DIGITS]}]"
+        seen[place] += 1
+    return names
+
+
+class _Forest:
+    """What is said of nodes without a label, and how they hang together.
+
+    Attributes:
+        facts: node -> what is said of it without other such nodes.
+        children: node -> relations to such nodes.
+        above: node -> triples of which it is the object: head and relation.
+        order: all nodes, each behind the one that it hangs on.
+    """
+
+    def __init__(self, nodes: set[str], triples: Columns, attributes: Columns) -> None:
+        self.facts: dict[str, Facts] = defaultdict(list)
+        self.children: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        self.above: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        for entity, attribute, value in zip(*attributes, strict=True):
+            if entity in nodes:
+                self.facts[entity].append((attribute, "value", value))
+        for head, relation, tail in zip(*triples, strict=True):
+            if tail in nodes:
+                self.above[tail].append((head, relation))
+                if head in nodes:
+                    self.children[head].append((relation, tail))
+            elif head in nodes:
+                self.facts[head].append((relation, "entity", tail))
+        self.order = self._ordered(nodes)
+
+    def _ordered(self, nodes: set[str]) -> list[str]:
+        """Roots first. Every node comes, even in a graph that is no forest."""
+        roots = [node for node in sorted(nodes) if not any(head in nodes for head, _ in self.above[node])]
+        order: dict[str, None] = {}
+        for root in (*roots, *sorted(nodes)):
+            waiting = [root]
+            while waiting:
+                node = waiting.pop()
+                if node not in order:
+                    order[node] = None
+                    waiting += [child for _, child in self.children[node]]
+        return list(order)
+
+
+def _hash(*parts: str) -> str:
+    """Hexadecimal; lengths come along, so that no two lists of texts give the same."""
+    hasher = hashlib.sha256()
+    for part in parts:
+        content = part.encode(errors="surrogatepass")
+        hasher.update(len(content).to_bytes(8, "little") + content)
+    return hasher.hexdigest()
+
 
 FORMATS = {
     ".nt": ox.RdfFormat.N_TRIPLES,
@@ -45,23 +144,23 @@ REIFICATION = frozenset({f"{RDF}subject", f"{RDF}predicate", f"{RDF}object"})
 LINK_PREDICATES = frozenset({SAME_AS, "http://www.w3.org/2004/02/skos/core#exactMatch"})
 
 
-class RdfReader:
+class RdfReader(NamedFilesReader):
     name = "rdf"
     description = "N-Triples, Turtle, RDF/XML, N-Quads, TriG or JSON-LD: a file for each graph, and links as owl:sameAs triples or as a table"
 
-    def detect(self, folder: Path) -> Detection:
-        return _files(folder).detection
+    def is_graph(self, path: Path) -> bool:
+        return bool(rdf_suffix(path))
 
-    def files(self, folder: Path) -> Sequence[Path]:
-        return _files(folder).paths
+    def is_links(self, path: Path) -> bool:
+        return bool(rdf_suffix(path) or table_suffix(path))
 
     def read(self, folder: Path, config: DataConfig) -> RawDataset:
-        files = complete(_files(folder))
+        files = complete(self.sorted_files(folder))
         findings: list[Finding] = []
         source, target = (read_graph(files.graph(number), findings) for number in "12")
 
         def read(path: Path, part: Part) -> dict[Part, RawLinks]:
-            return {part: read_same_as(path)} if rdf_suffix(path) else read_links(path, part)
+            return {part: read_same_as(path)} if rdf_suffix(path) else read_link_parts(path, part)
 
         links, given = gather_links(files, read)
         return RawDataset(source, target, links, given, tuple(findings))
@@ -71,10 +170,6 @@ def rdf_suffix(path: Path) -> str:
     """'.nt' for 'a.nt' and 'a.nt.gz', and so on; '' where the file is no RDF."""
     name = path.name.lower().removesuffix(".gz")
     return next((suffix for suffix in FORMATS if name.endswith(suffix)), "")
-
-
-def _files(folder: Path) -> NamedFiles:
-    return sort_files(folder, lambda path: bool(rdf_suffix(path)), lambda path: bool(rdf_suffix(path) or table_suffix(path)))
 
 
 class _Collector:
@@ -206,7 +301,7 @@ def read_same_as(path: Path) -> RawLinks:
         else:
             left_out[reason] += 1
     if not sources:
-        others = f" ({listed(left_out)})" if left_out else ""
+        others = f" ({listed_counts(left_out)})" if left_out else ""
         raise DataError(f"there are no owl:sameAs (or skos:exactMatch) triples between IRIs in this links file{others}; add some.", path=path)
     _check(path, sources, targets)
     return RawLinks(path, Texts.of(sources), Texts.of(targets), symmetric=True, left_out=left_out)
@@ -255,3 +350,102 @@ def _check(path: Path, *columns: list[str]) -> None:
     for identifier in set().union(*columns):
         if problem := identifier_problem(identifier):
             raise DataError(f"an identifier {problem}; shorten or correct it.", path=path)
+
+
+# What an XML file's document type may declare: short names for texts, as OWL files do, and nothing that reaches outside of the file or grows.
+#
+# The declarations are those that an XML parser finds, whatever precedes them. The RDF parser accepts a document type in places where XML does
+# not; such a file is refused.
+
+MOST_ENTITIES: Final = 500
+MOST_EXPANDED: Final = 2**28  # characters
+CHUNK: Final = 2**16  # characters
+_DECLARATION = re.compile(r"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
+_NESTED = re.compile(r"&(?!#|lt;|gt;|amp;|quot;|apos;)")
+_REFERENCE = re.compile(r"&([^&;\s]{1,200});")
+EXTERNAL = "this XML refers to another file (an external entity or document type), which is never read; remove that declaration."
+FAR_LONGER = "the entities of this XML would make it far longer than it is; write their texts out."
+
+
+def check_entities(path: Path, text: str) -> None:
+    """
+    Raises:
+        DataError: an external entity or document type, entities inside of entities, entities that would make the text far longer, or a document type
+            where none is allowed.
+    """
+    if not _DECLARATION.search(text):
+        return
+    prolog = _Prolog(path, text)
+    if line := error_line(text):  # after what the parser of the prolog saw there may be another document type
+        raise DataError("this is not well-formed XML; correct this line.", path=path, line=line)
+    if prolog.longest:
+        uses = Counter(match[1] for match in _REFERENCE.finditer(text))
+        if sum(length * uses[name] for name, length in prolog.longest.items()) > MOST_EXPANDED:
+            raise DataError(FAR_LONGER, path=path)
+
+
+class _FirstElementError(Exception):
+    """The document type, if there is one, is behind."""
+
+
+class _Prolog:
+    """The text before the first element, as an XML parser reads it.
+
+    Attributes:
+        longest: entity -> the length of its longest text.
+    """
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.path = path
+        self.longest: dict[str, int] = {}
+        self.skipped, self.parser = _parser(text)
+        self.parser.StartDoctypeDeclHandler = self._document_type
+        self.parser.EntityDeclHandler = self._entity
+        self.parser.StartElementHandler = _stop
+        begin = len(text) - len(text.lstrip())
+        try:
+            while begin < len(text):
+                self.parser.Parse(text[begin : begin + CHUNK], False)
+                begin += CHUNK
+        except _FirstElementError:
+            return
+        except expat.ExpatError as error:
+            line = self.skipped + error.lineno
+            raise DataError(f"this is not well-formed XML ({expat.ErrorString(error.code)}); correct this line.", path=path, line=line) from None
+
+    def _refuse(self, words: str) -> NoReturn:
+        raise DataError(words, path=self.path, line=self.skipped + self.parser.CurrentLineNumber)
+
+    def _document_type(self, name: str, system: str | None, public: str | None, internal: bool) -> None:
+        if system is not None or public is not None:
+            self._refuse(EXTERNAL)
+
+    def _entity(
+        self, name: str, is_parameter: bool, value: str | None, base: str | None, system: str | None, public: str | None, notation: str | None
+    ) -> None:
+        if is_parameter or value is None:
+            self._refuse(EXTERNAL)
+        if _NESTED.search(value):
+            self._refuse(f"the entity '{shorten(name, 40)}' refers to other entities, which is not accepted; write its text out.")
+        self.longest[name] = max(len(value), self.longest.get(name, 0))
+        if len(self.longest) > MOST_ENTITIES:
+            self._refuse(FAR_LONGER)
+
+
+def _stop(name: str, attributes: dict[str, str]) -> NoReturn:
+    raise _FirstElementError
+
+
+def _parser(text: str) -> tuple[int, expat.XMLParserType]:
+    """A parser for the text without the blank lines in front, which the RDF parser accepts as well, and how many these are."""
+    return text.count("\n", 0, len(text) - len(text.lstrip())), expat.ParserCreate(encoding="utf-8")
+
+
+def error_line(text: str) -> int | None:
+    """The first line that is not well-formed; None where all are."""
+    skipped, parser = _parser(text)
+    try:
+        parser.Parse(text.lstrip().encode(), True)
+    except expat.ExpatError as error:
+        return skipped + error.lineno
+    return None

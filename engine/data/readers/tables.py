@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from engine.config import DataConfig
-from engine.data.files import shorten
-from engine.data.formulas import restore
-from engine.data.readers.base import PART_WORDS, Detection, Part, RawDataset, RawGraph, RawLinks, listed, tallies
-from engine.data.readers.naming import NamedFiles, sort_files
+from engine.data.dialects import restore
+from engine.data.readers.base import PART_WORDS, Part, RawDataset, RawGraph, RawLinks, listed_counts, tallies
+from engine.data.readers.naming import NamedFiles, NamedFilesReader
 from engine.data.rows import Rows
 from engine.data.sssom import expand, read_curie_map, why_not
 from engine.data.tabular import (
@@ -28,24 +27,26 @@ from engine.data.tabular import (
     read_table,
     table_suffix,
 )
-from engine.data.texts import BoolArray, Texts
+from engine.data.texts import Texts
 from engine.errors import DataError
+from engine.util.arrays import BoolArray
+from engine.util.text import shorten
 
 
-class TablesReader:
+class TablesReader(NamedFilesReader):
     name = "tables"
     description = "CSV, TSV or Parquet: a table of triples for each graph and a table of links"
 
-    def detect(self, folder: Path) -> Detection:
-        return _files(folder).detection
+    def is_graph(self, path: Path) -> bool:
+        return bool(table_suffix(path))
 
-    def files(self, folder: Path) -> Sequence[Path]:
-        return _files(folder).paths
+    def is_links(self, path: Path) -> bool:
+        return bool(table_suffix(path))
 
     def read(self, folder: Path, config: DataConfig) -> RawDataset:
-        files = complete(_files(folder))
+        files = complete(self.sorted_files(folder))
         source, target = (_read_graph(files, number) for number in "12")
-        links, given = gather_links(files, read_links)
+        links, given = gather_links(files, read_link_parts)
         return RawDataset(source, target, links, given)
 
 
@@ -75,7 +76,7 @@ def gather_links(files: NamedFiles, read: Callable[[Path, Part], dict[Part, RawL
     return links, f"given: {links['train'].path.name}" if "train" in links else ""
 
 
-def read_links(path: Path, part: Part, layout: Layout = FOUND_OUT) -> dict[Part, RawLinks]:
+def read_link_parts(path: Path, part: Part, layout: Layout = FOUND_OUT) -> dict[Part, RawLinks]:
     """A table of links, taken apart by its column ``split`` where it has one. Of SSSOM mappings those that say that two things are the same.
 
     Raises:
@@ -121,7 +122,7 @@ def _mapped(path: Path, found: Mapping[str, Rows]) -> RawLinks:
     kept = np.array([reason is None for reason in reasons], dtype=bool)
     left_out = Counter(reason for reason in reasons if reason is not None)
     if not kept.any():
-        message = f"no mapping in this table says owl:sameAs or skos:exactMatch ({listed(left_out)}); add some that do."
+        message = f"no mapping in this table says owl:sameAs or skos:exactMatch ({listed_counts(left_out)}); add some that do."
         raise DataError(message, path=path)
     prefixes = {} if table_suffix(path) == ".parquet" else read_curie_map(path)
     ends = (column.take(kept) for column in (sources, targets))
@@ -130,10 +131,6 @@ def _mapped(path: Path, found: Mapping[str, Rows]) -> RawLinks:
     for reason, rows in left_out.items():
         files = tuple(one.without(reason, rows) for one in files)
     return RawLinks(path, subjects, objects, symmetric=True, left_out=left_out, files=files)
-
-
-def _files(folder: Path) -> NamedFiles:
-    return sort_files(folder, lambda path: bool(table_suffix(path)), lambda path: bool(table_suffix(path)))
 
 
 def _read_graph(files: NamedFiles, number: str) -> RawGraph:

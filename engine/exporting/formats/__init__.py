@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from engine.errors import ConfigError
-from engine.exporting.formats.base import PREDICATES, Format, Predicate
-from engine.exporting.formats.links import NTRIPLES, OPENEA
+from engine.exporting.formats.simple import CSV, NTRIPLES, OPENEA, PARQUET, PREDICATES, TSV, Format, Predicate
 from engine.exporting.formats.sssom import SSSOM
-from engine.exporting.formats.tables import CSV, PARQUET, TSV
 
 FORMATS: Final[dict[str, Format]] = {one.name: one for one in (CSV, TSV, PARQUET, SSSOM, NTRIPLES, OPENEA)}
 """By name, in the order in which they are offered."""

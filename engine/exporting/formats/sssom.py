@@ -14,12 +14,10 @@ from typing import IO, Final
 import numpy as np
 import pandas as pd
 
-from engine.data.identifiers import BASE, Spelling, to_uri
 from engine.data.knowledge_graph import SIDES, Side
-from engine.exporting.formats.base import Format, Predicate
-from engine.exporting.formats.tables import one_line
+from engine.data.links import BASE, Spelling, to_uri
+from engine.exporting.formats.simple import Format, Predicate, one_line_cell, spellings
 from engine.exporting.table import ExportTable, Origin
-from engine.exporting.writable import spellings
 
 LICENSE = "https://w3id.org/sssom/license/unspecified"
 """SSSOM's own word for: ask whoever made the graphs."""
@@ -54,7 +52,7 @@ def metadata(origin: Origin, prefixes: Prefixes) -> Iterable[str]:
     yield from (f"  {prefix}: {json.dumps(namespace)}" for prefix, namespace in prefixes.curie_map().items())
     slots = {
         "mapping_set_id": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, f'urn:dual-amn:{origin.run}:{origin.created}:{origin.decoder}')}",
-        "mapping_set_title": one_line(f"{origin.graphs[0]} and {origin.graphs[1]}, aligned by run {origin.run}"),
+        "mapping_set_title": one_line_cell(f"{origin.graphs[0]} and {origin.graphs[1]}, aligned by run {origin.run}"),
         "license": LICENSE,
         "mapping_tool": TOOL,
         "mapping_tool_version": origin.version,
@@ -78,12 +76,12 @@ def mappings(chunk: pd.DataFrame, origin: Origin, spelt: Mapping[Side, Spelling]
     return pd.DataFrame(
         {
             "subject_id": ids["source"],
-            "subject_label": chunk["source_label"].map(one_line),
+            "subject_label": chunk["source_label"].map(one_line_cell),
             "predicate_id": predicate,
             "object_id": ids["target"],
-            "object_label": chunk["target_label"].map(one_line),
+            "object_label": chunk["target_label"].map(one_line_cell),
             "mapping_justification": np.where(accepted, MANUAL, justification),
-            "author_label": chunk["reviewers"].map(one_line),
+            "author_label": chunk["reviewers"].map(one_line_cell),
             "confidence": chunk["probability"],
             "similarity_score": chunk["cosine"].clip(0.0, 1.0),
             "similarity_measure": "cosine",

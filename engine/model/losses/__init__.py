@@ -7,15 +7,15 @@ import pkgutil
 
 from engine.config import LossConfig
 from engine.errors import ConfigError
-from engine.model.losses.base import LOSSES, Candidates, Loss, register_loss
+from engine.model.losses.base import LOSSES, Loss, NegativeCandidates, register_loss
 from engine.model.losses.baselines import Triplet, Truncated, softmax_cross_entropy
 from engine.model.losses.nhsm import NormalizedHardSampleMining
 from engine.util.distributed import ALONE, Ranks
 
 __all__ = [
     "LOSSES",
-    "Candidates",
     "Loss",
+    "NegativeCandidates",
     "NormalizedHardSampleMining",
     "Triplet",
     "Truncated",
@@ -36,4 +36,4 @@ def build_loss(config: LossConfig, num_source: int, num_target: int, ranks: Rank
     """
     if ranks.size > 1 and not LOSSES[config.kind].divided:
         raise ConfigError(f"loss.kind={config.kind} trains in one process only; use one, or loss.kind=nhsm.")
-    return LOSSES[config.kind].build(config, Candidates(num_source, num_target, config.candidates), ranks)
+    return LOSSES[config.kind].build(config, NegativeCandidates(num_source, num_target, config.candidates), ranks)

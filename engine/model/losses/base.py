@@ -13,7 +13,7 @@ from engine.util.distributed import Ranks
 
 
 @dataclass(frozen=True)
-class Candidates:
+class NegativeCandidates:
     """Where negatives come from: the E1 candidates of the source graph, stacked before the E2 of the target graph.
 
     ``scope`` "both": every entity of both graphs (authors' code); "other": those of the graph that the anchor is not in (paper's formula).
@@ -46,7 +46,7 @@ class Loss(Protocol):
         ...
 
 
-Build = Callable[[LossConfig, Candidates, Ranks], Loss]
+Build = Callable[[LossConfig, NegativeCandidates, Ranks], Loss]
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from engine.config import LossConfig
-from engine.model.losses.base import Candidates, register_loss
+from engine.model.losses.base import NegativeCandidates, register_loss
 from engine.model.losses.nhsm import NormalizedHardSampleMining, Side, block_rows, sides
 from engine.util.distributed import Ranks
 from engine.util.threads import cut
 
 
-def softmax_cross_entropy(candidates: Candidates, margin: float) -> NormalizedHardSampleMining:
+def softmax_cross_entropy(candidates: NegativeCandidates, margin: float) -> NormalizedHardSampleMining:
     """LogSumExp without normalisation at lambda = 1: softmax with cross-entropy (paper section 5.1).
 
     Its softmax is flat, so that no candidate can be left out.
@@ -26,7 +26,7 @@ def softmax_cross_entropy(candidates: Candidates, margin: float) -> NormalizedHa
 
 
 @register_loss("softmax", divided=True)
-def _build_softmax(config: LossConfig, candidates: Candidates, ranks: Ranks) -> NormalizedHardSampleMining:
+def _build_softmax(config: LossConfig, candidates: NegativeCandidates, ranks: Ranks) -> NormalizedHardSampleMining:
     return replace(softmax_cross_entropy(candidates, config.margin), ranks=ranks)
 
 
@@ -34,7 +34,7 @@ def _build_softmax(config: LossConfig, candidates: Candidates, ranks: Ranks) -> 
 class Triplet:
     """[gamma + |h_u - h_v|^2 - |h_u - h_e|^2]_+ with ``negatives`` uniformly drawn candidates e a pair and side."""
 
-    candidates: Candidates
+    candidates: NegativeCandidates
     margin: float = 1.0
     negatives: int = 5
 
@@ -48,7 +48,7 @@ class Triplet:
 
 
 @register_loss("triplet")
-def _build_triplet(config: LossConfig, candidates: Candidates, ranks: Ranks) -> Triplet:
+def _build_triplet(config: LossConfig, candidates: NegativeCandidates, ranks: Ranks) -> Triplet:
     return Triplet(candidates, margin=config.margin)
 
 
@@ -56,7 +56,7 @@ def _build_triplet(config: LossConfig, candidates: Candidates, ranks: Ranks) -> 
 class Truncated:
     """The same with the ``hardest`` nearest candidates as negatives (truncated uniform negative sampling of BootEA, without the draw)."""
 
-    candidates: Candidates
+    candidates: NegativeCandidates
     margin: float = 1.0
     hardest: int = 10
 
@@ -66,7 +66,7 @@ class Truncated:
 
 
 @register_loss("truncated")
-def _build_truncated(config: LossConfig, candidates: Candidates, ranks: Ranks) -> Truncated:
+def _build_truncated(config: LossConfig, candidates: NegativeCandidates, ranks: Ranks) -> Truncated:
     return Truncated(candidates, margin=config.margin, hardest=config.hardest)
 
 

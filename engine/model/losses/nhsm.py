@@ -25,7 +25,7 @@ from engine.config import LossConfig
 from engine.model.adjacency import cumulative
 from engine.model.kernels import stretches
 from engine.model.losses import kernels
-from engine.model.losses.base import Candidates, register_loss
+from engine.model.losses.base import NegativeCandidates, register_loss
 from engine.util.distributed import ALONE, Ranks
 from engine.util.threads import cut, equal_parts
 
@@ -49,7 +49,7 @@ class NormalizedHardSampleMining:
             gradient this one's share of it.
     """
 
-    candidates: Candidates
+    candidates: NegativeCandidates
     margin: float = 1.0
     scale: float = 30.0
     shift: float = 10.0
@@ -65,7 +65,7 @@ class NormalizedHardSampleMining:
 
 
 @register_loss("nhsm", divided=True)
-def _build(config: LossConfig, candidates: Candidates, ranks: Ranks) -> NormalizedHardSampleMining:
+def _build(config: LossConfig, candidates: NegativeCandidates, ranks: Ranks) -> NormalizedHardSampleMining:
     return NormalizedHardSampleMining(
         candidates, margin=config.margin, scale=config.scale, shift=config.shift, tail_mass=config.tail_mass, most_kept=config.most_kept, ranks=ranks
     )
@@ -85,7 +85,7 @@ class Side:
         return tuple(torch.where((one >= self.low) & (one < self.high), one - self.low, -1) for one in (self.anchors, self.others))  # type: ignore[return-value]
 
 
-def sides(pairs: Tensor, candidates: Candidates) -> tuple[Side, Side]:
+def sides(pairs: Tensor, candidates: NegativeCandidates) -> tuple[Side, Side]:
     """The batch seen from its source entities and from its target entities."""
     return (
         Side(pairs[:, 0], pairs[:, 1], *candidates.columns("source")),
@@ -166,13 +166,13 @@ def _sparse_side(
 ) -> Tensor:
     """Value and gradient from each row's candidates that matter; CPU. Adds to ``grad``."""
     first, second = (column.numpy() for column in side.pair_columns())
-    rows = Rows(norms[side.anchors].numpy(), norms[side.low : side.high].numpy(), positive.numpy(), first, second)
+    rows = LossRows(norms[side.anchors].numpy(), norms[side.low : side.high].numpy(), positive.numpy(), first, second)
     kept = _mine(screened, side, rows, loss)
     return _add_gradient(embeddings, side, rows, kept, loss, grad)
 
 
 @dataclass(frozen=True)
-class Rows:
+class LossRows:
     """What the kernels need to turn B anchors' products with m candidates into losses x."""
 
     anchor_norms: np.ndarray  # (B,) squared lengths
@@ -181,8 +181,8 @@ class Rows:
     first: np.ndarray  # (B,) columns of the pair itself
     second: np.ndarray
 
-    def __getitem__(self, block: slice) -> Rows:
-        return Rows(self.anchor_norms[block], self.norms, self.positive[block], self.first[block], self.second[block])
+    def __getitem__(self, block: slice) -> LossRows:
+        return LossRows(self.anchor_norms[block], self.norms, self.positive[block], self.first[block], self.second[block])
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ class Kept:
         return cls(mean, factor, highest, left_out, offsets, np.concatenate([one.columns for one in blocks]))
 
 
-def _mine(screened: Tensor, side: Side, rows: Rows, loss: NormalizedHardSampleMining) -> Kept:
+def _mine(screened: Tensor, side: Side, rows: LossRows, loss: NormalizedHardSampleMining) -> Kept:
     """Screen all candidates by the products of the given vectors, in blocks of rows."""
     anchors, pool = screened[side.anchors], screened[side.low : side.high]
     step = min(len(anchors), block_rows(loss.ranks.most(len(pool)), screened.element_size()))
@@ -222,7 +222,7 @@ def _mine(screened: Tensor, side: Side, rows: Rows, loss: NormalizedHardSampleMi
     return Kept.together(blocks)
 
 
-def mine_block(products: np.ndarray, rows: Rows, loss: NormalizedHardSampleMining) -> Kept:
+def mine_block(products: np.ndarray, rows: LossRows, loss: NormalizedHardSampleMining) -> Kept:
     """The candidates that matter among the m of an (n, m) block of products; uint16 products hold the bits of bfloat16 numbers."""
     number, ranks = len(products), loss.ranks
     x = (products, rows.anchor_norms, rows.norms, rows.positive, loss.margin, rows.first, rows.second)
@@ -264,7 +264,7 @@ def levels_that_matter(masses: np.ndarray, counts: np.ndarray, tail_mass: float,
     return kept, np.take_along_axis(below, kept[:, None], axis=1)[:, 0]
 
 
-def _add_gradient(embeddings: Tensor, side: Side, rows: Rows, kept: Kept, loss: NormalizedHardSampleMining, grad: Tensor) -> Tensor:
+def _add_gradient(embeddings: Tensor, side: Side, rows: LossRows, kept: Kept, loss: NormalizedHardSampleMining, grad: Tensor) -> Tensor:
     """Spread dL/dx over anchors, counterparts and candidates; the value.
 
     x(e) = const + |a - b|^2 - |a - h_e|^2:  dx/da = 2 (h_e - b),  dx/db = -2 (a - b),  dx/dh_e = 2 (a - h_e).

@@ -2,8 +2,7 @@
 
 from engine.names.encoders.base import NAME_ENCODERS, EncodedNames, EncoderKind, NameEncoder, get_name_encoder, register_encoder
 from engine.names.encoders.ngrams import NgramEncoder
-from engine.names.encoders.sentence import SentenceEncoder
-from engine.names.encoders.usem3 import Usem3Encoder
+from engine.names.encoders.sentence import SentenceEncoder, Usem3Encoder
 from engine.names.encoders.word_vectors import WordVectorEncoder
 
 __all__ = [

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import sparse
 
-from engine.names.encoders.base import EncodedNames, register_encoder
-from engine.names.encoders.text import romanised
+from engine.names.encoders.base import EncodedNames, register_encoder, romanised
 from engine.search import SparseSimilarity
 
 SHORTEST, LONGEST = 2, 4

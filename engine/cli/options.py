@@ -1,0 +1,81 @@
+"""What commands share: options, options that hold for both graphs or for each of them, and results as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Callable, Sequence, Set
+from pathlib import Path
+from typing import Any, get_args
+
+from engine.api import MODELS
+from engine.data.knowledge_graph import SIDES, Side
+from engine.errors import ConfigError, RunDamagedError
+from engine.evaluation.metrics import Pool
+
+Commands = Any  # argparse's action class has no public name
+
+
+def add_command(commands: Commands, name: str, run: Callable[[argparse.Namespace], int], *, help: str, description: str) -> argparse.ArgumentParser:
+    """The parser of a command, which ``run`` carries out; returns the exit code."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=help, description=description)
+    parser.set_defaults(command=run)
+    return parser
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help="a run's id, as 'runs' lists it (with its data set in front where the id alone is not unique)")
+
+
+def add_models(parser: argparse.ArgumentParser) -> None:
+    default = os.environ.get("DUAL_AMN_MODELS") or MODELS
+    parser.add_argument("--models", type=Path, default=Path(default), metavar="DIR", help=f"where runs are kept (default: {default})")
+
+
+def add_pool(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--pool", choices=get_args(Pool), default="all", help="candidates: all entities (default), or those of the test links")
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print the result as one line of JSON, last")
+
+
+def by_side(option: str, texts: Sequence[str], example: str) -> dict[Side | None, str]:
+    """What an option that may be repeated says: a value by graph, or one for both (None).
+
+    Args:
+        option: its name, for the message.
+        texts: what was given, one after the other.
+        example: a value, for the message.
+
+    Raises:
+        ConfigError: several values for one graph, or one for both and another one.
+    """
+    found: dict[Side | None, str] = {}
+    for text in texts:
+        prefix, equals, value = text.partition("=")
+        side = next((side for side in SIDES if equals and side == prefix), None)
+        if side in found or (found and None in (side, *found)):
+            raise ConfigError(f"{option} takes one {example} for both graphs, or one for each: {option} source={example} {option} target={example}.")
+        found[side] = text if side is None else value
+    return found
+
+
+def print_json(value: Any) -> None:
+    """A result as one line.
+
+    Raises:
+        RunDamagedError: a number in it is not finite, which JSON cannot say.
+    """
+    try:
+        line = json.dumps(value, ensure_ascii=False, allow_nan=False, default=plain)
+    except ValueError:
+        message = "the result holds a number that is not finite, which JSON cannot express; the data or the run behind it is damaged: train again."
+        raise RunDamagedError(message) from None
+    print(line)
+
+
+def plain(value: Any) -> Any:
+    """What JSON has no form for: collections as lists, anything else as text."""
+    return list(value) if isinstance(value, Set | Sequence) else str(value)

@@ -1,0 +1,260 @@
+"""Files of an import as graphs and links; triples that name entities are separated from relations."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from engine.config import DataConfig
+from engine.data.dialects import TAB
+from engine.data.knowledge_graph import SIDES, Finding
+from engine.data.labels import NAME_ATTRIBUTES, local_name
+from engine.data.links import respelt, with_known_identifiers
+from engine.data.readers import READERS, RawDataset, RawGraph, RawLinks
+from engine.data.readers.base import PART_WORDS, Part, tallies
+from engine.data.readers.rdf import read_graph, read_same_as
+from engine.data.readers.tables import links_by_part, read_attributes
+from engine.data.rows import Rows, read_tabbed_literals
+from engine.data.tabular import DECLARED_ROLES, LINK_TABLE_ROLES, TRIPLE_ROLES, Layout, Role, read_table, table_suffix
+from engine.data.texts import Texts
+from engine.errors import DataError, DataImportError
+from engine.importing.detect import RDF_FORMS, SUFFIXES, Sniffed, layout_of, sniff
+from engine.importing.source import ROLE_WORDS, Corrections, Material, SourceFile, assign
+from engine.util.arrays import BoolArray
+from engine.util.text import count, shorten
+
+# Names among the triples of a table: rows such as ``Q90,label,Paris``, whose tail is a text and no entity.
+
+SELDOM_HEADS = 0.1
+"""Share of the would-be names that may be heads of triples as well."""
+
+
+def name_triple_findings(raw: RawDataset) -> Iterator[Finding]:
+    """Triples that look like names, by graph."""
+    for side, graph in zip(SIDES, (raw.source, raw.target), strict=True):
+        rows = _name_rows(graph)
+        if rows.sum() > 1:  # one alone is no pattern
+            heads, relations, tails = (column.take(rows) for column in _columns(graph))
+            named = ", ".join(f"'{shorten(word, 40)}'" for word in sorted(relations.words))
+            number = int(rows.sum())
+            message = (
+                f"{count(number, 'triple')} of the {side} graph with the relation {named} look like names: "
+                f"as triples they make {count(len(tails.words), 'entity', 'entities')} of texts."
+            )
+            examples = tuple(f"{head} | {tail}" for head, tail in zip(heads[:3], tails[:3], strict=True))
+            yield Finding("names-as-triples", "warning", message, number, examples)
+
+
+def with_name_triples(raw: RawDataset) -> RawDataset:
+    """The data with these triples taken as names."""
+    return dataclasses.replace(raw, source=_named(raw.source), target=_named(raw.target))
+
+
+def _columns(graph: RawGraph) -> tuple[Texts, Texts, Texts]:
+    return Texts.of(graph.heads), Texts.of(graph.relations), Texts.of(graph.tails)
+
+
+def _name_rows(graph: RawGraph) -> BoolArray:
+    """(n,) which triples have a relation that is called like names, and tails that are texts."""
+    heads, relations, tails = _columns(graph)
+    found = np.zeros(len(heads), dtype=bool)
+    for at, word in enumerate(relations.words):
+        if local_name(word).lower() not in NAME_ATTRIBUTES:
+            continue
+        rows: BoolArray = relations.codes == at
+        texts = tails.take(rows).words
+        if not texts.str.contains("://", literal=True).any() and int(texts.is_in(heads.words.implode()).sum()) <= SELDOM_HEADS * len(texts):
+            found |= rows
+    return found
+
+
+def _named(graph: RawGraph) -> RawGraph:
+    rows = _name_rows(graph)
+    if not rows.any() or rows.all():
+        return graph
+    columns = _columns(graph)
+    heads, relations, tails = (column.take(~rows) for column in columns)
+    entities, attributes, values = (Texts.joined(Texts.of(own), more.take(rows)) for own, more in zip(graph.attributes, columns, strict=True))
+    files = tuple(one.without("taken as names", int(rows.sum())) if one.what == "triples" else one for one in graph.files)
+    return dataclasses.replace(graph, heads=heads, relations=relations, tails=tails, attributes=(entities, attributes, values), files=files)
+
+
+# From the uploaded files to the two graphs and links that a reader would have found.
+
+ARCHIVES: Final = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".7z", ".rar")
+Columns = tuple[Sequence[str], Sequence[str], Sequence[str]]
+
+
+@dataclass(frozen=True)
+class ReadMaterial:
+    """Graphs and links before they are put together.
+
+    Attributes:
+        raw: graphs and links; without links where none were given.
+        format: the reader's name, "files" where each file was understood by itself.
+        files: those that were read.
+    """
+
+    raw: RawDataset
+    format: str
+    files: tuple[SourceFile, ...]
+
+
+def read_material(material: Material, corrections: Corrections) -> ReadMaterial:
+    """
+    Raises:
+        DataImportError: a graph is missing, or a file is nothing that could be read.
+        DataError: a file does not hold what it should, under the name that its owner gave it, with the line.
+    """
+    whole = material.whole_folder
+    with original_names(material):
+        if whole is not None and material.folder is not None and not corrections.roles:
+            reader = READERS.named(whole)
+            raw, read = reader.read(material.folder, DataConfig()), set(reader.files(material.folder))
+            found = ReadMaterial(raw, whole, tuple(file for file in material.files if file.path in read))
+        else:
+            found = _FileByFile(material, corrections).read()
+    raw = _swapped(found.raw) if corrections.swap_links else found.raw
+    raw = with_name_triples(raw) if corrections.names_from_triples else raw
+    raw = with_known_identifiers(raw)
+    return dataclasses.replace(found, raw=respelt(raw) if corrections.repair_links else raw)
+
+
+def _swapped(raw: RawDataset) -> RawDataset:
+    links = {part: dataclasses.replace(one, sources=one.targets, targets=one.sources) for part, one in raw.links.items()}
+    return dataclasses.replace(raw, links=links)
+
+
+@contextmanager
+def original_names(material: Material) -> Iterator[None]:
+    """Says in errors what a file's owner calls it, and not where it lies on the server."""
+    try:
+        yield
+    except DataError as error:
+        known = {file.path: file.name for file in material.files}
+        if error.path is None:
+            raise
+        shown = known.get(error.path, error.path.name)
+        raise DataError(error.complaint, path=shorten(shown), line=error.line) from None
+
+
+class _FileByFile:
+    """Reads files of any form, each in its role."""
+
+    def __init__(self, material: Material, corrections: Corrections) -> None:
+        self.corrections = corrections
+        self.roles = assign(material, corrections.roles)
+        self.archives = [file.name for file in material.files if file.name.lower().endswith(ARCHIVES)]
+        self.findings: list[Finding] = []
+
+    def read(self) -> ReadMaterial:
+        for role in ("graph 1", "graph 2"):
+            if role not in self.roles:
+                raise self._missing(ROLE_WORDS[role])
+        source, target = (self._graph(number) for number in "12")
+        links: dict[Part, RawLinks] = {}
+        for role in sorted(role for role in self.roles if role.startswith("links")):
+            links |= self._links(role)
+        given = "given with the files" if "train" in links else ""
+        raw = RawDataset(source, target, links, given, tuple(self.findings))
+        return ReadMaterial(raw, "files", tuple(self.roles.values()))
+
+    def _missing(self, role: str) -> DataImportError:
+        if not self.archives:
+            return DataImportError(f"no file is known to be the {role}; choose one for it.")
+        inner = shorten(self.archives[0])
+        return DataImportError(f"no file is known to be the {role}, and {inner} is an archive among the files; unpack it and bring what is in it.")
+
+    def _graph(self, number: str) -> RawGraph:
+        role = f"graph {number}"
+        if (reader := READERS.for_file(self.roles[role].name)) is not None:
+            return self._described(reader.read_graph(self.roles[role].path), f"attributes {number}")
+        file, kind = self._sniffed(role)
+        if kind.form in RDF_FORMS:
+            graph = read_graph(self._as(file, kind), self.findings)
+        else:
+            found = self._read(role, file, kind, TRIPLE_ROLES)
+            heads, relations, tails = (found[column.name].columns[0] for column in TRIPLE_ROLES)
+            graph = RawGraph(file.path, heads, relations, tails, files=tallies("triples", found["head"]))
+        declared = [self._declared(f"declared {what} {number}") for what in ("entities", "relations")]
+        entities, names = (() if rows is None else rows.columns[0] for rows in declared)
+        files = graph.files + tallies("declared", *(rows for rows in declared if rows is not None))
+        graph = dataclasses.replace(graph, entities=entities, known_relations=names, files=files)
+        return self._described(graph, f"attributes {number}")
+
+    def _described(self, graph: RawGraph, role: str) -> RawGraph:
+        """The graph with the attributes of another file; one in RDF may hold triples as well."""
+        if role not in self.roles:
+            return graph
+        file, kind = self._sniffed(role)
+        if kind.form in RDF_FORMS:
+            more = read_graph(self._as(file, kind), self.findings)
+            graph = dataclasses.replace(
+                graph,
+                heads=Texts.joined(graph.heads, more.heads),
+                relations=Texts.joined(graph.relations, more.relations),
+                tails=Texts.joined(graph.tails, more.tails),
+            )
+            files, found = more.files, more.attributes
+        else:
+            rows, found = self._attributes(role, file, kind)
+            files = tallies("attributes", rows)
+        entities, attributes, values = (Texts.joined(own, theirs) for own, theirs in zip(graph.attributes, found, strict=True))
+        return dataclasses.replace(graph, attributes=(entities, attributes, values), files=graph.files + files)
+
+    def _attributes(self, role: str, file: SourceFile, kind: Sniffed) -> tuple[Rows, Columns]:
+        if kind.delimiter == TAB and not table_suffix(file.path) and role not in self.corrections.tables:
+            rows = read_tabbed_literals(file.path, ("entity", "attribute", "value"))  # OpenEA's, whose values may hold tabs
+            entities, attributes, values = rows.columns
+            return rows, (entities, attributes, values)
+        return read_attributes(self._as(file, kind), self._layout(role, kind))
+
+    def _links(self, role: str) -> dict[Part, RawLinks]:
+        part: Part = PART_WORDS.get(role.removeprefix("links").strip(), "all")
+        file, kind = self._sniffed(role)
+        if kind.form in RDF_FORMS:
+            found = {part: read_same_as(self._as(file, kind))}
+        else:
+            found = links_by_part(file.path, part, self._read(role, file, kind, LINK_TABLE_ROLES))
+        return found
+
+    def _declared(self, role: str) -> Rows | None:
+        if role not in self.roles:
+            return None
+        file, kind = self._sniffed(role)
+        return self._read(role, file, kind, DECLARED_ROLES)["name"]
+
+    def _sniffed(self, role: str) -> tuple[SourceFile, Sniffed]:
+        file = self.roles[role]
+        return file, sniff(file.path, file.name, role)
+
+    def _layout(self, role: str, kind: Sniffed) -> Layout:
+        return layout_of(kind, self.corrections.tables.get(role, Layout()))
+
+    def _read(self, role: str, file: SourceFile, kind: Sniffed, columns: Sequence[Role]) -> dict[str, Rows]:
+        return read_table(self._as(file, kind), columns, self._layout(role, kind))
+
+    def _as(self, file: SourceFile, kind: Sniffed) -> Path:
+        """The file's path, with an ending that says what it holds: the readers go by it."""
+        wanted = SUFFIXES.get(kind.form, "")
+        name = file.path.name.lower().removesuffix(".gz")
+        if not wanted or name.endswith(_KNOWN_ENDINGS[kind.form]):
+            return file.path
+        raise DataImportError(f"{shorten(file.name)} holds {kind.words}, but its name does not say so; call it '{shorten(Path(name).stem)}{wanted}'.")
+
+
+_KNOWN_ENDINGS: Mapping[str, tuple[str, ...]] = {
+    "parquet": (".parquet",),
+    "turtle": (".ttl", ".turtle"),
+    "ntriples": (".nt", ".ntriples"),
+    "rdfxml": (".rdf", ".owl", ".xml"),
+    "nquads": (".nq", ".nquads"),
+    "trig": (".trig",),
+    "jsonld": (".jsonld",),
+}

@@ -1,0 +1,151 @@
+"""Files that are written beside their place and put there when they are whole, locks, and errors of the operating system in words."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from filelock import FileLock, Timeout
+
+from engine.errors import ExportError, printable
+
+
+@contextlib.contextmanager
+def new_file(path: Path, *, force: bool = False) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes its place if all goes well, and of which nothing is left otherwise.
+
+    Args:
+        path: of the file.
+        force: whether a file that is there may be replaced.
+
+    Raises:
+        ExportError: there is a file already, a folder of this name, no folder to write to, no space, no permission.
+    """
+    _check_place(path, force=force)
+    with _explained(path):
+        descriptor, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
+    temporary = Path(name)
+    try:
+        with _explained(path), os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        with _explained(path):
+            temporary.chmod(0o666 & ~_umask())
+            _put(temporary, path, force=force)
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def _check_place(path: Path, *, force: bool) -> None:
+    if os.path.isdir(path):  # which answers False for names that the file system cannot take
+        raise ExportError(printable(f"{path} is a folder; name the file to write, for example with --output."))
+    if not force and os.path.lexists(path):
+        raise _taken(path)
+    if not os.path.isdir(path.parent):
+        raise ExportError(printable(f"there is no folder {path.parent} to write {path.name} to; make it first, or choose another with --output."))
+
+
+def _put(temporary: Path, path: Path, *, force: bool) -> None:
+    """Into its place; without ``force`` a file that another process has put there meanwhile stays."""
+    if force:
+        os.replace(temporary, path)
+        return
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise _taken(path) from None
+    except OSError:  # a file system without hard links
+        os.rename(temporary, path)
+
+
+def _taken(path: Path) -> ExportError:
+    return ExportError(printable(f"{path} is there already; choose another name with --output, or replace it with --force."))
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ExportError(printable(f"cannot write {path}: {os_reason(error)}; free some space or choose another place with --output.")) from error
+
+
+def os_reason(error: OSError) -> str:
+    """'no such file or directory'."""
+    return (error.strerror or type(error).__name__).lower()
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process holds this lock right now."""
+    if not path.is_file():
+        return False
+    try:
+        with FileLock(path, timeout=0, thread_local=False):
+            return False
+    except Timeout:
+        return True
+    except OSError:
+        return False
+
+
+def sha256_of(path: Path) -> str:
+    """Hex checksum of a file, read in pieces."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Write a file so that after a crash it is either as before or as it should be."""
+    with replacing(path, durable=True) as temporary:
+        temporary.write_bytes(content)
+
+
+@contextlib.contextmanager
+def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
+    """A path to write to, which takes the file's place if all goes well.
+
+    Args:
+        path: the file.
+        durable: whether to wait until the disk has it.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    yield temporary
+    if durable:
+        fsync(temporary)
+    os.replace(temporary, path)
+    if durable:
+        fsync(path.parent)
+
+
+def fsync(path: Path) -> None:
+    """Wait until the disk has a file's content, or a folder's list of names."""
+    if path.is_dir() and os.name == "nt":
+        return  # Windows has no such thing for folders
+    descriptor = os.open(path, os.O_RDONLY if os.name != "nt" else os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove(path: Path) -> None:
+    """Delete a file or folder as far as that goes; links are deleted, not followed."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)

@@ -1,0 +1,222 @@
+"""SQLite databases of a models folder: made whole or not at all, opened by as many processes as like, upgraded where an older engine made them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from engine.errors import EngineError
+from engine.util.files import fsync
+from engine.util.text import one_line
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What a kind of database holds, and how problems with it are said.
+
+    Attributes:
+        what: names it in messages ("the reviews").
+        error: what is raised.
+        unharmed: what a failure leaves as it is, for messages.
+        damaged: what to do about a damaged file.
+        migrations: from each version to the next; ``PRAGMA user_version`` says how many have been applied.
+        application: marks the file as ours; None where it bears no mark.
+        patience: seconds to wait for another process that is writing.
+        functions: SQL functions of one argument, by name.
+    """
+
+    what: str
+    error: type[EngineError]
+    unharmed: str
+    damaged: str
+    migrations: tuple[str, ...]
+    application: int | None = None
+    patience: float = 30.0
+    functions: Mapping[str, Callable[[str], str]] = field(default_factory=dict)
+
+
+class Database:
+    """One file, opened when it is first needed and again where it was replaced (by a restored backup) or this process was forked.
+
+    Threads may share it: each transaction holds a lock.
+
+    Args:
+        path: the file; its folder is made with the first transaction.
+        schema: of the file.
+        lock: held while the file is made; a hidden file beside it by default.
+        keep_open: whether the file stays open from one transaction to the next.
+
+    Attributes:
+        opened: how often the file has been opened; what was read before the last time may be of another file.
+    """
+
+    def __init__(self, path: Path, schema: Schema, *, lock: Path | None = None, keep_open: bool = True) -> None:
+        self.path, self.schema, self.opened = path, schema, 0
+        self._made_under = lock or path.with_name(f".{path.name}.lock")
+        self._keep_open = keep_open
+        self._lock = threading.RLock()
+        self._current: tuple[sqlite3.Connection, tuple[int, int, int]] | None = None
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that sees one state of the database throughout.
+
+        Raises:
+            EngineError: of the schema's kind: the file is damaged, of a newer engine, of something else, or cannot be read.
+        """
+        with self._transaction("BEGIN") as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that is alone in writing; an exception undoes all of it.
+
+        Raises:
+            EngineError: as for reading, and where the disk is full or another process writes without an end.
+        """
+        with self._transaction("BEGIN IMMEDIATE") as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+        with self._lock, self._explained():
+            connection = self._connection()
+            try:
+                with transaction(connection, begin):
+                    yield connection
+            finally:
+                if not self._keep_open:
+                    self.close()
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._current is not None and self._current[1] == self._identity():
+            return self._current[0]
+        self.close()
+        if not self.path.exists():
+            create(self.path, self.schema, self._made_under)
+        connection = connect(self.path, self.schema)
+        self._current, self.opened = (connection, self._identity()), self.opened + 1
+        return connection
+
+    def _identity(self) -> tuple[int, int, int]:
+        """Which file this is, and which process we are; a file that is not there is none."""
+        try:
+            status = self.path.stat()
+        except FileNotFoundError:
+            return (0, 0, 0)
+        return os.getpid(), status.st_dev, status.st_ino
+
+    def close(self) -> None:
+        with self._lock:
+            if self._current is not None:
+                self._current[0].close()
+            self._current = None
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """SQLite's errors in plain words."""
+        try:
+            yield
+        except (sqlite3.Error, OSError, Timeout) as error:
+            raise self.schema.error(f"{self.schema.what} in {self.path} cannot be used: {self._reason(error)}") from error
+
+    def _reason(self, error: Exception) -> str:
+        words = one_line(error)
+        if isinstance(error, Timeout) or "locked" in words:
+            return f"another process has been writing for {self.schema.patience:.0f} seconds; try again."
+        if "full" in words:
+            return f"the disk is full; free some space and try again ({self.schema.unharmed})."
+        if "readonly" in words or "unable to open" in words or isinstance(error, PermissionError):
+            return f"permission denied; make the file and its folder writable ({self.schema.unharmed})."
+        if "malformed" in words or "not a database" in words:
+            return f"the file is damaged ({words}); {self.schema.damaged}."
+        return f"{words}; check the disk and the file ({self.schema.unharmed})."
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+    """Committed at its end; undone by an exception."""
+    connection.execute(begin)
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def create(path: Path, schema: Schema, lock: Path) -> None:
+    """Make the file beside its place and rename it: no process ever sees a database without its tables, and no two processes make two."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(lock, timeout=schema.patience):
+        if path.exists():
+            return
+        temporary = path.with_name(f".{path.name}.new")
+        for leftover in (temporary, Path(f"{temporary}-wal"), Path(f"{temporary}-shm")):
+            leftover.unlink(missing_ok=True)
+        with contextlib.closing(sqlite3.connect(temporary, isolation_level=None)) as connection:  # closing takes what is in the log into the file
+            if schema.application is not None:
+                connection.execute(f"PRAGMA application_id = {schema.application}")
+            migrate(connection, schema)
+        fsync(temporary)
+        os.replace(temporary, path)
+
+
+def connect(path: Path, schema: Schema) -> sqlite3.Connection:
+    """
+    Raises:
+        EngineError: of the schema's kind: a database of something else, or one of a newer engine.
+        sqlite3.Error: the file cannot be opened.
+    """
+    address = path.resolve().as_uri() + "?mode=rw"
+    connection = sqlite3.connect(address, uri=True, timeout=schema.patience, isolation_level=None, check_same_thread=False)
+    try:
+        connection.row_factory = sqlite3.Row
+        for name, function in schema.functions.items():
+            connection.create_function(name, 1, function, deterministic=True)
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA synchronous = FULL")  # what was confirmed outlives a power cut
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        if schema.application is not None and application != schema.application:
+            raise schema.error(f"{path} is a database of something else; move it away, or name the file of {schema.what}.")
+        version, known = schema_version(connection), len(schema.migrations)
+        if version > known:
+            raise schema.error(f"{path} was written by a newer engine (schema {version}, known {known}); update the engine.")
+        if version < known:
+            migrate(connection, schema)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def schema_version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def migrate(connection: sqlite3.Connection, schema: Schema) -> None:
+    """Apply the migrations that are missing, all or none; of several processes the first one does."""
+    connection.execute("PRAGMA journal_mode = WAL")
+    with transaction(connection, "BEGIN IMMEDIATE"):
+        for script in schema.migrations[schema_version(connection) :]:
+            for statement in statements(script):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {len(schema.migrations)}")
+
+
+def statements(script: str) -> Iterator[str]:
+    """The statements of a script one by one; ``executescript`` would end the transaction first."""
+    found = ""
+    for line in script.splitlines():
+        found += f"{line}\n"
+        if sqlite3.complete_statement(found):
+            yield found
+            found = ""

@@ -1,0 +1,65 @@
+"""Files for a user: whole or not there, and nothing of theirs is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.errors import ExportError
+from engine.util.files import new_file
+
+
+def test_a_file_is_there_when_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    with new_file(path) as file:
+        file.write(b"x")
+        assert not path.exists()
+    assert path.read_bytes() == b"x"
+    assert list(tmp_path.iterdir()) == [path]
+    (tmp_path / "ordinary").touch()
+    assert path.stat().st_mode == (tmp_path / "ordinary").stat().st_mode
+
+
+def test_what_fails_leaves_nothing_and_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"before")
+    half = new_file(path, force=True)
+    half.__enter__().write(b"half")
+    assert not half.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None), "it goes on upwards"
+    assert path.read_bytes() == b"before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    mine = new_file(path)
+    mine.__enter__().write(b"mine")
+    path.write_bytes(b"theirs")
+    with pytest.raises(ExportError, match="is there already"):
+        mine.__exit__(None, None, None)
+    assert path.read_bytes() == b"theirs"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("force", [True, False])
+def test_places_that_cannot_be_written_to(tmp_path: Path, force: bool) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    for path, words in ((tmp_path, "is a folder"), (tmp_path / "no" / "x", "there is no folder"), (tmp_path / "file" / "x", "there is no folder")):
+        with pytest.raises(ExportError, match=words), new_file(path, force=force):
+            pass
+    with pytest.raises(ExportError, match="cannot write"), new_file(tmp_path / ("x" * 300), force=force) as file:
+        file.write(b"x")
+
+
+def test_a_link_is_a_file_that_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "link"
+    path.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(ExportError, match="is there already"), new_file(path):
+        pass
+
+
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match="no space left"), new_file(tmp_path / "x"):
+        raise OSError(28, "No space left on device")
+    assert not list(tmp_path.iterdir())
