@@ -13,7 +13,7 @@ direction is a relation of its own, so one that runs the other way in the other 
 equal.
 
 Unlike PARIS, an entity keeps only a counterpart that it is itself the best counterpart of, where neither of the two has an equal alternative; and
-iteration goes on for as long as matches are added, so that a few seed links reach distant parts of the graphs.
+iteration continues for as long as matches are added, so that a few seed links reach distant parts of the graphs.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def determination(by: IntArray, kinds: IntArray, what: IntArray, nodes: int, rel
     """(n,) how much each fact's node ``by`` determines the node ``what`` over its relation.
 
     Between entities that is the relation's inverse functionality, the same for all of its facts: distinct nodes by facts (PARIS's harmonic mean).
-    A value counts by itself, as one of so many that share it: few people are called Ada Lovelace, many are called John Smith.
+    A value counts by itself, by how many share it: few people are called Ada Lovelace, many are called John Smith.
     """
     _, place, counts = np.unique(by * relations + kinds, return_inverse=True, return_counts=True)
     facts = np.bincount(kinds, minlength=relations)
@@ -219,7 +219,7 @@ class _State:
         self.backward = np.ascontiguousarray(implications(self.target, self.source, back, belief)[0].T)
 
     def match_again(self, prior: PriorArrays, free: tuple[BoolArray, BoolArray], rejected: IntArray) -> bool:
-        """Match all free entities anew; whether enough of them changed for another iteration."""
+        """Match all free entities again; whether enough of them changed for another iteration."""
         size = self.source.num_entities
         targets, scores = np.full((size, CANDIDATES), -1, dtype=np.int64), np.zeros((size, CANDIDATES))
         arguments = (
@@ -235,7 +235,7 @@ class _State:
                 claims[:] = np.sort(np.concatenate([claims, own]), axis=0)[:1:-1]
 
         spread(match_part, size, 8 * len(self.source.arrays[1]))
-        chosen, probability = best_pairs(targets, scores, claims)
+        chosen, probability = unrivalled_pairs(targets, scores, claims)
         before = self.match[:size].copy()
         self.match[:size], self.belief[:size] = chosen, probability
         self._fix()
@@ -263,7 +263,7 @@ def rejected_codes(rejected: IntArray, num_targets: int) -> IntArray:
     return codes
 
 
-def best_pairs(targets: IntArray, scores: FloatArray, claims: FloatArray) -> tuple[IntArray, FloatArray]:
+def unrivalled_pairs(targets: IntArray, scores: FloatArray, claims: FloatArray) -> tuple[IntArray, FloatArray]:
     """(E1,) target of each source entity where the two are each other's best and no other is as good, else -1; and its probability.
 
     Args:

@@ -34,6 +34,27 @@ def is_among(codes: IntArray, code: int) -> bool:
 
 
 @compiled
+def keep_best(candidate: int, value: float, targets: IntArray, scores: FloatArray) -> None:
+    """Put a candidate in its place among the best, of equals the lower number first; the last one drops out."""
+    k = len(targets)
+    while k > 0 and (value > scores[k - 1] or (value == scores[k - 1] and candidate < targets[k - 1])):
+        k -= 1
+    for later in range(len(targets) - 1, k, -1):
+        scores[later], targets[later] = scores[later - 1], targets[later - 1]
+    if k < len(targets):
+        scores[k], targets[k] = value, candidate
+
+
+@compiled
+def raise_claims(candidate: int, value: float, claims: FloatArray) -> None:
+    """Note a score of a target where it is among its two highest."""
+    if value > claims[0, candidate]:
+        claims[0, candidate], claims[1, candidate] = value, claims[0, candidate]
+    elif value > claims[1, candidate]:
+        claims[1, candidate] = value
+
+
+@compiled
 def match_entities(
     start: int,
     stop: int,
@@ -69,7 +90,6 @@ def match_entities(
     """
     scores = np.zeros(len(free[1]))
     touched = np.empty(len(free[1]), dtype=np.int64)
-    top = out_targets.shape[1]
     for x in range(start, stop):
         count = 0
         out_targets[x, :] = -1
@@ -109,19 +129,9 @@ def match_entities(
             candidate = touched[place]
             value = scores[candidate]
             scores[candidate] = 0.0
-            if is_among(rejected, x * len(free[1]) + candidate):
-                continue
-            if value > claims[0, candidate]:
-                claims[0, candidate], claims[1, candidate] = value, claims[0, candidate]
-            elif value > claims[1, candidate]:
-                claims[1, candidate] = value
-            k = top
-            while k > 0 and (value > out_scores[x, k - 1] or (value == out_scores[x, k - 1] and candidate < out_targets[x, k - 1])):
-                k -= 1
-            for later in range(top - 1, k, -1):
-                out_scores[x, later], out_targets[x, later] = out_scores[x, later - 1], out_targets[x, later - 1]
-            if k < top:
-                out_scores[x, k], out_targets[x, k] = value, candidate
+            if not is_among(rejected, x * len(free[1]) + candidate):
+                keep_best(candidate, value, out_targets[x], out_scores[x])
+                raise_claims(candidate, value, claims)
 
 
 @compiled

@@ -1,8 +1,7 @@
 """What training starts from besides the seed links: pairs that the facts of both graphs imply.
 
 The seed links, equal values, or both are spread over the facts by the probabilistic fixed point (:mod:`engine.decoding.fixed_point`). Training
-begins on the seed links and the pairs that come of it. They are a beginning and no more: each round of the semi-supervised variant chooses its pairs
-anew.
+begins on the seed links and the pairs that come of it. They are a beginning and no more: each round of the semi-supervised variant chooses its own.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from engine.decoding.fixed_point import PRIOR, PRIOR_COUNT, Facts, best_pairs, fixed_point, implications, kept_relations, relation_implications
+from engine.decoding.fixed_point import PRIOR, PRIOR_COUNT, Facts, unrivalled_pairs, fixed_point, implications, kept_relations, relation_implications
 from engine.decoding.fixed_point_kernels import match_entities
 from engine.util.arrays import IntArray
 
@@ -121,7 +121,7 @@ def test_no_seeds_and_no_values_give_nothing() -> None:
 
 
 def test_equal_counterparts_are_no_matches() -> None:
-    """Two leaves of one hub cannot be told from each other."""
+    """Two leaves of one hub cannot be distinguished from each other."""
     star = np.array([[0, 0, 1], [0, 0, 2]], dtype=np.int64)
     found = fixed_point(Facts.of(star, 3), Facts.of(star, 3), np.array([[0, 0]]))
     assert len(found.pairs) == 0
@@ -171,7 +171,7 @@ def test_rare_relations_share_a_number() -> None:
 
 def test_a_tie_between_claims_is_no_match() -> None:
     targets, scores = np.array([[0, 1], [0, -1], [2, -1]]), np.array([[2.0, 1.0], [2.0, 0.0], [1.0, 0.0]])
-    chosen, probability = best_pairs(targets, scores, np.array([[2.0, 1.0, 1.0], [2.0, 0.0, 0.0]]))
+    chosen, probability = unrivalled_pairs(targets, scores, np.array([[2.0, 1.0, 1.0], [2.0, 0.0, 0.0]]))
     assert chosen.tolist() == [-1, -1, 2]
     assert probability[2] == pytest.approx(1 - np.exp(-1.0))
 

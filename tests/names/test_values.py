@@ -86,7 +86,7 @@ def test_excluded_attributes_are_not_looked_at() -> None:
     assert not shared_values(source, target, frozenset({"title"})).keys
 
 
-def test_labels_stand_in_for_a_missing_name_attribute() -> None:
+def test_labels_replace_a_missing_name_attribute() -> None:
     source, target = graphs([(0, "height", "3")], [(0, "height", "4")])
     labelled = [
         KnowledgeGraph(one.name, one.entities, ("Rom", *one.labels[1:]), one.relations, one.triples, one.attributes) for one in (source, target)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine.util.settings import SAMPLES
 
 from engine.config import DataConfig, RunConfig, SemiConfig
 from engine.data import AlignmentTask, load_task
@@ -16,6 +15,7 @@ from engine.errors import TrainingError
 from engine.training.semi import Round, selection_pool
 from engine.training.start import resolve_start, start_pairs
 from engine.training.trainer import Trainer
+from engine.util.paths import SAMPLES
 
 SETTINGS: dict[str, Any] = {"encoder.dim": 16, "training.epochs": 2, "semi.rounds": 1, "semi.round_epochs": 1}
 
