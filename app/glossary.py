@@ -47,6 +47,8 @@ TERMS: Final[Mapping[str, str]] = {
     "seed link": "A known pair that the model was trained on.",
     "semi": "After training, trains on with pairs that it is sure of as if they were known, in rounds.",
     "test link": "A known pair kept for evaluation: training does not use it, and the run is measured by it.",
+    "correspondence": "Two relations correspond as far as one is found wherever the other is, between entities that match. Reversed: the "
+    "target's runs from tail to head.",
     "twin": "The most similar relation of the other graph, by what the model has learned of both directions.",
     "validation link": "A known pair kept back to choose settings and to fit probabilities.",
 }

@@ -189,6 +189,28 @@ class OpenRun:
         found = self.alignments[side]
         return found.described(np.arange(len(found)))
 
+    def correspondences(self, least: float = 0.0) -> pd.DataFrame:
+        """Relations and attributes of the two graphs that correspond, by the facts of matched entities.
+
+        Args:
+            least: only those of at least this probability in one of the directions.
+
+        Returns:
+            a row per correspondence, relations first, the best supported first: ``kind``, ``source``, ``target``, ``turned`` (the target relation
+            runs the other way), ``source_implies_target``, ``target_implies_source`` (probabilities), ``support`` (facts in which both coincide).
+
+        Raises:
+            RunError: the run is older than this table.
+
+        Example:
+            >>> {"source", "target", "support"} <= set(run.correspondences().columns)
+            True
+        """
+        if not self.view.has("correspondences"):
+            raise RunError(f"{self.id} has no table of correspondences, as runs of older versions; train it again with --fresh.")
+        table = self.table("correspondences")
+        return table[table[["source_implies_target", "target_implies_source"]].max(axis=1) >= least].reset_index(drop=True)
+
     def neighbourhood(self, entity: str, hops: int = 1, *, side: Side | None = None) -> networkx.MultiDiGraph:
         """The triples around an entity as a networkx graph, to draw or to compute with.
 

@@ -25,6 +25,9 @@ DIRECTION_WORDS: Mapping[Direction, str] = {"forward": "forward ▸", "inverse":
 LEAST = (1, 10, 100)
 LEAST_HELP = "Relations of a triple or two may rank high by chance: what the model learned of them concerns hardly anybody."
 TWIN_HELP = "Exchanged: compared with head and tail exchanged. Seeds: of the triples with seed links at both ends, how many counterparts it connects."
+CORRESPONDENCE_COLUMNS: Mapping[str, Any] = {
+    name: st.column_config.NumberColumn(format="%.3f") for name in ("Source implies target", "Target implies source")
+}
 OF_EACH_BAND = 12
 EXAMPLES = 8
 BAR_HEIGHT, BARS_MARGIN = 21, 110  # pixels
@@ -39,6 +42,7 @@ def render(run: OpenRun, address: RelationsAddress) -> None:
             "No attention to show",
             "This model weighs all relations alike, or knows no triples. Choose a run with relational attention to see what it listens to.",
         )
+        _correspondences(run)
         return
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         setting = _setting(view, address)
@@ -58,6 +62,7 @@ def render(run: OpenRun, address: RelationsAddress) -> None:
             _one_relation(run, address, relation)
     if len(found):
         _table(run, setting, found, relation)
+    _correspondences(run)
 
 
 # Which importances, and which relations
@@ -250,6 +255,32 @@ def _table(run: OpenRun, setting: Setting, found: pd.DataFrame, relation: Relati
     if not measured:
         components.measure_by_sample(run.card.run)
     components.table(_rows(found, measured), name="relations", whole=lambda: found, key=key, on_select=follow, columns=COLUMNS)
+
+
+def _correspondences(run: OpenRun) -> None:
+    """Which relations and attributes of the two graphs say the same, by the facts of matched entities."""
+    if not run.view.has("correspondences"):
+        return  # runs of older versions
+    found = run.correspondences()
+    st.subheader("Corresponding relations and attributes", anchor=False, help=explain("correspondence"))
+    if found.empty:
+        st.caption("Too few facts of matched entities coincide to say which relations correspond.")
+        return
+    st.caption(
+        "Where one graph connects two entities, how often does the other connect their matches? Counted over seed links and mutual best matches."
+    )
+    shown = pd.DataFrame(
+        {
+            "Kind": found["kind"],
+            "Source": found["source"].map(text.cell),
+            "Target": found["target"].map(text.cell),
+            "Direction": found["turned"].map({True: "reversed", False: "same"}),
+            "Source implies target": found["source_implies_target"],
+            "Target implies source": found["target_implies_source"],
+            "Facts": found["support"].round().astype("int64"),
+        }
+    )
+    components.table(shown, name="correspondences", whole=lambda: found, columns=CORRESPONDENCE_COLUMNS)
 
 
 def _row_of(found: pd.DataFrame, relation: Relation | None) -> list[int]:

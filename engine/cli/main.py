@@ -95,6 +95,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_runs(commands)
     add_evaluate(commands)
     add_match(commands)
+    add_relations(commands)
     add_explain(commands)
     add_inspect(commands)
     add_queue(commands)
@@ -216,6 +217,23 @@ def add_match(commands: Commands) -> None:
     parser.add_argument("--side", choices=typing.get_args(Side), help="the graph to look the entity up in; default: both")
     parser.add_argument("--top", type=int, default=10, metavar="N", help="how many matches (default 10)")
     add_pool(parser)
+    add_models(parser)
+    add_json(parser)
+
+
+def add_relations(commands: Commands) -> None:
+    parser = add_command(
+        commands,
+        "relations",
+        relations,
+        help="show which relations and attributes correspond",
+        description="Relations and attributes of the two graphs that correspond, by the facts of matched entities: in which direction, how surely, "
+        "and in how many facts.",
+    )
+    add_run(parser)
+    parser.add_argument(
+        "--least", type=float, default=0.5, metavar="P", help="only those of at least this probability in one of the directions (default 0.5)"
+    )
     add_models(parser)
     add_json(parser)
 
@@ -447,6 +465,25 @@ def match(parsed: argparse.Namespace) -> int:
     for one in found:
         known = status_words(one.verdict, one.added)
         print(printable(f"{one.rank:>4} {one.csls:>7.3f} {one.cosine:>7.3f}  {known:<26} {one.label or one.uri}  <{one.uri}>"))
+    return 0
+
+
+def relations(parsed: argparse.Namespace) -> int:
+    if not 0 <= parsed.least <= 1:
+        raise ConfigError(f"--least must lie between 0 and 1; got {parsed.least:g}.")
+    run = open_run(parsed.run, parsed.models)
+    found = run.correspondences(parsed.least)
+    if parsed.json:
+        print_json({"run": run.id, "correspondences": found.to_dict("records")})
+        return 0
+    if found.empty:
+        print(f"no relation or attribute corresponds to another with a probability of {parsed.least:g} or more; --least 0.1 shows weaker ones.")
+        return 0
+    print(f"{'facts':>7} {'P(s→t)':>7} {'P(t→s)':>7}  {'kind':<9} source ~ target")
+    for row in found.itertuples():
+        sign = "~ inverse of" if row.turned else "~"
+        shares = f"{row.support:>7.0f} {row.source_implies_target:>7.3f} {row.target_implies_source:>7.3f}"
+        print(printable(f"{shares}  {row.kind:<9} {row.source} {sign} {row.target}"))
     return 0
 
 

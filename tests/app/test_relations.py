@@ -167,3 +167,29 @@ def test_a_relation_without_triples(whole_run: MemoryRun, models: Path, open_pag
     app = open_page("relations", run=run, relation="unused")
     assert_no_crash(app)
     assert "No triple has this relation" in words(app)
+
+
+def test_corresponding_relations_are_listed_and_their_names_are_text(whole_run: MemoryRun, models: Path, open_page: OpenPage) -> None:
+    rows = {
+        "kind": ["relation", "attribute"],
+        "source": [HOSTILE_LABELS[4], "born"],
+        "target": ["=1+1", "birth date"],
+        "turned": [True, False],
+        "source_implies_target": [0.9, 0.5],
+        "target_implies_source": [0.25, 0.75],
+        "support": [12.0, 3.0],
+    }
+    run = write_run(replace(whole_run, tables={**whole_run.tables, "correspondences": pd.DataFrame(rows)}), models)
+    app = open_page("relations", run=run)
+    assert_no_crash(app)
+    table = next(element.value for element in app.dataframe if "Facts" in element.value)
+    assert table["Direction"].tolist() == ["reversed", "same"]
+    assert table["Facts"].tolist() == [12, 3]
+    assert table["Source implies target"].tolist() == [0.9, 0.5]
+
+
+def test_runs_of_older_versions_have_no_correspondences(whole_run: MemoryRun, models: Path, open_page: OpenPage) -> None:
+    tables = {name: table for name, table in whole_run.tables.items() if name != "correspondences"}
+    app = open_page("relations", run=write_run(replace(whole_run, tables=tables), models))
+    assert_no_crash(app)
+    assert not [element for element in app.dataframe if "Facts" in element.value]

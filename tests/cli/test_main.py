@@ -139,6 +139,17 @@ def test_match_says_seed_and_test_link(trained: tuple[Path, Run], capsys: pytest
     assert verdicts["test"] == "known test link"
 
 
+def test_relations_that_correspond(trained: tuple[Path, Run], capsys: pytest.CaptureFixture[str]) -> None:
+    models, run = trained
+    assert main(["relations", run.id, "--models", str(models), "--least", "0", "--json"]) == 0
+    every = last_json(capsys.readouterr().out)["correspondences"]
+    assert len(every) == len(run.table("correspondences"))
+    assert main(["relations", run.id, "--models", str(models), "--least", "1"]) == 0
+    assert "corresponds" in capsys.readouterr().out
+    assert main(["relations", run.id, "--models", str(models), "--least", "2"]) == 2
+    assert "--least must lie between 0 and 1" in one_line(capsys.readouterr().err)
+
+
 def test_match_from_the_target_graph_and_unknown_entities(trained: tuple[Path, Run], capsys: pytest.CaptureFixture[str]) -> None:
     models, run = trained
     assert main(["match", run.id, "Deutschland", "--models", str(models)]) == 0

@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from engine.decoding.fixed_point import PRIOR, PRIOR_COUNT, Facts, unrivalled_pairs, fixed_point, implications, kept_relations, relation_implications
+from engine.decoding.fixed_point import PRIOR, PRIOR_COUNT, Facts, fixed_point, implications, kept_relations, relation_implications, unrivalled_pairs
 from engine.decoding.fixed_point_kernels import match_entities
 from engine.util.arrays import IntArray
 
