@@ -266,9 +266,7 @@ def _correspondences(run: OpenRun) -> None:
     if found.empty:
         st.caption("Too few facts of matched entities coincide to say which relations correspond.")
         return
-    st.caption(
-        "Where one graph connects two entities, how often does the other connect their matches? Counted over seed links and mutual best matches."
-    )
+    st.caption("Where one graph connects two entities, how often does the other connect their matches? Seed links and mutual best matches count.")
     shown = pd.DataFrame(
         {
             "Kind": found["kind"],
