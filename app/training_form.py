@@ -18,6 +18,7 @@ SECTION_WORDS: Mapping[str, str] = {
     "training": "Training",
     "semi": "Rounds with its own confident pairs",
     "literal": "Names",
+    "values": "Other values",
     "search": "Looking for counterparts",
 }
 

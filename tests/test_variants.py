@@ -79,8 +79,9 @@ def test_rounds_are_kept_with_the_run_and_shown(trained: dict[str, Run], capsys:
     selections = run.table("selections")
     assert set(selections["round"]) == {1, 2}
     rounds = [line for line in run.trace() if "round" in line]
-    assert [line["round"] for line in rounds] == [1, 2]
-    for line in rounds:
+    assert [line["round"] for line in rounds] == [0, 1, 2]
+    assert rounds[0]["selected"] == len(run.table("start"))
+    for line in rounds[1:]:
         assert line["selected"] == (selections["round"] == line["round"]).sum()
         assert 0 < line["right"] <= line["known"] <= line["selected"]
     first = selections[selections["round"] == 1].iloc[0]

@@ -24,8 +24,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from engine.data.knowledge_graph import empty_links
-from engine.decoding.fixed_point_kernels import BoolArray, FactArrays, FloatArray, PriorArrays, TableArray, count_implied, match_entities
-from engine.util.arrays import IntArray
+from engine.decoding.fixed_point_kernels import FactArrays, TableArray, count_implied, match_entities
+from engine.util.arrays import BoolArray, FloatArray, IntArray
 from engine.util.threads import spread
 
 MOST_RELATIONS = 4096
@@ -156,7 +156,6 @@ def fixed_point(
     seeds: IntArray,
     *,
     equal_values: IntArray | None = None,
-    prior: PriorArrays | None = None,
     rejected: IntArray | None = None,
     pool: tuple[IntArray, IntArray] | None = None,
     iterations: int = MOST_ITERATIONS,
@@ -165,21 +164,19 @@ def fixed_point(
 
     Args:
         source, target: the graphs' facts.
-        seeds: (L, 2) links that are known to be right; may be empty where values or a prior give a start.
+        seeds: (L, 2) links that are known to be right; may be empty where values give a start.
         equal_values: (n, 2) value nodes of the two graphs that are the same value.
-        prior: what else is known of pairs, by source entity.
         rejected: (n, 2) pairs that are known to be no links.
         pool: entities that may be matched besides the seed links'; None: all.
         iterations: at most.
     """
     state = _State(source, target, np.asarray(seeds, dtype=np.int64).reshape(-1, 2), empty_links() if equal_values is None else equal_values)
     free = tuple(_free(facts.num_entities, state.seeds[:, side], None if pool is None else pool[side]) for side, facts in enumerate((source, target)))
-    none = np.zeros(source.num_entities + 1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
     done, changing = 0, True
     while changing and done < iterations:
         done += 1
         state.relate()
-        changing = state.match_again(prior or none, (free[0], free[1]), empty_links() if rejected is None else rejected)
+        changing = state.match_again((free[0], free[1]), empty_links() if rejected is None else rejected)
     state.relate()
     matched = np.flatnonzero((state.match[: source.num_entities] >= 0) & free[0])
     pairs = np.stack([matched, state.match[matched]], axis=1)
@@ -218,13 +215,13 @@ class _State:
         self.forward, self.support = implications(self.source, self.target, self.match, self.belief)
         self.backward = np.ascontiguousarray(implications(self.target, self.source, back, belief)[0].T)
 
-    def match_again(self, prior: PriorArrays, free: tuple[BoolArray, BoolArray], rejected: IntArray) -> bool:
+    def match_again(self, free: tuple[BoolArray, BoolArray], rejected: IntArray) -> bool:
         """Match all free entities again; whether enough of them changed for another iteration."""
         size = self.source.num_entities
         targets, scores = np.full((size, CANDIDATES), -1, dtype=np.int64), np.zeros((size, CANDIDATES))
         arguments = (
             *(self.source.arrays, self.target.arrays, self.match, self.belief, self.forward, self.backward, self.target.reverse),
-            *(prior, LEAST_EVIDENCE, MOST_FACTS, free, rejected_codes(rejected, self.target.num_entities), targets, scores),
+            *(LEAST_EVIDENCE, MOST_FACTS, free, rejected_codes(rejected, self.target.num_entities), targets, scores),
         )
         claims, lock = np.zeros((2, self.target.num_entities)), threading.Lock()
 

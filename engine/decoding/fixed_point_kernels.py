@@ -5,17 +5,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from engine.util.arrays import BoolArray, FloatArray, IntArray
 from engine.util.threads import compiled
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 TableArray = npt.NDArray[np.float32]
-BoolArray = npt.NDArray[np.bool_]
 FactArrays = tuple[IntArray, IntArray, IntArray, FloatArray, FloatArray]
 """indptr by node; relations (a direction is a relation of its own); neighbours, ascending within a node; how much each neighbour determines the node
 by its relation; and how much the node determines the neighbour."""
-PriorArrays = tuple[IntArray, IntArray, FloatArray]
-"""indptr by source entity, targets, probabilities."""
 MOST_CERTAIN = 1e-6
 """The least probability that a single piece of evidence leaves to chance."""
 
@@ -65,7 +61,6 @@ def match_entities(
     forward: TableArray,
     backward: TableArray,
     reverse: IntArray,
-    prior: PriorArrays,
     least: float,
     most: int,
     free: tuple[BoolArray, BoolArray],
@@ -80,7 +75,6 @@ def match_entities(
         match, belief: (nodes of the source,) the target node that each is taken to match (-1: none), and the probability of it.
         forward, backward: (R1, R2) probability that a relation of the source implies one of the target, and the other way round.
         reverse: (R2,) the relation of the target in the other direction.
-        prior: what else is known of pairs.
         least: evidence below this is left out.
         most: of two matched nodes with more facts than this each only the strong evidence is followed.
         free: (E1,), (E2,) entities that may be matched.
@@ -96,13 +90,6 @@ def match_entities(
         out_scores[x, :] = 0.0
         if not free[0][x]:
             continue
-        for place in range(prior[0][x], prior[0][x + 1]):
-            candidate = prior[1][place]
-            if free[1][candidate]:
-                if scores[candidate] == 0.0:
-                    touched[count] = candidate
-                    count += 1
-                scores[candidate] -= np.log(max(1.0 - prior[2][place], MOST_CERTAIN))
         for at in range(source[0][x], source[0][x + 1]):
             other = match[source[2][at]]
             if other < 0:

@@ -147,7 +147,10 @@ class Trainer:
 
     def __init__(self, task: AlignmentTask, config: RunConfig, adjacency: Adjacency | None = None, ranks: Ranks = ALONE) -> None:
         if not len(task.train_links) and (config.variant == "basic" or resolve_start(config.semi, 0) != "values"):
-            raise TrainingError(f"{task.name} has no seed links to train on; give some known links, or a larger data.train_ratio.")
+            raise TrainingError(
+                f"{task.name} has no seed links to train on; give some known links or a larger data.train_ratio, or train "
+                "semi or literal with semi.start=auto, which starts from names and values that both graphs have."
+            )
         if config.training.patience is not None and not len(task.valid_links):
             raise ConfigError("training.patience needs validation links, and there are none; hold some out (data.valid_ratio=0.1), or leave it out.")
         check_processes(task, ranks)

@@ -12,7 +12,6 @@ from engine.decoding.fixed_point_kernels import match_entities
 from engine.util.arrays import IntArray
 
 Match = dict[int, tuple[int, float]]
-NO_PRIOR = np.zeros(0, dtype=np.int64), np.zeros(0)
 
 
 def random_triples(rng: np.random.Generator, entities: int, relations: int, count: int) -> IntArray:
@@ -79,10 +78,9 @@ class TestAgainstTheDefinition:
             targets[x], belief[x] = y, p
         out, scores = np.full((self.ENTITIES, self.ENTITIES), -1), np.zeros((self.ENTITIES, self.ENTITIES))
         free = np.ones(self.ENTITIES, dtype=np.bool_), np.ones(self.ENTITIES, dtype=np.bool_)
-        none = (np.zeros(self.ENTITIES + 1, dtype=np.int64), *NO_PRIOR)
         match_entities(
             *(0, self.ENTITIES, facts[0].arrays, facts[1].arrays, targets, belief, forward, backward, facts[1].reverse),
-            *(none, 0.0, 1000, free, np.zeros(0, dtype=np.int64), out, scores, np.zeros((2, self.ENTITIES))),
+            *(0.0, 1000, free, np.zeros(0, dtype=np.int64), out, scores, np.zeros((2, self.ENTITIES))),
         )
         mine, theirs = (both_directions(triples, size) for triples, size in zip((source, target), sizes, strict=True))
         left: dict[tuple[int, int], float] = defaultdict(lambda: 1.0)
