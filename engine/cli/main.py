@@ -34,7 +34,7 @@ from engine.evaluation.decoders import evaluate_decoders
 from engine.evaluation.metrics import METRICS, Pool, evaluate_links, stored_interval
 from engine.explanation import lines
 from engine.explanation.removal import FORMS
-from engine.exporting import DECODER_NAMES, check_measurable, decoder_help, graph_evidence
+from engine.exporting import DECODER_NAMES, check_measurable, decoder_help, graph_evidence, write_relations
 from engine.jobs.plan import missing_steps
 from engine.pipeline import Outcome, Phase, computed_otherwise, event_text, train_run
 from engine.runs import Run, RunStore, RunSummary
@@ -234,6 +234,8 @@ def add_relations(commands: Commands) -> None:
     parser.add_argument(
         "--least", type=float, default=0.5, metavar="P", help="only those of at least this probability in one of the directions (default 0.5)"
     )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write them to this file as an SSSOM table, too")
+    parser.add_argument("--force", action="store_true", help="replace a file that is there already")
     add_models(parser)
     add_json(parser)
 
@@ -473,6 +475,8 @@ def relations(parsed: argparse.Namespace) -> int:
         raise ConfigError(f"--least must lie between 0 and 1; got {parsed.least:g}.")
     run = open_run(parsed.run, parsed.models)
     found = run.correspondences(parsed.least)
+    if parsed.output is not None:
+        write_relations(run.view, found, parsed.output, force=parsed.force)
     if parsed.json:
         print_json({"run": run.id, "correspondences": found.to_dict("records")})
         return 0
@@ -484,6 +488,8 @@ def relations(parsed: argparse.Namespace) -> int:
         sign = "~ inverse of" if row.turned else "~"
         shares = f"{row.support:>7.0f} {row.source_implies_target:>7.3f} {row.target_implies_source:>7.3f}"
         print(printable(f"{shares}  {row.kind:<9} {row.source} {sign} {row.target}"))
+    if parsed.output is not None:
+        print(printable(f"written to {parsed.output}"))
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engine.exporting.formats import FORMATS, PREDICATES, Format, Predicate, get_format
+from engine.exporting.relations import predicate_of, write_relations
 from engine.exporting.reviewed import DecidedPair, reviewed_pairs
 from engine.exporting.selection import (
     DECODER_NAMES,
@@ -46,8 +47,10 @@ __all__ = [
     "get_format",
     "graph_evidence",
     "pairs_to_export",
+    "predicate_of",
     "prepare",
     "preview_lines",
     "reviewed_pairs",
     "write_export",
+    "write_relations",
 ]

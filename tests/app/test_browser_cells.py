@@ -123,7 +123,7 @@ def swept(page: Page, width: int, pause: int) -> None:
 
 
 @pytest.mark.parametrize("width", [1280, pytest.param(390, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", [name if name == "compare" else pytest.param(name, marks=pytest.mark.slow) for name in PAGES])
+@pytest.mark.parametrize("name", [name if name == "relations" else pytest.param(name, marks=pytest.mark.slow) for name in PAGES])
 def test_no_number_in_a_table_is_cut(browser: Browser, app: str, runs: list[str], name: str, width: int) -> None:
     page = listening(browser, width)
     page.goto(f"{app}/{name}?{urlencode({'run': runs, **PAGES[name]}, doseq=True)}")

@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, count
-from typing import IO, Final
+from types import MappingProxyType
+from typing import IO, Final, Protocol
 
 import numpy as np
 import pandas as pd
@@ -46,10 +47,23 @@ def write_sssom(file: IO[bytes], table: ExportTable, predicate: Predicate) -> No
         file.write(str(text).encode("utf-8", "replace"))
 
 
-def metadata(origin: Origin, prefixes: Prefixes) -> Iterable[str]:
-    """The lines in front, in YAML; texts are quoted as JSON does, which YAML understands."""
+class HasIdentifiers(Protocol):
+    """What prefixes are made for: identifiers of the source and of the target, in parts."""
+
+    def identifiers(self) -> Iterable[tuple[Iterable[str], Iterable[str]]]: ...
+
+
+def metadata(
+    origin: Origin, prefixes: Prefixes, namespaces: Mapping[str, str] = MappingProxyType({}), extensions: Collection[str] = tuple(EXTENSIONS)
+) -> Iterable[str]:
+    """The lines in front, in YAML; texts are quoted as JSON does, which YAML understands.
+
+    Args:
+        namespaces: further prefixes that the table uses.
+        extensions: those of ``EXTENSIONS`` that it has.
+    """
     yield "curie_map:"
-    yield from (f"  {prefix}: {json.dumps(namespace)}" for prefix, namespace in prefixes.curie_map().items())
+    yield from (f"  {prefix}: {json.dumps(namespace)}" for prefix, namespace in sorted({**prefixes.curie_map(), **namespaces}.items()))
     slots = {
         "mapping_set_id": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, f'urn:dual-amn:{origin.run}:{origin.created}:{origin.decoder}')}",
         "mapping_set_title": one_line_cell(f"{origin.graphs[0]} and {origin.graphs[1]}, aligned by run {origin.run}"),
@@ -59,8 +73,10 @@ def metadata(origin: Origin, prefixes: Prefixes) -> Iterable[str]:
         "mapping_date": datetime.fromisoformat(origin.created).date().isoformat(),
     }
     yield from (f"{slot}: {json.dumps(value, ensure_ascii=True)}" for slot, value in slots.items())
-    yield "extension_definitions:"
-    for slot, kind in EXTENSIONS.items():
+    if extensions:
+        yield "extension_definitions:"
+    for slot in extensions:
+        kind = EXTENSIONS[slot]
         yield f"  - slot_name: {slot}"
         yield f'    property: "urn:dual-amn:{slot.removeprefix("ext_")}"'
         yield f'    type_hint: "http://www.w3.org/2001/XMLSchema#{kind}"'
@@ -108,7 +124,7 @@ class Prefixes:
     of_place: Mapping[str, tuple[str, str]]
 
     @classmethod
-    def of(cls, table: ExportTable, spelt: Mapping[Side, Spelling]) -> Prefixes:
+    def of(cls, table: HasIdentifiers, spelt: Mapping[Side, Spelling]) -> Prefixes:
         common: dict[str, str] = {}
         for ends in table.identifiers():
             for side, identifiers in zip(SIDES, ends, strict=True):
