@@ -557,11 +557,14 @@ class Identified(Protocol):
 
 NAMES_RULE: Final = "names rule 2"
 """Of several names the first by language, then by characters. Under the first rule, which had no name, the order of the file decided."""
-LATER_OPTIONS: Final = (
-    *(("data", "name_language"), ("data", "name_language_source"), ("data", "name_language_target")),
-    *(("literal", "names_source"), ("literal", "names_target")),
-)
-"""Options that older engines did not have: left at None they make no other run."""
+LATER_OPTIONS: Final[Mapping[tuple[str, str], Any]] = {
+    **{("data", name): None for name in ("name_language", "name_language_source", "name_language_target")},
+    **{("literal", name): None for name in ("names_source", "names_target")},
+    ("semi", "start"): "seeds",
+    ("literal", "synonyms"): False,
+    ("values", "exclude"): None,
+}
+"""Options that older engines did not have, with what these did: set to that they make no other run."""
 
 
 def make_run_id(task: Identified, config: RunConfig) -> str:
@@ -574,9 +577,11 @@ def make_run_id(task: Identified, config: RunConfig) -> str:
         values["semi"]["pool"] = "auto: all on own data"
     for section in UNUSED_SECTIONS[config.variant]:
         del values[section]
-    for section, name in LATER_OPTIONS:
-        if section in values and values[section][name] is None:
+    for (section, name), before in LATER_OPTIONS.items():
+        if section in values and values[section][name] == before:
             del values[section][name]
+    if not values.get("values", True):  # a section that older engines did not have
+        del values["values"]
     identity = json.dumps([__version__, FORMAT_VERSION, task.fingerprint, task.split, values, names_identity(task, config)], sort_keys=True)
     return f"{config.variant}-s{config.seed}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from engine import pipeline
 from engine.config import RunConfig
 from engine.data import load_task
 from engine.errors import DivergenceError, TrainingError
-from engine.pipeline import Phase, train_run
+from engine.pipeline import Phase, make_run_id, train_run
 from engine.runs import RunStore
 from engine.training.estimate import memory_needed, task_sizes
 from engine.training.trainer import Progress
@@ -118,3 +119,28 @@ def test_a_cpu_without_fast_bfloat16_is_reported(data: Path, tmp_path: Path, mon
     events: list[Any] = []
     train_run(data, SMALL.with_values({"training.precision": "bfloat16"}), RunStore(tmp_path / "models"), on_event=events.append)
     assert any("this CPU does not multiply bfloat16 faster" in event.detail for event in events if isinstance(event, Phase))
+
+
+def test_settings_that_older_engines_did_not_have_keep_their_run_ids() -> None:
+    """The ids of runs that were made before training could start from facts, before synonyms and before values were compared."""
+    data = Identity("f" * 64, "random 30/70, seed 0", own_links=False, several_names=frozenset())
+    before = RunConfig(variant="literal").with_values({"semi.start": "seeds", "literal.synonyms": False})
+    values = before.to_dict()
+    del values["semi"]["start"], values["literal"]["synonyms"], values["values"]
+    assert RunConfig.from_dict(values) == before
+    ids = {
+        make_run_id(data, before.with_values(changed))
+        for changed in ({}, {"semi.start": "auto"}, {"literal.synonyms": True}, {"values.exclude": "id"})
+    }
+    assert len(ids) == 4
+    assert make_run_id(data, before) == "literal-s0-fadae654"
+
+
+@dataclasses.dataclass(frozen=True)
+class Identity:
+    """What of a data set makes a run another one."""
+
+    fingerprint: str
+    split: str
+    own_links: bool
+    several_names: frozenset[str]

@@ -58,7 +58,7 @@ class Round:
     """What is known of a round when it begins.
 
     Attributes:
-        number, rounds: 1 .. rounds.
+        number, rounds: 1 .. rounds; 0 is what training starts with, before the first.
         selected: pairs that this round trains on besides the seed links.
         new: how many of them no earlier round trained on.
         known: how many have an end whose counterpart is known from test links; None without test links.

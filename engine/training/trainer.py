@@ -37,6 +37,8 @@ from engine.util.distributed import ALONE, Ranks
 
 LEAST_EPOCHS = 20
 LEAST_STEPS = 60
+LEAST_STARTED_EPOCHS = 10
+"""Epochs before the first round where training starts with more than the seed links: it then has more pairs in each."""
 LATEST_STEPS = 50
 """Number of the latest steps that the time left is estimated by."""
 
@@ -122,12 +124,17 @@ class Position:
     parts: list[dict[str, Any]] = field(default_factory=list)
 
 
+def steps_of(pairs: int, batch_size: int) -> int:
+    """Steps of an epoch."""
+    return max(1, math.ceil(pairs / batch_size))
+
+
 def default_epochs(seed_links: int, batch_size: int, effort: float = 1.0) -> int:
     """Number of epochs by default: the paper's 20 epochs, and at least 60 optimiser steps; ``effort`` is the share of them that is wanted.
 
     On the paper's data (4,500 seed links, 5 steps an epoch) that is 20 epochs; a small data set whose seed links fit one batch gets 60.
     """
-    steps = max(1, math.ceil(seed_links / batch_size))
+    steps = steps_of(seed_links, batch_size)
     return math.ceil(effort * max(LEAST_EPOCHS, math.ceil(LEAST_STEPS / steps)))
 
 
@@ -176,9 +183,13 @@ class Trainer:
 
     @property
     def basic_epochs(self) -> int:
-        """Epochs before the first round."""
-        training = self.config.training
-        return training.epochs or default_epochs(self.seed_pairs, training.batch_size, training.effort)
+        """Epochs before the first round: as many steps as the seed links alone would get, and at least ``LEAST_STARTED_EPOCHS``."""
+        training, links = self.config.training, len(self.task.train_links)
+        epochs = default_epochs(max(links, 1), training.batch_size, training.effort)
+        if not training.epochs and self.start is not None and len(self.start):
+            least = math.ceil(training.effort * LEAST_STARTED_EPOCHS)
+            epochs = max(least, math.ceil(epochs * steps_of(links, training.batch_size) / steps_of(self.seed_pairs, training.batch_size)))
+        return training.epochs or epochs
 
     @property
     def rounds(self) -> int:
@@ -195,7 +206,7 @@ class Trainer:
 
     @property
     def steps_per_epoch(self) -> int:
-        return math.ceil(len(self.pairs) / self.config.training.batch_size)
+        return steps_of(len(self.pairs), self.config.training.batch_size)
 
     def train(
         self,

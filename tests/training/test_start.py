@@ -77,6 +77,17 @@ def test_without_links_training_starts_from_values(unlinked: AlignmentTask) -> N
     assert (rounds[0].number, rounds[0].selected, rounds[0].known) == (0, len(trained.start), None)
 
 
+def test_more_pairs_make_fewer_epochs_of_as_many_steps(europe: AlignmentTask) -> None:
+    config = RunConfig(variant="semi").with_values({"encoder.dim": 8, "training.batch_size": 40, "semi.rounds": 0, "semi.start": "values"})
+    trainer = Trainer(europe, config)
+    alone = trainer.basic_epochs * trainer.steps_per_epoch
+    trained = trainer.train()
+    assert trained.start is not None
+    assert trained.epochs == trainer.basic_epochs
+    assert trained.epochs == max(10, -(-alone // trainer.steps_per_epoch))
+    assert len([line for line in trained.trace if "epoch" in line]) == trained.epochs
+
+
 def test_excluded_attributes_start_nothing(unlinked: AlignmentTask) -> None:
     names = ",".join(str(name) for side in (unlinked.source, unlinked.target) for name in side.attributes["attribute"].unique())
     config = RunConfig(variant="semi").with_values({**SETTINGS, "values.exclude": names})
