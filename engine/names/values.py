@@ -158,7 +158,7 @@ def keyed_values(graph: KnowledgeGraph, excluded: frozenset[str] = frozenset()) 
     """Distinct rows of ``entity``, ``attribute`` and ``key``."""
     rows = graph.attributes
     if excluded:
-        rows = rows[[name not in excluded and local_name(name) not in excluded for name in rows["attribute"]]]
+        rows = rows[~rows["attribute"].isin([name for name in rows["attribute"].unique() if {name, local_name(name)} & excluded])]
     codes, values = pd.factorize(rows["value"])
     keys = [value_keys(value) for value in values]
     lengths = np.array([len(found) for found in keys], dtype=np.int64)[codes] if len(codes) else np.zeros(0, dtype=np.int64)

@@ -86,6 +86,12 @@ def test_excluded_attributes_are_not_looked_at() -> None:
     assert not shared_values(source, target, frozenset({"title"})).keys
 
 
+def test_exclusions_do_no_harm_where_a_graph_has_no_attributes() -> None:
+    """Without rows the mask of rows was taken for a list of columns."""
+    source, target = graphs([], [(2, "title", "rom")])
+    assert not shared_values(source, target, frozenset({"title"})).keys
+
+
 def test_labels_replace_a_missing_name_attribute() -> None:
     source, target = graphs([(0, "height", "3")], [(0, "height", "4")])
     labelled = [
