@@ -28,7 +28,7 @@ from engine._version import __version__
 from engine.analysis import TENSORS as PROXY_TENSORS
 from engine.analysis import analyse
 from engine.analysis.run_tables import START, hubness_tensors, parameter_tensors, run_tables, start_table
-from engine.config import UNUSED_SECTIONS, LiteralConfig, RunConfig
+from engine.config import BEFORE, UNUSED_SECTIONS, LiteralConfig, RunConfig
 from engine.data import AlignmentTask, load_task
 from engine.data.knowledge_graph import SIDES, Finding, KnowledgeGraph, Side, empty_attributes
 from engine.data.splits import OWN_TRAIN_RATIO, WORTH_A_TEST
@@ -560,8 +560,8 @@ NAMES_RULE: Final = "names rule 2"
 LATER_OPTIONS: Final[Mapping[tuple[str, str], Any]] = {
     **{("data", name): None for name in ("name_language", "name_language_source", "name_language_target")},
     **{("literal", name): None for name in ("names_source", "names_target")},
-    ("semi", "start"): "seeds",
-    ("literal", "synonyms"): False,
+    ("semi", "start"): BEFORE["semi"]["start"],
+    ("literal", "synonyms"): BEFORE["literal"]["synonyms"],
     ("values", "exclude"): None,
 }
 """Options that older engines did not have, with what these did: set to that they make no other run."""

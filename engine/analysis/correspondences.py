@@ -10,7 +10,7 @@ from engine.data.knowledge_graph import AlignmentTask
 from engine.decoding.fixed_point import Implications, relation_implications
 from engine.names.values import SharedValues, shared_values
 from engine.training.start import facts_of, value_pairs
-from engine.util.arrays import IntArray
+from engine.util.arrays import BoolArray, IntArray
 
 LEAST_PROBABILITY = 0.1
 """Correspondences that neither direction supports as much are left out."""
@@ -52,12 +52,9 @@ def correspondence_table(task: AlignmentTask, matches: pd.DataFrame) -> pd.DataF
     return frame("correspondences", table).sort_values(order, ascending=[False, False, True, True, True], ignore_index=True)
 
 
-def strong(found: Implications) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def strong(found: Implications) -> BoolArray:
     """(R1, R2) which correspondences are kept."""
-    kept: np.ndarray[tuple[int, ...], np.dtype[np.bool_]] = (found.support >= LEAST_SUPPORT) & (
-        np.maximum(found.forward, found.backward) >= LEAST_PROBABILITY
-    )
-    return kept
+    return (found.support >= LEAST_SUPPORT) & (np.maximum(found.forward, found.backward) >= LEAST_PROBABILITY)
 
 
 def known_pairs(task: AlignmentTask, matches: pd.DataFrame) -> IntArray:

@@ -19,7 +19,7 @@ from engine.data.knowledge_graph import Side
 from engine.decoding.kernels import group_positions, merge_lists
 from engine.errors import ConfigError
 from engine.search import TIE_TOLERANCE, Hubness, SearchIndex, Similarity, csls_topk, tie_tolerance
-from engine.util.arrays import IntArray
+from engine.util.arrays import IntArray, row_pointers
 
 FloatArray = npt.NDArray[np.float32]
 BoolArray = npt.NDArray[np.bool_]
@@ -101,11 +101,6 @@ class Candidates:
         """The pairs of a (P,) mask; scores stay as they are."""
         parts = {name: getattr(self, name)[mask] for name in ("sources", "targets", "similarity", "csls")}
         return replace(self, **parts)
-
-
-def row_pointers(rows: IntArray, count: int) -> IntArray:
-    """(count + 1,) where each row's pairs begin in arrays sorted by row."""
-    return np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))]).astype(np.int64)
 
 
 def grouped(keys: IntArray, count: int) -> tuple[IntArray, IntArray]:

@@ -25,7 +25,7 @@ import numpy as np
 
 from engine.data.knowledge_graph import empty_links
 from engine.decoding.fixed_point_kernels import FactArrays, TableArray, count_implied, match_entities
-from engine.util.arrays import BoolArray, FloatArray, IntArray
+from engine.util.arrays import BoolArray, FloatArray, IntArray, row_pointers
 from engine.util.threads import spread
 
 MOST_RELATIONS = 4096
@@ -37,8 +37,11 @@ PRIOR_COUNT = 1.0
 LEAST_BELIEF = 0.1
 """Matches below this probability are no evidence for others."""
 LEAST_EVIDENCE = 1e-3
+"""What two facts must add to the probability of a match to be counted."""
 MOST_FACTS = 2000
+"""Of two matched nodes with more facts than this each only the strong evidence is followed."""
 CANDIDATES = 2
+"""Of each entity: the best, and the one that could be as good."""
 TIE = 1e-5
 """Relative difference below which two scores are the same but for rounding."""
 MOST_ITERATIONS = 60
@@ -86,7 +89,7 @@ class Facts:
         kinds = np.concatenate([kept[relation], reverse[kept[relation]]])
         order = np.lexsort((kinds, neighbours, entities))
         entities, neighbours, kinds = entities[order], neighbours[order], kinds[order]
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(entities, minlength=nodes))]).astype(np.int64)
+        indptr = row_pointers(entities, nodes)
         determined = determination(neighbours, kinds, entities, nodes, len(names), num_entities)
         determines = determination(entities, kinds, neighbours, nodes, len(names), num_entities)
         return cls(num_entities, relations, names, (indptr, kinds.astype(np.int64), neighbours.astype(np.int64), determined, determines), reverse)
@@ -140,14 +143,10 @@ class FixedPoint:
     Attributes:
         pairs: (n, 2) matches that are no seed links: source and target entity.
         probabilities: (n,) of each.
-        relations: how relations correspond, in the numbers of ``Facts.names``.
-        iterations: until nothing changed any more.
     """
 
     pairs: IntArray
     probabilities: FloatArray
-    relations: Implications
-    iterations: int
 
 
 def fixed_point(
@@ -158,7 +157,6 @@ def fixed_point(
     equal_values: IntArray | None = None,
     rejected: IntArray | None = None,
     pool: tuple[IntArray, IntArray] | None = None,
-    iterations: int = MOST_ITERATIONS,
 ) -> FixedPoint:
     """Match the entities of two graphs.
 
@@ -168,23 +166,25 @@ def fixed_point(
         equal_values: (n, 2) value nodes of the two graphs that are the same value.
         rejected: (n, 2) pairs that are known to be no links.
         pool: entities that may be matched besides the seed links'; None: all.
-        iterations: at most.
     """
-    state = _State(source, target, np.asarray(seeds, dtype=np.int64).reshape(-1, 2), empty_links() if equal_values is None else equal_values)
-    free = tuple(_free(facts.num_entities, state.seeds[:, side], None if pool is None else pool[side]) for side, facts in enumerate((source, target)))
-    done, changing = 0, True
-    while changing and done < iterations:
-        done += 1
-        state.relate()
-        changing = state.match_again((free[0], free[1]), empty_links() if rejected is None else rejected)
-    state.relate()
-    matched = np.flatnonzero((state.match[: source.num_entities] >= 0) & free[0])
-    pairs = np.stack([matched, state.match[matched]], axis=1)
-    return FixedPoint(pairs, state.belief[matched], Implications(state.forward, state.backward, state.support), done)
+    fixed = np.concatenate([seeds, empty_links() if equal_values is None else equal_values])
+    free = (_free(source, seeds[:, 0], None if pool is None else pool[0]), _free(target, seeds[:, 1], None if pool is None else pool[1]))
+    no_links = pair_codes(empty_links() if rejected is None else rejected, target.num_entities)
+    match, belief = certain_matches(source, fixed)
+    for _ in range(MOST_ITERATIONS):
+        before = match[: source.num_entities]
+        relations = mutual_implications(source, target, match, belief)
+        chosen, probability = matched_entities(source, target, match, belief, relations, free, no_links)
+        match, belief = certain_matches(source, fixed, chosen, probability)
+        if settled(before, match[: source.num_entities]):
+            break
+    found = np.flatnonzero((match[: source.num_entities] >= 0) & free[0])
+    return FixedPoint(np.stack([found, match[found]], axis=1), belief[found])
 
 
-def _free(count: int, seeds: IntArray, pool: IntArray | None) -> BoolArray:
-    mask = np.ones(count, dtype=np.bool_)
+def _free(facts: Facts, seeds: IntArray, pool: IntArray | None) -> BoolArray:
+    """(E,) the entities that may be matched."""
+    mask = np.ones(facts.num_entities, dtype=np.bool_)
     if pool is not None:
         mask[:] = False
         mask[pool] = True
@@ -192,52 +192,63 @@ def _free(count: int, seeds: IntArray, pool: IntArray | None) -> BoolArray:
     return mask
 
 
-class _State:
-    """Matches and correspondences between iterations."""
+def certain_matches(
+    source: Facts, fixed: IntArray, chosen: IntArray | None = None, probability: FloatArray | None = None
+) -> tuple[IntArray, FloatArray]:
+    """(nodes,) the target node that each node of the source matches, -1 for none, and how surely.
 
-    def __init__(self, source: Facts, target: Facts, seeds: IntArray, equal_values: IntArray) -> None:
-        self.source, self.target, self.seeds = source, target, seeds
-        self.fixed = np.concatenate([seeds, equal_values.reshape(-1, 2)])
-        self.match = np.full(source.num_nodes, -1, dtype=np.int64)
-        self.belief = np.zeros(source.num_nodes)
-        self._fix()
-        shape = len(source.names), len(target.names)
-        self.forward = self.backward = self.support = np.zeros(shape, dtype=np.float32)
+    Args:
+        source: whose nodes.
+        fixed: (n, 2) pairs of nodes that are certain.
+        chosen, probability: (E,) of the entities that are in none of them.
+    """
+    match, belief = np.full(source.num_nodes, -1, dtype=np.int64), np.zeros(source.num_nodes)
+    if chosen is not None and probability is not None:
+        match[: len(chosen)], belief[: len(chosen)] = chosen, probability
+    match[fixed[:, 0]], belief[fixed[:, 0]] = fixed[:, 1], 1.0
+    return match, belief
 
-    def _fix(self) -> None:
-        self.match[self.fixed[:, 0]], self.belief[self.fixed[:, 0]] = self.fixed[:, 1], 1.0
 
-    def relate(self) -> None:
-        """How relations correspond, by the matches."""
-        matched = np.flatnonzero(self.match >= 0)
-        back, belief = np.full(self.target.num_nodes, -1, dtype=np.int64), np.zeros(self.target.num_nodes)
-        back[self.match[matched]], belief[self.match[matched]] = matched, self.belief[matched]
-        self.forward, self.support = implications(self.source, self.target, self.match, self.belief)
-        self.backward = np.ascontiguousarray(implications(self.target, self.source, back, belief)[0].T)
+def matched_entities(
+    source: Facts,
+    target: Facts,
+    match: IntArray,
+    belief: FloatArray,
+    relations: Implications,
+    free: tuple[BoolArray, BoolArray],
+    no_links: IntArray,
+) -> tuple[IntArray, FloatArray]:
+    """(E1,) the target entity that each free entity of the source matches by what its neighbours match, -1 for none, and its probability."""
+    size = source.num_entities
+    targets, scores = np.full((size, CANDIDATES), -1, dtype=np.int64), np.zeros((size, CANDIDATES))
+    arguments = (
+        *(source.arrays, target.arrays, match, belief, relations.forward, relations.backward, target.reverse),
+        *(LEAST_EVIDENCE, MOST_FACTS, free, no_links, targets, scores),
+    )
+    claims, lock = np.zeros((2, target.num_entities)), threading.Lock()
 
-    def match_again(self, free: tuple[BoolArray, BoolArray], rejected: IntArray) -> bool:
-        """Match all free entities again; whether enough of them changed for another iteration."""
-        size = self.source.num_entities
-        targets, scores = np.full((size, CANDIDATES), -1, dtype=np.int64), np.zeros((size, CANDIDATES))
-        arguments = (
-            *(self.source.arrays, self.target.arrays, self.match, self.belief, self.forward, self.backward, self.target.reverse),
-            *(LEAST_EVIDENCE, MOST_FACTS, free, rejected_codes(rejected, self.target.num_entities), targets, scores),
-        )
-        claims, lock = np.zeros((2, self.target.num_entities)), threading.Lock()
+    def match_part(start: int, stop: int) -> None:
+        own = np.zeros_like(claims)
+        match_entities(start, stop, *arguments, own)
+        with lock:
+            claims[:] = np.sort(np.concatenate([claims, own]), axis=0)[:1:-1]
 
-        def match_part(start: int, stop: int) -> None:
-            own = np.zeros_like(claims)
-            match_entities(start, stop, *arguments, own)
-            with lock:
-                claims[:] = np.sort(np.concatenate([claims, own]), axis=0)[:1:-1]
+    spread(match_part, size, 8 * len(source.arrays[1]))
+    return unrivalled_pairs(targets, scores, claims)
 
-        spread(match_part, size, 8 * len(self.source.arrays[1]))
-        chosen, probability = unrivalled_pairs(targets, scores, claims)
-        before = self.match[:size].copy()
-        self.match[:size], self.belief[:size] = chosen, probability
-        self._fix()
-        changed = int(((before != self.match[:size]) & ((before >= 0) | (self.match[:size] >= 0))).sum())
-        return changed > SETTLED * max(int((self.match[:size] >= 0).sum()), 1)
+
+def settled(before: IntArray, after: IntArray) -> bool:
+    """Whether too few matches changed for another iteration."""
+    return int((before != after).sum()) <= SETTLED * max(int((after >= 0).sum()), 1)
+
+
+def mutual_implications(source: Facts, target: Facts, match: IntArray, belief: FloatArray) -> Implications:
+    """How relations correspond by the matches of the source's nodes."""
+    matched = np.flatnonzero(match >= 0)
+    back, certainty = np.full(target.num_nodes, -1, dtype=np.int64), np.zeros(target.num_nodes)
+    back[match[matched]], certainty[match[matched]] = matched, belief[matched]
+    forward, support = implications(source, target, match, belief)
+    return Implications(forward, np.ascontiguousarray(implications(target, source, back, certainty)[0].T), support)
 
 
 def implications(source: Facts, target: Facts, match: IntArray, belief: FloatArray) -> tuple[TableArray, TableArray]:
@@ -249,14 +260,12 @@ def implications(source: Facts, target: Facts, match: IntArray, belief: FloatArr
 
 def relation_implications(source: Facts, target: Facts, pairs: IntArray) -> Implications:
     """How relations correspond where the (n, 2) pairs of nodes, each node in one of them at most, are right."""
-    state = _State(source, target, empty_links(), pairs)
-    state.relate()
-    return Implications(state.forward, state.backward, state.support)
+    return mutual_implications(source, target, *certain_matches(source, pairs))
 
 
-def rejected_codes(rejected: IntArray, num_targets: int) -> IntArray:
+def pair_codes(pairs: IntArray, num_targets: int) -> IntArray:
     """Pairs as ascending numbers."""
-    codes: IntArray = np.unique(rejected[:, 0] * num_targets + rejected[:, 1]).astype(np.int64)
+    codes: IntArray = np.unique(pairs[:, 0] * num_targets + pairs[:, 1]).astype(np.int64)
     return codes
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from engine.search.kernels import first_from
 from engine.util.arrays import BoolArray, FloatArray, IntArray
 from engine.util.threads import compiled
 
@@ -19,14 +20,8 @@ MOST_CERTAIN = 1e-6
 @compiled
 def is_among(codes: IntArray, code: int) -> bool:
     """Whether an ascending array has a number."""
-    low, high = 0, len(codes)
-    while low < high:
-        middle = (low + high) // 2
-        if codes[middle] < code:
-            low = middle + 1
-        else:
-            high = middle
-    return low < len(codes) and codes[low] == code
+    place = first_from(codes, 0, len(codes), code)
+    return place < len(codes) and codes[place] == code
 
 
 @compiled
@@ -141,13 +136,8 @@ def count_implied(source: FactArrays, target: FactArrays, match: IntArray, belie
                 continue
             weight = belief[x] * belief[y]
             whole[source[1][at]] += weight
-            low, high = target[0][left], target[0][left + 1]
-            while low < high:
-                middle = (low + high) // 2
-                if target[2][middle] < right:
-                    low = middle + 1
-                else:
-                    high = middle
-            while low < target[0][left + 1] and target[2][low] == right:
-                implied[source[1][at], target[1][low]] += weight
-                low += 1
+            stop = target[0][left + 1]
+            place = first_from(target[2], target[0][left], stop, right)
+            while place < stop and target[2][place] == right:
+                implied[source[1][at], target[1][place]] += weight
+                place += 1

@@ -15,7 +15,7 @@ from scipy import sparse
 from engine.data.knowledge_graph import KnowledgeGraph
 from engine.decoding.candidates import Candidates
 from engine.decoding.kernels import IncidentArrays, agreement_of_pairs, count_relation_pairs, divide_by_expected
-from engine.util.arrays import IntArray
+from engine.util.arrays import IntArray, row_pointers, row_starts
 from engine.util.threads import spread
 
 FloatArray = npt.NDArray[np.float64]
@@ -60,7 +60,7 @@ class Incidence:
         _, place, counts = np.unique(relations * num_entities + neighbours, return_inverse=True, return_counts=True)
         rarity = counts[place].astype(np.float64) ** -0.5
         return cls(
-            np.concatenate([[0], np.cumsum(np.bincount(entities, minlength=num_entities))]).astype(np.int64),
+            row_pointers(entities, num_entities),
             relations[order],
             neighbours[order],
             rarity[order],
@@ -160,7 +160,7 @@ class GraphEvidence:
             sources[order],
             np.concatenate([self.seeds[:, 1], right[kept]])[order],
             np.concatenate([np.ones(len(self.seeds)), np.minimum(weights[kept], 1.0)])[order],
-            np.concatenate([[0], np.cumsum(np.bincount(sources, minlength=len(self.source.norms)))]).astype(np.int64),
+            row_pointers(sources, len(self.source.norms)),
         )
 
     def affinity(self, anchors: Anchors) -> npt.NDArray[np.float32]:
@@ -193,7 +193,7 @@ class GraphEvidence:
     def _room(self, anchors: Anchors) -> int:
         """The most matches that one source entity's neighbours have."""
         matches = np.diff(anchors.indptr)[self.source.neighbours]
-        before = np.concatenate([[0], np.cumsum(matches)])
+        before = row_starts(matches)
         return int((before[self.source.indptr[1:]] - before[self.source.indptr[:-1]]).max(initial=0))
 
 

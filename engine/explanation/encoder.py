@@ -16,7 +16,7 @@ from engine.explanation.kernels import mean_of_rows, messages_of_rows
 from engine.model.adjacency import Adjacency, Csr
 from engine.model.dual_amn import CHANNELS
 from engine.model.proxies import proxy_parts, unit_rows
-from engine.util.arrays import Float32Array, FloatArray, IntArray
+from engine.util.arrays import Float32Array, FloatArray, IntArray, row_starts
 from engine.util.threads import spread
 
 # The stacked graph of a run, whole or without some of its triples.
@@ -267,7 +267,7 @@ class FrozenEncoder:
         self, rows: Sequence[Row], layer: int, place: IntArray, replaced: FloatArray, vectors: FloatArray, scores: FloatArray
     ) -> FloatArray:
         """(n, C, d) a layer (from 1) of n entities that receive ``rows``, before its tanh; ``replaced`` changes some of the layer below."""
-        offsets = np.concatenate([[0], np.cumsum([len(row.senders) for row in rows])]).astype(np.int64)
+        offsets = row_starts([len(row.senders) for row in rows])
         senders = np.concatenate([row.senders for row in rows]).astype(np.int32)
         csr = Csr(offsets, senders, self.graph.adjacency.num_entities)
         return self._aggregated(csr, np.concatenate([row.units for row in rows]), layer, self.sent[layer - 1], place, replaced, vectors, scores)
@@ -317,7 +317,7 @@ class FrozenVectors:
         encoder, extra = self.encoder, self.graph.extra
         if not extra:
             return encoder.vectors, encoder.scores
-        offsets = np.concatenate([[0], np.cumsum([len(members) for members in extra])]).astype(np.int64)
+        offsets = row_starts([len(members) for members in extra])
         more = encoder._unit_vectors(offsets, np.array([one for members in extra for one in members], dtype=np.int64))
         scores = np.concatenate([encoder.scores, encoder._attention_scores(more)], axis=1)
         return np.concatenate([encoder.vectors, more]), scores

@@ -19,7 +19,7 @@ from engine.errors import ConfigError, RunDamagedError
 from engine.runs.entities import Entity, other
 from engine.runs.tensors import RunLike, finite_tensor
 from engine.runs.view import Relation, RunView, Verdict
-from engine.util.arrays import FloatArray, IntArray
+from engine.util.arrays import FloatArray, IntArray, row_pointers
 
 # The neighbours of an entity, their relations, and the attention weight of each.
 #
@@ -161,7 +161,7 @@ class _Rows:
 
     def __init__(self, keys: IntArray, relations: IntArray, entities: IntArray, size: int) -> None:
         order = np.argsort(keys, kind="stable")
-        self._starts = np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=size))])
+        self._starts = row_pointers(keys, size)
         self._relations, self._entities = relations[order], entities[order]
 
     def of(self, key: int) -> tuple[IntArray, IntArray]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -21,16 +20,6 @@ from engine.util.files import new_file
 SURE: Final = 0.5
 """Probability from which one relation counts as implying another."""
 PROPERTY_NAMESPACES: Final[Mapping[str, str]] = {"rdfs": "http://www.w3.org/2000/01/rdf-schema#"}
-
-
-@dataclass(frozen=True)
-class _Properties:
-    """The identifiers of both ends, as :class:`engine.exporting.formats.sssom.Prefixes` looks at them."""
-
-    ends: Mapping[Side, list[str]]
-
-    def identifiers(self) -> Iterable[tuple[list[str], list[str]]]:
-        yield self.ends["source"], self.ends["target"]
 
 
 def predicate_of(forward: float, backward: float, *, turned: bool) -> str:
@@ -58,9 +47,10 @@ def write_relations(view: RunView, found: pd.DataFrame, path: Path, *, force: bo
     origin = Origin.of(view, "correspondences")
     names: dict[Side, list[str]] = {side: found[side].astype(str).tolist() for side in SIDES}
     spelt = {side: Spelling.of(set(names[side]), side, to_uri) for side in SIDES}
-    prefixes = Prefixes.of(_Properties(names), spelt)
+    prefixes = Prefixes.of([(names["source"], names["target"])], spelt)
     ids = {side: [prefixes.curie(spelt[side](name)) for name in names[side]] for side in SIDES}
     strengths = found[["source_implies_target", "target_implies_source"]].to_numpy(dtype=np.float64)
+    weaker, stronger = strengths.min(axis=1), strengths.max(axis=1)
     rows = pd.DataFrame(
         {
             "subject_id": ids["source"],
@@ -71,7 +61,7 @@ def write_relations(view: RunView, found: pd.DataFrame, path: Path, *, force: bo
             "object_id": ids["target"],
             "object_label": found["target"].map(one_line_cell).to_numpy(),
             "mapping_justification": "semapv:InstanceBasedMatching",
-            "confidence": np.where(strengths.min(axis=1) >= SURE, strengths.min(axis=1), strengths.max(axis=1)),
+            "confidence": np.where(weaker >= SURE, weaker, stronger),
         }
     )
     with new_file(path, force=force) as file:

@@ -14,7 +14,7 @@ from engine.data.knowledge_graph import KnowledgeGraph, Side
 from engine.data.labels import NAME_ATTRIBUTES, clean_label, local_name
 from engine.names.encoders.base import EncodedNames, NameEncoder
 from engine.search import BestNames, SparseSimilarity, StructuralSimilarity
-from engine.util.arrays import IntArray
+from engine.util.arrays import IntArray, row_starts
 
 EXACT: Final = frozenset(
     {
@@ -83,7 +83,7 @@ def all_names(graph: KnowledgeGraph, shown: Sequence[str]) -> AllNames:
             weight = WEIGHTS[kinds[attribute] or "loose"]
             found[entity][name] = max(weight, found[entity].get(name, 0.0))
     kept = [chosen(names, first) for names, first in zip(found, shown, strict=True)]
-    starts = np.concatenate([[0], np.cumsum([len(names) for names in kept])]).astype(np.int64)
+    starts = row_starts([len(names) for names in kept])
     flat = [pair for names in kept for pair in names]
     left_out = sum(len(names) for names in found) - sum(bool(name) for name, _ in flat)
     return AllNames(tuple(name for name, _ in flat), tuple(weight for _, weight in flat), starts, left_out)

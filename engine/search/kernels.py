@@ -183,7 +183,7 @@ def fill_pair_dots(
 
 
 @compiled
-def first_from(indices: npt.NDArray[np.int32], start: int, stop: int, least: int) -> int:
+def first_from(indices: npt.NDArray[np.integer], start: int, stop: int, least: int) -> int:
     """The first position in start..stop whose index, ascending there, is at least ``least``; ``stop`` where there is none."""
     while start < stop:
         middle = (start + stop) // 2

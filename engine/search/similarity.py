@@ -26,7 +26,7 @@ from torch import Tensor
 from engine.errors import ConfigError
 from engine.search.kernels import SparseRows, add_sparse_products, pair_dots, scale_nameless, sparse_pair_dots
 from engine.search.rows import check_finite, check_matrix, normalise_rows, not_finite
-from engine.util.arrays import IntArray
+from engine.util.arrays import IntArray, row_starts, spans
 from engine.util.threads import cut, spread
 
 GATHER_BYTES = 64 * 2**20
@@ -295,115 +295,6 @@ class SparseSimilarity:
                 raise not_finite(torch.from_numpy(matrix.data[:, None]), name)
 
 
-class BestNames:
-    """Similarity of entities that may have several names: that of their best pair of names.
-
-    Args:
-        base: of all names, those of an entity next to each other; a name of less weight has a shorter row, an entity without a name one zero row.
-        source, target: (n + 1,), (m + 1,) where each entity's names begin; no entity without a row.
-
-    Raises:
-        ValueError: the beginnings do not fit the names.
-    """
-
-    def __init__(self, base: StructuralSimilarity | SparseSimilarity, source: IntArray, target: IntArray) -> None:
-        for starts, size in zip((source, target), base.shape, strict=True):
-            if not len(starts) or starts[0] != 0 or starts[-1] != size or (np.diff(starts) < 1).any():
-                raise ValueError(f"the entities' names must cover the {size} rows, one or more each")
-        self.base, self.starts = base, (source.astype(np.int64, copy=False), target.astype(np.int64, copy=False))
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self.starts[0]) - 1, len(self.starts[1]) - 1
-
-    @property
-    def device(self) -> torch.device:
-        return self.base.device
-
-    @property
-    def largest(self) -> float:
-        return self.base.largest
-
-    def block(self, rows: slice, columns: slice, out: Tensor | None = None) -> Tensor:
-        if out is None:
-            out = torch.empty(_length(rows, self.shape[0]), _length(columns, self.shape[1]), device=self.device)
-        out.zero_()
-        self.add_block(rows, columns, 1.0, out)
-        return out
-
-    def add_block(self, rows: slice, columns: slice, weight: float, out: Tensor) -> None:
-        """Add ``weight`` times the block to ``out``; entities' names are compared in strips, so that memory stays that of a few blocks."""
-        if not out.numel():
-            return
-        top, left = rows.indices(self.shape[0])[0], columns.indices(self.shape[1])[0]
-        own, others = (self.starts[0][top : top + out.shape[0] + 1], self.starts[1][left : left + out.shape[1] + 1])
-        across = slice(int(others[0]), int(others[-1]))
-        for part in cut(len(own) - 1, max(out.shape[0] // 4, 1)):
-            ends = own[part.start : part.stop + 1]
-            table = self.base.block(slice(int(ends[0]), int(ends[-1])), across).cpu().numpy()
-            best = np.maximum.reduceat(np.maximum.reduceat(table, ends[:-1] - ends[0], axis=0), others[:-1] - others[0], axis=1)
-            out[part] += weight * torch.from_numpy(best).to(out.device)
-
-    def pairs(self, left: Tensor, right: Tensor) -> Tensor:
-        values, begins, _, _ = self._meetings(left, right)
-        return torch.from_numpy(np.maximum.reduceat(values, begins)) if len(begins) else torch.empty(0, dtype=torch.float64)
-
-    def meeting(self, left: int, right: int) -> tuple[int, int]:
-        """Which of the two entities' names are the best pair, counted from 0 within each; of equals the first."""
-        values, _, own, others = self._meetings(torch.tensor([left]), torch.tensor([right]))
-        best = int(values.argmax())
-        return int(own[best] - self.starts[0][left]), int(others[best] - self.starts[1][right])
-
-    def _meetings(self, left: Tensor, right: Tensor) -> tuple[npt.NDArray[np.float64], IntArray, IntArray, IntArray]:
-        """Similarity of every name of each left entity with every name of the right one, where each pair's begin, and the names' rows."""
-        rows, columns = as_indices(left), as_indices(right)
-        wide = self.starts[1][columns + 1] - self.starts[1][columns]
-        counts = (self.starts[0][rows + 1] - self.starts[0][rows]) * wide
-        begins = np.concatenate([[0], np.cumsum(counts)])[:-1].astype(np.int64)
-        within = np.arange(int(counts.sum()), dtype=np.int64) - np.repeat(begins, counts)
-        own = np.repeat(self.starts[0][rows], counts) + within // np.repeat(wide, counts)
-        others = np.repeat(self.starts[1][columns], counts) + within % np.repeat(wide, counts)
-        values = self.base.pairs(torch.from_numpy(own), torch.from_numpy(others)).cpu().numpy()
-        return values, begins, own, others
-
-    def transposed(self) -> BestNames:
-        return BestNames(self.base.transposed(), self.starts[1], self.starts[0])
-
-    def select(self, rows: Tensor, columns: Tensor) -> BestNames:
-        kept = [selected_names(starts, as_indices(chosen)) for starts, chosen in zip(self.starts, (rows, columns), strict=True)]
-        base = self.base.select(torch.from_numpy(kept[0][0]), torch.from_numpy(kept[1][0]))
-        return BestNames(base, kept[0][1], kept[1][1])
-
-    def shifted(self, row_terms: Tensor, column_terms: Tensor) -> Similarity:
-        return Shifted(self, row_terms, column_terms)
-
-    def named(self) -> tuple[Tensor, Tensor]:
-        """(n,), (m,) bool: entities of which some name says something."""
-        sides = [
-            torch.from_numpy(np.logical_or.reduceat(rows.cpu().numpy(), starts[:-1])) if len(starts) > 1 else torch.zeros(0, dtype=torch.bool)
-            for rows, starts in zip(self.base.named(), self.starts, strict=True)
-        ]
-        return sides[0], sides[1]
-
-    def zero_rows(self) -> tuple[Tensor, Tensor]:
-        return without(self.named())
-
-    def check(self) -> None:
-        self.base.check()
-
-
-def selected_names(starts: IntArray, entities: IntArray) -> tuple[IntArray, IntArray]:
-    """Rows of the chosen entities' names, and where each of them begins among these."""
-    counts = starts[entities + 1] - starts[entities]
-    begins = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    rows = np.repeat(starts[entities], counts) + np.arange(begins[-1], dtype=np.int64) - np.repeat(begins[:-1], counts)
-    return rows, begins
-
-
-NameSimilarity = StructuralSimilarity | SparseSimilarity | BestNames
-"""Similarity of names: rows of unit length, zero rows for entities without a name."""
-
-
 class StructureAndNames:
     """s_ij + w l_ij: structure and names (paper section 6, "Dual-AMN (Lit)").
 
@@ -570,6 +461,101 @@ class Shifted(Around):
         super().check()
         check_finite(self.row_terms[:, None], "row terms")
         check_finite(self.column_terms[:, None], "column terms")
+
+
+class BestNames(Around):
+    """Similarity of entities that may have several names: that of their best pair of names.
+
+    Args:
+        base: of all names, those of an entity next to each other; a name of less weight has a shorter row, an entity without a name one zero row.
+        source, target: (n + 1,), (m + 1,) where each entity's names begin; no entity without a row.
+
+    Raises:
+        ValueError: the beginnings do not fit the names.
+    """
+
+    base: StructuralSimilarity | SparseSimilarity
+
+    def __init__(self, base: StructuralSimilarity | SparseSimilarity, source: IntArray, target: IntArray) -> None:
+        for starts, size in zip((source, target), base.shape, strict=True):
+            if not len(starts) or starts[0] != 0 or starts[-1] != size or (np.diff(starts) < 1).any():
+                raise ValueError(f"the entities' names must cover the {size} rows, one or more each")
+        super().__init__(base)
+        self.starts = (source.astype(np.int64, copy=False), target.astype(np.int64, copy=False))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.starts[0]) - 1, len(self.starts[1]) - 1
+
+    def block(self, rows: slice, columns: slice, out: Tensor | None = None) -> Tensor:
+        if out is None:
+            out = torch.empty(_length(rows, self.shape[0]), _length(columns, self.shape[1]), device=self.device)
+        out.zero_()
+        self.add_block(rows, columns, 1.0, out)
+        return out
+
+    def add_block(self, rows: slice, columns: slice, weight: float, out: Tensor) -> None:
+        """Add ``weight`` times the block to ``out``; entities' names are compared in strips, so that memory stays that of a few blocks."""
+        if not out.numel():
+            return
+        top, left = rows.indices(self.shape[0])[0], columns.indices(self.shape[1])[0]
+        own, others = (self.starts[0][top : top + out.shape[0] + 1], self.starts[1][left : left + out.shape[1] + 1])
+        across = slice(int(others[0]), int(others[-1]))
+        for part in cut(len(own) - 1, max(out.shape[0] // 4, 1)):
+            ends = own[part.start : part.stop + 1]
+            table = self.base.block(slice(int(ends[0]), int(ends[-1])), across).cpu().numpy()
+            best = np.maximum.reduceat(np.maximum.reduceat(table, ends[:-1] - ends[0], axis=0), others[:-1] - others[0], axis=1)
+            out[part] += weight * torch.from_numpy(best).to(out.device)
+
+    def pairs(self, left: Tensor, right: Tensor) -> Tensor:
+        values, begins, _, _ = self._meetings(left, right)
+        return torch.from_numpy(np.maximum.reduceat(values, begins)) if len(begins) else torch.empty(0, dtype=torch.float64)
+
+    def meeting(self, left: int, right: int) -> tuple[int, int]:
+        """Which of the two entities' names are the best pair, counted from 0 within each; of equals the first."""
+        values, _, own, others = self._meetings(torch.tensor([left]), torch.tensor([right]))
+        best = int(values.argmax())
+        return int(own[best] - self.starts[0][left]), int(others[best] - self.starts[1][right])
+
+    def _meetings(self, left: Tensor, right: Tensor) -> tuple[npt.NDArray[np.float64], IntArray, IntArray, IntArray]:
+        """Similarity of every name of each left entity with every name of the right one, where each pair's begin, and the names' rows."""
+        rows, columns = as_indices(left), as_indices(right)
+        wide = self.starts[1][columns + 1] - self.starts[1][columns]
+        counts = (self.starts[0][rows + 1] - self.starts[0][rows]) * wide
+        within = spans(np.zeros_like(counts), counts)
+        own = np.repeat(self.starts[0][rows], counts) + within // np.repeat(wide, counts)
+        others = np.repeat(self.starts[1][columns], counts) + within % np.repeat(wide, counts)
+        values = self.base.pairs(torch.from_numpy(own), torch.from_numpy(others)).cpu().numpy()
+        return values, row_starts(counts)[:-1], own, others
+
+    def transposed(self) -> BestNames:
+        return BestNames(self.base.transposed(), self.starts[1], self.starts[0])
+
+    def select(self, rows: Tensor, columns: Tensor) -> BestNames:
+        kept = [selected_names(starts, as_indices(chosen)) for starts, chosen in zip(self.starts, (rows, columns), strict=True)]
+        base = self.base.select(torch.from_numpy(kept[0][0]), torch.from_numpy(kept[1][0]))
+        return BestNames(base, kept[0][1], kept[1][1])
+
+    def named(self) -> tuple[Tensor, Tensor]:
+        """(n,), (m,) bool: entities of which some name says something."""
+        sides = [
+            torch.from_numpy(np.logical_or.reduceat(rows.cpu().numpy(), starts[:-1])) if len(starts) > 1 else torch.zeros(0, dtype=torch.bool)
+            for rows, starts in zip(self.base.named(), self.starts, strict=True)
+        ]
+        return sides[0], sides[1]
+
+    def zero_rows(self) -> tuple[Tensor, Tensor]:
+        return without(self.named())
+
+
+def selected_names(starts: IntArray, entities: IntArray) -> tuple[IntArray, IntArray]:
+    """Rows of the chosen entities' names, and where each of them begins among these."""
+    counts = starts[entities + 1] - starts[entities]
+    return spans(starts[entities], counts), row_starts(counts)
+
+
+NameSimilarity = StructuralSimilarity | SparseSimilarity | BestNames
+"""Similarity of names: rows of unit length, zero rows for entities without a name."""
 
 
 def canonical(matrix: Any) -> sparse.csr_array:

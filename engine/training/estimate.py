@@ -27,7 +27,7 @@ from engine.model.sampling import Sampling
 from engine.runs import RunSummary
 from engine.search.tiles import HELD_BYTES
 from engine.training.device import bfloat16_pays, count_threads, usable_cores
-from engine.training.semi import round_epochs, selects_among_all
+from engine.training.semi import round_epochs, selects_among_all, steps_of
 from engine.training.trainer import default_epochs
 from engine.util.memory import MIB, need_words
 from engine.util.text import duration
@@ -272,7 +272,7 @@ def count_work(sizes: Sizes, config: RunConfig, precision: str | None = None) ->
 def _epoch(sizes: Sizes, config: RunConfig, pairs: int) -> tuple[float, float, int]:
     """Operations of matrix products, gathered values and steps of an epoch on a number of pairs."""
     encoder, loss, sampled = config.encoder, config.loss, sampled_entities(sizes, config)
-    steps = max(1, math.ceil(pairs / config.training.batch_size))
+    steps = steps_of(pairs, config.training.batch_size)
     channels, wide = _channels(config), width(config) // _channels(config)
     candidates = sampled if loss.candidates == "both" else sampled / 2
     passes = 3 if loss.kind == "softmax" or loss.tail_mass == 0 else 1  # backward passes over all candidates as well

@@ -128,9 +128,14 @@ def selection_pool(task: AlignmentTask, config: SemiConfig) -> Pool:
     return Pool(sources, targets, name, task.rejected_links)
 
 
+def steps_of(pairs: int, batch_size: int) -> int:
+    """Steps of an epoch."""
+    return max(1, math.ceil(pairs / batch_size))
+
+
 def round_epochs(config: SemiConfig, training: TrainingConfig, pairs: int) -> int:
     """Epochs of a round: the paper's 5, and at least 15 optimiser steps; the share of them that ``training.effort`` says."""
-    steps = max(1, math.ceil(pairs / training.batch_size))
+    steps = steps_of(pairs, training.batch_size)
     return config.round_epochs or math.ceil(training.effort * max(LEAST_ROUND_EPOCHS, math.ceil(LEAST_ROUND_STEPS / steps)))
 
 

@@ -11,11 +11,12 @@ from typing import Literal
 import numpy as np
 
 from engine.config import SemiConfig
-from engine.data.knowledge_graph import SIDES, AlignmentTask
+from engine.data.knowledge_graph import AlignmentTask
 from engine.decoding.fixed_point import Facts, fixed_point
 from engine.errors import TrainingError
 from engine.names.values import SharedValues, shared_values
-from engine.training.semi import Pool, Selection
+from engine.training.semi import Pool, Selection, no_selection
+from engine.util.arrays import IntArray
 
 Start = Literal["seeds", "triples", "values"]
 
@@ -49,7 +50,7 @@ def start_pairs(task: AlignmentTask, config: SemiConfig, pool: Pool, excluded: f
     if not len(task.train_links) and (values is None or not values.keys):
         raise TrainingError(NOTHING_TO_START_FROM.format(name=task.name))
     if kind == "seeds":
-        return Selection(np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=np.float32))
+        return no_selection()
     source, target = facts_of(task, values)
     found = fixed_point(
         source,
@@ -66,17 +67,14 @@ def start_pairs(task: AlignmentTask, config: SemiConfig, pool: Pool, excluded: f
 
 def facts_of(task: AlignmentTask, values: SharedValues | None) -> tuple[Facts, Facts]:
     """Both graphs' triples, and the values that they share."""
-    if values is None:
-        source, target = (Facts.of(task.graph(side).triples, task.graph(side).num_entities) for side in SIDES)
-        return source, target
-    more = len(values.keys)
-    return (
-        Facts.of(task.source.triples, task.source.num_entities, values.source, task.source.num_entities + more),
-        Facts.of(task.target.triples, task.target.num_entities, values.target, task.target.num_entities + more),
-    )
+    shared = (None, None) if values is None else (values.source, values.target)
+    more = 0 if values is None else len(values.keys)
+    graphs = task.source, task.target
+    source, target = (Facts.of(graph.triples, graph.num_entities, own, graph.num_entities + more) for graph, own in zip(graphs, shared, strict=True))
+    return source, target
 
 
-def value_pairs(task: AlignmentTask, values: SharedValues) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+def value_pairs(task: AlignmentTask, values: SharedValues) -> IntArray:
     """(n, 2) the nodes of each value in the two graphs."""
     places = np.arange(len(values.keys), dtype=np.int64)
     return np.stack([places + task.source.num_entities, places + task.target.num_entities], axis=1)

@@ -31,7 +31,7 @@ from engine.model.losses import build_loss
 from engine.model.sampling import Sample, Sampling
 from engine.training.device import EXECUTION_OPTIONS, choose_device, choose_precision, choose_threads
 from engine.training.optimiser import RmsProp
-from engine.training.semi import Pool, Round, Selection, describe_round, no_selection, round_epochs, select_pairs, selection_pool
+from engine.training.semi import Pool, Round, Selection, describe_round, no_selection, round_epochs, select_pairs, selection_pool, steps_of
 from engine.training.start import resolve_start, start_pairs
 from engine.util.distributed import ALONE, Ranks
 
@@ -122,11 +122,6 @@ class Position:
     bad_validations: int = 0
     trace: list[dict[str, Any]] = field(default_factory=list)
     parts: list[dict[str, Any]] = field(default_factory=list)
-
-
-def steps_of(pairs: int, batch_size: int) -> int:
-    """Steps of an epoch."""
-    return max(1, math.ceil(pairs / batch_size))
 
 
 def default_epochs(seed_links: int, batch_size: int, effort: float = 1.0) -> int:

@@ -54,6 +54,16 @@ def fresh_rows(columns: Sequence[npt.NDArray[np.generic]]) -> BoolArray:
     return fresh
 
 
+def row_starts(lengths: npt.NDArray[np.integer] | Sequence[int]) -> IntArray:
+    """(n + 1,) where each of n stretches of these lengths begins, laid one after the other, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def row_pointers(rows: IntArray, count: int) -> IntArray:
+    """(count + 1,) where each row's entries begin in arrays sorted by row."""
+    return row_starts(np.bincount(rows, minlength=count))
+
+
 def spans(starts: npt.NDArray[np.integer], lengths: npt.NDArray[np.integer]) -> IntArray:
     """The numbers of several stretches, one after the other: a number of them from each start on."""
     found: IntArray = np.arange(int(lengths.sum())) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)

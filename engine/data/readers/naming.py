@@ -10,6 +10,7 @@ graph files without a side are taken in alphabetical order.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,16 +105,16 @@ def sort_files(folder: Path, is_graph: Callable[[Path], bool], is_links: Callabl
     return NamedFiles(folder, {role: paths for role, paths in fitting.items() if paths})
 
 
-class NamedFilesReader:
+class NamedFilesReader(ABC):
     """What readers share that recognise files by their names: a folder's files are sorted by what each ending may be."""
 
+    @abstractmethod
     def is_graph(self, path: Path) -> bool:
         """Whether a file's ending is one of graphs."""
-        raise NotImplementedError
 
+    @abstractmethod
     def is_links(self, path: Path) -> bool:
         """Whether a file's ending is one of links."""
-        raise NotImplementedError
 
     def sorted_files(self, folder: Path) -> NamedFiles:
         return sort_files(folder, self.is_graph, self.is_links)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, count
 from types import MappingProxyType
-from typing import IO, Final, Protocol
+from typing import IO, Final
 
 import numpy as np
 import pandas as pd
@@ -39,18 +39,12 @@ _GENERIC = frozenset({"www", "com", "org", "net", "edu", "gov", "info"})
 
 def write_sssom(file: IO[bytes], table: ExportTable, predicate: Predicate) -> None:
     spelt = spellings(table, to_uri)
-    prefixes = Prefixes.of(table, spelt)
+    prefixes = Prefixes.of(table.identifiers(), spelt)
     file.write("".join(f"#{line}\n" for line in metadata(table.origin, prefixes)).encode("utf-8"))
     for number, chunk in enumerate(table.chunks()):
         rows = mappings(chunk, table.origin, spelt, prefixes, predicate)
         text = rows.to_csv(sep="\t", index=False, header=number == 0, float_format="%.6g", lineterminator="\n")
         file.write(str(text).encode("utf-8", "replace"))
-
-
-class HasIdentifiers(Protocol):
-    """What prefixes are made for: identifiers of the source and of the target, in parts."""
-
-    def identifiers(self) -> Iterable[tuple[Iterable[str], Iterable[str]]]: ...
 
 
 def metadata(
@@ -124,11 +118,12 @@ class Prefixes:
     of_place: Mapping[str, tuple[str, str]]
 
     @classmethod
-    def of(cls, table: HasIdentifiers, spelt: Mapping[Side, Spelling]) -> Prefixes:
+    def of(cls, identifiers: Iterable[tuple[Iterable[str], Iterable[str]]], spelt: Mapping[Side, Spelling]) -> Prefixes:
+        """Of the identifiers of the source and of the target, in parts."""
         common: dict[str, str] = {}
-        for ends in table.identifiers():
-            for side, identifiers in zip(SIDES, ends, strict=True):
-                for uri in map(spelt[side], identifiers):
+        for ends in identifiers:
+            for side, part in zip(SIDES, ends, strict=True):
+                for uri in map(spelt[side], part):
                     place = place_of(uri)
                     common[place] = shared_start(common.get(place, uri), uri)
         taken = set(RESERVED)
