@@ -18,7 +18,7 @@ from tests.conftest import ROOT
 PAGE = ROOT / "docs" / "extending.md"
 BLOCK = re.compile(r"^`([\w./]+)`( \(new\))?\n\n```(python|diff)\n(.*?)^```$", re.M | re.S)
 RECIPES = ("A reader", "A loss", "A decoder", "A name encoder", "An export format", "A page", "A setting", "An analysis table")
-COPIED = ("app", "engine", "tests", "docs", "pyproject.toml", ".streamlit", "sample_data/europe")
+COPIED = ("app", "benchmarks", "engine", "tests", "docs", "pyproject.toml", ".streamlit", "sample_data/europe")
 REGISTRY_TESTS = (
     "tests/data/test_formats.py",
     "tests/model/losses/test_losses.py",
