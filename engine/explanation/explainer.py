@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import pandas as pd
 
 from engine.config import RunConfig
 from engine.data.knowledge_graph import SIDES, Side
@@ -19,7 +20,7 @@ from engine.runs import RunStore
 from engine.runs.entities import Entity, other, short_id
 from engine.runs.tensors import finite_tensor
 from engine.runs.view import PairScore, Pool, RunView, Verdict
-from engine.search import BestNames, StructureAndNames
+from engine.search import BestNames, LiteralSimilarity
 from engine.util.text import count, shorten, shortened
 
 # A run opened for explanations: its frozen encoder beside its view, and what stacked indices mean.
@@ -92,14 +93,19 @@ class Explainer:
         except ValueError as error:
             raise RunDamagedError(f"the run's weights do not fit its graph ({error}); train it again with --fresh.") from None
 
+    @cached_property
+    def value_features(self) -> pd.DataFrame:
+        """The columns of the run's value rows: attributes, key, and how many entities of each graph have the value."""
+        return self.view.run.table("value_features")
+
     @property
     def looks_at_names(self) -> bool:
-        return isinstance(self.view.similarity, StructureAndNames)
+        return isinstance(self.view.similarity, LiteralSimilarity)
 
     def names_met(self, source: int, target: int) -> str:
         """Which names of two entities are compared, where one of them has several; "" otherwise."""
         similarity = self.view.similarity
-        if not isinstance(similarity, StructureAndNames) or not isinstance(similarity.names, BestNames) or not self.view.has("names"):
+        if not isinstance(similarity, LiteralSimilarity) or not isinstance(similarity.names, BestNames) or not self.view.has("names"):
             return ""
         names = [self._names_of(side, index) for side, index in zip(SIDES, (source, target), strict=True)]
         if all(len(own) < 2 for own in names):

@@ -17,9 +17,10 @@ import torch
 from engine.data.knowledge_graph import Side
 from engine.explanation.encoder import Triple
 from engine.explanation.explainer import Explainer, NamedTriple
+from engine.explanation.value_evidence import PairValue, ValueFact, pair_values, without_values
 from engine.runs.entities import Entity, other
 from engine.runs.view import Pool, RowScores
-from engine.search import StructuralSimilarity, StructureAndNames, normalise_rows
+from engine.search import LiteralSimilarity, PairParts, StructuralSimilarity, normalise_rows
 from engine.search.base import zero_term
 from engine.search.csls import csls_score
 
@@ -68,19 +69,35 @@ class PairRank:
 
 @dataclass(frozen=True)
 class Intervention:
-    """A pair before and after some triples were removed."""
+    """A pair before and after some evidence was removed.
+
+    Attributes:
+        removed: triples.
+        values: values that the two shared, in full or in part.
+    """
 
     removed: tuple[NamedTriple, ...]
     before: PairRank
     after: PairRank
+    values: tuple[PairValue, ...] = ()
 
     def flips(self, side: Side = "source") -> bool:
         """Whether the decision changes: the pair was the best match of the entity of this graph and is not any more, or the other way round."""
         return (self.before.rank(side) == 1) != (self.after.rank(side) == 1)
 
 
+Evidence = Triple | ValueFact
+
+
+def split_evidence(removed: Iterable[Evidence]) -> tuple[frozenset[Triple], frozenset[ValueFact]]:
+    """Triples and values apart."""
+    gone = frozenset(removed)
+    facts = frozenset(one for one in gone if isinstance(one, ValueFact))
+    return frozenset(one for one in gone if not isinstance(one, ValueFact)), facts
+
+
 class Experiment:
-    """A pair, ready to have evidence removed again and again. Keeps the pair's scores and the names' similarities with both pools.
+    """A pair, ready to have evidence removed again and again. Keeps the pair's scores, and the names' and values' similarities with both pools.
 
     Args:
         explainer: of the run.
@@ -100,18 +117,22 @@ class Experiment:
         hubness = float(view.hubness("source", pool)[source]), float(view.hubness("target", pool)[target])
         self.before = self._standing(self._rows, hubness)
 
-    def without(self, removed: Iterable[Triple]) -> Intervention:
-        """The pair on the graph that lacks these triples."""
+    def without(self, removed: Iterable[Evidence]) -> Intervention:
+        """The pair where its graphs lack these triples, and the two entities these values."""
         gone = frozenset(removed)
-        return Intervention(self.explainer.named(gone), self.before, self.standing(gone))
+        triples, facts = split_evidence(gone)
+        shared = pair_values(self.explainer, self.source, self.target) if facts else ()
+        values = tuple(one for one in shared if facts & frozenset(one.facts))
+        return Intervention(self.explainer.named(triples), self.before, self.standing(gone), values)
 
-    def standing(self, removed: Iterable[Triple]) -> PairRank:
-        """Ranks and scores of the pair on the graph that lacks these triples."""
-        final = self.explainer.snapshot(self.source, self.target, removed).final.reshape(2, -1)
+    def standing(self, removed: Iterable[Evidence]) -> PairRank:
+        """Ranks and scores of the pair where its graphs lack these triples, and the two entities these values."""
+        triples, facts = split_evidence(removed)
+        final = self.explainer.snapshot(self.source, self.target, triples).final.reshape(2, -1)
         rows = normalise_rows(torch.from_numpy(final))  # (2, C D)
         cosine = float(rows[0].double() @ rows[1].double())
         structure = self._cosines("source", rows[:1], cosine), self._cosines("target", rows[1:], cosine)
-        combined = self._with_names("source", structure[0]), self._with_names("target", structure[1])
+        combined = self._combined("source", structure[0], facts), self._combined("target", structure[1], facts)
         own = self._own_hubness(combined[0]), self._own_hubness(combined[1])
         changed: dict[Side, RowScores] = {
             "source": self._scores("source", structure[0], combined[0], own),
@@ -130,20 +151,23 @@ class Experiment:
     def _cosines(self, side: Side, row: torch.Tensor, own: float) -> npt.NDArray[np.float64]:
         """(n,) of one entity's new vector with its candidates, ``own`` in the pair's place."""
         similarity = self.explainer.view.similarity
-        structure = similarity.structure if isinstance(similarity, StructureAndNames) else similarity
+        structure = similarity.structure if isinstance(similarity, LiteralSimilarity) else similarity
         candidates = torch.from_numpy(self._rows[side].candidates)
         pool = structure.target if side == "source" else structure.source
         cosines = StructuralSimilarity(row, pool).pairs(torch.zeros_like(candidates), candidates).numpy()
         cosines[self._place(side)] = own
         return cosines
 
-    def _with_names(self, side: Side, cosines: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """(n,) cosines and names together, as the run's similarity has them."""
-        names, similarity = self._rows[side].names, self.explainer.view.similarity
-        if names is None or not isinstance(similarity, StructureAndNames):
+    def _combined(self, side: Side, cosines: npt.NDArray[np.float64], gone: frozenset[ValueFact]) -> npt.NDArray[np.float64]:
+        """(n,) cosines, names and values together, as the run's similarity has them."""
+        row, similarity = self._rows[side], self.explainer.view.similarity
+        if row.names is None or not isinstance(similarity, LiteralSimilarity):
             return cosines
-        both: npt.NDArray[np.float64] = cosines + similarity.weight * np.where(np.isnan(names), cosines, names)
-        return both
+        values = np.zeros_like(cosines) if row.values is None else row.values.astype(np.float64)
+        if gone and similarity.values is not None:
+            values -= without_values(similarity.values, side, self.source if side == "source" else self.target, gone, row.candidates)
+        parts = PairParts(*(torch.from_numpy(one) for one in (cosines, row.names.astype(np.float64), values)))
+        return similarity.together(parts).numpy()
 
     def _scores(self, side: Side, structure: npt.NDArray[np.float64], combined: npt.NDArray[np.float64], own: tuple[float, float]) -> RowScores:
         row, across = self._rows[side], other(side)
@@ -181,13 +205,13 @@ def mean_of_best(values: npt.NDArray[np.float64], k: int) -> float:
     return float(kept.mean()) if len(kept) else 0.0
 
 
-def intervene(explainer: Explainer, source: int, target: int, removed: Iterable[Triple], pool: Pool = "all") -> Intervention:
-    """Remove triples and look at a pair again.
+def intervene(explainer: Explainer, source: int, target: int, removed: Iterable[Evidence], pool: Pool = "all") -> Intervention:
+    """Remove evidence and look at a pair again.
 
     Args:
         explainer: of the run.
         source, target: indices in their graphs.
-        removed: triples of either graph (:mod:`engine.explanation.removal` finds them).
+        removed: triples of either graph and shared values (:mod:`engine.explanation.removal` finds them).
         pool: the candidates.
 
     Raises:
@@ -196,4 +220,4 @@ def intervene(explainer: Explainer, source: int, target: int, removed: Iterable[
     return Experiment(explainer, source, target, pool).without(removed)
 
 
-__all__ = ["Experiment", "Intervention", "PairRank", "Rival", "intervene", "mean_of_best"]
+__all__ = ["Evidence", "Experiment", "Intervention", "PairRank", "Rival", "intervene", "mean_of_best"]

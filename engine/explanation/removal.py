@@ -1,4 +1,4 @@
-"""Evidence that can be removed: triples, chosen one by one, by neighbour, by relation, or as the strongest there are."""
+"""Evidence that can be removed: triples, chosen one by one, by neighbour, by relation, or as the strongest there are; and shared values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from engine.explanation.decomposition import TINY, Sent, shown_layers
 from engine.explanation.encoder import FrozenVectors, Received, Triple
 from engine.explanation.evidence import neighbour_products
 from engine.explanation.explainer import Explainer, short_relation
+from engine.explanation.intervention import Evidence
 from engine.explanation.rivals import runner_up
+from engine.explanation.value_evidence import VALUE_FORM, named_values
 from engine.runs.entities import Entity, folded_label
 from engine.runs.entities import other as other_graph
 from engine.runs.view import Pool
@@ -122,7 +124,7 @@ def sums_without(received: Received, gone: list[IntArray]) -> FloatArray:
 PAIRS_EACH = 4
 """Pairs of neighbours that are looked at for each neighbour."""
 INVERSE = "^"
-FORMS = "NEIGHBOUR, NEIGHBOUR RELATION, HEAD RELATION TAIL, relation:NAME or top:N"
+FORMS = f"NEIGHBOUR, NEIGHBOUR RELATION, HEAD RELATION TAIL, relation:NAME, {VALUE_FORM} or top:N"
 
 
 @dataclass(frozen=True)
@@ -263,8 +265,8 @@ def strongest(explainer: Explainer, source: int, target: int, count: int, pool: 
 
 def named_evidence(
     explainer: Explainer, source: int, target: int, words: Sequence[str], pool: Pool = "all", asked: Side = "source"
-) -> frozenset[Triple]:
-    """The triples that a user's words mean.
+) -> frozenset[Evidence]:
+    """The triples, or the values, that a user's words mean.
 
     Args:
         pool, asked: the candidates of which the runner-up is the best, and the graph of the entity whose candidates they are (for ``top:N``).
@@ -285,6 +287,8 @@ def named_evidence(
         if not argument.isdecimal() or int(argument[:9]) < 1:
             raise ConfigError(f"--remove top:N expects a whole number of neighbours from 1 on; got {quoted(argument)}.")
         return strongest(explainer, source, target, int(argument[:9]), pool, asked)
+    if len(words) == 1 and kind == "value":
+        return named_values(explainer, source, target, argument)
     if len(words) == 1 and kind == "relation":
         return relation_type(explainer, [explainer.stacked("source", source), explainer.stacked("target", target)], argument)
     return _neighbour_in_words(explainer, source, target, words[0], words[1] if len(words) == 2 else None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pandas as pd
@@ -14,10 +14,11 @@ from engine.explanation.evidence import Aligned, Explanation, NeighbourEvidence,
 from engine.explanation.explainer import Context, PairRound
 from engine.explanation.intervention import Intervention, PairRank, Rival
 from engine.explanation.rivals import Conflict, RivalComparison
+from engine.explanation.value_evidence import PairValue
 from engine.explore.neighbourhood import Edge
 from engine.runs.entities import Entity, other
 from engine.runs.view import PairScore, status_words
-from engine.util.text import shortened
+from engine.util.text import count, shortened
 
 # One sentence about a pair, made of its numbers. It says what adds up to the score, never why training came to these weights.
 
@@ -39,11 +40,18 @@ ALIGNED_WORDS: dict[Aligned, str] = {
 
 def sentence(found: Explanation) -> str:
     """What the score is, what it adds up from, and which two neighbours carry the most."""
-    carried = carried_words(found.neighbours)
+    carried = carried_words(found.neighbours) + value_words(found)
     against = found.neighbours.negative
     counter = f", and pairs that speak against it add up to {signed(against)}" if carried and round(against, 3) else ""
     who = f"{title(found.pair.source)} and {title(found.pair.target)}"
     return f"{who} score {found.pair.csls:.3f}, {standing_words(found.pair)}: {sums(found)}{carried}{counter}."
+
+
+def value_words(found: Explanation) -> str:
+    """The shared value that adds the most; empty where none adds anything that is seen."""
+    if not found.values or not round(found.values[0].value, 3):
+        return ""
+    return f"; of the {count(len(found.values), 'shared value')} most is added by {found.values[0].words}, {signed(found.values[0].value)}"
 
 
 def carried_words(neighbours: NeighbourEvidence) -> str:
@@ -76,6 +84,7 @@ def sums(found: Explanation) -> str:
         ("their own kinds of relations", neighbours.own_relations),
         ("proxies and gate", parts.total("proxies")),
         ("names", parts.total("names")),
+        ("values", parts.total("values")),
         ("structure in place of a missing name", parts.total("no name")),
         ("hubness", parts.total("hubness")),
     ]
@@ -88,8 +97,9 @@ def pair_words(pair: NeighbourProduct) -> str:
 
 def removal_sentence(found: Intervention, side: Side = "source") -> str:
     """What became of the pair without some triples, as seen from the entity of one graph."""
-    count = len(found.removed)
-    what = "Without one triple" if count == 1 else f"Without {count:,} triples"
+    parts = [count(len(found.removed), "triple")] if found.removed or not found.values else []
+    parts += [count(len(found.values), "shared value")] if found.values else []
+    what = f"Without {' and '.join(parts)}"
     ranks = f"rank {found.before.rank(side):,} to {found.after.rank(side):,} from the {side}"
     flip = f"the {side}'s decision {'changes' if found.flips(side) else 'stays'}"
     return (
@@ -162,6 +172,7 @@ class Report:
             "cosine": pair.cosine,
             "csls": pair.csls,
             "names": pair.names,
+            "values": pair.values,
             "rank_from_source": pair.rank_from_source,
             "rank_from_target": pair.rank_from_target,
             "pool_sizes": list(pair.pool_sizes),
@@ -178,6 +189,7 @@ class Report:
             "context": context_dict(self.context),
             "conflict": conflict_dict(self.conflict),
             "conflict_of_source": conflict_dict(self.conflict_of_source),
+            "shared_values": [value_dict(one) for one in found.values],
             "notes": list(found.notes),
             "sentence": sentence(found),
         }
@@ -201,6 +213,10 @@ def neighbour_dict(pair: NeighbourProduct) -> dict[str, Any]:
         "value": pair.value,
         "aligned": pair.aligned,
     }
+
+
+def value_dict(one: PairValue) -> dict[str, Any]:
+    return {name: value for name, value in asdict(one).items() if name != "facts"}
 
 
 def relation_dict(pair: RelationPair) -> dict[str, Any]:
@@ -245,6 +261,7 @@ def intervention_dict(found: Intervention, side: Side) -> dict[str, Any]:
     removed = [{"graph": one.side, "head": one.head.uri, "relation": one.relation, "tail": one.tail.uri} for one in found.removed]
     return {
         "removed": removed,
+        "removed_values": [value_dict(one) for one in found.values],
         "before": standing_dict(found.before),
         "after": standing_dict(found.after),
         "flips": {"source": found.flips("source"), "target": found.flips("target")},
@@ -276,6 +293,9 @@ def lines(report: Report, top: int = 10) -> Iterator[str]:
     yield from (f"{signed(part.value):>8}  {part.name}" for part in found.decomposition.parts)
     known = status_words(found.pair.verdict, found.pair.added)
     yield f"{found.pair.csls:>8.3f}  CSLS (cosine {found.pair.cosine:.3f}); {standing_words(found.pair)}; {known}"
+    if found.values:
+        yield "\nvalues that both have:"
+    yield from (f"{signed(one.value):>8}  {one.words}" for one in found.values[:top])
     for heading, pairs in (("neighbours that speak for it", found.neighbours.supporting), ("against it", found.neighbours.opposing)):
         if pairs:
             yield f"\n{heading}:"
@@ -285,6 +305,7 @@ def lines(report: Report, top: int = 10) -> Iterator[str]:
         yield from comparison_lines(report.comparison, top)
     if report.intervention is not None:
         yield "\nremoved:"
+        yield from (f"  {one.words}" for one in report.intervention.values[:top])
         yield from (f"  {title(one.head)} {one.relation} {title(one.tail)}" for one in report.intervention.removed[:top])
         if len(report.intervention.removed) > top:
             yield f"  and {len(report.intervention.removed) - top:,} more"

@@ -4,6 +4,7 @@ from engine.names.encoders import NAME_ENCODERS, EncodedNames, NameEncoder, get_
 from engine.names.paths import absolute_paths, content_digest, named_paths
 from engine.names.sources import NAME_ORIGINS, Names, gather_names, may_need_a_rule
 from engine.names.synonyms import AllNames, all_names, encode_all
+from engine.names.value_similarity import ValueEvidence, name_attributes, value_evidence, value_leaks
 from engine.names.weight import PAPER_WEIGHT, WEIGHTS, WeightChoice, choose_weight, leak_warning, name_similarity, name_tensors, require_valid_links
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "EncodedNames",
     "NameEncoder",
     "Names",
+    "ValueEvidence",
     "WeightChoice",
     "absolute_paths",
     "all_names",
@@ -25,9 +27,12 @@ __all__ = [
     "get_name_encoder",
     "leak_warning",
     "may_need_a_rule",
+    "name_attributes",
     "name_similarity",
     "name_tensors",
     "named_paths",
     "register_encoder",
     "require_valid_links",
+    "value_evidence",
+    "value_leaks",
 ]

@@ -1,12 +1,13 @@
 """Attribute values of two graphs made comparable: each by its kind, so that equal values meet however they are written.
 
-A value becomes one or more keys. Keys of different kinds never meet; a date also gives its year, for graphs where only the year is known. Values
-that say that nothing is known give no key.
+A value becomes one or more keys. Keys of different kinds never meet. A date also gives its year, for graphs where only the year is known; numbers and
+places give rough keys, which near values share. Values that say that nothing is known give no key.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from engine.data.labels import Literal as ValueLiteral
 from engine.data.labels import find_name_attributes, literal_of, local_name
 from engine.util.arrays import IntArray
 
-Kind = Literal["text", "number", "date", "year", "place", "code"]
+Kind = Literal["text", "number", "within 1 %", "within 10 %", "date", "year", "place", "near place", "code"]
 
 MISSING: Final = frozenset(
     {"", "-", "--", "?", ".", "n/a", "na", "nan", "none", "null", "nil", "unknown", "undefined", "not available", "not applicable"}
@@ -29,8 +30,10 @@ LONGEST = 200
 """Characters of a text that are kept as they are; longer ones go by a digest of the whole."""
 LABEL: Final = "label"
 """The attribute that labels from identifiers count as."""
-YEAR_OF: Final = " (year)"
-"""Appended to an attribute's name for the years of its dates."""
+TOLERANCES: Final[dict[Kind, float]] = {"within 1 %": 0.01, "within 10 %": 0.1}
+"""Numbers that differ by less than this share have a key of the kind in common."""
+ROUGH: Final[frozenset[Kind]] = frozenset({"year", "near place", *TOLERANCES})
+"""Kinds of keys that say less than the value does. They count as attributes of their own, named after the kind: "born (year)"."""
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
@@ -51,6 +54,13 @@ class ValueKey:
     kind: Kind
     text: str
 
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.text}"
+
+    def attribute(self, name: str) -> str:
+        """The attribute that the key counts as: rough keys are of one of their own."""
+        return f"{name} ({self.kind})" if self.kind in ROUGH else str(name)
+
 
 def value_keys(value: str) -> tuple[ValueKey, ...]:
     """The keys of an attribute's value, which may be an RDF literal; none where it says that nothing is known."""
@@ -64,6 +74,11 @@ def value_keys(value: str) -> tuple[ValueKey, ...]:
     return text_key(text) if typed is None else typed
 
 
+def key_texts(attribute: str, value: str) -> list[tuple[str, str]]:
+    """(attribute, key) of each key of a value, as tables of values name them."""
+    return [(key.attribute(attribute), str(key)) for key in value_keys(value)]
+
+
 def typed_keys(text: str, literal: ValueLiteral) -> tuple[ValueKey, ...] | None:
     """Of dates, places, numbers and codes; None for text. A declared datatype decides where there is one."""
     declared = literal.type_name.casefold()
@@ -74,11 +89,11 @@ def typed_keys(text: str, literal: ValueLiteral) -> tuple[ValueKey, ...] | None:
     if found := _DATE.fullmatch(text):
         return date_keys(*(int(part) for part in found.groups()))
     if found := _PLACE.fullmatch(text):
-        return (ValueKey("place", f"{float(found[1]):.2f} {float(found[2]):.2f}"),)
+        return place_keys(float(found[1]), float(found[2]))
     if _GROUPED.fullmatch(text):
-        return number_key(text.replace(",", ""))
+        return number_keys(text.replace(",", ""))
     if _NUMBER.fullmatch(text):
-        return number_key(text)
+        return number_keys(text)
     if not declared and _CODE.fullmatch(text):
         return (ValueKey("code", text.casefold()),)
     return None
@@ -91,13 +106,29 @@ def date_keys(year: int, month: int, day: int) -> tuple[ValueKey, ...]:
     return ValueKey("date", f"{year:04d}-{month:02d}-{day:02d}"), ValueKey("year", str(year))
 
 
-def number_key(text: str) -> tuple[ValueKey, ...]:
-    """Numbers meet where their first five digits do. An integer with leading zeros is a code (00123 is not 123)."""
+def place_keys(latitude: float, longitude: float) -> tuple[ValueKey, ...]:
+    """To about a kilometre, and to about ten."""
+    return ValueKey("place", f"{latitude:.2f} {longitude:.2f}"), ValueKey("near place", f"{latitude:.1f} {longitude:.1f}")
+
+
+def number_keys(text: str) -> tuple[ValueKey, ...]:
+    """Numbers meet where their first five digits do, and roughly where they are near. An integer with leading zeros is a code (00123 is not 123)."""
     digits = text.lstrip("+-")
     if len(digits) > 1 and digits.startswith("0") and digits.isdigit():
         return (ValueKey("code", text),)
     value = float(text)
-    return (ValueKey("number", f"{value:.5g}"),) if np.isfinite(value) else ()
+    if not np.isfinite(value):
+        return ()
+    return ValueKey("number", f"{value:.5g}"), *(key for kind, share in TOLERANCES.items() for key in near_keys(value, kind, share))
+
+
+def near_keys(value: float, kind: Kind, share: float) -> tuple[ValueKey, ...]:
+    """The cells of a number in two grids of its logarithm, shifted against each other: of two near numbers at least one cell is the same."""
+    if not value:
+        return ()
+    place = math.log(abs(value)) / (2 * math.log1p(share))
+    sign = "-" if value < 0 else ""
+    return tuple(ValueKey(kind, f"{sign}{grid}{math.floor(place + shift)}") for grid, shift in (("a", 0.0), ("b", 0.5)))
 
 
 def text_key(text: str) -> tuple[ValueKey, ...]:
@@ -163,16 +194,16 @@ def keyed_values(graph: KnowledgeGraph, excluded: frozenset[str] = frozenset()) 
     keys = [value_keys(value) for value in values]
     lengths = np.array([len(found) for found in keys], dtype=np.int64)[codes] if len(codes) else np.zeros(0, dtype=np.int64)
     flat = [key for code in codes.tolist() for key in keys[code]]
-    names = np.repeat(rows["attribute"].to_numpy(dtype=object), lengths)
+    names = np.repeat(rows["attribute"].to_numpy(dtype=object), lengths).tolist()
     table = pd.DataFrame(
         {
             "entity": np.repeat(rows["entity"].to_numpy(dtype=np.int64), lengths),
-            "attribute": [f"{name}{YEAR_OF}" if key.kind == "year" else str(name) for name, key in zip(names, flat, strict=True)],
-            "key": pd.Series([f"{key.kind}:{key.text}" for key in flat], dtype=object),
+            "attribute": [key.attribute(name) for name, key in zip(names, flat, strict=True)],
+            "key": pd.Series([str(key) for key in flat], dtype=object),
         }
     )
     if not find_name_attributes(graph.attributes):
         labels = [(entity, key) for entity, label in enumerate(graph.labels) if label for key in text_key(label)]
-        named = pd.DataFrame({"entity": [e for e, _ in labels], "attribute": LABEL, "key": [f"{key.kind}:{key.text}" for _, key in labels]})
+        named = pd.DataFrame({"entity": [e for e, _ in labels], "attribute": LABEL, "key": [str(key) for _, key in labels]})
         table = pd.concat([table, named], ignore_index=True) if len(named) else table
     return table.drop_duplicates(ignore_index=True)

@@ -16,7 +16,7 @@ from engine.data.labels import identifier_tail
 from engine.errors import ConfigError, RunDamagedError
 from engine.evaluation.metrics import evaluate_links
 from engine.names.encoders import NgramEncoder
-from engine.search import BestNames, NameSimilarity, SparseSimilarity, StructuralSimilarity, StructureAndNames
+from engine.search import BestNames, LiteralSimilarity, NameSimilarity, SparseSimilarity, StructuralSimilarity
 from engine.util.arrays import IntArray
 
 # Names' vectors as plain tensors, so that a run folder can keep them (safetensors) and a page can score any pair from them.
@@ -29,6 +29,7 @@ DENSE_KEYS = ("source", "target")
 ENTITIES = tuple(f"{side}.entities" for side in DENSE_KEYS)
 """Where each entity's names begin, where entities have several."""
 PARTS = ("starts", "features", "values")
+SPARSE_KEYS = ("features", *(f"{side}.{part}" for side in DENSE_KEYS for part in PARTS))
 
 
 def name_tensors(names: NameSimilarity) -> dict[str, Tensor]:
@@ -135,7 +136,7 @@ def choose_weight(
         pool_with_rivals(valid_links[:, side], empty_links()[:, 0] if train_links is None else train_links[:, side], size, seed)
         for side, size in enumerate(structure.shape)
     ]
-    pooled = StructureAndNames(structure, names).select(*(torch.from_numpy(pool) for pool in pools))
+    pooled = LiteralSimilarity(structure, names).select(*(torch.from_numpy(pool) for pool in pools))
     links = np.stack([np.searchsorted(pool, valid_links[:, side]) for side, pool in enumerate(pools)], axis=1)
     mrr = {float(weight): mean_mrr(pooled.with_weight(weight), links, k) for weight in weights}
     best = max(mrr, key=lambda weight: (mrr[weight], -abs(weight - PAPER_WEIGHT)))
@@ -163,7 +164,7 @@ def pool_with_rivals(linked: IntArray, trained: IntArray, size: int, seed: int) 
     return np.sort(np.concatenate([linked, drawn])).astype(np.int64)
 
 
-def mean_mrr(similarity: StructureAndNames, links: IntArray, k: int) -> float:
+def mean_mrr(similarity: LiteralSimilarity, links: IntArray, k: int) -> float:
     """Mean of both directions' MRR among all of a pool."""
     found = evaluate_links(similarity, links, k, pool="all", bootstrap=0, links_name="validation")
     return float(np.mean([found.source_to_target.mrr, found.target_to_source.mrr]))

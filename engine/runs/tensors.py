@@ -17,9 +17,9 @@ from torch import Tensor
 
 from engine.errors import RunDamagedError, RunError
 from engine.names import name_similarity
-from engine.names.weight import DENSE_KEYS, ENTITIES, PARTS
+from engine.names.weight import DENSE_KEYS, ENTITIES, SPARSE_KEYS
 from engine.runs.manifest import RESTORE, parse_object
-from engine.search import NameSimilarity, StructuralSimilarity, StructureAndNames
+from engine.search import LiteralSimilarity, NameSimilarity, SparseSimilarity, StructuralSimilarity
 
 # Tensors in safetensors files.
 
@@ -150,7 +150,7 @@ def has_table(run: HoldsTensors, name: str) -> bool:
     return f"{name}.parquet" in run.manifest.get("files", {})
 
 
-def run_similarity(run: HoldsTensors) -> StructuralSimilarity | StructureAndNames:
+def run_similarity(run: HoldsTensors) -> StructuralSimilarity | LiteralSimilarity:
     """The similarity of all source and all target entities; embeddings stay memory-mapped.
 
     Raises:
@@ -162,12 +162,25 @@ def run_similarity(run: HoldsTensors) -> StructuralSimilarity | StructureAndName
         return structure
     try:
         names = stored_names(run, str(literal["encoder"]), several=bool(literal.get("several_names")))
-        return StructureAndNames(structure, names, float(literal["weight"]))
+        weight = float(literal.get("value_weight", 0.0))
+        return LiteralSimilarity(structure, names, float(literal["weight"]), stored_values(run) if weight else None, weight)
     except (KeyError, TypeError, ValueError) as error:
         raise RunDamagedError(f"the run's names do not fit its structure ({error}); train the literal variant again with --fresh.") from None
 
 
+def stored_values(run: HoldsTensors) -> SparseSimilarity:
+    """The similarity of the attribute values of a run that compares them.
+
+    Raises:
+        RunDamagedError, RunError: as :func:`run_similarity`.
+    """
+    values = name_similarity({key: torch.from_numpy(run.tensor("values", key)) for key in SPARSE_KEYS})
+    if not isinstance(values, SparseSimilarity):
+        raise ValueError("values are sparse rows")
+    return values
+
+
 def stored_names(run: HoldsTensors, encoder: str, *, several: bool = False) -> NameSimilarity:
-    keys = ["features", *(f"{side}.{part}" for side in DENSE_KEYS for part in PARTS)] if encoder == "ngrams" else list(DENSE_KEYS)
+    keys = list(SPARSE_KEYS if encoder == "ngrams" else DENSE_KEYS)
     keys += ENTITIES if several else ()
     return name_similarity({key: torch.from_numpy(run.tensor("names", key)) for key in keys})

@@ -20,7 +20,7 @@ from engine.errors import EntityError
 from engine.evaluation.metrics import untested_words
 from engine.runs.entities import Entity, GraphView, other, search_forms
 from engine.runs.tensors import RunLike, check_numbers, damaged, has_table, run_similarity
-from engine.search import TIE_TOLERANCE, StructuralSimilarity, StructureAndNames, tie_tolerance
+from engine.search import TIE_TOLERANCE, LiteralSimilarity, StructuralSimilarity, tie_tolerance
 from engine.search.csls import csls_score
 from engine.util.arrays import Float32Array, IntArray
 from engine.util.memory import Recent
@@ -72,9 +72,10 @@ class Match:
     Attributes:
         rank: 1 + the number of other candidates in the pool that score at least as high: ties never flatter.
         cosine: of the structural embeddings.
-        csls: by structure, and names where the run has them.
+        csls: by structure, and names and values where the run looks at them.
         verdict: what the known links say of the pair.
         names: similarity of the names; None where the run has none, or either entity.
+        values: similarity of other attribute values, 0 where none is shared; None where the run does not look at them.
         probability: that the pair is right, for the best match of an entity of a calibrated run.
         added: the first semi-supervised round that trained on the pair, None if none did.
     """
@@ -87,6 +88,7 @@ class Match:
     csls: float
     verdict: Verdict
     names: float | None = None
+    values: float | None = None
     probability: float | None = None
     added: int | None = None
 
@@ -98,7 +100,7 @@ class PairScore:
     Attributes:
         rank_from_source, rank_from_target: of the pair among all pairs of its source (target) entity in the pool.
         pool_sizes: candidates on the target side (what ``rank_from_source`` counts) and on the source side.
-        names, probability, added: as in :class:`Match`.
+        names, values, probability, added: as in :class:`Match`.
     """
 
     source: Entity
@@ -111,6 +113,7 @@ class PairScore:
     rank_from_target: int
     pool_sizes: tuple[int, int]
     names: float | None = None
+    values: float | None = None
     probability: float | None = None
     added: int | None = None
 
@@ -123,6 +126,7 @@ class RowScores:
         candidates: (n,) indices.
         cosine, csls: (n,) float32, a pair's values the same to the last bit from whichever end one asks.
         names: (n,) float32, NaN where either entity has no name; None where the run looks at no names.
+        values: (n,) float32; None where the run looks at no values.
         tolerance: CSLS values closer than this are equal.
         zero: whether nothing is known of the entity (its embedding is a zero vector), so that no candidate is nearer than another.
     """
@@ -131,16 +135,21 @@ class RowScores:
     cosine: Float32Array
     csls: Float32Array
     names: Float32Array | None = None
+    values: Float32Array | None = None
     tolerance: float = TIE_TOLERANCE
     zero: bool = False
 
     @property
     def nbytes(self) -> int:
-        return sum(array.nbytes for array in (self.candidates, self.cosine, self.csls, self.names) if array is not None)
+        return sum(array.nbytes for array in (self.candidates, self.cosine, self.csls, self.names, self.values) if array is not None)
 
     def names_at(self, position: int) -> float | None:
         """Similarity of the names of one candidate and the query, None where there is none."""
         return None if self.names is None or np.isnan(self.names[position]) else float(self.names[position])
+
+    def values_at(self, position: int) -> float | None:
+        """Similarity of the attribute values of one candidate and the query."""
+        return None if self.values is None else float(self.values[position])
 
     def position(self, candidate: int) -> int:
         """Position of a candidate in the arrays."""
@@ -265,7 +274,7 @@ class RunView:
     # Scores
 
     @cached_property
-    def similarity(self) -> StructuralSimilarity | StructureAndNames:
+    def similarity(self) -> StructuralSimilarity | LiteralSimilarity:
         """What the run's scores come from; embeddings are memory-mapped."""
         return run_similarity(self.run)
 
@@ -353,21 +362,22 @@ class RunView:
         candidates = np.flatnonzero(~np.isnan(theirs)).astype(np.int64)
         repeated = np.full(len(candidates), index, dtype=np.int64)
         left, right = (torch.from_numpy(one) for one in ((repeated, candidates) if side == "source" else (candidates, repeated)))
-        shown, similarity = None, self.similarity
+        names, values, similarity = None, None, self.similarity
         if isinstance(similarity, StructuralSimilarity):
             cosines = both = similarity.pairs(left, right)
         else:
-            cosines, names = similarity.parts(left, right)
-            both, shown = similarity.together(cosines, names), names.float().numpy()
+            parts = similarity.parts(left, right)
+            cosines, both, names = parts.structure, similarity.together(parts), parts.names.float().numpy()
+            values = parts.values.float().numpy() if similarity.value_weight else None
         own = torch.tensor(float(self.hubness(side, pool)[index]))
         scores = csls_score(both, own, torch.from_numpy(theirs[candidates])).float().numpy()
         if not (finite := np.isfinite(scores)).all():
             wrong = self.entity(side, index) if not finite.any() else self.entity(other(side), int(candidates[~finite][0]))
             raise damaged(self.run, f"the embedding of {_named(wrong)} in the {wrong.side} graph (row {wrong.index})")
-        return RowScores(candidates, cosines.float().numpy(), scores, shown, tie_tolerance(similarity), self.is_zero(side, index))
+        return RowScores(candidates, cosines.float().numpy(), scores, names, values, tie_tolerance(similarity), self.is_zero(side, index))
 
     def is_zero(self, side: Side, index: int) -> bool:
-        """Whether nothing is known of an entity: its embedding is a zero vector, and it has no name that the run looks at."""
+        """Whether nothing is known of an entity: its embedding is a zero vector, and it has no name and no value that the run looks at."""
         one, none = torch.tensor([index]), torch.zeros(0, dtype=torch.int64)
         part = self.similarity.select(one, none) if side == "source" else self.similarity.select(none, one)
         return bool(part.zero_rows()[SIDES.index(side)].item())
@@ -377,8 +387,8 @@ class RunView:
         left, right = torch.from_numpy(source), torch.from_numpy(target)
         if isinstance(self.similarity, StructuralSimilarity):
             return self.similarity.pairs(left, right).float().numpy(), np.full(len(source), np.nan, dtype=np.float32)
-        cosines, names = self.similarity.parts(left, right)
-        return cosines.float().numpy(), names.float().numpy()
+        found = self.similarity.parts(left, right)
+        return found.structure.float().numpy(), found.names.float().numpy()
 
     def matches(self, side: Side, index: int, top: int = 10, pool: Pool = "all") -> list[Match]:
         """The ``top`` candidates with the highest CSLS in the pool, best first; of equals the one with the lower index first.
@@ -406,6 +416,7 @@ class RunView:
             csls=float(row.csls[position]),
             verdict=self.verdict(*pair),
             names=row.names_at(position),
+            values=row.values_at(position),
             probability=self.probability(side, index, candidate),
             added=self.added(*pair),
         )
@@ -429,6 +440,7 @@ class RunView:
             rank_from_target=backward.rank(backward.position(source)),
             pool_sizes=(len(forward.candidates), len(backward.candidates)),
             names=forward.names_at(place),
+            values=forward.values_at(place),
             probability=self.probability("source", source, target),
             added=self.added(source, target),
         )

@@ -10,11 +10,12 @@ from engine.search.ranks import TIE_TOLERANCE, LinkRanks, QueryRanks, tie_tolera
 from engine.search.rows import normalise_rows
 from engine.search.similarity import (
     BestNames,
+    LiteralSimilarity,
     NameSimilarity,
+    PairParts,
     Similarity,
     SparseSimilarity,
     StructuralSimilarity,
-    StructureAndNames,
     UnscaledEmbeddings,
 )
 from engine.search.tiles import best_in_columns, held, recording
@@ -29,15 +30,16 @@ __all__ = [
     "FaissIndex",
     "Hubness",
     "LinkRanks",
+    "LiteralSimilarity",
     "Matches",
     "NameSimilarity",
+    "PairParts",
     "PairScores",
     "QueryRanks",
     "SearchIndex",
     "Similarity",
     "SparseSimilarity",
     "StructuralSimilarity",
-    "StructureAndNames",
     "TopK",
     "UnscaledEmbeddings",
     "best_in_columns",

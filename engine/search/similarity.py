@@ -4,7 +4,7 @@ Search, CSLS, ranks and evaluation only ask for blocks of it and for single pair
 
 - :class:`StructuralSimilarity`: inner products of embeddings (cosine where rows have unit length);
 - :class:`SparseSimilarity`: inner products of sparse rows, such as TF-IDF weights of a name's character n-grams;
-- :class:`StructureAndNames`: s_ij + w l_ij, the paper's literal variant (section 6).
+- :class:`LiteralSimilarity`: s_ij + w l_ij, the paper's literal variant (section 6), with attribute values beside it.
 
 Blocks are float32 and serve to *find*. Every score that is shown or compared comes from ``pairs``, in float64.
 """
@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -295,28 +295,55 @@ class SparseSimilarity:
                 raise not_finite(torch.from_numpy(matrix.data[:, None]), name)
 
 
-class StructureAndNames:
-    """s_ij + w l_ij: structure and names (paper section 6, "Dual-AMN (Lit)").
+class PairParts(NamedTuple):
+    """What the similarities of P pairs are made of, each (P,) float64.
+
+    Attributes:
+        structure: s.
+        names: l, NaN where either entity has no name.
+        values: v, 0 where nothing is shared.
+    """
+
+    structure: Tensor
+    names: Tensor
+    values: Tensor
+
+
+class LiteralSimilarity:
+    """s_ij + w l_ij + u v_ij: structure and names (paper section 6, "Dual-AMN (Lit)"), and other attribute values.
 
     Where either entity has no name, nothing is known about l_ij and it is taken to be s_ij: the pair keeps its structural score, on the scale
-    of the others. Zero in its place would put every pair without names behind every pair with alike names.
+    of the others. Zero in its place would put every pair without names behind every pair with alike names. Values are evidence where they are shared,
+    and add nothing else.
 
     Args:
         structure: s, of n source and m target entities.
         names: l, of the same entities.
         weight: w, at least 0.
+        values: v, of the same entities, in 0 .. 1; None where values do not count.
+        value_weight: u, at least 0.
 
     Raises:
         ConfigError: a weight that is negative or not finite.
-        ValueError: the two similarities are of different entities.
+        ValueError: the similarities are of different entities.
     """
 
-    def __init__(self, structure: StructuralSimilarity, names: NameSimilarity, weight: float = 1.0) -> None:
-        if structure.shape != names.shape:
-            raise ValueError(f"structure {structure.shape} and names {names.shape} are not of the same entities")
-        if not (math.isfinite(weight) and weight >= 0):
-            raise ConfigError(f"the weight of the names must be a number of at least 0; got {weight}.")
+    def __init__(
+        self,
+        structure: StructuralSimilarity,
+        names: NameSimilarity,
+        weight: float = 1.0,
+        values: SparseSimilarity | None = None,
+        value_weight: float = 0.0,
+    ) -> None:
+        for part, what in ((names, "names"), (values, "values")):
+            if part is not None and structure.shape != part.shape:
+                raise ValueError(f"structure {structure.shape} and {what} {part.shape} are not of the same entities")
+        for number, what in ((weight, "names"), (value_weight, "values")):
+            if not (math.isfinite(number) and number >= 0):
+                raise ConfigError(f"the weight of the {what} must be a number of at least 0; got {number}.")
         self.structure, self.names, self.weight = structure, names, float(weight)
+        self.values, self.value_weight = values, float(value_weight) if values is not None else 0.0
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -328,7 +355,7 @@ class StructureAndNames:
 
     @property
     def largest(self) -> float:
-        return 1.0 + self.weight
+        return 1.0 + self.weight + self.value_weight
 
     @cached_property
     def named(self) -> tuple[Tensor, Tensor]:
@@ -345,6 +372,8 @@ class StructureAndNames:
         if not self._all_named:
             self._fall_back(scores, self.named[0][rows], self.named[1][columns])
         self.names.add_block(rows, columns, self.weight, scores)
+        if self.values is not None and self.value_weight:
+            self.values.add_block(rows, columns, self.value_weight, scores)
         return scores
 
     def _fall_back(self, scores: Tensor, rows: Tensor, columns: Tensor) -> None:
@@ -357,42 +386,52 @@ class StructureAndNames:
         spread(lambda start, stop: scale_nameless(table, start, stop, named, factors, factor), table.shape[0], table.size)
 
     def pairs(self, left: Tensor, right: Tensor) -> Tensor:
-        return self.together(*self.parts(left, right))
+        return self.together(self.parts(left, right))
 
-    def together(self, structure: Tensor, names: Tensor) -> Tensor:
+    def together(self, parts: PairParts) -> Tensor:
         """(P,) float64 similarities out of what :meth:`parts` says of the pairs."""
-        return structure + self.weight * torch.where(names.isnan(), structure, names)
+        with_names = parts.structure + self.weight * torch.where(parts.names.isnan(), parts.structure, parts.names)
+        return with_names + self.value_weight * parts.values
 
-    def parts(self, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
-        """(P,) float64 s and l of given pairs, for explanations; l is NaN where a name is missing."""
+    def parts(self, left: Tensor, right: Tensor) -> PairParts:
+        """s, l and v of given pairs, for explanations."""
         structure = self.structure.pairs(left, right)
         names = self.names.pairs(left, right).to(structure.device)
         known = self.named[0][left] & self.named[1][right]
-        return structure, torch.where(known, names, torch.nan)
+        values = torch.zeros_like(structure) if self.values is None else self.values.pairs(left, right).to(structure.device)
+        return PairParts(structure, torch.where(known, names, torch.nan), values)
 
-    def transposed(self) -> StructureAndNames:
-        return StructureAndNames(self.structure.transposed(), self.names.transposed(), self.weight)
+    def _with(self, structure: StructuralSimilarity, names: NameSimilarity, values: SparseSimilarity | None) -> LiteralSimilarity:
+        return LiteralSimilarity(structure, names, self.weight, values, self.value_weight)
 
-    def select(self, rows: Tensor, columns: Tensor) -> StructureAndNames:
-        return StructureAndNames(self.structure.select(rows, columns), self.names.select(rows, columns), self.weight)
+    def transposed(self) -> LiteralSimilarity:
+        return self._with(self.structure.transposed(), self.names.transposed(), self.values and self.values.transposed())
 
-    def with_weight(self, weight: float) -> StructureAndNames:
-        """The same with another weight."""
-        return StructureAndNames(self.structure, self.names, weight)
+    def select(self, rows: Tensor, columns: Tensor) -> LiteralSimilarity:
+        parts = self.structure.select(rows, columns), self.names.select(rows, columns)
+        return self._with(*parts, self.values and self.values.select(rows, columns))
+
+    def with_weight(self, weight: float) -> LiteralSimilarity:
+        """The same with another weight of the names."""
+        return LiteralSimilarity(self.structure, self.names, weight, self.values, self.value_weight)
 
     def shifted(self, row_terms: Tensor, column_terms: Tensor) -> Similarity:
         return Shifted(self, row_terms, column_terms)
 
     def zero_rows(self) -> tuple[Tensor, Tensor]:
-        """Entities that have neither structure nor, where names count, a name."""
+        """Entities that have neither structure nor, where these count, a name or a value."""
         rows, columns = self.structure.zero_rows()
-        if not self.weight:
-            return rows, columns
-        return rows & ~self.named[0], columns & ~self.named[1]
+        for part, weight in ((self.names, self.weight), (self.values, self.value_weight)):
+            if part is not None and weight:
+                own, others = part.named()
+                rows, columns = rows & ~own.to(self.device), columns & ~others.to(self.device)
+        return rows, columns
 
     def check(self) -> None:
         self.structure.check()
         self.names.check()
+        if self.values is not None:
+            self.values.check()
 
 
 class Around:

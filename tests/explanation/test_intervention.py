@@ -17,27 +17,34 @@ from engine.explanation.faithfulness import items_of, rank_correlation, removal_
 from engine.explanation.intervention import mean_of_best
 from engine.explanation.removal import by_pairs, hidden_without
 from engine.explanation.report import removal_sentence
+from engine.explanation.value_evidence import ValueFact, pair_values
 from engine.runs.view import RowScores
 from engine.search import TIE_TOLERANCE, tie_tolerance
 from tests.analysis.worlds import random_task
-from tests.explanation.runs import CSLS_K, SMALL, drawn_model, drawn_run, explainer_of, lonely_task
+from tests.explanation.runs import CSLS_K, SMALL, VALUE_WEIGHT, drawn_model, drawn_run, explainer_of, lonely_task
 from tests.explanation.test_frozen import OPTIONS, frozen, retold, settings_of
 
 
-def by_hand(explainer: Explainer, source: int, target: int, final: np.ndarray, pool: str) -> tuple[float, float, int, int]:
-    """Cosine, CSLS and both ranks with two new vectors and everything else as stored: the definition, candidate by candidate."""
+def by_hand(
+    explainer: Explainer, source: int, target: int, final: np.ndarray, pool: str, gone: frozenset[ValueFact] = frozenset()
+) -> tuple[float, float, int, int]:
+    """Cosine, CSLS and both ranks with two new vectors, without some values, and all else as stored: the definition, candidate by candidate."""
     view, weight = explainer.view, getattr(explainer.view.similarity, "weight", 0.0)
     new = [row / np.linalg.norm(row) for row in final.reshape(2, -1)]
     stored = [view.run.tensor("embeddings", side).astype(np.float64) for side in SIDES]
     names = [view.run.tensor("names", side).astype(np.float64) for side in SIDES] if weight else None
     members = [np.flatnonzero(~np.isnan(view.hubness(side, pool))).tolist() for side in SIDES]
+    values = [rows.toarray().astype(np.float64) for rows in (view.similarity.values.source, view.similarity.values.target)] if weight else None
+    for fact in gone:
+        values[0][source, fact.feature] = values[1][target, fact.feature] = 0
 
     def similarity(s: int, t: int) -> float:
         cosine = float((new[0] if s == source else stored[0][s]) @ (new[1] if t == target else stored[1][t]))
         if names is None:
             return cosine
         known = names[0][s].any() and names[1][t].any()
-        return cosine + weight * (float(names[0][s] @ names[1][t]) if known else cosine)
+        named = cosine + weight * (float(names[0][s] @ names[1][t]) if known else cosine)
+        return named + VALUE_WEIGHT * float(values[0][s] @ values[1][t])
 
     row, column = {t: similarity(source, t) for t in members[1]}, {s: similarity(s, target) for s in members[0]}
     own = [np.mean(sorted(values.values())[-CSLS_K:]) for values in (row, column)]
@@ -68,8 +75,9 @@ def test_equal_to_a_full_recomputation_with_all_others_fixed(variant: str, pool:
         anywhere = [Triple(*row) for row in task.stacked_triples().tolist()]
         edges = around if draw % 2 and around else anywhere
         removed = {edges[at] for at in rng.integers(0, len(edges), 1 + draw % 3)}
-        found = intervene(explainer, source, target, removed, pool)
-        cosine, csls, first, second = by_hand(explainer, source, target, retold(task, config, model, removed)[pair], pool)
+        facts = frozenset(map(ValueFact, range(draw % 4))) if variant == "literal" else frozenset()
+        found = intervene(explainer, source, target, removed | facts, pool)
+        cosine, csls, first, second = by_hand(explainer, source, target, retold(task, config, model, removed)[pair], pool, facts)
         assert found.after.cosine == pytest.approx(cosine, abs=1e-5)
         assert found.after.csls == pytest.approx(csls, abs=1e-5)
         assert (found.after.rank_from_source, found.after.rank_from_target) == (first, second)
@@ -288,3 +296,32 @@ def test_a_flipping_set_of_the_targets_decision() -> None:
             assert found.result.flips("target")
             assert "from the target: the target's decision changes" in removal_sentence(found.result, "target")
     assert flipped
+
+
+def test_shared_values_add_up_and_can_be_removed_by_name() -> None:
+    explainer = explainer_of(drawn_run(4, variant="literal"))
+    seen = 0
+    for source in range(14):
+        for target in range(0, 17, 3):
+            pair, shared = explainer.view.pair(source, target), pair_values(explainer, source, target)
+            assert pair.values is not None
+            assert sum(one.value for one in shared) == pytest.approx(2 * VALUE_WEIGHT * pair.values, abs=1e-6)
+            assert list(shared) == sorted(shared, key=lambda one: -one.value)
+            for one in shared:
+                seen += 1
+                assert one.source_text == one.target_text == f"V{one.source_attribute[1:]}"
+                assert named_evidence(explainer, source, target, [f"value:{one.target_attribute}"]) == frozenset(one.facts)
+                found = intervene(explainer, source, target, one.facts)
+                assert found.values == (one,)
+                assert f"{one.source_attribute}: {one.source_text}" in one.words
+                assert "Without 1 shared value the score" in removal_sentence(found)
+    assert seen > 20
+    with pytest.raises(EvidenceError, match="share no value of 'height'"):
+        named_evidence(explainer, 0, 0, ["value:height"])
+
+
+def test_a_run_that_compares_no_values_shares_none() -> None:
+    explainer = explainer_of(drawn_run(4, variant="semi"))
+    assert pair_values(explainer, 0, 0) == ()
+    with pytest.raises(EvidenceError, match="share no value"):
+        named_evidence(explainer, 0, 0, ["value:s1"])

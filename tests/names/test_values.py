@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.data.knowledge_graph import KnowledgeGraph
-from engine.names.values import MISSING, shared_values, value_keys
+from engine.names.values import MISSING, ROUGH, keyed_values, shared_values, value_keys
 from tests.names.graphs import graph_with
 
 SAME = [
@@ -39,7 +41,23 @@ def test_the_same_value_meets(left: str, right: str) -> None:
 
 @pytest.mark.parametrize(("left", "right"), APART)
 def test_other_values_do_not(left: str, right: str) -> None:
-    assert not set(value_keys(left)) & set(value_keys(right))
+    assert not {key for key in value_keys(left) if key.kind not in ROUGH} & set(value_keys(right))
+
+
+@given(value=st.floats(1e-6, 1e12), share=st.floats(0, 0.0099), sign=st.sampled_from([-1, 1]))
+def test_numbers_that_are_near_meet_roughly_and_far_ones_do_not(value: float, share: float, sign: int) -> None:
+    keys = [set(value_keys(repr(sign * number))) for number in (value, value * (1 + share), value * (1 + 9 * share), value * 1.5, -value)]
+    kinds = [{key.kind for key in keys[0] & other} for other in keys[1:]]
+    assert {"within 1 %", "within 10 %"} <= kinds[0]
+    assert "within 10 %" in kinds[1]
+    assert not kinds[2] | kinds[3]
+
+
+def test_rough_keys_are_attributes_of_their_own() -> None:
+    facts = [(0, "size", "1000"), (0, "at", "48.21, 16.37"), (0, "born", "1912-06-23")]
+    assert set(keyed_values(graph_with(2, facts))["attribute"]) == {
+        *("size", "size (within 1 %)", "size (within 10 %)", "at", "at (near place)", "born", "born (year)")
+    }
 
 
 @pytest.mark.parametrize("value", [*sorted(MISSING), "NA", "None", "N/A", '"null"', '""@en', " ", "!!!", "1e999"])

@@ -13,11 +13,11 @@ from engine.errors import ConfigError, TrainingError
 from engine.evaluation.metrics import evaluate_links
 from engine.search import (
     INDEXES,
+    LiteralSimilarity,
     NameSimilarity,
     Similarity,
     SparseSimilarity,
     StructuralSimilarity,
-    StructureAndNames,
     csls_query,
     csls_topk,
     get_index,
@@ -33,7 +33,8 @@ from tests.reference.csls import unknown_lowest
 from tests.reference.ranks import best_ranks
 from tests.reference.similarity import csls, structure_and_names
 
-KINDS = ("structure", "sparse", "dense and structure", "sparse and structure")
+KINDS = ("structure", "sparse", "dense and structure", "sparse and structure", "sparse and structure and values")
+VALUE_WEIGHT = 0.4
 
 
 def drawn_rows(n: int, width: int, rng: np.random.Generator, nameless: float) -> torch.Tensor:
@@ -56,7 +57,12 @@ def drawn(kind: str, n: int, m: int, seed: int = 0, weight: float = 0.7, nameles
     if kind == "sparse":
         return as_sparse, vectors[0] @ vectors[1].T
     names: NameSimilarity = as_sparse if kind.startswith("sparse") else StructuralSimilarity(*rows)
-    return StructureAndNames(structure, names, weight), structure_and_names(s, *vectors, weight)
+    both = structure_and_names(s, *vectors, weight)
+    if not kind.endswith("values"):
+        return LiteralSimilarity(structure, names, weight), both
+    own = [0.9 * drawn_rows(size, 7, rng, 0.5).abs() for size in (n, m)]
+    values = SparseSimilarity(*(sparse.csr_array(part.numpy()) for part in own))
+    return LiteralSimilarity(structure, names, weight, values, VALUE_WEIGHT), both + VALUE_WEIGHT * (own[0].double() @ own[1].double().T).numpy()
 
 
 def all_pairs(n: int, m: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -173,9 +179,9 @@ def test_a_pair_has_the_same_scores_everywhere(kind: str) -> None:
 
 def test_without_names_a_pair_keeps_its_place_by_structure() -> None:
     similarity, _ = drawn("sparse and structure", 12, 9, weight=2.0, nameless=0.5)
-    assert isinstance(similarity, StructureAndNames)
+    assert isinstance(similarity, LiteralSimilarity)
     left, right = all_pairs(12, 9)
-    structure, names = similarity.parts(left, right)
+    structure, names, _ = similarity.parts(left, right)
     nameless = ~(similarity.named[0][left] & similarity.named[1][right])
     assert nameless.any()
     assert (~nameless).any()
@@ -185,7 +191,7 @@ def test_without_names_a_pair_keeps_its_place_by_structure() -> None:
 
 def test_weight_zero_is_structure_alone() -> None:
     similarity, _ = drawn("sparse and structure", 40, 50, weight=1.0)
-    assert isinstance(similarity, StructureAndNames)
+    assert isinstance(similarity, LiteralSimilarity)
     zero = csls_topk(similarity.with_weight(0.0), 10, 5)
     alone = csls_topk(similarity.structure, 10, 5)
     assert torch.equal(zero.source_to_target.indices, alone.source_to_target.indices)
@@ -198,7 +204,7 @@ def test_ties_do_not_count_as_hits(copies: int, weight: float) -> None:
     rng = np.random.default_rng(0)
     structure = normalise_rows(torch.from_numpy(rng.standard_normal((5, 600)).astype(np.float32)))
     names = drawn_rows(5, 80, rng, 0)
-    similarity = StructureAndNames(
+    similarity = LiteralSimilarity(
         StructuralSimilarity(structure, structure[:1].repeat(copies, 1)),
         SparseSimilarity(sparse.csr_array(names.numpy()), sparse.csr_array(names[:1].repeat(copies, 1).numpy())),
         weight,
@@ -258,20 +264,20 @@ def test_values_that_are_not_finite_are_refused(side: str) -> None:
     structure = StructuralSimilarity(bad if side == "structure" else rows, rows)
     names = SparseSimilarity(sparse.csr_array((bad if side == "names" else rows).numpy()), sparse.csr_array(rows.numpy()))
     with pytest.raises(TrainingError, match="not finite"):
-        hubness(StructureAndNames(structure, names))
+        hubness(LiteralSimilarity(structure, names))
 
 
 @pytest.mark.parametrize("weight", [-0.1, float("nan"), float("inf")])
 def test_a_weight_that_cannot_be_one_is_refused(weight: float) -> None:
     structure = StructuralSimilarity(torch.eye(3), torch.eye(3))
     with pytest.raises(ConfigError, match="at least 0"):
-        StructureAndNames(structure, structure, weight)
+        LiteralSimilarity(structure, structure, weight)
 
 
 def test_what_does_not_go_together_is_a_defect_of_the_caller() -> None:
     three, four = torch.eye(3), torch.eye(4)
     with pytest.raises(ValueError, match="same entities"):
-        StructureAndNames(StructuralSimilarity(three, three), StructuralSimilarity(four, four))
+        LiteralSimilarity(StructuralSimilarity(three, three), StructuralSimilarity(four, four))
     with pytest.raises(ValueError, match="differ in width"):
         SparseSimilarity(sparse.csr_array(three.numpy()), sparse.csr_array(four.numpy()))
 

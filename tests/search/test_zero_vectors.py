@@ -11,7 +11,7 @@ from torch import Tensor
 from engine.analysis.run_tables import match_table
 from engine.decoding import DECODERS, GRAPH_DECODERS, NONE, find_candidates, get_decoder
 from engine.evaluation.metrics import evaluate_links
-from engine.search import SparseSimilarity, StructuralSimilarity, StructureAndNames, csls_query, csls_topk, true_ranks
+from engine.search import LiteralSimilarity, SparseSimilarity, StructuralSimilarity, csls_query, csls_topk, true_ranks
 from tests.search.graphs import clustered
 
 ZEROS = [3, 17, 40]
@@ -82,7 +82,7 @@ def test_a_name_is_enough_to_be_known() -> None:
     source, target = with_zeros()
     names = torch.zeros(60, 3)
     names[3, 0] = 1.0
-    both = StructureAndNames(StructuralSimilarity(source, target), SparseSimilarity(sparse.csr_array(names), sparse.csr_array(names)))
+    both = LiteralSimilarity(StructuralSimilarity(source, target), SparseSimilarity(sparse.csr_array(names), sparse.csr_array(names)))
     rows, columns = both.zero_rows()
     assert rows.nonzero().flatten().tolist() == columns.nonzero().flatten().tolist() == ZEROS[1:]
     assert int(csls_topk(both, 10, 1).source_to_target.indices[3]) == 3
