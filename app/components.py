@@ -159,6 +159,10 @@ def pair_header(view: RunView, pair: PairScore, runs: Sequence[str], asked: Side
                 st.metric(
                     "Names", text.score(pair.names), help="How alike the two names are; in this run CSLS counts structure and names.", width="content"
                 )
+            if pair.values:
+                st.metric(
+                    "Values", text.score(pair.values), help="How much the two share of other attribute values; CSLS counts them too.", width="content"
+                )
             if pair.probability is not None:
                 st.metric("Probability", f"{pair.probability:.0%}", help=explain("calibrated probability"), width="content")
             ranks: tuple[tuple[Side, int, int], ...] = (

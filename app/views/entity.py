@@ -27,7 +27,7 @@ FACTS = 100
 SUGGESTIONS = 6
 ROWS_SHOWN = 320  # pixels
 
-OPTIONAL_COLUMNS = ("names", "probability", "added")
+OPTIONAL_COLUMNS = ("names", "values", "probability", "added")
 """Columns that only some runs have something for."""
 
 
@@ -190,6 +190,7 @@ def _match_table(opened: OpenRun, entity: Entity, matches: list[Match], match: E
             "CSLS": st.column_config.NumberColumn(format="%.3f", width="small", help=explain("CSLS")),
             "cosine": st.column_config.NumberColumn(format="%.3f", width="small", help=explain("cosine")),
             "names": st.column_config.NumberColumn(format="%.3f", width="small", help="How alike the names are."),
+            "values": st.column_config.NumberColumn(format="%.3f", width="small", help="How much the two share of other attribute values."),
             "probability": st.column_config.NumberColumn(format="percent", width="small", help=explain("calibrated probability")),
             "added": st.column_config.TextColumn(help="The semi-supervised round that first trained on the pair."),
         },
@@ -211,6 +212,7 @@ def _match_row(match: Match, candidate: Entity) -> dict[str, object]:
         "CSLS": match.csls,
         "cosine": match.cosine,
         "names": match.names,
+        "values": match.values or None,
         "probability": match.probability,
         "added": None if match.added is None else f"round {match.added}",
         "id": text.cell(candidate.short_id),

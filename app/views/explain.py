@@ -19,6 +19,7 @@ from app.glossary import explain as term
 from app.palette import PLAIN_MARKS
 from app.state import ExplainAddress
 from engine.data.knowledge_graph import SIDES, Side
+from engine.data.labels import local_name
 from engine.errors import EngineError, EntityError, EvidenceError
 from engine.explanation import (
     Conflict,
@@ -27,6 +28,7 @@ from engine.explanation import (
     Intervention,
     Item,
     NeighbourProduct,
+    PairValue,
     compare_with,
     conflict,
     context,
@@ -39,10 +41,12 @@ from engine.explanation import (
     sentence,
     triples_of,
 )
+from engine.explanation.intervention import Evidence
 from engine.explanation.report import rounds_words, signed
 from engine.runs.entities import Entity, other
 
 T = TypeVar("T")
+Removable = Item | PairValue
 
 DRAWN = 12  # pairs of neighbours in a figure
 LISTED = 40
@@ -77,7 +81,8 @@ def render(run: OpenRun, address: ExplainAddress) -> None:
     with right:
         _supporting(found)
     _opposing(found)
-    _removal(run, address, experiment, items)
+    _values(found)
+    _removal(run, address, experiment, [*found.values, *items])
     _rival(run, address, experiment, source, target)
     claims, elsewhere = st.columns(2, gap="large")
     with claims:
@@ -200,6 +205,29 @@ def _opposing(found: Explanation) -> None:
         _pair_figure(pairs, "evidence-against", caption)
 
 
+def _values(found: Explanation) -> None:
+    """The values that both entities have, where the run compares values."""
+    if found.pair.values is None:
+        return
+    st.subheader("Values that both have", anchor=False)
+    if not found.values:
+        st.markdown("The two share no value of the attributes that this run compares.")
+        return
+    total = sum(one.value for one in found.values)
+    st.caption(f"They add {signed(total)} to the score: the more, the fewer entities have the value, and the more often the two attributes agree.")
+    rows = {
+        "source attribute": [text.cell(one.source_attribute) for one in found.values],
+        "source value": [text.cell(one.source_text) for one in found.values],
+        "target value": [text.cell(one.target_text) for one in found.values],
+        "target attribute": [text.cell(one.target_attribute) for one in found.values],
+        "entities": [f"{one.source_entities:,} and {one.target_entities:,}" for one in found.values],
+        "value": [one.value for one in found.values],
+    }
+    help = "How many entities of each graph have the value."
+    columns = {"value": st.column_config.NumberColumn(format="%+.3f"), "entities": st.column_config.TextColumn(help=help)}
+    components.table(pd.DataFrame(rows), name="shared-values", columns=columns)
+
+
 def _pair_figure(pairs: Sequence[NeighbourProduct], name: str, caption: str) -> None:
     figure, height = evidence_figures.facing_pairs(pairs[:DRAWN])
     components.figure(figure, name=name, caption=caption, data=pd.DataFrame([_pair_row(pair) for pair in pairs]), height=height)
@@ -220,11 +248,11 @@ def _pair_row(pair: NeighbourProduct) -> dict[str, object]:
 
 
 @st.fragment
-def _removal(run: OpenRun, page: ExplainAddress, experiment: Experiment, items: Sequence[Item]) -> None:
+def _removal(run: OpenRun, page: ExplainAddress, experiment: Experiment, items: Sequence[Removable]) -> None:
     """Evidence to tick off, and the score without it. A fragment: only this part is recomputed."""
     st.subheader("What would be without it", anchor=False)
     if not items:
-        st.markdown("Neither entity has a triple that could be taken away.")
+        st.markdown("Neither entity has a triple that could be taken away, and they share no value.")
         return
     with components.errors_shown():
         asked = ExplainAddress.read().without
@@ -251,23 +279,34 @@ def _in_the_order_of(items: Sequence[Item], pairs: Sequence[NeighbourProduct]) -
     return sorted(items, key=lambda item: drawn.get((item.side, item.neighbour.index), len(pairs)))
 
 
-def _reference(item: Item) -> str:
+def _reference(item: Removable) -> str:
+    if isinstance(item, PairValue):
+        return f"value:{item.source_attribute}={item.source_text}"
     return f"{item.side}:{item.neighbour.uri}"
 
 
-def _item(items: Sequence[Item], reference: str) -> Item:
+def _evidence(items: Sequence[Removable]) -> frozenset[Evidence]:
+    """The triples and values that are removed with some evidence."""
+    values = (fact for item in items if isinstance(item, PairValue) for fact in item.facts)
+    return frozenset(values) | triples_of([item for item in items if isinstance(item, Item)])
+
+
+def _item(items: Sequence[Removable], reference: str) -> Removable:
     """
     Raises:
-        EvidenceError: the address names a neighbour that neither entity has.
+        EvidenceError: the address names a neighbour that neither entity has, or a value that they do not share.
     """
     for item in items:
         if _reference(item) == reference:
             return item
-    raise EvidenceError(f"the address takes away '{reference[:80]}', which is no neighbour of this pair.")
+    raise EvidenceError(f"the address takes away '{reference[:80]}', which is neither a neighbour of this pair nor a value that it shares.")
 
 
-def _evidence_table(page: ExplainAddress, offered: Sequence[Item], gone: Sequence[Item], asked: Sequence[str]) -> None:
-    st.caption("Tick off neighbours of either entity: all triples between the two are taken out, and the score is computed anew with frozen weights.")
+def _evidence_table(page: ExplainAddress, offered: Sequence[Removable], gone: Sequence[Removable], asked: Sequence[str]) -> None:
+    st.caption(
+        "Tick off neighbours of either entity, or values that both have: all triples between the two, or the value, are taken out, and the score is "
+        "computed again with frozen weights."
+    )
     key = state.widget_key(state.EVIDENCE_TABLE, page.runs[0], page.source, page.target, page.pool, tuple(asked))
 
     def follow() -> None:
@@ -301,7 +340,10 @@ def _evidence_table(page: ExplainAddress, offered: Sequence[Item], gone: Sequenc
     )
 
 
-def _item_row(item: Item) -> dict[str, object]:
+def _item_row(item: Removable) -> dict[str, object]:
+    if isinstance(item, PairValue):
+        words = f"{local_name(item.source_attribute)}: {item.source_text}"
+        return {"neighbour": text.cell(words, 80), "triples": 0, "carries": item.value, "cost": item.value, "attention": None}
     return {
         "neighbour": f"{PLAIN_MARKS[item.side]} {text.cell(item.neighbour.title, 80)}",
         "triples": len(item.triples),
@@ -311,8 +353,8 @@ def _item_row(item: Item) -> dict[str, object]:
     }
 
 
-def _result(run: OpenRun, page: ExplainAddress, experiment: Experiment, gone: Sequence[Item]) -> None:
-    found = experiment.without(triples_of(gone))
+def _result(run: OpenRun, page: ExplainAddress, experiment: Experiment, gone: Sequence[Removable]) -> None:
+    found = experiment.without(_evidence(gone))
     _standings(found)
     if gone:
         st.markdown(text.plain(removal_sentence(found, page.side), 600))
@@ -342,7 +384,7 @@ def _result(run: OpenRun, page: ExplainAddress, experiment: Experiment, gone: Se
 
 def _standings(found: Intervention) -> None:
     before, after = found.before, found.after
-    changed = bool(found.removed)
+    changed = bool(found.removed or found.values)
     with st.container(horizontal=True, gap="large"):
         for name, old, new in (("CSLS", before.csls, after.csls), ("Cosine", before.cosine, after.cosine)):
             st.metric(name, text.score(new), delta=f"{new - old:+.3f}" if changed else None)

@@ -28,6 +28,13 @@ TWIN_HELP = "Exchanged: compared with head and tail exchanged. Seeds: of the tri
 CORRESPONDENCE_COLUMNS: Mapping[str, Any] = {
     name: st.column_config.NumberColumn(format="%.3f") for name in ("Source implies target", "Target implies source")
 }
+COMPARED_COLUMNS = {
+    "Agreement": st.column_config.NumberColumn(
+        format="%.2f", help="The share of pairs with both attributes that agree in a value; two more pairs count as disagreeing."
+    ),
+    "Agree": st.column_config.NumberColumn(format="localized", help="Pairs that agree in a value."),
+    "Compared": st.column_config.NumberColumn(format="localized", help="Pairs in which both entities have the attribute."),
+}
 OF_EACH_BAND = 12
 EXAMPLES = 8
 BAR_HEIGHT, BARS_MARGIN = 21, 110  # pixels
@@ -43,6 +50,7 @@ def render(run: OpenRun, address: RelationsAddress) -> None:
             "This model weighs all relations alike, or knows no triples. Choose a run with relational attention to see what it listens to.",
         )
         _correspondences(run)
+        _compared_attributes(run)
         return
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         setting = _setting(view, address)
@@ -63,6 +71,7 @@ def render(run: OpenRun, address: RelationsAddress) -> None:
     if len(found):
         _table(run, setting, found, relation)
     _correspondences(run)
+    _compared_attributes(run)
 
 
 # Which importances, and which relations
@@ -279,6 +288,28 @@ def _correspondences(run: OpenRun) -> None:
         }
     )
     components.table(shown, name="correspondences", whole=lambda: found, columns=CORRESPONDENCE_COLUMNS)
+
+
+def _compared_attributes(run: OpenRun) -> None:
+    """The attributes whose values a literal run compares, and how to leave one out."""
+    if not run.view.has("value_attributes"):
+        return
+    found = run.table("value_attributes")
+    st.subheader("Attributes whose values count", anchor=False)
+    st.caption(
+        "Paired by what seed links and the pairs added in training say in them. An equal value counts by the agreement of its attributes, divided by "
+        "the number of entities that have it. The setting `values.exclude` leaves attributes out of the next run."
+    )
+    shown = pd.DataFrame(
+        {
+            "Source": found["source"].map(text.cell),
+            "Target": found["target"].map(text.cell),
+            "Agreement": found["agreement"],
+            "Agree": found["support"],
+            "Compared": found["compared"],
+        }
+    )
+    components.table(shown, name="value-attributes", whole=lambda: found, columns=COMPARED_COLUMNS)
 
 
 def _row_of(found: pd.DataFrame, relation: Relation | None) -> list[int]:

@@ -20,6 +20,7 @@ from engine.explanation.intervention import Experiment, Intervention, PairRank, 
 from engine.explanation.removal import Item, evidence_items, named_evidence, triples_of
 from engine.explanation.report import Report, lines, removal_sentence, sentence
 from engine.explanation.rivals import Claim, Conflict, NeighbourDifference, RivalComparison, compare_rival, compare_with, conflict, runner_up
+from engine.explanation.value_evidence import PairValue, ValueFact, pair_values
 
 __all__ = [
     "Aligned",
@@ -42,6 +43,7 @@ __all__ = [
     "OtherRun",
     "PairRank",
     "PairRound",
+    "PairValue",
     "ProbabilityPart",
     "ProbabilityParts",
     "RelationEvidence",
@@ -53,6 +55,7 @@ __all__ = [
     "ScorePart",
     "Trial",
     "Triple",
+    "ValueFact",
     "compare_rival",
     "compare_with",
     "conflict",
@@ -65,6 +68,7 @@ __all__ = [
     "items_of",
     "lines",
     "named_evidence",
+    "pair_values",
     "probability_parts",
     "removal_sentence",
     "resolve_pair",

@@ -68,7 +68,7 @@ def pair_values(explainer: Explainer, source: int, target: int) -> tuple[PairVal
         return ()
     features, products = shared_products(similarity.values, source, target)
     table = explainer.value_features.iloc[features]
-    texts = [written(explainer, side, index) for side, index in zip(SIDES, (source, target), strict=True)]
+    texts = [texts_by_key(explainer, side, index) for side, index in zip(SIDES, (source, target), strict=True)]
     found: dict[tuple[str, str, str, str], list[int]] = {}
     for at, (left, right, key) in enumerate(zip(*(table[name].astype(str) for name in ("source", "target", "key")), strict=True)):
         found.setdefault((left, right, texts[0].get((left, key), ""), texts[1].get((right, key), "")), []).append(at)
@@ -89,7 +89,7 @@ def shared_products(values: SparseSimilarity, source: int, target: int) -> tuple
     return features.astype(np.int64), own.data[left].astype(np.float64) * theirs.data[right].astype(np.float64)
 
 
-def written(explainer: Explainer, side: Side, index: int) -> dict[tuple[str, str], str]:
+def texts_by_key(explainer: Explainer, side: Side, index: int) -> dict[tuple[str, str], str]:
     """(attribute, key) -> the value as an entity's graph writes it."""
     return {named: literal_of(value).text for attribute, value in explainer.view.attributes(side, index) for named in key_texts(attribute, value)}
 

@@ -31,7 +31,7 @@ LEAST_AGREEMENT: Final = 0.1
 PRIOR: Final = 2
 """Disagreeing pairs that are added to those seen, so that few pairs promise little."""
 MOST_OWNERS: Final = 1_000_000
-"""Pairs of entities that share a value, beyond which it tells none apart and costs too much to compare."""
+"""Pairs of entities that share a value, beyond which it says nothing and costs too much to compare."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ from engine.data.knowledge_graph import AlignmentTask
 from engine.evaluation.assessment import empty_probabilities, query_rank_table
 from engine.evaluation.metrics import evaluate_links
 from engine.names import all_names
-from engine.names.weight import DENSE_KEYS, PARTS
+from engine.names.value_similarity import value_evidence
+from engine.names.weight import DENSE_KEYS, SPARSE_KEYS
 from engine.reviews import Snapshot
 from engine.runs import RunStore
 from engine.search import CslsTopK, csls_topk, normalise_rows
@@ -162,6 +163,8 @@ def test_the_document_names_every_column(europe: tuple[AlignmentTask, Trainer, C
     tables = run_tables(task, found) | {"query_ranks": query_rank_table({}), "probabilities": empty_probabilities()} | dict(analysis.tables)
     tables["reviews"] = Snapshot("", ()).table()
     tables["start"] = start_table(no_selection())
+    values = value_evidence(task, task.train_links)
+    tables |= {"value_attributes": values.attributes, "value_features": values.features}
     tables["names"] = all_names(task.source, task.source.labels).table("source")
     columns = {name: table.columns.tolist() for name, table in tables.items()}
     text = (ROOT / "docs" / "run_tables.md").read_text(encoding="utf-8")
@@ -179,11 +182,11 @@ def test_the_document_names_every_tensor(europe: tuple[AlignmentTask, Trainer, C
         named.setdefault(file, set()).update(re.findall(r"`([\w.]+)`", names))
     none = evaluate_links(torch.ones(2, 2), torch.ones(2, 2), task.test_links[:0], bootstrap=0)
     hubness = hubness_tensors(found, none, task.source.num_entities, task.target.num_entities)
-    names = {"features", *DENSE_KEYS, *(f"{side}.{part}" for side in ("source", "target") for part in PARTS)}
     assert named == {
         "embeddings": {"source", "target"},
         "hubness": set(hubness),
         "model": set(),
-        "names": names,
+        "names": {*DENSE_KEYS, *SPARSE_KEYS},
+        "values": set(SPARSE_KEYS),
         TENSORS: set(analysis.tensors),
     }

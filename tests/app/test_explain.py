@@ -13,7 +13,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from engine.data.knowledge_graph import SIDES
-from engine.explanation import Experiment, Explainer, explain, flipping_set, items_of, triples_of
+from engine.explanation import Experiment, Explainer, explain, flipping_set, items_of, pair_values, triples_of
 from engine.explanation.decomposition import feature_parts
 from engine.explanation.evidence import aligned_with
 from engine.explore.neighbourhood import tied
@@ -142,7 +142,7 @@ def test_how_far_it_can_be_trusted_is_computed_when_asked(drawn: MemoryRun, mode
     [
         ({"source": "nobody at all"}, "nobody at all"),
         ({"target": "<script>alert(1)</script>"}, "script"),
-        ({"without": "source:http://no.example/where"}, "no neighbour of this pair"),
+        ({"without": "source:http://no.example/where"}, "neither a neighbour of this pair nor a value"),
         ({"against": "nobody at all"}, "nobody at all"),
         ({"pool": "some"}, "pool=some"),
     ],
@@ -339,3 +339,21 @@ def test_a_pair_that_is_held_out_and_was_added_is_described_alike_everywhere(mod
 def facing_evidence(explainer: Explainer, source: int, target: int) -> tuple[str, str]:
     """What the Entity page's figure and the Explain page's figure say of two neighbours."""
     return tied(explainer.view, "source", source, target), aligned_with(explainer.view, source, target)
+
+
+def test_shared_values_are_listed_and_can_be_removed(models: Path, open_page: OpenPage) -> None:
+    run = drawn_run(4, variant="literal")
+    explainer = explainer_of(run)
+    source, target = max(((s, t) for s in range(14) for t in range(17)), key=lambda pair: len(pair_values(explainer, *pair)))
+    shared = pair_values(explainer, source, target)
+    names = {"source": uri(run, "source", source), "target": uri(run, "target", target)}
+    first = shared[0]
+    run_id = written(run, models)
+    app = open_page("explain", run=run_id, **names, without=f"value:{first.source_attribute}={first.source_text}")
+    assert_no_crash(app)
+    assert "Values that both have" in [one.value for one in app.subheader]
+    listed = next(frame.value for frame in app.dataframe if "source value" in frame.value.columns)
+    assert listed["value"].tolist() == pytest.approx([one.value for one in shared])
+    after = Experiment(explainer, source, target).without(first.facts).after
+    assert float(metric(app, "CSLS").value.replace("−", "-")) == pytest.approx(after.csls, abs=1e-3)
+    assert "Without 1 shared value" in words(app)
