@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from engine.decoding.candidates import Candidates
 from engine.decoding.graph_evidence import GraphEvidence
 from engine.evaluation.calibration import (
     FEATURE_COLUMNS,
+    LEAST_LINKS,
     Calibration,
     Uncalibrated,
     expected_calibration_error,
@@ -26,6 +27,7 @@ from engine.evaluation.calibration import (
     without_counterparts,
 )
 from engine.evaluation.decoders import DecodingEvaluation, decode_searched
+from engine.evaluation.estimation import estimate_calibration, mutual_pairs
 from engine.evaluation.metrics import SearchedPool, Selectable
 from engine.util.arrays import BoolArray, FloatArray, IntArray
 
@@ -152,7 +154,9 @@ class Probabilities:
     unlinked_dangling: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        found = {"unlinked_dangling": self.unlinked_dangling, "test": self.test}
+        found: dict[str, Any] = {"unlinked_dangling": self.unlinked_dangling, "test": self.test}
+        suggested = self.calibration.balanced_threshold() if isinstance(self.calibration, Calibration) else None
+        found["suggested"] = None if suggested is None else asdict(suggested)
         return {"decoder": CALIBRATED, "fit": self.calibration.to_dict(), **found}
 
 
@@ -185,9 +189,14 @@ def match_probabilities(similarity: Selectable, task: AlignmentTask, csls_k: int
     The pool leaves out the entities of seed links, which are too well known to compete fairly. Where there are test links, the others of the pool
     are linked or not, and how many of those without any link dangle is estimated (:mod:`engine.evaluation.assessment`); without test links nothing is
     known of them, and the probability is that of a pair whose entities do have counterparts.
+
+    Where training had no links, and on data of a user's own, too few validation links do not prevent them: probabilities are then estimated from the
+    matches themselves (:mod:`engine.evaluation.estimation`).
     """
     pools = [np.setdiff1d(np.arange(size, dtype=np.int64), task.train_links[:, side]) for side, size in enumerate(similarity.shape)]
     valid = task.valid_links[~np.isin(task.valid_links[:, 0], task.train_links[:, 0]) & ~np.isin(task.valid_links[:, 1], task.train_links[:, 1])]
+    if len(valid) < LEAST_LINKS and (task.own_links or not len(task.train_links)) and all(len(pool) for pool in pools):
+        return estimated_probabilities(similarity, task, pools, csls_k, index, seed)
     if not len(valid) or any(not len(pool) for pool in pools):
         return Probabilities(fit_calibration(get_decoder(CALIBRATED), nothing(similarity), valid), empty_probabilities(), None)
     candidates = find_candidates(similarity.select(*(torch.from_numpy(pool) for pool in pools)), csls_k, index=index)
@@ -204,6 +213,25 @@ def match_probabilities(similarity: Selectable, task: AlignmentTask, csls_k: int
         return Probabilities(calibration, empty_probabilities(), None)
     table = probability_table(decoder.decode(candidates), calibration, pools, evidence)
     return Probabilities(calibration, table, test_report(table, task, calibration, dangling) if len(task.test_links) else None, dangling)
+
+
+def estimated_probabilities(similarity: Selectable, task: AlignmentTask, pools: list[IntArray], csls_k: int, index: str, seed: int) -> Probabilities:
+    """Probabilities of the mutual best matches of a pool, without links."""
+    candidates = find_candidates(similarity.select(*(torch.from_numpy(pool) for pool in pools)), csls_k, index=index)
+    decoder = get_decoder(CALIBRATED)
+    calibration = estimate_calibration(decoder, candidates, seed)
+    if isinstance(calibration, Uncalibrated):
+        return Probabilities(calibration, empty_probabilities(), None)
+    decoding = decoder.decode(candidates)
+    evidence = GraphEvidence.of(task.source, task.target, task.train_links).within(pools[0], pools[1])
+    table = probability_table(decoding, calibration, pools, evidence)
+    mutual = mutual_pairs(decoding)
+    codes = pools[0][candidates.sources[mutual]] * similarity.shape[1] + pools[1][candidates.targets[mutual]]
+    forward = (table["graph"] == "source").to_numpy()
+    ends = table["entity"].to_numpy(), table["match"].to_numpy()
+    own = np.where(forward, ends[0], ends[1]) * similarity.shape[1] + np.where(forward, ends[1], ends[0])
+    table = table[np.isin(own, codes)].reset_index(drop=True)
+    return Probabilities(calibration, table, test_report(table, task, calibration, 0.0) if len(task.test_links) else None)
 
 
 def nothing(similarity: Selectable) -> Any:

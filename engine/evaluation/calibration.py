@@ -100,9 +100,11 @@ class Calibration:
         intercept: log odds of an average pair.
         links: validation links that it was fitted on.   pairs: predicted pairs that these gave.   right: right ones among them.
         dangling_share: share of entities without a counterpart that was assumed.
-        calibration_error: expected calibration error, cross-validated.
-        curve: thresholds in descending order, with what is to be expected of each, cross-validated.
+        calibration_error: expected calibration error, cross-validated; None where the probabilities are estimated without links.
+        curve: thresholds in descending order, with what is to be expected of each, cross-validated where there are links.
         features: names of what it was fitted on, all among ``FEATURES``; older calibrations have fewer.
+        estimated: no links were known (:mod:`engine.evaluation.estimation`); then ``right`` is what is expected, and only mutual best matches have
+            probabilities.
     """
 
     decoder: str
@@ -114,9 +116,10 @@ class Calibration:
     pairs: int
     right: int
     dangling_share: float
-    calibration_error: float
+    calibration_error: float | None
     curve: tuple[Threshold, ...]
     features: tuple[str, ...] = FEATURES
+    estimated: bool = False
 
     def probabilities(self, features: FloatArray) -> FloatArray:
         """(P,) probabilities of pairs with (P, F) features from :func:`pair_features`."""
@@ -139,6 +142,10 @@ class Calibration:
         fitting = [threshold for threshold in self.curve if threshold.precision >= precision]
         return fitting[-1] if fitting else None
 
+    def balanced_threshold(self) -> Threshold | None:
+        """The threshold with the best F1 to be expected; None where there is none."""
+        return max(self.curve, key=lambda point: point.precision * point.recall / max(point.precision + point.recall, 1e-12), default=None)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values; the inverse of :meth:`from_dict`."""
         return {"calibrated": True, **asdict(self), "features": list(self.features)}
@@ -150,7 +157,8 @@ class Calibration:
             RunDamagedError: not what :meth:`to_dict` gave, or made with features that this version cannot compute.
         """
         try:
-            parts = {spec.name: values[spec.name] for spec in fields(cls)}
+            parts = {spec.name: values[spec.name] for spec in fields(cls) if spec.name != "estimated"}
+            parts["estimated"] = bool(values.get("estimated", False))
             parts["features"] = tuple(parts["features"])
             if len(set(parts["features"])) != len(parts["features"]) or not set(parts["features"]) <= set(FEATURES):
                 raise RunDamagedError("the calibration was fitted on features that this version does not have; fit it again.")
@@ -427,13 +435,19 @@ def threshold_curve(probabilities: FloatArray, right: BoolArray, weights: FloatA
     smooth = isotonic_regression(right[order].astype(np.float64), sample_weight=weights[order], increasing=False)
     precision = np.cumsum(smooth * weights[order]) / np.cumsum(weights[order])
     recall = np.minimum(np.cumsum(right[order]) / links, 1.0)
-    last = np.flatnonzero(np.append(np.diff(probabilities[order]) < 0, True))  # where equal probabilities end
-    last = last[last >= min(LEAST_ABOVE, len(order)) - 1]
-    chosen = last[np.unique(np.linspace(0, len(last) - 1, CURVE_POINTS).astype(np.int64))]
+    chosen = thinned(probabilities[order], min(LEAST_ABOVE, len(order)))
     return tuple(
         Threshold(p, min(q, 1.0), r)
         for p, q, r in zip(probabilities[order][chosen].tolist(), precision[chosen].tolist(), recall[chosen].tolist(), strict=True)
     )
+
+
+def thinned(ordered: FloatArray, least: int) -> IntArray:
+    """Places of at most ``CURVE_POINTS`` thresholds among descending probabilities, each at the last of equal ones, with ``least`` above it."""
+    last = np.flatnonzero(np.append(np.diff(ordered) < 0, True))
+    last = last[last >= least - 1]
+    chosen: IntArray = last[np.unique(np.linspace(0, len(last) - 1, CURVE_POINTS).astype(np.int64))]
+    return chosen
 
 
 def expected_calibration_error(probabilities: FloatArray, right: BoolArray, weights: FloatArray | None = None, bins: int = BINS) -> float:

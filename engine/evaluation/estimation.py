@@ -1,0 +1,150 @@
+"""How likely a predicted pair is right where no links are known: estimated from how predictions look that cannot be right.
+
+Pairs that are each other's best match are a mixture of right and wrong ones. What wrong ones look like can be seen without knowing any link: the
+counterparts of some of these entities are removed from the pool, and whatever then becomes a mutual best match of them is wrong. The share of
+wrong ones among all pairs is how often pairs are as dissimilar as most of the wrong ones are, compared with the wrong ones themselves (mixture
+proportion estimation, as in learning from negative and unlabelled examples: Elkan and Noto, KDD 2008; Ramaswamy et al., ICML 2016).
+
+Only the similarity is looked at. Ranks, margins and the neighbours' alignment change as soon as counterparts are removed, and would reveal which
+pairs are the removed ones. Where nearly all entities lack a counterpart, wrong pairs are more similar than this shows, and the
+probabilities too high. Nothing is cross-validated, since there is nothing to validate with: these probabilities are estimates, and say so.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from engine.decoding.base import Decoder, Decoding
+from engine.decoding.candidates import Candidates
+from engine.evaluation.calibration import (
+    FEATURES,
+    LEAST_ABOVE,
+    Calibration,
+    Logistic,
+    Threshold,
+    Uncalibrated,
+    pair_features,
+    thinned,
+    without_counterparts,
+)
+from engine.util.arrays import BoolArray, FloatArray, IntArray
+
+ESTIMATED_ON: Final = ("similarity",)
+"""The features that an estimate depends on."""
+LEAST_PAIRS: Final = 50
+"""Mutual best matches, and wrong ones among them, from which on something can be estimated."""
+QUANTILES: Final = np.linspace(0.2, 0.8, 13)
+"""Of the wrong pairs' scores: below each, pairs and wrong pairs are counted and compared."""
+PARTS: Final = 5
+"""Parts of the pairs whose counterparts are removed one after the other."""
+RARE: Final = 1e-6
+
+
+def estimate_calibration(decoder: Decoder, candidates: Candidates, seed: int = 0) -> Calibration | Uncalibrated:
+    """Probabilities of a decoder's mutual best matches, without any link.
+
+    Args:
+        decoder: whose predictions are to be judged.
+        candidates: of the pool; entities of seed links should not be in it.
+        seed: says whose counterparts are removed.
+    """
+    decoding = decoder.decode(candidates)
+    positions = mutual_pairs(decoding)
+    if len(positions) < LEAST_PAIRS:
+        return Uncalibrated(too_few_pairs(len(positions), "pairs of entities are each other's best match"))
+    seen = scores(decoding, positions)
+    wrong = wrong_scores(decoder, candidates, positions, seed)
+    if len(wrong) < LEAST_PAIRS:
+        return Uncalibrated(too_few_pairs(len(wrong), "of them find another mutual best match where theirs is removed"))
+    share = wrong_share(seen[:, 0], wrong[:, 0])
+    model = fitted_on_shares(seen, probability_right(seen[:, 0], wrong[:, 0], share))
+    expected = model.probabilities(seen)
+    return Calibration(
+        decoder=decoding.decoder,
+        means=tuple(model.means.tolist()),
+        scales=tuple(model.scales.tolist()),
+        coefficients=tuple(model.coefficients.tolist()),
+        intercept=model.intercept,
+        links=0,
+        pairs=len(positions),
+        right=round(float(expected.sum())),
+        dangling_share=share,
+        calibration_error=None,
+        curve=expected_curve(expected),
+        features=ESTIMATED_ON,
+        estimated=True,
+    )
+
+
+def too_few_pairs(number: int, what: str) -> str:
+    return (
+        f"Without validation links, probabilities can only be estimated from the matches themselves, and only {number} {what} "
+        f"(at least {LEAST_PAIRS} are needed); scores and ranks are not affected."
+    )
+
+
+def mutual_pairs(decoding: Decoding) -> IntArray:
+    """(P,) the candidates that both of their entities are given, ascending."""
+    source, target = decoding.chosen("source"), decoding.chosen("target")
+    found: IntArray = np.intersect1d(source[source >= 0], target[target >= 0])
+    return found
+
+
+def scores(decoding: Decoding, positions: IntArray) -> FloatArray:
+    """(P, len(ESTIMATED_ON)) the features of candidate pairs."""
+    return pair_features(decoding, positions)[:, [FEATURES.index(name) for name in ESTIMATED_ON]]
+
+
+def wrong_scores(decoder: Decoder, candidates: Candidates, positions: IntArray, seed: int) -> FloatArray:
+    """(W, len(ESTIMATED_ON)) of the mutual best matches that entities find where their own is removed: of a part of the pairs at a time, so that the
+    pool stays nearly whole.
+    """
+    pairs = np.stack([candidates.sources[positions], candidates.targets[positions]], axis=1)
+    part_of = np.random.default_rng(seed).permutation(len(pairs)) % PARTS
+    found = []
+    for part in range(PARTS):
+        removed, lonely = without_counterparts(decoder, candidates, pairs[part_of == part], seed)
+        left = mutual_pairs(removed)
+        kept = lonely[0][removed.candidates.sources[left]] | lonely[1][removed.candidates.targets[left]]
+        found.append(scores(removed, left[kept]))
+    return np.concatenate(found)
+
+
+def wrong_share(seen: FloatArray, wrong: FloatArray) -> float:
+    """The share of wrong pairs: the median, over the lower part of the wrong pairs' scores, of pairs to wrong ones below each."""
+    below = np.quantile(wrong, QUANTILES)
+    ratios = [(seen <= score).mean() / (wrong <= score).mean() for score in below]
+    return float(np.clip(np.median(ratios), 0.0, 1.0))
+
+
+def probability_right(seen: FloatArray, wrong: FloatArray, share: float) -> FloatArray:
+    """(P,) that each pair is right: the part of the density at its score that wrong pairs do not account for; never falling with the score."""
+    from sklearn.isotonic import isotonic_regression  # takes a second to load
+
+    both = np.concatenate([seen, wrong])
+    order = np.argsort(both, kind="stable")
+    is_seen = np.arange(len(both)) < len(seen)
+    mass = np.where(is_seen, 1 / len(seen), 1 / len(wrong))
+    smooth = np.empty(len(both))
+    smooth[order] = isotonic_regression(is_seen[order].astype(np.float64), sample_weight=mass[order])
+    odds = np.clip(smooth[: len(seen)], RARE, 1 - RARE)
+    right: FloatArray = np.clip(1 - share * (1 - odds) / odds, 0.0, 1.0)
+    return right
+
+
+def fitted_on_shares(features: FloatArray, right: FloatArray) -> Logistic:
+    """Logistic regression where each pair is right with a probability and wrong with the rest."""
+    twice = np.concatenate([features, features])
+    outcomes: BoolArray = np.arange(len(twice)) < len(features)
+    return Logistic.of(twice, outcomes, np.concatenate([right, 1 - right]) + RARE)
+
+
+def expected_curve(probabilities: FloatArray) -> tuple[Threshold, ...]:
+    """Thresholds in descending order with the precision and recall to expect if the probabilities hold."""
+    ordered = np.sort(probabilities)[::-1]
+    expected = np.cumsum(ordered)
+    last = thinned(ordered, min(LEAST_ABOVE, len(ordered)))
+    precision, recall = expected[last] / (last + 1), expected[last] / expected[-1]
+    return tuple(Threshold(*point) for point in zip(ordered[last].tolist(), precision.tolist(), recall.tolist(), strict=True))

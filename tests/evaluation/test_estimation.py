@@ -1,0 +1,95 @@
+"""Probabilities without any link: near the truth where right and wrong pairs differ, withheld where nothing can be said."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from engine.data.knowledge_graph import AlignmentTask, empty_links
+from engine.decoding import find_candidates, get_decoder
+from engine.evaluation.assessment import match_probabilities
+from engine.evaluation.calibration import Calibration, Uncalibrated, expected_calibration_error, pair_features
+from engine.evaluation.estimation import estimate_calibration, expected_curve, mutual_pairs, wrong_share
+from engine.search import StructuralSimilarity, normalise_rows
+from tests.analysis.worlds import random_graph
+
+
+def drawn(linked: int, alone: int, noise: float, seed: int = 0, width: int = 24) -> StructuralSimilarity:
+    """Entities with a counterpart, then entities without one: the first of either side belong together."""
+    rng = np.random.default_rng(seed)
+    shared = rng.standard_normal((linked, width))
+    sides = [
+        np.concatenate([shared + noise * rng.standard_normal(shared.shape), rng.standard_normal((alone, width))]).astype(np.float32) for _ in range(2)
+    ]
+    return StructuralSimilarity(*(normalise_rows(torch.from_numpy(rows)) for rows in sides))
+
+
+@pytest.mark.parametrize(("linked", "alone"), [(800, 200), (600, 400), (500, 500)])
+def test_near_the_truth_whatever_share_of_entities_has_a_counterpart(linked: int, alone: int) -> None:
+    candidates = find_candidates(drawn(linked, alone, 0.55), top=10)
+    decoder = get_decoder("csls")
+    found = estimate_calibration(decoder, candidates)
+    assert isinstance(found, Calibration)
+    assert found.estimated
+    assert found.calibration_error is None
+    decoding = decoder.decode(candidates)
+    positions = mutual_pairs(decoding)
+    right = (candidates.sources[positions] == candidates.targets[positions]) & (candidates.sources[positions] < linked)
+    probability = found.probabilities(pair_features(decoding, positions))
+    assert expected_calibration_error(probability, right) < 0.1
+    assert abs(found.dangling_share - (~right).mean()) < 0.12
+    threshold = found.balanced_threshold()
+    assert threshold is not None
+    kept = probability >= threshold.probability
+    f1 = 2 * (kept & right).sum() / (kept.sum() + linked)
+    best = max(2 * right[np.argsort(-probability)][:n].sum() / (n + linked) for n in range(1, len(right)))
+    assert f1 > best - 0.03
+    assert abs(right[kept].mean() - threshold.precision) < 0.1
+    assert Calibration.from_dict(found.to_dict()) == found
+
+
+def test_too_few_pairs_are_not_judged() -> None:
+    for similarity in (drawn(30, 5, 0.1), drawn(0, 0, 0.1)):
+        found = estimate_calibration(get_decoder("csls"), find_candidates(similarity, top=10))
+        assert isinstance(found, Uncalibrated)
+        assert "at least 50 are needed" in found.reason
+
+
+def test_the_share_of_wrong_pairs_is_that_of_the_mixture() -> None:
+    rng = np.random.default_rng(1)
+    for share in (0.1, 0.5, 0.9):
+        wrong = rng.normal(0, 1, 4000)
+        seen = np.concatenate([rng.normal(0, 1, int(4000 * share)), rng.normal(5, 1, int(4000 * (1 - share)))])
+        assert wrong_share(seen, wrong) == pytest.approx(share, abs=0.03)
+
+
+def test_the_curve_is_what_the_probabilities_promise() -> None:
+    probabilities = np.linspace(0, 1, 101)
+    for point in expected_curve(probabilities):
+        kept = probabilities[probabilities >= point.probability]
+        assert point.precision == pytest.approx(kept.mean())
+        assert point.recall == pytest.approx(kept.sum() / probabilities.sum())
+
+
+def test_a_run_without_links_has_probabilities_for_mutual_best_matches() -> None:
+    rng = np.random.default_rng(2)
+    graphs = [random_graph(rng, name, 700, 3, 900) for name in "ab"]
+    none = empty_links()
+    links = np.stack([np.arange(500)] * 2, axis=1)
+    task = AlignmentTask("drawn", "drawn", graphs[0], graphs[1], none, none, links, none, split="drawn", fingerprint="0" * 64)
+    similarity = drawn(500, 200, 0.4)
+    found = match_probabilities(similarity, task, 10, "exact", 0)
+    assert isinstance(found.calibration, Calibration)
+    assert found.calibration.estimated
+    source, target = (found.table[found.table["graph"] == side].set_index("entity")["match"] for side in ("source", "target"))
+    assert len(source) == len(target) > 400
+    assert (target.loc[source].to_numpy() == source.index).all()
+    assert found.test is not None
+    assert found.to_dict()["suggested"]["precision"] > 0.8
+    benchmark = dataclasses.replace(task, train_links=links[:100], test_links=links[100:])
+    assert isinstance(match_probabilities(similarity, benchmark, 10, "exact", 0).calibration, Uncalibrated)
+    own = dataclasses.replace(benchmark, own_links=True)
+    assert isinstance(match_probabilities(similarity, own, 10, "exact", 0).calibration, Calibration)
