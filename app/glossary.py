@@ -13,7 +13,8 @@ TERMS: Final[Mapping[str, str]] = {
     "calibrated probability": "How often best matches that look like this one are right, fitted on the validation links. It depends on cosine, CSLS, "
     "the margins and ranks from both sides, the Sinkhorn weight, the degrees, and on how many neighbours of the two entities are aligned to each "
     "other (by seed links or as mutual best matches), in number and as a share of all their neighbours. Runs of older versions have "
-    "probabilities without the aligned neighbours.",
+    "probabilities without the aligned neighbours. Without validation links, probabilities of mutual best matches are estimated from the similarity "
+    "alone, by comparing with what these entities find once their match is removed.",
     "channel": "The model starts twice: from an entity's neighbours (entity channel) and from its relations (relation channel); the two are put "
     "side by side.",
     "cosine": "How alike two embeddings point: 1 is the same direction, 0 has nothing in common.",

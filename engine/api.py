@@ -20,6 +20,7 @@ from engine.data import AlignmentTask, Inspection, inspect_task, load_task
 from engine.data.knowledge_graph import SIDES, Side
 from engine.data.library import starting_config
 from engine.errors import ConfigError, ExportError, RunError
+from engine.evaluation.calibration import Calibration, Threshold
 from engine.explanation import Explainer, Report, compare_with, conflict, context, explain, intervene, named_evidence, resolve_pair, sibling_runs
 from engine.explore.alignment import Alignment, alignments
 from engine.explore.data_profile import inspect_run, relation_profile
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 PathLike = str | os.PathLike[str]
 MODELS = "models"
-MATCH_COLUMNS = ("rank", "uri", "label", "csls", "cosine", "verdict", "names", "probability", "added")
+MATCH_COLUMNS = ("rank", "uri", "label", "csls", "cosine", "verdict", "names", "values", "probability", "added")
 
 
 class OpenRun:
@@ -101,7 +102,7 @@ class OpenRun:
 
         Returns:
             a row per match, best first: ``rank``, ``uri``, ``label``, ``csls``, ``cosine``, ``verdict`` (what the known links say), and ``names``,
-            ``probability``, ``added`` where the run has them (missing otherwise).
+            ``values``, ``probability``, ``added`` where the run has them (missing otherwise).
 
         Raises:
             EntityError: no entity, or several, fit the text.
@@ -112,7 +113,9 @@ class OpenRun:
         """
         found = self.view.resolve(entity, side)
         rows = [vars(match) for match in self.view.matches(found.side, found.index, top, pool)]
-        return pd.DataFrame(rows, columns=list(MATCH_COLUMNS)).astype({"names": "float64", "probability": "float64", "added": "Int64"})
+        return pd.DataFrame(rows, columns=list(MATCH_COLUMNS)).astype(
+            {"names": "float64", "values": "float64", "probability": "float64", "added": "Int64"}
+        )
 
     def pair(self, source: str, target: str, *, pool: Pool = "all") -> PairScore:
         """Everything that is shown for a pair: scores, ranks from both sides, verdict, probability.
@@ -210,6 +213,23 @@ class OpenRun:
             raise RunError(f"{self.id} has no table of correspondences, as runs of older versions; train it again with --fresh.")
         table = self.table("correspondences")
         return table[table[["source_implies_target", "target_implies_source"]].max(axis=1) >= least].reset_index(drop=True)
+
+    def suggested_threshold(self) -> Threshold | None:
+        """The least probability with the best balance of precision and recall (F1) to expect; None where the run has no probabilities.
+
+        Returns:
+            ``probability``, and the ``precision`` and ``recall`` that pairs of at least this probability should have.
+
+        Raises:
+            RunDamagedError: the stored calibration cannot be read.
+
+        Example:
+            >>> threshold = run.suggested_threshold()
+            >>> threshold is None or 0 <= threshold.probability <= 1
+            True
+        """
+        fit = dict(self.json("calibration").get("fit") or {})
+        return Calibration.from_dict(fit).balanced_threshold() if fit.get("calibrated") else None
 
     def neighbourhood(self, entity: str, hops: int = 1, *, side: Side | None = None) -> networkx.MultiDiGraph:
         """The triples around an entity as a networkx graph, to draw or to compute with.
@@ -522,7 +542,7 @@ def export(
     *,
     format: str | None = None,
     models: PathLike = MODELS,
-    min_probability: float | None = None,
+    min_probability: float | Literal["suggested"] | None = None,
     decoder: str | None = None,
     side: Side = "source",
     seeds: bool = True,
@@ -537,7 +557,8 @@ def export(
         run: an open run, or its id under ``models``.
         path: the file, which appears when it is whole; None: ``links-DATA-RUN`` with the format's ending, in the working folder.
         format: "csv", "tsv", "parquet", "sssom", ...; None: by the file's ending, csv without a file.
-        min_probability: only pairs that are right with at least this probability, and known links.
+        min_probability: only pairs that are right with at least this probability, and known links; "suggested": that of
+            :meth:`OpenRun.suggested_threshold`.
         decoder: what makes an alignment of the scores; None: one-to-one where the known links allow it.
         side: the graph whose entities' matches are taken.
         seeds: whether to include the links that the model was trained on.
@@ -550,7 +571,7 @@ def export(
         what was written; ``expectation()`` says how many of the pairs should be right.
 
     Raises:
-        ExportError: no pairs, or the file cannot be written.
+        ExportError: no pairs, no probabilities to suggest a threshold by, or the file cannot be written.
         ConfigError: an unknown format or decoder.
 
     Example:
@@ -564,10 +585,21 @@ def export(
         reviewed = reviewed_pairs(store, opened.fingerprint)
     if part == "reviewed" and not any(pair.accepted for pair in reviewed):
         raise ExportError(f"no pair of {opened.run.dataset} has been accepted by a reviewer yet; review some first, or export all pairs.")
-    selection = ExportSelection(part=part, decoder=decoder, side=side, least_probability=min_probability, seeds=seeds, known_links=known_links)
+    least = suggested_probability(opened) if min_probability == "suggested" else min_probability
+    selection = ExportSelection(part=part, decoder=decoder, side=side, least_probability=least, seeds=seeds, known_links=known_links)
     table = pairs_to_export(opened.view, selection, reviewed)
     write_export(Path(path or fmt.file_name(opened.id)), table, fmt, predicate, force=force)
     return table
+
+
+def suggested_probability(run: OpenRun) -> float:
+    """
+    Raises:
+        ExportError: the run has no probabilities.
+    """
+    if (threshold := run.suggested_threshold()) is None:
+        raise ExportError(f"run {run.id} has no probabilities, so no threshold can be suggested; leave the least probability out.")
+    return threshold.probability
 
 
 def format_of(path: PathLike | None) -> Format:

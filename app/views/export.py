@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -109,6 +110,7 @@ def _least_probability(run: OpenRun, address: ExportAddress) -> None:
         chosen = st.session_state[key]
         state.set_parameter("least", f"{chosen:.2f}" if chosen > 0 else None)
 
+    _suggested(run, address)
     st.slider(
         "Least probability",
         0.0,
@@ -119,6 +121,22 @@ def _least_probability(run: OpenRun, address: ExportAddress) -> None:
         on_change=follow,
         width=330,
         help=f"{explain('calibrated probability')} Known links stay whatever their probability; so do pairs that reviewers accepted.",
+    )
+
+
+def _suggested(run: OpenRun, address: ExportAddress) -> None:
+    """The suggested least probability, one click away."""
+    threshold = run.suggested_threshold()
+    if threshold is None or f"{threshold.probability:.2f}" == f"{address.least or 0:.2f}":
+        return
+    words = (
+        f"At {threshold.probability:.2f}, about {threshold.precision:.0%} of the pairs should be right, and they should include about "
+        f"{threshold.recall:.0%} of all right ones."
+    )
+    label = f"Use the suggested least probability, {threshold.probability:.2f}"
+    take = partial(state.set_parameter, "least", f"{threshold.probability:.2f}")
+    st.button(
+        label, icon=":material/tune:", type="tertiary", help=words, on_click=take, key=state.widget_key(state.CHOICE, "suggested", address.least)
     )
 
 

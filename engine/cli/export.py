@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
 from engine.api import export as write_alignment
 from engine.api import open_run
@@ -39,7 +39,8 @@ def add_export(commands: Commands) -> None:
     kinds = "; ".join(f"{one.name}: {one.does}" for one in FORMATS.values())
     parser.add_argument("--format", choices=tuple(FORMATS), default="csv", metavar="NAME", help=f"{kinds} (default csv)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="where to write; default: links-DATA-RUN with the format's ending, here")
-    parser.add_argument("--min-probability", type=float, metavar="P", help="only pairs of at least this probability, and known links")
+    least = "only pairs of at least this probability, and known links; 'suggested': that with the best expected balance of precision and recall"
+    parser.add_argument("--min-probability", type=probability_or_suggested, metavar="P", help=least)
     default = f"{ONE_TO_ONE} unless the known links give an entity several counterparts, then {STORED}"
     parser.add_argument("--decoder", choices=DECODER_NAMES, metavar="NAME", help=f"{decoder_help(DECODER_NAMES)} (default {default})")
     parser.add_argument("--side", choices=get_args(Side), default="source", help="the graph whose entities' matches are taken (default source)")
@@ -50,6 +51,16 @@ def add_export(commands: Commands) -> None:
     parser.add_argument("--force", action="store_true", help="replace a file that is there already")
     add_models(parser)
     add_json(parser)
+
+
+def probability_or_suggested(text: str) -> float | Literal["suggested"]:
+    """A number, or the word "suggested"."""
+    if text == "suggested":
+        return "suggested"
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to 1, or 'suggested'; got '{text}'") from None
 
 
 def export_command(parsed: argparse.Namespace) -> int:

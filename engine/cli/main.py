@@ -495,7 +495,7 @@ def relations(parsed: argparse.Namespace) -> int:
 
 def match_row(one: Match) -> dict[str, Any]:
     row = {"rank": one.rank, "uri": one.uri, "label": one.label, "cosine": one.cosine, "csls": one.csls, "verdict": one.verdict}
-    return row | given({"names": one.names, "probability": one.probability, "added": one.added})
+    return row | given({"names": one.names, "values": one.values, "probability": one.probability, "added": one.added})
 
 
 def explain_command(parsed: argparse.Namespace) -> int:

@@ -27,7 +27,7 @@ from engine.evaluation.calibration import (
     without_counterparts,
 )
 from engine.evaluation.decoders import DecodingEvaluation, decode_searched
-from engine.evaluation.estimation import estimate_calibration, mutual_pairs
+from engine.evaluation.estimation import estimate_calibration, mutual_positions
 from engine.evaluation.metrics import SearchedPool, Selectable
 from engine.util.arrays import BoolArray, FloatArray, IntArray
 
@@ -225,7 +225,7 @@ def estimated_probabilities(similarity: Selectable, task: AlignmentTask, pools: 
     decoding = decoder.decode(candidates)
     evidence = GraphEvidence.of(task.source, task.target, task.train_links).within(pools[0], pools[1])
     table = probability_table(decoding, calibration, pools, evidence)
-    mutual = mutual_pairs(decoding)
+    mutual = mutual_positions(decoding)
     codes = pools[0][candidates.sources[mutual]] * similarity.shape[1] + pools[1][candidates.targets[mutual]]
     forward = (table["graph"] == "source").to_numpy()
     ends = table["entity"].to_numpy(), table["match"].to_numpy()

@@ -51,7 +51,7 @@ def estimate_calibration(decoder: Decoder, candidates: Candidates, seed: int = 0
         seed: says whose counterparts are removed.
     """
     decoding = decoder.decode(candidates)
-    positions = mutual_pairs(decoding)
+    positions = mutual_positions(decoding)
     if len(positions) < LEAST_PAIRS:
         return Uncalibrated(too_few_pairs(len(positions), "pairs of entities are each other's best match"))
     seen = scores(decoding, positions)
@@ -85,7 +85,7 @@ def too_few_pairs(number: int, what: str) -> str:
     )
 
 
-def mutual_pairs(decoding: Decoding) -> IntArray:
+def mutual_positions(decoding: Decoding) -> IntArray:
     """(P,) the candidates that both of their entities are given, ascending."""
     source, target = decoding.chosen("source"), decoding.chosen("target")
     found: IntArray = np.intersect1d(source[source >= 0], target[target >= 0])
@@ -106,7 +106,7 @@ def wrong_scores(decoder: Decoder, candidates: Candidates, positions: IntArray, 
     found = []
     for part in range(PARTS):
         removed, lonely = without_counterparts(decoder, candidates, pairs[part_of == part], seed)
-        left = mutual_pairs(removed)
+        left = mutual_positions(removed)
         kept = lonely[0][removed.candidates.sources[left]] | lonely[1][removed.candidates.targets[left]]
         found.append(scores(removed, left[kept]))
     return np.concatenate(found)

@@ -12,7 +12,7 @@ from engine.data.knowledge_graph import AlignmentTask, empty_links
 from engine.decoding import find_candidates, get_decoder
 from engine.evaluation.assessment import match_probabilities
 from engine.evaluation.calibration import Calibration, Uncalibrated, expected_calibration_error, pair_features
-from engine.evaluation.estimation import estimate_calibration, expected_curve, mutual_pairs, wrong_share
+from engine.evaluation.estimation import estimate_calibration, expected_curve, mutual_positions, wrong_share
 from engine.search import StructuralSimilarity, normalise_rows
 from tests.analysis.worlds import random_graph
 
@@ -36,7 +36,7 @@ def test_near_the_truth_whatever_share_of_entities_has_a_counterpart(linked: int
     assert found.estimated
     assert found.calibration_error is None
     decoding = decoder.decode(candidates)
-    positions = mutual_pairs(decoding)
+    positions = mutual_positions(decoding)
     right = (candidates.sources[positions] == candidates.targets[positions]) & (candidates.sources[positions] < linked)
     probability = found.probabilities(pair_features(decoding, positions))
     assert expected_calibration_error(probability, right) < 0.1

@@ -59,6 +59,7 @@ def test_a_file_that_is_there_stays_unless_it_may_go(models: Path, tmp_path: Pat
         (["--reviewed"], "no pair of towns has been accepted"),
         (["--min-probability", "0.5"], "has no probabilities"),
         (["--min-probability", "7"], "between 0 and 1"),
+        (["--min-probability", "suggested"], "no threshold can be suggested"),
         (["--format", "csv", "--predicate", "owl:sameAs"], "has no predicate"),
         (["--format", "xlsx"], "invalid choice"),
         (["--output", "."], "is a folder"),
