@@ -159,9 +159,9 @@ def _sentence(setting: Setting, found: pd.DataFrame, shown: pd.DataFrame) -> str
     """Which of the importances these are, and who comes first and last."""
     first, last = found.iloc[0], found.iloc[-1]
     start = f"Layer {setting.layer}, {setting.channel} channel, {setting.direction} ({MESSAGE_WORDS[setting.direction]}): "
-    most = f"most to {_named(first)} ({first['importance']:.2f}, rank {first['rank']:,} of {first['of']:,})"
-    least = f" and least to {_named(last)} ({last['importance']:.2f}, rank {last['rank']:,})" if len(found) > 1 else ""
-    return f"{start}of these it listens {most}{least}."
+    most = f"of those listed, {_named(first)} has the highest importance ({first['importance']:.3g}, rank {first['rank']:,} of {first['of']:,})"
+    least = f" and {_named(last)} the lowest ({last['importance']:.3g}, rank {last['rank']:,})" if len(found) > 1 else ""
+    return f"{start}{most}{least}."
 
 
 def _drawn(found: pd.DataFrame, shown: pd.DataFrame) -> str:
