@@ -189,14 +189,16 @@ def _bars_figure(run: OpenRun, shown: pd.DataFrame, relation: Relation | None) -
             orientation="h",
             name=f"{PLAIN_MARKS[side]} {text.figure_label(run.view.graphs[side].name, 30)}",
             marker={"color": GRAPH[side]},
-            text=[f"{value:.2f}" for value in part["importance"]],
+            text=[f"{value:.2g}" for value in part["importance"]],
             textposition="outside",
             hovertext=part["hint"],
             hoverinfo="text",
             showlegend=True,
         )
     fig.update_layout(barmode="overlay")
-    fig.update_yaxes(tickmode="array", tickvals=list(ticks), ticktext=list(ticks.values()), range=[max(ticks) + 0.6, -0.6], showgrid=False)
+    fig.update_yaxes(
+        tickmode="array", tickvals=list(ticks), ticktext=list(ticks.values()), range=[max(ticks) + 0.6, -0.6], showgrid=False, automargin=True
+    )
     fig.update_xaxes(title="importance v · r", range=_with_room(shown["importance"]))
     return fig
 

@@ -275,8 +275,12 @@ def _form(runs: cache.RunList, address: TrainAddress, jobs: Sequence[Job]) -> No
     if address.data is not None and address.data not in found:
         raise ConfigError(f"there is no data set '{address.data[:60]}'; choose one of the list.")
     data = found[address.data or next(iter(found))]
-    variant = address.variant or data.first_variant
-    _basics(found, data, address, variant)
+    first = _first_variant(data, address.seed)
+    variant = address.variant or first
+    _basics(found, data, address)
+    components.choice("Variant", VARIANT_WORDS, name="variant", value=variant, default=first, help=explain(*VARIANTS))
+    preset_help = "A fast training makes fewer passes over the links and compares each with fewer entities; both can be set below."
+    components.choice("Thoroughness", PRESET_WORDS, name="preset", value=address.preset, default="full", help=preset_help)
     base = RunConfig(variant=variant, seed=address.seed).with_values(PRESETS[address.preset])
     base = base.with_assignments(f"{key}={value}" for key, value in data.settings.items())
     with st.expander("Advanced settings", icon=":material/tune:", expanded=bool(address.settings)):
@@ -292,12 +296,24 @@ def _form(runs: cache.RunList, address: TrainAddress, jobs: Sequence[Job]) -> No
         components.show_error(error)
 
 
+def _first_variant(data: StoredDataSet, seed: int) -> Variant:
+    """The variant that is offered first; where no record says how many links there are, the data are read for it."""
+    if data.links is not None:
+        return data.first_variant
+    try:
+        config = RunConfig(seed=seed).with_assignments(f"{key}={value}" for key, value in data.settings.items())
+        sizes = cache.data_summary(data.path, folder_state(data.path), config.data, seed).sizes
+    except EngineError:  # which is shown where the data are needed
+        return data.first_variant
+    return replace(data, links=sizes.train + sizes.valid + sizes.test).first_variant
+
+
 def _refused(data: StoredDataSet, plan: Plan) -> str:
     """Why this variant cannot train on this data, if so: a question without seed links alone."""
     return "" if plan.sizes.train else cache.refusal(data.path, folder_state(data.path), plan.config, plan.reviews)
 
 
-def _basics(found: dict[str, StoredDataSet], data: StoredDataSet, address: TrainAddress, variant: Variant) -> None:
+def _basics(found: dict[str, StoredDataSet], data: StoredDataSet, address: TrainAddress) -> None:
     choice, seed = st.columns([3, 1])
     with choice:
         components.select(
@@ -318,9 +334,6 @@ def _basics(found: dict[str, StoredDataSet], data: StoredDataSet, address: Train
         on_change=lambda: state.set_parameter("seed", str(st.session_state[seed_key]) if st.session_state[seed_key] else None),
         help="Draws the split, the first weights and the order of the links. Another seed, another run: the spread between them is the method's own.",
     )
-    components.choice("Variant", VARIANT_WORDS, name="variant", value=variant, default=data.first_variant, help=explain(*VARIANTS))
-    preset_help = "A fast training makes fewer passes over the links and compares each with fewer entities; both can be set below."
-    components.choice("Thoroughness", PRESET_WORDS, name="preset", value=address.preset, default="full", help=preset_help)
 
 
 def _summary(data: StoredDataSet, config: RunConfig, address: TrainAddress) -> DataSummary:

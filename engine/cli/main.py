@@ -476,6 +476,8 @@ def match(parsed: argparse.Namespace) -> int:
     for one in found:
         known = status_words(one.verdict, one.added)
         print(printable(f"{one.rank:>4} {one.csls:>7.3f} {one.cosine:>7.3f}  {known:<26} {one.label or one.uri}  <{one.uri}>"))
+    if any(one.names is not None for one in found):
+        print("CSLS counts names as well; cosine is that of the structure alone.")
     return 0
 
 

@@ -335,12 +335,14 @@ def comparable_name(label: str) -> str:
 def check_seeds(task: AlignmentTask) -> Iterator[Finding]:
     seeds = len(task.train_links)
     if not seeds:
-        yield Finding("few-seeds", "warning", "There are no seed links.", advice="Add known links: a dozen help, a few hundred help much.")
+        yield Finding(
+            "few-seeds", "warning", "There are no seed links.", advice="Add known links: a dozen help already, a few hundred go a long way."
+        )
         return
     coverage = seeds / min(task.source.num_entities, task.target.num_entities)
     if seeds < FEW_SEEDS or coverage < LOW_COVERAGE:
         message = f"There {'is' if seeds == 1 else 'are'} only {count(seeds, 'seed link')}, for {_percent(coverage)} of the smaller graph's entities."
-        yield Finding("few-seeds", "warning", message, seeds, advice="Add known links: a dozen more help, a few hundred help much.")
+        yield Finding("few-seeds", "warning", message, seeds, advice="Add known links: a dozen more help already, a few hundred go a long way.")
     degrees = task.source.degrees[task.train_links[:, 0]], task.target.degrees[task.train_links[:, 1]]
     idle = int(((degrees[0] == 0) | (degrees[1] == 0)).sum())
     if idle:

@@ -84,4 +84,4 @@ def start_finding(task: AlignmentTask) -> Finding | None:
     many = count(shared, "name or value", "names and values")
     start = f"{many} that both graphs have" if pairs is None else f"{count(pairs, 'pair')} of entities, which follow from {many} of both graphs"
     message = f"There are no seed links. Semi-supervised and literal runs can start from {start}; basic runs need seed links."
-    return Finding("few-seeds", "warning", message, advice="Add known links: a dozen help, a few hundred help much.")
+    return Finding("few-seeds", "warning", message, advice="Add known links: a dozen help already, a few hundred go a long way.")

@@ -191,12 +191,8 @@ DOTTED = ["12.345", "1.234", "987.654"]
 
 
 def dotted(source: list[str], target: list[str], names: tuple[str, str] = ("population", "population")) -> list[Finding]:
-    graphs = [
-        graph(
-            side, [f"{side}{i}" for i in range(9)], attributes=attribute_rows([(i, f"http://x.org/{name}", value) for i, value in enumerate(values)])
-        )
-        for side, mine in zip("st", rows, strict=True)
-    ]
+    rows = [[(i, f"http://x.org/{name}", value) for i, value in enumerate(values)] for name, values in zip(names, (source, target), strict=True)]
+    graphs = [graph(side, [f"{side}{i}" for i in range(9)], attributes=attribute_rows(mine)) for side, mine in zip("st", rows, strict=True)]
     return [finding for finding in inspect_task(task(*graphs)).findings if finding.code == "dotted-thousands"]
 
 
