@@ -189,7 +189,7 @@ def _bars_figure(run: OpenRun, shown: pd.DataFrame, relation: Relation | None) -
             orientation="h",
             name=f"{PLAIN_MARKS[side]} {text.figure_label(run.view.graphs[side].name, 30)}",
             marker={"color": GRAPH[side]},
-            text=[f"{value:.2g}" for value in part["importance"]],
+            text=[f"{value:.3g}" for value in part["importance"]],
             textposition="outside",
             hovertext=part["hint"],
             hoverinfo="text",
