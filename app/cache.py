@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,7 +14,7 @@ import streamlit as st
 import engine
 from app import text
 from app.state import MOST_RUNS
-from engine.config import DataConfig
+from engine.config import DataConfig, RunConfig
 from engine.data import safe_name
 from engine.data.files import FileState, state_of
 from engine.data.knowledge_graph import SIDES, Side
@@ -22,7 +22,7 @@ from engine.data.library import StoredDataSet, data_sets
 from engine.errors import RunDamagedError, RunNotFoundError
 from engine.evaluation.paper import PaperFigure, paper_figure
 from engine.importing import Preview, find_staged, preview
-from engine.jobs import DataSummary, summarise
+from engine.jobs import DataSummary, summarise, why_refused
 from engine.reviews import ReviewStore, Snapshot
 from engine.runs import Run, RunStore, RunSummary
 from engine.runs.manifest import MANIFEST, SEAL
@@ -324,6 +324,17 @@ def data_summary(path: Path, content: str, config: DataConfig, seed: int, digest
         DataError, ConfigError: it cannot be read.
     """
     return summarise(path, config, seed, None if _reviews is None else lambda fingerprint: _reviews)
+
+
+def refusal(path: Path, content: str, config: RunConfig, reviews: Snapshot | None = None) -> str:
+    """As :func:`engine.jobs.why_refused`; of the settings only those that this depends on are looked at."""
+    asked = replace(RunConfig(config.variant, config.seed), data=config.data, semi=config.semi, values=config.values)
+    return _refusal(path, content, asked, "" if reviews is None else reviews.digest, reviews)
+
+
+@st.cache_data(ttl=600, max_entries=16, show_spinner="Looking for something to start from…")
+def _refusal(path: Path, content: str, config: RunConfig, digest: str, _reviews: Snapshot | None) -> str:
+    return why_refused(path, config, _reviews)
 
 
 @st.cache_data(ttl=LIST_SECONDS, max_entries=4, show_spinner=False)

@@ -320,6 +320,7 @@ class TrainAddress(Address):
 
     Attributes:
         data: name of a data set of the library.
+        variant: None for the one to begin with on this data.
         preset: settings that belong together, before any others.
         settings: ``section.option=value``, as on the command line; of those that are not left as they are.
         reviews: with what reviewers decided of the data.
@@ -327,7 +328,7 @@ class TrainAddress(Address):
     """
 
     data: str | None = None
-    variant: Variant = "basic"
+    variant: Variant | None = None
     seed: int = 0
     preset: Preset = "full"
     settings: tuple[str, ...] = ()

@@ -36,7 +36,7 @@ def assigned(settings: Sequence[str]) -> dict[str, str]:
 def advanced(address: TrainAddress, base: RunConfig) -> None:
     """The settings of the variant but for experts' ones; what a reader changes goes into the address. ``base``: their values if left alone."""
     chosen = assigned(address.settings)
-    for name in offered_sections(address.variant):
+    for name in offered_sections(base.variant):
         st.markdown(f"**{SECTION_WORDS[name]}**")
         options = [option for option in section_options(SECTIONS[name]) if not option.expert]
         for start in range(0, len(options), COLUMNS):

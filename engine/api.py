@@ -29,6 +29,7 @@ from engine.explore.proxies import ProxyView
 from engine.explore.relations import RelationView
 from engine.explore.review_queue import ReviewQueue, SampleEstimate, estimate_from_sample
 from engine.exporting import FORMATS, ExportSelection, ExportTable, Format, Predicate, get_format, pairs_to_export, reviewed_pairs, write_export
+from engine.names.value_start import start_finding
 from engine.pipeline import Listener, event_text, train_run
 from engine.reviews import Decision, ReviewStore
 from engine.runs import Run, RunStore, RunSummary
@@ -427,7 +428,8 @@ def inspect(data: PathLike | AlignmentTask, *, seed: int = 0, settings: Mapping[
         >>> found.links["test"] > 0
         True
     """
-    return inspect_task(data if isinstance(data, AlignmentTask) else read(data, seed=seed, settings=settings))
+    task = data if isinstance(data, AlignmentTask) else read(data, seed=seed, settings=settings)
+    return inspect_task(task, start_finding(task))
 
 
 def configure(

@@ -17,7 +17,7 @@ from engine.errors import ConfigError
 
 Variant = Literal["basic", "semi", "literal"]
 VARIANTS: tuple[Variant, ...] = typing.get_args(Variant)
-UNUSED_SECTIONS: Mapping[str, tuple[str, ...]] = {"basic": ("semi", "literal", "values"), "semi": ("literal",), "literal": ()}
+UNUSED_SECTIONS: Mapping[str, tuple[str, ...]] = {"basic": ("semi", "literal"), "semi": ("literal",), "literal": ()}
 """Settings that a variant does not look at: they make no other run."""
 
 

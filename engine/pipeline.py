@@ -52,6 +52,7 @@ from engine.names import (
     gather_names,
     get_name_encoder,
     leak_warning,
+    left_out_finding,
     may_need_a_rule,
     name_attributes,
     name_tensors,
@@ -259,18 +260,12 @@ class Making:
 
 def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool]) -> Outcome:
     """The basic and the semi variant."""
-    task, store, clock = making.task, making.store, making.clock
-    with store.create(task.name, run_id) as writer, discarded_where_diverged(writer):
+    store, clock = making.store, making.clock
+    trainer = prepared_trainer(making)  # before there is a folder: a training that is refused leaves none behind
+    with store.create(making.task.name, run_id) as writer, discarded_where_diverged(writer):
         write_reviews(writer, making)  # first, so that an interrupted run can be resumed with these, whatever is decided meanwhile
         if run_id == making.run_id:  # one that is trained again under a number of its own starts from the beginning every time
             note_beginning(writer, making.begun)
-        making.on_event(Phase("index", f"{task.name}: {describe_task(task)}"))
-        if not len(task.test_links):
-            making.on_event(Phase(NOTE, f"info: {'; '.join(unmeasured(task))}"))
-        check_machine(making)
-        with clock.phase("index"):
-            lead(task, making.config, making.ranks)
-            trainer = Trainer(task, making.config, ranks=making.ranks)
         where = f"{device_name(trainer.device)}, {count(trainer.threads, 'thread')}"
         if making.ranks.size > 1:
             where = f"{making.ranks.size} processes, each on {where}"
@@ -284,10 +279,29 @@ def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool])
             return Outcome(finish_run(writer, making, trained_structure(trainer, trained)), reused=False)
     if not trained.epochs and not trained.trace:
         raise StoppedError("stopped before the first epoch was done; the same command goes on from here.")
-    with store.create(task.name, store.free_id(task.name, f"{run_id}-e{trained.epochs}")) as writer, discarded_where_diverged(writer):
+    name = making.task.name
+    with store.create(name, store.free_id(name, f"{run_id}-e{trained.epochs}")) as writer, discarded_where_diverged(writer):
         for line in trained.trace:
             writer.append_trace(line)
         return Outcome(finish_run(writer, making, trained_structure(trainer, trained)), reused=False)
+
+
+def prepared_trainer(making: Making) -> Trainer:
+    """A trainer that has all it needs to begin.
+
+    Raises:
+        ConfigError, TrainingError: settings or a machine that do not permit it, no seed links and nothing else to start from.
+    """
+    task = making.task
+    making.on_event(Phase("index", f"{task.name}: {describe_task(task)}"))
+    if not len(task.test_links):
+        making.on_event(Phase(NOTE, f"info: {'; '.join(unmeasured(task))}"))
+    check_machine(making)
+    with making.clock.phase("index"):
+        lead(task, making.config, making.ranks)
+        trainer = Trainer(task, making.config, ranks=making.ranks)
+        trainer.require_start()
+    return trainer
 
 
 def literal_run(making: Making, run_id: str, should_stop: Callable[[], bool]) -> Outcome:
@@ -386,7 +400,9 @@ def literal_part(making: Making) -> LiteralPart:
     names = gather_names(task, config.names, making.path, own=own, languages=making.config.data.languages)
     every = [compared_names(task, names, config, side) for side in SIDES]
     encoded = encode_all(get_name_encoder(config.encoder), every[0], every[1])
-    return LiteralPart(names, every[0], every[1], encoded, (*names.findings, *encoded.findings, *leak_warning(task, encoded.similarity)))
+    return LiteralPart(
+        names, every[0], every[1], encoded, (*names.findings, *left_out_finding(*every), *encoded.findings, *leak_warning(task, encoded.similarity))
+    )
 
 
 def compared_names(task: AlignmentTask, names: Names, config: LiteralConfig, side: Side) -> AllNames:
@@ -467,7 +483,7 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
     making.on_event(Phase("write", f"Writing {task.name}/{writer.run_id}"))
     with clock.phase("write"):
         write_reviews(writer, making)
-        write_structure(writer, task, structure, found, evaluation)
+        write_structure(writer, task, structure, found, evaluation, config.values.excluded)
         write_assessment(writer, task, evaluation, decoders, probabilities)
         if literal is not None:
             writer.write_tensors("names", name_tensors(literal.encoded.similarity))
@@ -522,13 +538,15 @@ def write_reviews(writer: RunWriter, making: Making) -> None:
         writer.write_table(REVIEWS, making.reviewed.snapshot.table())
 
 
-def write_structure(writer: RunWriter, task: AlignmentTask, structure: Structure, found: CslsTopK, evaluation: Evaluation) -> None:
+def write_structure(
+    writer: RunWriter, task: AlignmentTask, structure: Structure, found: CslsTopK, evaluation: Evaluation, excluded: frozenset[str]
+) -> None:
     """Parameters, embeddings, and the tables of data and matches with what they say of relations, proxies and hubs."""
     writer.write_tensors("model", parameter_tensors(structure.model))
     writer.write_tensors("embeddings", {"source": structure.source.cpu(), "target": structure.target.cpu()})
     writer.write_tensors("hubness", hubness_tensors(found, evaluation, task.source.num_entities, task.target.num_entities))
     tables = run_tables(task, found, structure.selections)
-    analysis = analyse(task, structure.model, evaluation, tables["matches"])
+    analysis = analyse(task, structure.model, evaluation, tables["matches"], excluded)
     for name, table in {**tables, **analysis.tables}.items():
         writer.write_table(name, table)
     if structure.start is not None:

@@ -12,12 +12,12 @@ import torch
 from engine import pipeline
 from engine.config import RunConfig
 from engine.data import load_task
-from engine.errors import DivergenceError, TrainingError
+from engine.errors import ConfigError, DivergenceError, TrainingError
 from engine.pipeline import Phase, make_run_id, train_run
 from engine.runs import RunStore
 from engine.training.estimate import memory_needed, task_sizes
 from engine.training.trainer import Progress
-from tests.data.writers import small_sample, write_openea
+from tests.data.writers import put, small_sample, tabbed, write_openea
 
 SMALL = RunConfig().with_values(
     {
@@ -144,3 +144,57 @@ class Identity:
     split: str
     own_links: bool
     several_names: frozenset[str]
+
+
+def no_links(folder: Path, *, labels: tuple[str, str] = ("left", "right")) -> Path:
+    """Two chains without known links; each graph's entities are called after its word and their number."""
+    for side, word in zip("12", labels, strict=True):
+        put(folder / f"rel_triples_{side}", tabbed([(f"{side}{i:02}q", "next", f"{side}{i + 1:02}q") for i in range(8)]))
+        put(folder / f"attr_triples_{side}", tabbed([(f"{side}{i:02}q", "title", word.format(i)) for i in range(9)]))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("labels", "asked", "settings", "message"),
+    [
+        (("word {}", "word {}"), "basic", {}, "the basic variant trains on known links alone"),
+        (("word {}", "word {}"), "semi", {"semi.start": "triples"}, "semi.start=triples needs known links"),
+        (("left {}", "right {}"), "semi", {}, "share no name or value to start from"),
+        (("word {}", "word {}"), "semi", {"values.exclude": "title"}, "only in attributes that values.exclude leaves out"),
+        (("same", "same"), "semi", {}, "so many entities have that no pair of entities follows"),
+        (("...", "..."), "semi", {}, "share only values that say nothing"),
+        (("left {}", "right {}"), "literal", {"literal.names": "attribute:title", "literal.weight": 0.5}, "share no name or value to start from"),
+        (("word {}", "word {}"), "basic", {"training.patience": 2}, "the basic variant"),
+    ],
+)
+def test_a_training_that_is_refused_leaves_no_folder_behind(
+    tmp_path: Path, labels: tuple[str, str], asked: str, settings: dict[str, Any], message: str
+) -> None:
+    store = RunStore(tmp_path / "models")
+    with pytest.raises(TrainingError, match=message):
+        train_run(no_links(tmp_path / "data", labels=labels), variant(asked).with_values(settings), store)
+    assert store.list() == []
+    assert not list((tmp_path / "models").rglob("*"))
+
+
+def test_settings_and_machines_that_do_not_permit_a_training_leave_no_folder_behind(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = RunStore(tmp_path / "models")
+    with pytest.raises(ConfigError, match="patience"):
+        train_run(data, SMALL.with_values({"training.patience": 2}), store)
+    monkeypatch.setattr(pipeline, "available_memory", lambda: 1)
+    with pytest.raises(TrainingError, match="memory"):
+        train_run(data, SMALL, store)
+    assert not list((tmp_path / "models").rglob("*"))
+
+
+def test_without_links_a_training_starts_from_what_it_found_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[int] = []
+    from engine.training import trainer as training
+
+    look = training.start_pairs
+    monkeypatch.setattr(training, "start_pairs", lambda *given: found.append(1) or look(*given))
+    run = train_run(no_links(tmp_path / "data", labels=("word {}", "word {}")), variant("semi"), RunStore(tmp_path / "models")).run
+    assert len(found) == 1
+    assert len(run.table("start")) >= 5

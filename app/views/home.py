@@ -98,7 +98,10 @@ def _data_heading(runs: cache.RunList, group: Sequence[cache.RunCard], name: str
 
 def _next_steps(runs: cache.RunList, group: Sequence[cache.RunCard]) -> None:
     """The variants that this data has no run of."""
-    missing = [variant for variant in VARIANTS if variant not in {card.variant for card in runs.of_same_data(group[0])}]
+    present = {card.variant for card in runs.of_same_data(group[0])}
+    if not any(group[0].links.get(part) for part in ("train", "valid", "test")):
+        present.add("basic")  # which trains on known links alone
+    missing = [variant for variant in VARIANTS if variant not in present]
     if missing and any(group[0] in runs.of_data_set(data) for data in cache.list_data_sets()):
         st.caption(f"What to do next: {explain(missing[0])}")
         address = TrainAddress((group[0].run,), group[0].dataset, missing[0])

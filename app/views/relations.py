@@ -168,9 +168,9 @@ def _sentence(setting: Setting, found: pd.DataFrame, shown: pd.DataFrame) -> str
     """Which of the importances these are, and who comes first and last."""
     first, last = found.iloc[0], found.iloc[-1]
     start = f"Layer {setting.layer}, {setting.channel} channel, {setting.direction} ({MESSAGE_WORDS[setting.direction]}): "
-    most = f"most to {_named(first)} ({first['importance']:.2f}, rank {first['rank']:,} of {first['of']:,})"
-    least = f" and least to {_named(last)} ({last['importance']:.2f}, rank {last['rank']:,})" if len(found) > 1 else ""
-    return f"{start}of these it listens {most}{least}."
+    most = f"of those listed, {_named(first)} has the highest importance ({first['importance']:.3g}, rank {first['rank']:,} of {first['of']:,})"
+    least = f" and {_named(last)} the lowest ({last['importance']:.3g}, rank {last['rank']:,})" if len(found) > 1 else ""
+    return f"{start}{most}{least}."
 
 
 def _drawn(found: pd.DataFrame, shown: pd.DataFrame) -> str:
@@ -198,14 +198,16 @@ def _bars_figure(run: OpenRun, shown: pd.DataFrame, relation: Relation | None) -
             orientation="h",
             name=f"{PLAIN_MARKS[side]} {text.figure_label(run.view.graphs[side].name, 30)}",
             marker={"color": GRAPH[side]},
-            text=[f"{value:.2f}" for value in part["importance"]],
+            text=[f"{value:.3g}" for value in part["importance"]],
             textposition="outside",
             hovertext=part["hint"],
             hoverinfo="text",
             showlegend=True,
         )
     fig.update_layout(barmode="overlay")
-    fig.update_yaxes(tickmode="array", tickvals=list(ticks), ticktext=list(ticks.values()), range=[max(ticks) + 0.6, -0.6], showgrid=False)
+    fig.update_yaxes(
+        tickmode="array", tickvals=list(ticks), ticktext=list(ticks.values()), range=[max(ticks) + 0.6, -0.6], showgrid=False, automargin=True
+    )
     fig.update_xaxes(title="importance v · r", range=_with_room(shown["importance"]))
     return fig
 

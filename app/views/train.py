@@ -275,8 +275,13 @@ def _form(runs: cache.RunList, address: TrainAddress, jobs: Sequence[Job]) -> No
     if address.data is not None and address.data not in found:
         raise ConfigError(f"there is no data set '{address.data[:60]}'; choose one of the list.")
     data = found[address.data or next(iter(found))]
+    first = _first_variant(data, address.seed)
+    variant = address.variant or first
     _basics(found, data, address)
-    base = RunConfig(variant=address.variant, seed=address.seed).with_values(PRESETS[address.preset])
+    components.choice("Variant", VARIANT_WORDS, name="variant", value=variant, default=first, help=explain(*VARIANTS))
+    preset_help = "A fast training makes fewer passes over the links and compares each with fewer entities; both can be set below."
+    components.choice("Thoroughness", PRESET_WORDS, name="preset", value=address.preset, default="full", help=preset_help)
+    base = RunConfig(variant=variant, seed=address.seed).with_values(PRESETS[address.preset])
     base = base.with_assignments(f"{key}={value}" for key, value in data.settings.items())
     with st.expander("Advanced settings", icon=":material/tune:", expanded=bool(address.settings)):
         advanced(address, base)
@@ -286,9 +291,26 @@ def _form(runs: cache.RunList, address: TrainAddress, jobs: Sequence[Job]) -> No
         plan = plan_training(summary, config, cache.models_folder())
         _division(summary, address)
         _outlook(runs, summary, plan, address)
-        _start(address, plan, jobs)
+        _start(address, plan, jobs, _refused(data, plan))
     except EngineError as error:
         components.show_error(error)
+
+
+def _first_variant(data: StoredDataSet, seed: int) -> Variant:
+    """The variant that is offered first; where no record says how many links there are, the data are read for it."""
+    if data.links is not None:
+        return data.first_variant
+    try:
+        config = RunConfig(seed=seed).with_assignments(f"{key}={value}" for key, value in data.settings.items())
+        sizes = cache.data_summary(data.path, folder_state(data.path), config.data, seed).sizes
+    except EngineError:  # which is shown where the data are needed
+        return data.first_variant
+    return replace(data, links=sizes.train + sizes.valid + sizes.test).first_variant
+
+
+def _refused(data: StoredDataSet, plan: Plan) -> str:
+    """Why this variant cannot train on this data, if so: a question without seed links alone."""
+    return "" if plan.sizes.train else cache.refusal(data.path, folder_state(data.path), plan.config, plan.reviews)
 
 
 def _basics(found: dict[str, StoredDataSet], data: StoredDataSet, address: TrainAddress) -> None:
@@ -312,9 +334,6 @@ def _basics(found: dict[str, StoredDataSet], data: StoredDataSet, address: Train
         on_change=lambda: state.set_parameter("seed", str(st.session_state[seed_key]) if st.session_state[seed_key] else None),
         help="Draws the split, the first weights and the order of the links. Another seed, another run: the spread between them is the method's own.",
     )
-    components.choice("Variant", VARIANT_WORDS, name="variant", value=address.variant, default="basic", help=explain(*VARIANTS))
-    preset_help = "A fast training makes fewer passes over the links and compares each with fewer entities; both can be set below."
-    components.choice("Thoroughness", PRESET_WORDS, name="preset", value=address.preset, default="full", help=preset_help)
 
 
 def _summary(data: StoredDataSet, config: RunConfig, address: TrainAddress) -> DataSummary:
@@ -347,7 +366,7 @@ def _division(data: DataSummary, address: TrainAddress) -> None:
     if not sizes.own_links or not is_drawn(data.split):
         return
     if known < WORTH_A_TEST:
-        if not sizes.test:
+        if known and not sizes.test:
             st.caption(
                 f"All {text.count(known, 'known link')} train: too few to keep some for a test. Accuracy is then not measured on links; "
                 "review a random sample of the matches to measure it."
@@ -441,7 +460,7 @@ def _accuracy(runs: cache.RunList, fingerprint: str, plan: Plan) -> str:
     return " ".join(sentences)
 
 
-def _start(address: TrainAddress, plan: Plan, jobs: Sequence[Job]) -> None:
+def _start(address: TrainAddress, plan: Plan, jobs: Sequence[Job], refused: str = "") -> None:
     """The button, or where this very training is to be found already."""
     if plan.finished:
         st.info("This very training was done before: same data, settings and seed.", icon=":material/check:")
@@ -454,7 +473,10 @@ def _start(address: TrainAddress, plan: Plan, jobs: Sequence[Job]) -> None:
         return
     waiting = sum(job.active for job in jobs)
     words = f"Start after {text.count(waiting, 'other training')}" if waiting else "Start training"
-    if st.button(words, icon=":material/play_arrow:", key=state.widget_key(state.JOB_BUTTON, "submit", plan.name)):
+    if refused:
+        st.warning(text.plain(f"{refused[:1].upper()}{refused[1:]}", 600), icon=":material/warning:")
+    key = state.widget_key(state.JOB_BUTTON, "submit", plan.name)
+    if st.button(words, icon=":material/play_arrow:", key=key, disabled=bool(refused)):
         check_memory(plan.sizes, plan.config, available_memory())
         job = JobQueue(cache.models_folder()).submit(plan, sign_in.user_name() or "").job
         start_trainer(cache.models_folder())

@@ -39,7 +39,7 @@ class Analysis:
 
 
 @torch.no_grad()
-def analyse(task: AlignmentTask, model: DualAMN, evaluation: Evaluation, matches: pd.DataFrame) -> Analysis:
+def analyse(task: AlignmentTask, model: DualAMN, evaluation: Evaluation, matches: pd.DataFrame, excluded: frozenset[str] = frozenset()) -> Analysis:
     """Compute all analysis tables of a finished run.
 
     Args:
@@ -47,9 +47,10 @@ def analyse(task: AlignmentTask, model: DualAMN, evaluation: Evaluation, matches
         model: the trained encoder, on any device.
         evaluation: of the test links; may have no queries.
         matches: the run's table of that name: graph, entity, rank, match.
+        excluded: attributes whose values are not compared.
     """
     similarities = proxies.proxy_similarities(model)
-    given = AnalysisInput(task, model, evaluation, matches, similarities)
+    given = AnalysisInput(task, model, evaluation, matches, similarities, excluded)
     tables = {name: compute(given) for name, compute in COMPUTED.items()}
     return Analysis(tables, proxies.proxy_tensors(similarities, task.source.num_entities))
 

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 
 from engine.analysis.schema import AnalysisInput, analysis_table, frame
-from engine.data.knowledge_graph import AlignmentTask
+from engine.data.knowledge_graph import SIDES, AlignmentTask
 from engine.decoding.fixed_point import Implications, relation_implications
-from engine.names.values import SharedValues, shared_values
-from engine.training.start import facts_of, value_pairs
+from engine.names.value_start import facts_of, value_pairs
+from engine.names.values import SharedValues, pseudo_attributes, shared_values
 from engine.util.arrays import BoolArray, IntArray
 
 LEAST_PROBABILITY = 0.1
@@ -18,14 +18,15 @@ LEAST_SUPPORT = 1.5
 """Matched facts in which two relations must coincide: a single one is no proof."""
 
 
-def correspondence_table(task: AlignmentTask, matches: pd.DataFrame) -> pd.DataFrame:
+def correspondence_table(task: AlignmentTask, matches: pd.DataFrame, excluded: frozenset[str] = frozenset()) -> pd.DataFrame:
     """Pairs of relations, and of attributes, with the probability that one implies the other.
 
     Args:
         task: the graphs and the seed links.
         matches: the run's table of that name; its mutual best matches and the seed links are taken to be right.
+        excluded: attributes, by full or local name, whose values are not compared.
     """
-    shared = shared_values(task.source, task.target)
+    shared = shared_values(task.source, task.target, excluded)
     values = shared if shared.keys else None
     source, target = facts_of(task, values)
     pairs = known_pairs(task, matches)
@@ -49,7 +50,9 @@ def correspondence_table(task: AlignmentTask, matches: pd.DataFrame) -> pd.DataF
         "support": found.support[rows, columns][kept],
     }
     order = ["kind", "support", "source", "target", "turned"]
-    return frame("correspondences", table).sort_values(order, ascending=[False, False, True, True, True], ignore_index=True)
+    every = frame("correspondences", table)
+    made_up = [(every["kind"] == "attribute") & every[side].isin(pseudo_attributes(task.graph(side))) for side in SIDES]
+    return every[~(made_up[0] | made_up[1])].sort_values(order, ascending=[False, False, True, True, True], ignore_index=True)
 
 
 def strong(found: Implications) -> BoolArray:
@@ -86,4 +89,4 @@ def relation_names(relations: tuple[str, ...], values: SharedValues | None, side
     },
 )
 def _correspondences(given: AnalysisInput) -> pd.DataFrame:
-    return correspondence_table(given.task, given.matches)
+    return correspondence_table(given.task, given.matches, given.excluded)

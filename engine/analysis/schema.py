@@ -32,6 +32,7 @@ class AnalysisInput:
         evaluation: of the test links; may have no queries.
         matches: the run's table of that name: graph, entity, rank, match.
         similarities: channel -> (E, P) cosines of the stacked entities with the proxies; empty without proxy matching.
+        excluded: attributes whose values are not compared (``values.exclude``).
     """
 
     task: AlignmentTask
@@ -39,6 +40,7 @@ class AnalysisInput:
     evaluation: Evaluation
     matches: pd.DataFrame
     similarities: Mapping[str, Tensor]
+    excluded: frozenset[str] = frozenset()
 
 
 Compute = Callable[[AnalysisInput], pd.DataFrame]

@@ -28,6 +28,7 @@ from engine.config import PRESETS, SECTIONS, VARIANTS, RunConfig, section_option
 from engine.data import inspect_task, inspection_to_dict, load_task, render_inspection
 from engine.data.knowledge_graph import Side
 from engine.data.library import starting_config
+from engine.data.splits import OWN_TRAIN_RATIO, WORTH_A_TEST
 from engine.decoding import DECODERS, GRAPH_DECODERS
 from engine.errors import ConfigError, EngineError, RunError, printable, printable_lines
 from engine.evaluation.decoders import evaluate_decoders
@@ -36,6 +37,7 @@ from engine.explanation import lines
 from engine.explanation.removal import FORMS
 from engine.exporting import DECODER_NAMES, check_measurable, decoder_help, graph_evidence, write_relations
 from engine.jobs.plan import missing_steps
+from engine.names.value_start import start_finding
 from engine.pipeline import Outcome, Phase, computed_otherwise, event_text, train_run
 from engine.runs import Run, RunStore, RunSummary
 from engine.runs.tensors import run_similarity
@@ -349,7 +351,7 @@ def show_outcome(outcome: Outcome, models: Path, config: RunConfig, *, as_json: 
         print_json(run_summary(run))
         return
     print(f"run {where}: {run.manifest.get('seconds', 0):.0f} s, peak memory {run.manifest.get('peak_rss_mb') or 0:,.0f} MiB")
-    print_metrics(run.metrics or None, test_links(run.manifest), rounds_protocol(run.manifest))
+    print_metrics(run.metrics or None, test_links(run.manifest), rounds_protocol(run.manifest), known_links(run.manifest))
     elsewhere = "" if models == Path(MODELS) else f" --models {shlex.quote(str(models))}"
     print(f"next: python -m engine match {where} ENTITY{elsewhere}, or: make app{f' MODELS={shlex.quote(str(models))}' if elsewhere else ''}")
 
@@ -411,24 +413,31 @@ def evaluate(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print_json({**run_summary(run), "metrics": metrics, "reviewed_sample": None if sample is None else sample.to_dict()})
     else:
-        print_metrics(metrics, len(test), rounds_protocol(run.manifest))
+        print_metrics(metrics, len(test), rounds_protocol(run.manifest), known_links(run.manifest))
         if sample is not None and (sample.drawn or not len(test)):
             print(f"reviewed sample: {sample.sentence()}")
     return 0
 
 
-def print_metrics(metrics: dict[str, Any] | None, links: int, rounds: str = "") -> None:
+def known_links(manifest: Mapping[str, Any]) -> int:
+    """How many links a run could have trained on; 0 where its manifest does not say."""
+    links = manifest.get("data", {}).get("links", {})
+    return sum(int(links.get(part, 0)) for part in ("train", "valid", "test"))
+
+
+def print_metrics(metrics: dict[str, Any] | None, links: int, rounds: str = "", known: int = 0) -> None:
     """A small table with the protocol below; the direction that the paper publishes comes first.
 
     Args:
         metrics: of the run; None where there are none.
         links: the run's test links.
         rounds: what belongs beside the figures of a run with rounds.
+        known: seed, validation and test links of the run.
     """
     if metrics is None or metrics["target_to_source"]["hits@1"] is None:
         print(
-            "no test links, so nothing was measured: review a random sample of the matches (in the app: Review, Random sample), "
-            "or keep some links for a test (--train-ratio 0.8)."
+            "no test links, so nothing was measured: review a random sample of the matches (in the app: Review, Random sample)"
+            + (f", or keep a fifth of the known links for a test (--train-ratio {OWN_TRAIN_RATIO:g})." if known >= WORTH_A_TEST else ".")
         )
         return
     print(f"{'':18}" + "".join(f"{name:>11}" for name in METRICS))
@@ -467,6 +476,8 @@ def match(parsed: argparse.Namespace) -> int:
     for one in found:
         known = status_words(one.verdict, one.added)
         print(printable(f"{one.rank:>4} {one.csls:>7.3f} {one.cosine:>7.3f}  {known:<26} {one.label or one.uri}  <{one.uri}>"))
+    if any(one.names is not None for one in found):
+        print("CSLS counts names as well; cosine is that of the structure alone.")
     return 0
 
 
@@ -514,7 +525,8 @@ def explain_command(parsed: argparse.Namespace) -> int:
 
 def inspect_command(parsed: argparse.Namespace) -> int:
     config = starting_config(Path(parsed.data)).with_assignments(parsed.set).with_values(given({"data.train_ratio": parsed.train_ratio}))
-    found = inspect_task(load_task(parsed.data, config.data, parsed.seed))
+    task = load_task(parsed.data, config.data, parsed.seed)
+    found = inspect_task(task, start_finding(task))
     if parsed.json:
         print_json(inspection_to_dict(found))
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import textwrap
 import unicodedata
 from collections import Counter
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from engine.data.knowledge_graph import SIDES, AlignmentTask, FileCount, Finding, KnowledgeGraph, Severity, Side
-from engine.data.labels import identifier_tail, local_name
+from engine.data.labels import identifier_tail, is_missing, literal_of, local_name
 from engine.data.splits import OWN_TRAIN_RATIO, WORTH_A_TEST
 from engine.util.arrays import IntArray
 from engine.util.text import count, escape_controls, shorten
@@ -28,6 +29,8 @@ LOW_COVERAGE = 0.01  # of the smaller graph's entities
 REPORTED = 0.01  # share of links from which a giveaway is reported
 MOSTLY = 0.5
 NEARLY_SOLVED = 0.8
+LEAST_DOTTED = 3
+DOTTED = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+")
 IDENTITY_RELATIONS = frozenset({"sameas", "exactmatch", "closematch", "equivalententity"})
 
 
@@ -85,11 +88,17 @@ class Inspection:
         return render_inspection(self)
 
 
-def inspect_task(task: AlignmentTask) -> Inspection:
-    """Count and check. Nothing is changed, and test links are only compared with names and identifiers, never learned from."""
+def inspect_task(task: AlignmentTask, start: Finding | None = None) -> Inspection:
+    """Count and check. Nothing is changed, and test links are only compared with names and identifiers, never learned from.
+
+    Args:
+        start: what training without seed links would start from, in place of the finding that there are none.
+    """
     found = [*task.findings]
     for check in CHECKS:
         found.extend(check(task))
+    if start is not None:
+        found = [start if finding.code == start.code else finding for finding in found]
     found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     links = {"train": task.train_links, "valid": task.valid_links, "test": task.test_links, "unsure": task.unsure_links}
     return Inspection(
@@ -272,7 +281,7 @@ def check_names(task: AlignmentTask) -> Iterator[Finding]:
 
 def check_revealing_labels(task: AlignmentTask) -> Iterator[Finding]:
     links, what = _judged_links(task)
-    same, solved = _equal_keys(task, links, lambda graph, entity: comparable(graph.labels[entity]))
+    same, solved = _equal_keys(task, links, lambda graph, entity: comparable_name(graph.labels[entity]))
     if not len(same) or len(same) < REPORTED * len(links):
         return
     share, alone = len(same) / len(links), solved / len(links)
@@ -318,23 +327,61 @@ def comparable(label: str) -> str:
     return "".join(character for character in plain if character.isalnum())
 
 
+def comparable_name(label: str) -> str:
+    """The same of a name; "" where it says that there is none."""
+    return "" if is_missing(label) else comparable(label)
+
+
 def check_seeds(task: AlignmentTask) -> Iterator[Finding]:
     seeds = len(task.train_links)
     if not seeds:
-        message = "There are no training links; semi-supervised and literal runs start from names and values that both graphs have."
-        yield Finding("few-seeds", "warning", message, advice="Add known pairs where you have some: a dozen help already.")
+        yield Finding(
+            "few-seeds", "warning", "There are no seed links.", advice="Add known links: a dozen help already, a few hundred go a long way."
+        )
         return
     coverage = seeds / min(task.source.num_entities, task.target.num_entities)
     if seeds < FEW_SEEDS or coverage < LOW_COVERAGE:
-        message = (
-            f"There {'is' if seeds == 1 else 'are'} only {count(seeds, 'training link')}, for {_percent(coverage)} of the smaller graph's entities."
-        )
-        yield Finding("few-seeds", "warning", message, seeds, advice="Add known pairs: accuracy grows quickly with the first hundreds.")
+        message = f"There {'is' if seeds == 1 else 'are'} only {count(seeds, 'seed link')}, for {_percent(coverage)} of the smaller graph's entities."
+        yield Finding("few-seeds", "warning", message, seeds, advice="Add known links: a dozen more help already, a few hundred go a long way.")
     degrees = task.source.degrees[task.train_links[:, 0]], task.target.degrees[task.train_links[:, 1]]
     idle = int(((degrees[0] == 0) | (degrees[1] == 0)).sum())
     if idle:
-        message = f"{count(idle, 'training link has', 'training links have')} an end without triples."
-        yield Finding("idle-seeds", "warning", message, idle, advice="Nothing can be learned from them; choose other pairs.")
+        message = f"{count(idle, 'seed link has', 'seed links have')} an end without triples."
+        yield Finding("idle-seeds", "warning", message, idle, advice="Nothing can be learned from them; choose other links.")
+
+
+def check_thousands(task: AlignmentTask) -> Iterator[Finding]:
+    """Numbers of one graph that all look like 12.345: with a dot between thousands they are equal to no number of the other graph."""
+    dotted = {side: _dotted_attributes(task.graph(side)) for side in SIDES}
+    for side, other in zip(SIDES, reversed(SIDES), strict=True):
+        theirs = {local_name(name) for name in dotted[other]}
+        found = {name: example for name, example in dotted[side].items() if local_name(name) not in theirs}
+        if found:
+            named = ", ".join(f"'{shorten(name, 60)}'" for name in list(found)[:NUM_EXAMPLES])
+            more = f" and {len(found) - NUM_EXAMPLES:,} more" if len(found) > NUM_EXAMPLES else ""
+            examples = tuple(f"{shorten(name, 60)}: {shorten(example, 40)}" for name, example in list(found.items())[:NUM_EXAMPLES])
+            message = (
+                f"All numbers of the attribute{'' if len(found) == 1 else 's'} {named}{more} of the {side} graph have three digits after each dot "
+                f"({shorten(next(iter(found.values())), 40)}); a single dot is read as a decimal point."
+            )
+            advice = "If the dot separates thousands, write these numbers without it (12345) or with a comma (12,345)."
+            yield Finding("dotted-thousands", "info", message, len(found), examples, advice)
+
+
+def _dotted_attributes(graph: KnowledgeGraph) -> dict[str, str]:
+    """The attributes whose values all are numbers such as 1.234.567, and at least ``LEAST_DOTTED`` different ones: name -> one of them."""
+    found = {}
+    rows = graph.attributes
+    for name, values in rows["value"].groupby(rows["attribute"].to_numpy(dtype=object), sort=True):
+        if all(map(_is_dotted, values)) and values.nunique() >= LEAST_DOTTED:  # most attributes are done with after the first value
+            found[str(name)] = literal_of(values.iloc[0]).text
+    return found
+
+
+def _is_dotted(value: str) -> bool:
+    """A declared datatype, other than text, says itself what a dot means."""
+    literal = literal_of(value)
+    return literal.type_name.casefold() in ("", "string") and DOTTED.fullmatch(literal.text.strip()) is not None
 
 
 def check_evaluation(task: AlignmentTask) -> Iterator[Finding]:
@@ -362,6 +409,7 @@ CHECKS: tuple[Callable[[AlignmentTask], Iterator[Finding]], ...] = (
     check_overlapping_identifiers,
     check_blanks,
     check_isolated,
+    check_thousands,
     check_self_loops,
     check_relations_without_triples,
     check_names,

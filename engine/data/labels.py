@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -21,6 +22,12 @@ import polars as pl
 MAX_LABEL = 500
 NAME_ATTRIBUTES = ("preflabel", "label", "name")  # best first; compared with the attribute's local name in lower case
 ENOUGH = 0.5  # an attribute that names fewer of the entities is no replacement for speaking identifiers
+
+MISSING: Final = frozenset(
+    {"", "-", "--", "?", ".", "n/a", "na", "nan", "none", "null", "nil", "unknown", "undefined", "not available", "not applicable"}
+)
+"""Texts, in lower case, that say that nothing is known: as names and as other values they are taken as missing."""
+LONGEST_MISSING: Final = max(map(len, MISSING))
 
 XSD_STRING: Final = "http://www.w3.org/2001/XMLSchema#string"
 
@@ -167,6 +174,11 @@ def clean_label(text: str) -> str:
     inner = literal_of(text).text
     label = " ".join((inner if inner.isprintable() else _CONTROL.sub("", inner)).split())
     return label if len(label) <= MAX_LABEL else label[: MAX_LABEL - 1] + "…"
+
+
+def is_missing(text: str) -> bool:
+    """Whether a text, without quotation marks and language tag, says that nothing is known: "NA", "none", "-"."""
+    return len(text) <= 4 * LONGEST_MISSING and unicodedata.normalize("NFKC", text).strip().casefold() in MISSING
 
 
 @dataclass(frozen=True)

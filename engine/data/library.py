@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from engine.config import RunConfig
+from engine.config import RunConfig, Variant
 from engine.errors import ConfigError
 from engine.util import paths
 
@@ -50,9 +50,15 @@ class StoredDataSet:
         return paths.shown_path(self.path)
 
     @property
+    def first_variant(self) -> Variant:
+        """The variant to begin with: the basic one trains on known links alone."""
+        return "semi" if self.links == 0 else "basic"
+
+    @property
     def train_command(self) -> str:
         """What trains on it, to be typed in the project's folder."""
-        return paths.train_command(self.path, [("--set", f"{key}={value}") for key, value in self.settings.items()])
+        variant = [] if self.first_variant == "basic" else [("--variant", self.first_variant)]
+        return paths.train_command(self.path, [*variant, *(("--set", f"{key}={value}") for key, value in self.settings.items())])
 
 
 def data_sets() -> tuple[StoredDataSet, ...]:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -273,11 +273,18 @@ def share_to_hold_out(seeds: int) -> float | None:
     return share if share <= MOST_HELD_OUT else None
 
 
+MORE_LINKS: Final = (
+    "Where there are seed links enough, hold some out with data.valid_ratio, for example 0.1, and train again; otherwise give some known links, "
+    "or review pairs on the page Review and train with these decisions"
+)
+"""How a run gets probabilities."""
+
+
 def too_few(count: int) -> str:
     have = "There are no validation links" if not count else f"There are only {count} validation links"
     return (
         f"{have}, so probabilities and thresholds cannot be calibrated (at least {LEAST_LINKS} are needed); scores and ranks are not affected. "
-        "Hold out some seed links with data.valid_ratio, for example 0.1, and train again."
+        f"{MORE_LINKS}."
     )
 
 

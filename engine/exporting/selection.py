@@ -18,6 +18,7 @@ from engine.decoding.base import best_pairs, decided
 from engine.decoding.kernels import take_greedily
 from engine.decoding.one_to_one import scrambled
 from engine.errors import ConfigError, ExportError
+from engine.evaluation.calibration import MORE_LINKS
 from engine.explore.alignment import Alignment, PairFilter, Precision, best_matches, described_matches, stored_candidates
 from engine.exporting.reviewed import ROLES, DecidedPair, Settled, all_hubness, with_settled
 from engine.exporting.table import SEED, Conflicts, ExportTable, Origin
@@ -304,7 +305,7 @@ def pairs_to_export(view: RunView, selection: ExportSelection, reviewed: Sequenc
     if least and not alignment.calibrated:
         raise ExportError(
             f"run {view.run.manifest['run_id']} has no probabilities to ask a least one of (too few validation links to fit them on); "
-            "leave the least probability out, or hold out some seed links with data.valid_ratio and train again."
+            f"leave the least probability out. {MORE_LINKS}."
         )
     accepted = made.settled.accepted
     positions = _chosen(alignment, selection, accepted)

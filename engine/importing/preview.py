@@ -28,7 +28,7 @@ from engine.importing.detect import UnderstoodFile, glance
 from engine.importing.read import ReadMaterial, name_triple_findings, original_names, read_material
 from engine.importing.seeds import Expectation, SeedPair, SeedSuggestions, expectation, link_findings, suggest_seeds, with_seeds
 from engine.importing.source import ROLE_WORDS, Corrections, Material
-from engine.names.values import shared_values
+from engine.names.value_start import values_to_start_from
 from engine.util.arrays import fresh_rows, sorted_rows
 from engine.util.text import count, shorten
 
@@ -427,12 +427,14 @@ def _examples(graph: RawGraph) -> tuple[str, ...]:
 
 
 def _no_seeds(task: AlignmentTask, suggestions: SeedSuggestions) -> Finding:
-    """An error only where the graphs share no value either."""
-    shared = len(shared_values(task.source, task.target).keys)
-    message = "There are no known links" + ("." if shared else " to learn from.")
-    if shared:
+    """An error only where nothing that the graphs share could be started from either."""
+    shared, pairs = values_to_start_from(task)
+    message = "There are no known links" + (" to learn from." if pairs == 0 else ".")
+    if pairs != 0:
         message += f" Training can start from {count(shared, 'name or value', 'names and values')} that both graphs have."
+    elif shared:
+        message += f" The {count(shared, 'name or value', 'names and values')} of both graphs belong to so many entities that no pair follows."
     if suggestions.pairs:
         exact, near = (suggestions.count(likeness) for likeness in ("exact", "near"))
         message += f" Names suggest some: {count(exact, 'pair has', 'pairs have')} the same name, {near:,} nearly the same."
-    return Finding("no-seeds", "warning" if shared else "error", message)
+    return Finding("no-seeds", "error" if pairs == 0 else "warning", message)

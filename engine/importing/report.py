@@ -28,7 +28,7 @@ def preview_to_dict(preview: Preview) -> dict[str, Any]:
 
 
 def _files(preview: Preview) -> Iterator[str]:
-    yield f"{count(len(preview.files), 'file')}, format {preview.format}"
+    yield f"{count(len(preview.files), 'file')} in the format {preview.format}" if preview.format != "files" else count(len(preview.files), "file")
     yield from (line for file in preview.files for line in _file(file))
 
 

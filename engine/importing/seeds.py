@@ -12,6 +12,7 @@ from typing import Final, Literal
 import torch
 
 from engine.data.knowledge_graph import AlignmentTask, Finding, KnowledgeGraph
+from engine.data.labels import is_missing
 from engine.data.readers import RawDataset, RawGraph, RawLinks
 from engine.data.readers.base import Part
 from engine.importing.source import SeedChoice
@@ -181,7 +182,7 @@ def suggest_seeds(task: AlignmentTask, *, nearly: bool = True) -> SeedSuggestion
 
 def _unique_names(graph: KnowledgeGraph) -> dict[str, int]:
     """Comparable name -> the one entity of the graph that has it."""
-    keys = [_comparable(label) if label else "" for label in graph.labels]
+    keys = ["" if is_missing(label) else _comparable(label) for label in graph.labels]
     counts = Counter(keys)
     return {key: entity for entity, key in enumerate(keys) if len(key) >= SHORTEST and counts[key] == 1}
 

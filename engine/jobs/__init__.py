@@ -5,7 +5,7 @@ the trainer a process of its own that holds a lock while it lives (:mod:`engine.
 """
 
 from engine.jobs.launch import is_starting, start_trainer, trainer_alive
-from engine.jobs.plan import DataSummary, Plan, absolute, estimate_plan, plan_training, reachable, summarise
+from engine.jobs.plan import DataSummary, Plan, absolute, estimate_plan, plan_training, reachable, summarise, why_refused
 from engine.jobs.progress import News, Point, RoundNews, read_news
 from engine.jobs.queue import ENDED, WAITING_OR_AT_WORK, Job, JobQueue, State, Submission
 
@@ -30,4 +30,5 @@ __all__ = [
     "start_trainer",
     "summarise",
     "trainer_alive",
+    "why_refused",
 ]

@@ -14,6 +14,7 @@ from engine.pipeline import make_run_id
 from engine.reviews import Snapshot, with_reviews
 from engine.runs import RunStore
 from engine.training.estimate import Estimate, Sizes, estimate_training, measured_machine, task_sizes
+from engine.training.start import why_not_trained
 
 # From a data set and settings to what would be trained: checked, named and measured before anything starts.
 
@@ -85,6 +86,24 @@ def summarise(path: Path, config: DataConfig, seed: int, reviews: ReviewsOf | No
         snapshot = reviews(task.fingerprint)
         task, _ = with_reviews(task, snapshot)
     return DataSummary(path.resolve(), task.name, task.fingerprint, task.split, task_sizes(task), snapshot, task.several_names)
+
+
+def why_refused(path: Path, config: RunConfig, reviews: Snapshot | None = None) -> str:
+    """Why a training would be refused for want of seed links and of anything else to start from; "" where it would not be.
+
+    Args:
+        path: the data set's folder.
+        config: its variant, what is read and what is started from.
+        reviews: decisions that are trained on too.
+
+    Raises:
+        DataError, ConfigError: as :func:`engine.data.load_task`.
+        ReviewError: the decisions leave nothing to train on.
+    """
+    task = load_task(path, config.data, config.seed)
+    if reviews is not None:
+        task, _ = with_reviews(task, reviews)
+    return why_not_trained(task, config)
 
 
 def plan_training(data: DataSummary, config: RunConfig, models: Path) -> Plan:

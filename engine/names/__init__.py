@@ -3,7 +3,7 @@
 from engine.names.encoders import NAME_ENCODERS, EncodedNames, NameEncoder, get_name_encoder, register_encoder
 from engine.names.paths import absolute_paths, content_digest, named_paths
 from engine.names.sources import NAME_ORIGINS, Names, gather_names, may_need_a_rule
-from engine.names.synonyms import AllNames, all_names, encode_all
+from engine.names.synonyms import AllNames, all_names, encode_all, left_out_finding
 from engine.names.value_similarity import ValueEvidence, name_attributes, value_evidence, value_leaks
 from engine.names.weight import PAPER_WEIGHT, WEIGHTS, WeightChoice, choose_weight, leak_warning, name_similarity, name_tensors, require_valid_links
 
@@ -26,6 +26,7 @@ __all__ = [
     "gather_names",
     "get_name_encoder",
     "leak_warning",
+    "left_out_finding",
     "may_need_a_rule",
     "name_attributes",
     "name_similarity",

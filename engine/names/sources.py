@@ -8,6 +8,7 @@ or the file is given for one graph only.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +16,16 @@ from pathlib import Path
 from engine.config import LiteralConfig
 from engine.data.files import read_text
 from engine.data.knowledge_graph import SIDES, AlignmentTask, Finding, KnowledgeGraph, Side
-from engine.data.labels import LABELS, attribute_names, clean_label, find_name_attributes, label_from_identifier, name_languages, rank_languages
+from engine.data.labels import (
+    LABELS,
+    attribute_names,
+    clean_label,
+    find_name_attributes,
+    is_missing,
+    label_from_identifier,
+    name_languages,
+    rank_languages,
+)
 from engine.data.readers import dbp15k
 from engine.data.rows import read_tabbed
 from engine.errors import ConfigError, DataError
@@ -99,8 +109,9 @@ def gather_names(
         names = Names(source.source, target.target, origins, (*source.findings, *target.findings))
     else:
         names = _gather(task, origin, NameRequest("", folder, languages or {}))
+    names, placeholders = without_placeholders(names)
     require_names(task, names)
-    return Names(names.source, names.target, names.origin, (*names.findings, *nameless_finding(names)))
+    return Names(names.source, names.target, names.origin, (*names.findings, *placeholders, *nameless_finding(names)))
 
 
 def _gather(task: AlignmentTask, origin: str, request: NameRequest) -> Names:
@@ -124,8 +135,33 @@ def require_names(task: AlignmentTask, names: Names) -> None:
         missing = "target" if present[0] == "source" else "source"
         raise DataError(
             f"only the {present[0]} graph of {task.name} has names ({names.origin}), so they have nothing to be compared with; "
-            f"{OTHER_NAMES} that the {missing} graph has too."
+            f"for the {missing} graph, {OTHER_NAMES.replace('source=', f'{missing}=')}."
         )
+
+
+def without_placeholders(names: Names) -> tuple[Names, tuple[Finding, ...]]:
+    """Names such as "NA" or "None" are taken as missing; a finding says which these are and how many.
+
+    Two entities that both have none would otherwise look equal. An entity that is really called so loses its name.
+    """
+    found = Counter(name for side in SIDES for name in names.side(side) if name and is_missing(name))
+    if not found:
+        return names, ()
+    source, target = (tuple("" if name in found else name for name in names.side(side)) for side in SIDES)
+    return replace(names, source=source, target=target), (placeholder_finding(found, names.origin),)
+
+
+def placeholder_finding(found: Mapping[str, int], origin: str) -> Finding:
+    """
+    Args:
+        found: text -> how many entities have it as their name.
+    """
+    total = sum(found.values())
+    listed = sorted(found, key=lambda text: (-found[text], text))
+    texts = ", ".join(f"'{text}' ({found[text]:,})" for text in listed)
+    message = f"{count(total, 'name is', 'names are')} taken as missing ({origin}): {texts}."
+    advice = "Such a text usually says that there is no name; spell it differently where it is one."
+    return Finding("placeholder-names", "info", message, total, tuple(listed[:EXAMPLES]), advice)
 
 
 def nameless_finding(names: Names) -> Iterator[Finding]:

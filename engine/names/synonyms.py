@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 import torch
 
-from engine.data.knowledge_graph import KnowledgeGraph, Side
-from engine.data.labels import NAME_ATTRIBUTES, clean_label, local_name
+from engine.data.knowledge_graph import SIDES, Finding, KnowledgeGraph, Side
+from engine.data.labels import NAME_ATTRIBUTES, clean_label, is_missing, local_name
 from engine.names.encoders.base import EncodedNames, NameEncoder
 from engine.search import BestNames, SparseSimilarity, StructuralSimilarity
 from engine.util.arrays import IntArray, row_starts
+from engine.util.text import count
 
 EXACT: Final = frozenset(
     {
@@ -75,11 +76,11 @@ def all_names(graph: KnowledgeGraph, shown: Sequence[str]) -> AllNames:
         graph: whose attributes are looked at.
         shown: E names, "" where there is none.
     """
-    found: list[dict[str, float]] = [{name: 1.0} if name else {} for name in shown]
+    found: list[dict[str, float]] = [{} if is_missing(name) else {name: 1.0} for name in shown]
     kinds = {attribute: kind_of(str(attribute)) for attribute in graph.attributes["attribute"].unique()}
     rows = graph.attributes[graph.attributes["attribute"].isin([attribute for attribute, kind in kinds.items() if kind is not None])]
     for entity, attribute, value in zip(rows["entity"].tolist(), rows["attribute"].tolist(), rows["value"].tolist(), strict=True):
-        if name := clean_label(value):
+        if not is_missing(name := clean_label(value)):
             weight = WEIGHTS[kinds[attribute] or "loose"]
             found[entity][name] = max(weight, found[entity].get(name, 0.0))
     kept = [chosen(names, first) for names, first in zip(found, shown, strict=True)]
@@ -87,6 +88,15 @@ def all_names(graph: KnowledgeGraph, shown: Sequence[str]) -> AllNames:
     flat = [pair for names in kept for pair in names]
     left_out = sum(len(names) for names in found) - sum(bool(name) for name, _ in flat)
     return AllNames(tuple(name for name, _ in flat), tuple(weight for _, weight in flat), starts, left_out)
+
+
+def left_out_finding(source: AllNames, target: AllNames) -> Iterator[Finding]:
+    """How many names are not compared because their entity has too many."""
+    counts = {side: names.left_out for side, names in zip(SIDES, (source, target), strict=True)}
+    if total := sum(counts.values()):
+        parts = " and ".join(f"{number:,} of {side} entities" for side, number in counts.items() if number)
+        message = f"{count(total, 'name is', 'names are')} not compared ({parts}): of an entity's names at most {MOST_NAMES} are, the shortest first."
+        yield Finding("names-left-out", "info", message, total, advice="literal.synonyms=no compares the labels alone.")
 
 
 def chosen(names: Mapping[str, float], first: str) -> list[tuple[str, float]]:

@@ -18,14 +18,11 @@ import pandas as pd
 
 from engine.data.knowledge_graph import KnowledgeGraph
 from engine.data.labels import Literal as ValueLiteral
-from engine.data.labels import find_name_attributes, literal_of, local_name
+from engine.data.labels import find_name_attributes, is_missing, literal_of, local_name
 from engine.util.arrays import IntArray
 
 Kind = Literal["text", "number", "within 1 %", "within 10 %", "date", "year", "place", "near place", "code"]
 
-MISSING: Final = frozenset(
-    {"", "-", "--", "?", ".", "n/a", "na", "nan", "none", "null", "nil", "unknown", "undefined", "not available", "not applicable"}
-)
 LONGEST = 200
 """Characters of a text that are kept as they are; longer ones go by a digest of the whole."""
 LABEL: Final = "label"
@@ -66,7 +63,7 @@ def value_keys(value: str) -> tuple[ValueKey, ...]:
     """The keys of an attribute's value, which may be an RDF literal; none where it says that nothing is known."""
     literal = literal_of(value)
     text = unicodedata.normalize("NFKC", literal.text[: 4 * LONGEST] if len(literal.text) > 4 * LONGEST else literal.text).strip()
-    if text.casefold() in MISSING:
+    if is_missing(text):
         return ()
     if len(literal.text) > 4 * LONGEST:
         return (ValueKey("text", digest(literal.text)),)
@@ -185,6 +182,11 @@ def shared_values(source: KnowledgeGraph, target: KnowledgeGraph, excluded: froz
     return SharedValues(facts[0], facts[1], (attributes[0], attributes[1]), tuple(keys))
 
 
+def pseudo_attributes(graph: KnowledgeGraph) -> tuple[str, ...]:
+    """Names under which :func:`keyed_values` compares what is no attribute of the graph."""
+    return () if find_name_attributes(graph.attributes) else (LABEL,)
+
+
 def keyed_values(graph: KnowledgeGraph, excluded: frozenset[str] = frozenset()) -> pd.DataFrame:
     """Distinct rows of ``entity``, ``attribute`` and ``key``."""
     rows = graph.attributes
@@ -202,8 +204,8 @@ def keyed_values(graph: KnowledgeGraph, excluded: frozenset[str] = frozenset()) 
             "key": pd.Series([str(key) for key in flat], dtype=object),
         }
     )
-    if not find_name_attributes(graph.attributes):
-        labels = [(entity, key) for entity, label in enumerate(graph.labels) if label for key in text_key(label)]
+    if pseudo_attributes(graph):
+        labels = [(entity, key) for entity, label in enumerate(graph.labels) if not is_missing(label) for key in text_key(label)]
         named = pd.DataFrame({"entity": [e for e, _ in labels], "attribute": LABEL, "key": [str(key) for _, key in labels]})
         table = pd.concat([table, named], ignore_index=True) if len(named) else table
     return table.drop_duplicates(ignore_index=True)

@@ -6,24 +6,22 @@ begins on the seed links and the pairs that come of it. They are a beginning and
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 
-from engine.config import SemiConfig
+from engine.config import RunConfig, SemiConfig, Variant
 from engine.data.knowledge_graph import AlignmentTask
-from engine.decoding.fixed_point import Facts, fixed_point
+from engine.decoding.fixed_point import fixed_point
 from engine.errors import TrainingError
-from engine.names.values import SharedValues, shared_values
-from engine.training.semi import Pool, Selection, no_selection
-from engine.util.arrays import IntArray
+from engine.names.value_start import facts_of, value_pairs, why_no_start
+from engine.names.values import shared_values
+from engine.training.semi import Pool, Selection, no_selection, selection_pool
 
 Start = Literal["seeds", "triples", "values"]
 
-NOTHING_TO_START_FROM = (
-    "there are no known links, and the two graphs of {name} share no name or value to start from; give some known links "
-    "(a file of links in the data set's folder), or attributes that both graphs have."
-)
+BASIC_NEEDS_LINKS: Final = "the basic variant trains on known links alone, and there are none to train on"
+"""Of data without seed links."""
 
 
 def resolve_start(config: SemiConfig, seed_links: int) -> Start:
@@ -31,6 +29,33 @@ def resolve_start(config: SemiConfig, seed_links: int) -> Start:
     if config.start != "auto":
         return config.start
     return "triples" if seed_links else "values"
+
+
+def why_no_seeds(variant: Variant, config: SemiConfig, seed_links: int) -> str:
+    """Why a variant cannot train on this number of seed links, whatever the graphs have in common; "" where it can."""
+    if seed_links:
+        return ""
+    if variant == "basic":
+        return f"{BASIC_NEEDS_LINKS}; give some, or train the semi or literal variant, which can start from names and values that both graphs have."
+    if resolve_start(config, 0) != "values":
+        return (
+            f"semi.start={config.start} needs known links, and there are none to train on; give some, or leave semi.start at auto, "
+            "which starts from names and values that both graphs have."
+        )
+    return ""
+
+
+def why_not_trained(task: AlignmentTask, config: RunConfig) -> str:
+    """Why a training would be refused for want of seed links and of anything else to start from; "" where it would not be."""
+    if reason := why_no_seeds(config.variant, config.semi, len(task.train_links)):
+        return reason
+    if config.variant == "basic" or len(task.train_links):
+        return ""
+    try:
+        start_pairs(task, config.semi, selection_pool(task, config.semi), config.values.excluded)
+    except TrainingError as error:
+        return str(error)
+    return ""
 
 
 def start_pairs(task: AlignmentTask, config: SemiConfig, pool: Pool, excluded: frozenset[str] = frozenset()) -> Selection:
@@ -48,7 +73,7 @@ def start_pairs(task: AlignmentTask, config: SemiConfig, pool: Pool, excluded: f
     kind = resolve_start(config, len(task.train_links))
     values = shared_values(task.source, task.target, excluded) if kind == "values" else None
     if not len(task.train_links) and (values is None or not values.keys):
-        raise TrainingError(NOTHING_TO_START_FROM.format(name=task.name))
+        raise TrainingError(why_no_seeds("semi", config, 0) if values is None else why_no_start(task, values, excluded))
     if kind == "seeds":
         return no_selection()
     source, target = facts_of(task, values)
@@ -60,21 +85,6 @@ def start_pairs(task: AlignmentTask, config: SemiConfig, pool: Pool, excluded: f
         rejected=pool.rejected,
         pool=(pool.sources, pool.targets),
     )
-    if not len(task.train_links) and not len(found.pairs):
-        raise TrainingError(NOTHING_TO_START_FROM.format(name=task.name))
+    if values is not None and not len(task.train_links) and not len(found.pairs):
+        raise TrainingError(why_no_start(task, values, excluded))
     return Selection(found.pairs, found.probabilities.astype(np.float32))
-
-
-def facts_of(task: AlignmentTask, values: SharedValues | None) -> tuple[Facts, Facts]:
-    """Both graphs' triples, and the values that they share."""
-    shared = (None, None) if values is None else (values.source, values.target)
-    more = 0 if values is None else len(values.keys)
-    graphs = task.source, task.target
-    source, target = (Facts.of(graph.triples, graph.num_entities, own, graph.num_entities + more) for graph, own in zip(graphs, shared, strict=True))
-    return source, target
-
-
-def value_pairs(task: AlignmentTask, values: SharedValues) -> IntArray:
-    """(n, 2) the nodes of each value in the two graphs."""
-    places = np.arange(len(values.keys), dtype=np.int64)
-    return np.stack([places + task.source.num_entities, places + task.target.num_entities], axis=1)

@@ -32,7 +32,7 @@ from engine.model.sampling import Sample, Sampling
 from engine.training.device import EXECUTION_OPTIONS, choose_device, choose_precision, choose_threads
 from engine.training.optimiser import RmsProp
 from engine.training.semi import Pool, Round, Selection, describe_round, no_selection, round_epochs, select_pairs, selection_pool, steps_of
-from engine.training.start import resolve_start, start_pairs
+from engine.training.start import resolve_start, start_pairs, why_no_seeds
 from engine.util.distributed import ALONE, Ranks
 
 LEAST_EPOCHS = 20
@@ -148,13 +148,11 @@ class Trainer:
     """
 
     def __init__(self, task: AlignmentTask, config: RunConfig, adjacency: Adjacency | None = None, ranks: Ranks = ALONE) -> None:
-        if not len(task.train_links) and (config.variant == "basic" or resolve_start(config.semi, 0) != "values"):
-            raise TrainingError(
-                f"{task.name} has no seed links to train on; give some known links or a larger data.train_ratio, or train "
-                "semi or literal with semi.start=auto, which starts from names and values that both graphs have."
-            )
+        if reason := why_no_seeds(config.variant, config.semi, len(task.train_links)):
+            raise TrainingError(f"{task.name} cannot be trained on: {reason}")
         if config.training.patience is not None and not len(task.valid_links):
-            raise ConfigError("training.patience needs validation links, and there are none; hold some out (data.valid_ratio=0.1), or leave it out.")
+            hold_out = "hold some out (data.valid_ratio=0.1), or " if len(task.train_links) > 1 else ""
+            raise ConfigError(f"training.patience needs validation links, and there are none; {hold_out}leave it out.")
         check_processes(task, ranks)
         self.task, self.config, self.ranks = task, config, ranks
         self.threads = choose_threads(config.training.threads)
@@ -165,6 +163,7 @@ class Trainer:
         self.optimiser = RmsProp(self.model.parameters(), config.training.learning_rate)
         self.pairs = torch.from_numpy(task.stacked_links(task.train_links)).to(self.device)
         self.start: Selection | None = None
+        self._found: Selection | None = None
         self.selections: list[Selection] = []
         self.at = Position()
         self.best: dict[str, Tensor] = {}
@@ -254,6 +253,18 @@ class Trainer:
         if not last or any(last.get(key, value) != value for key, value in now.items()):
             self.at.parts.append({"from_epoch": self.at.epoch + 1, **now})
 
+    def require_start(self) -> None:
+        """Without seed links, look for what training starts from before anything is written. Rank 0 alone looks.
+
+        Raises:
+            TrainingError: there is nothing.
+        """
+        if not len(self.task.train_links):
+            self._found = self._find_start()
+
+    def _find_start(self) -> Selection:
+        return start_pairs(self.task, self.config.semi, selection_pool(self.task, self.config.semi), self.config.values.excluded)
+
     def _start(self, on_progress: Callable[[Progress | Round], None]) -> None:
         """Look for the pairs that the facts imply, unless a checkpoint has them.
 
@@ -263,7 +274,7 @@ class Trainer:
         if self.config.variant == "basic" or self.start is not None or self.at.epoch or self.at.step:
             return
         pool = selection_pool(self.task, self.config.semi)
-        start = self.ranks.first(lambda: start_pairs(self.task, self.config.semi, pool, self.config.values.excluded))
+        start = self.ranks.first(lambda: self._find_start() if self._found is None else self._found)
         self._train_from(start)
         if resolve_start(self.config.semi, len(self.task.train_links)) != "seeds":
             begun = describe_round(0, self.rounds, start, no_selection(), self.task, pool)

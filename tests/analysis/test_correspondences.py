@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -69,3 +71,21 @@ def test_known_pairs_are_one_to_one(links: int) -> None:
     assert [6, 7] in pairs
     assert [8, 7] not in pairs
     assert ([5, 1] in pairs) == (links == 0), "a match must not contradict a seed link"
+
+
+def test_labels_from_identifiers_are_no_attribute() -> None:
+    """They are compared like one, but no attribute of that name exists."""
+    given = task()
+    source, target = (replace(graph, labels=tuple(f"word {i}" for i in range(SIZE))) for graph in (given.source, given.target))
+    everything = matches([(i, i) for i in range(SIZE)])
+    table = correspondence_table(replace(given, source=source, target=target), everything)
+    assert set(zip(table["source"], table["target"], strict=True)) == {("count", "Anzahl"), ("next", "previous")}
+    named = source.attributes.assign(attribute=source.attributes["attribute"].replace("count", "label"))
+    real = correspondence_table(replace(given, source=replace(source, attributes=named), target=target), everything)
+    assert ("label", "Anzahl") in set(zip(real["source"], real["target"], strict=True))
+
+
+@pytest.mark.parametrize("name", ["count", "Anzahl"])
+def test_excluded_attributes_correspond_to_nothing(name: str) -> None:
+    table = correspondence_table(task(), matches([(i, i) for i in range(SIZE)]), frozenset({name}))
+    assert set(table["kind"]) == {"relation"}

@@ -373,7 +373,8 @@ def own_data(links: int) -> None:
     for number, letter in (("1", "a"), ("2", "b")):
         rows = "".join(f"{letter}{one},near,{letter}{(one + 1) % size}\n" for one in range(size))
         (folder / f"triples_{number}.csv").write_text(f"head,relation,tail\n{rows}", encoding="utf-8")
-    (folder / "links.csv").write_text("source,target\n" + "".join(f"a{one},b{one}\n" for one in range(links)), encoding="utf-8")
+    if links:
+        (folder / "links.csv").write_text("source,target\n" + "".join(f"a{one},b{one}\n" for one in range(links)), encoding="utf-8")
 
 
 def test_a_few_known_links_of_ones_own_all_train_and_the_page_says_so(open_page: OpenPage) -> None:
@@ -404,3 +405,22 @@ def test_where_both_are_reasonable_the_page_asks(open_page: OpenPage, links: int
 
 def test_links_that_a_file_divides_are_not_asked_about(open_page: OpenPage) -> None:
     assert not open_page("train", data="europe").radio
+
+
+def test_without_links_semi_is_offered_and_what_cannot_start_says_why(open_page: OpenPage) -> None:
+    own_data(0)
+    for asked, shown, reason in (
+        ({}, "semi", "share no name or value to start from"),
+        ({"variant": "basic"}, "basic", "trains on known links alone"),
+    ):
+        app = open_page("train", data="mine", **asked)
+        assert_no_crash(app)
+        assert next(one for one in app.segmented_control if one.label == "Variant").value == shown
+        assert [one.value for one in app.warning if reason in one.value]
+        assert next(button for button in app.button if button.label == "Start training").disabled
+        assert "0 known links" not in words(app)
+    for side in "12":
+        rows = "".join(f"{'ab'[int(side) - 1]}{one},title,word {one}\n" for one in range(20))
+        (data_folder() / "mine" / f"attributes_{side}.csv").write_text(f"entity,attribute,value\n{rows}", encoding="utf-8")
+    app = open_page("train", data="mine")
+    assert not next(button for button in app.button if button.label == "Start training").disabled

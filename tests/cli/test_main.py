@@ -176,7 +176,7 @@ BAD_COMMANDS = {
     "out of limits": (["train", str(EUROPE), "--epochs", "0"], "must lie between"),
     "wrong choice": (["train", str(EUROPE), "--set", "loss.kind=best"], "must be one of"),
     "ratio": (["train", str(EUROPE), "--train-ratio", "1.5"], "must lie between"),
-    "no seeds": (["train", str(EUROPE), "--train-ratio", "0"], "has no seed links to train on"),
+    "no seeds": (["train", str(EUROPE), "--train-ratio", "0"], "the basic variant trains on known links alone"),
     "negative seed": (["train", str(EUROPE), "--seed", "-1"], "must lie between 0 and 2147483647; got -1"),
     "large limit": (["train", str(EUROPE), "--set", "training.batch_size=0"], "between 1 and 1000000; got 0"),
     "small limit": (["train", str(EUROPE), "--set", "training.learning_rate=0"], "between 1e-09 and 10; got 0"),

@@ -9,6 +9,7 @@ import pytest
 from engine.config import DataConfig
 from engine.data import Finding, Inspection, inspect_task, inspection_to_dict, load_task, render_inspection
 from tests.data.writers import WRITERS, Sample, small_sample
+from tests.names.tasks import attribute_rows, graph, task
 
 
 def inspect(sample: Sample, folder: Path, config: DataConfig | None = None, form: str = "openea") -> Inspection:
@@ -184,3 +185,42 @@ def test_report_says_what_was_read(tmp_path: Path) -> None:
 def test_report_of_nothing_suspicious(tmp_path: Path) -> None:
     text = render_inspection(dataclasses.replace(inspect(SAMPLE, tmp_path), findings=()))
     assert text.endswith("Nothing suspicious was found.")
+
+
+DOTTED = ["12.345", "1.234", "987.654"]
+
+
+def dotted(source: list[str], target: list[str], names: tuple[str, str] = ("population", "population")) -> list[Finding]:
+    rows = [[(i, f"http://x.org/{name}", value) for i, value in enumerate(values)] for name, values in zip(names, (source, target), strict=True)]
+    graphs = [graph(side, [f"{side}{i}" for i in range(9)], attributes=attribute_rows(mine)) for side, mine in zip("st", rows, strict=True)]
+    return [finding for finding in inspect_task(task(*graphs)).findings if finding.code == "dotted-thousands"]
+
+
+def test_numbers_with_a_dot_between_thousands_get_a_hint() -> None:
+    (found,) = dotted(DOTTED, ["12345", "1,234", "987654"])
+    assert "'http://x.org/population' of the source graph" in found.message
+    assert "12345" in found.advice
+    assert dotted(["3", "4"], ["1.234.567", *DOTTED])[0].message.startswith(
+        "All numbers of the attribute 'http://x.org/population' of the target graph"
+    )
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        *(["12.345", "1.2", "987.654"], DOTTED[:2], ["0.123", "0.456", "0.789"], ["12.345", "1.234", "many"], [], ["12345", "12,345", "9"]),
+        [f'"{value}"^^<http://www.w3.org/2001/XMLSchema#decimal>' for value in DOTTED],
+    ],
+)
+def test_decimals_get_none(values: list[str]) -> None:
+    assert not dotted(values, ["1", "2"])
+
+
+def test_numbers_that_both_graphs_write_alike_get_none() -> None:
+    assert not dotted(DOTTED, DOTTED)
+    assert len(dotted(DOTTED, DOTTED, ("population", "area"))) == 2
+
+
+def test_names_that_say_nothing_are_not_equal() -> None:
+    here, there = (graph(side, [f"{side}{i}" for i in range(9)], ["NA"] * 9) for side in "st")
+    assert "telling-labels" not in {finding.code for finding in inspect_task(task(here, there)).findings}

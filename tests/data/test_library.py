@@ -67,3 +67,10 @@ def test_staging_and_trash_are_no_data_sets(data: Path) -> None:
 def test_without_a_data_folder_there_is_the_sample_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DUAL_AMN_DATA", str(tmp_path / "none"))
     assert {one.name for one in data_sets()} == {"europe", "world"}
+
+
+def test_without_links_the_command_names_a_variant_that_needs_none(data: Path) -> None:
+    add(data, "bare", {**WHOLE, "counts": {**WHOLE["counts"], "links": 0}})
+    assert "--variant semi" in data_sets()[0].train_command
+    add(data, "linked", {**WHOLE, "imported": "2026-11-29T12:00:00+00:00"})
+    assert "--variant" not in data_sets()[0].train_command

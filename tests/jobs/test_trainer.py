@@ -17,7 +17,7 @@ from filelock import FileLock
 from benchmarks.kills import Study, kill_apps, kill_trainers, same_bits
 from engine.config import RunConfig
 from engine.data import load_task
-from engine.jobs import Job, JobQueue, plan_training, read_news, start_trainer, summarise, trainer_alive
+from engine.jobs import Job, JobQueue, plan_training, read_news, start_trainer, summarise, trainer_alive, why_refused
 from engine.jobs.progress import MOST_POINTS, Reporter
 from engine.jobs.trainer import work
 from engine.pipeline import Phase, train_run
@@ -175,6 +175,23 @@ def test_users_mistakes_and_our_own_are_distinguished(
         after = queue.find(job.id)
         assert (after.state, words in after.message, "secret" in after.message) == ("failed", True, False)
     assert "Traceback" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("variant", "start", "reason"), [("basic", "auto", "trains on known links alone"), ("semi", "triples", "needs known links")])
+def test_without_links_a_refused_training_leaves_no_folder(variant: str, start: str, reason: str, data: Path, models: Path, plan: MakePlan) -> None:
+    for links in [data / "ent_links", *data.glob("721_5fold/*/*_links")]:
+        links.unlink(missing_ok=True)
+    for folder in sorted(data.glob("721_5fold/**"), reverse=True):
+        folder.rmdir()
+    queue = JobQueue(models)
+    asked = plan(variant=variant, **{"semi.start": start})
+    assert reason in why_refused(data, asked.config)
+    job = queue.submit(asked).job
+    work(models, successor=none)
+    shown = queue.find(job.id)
+    assert shown.state == "failed"
+    assert reason in shown.message
+    assert RunStore(models).list() == []
 
 
 def test_data_that_are_gone(models: Path, plan: MakePlan) -> None:

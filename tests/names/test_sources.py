@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from engine.config import DataConfig
 from engine.data import load_task
+from engine.data.labels import is_missing
 from engine.errors import ConfigError, DataError
 from engine.names import NAME_ORIGINS, gather_names
 from tests.names.tasks import CITIES, TRANSLATED, attribute_rows, cities, graph, id_folder, task
@@ -149,7 +150,9 @@ def test_a_names_file_names_identifiers_as_they_are(identifier: str, tmp_path: P
     assert [entity for entity, name in zip(entities, names.source, strict=True) if name] == [identifier]
 
 
-name_texts = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=12).filter(lambda text: '"' not in text)
+name_texts = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=12).filter(
+    lambda text: '"' not in text and not is_missing(text)
+)
 
 
 @settings(deadline=None, max_examples=50)
@@ -204,7 +207,7 @@ def test_the_order_of_several_names_does_not_count(tmp_path_factory: pytest.Temp
 def test_no_names_at_all_and_names_in_one_graph_only() -> None:
     with pytest.raises(DataError, match=r"no entity of cities has a name \(labels\).*; give names in a file"):
         gather_names(cities([""] * 6, [""] * 6))
-    with pytest.raises(DataError, match=r"only the source graph of cities has names .* that the target graph has too"):
+    with pytest.raises(DataError, match=r"only the source graph of cities has names .*; for the target graph, give names in a file .* target=FILE"):
         gather_names(cities(translated=[""] * 6))
     with pytest.raises(DataError, match=r"only the target graph"):
         gather_names(cities(labels=[""] * 6))
@@ -284,3 +287,22 @@ def test_any_file_gives_names_or_a_sentence(tmp_path_factory: pytest.TempPathFac
 
 def test_every_origin_is_described_by_the_tests_above() -> None:
     assert set(NAME_ORIGINS) == {"labels", "uri", "attribute", "file"}
+
+
+@pytest.mark.parametrize("text", ["NA", "na", "None", "null", "n/a", "-", "NaN", "Unknown", "ＮＡ"])
+def test_placeholders_are_no_names(text: str) -> None:
+    found = gather_names(cities(labels=[text, *CITIES[1:5], text], translated=[text, *TRANSLATED[1:]]), "labels")
+    assert found.source == ("", *CITIES[1:5], "")
+    assert found.target == ("", *TRANSLATED[1:])
+    finding = next(one for one in found.findings if one.code == "placeholder-names")
+    assert (finding.count, finding.examples) == (3, (text,))
+    assert f"3 names are taken as missing (labels): '{text}' (3)." == finding.message
+
+
+def test_graphs_of_placeholders_have_no_names(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"only the target graph of .* has names"):
+        gather_names(cities(labels=["NA"] * 6), "labels")
+    path = tmp_path / "names.txt"
+    path.write_text("".join(f"{entity}\tNone\n" for entity in cities().source.entities[:2]))
+    with pytest.raises(DataError, match=r"no entity of .* has a name"):
+        gather_names(cities(), f"file:{path}")

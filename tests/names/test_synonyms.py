@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from engine.names import get_name_encoder, name_similarity, name_tensors
-from engine.names.synonyms import MOST_NAMES, WEIGHTS, all_names, encode_all, kind_of
+from engine.names.synonyms import MOST_NAMES, WEIGHTS, all_names, encode_all, kind_of, left_out_finding
 from engine.search import BestNames
 from tests.names.graphs import graph_with
 
@@ -38,6 +38,19 @@ def test_of_very_many_names_some_are_left_out_and_counted() -> None:
     assert len(found.names) == MOST_NAMES + 1
     assert found.names[0] == "shown"
     assert found.left_out == 101 - MOST_NAMES
+
+
+def test_placeholders_are_no_names() -> None:
+    rows = [(0, ALT, "n/a"), (0, "label", '"None"@en'), (0, ALT, "Köln"), (1, ALT, "-"), (2, ALT, "null")]
+    found = all_names(graph_with(3, rows), ["NA", "Rome", ""])
+    assert found.names == ("Köln", "Rome", "")
+    assert found.left_out == 0
+
+
+def test_names_that_are_left_out_are_reported() -> None:
+    many, few = (all_names(graph_with(1, [(0, ALT, f"name {i:03}") for i in range(count)]), ["shown"]) for count in (40, 3))
+    assert [(one.code, one.count) for one in left_out_finding(many, few)] == [("names-left-out", 41 - MOST_NAMES)]
+    assert list(left_out_finding(few, few)) == []
 
 
 def several() -> BestNames:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.data.knowledge_graph import KnowledgeGraph
-from engine.names.values import MISSING, ROUGH, keyed_values, shared_values, value_keys
+from engine.data.labels import MISSING
+from engine.names.values import ROUGH, keyed_values, shared_values, value_keys
 from tests.names.graphs import graph_with
 
 SAME = [
@@ -129,3 +132,9 @@ def test_no_attributes_share_nothing() -> None:
     assert found.keys == ()
     assert found.source.shape == (0, 3)
     assert isinstance(source.attributes, pd.DataFrame)
+
+
+def test_labels_that_say_nothing_are_not_shared() -> None:
+    source, target = (replace(one, labels=("NA", "none", "-", "Rom")[: one.num_entities]) for one in graphs([], []))
+    assert shared_values(source, target).keys == ()
+    assert shared_values(replace(source, labels=("Rom", "", "", "")), replace(target, labels=("", "rom", ""))).keys == ("text:rom",)

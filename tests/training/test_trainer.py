@@ -203,7 +203,7 @@ def test_a_loss_that_is_not_finite_is_reported_with_its_place(task: AlignmentTas
 
 
 def test_no_seed_links_are_reported(task: AlignmentTask) -> None:
-    with pytest.raises(TrainingError, match="no seed links"):
+    with pytest.raises(TrainingError, match="trains on known links alone"):
         Trainer(dataclasses.replace(task, train_links=task.train_links[:0]), SMALL)
 
 
