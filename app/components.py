@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
@@ -20,6 +20,7 @@ from engine.data.knowledge_graph import Finding, Severity, Side
 from engine.data.labels import literal_of
 from engine.errors import EngineError, EntityError
 from engine.explanation import resolve_pair
+from engine.explanation.summary import SummaryLine
 from engine.reviews.snapshot import Outcome
 from engine.runs.entities import LONGEST_QUERY, Entity, other
 from engine.runs.view import PairScore, Pool, Relation, RunView, Verdict, status_sentence
@@ -141,6 +142,11 @@ def verdict_cell(verdict: Verdict) -> str:
     return f"{style.symbol} {style.short}"
 
 
+def labelled_lines(lines: Iterable[SummaryLine]) -> None:
+    """A line of text for each, its label in bold."""
+    st.markdown("  \n".join(f"**{text.plain(line.label)}:** {text.plain(line.text, 600)}" for line in lines))
+
+
 def pair_header(view: RunView, pair: PairScore, runs: Sequence[str], asked: Side) -> None:
     """The same header wherever a pair appears: both labels, the verdict, the scores, the ranks from both ends, the run.
 
@@ -179,10 +185,10 @@ def pair_header(view: RunView, pair: PairScore, runs: Sequence[str], asked: Side
             address = state.entity_address(runs, match, pair.source if asked == "source" else pair.target, pair.pool)
             pages.link(pages.ENTITY, address, "Look from the other side", icon=":material/swap_horiz:")
             pair_links(runs, pair, asked)
-        _other_links(view, pair, runs)
+        other_links(view, pair, runs)
 
 
-def _other_links(view: RunView, pair: PairScore, runs: Sequence[str]) -> None:
+def other_links(view: RunView, pair: PairScore, runs: Sequence[str]) -> None:
     """The links of the data, probable ones included, that tie either entity of a pair to another one: what the verdict rests on, or leaves open."""
     for entity, partner in ((pair.source, pair.target), (pair.target, pair.source)):
         others = [(index, relation) for index, relation in view.counterparts(entity.side, entity.index).items() if index != partner.index]

@@ -78,6 +78,10 @@ def decide(fingerprint: str, choices: Sequence[Choice], author: str, token: str,
     """
     if len(choices) == 1 and _too_soon():
         return
+    _keep(fingerprint, choices, author, token, note)
+
+
+def _keep(fingerprint: str, choices: Sequence[Choice], author: str, token: str, note: str | None) -> None:
     words = st.session_state.get(note, "") if note else ""
     written = [Choice(*one.pair, one.verdict, words or one.note, one.run, one.csls, one.probability) for one in choices]
     _attempt(lambda: cache.reviews().decide(fingerprint, written, author, token))
@@ -250,3 +254,9 @@ def outcome(view: RunView, source: Entity, target: Entity) -> Outcome | None:
     except EngineError:
         return None
     return found.pairs[0].outcome if found.pairs else None
+
+
+def choose(fingerprint: str, choices: Sequence[Choice], author: str, token: str, note: str | None = None) -> None:
+    """For the buttons that pick one candidate, or none of them: several decisions by one click, which Undo withdraws together."""
+    if not _too_soon():
+        _keep(fingerprint, choices, author, token, note)

@@ -11,13 +11,15 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import cache, components, evidence_figures, facing, frame, pages, reviewing, state, text
+from app import cache, components, evidence_figures, facing, frame, pages, reviewing, side_by_side, state, text
 from app.cache import OpenRun
 from app.glossary import explain as term
 from app.palette import PLAIN_MARKS
 from app.state import Decided, EntityAddress, ExplainAddress, ExportAddress, ReviewAddress, ReviewKind
 from engine.errors import ReviewError, RunError
-from engine.explanation import Explanation, explain, sentence
+from engine.explanation import Explanation, explain
+from engine.explanation.summary import summary
+from engine.explore.neighbourhood import Facing
 from engine.explore.review_queue import Kind, Open, SampleEstimate, choice_on, estimate_from_sample, take
 from engine.reviews import Decision, ReviewProgress, Verdict, agreement, disagreements, progress, snapshot_of
 from engine.reviews.decisions import BULK_NOTE
@@ -27,18 +29,19 @@ from engine.util.arrays import IntArray
 KINDS: Mapping[ReviewKind, str] = {
     "uncertain": "Uncertain",
     "conflicts": "Conflicts",
-    "sure": "Sure, in bulk",
+    "sure": "Bulk accept",
     "second": "Second opinion",
     "sample": "Random sample",
     "decided": "Decided",
 }
 ABOUT: Mapping[ReviewKind, str] = {
-    "uncertain": "The least certain first: a probability near one half, or where a run has none the smallest margin.",
-    "conflicts": "Targets that several sources have as their best match, the closest contest first; at most one of the claims can be right.",
-    "sure": "Mutual best matches that the run is sure of, to be accepted together.",
-    "second": "What others have decided and you have not: a second opinion settles disputes and shows how far reviewers agree.",
-    "sample": "Matches that no known link settles, drawn at random, in the same order for everybody: decide 50 or more to measure accuracy.",
-    "decided": "The latest decision of each reviewer on each pair. A skip is listed but is no vote.",
+    "uncertain": "Least certain first: probability near 50%; in runs without probabilities, the smallest margin.",
+    "conflicts": "Targets that are the best match of several sources, the closest contest first. At most one of these pairs can be correct.",
+    "sure": "Mutual best matches with a high probability, accepted together.",
+    "second": "Pairs that others have decided and you have not. A second opinion settles disputes and measures agreement.",
+    "sample": "A random sample of the matches that no known link covers, in the same order for every reviewer, with the scores hidden. Decide 50 or "
+    "more to estimate the precision.",
+    "decided": "The latest decision of each reviewer on each pair. A skip is listed and does not count as a vote.",
 }
 BUTTONS: tuple[tuple[Verdict, str, str, str], ...] = (
     ("accept", "Accept", "A", ":material/check:"),
@@ -49,6 +52,11 @@ UNDO_KEY = "U"
 VERDICT_CELLS: Mapping[Verdict, str] = {"accept": "✓ accepted", "reject": "× rejected", "skip": "– skipped"}
 DECIDED: Mapping[Decided, str] = {"all": "all", "accept": "accepted", "reject": "rejected", "skip": "skipped", "disputed": "disputed"}
 AT_ONCE = 200
+CANDIDATES = 6  # of the source that can be chosen, the pair's own among them
+CANDIDATES_HELP = (
+    "The source's next best candidates with their CSLS. A number key accepts that candidate and rejects the pair above; 0 rejects all that are "
+    "listed. Undo takes back the whole choice."
+)
 EVIDENCE = 8  # pairs of neighbours drawn
 LISTED = 40  # as on the page Explain, which so shares what is computed
 TABLE_HEIGHT = 460  # pixels
@@ -60,11 +68,11 @@ def render(run: OpenRun, address: ReviewAddress) -> None:
     if author is None:
         return
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        components.choice("What to look at", KINDS, name="kind", value=address.kind, default="uncertain", clears=("source", "target"))
+        components.choice("Queue", KINDS, name="kind", value=address.kind, default="uncertain", clears=("source", "target"))
         if address.kind not in ("decided", "sample"):
             key = state.widget_key(state.CHOICE, "known", address.known)
             follow = partial(_ask_about_known, key)
-            st.toggle("Also pairs that known links tell about", value=address.known, key=key, on_change=follow, help=KNOWN)
+            st.toggle("Include pairs covered by known links", value=address.known, key=key, on_change=follow, help=KNOWN)
     st.caption(ABOUT[address.kind])
     with st.spinner("Ordering the matches…"):
         run.queue.order("uncertain")
@@ -77,9 +85,7 @@ def render(run: OpenRun, address: ReviewAddress) -> None:
         _one_by_one(run, address, author)
 
 
-KNOWN = (
-    "Pairs of which the data's links tell whether they are right need no review; ask about them to check the links. Seed links are never asked about."
-)
+KNOWN = "Off: pairs that validation or test links already decide are left out. Seed links are always left out."
 
 
 def _ask_about_known(key: str) -> None:
@@ -103,7 +109,7 @@ def _author(address: ReviewAddress) -> str | None:
         st.markdown(f"Reviewing as **{text.plain(author)}**", width="content")
         if reviewing.signed_in() is None:
             st.button("Change", type="tertiary", key=state.widget_key(state.REVIEW_BUTTON, "name"), on_click=reviewing.forget_name)
-        pages.link(pages.EXPORT, ExportAddress(address.runs, part="reviewed"), "Take the accepted pairs home", icon=pages.EXPORT.icon)
+        pages.link(pages.EXPORT, ExportAddress(address.runs, part="reviewed"), "Export accepted pairs", icon=pages.EXPORT.icon)
     return author
 
 
@@ -113,14 +119,13 @@ def _ask_for_name() -> None:
         "Your name",
         key=key,
         max_chars=80,
-        placeholder="stands beside each of your decisions",
+        placeholder="stored with each of your decisions",
         width=420,
         on_change=lambda: reviewing.remember_name(st.session_state[key]),
     )
     components.empty_state(
-        "Who reviews?",
-        "Each decision is kept with its reviewer's name, the time and the run in which the pair was seen. Enter a name above to begin; "
-        "use the same one the next time, so that your decisions stay together.",
+        "Enter your name",
+        "Every decision is stored with its reviewer, the time and the run. Use the same name next time, so that your decisions stay together.",
     )
 
 
@@ -146,7 +151,7 @@ def _one_by_one(run: OpenRun, page: ReviewAddress, author: str) -> None:
         if pair is None:
             _nothing_left(run, address, author, left)
             return
-        _pair(run, address, author, pair)
+        _pair(run, address, author, pair, blind=kind == "sample")
         for following in [one for one in upcoming if one != pair][:1]:
             _explained(run, *following)  # while the reviewer looks at this one
         reviewing.shown(pair)  # at the very end: clicks are answered only now
@@ -158,21 +163,92 @@ def _upcoming(run: OpenRun, author: str, rows: IntArray, kind: Kind) -> list[tup
     return [run.queue.indices(row) for row in taken]
 
 
-def _pair(run: OpenRun, address: ReviewAddress, author: str, pair: tuple[int, int]) -> None:
-    with st.spinner("Taking the score apart…"):
-        found, reason = _explained(run, *pair)
-    scored = found.pair if found else run.view.pair(*pair)
-    components.pair_header(run.view, scored, address.runs, "source")
-    _claims(run, address, scored)
-    verdicts = st.container(horizontal=True, vertical_alignment="bottom", key="verdicts")
-    if found is None:
-        st.caption(f":material/info: {text.plain(reason, 400)}")
-    else:
-        _evidence(found)
-    neighbours = EntityAddress(address.runs, "source", scored.source.uri, scored.target.uri)
-    facing.neighbourhoods(run, neighbours, scored.source, scored.target)
+def _pair(run: OpenRun, address: ReviewAddress, author: str, pair: tuple[int, int], *, blind: bool) -> None:
+    """The two entities, the decision, what both say of the same, the rivals; the model's own account is closed until it is asked for.
+
+    Args:
+        blind: show nothing of the model's opinion, so that a sample is judged by the facts alone.
+    """
+    scored = run.view.pair(*pair)
+    with st.container(border=True, key="pair_card"):
+        _heading(run, scored, blind)
+        verdicts = st.container(horizontal=True, vertical_alignment="bottom", key="verdicts")
+        left, right = st.columns(2, gap="medium")
+        with left:
+            side_by_side.values(run, scored.source, scored.target)
+        with right:
+            faced = side_by_side.neighbours(run, scored.source, scored.target)
+        components.other_links(run.view, scored, address.runs)
+        _candidates(run, author, scored, blind)
+    if not blind:
+        _claims(run, address, scored)
+        _details(run, address, scored, faced)
     with verdicts:  # last: until the whole pair is there, keys find the buttons of the pair before, which is decided already
         _buttons(run, author, scored)
+
+
+def _details(run: OpenRun, address: ReviewAddress, pair: PairScore, faced: Facing) -> None:
+    """What the score is made of, and the two neighbourhoods as a figure; closed until it is opened."""
+    with st.spinner("Explaining the score…"):
+        found, reason = _explained(run, pair.source.index, pair.target.index)
+    with st.expander("Details: score breakdown and neighbourhood comparison", icon=":material/balance:"):
+        with st.container(horizontal=True):
+            components.pair_links(address.runs, pair, "source")
+        if found is None:
+            st.caption(f":material/info: {text.plain(reason, 400)}")
+        else:
+            _evidence(found, faced)
+        neighbours = EntityAddress(address.runs, "source", pair.source.uri, pair.target.uri)
+        facing.neighbourhoods(run, neighbours, pair.source, pair.target)
+
+
+def _heading(run: OpenRun, pair: PairScore, blind: bool) -> None:
+    """Both names, their identifiers, and how sure the run is."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"##### {components.entity_label(pair.source)} ↔ {components.entity_label(pair.target)}", width="content")
+        components.verdict_badge(pair.verdict, pair.added)
+        components.review_badge(run.view, pair)
+    ids = " ↔ ".join(f":gray[{text.plain(run.view.graphs[one.side].name, 30)} {text.plain(one.short_id, 50)}]" for one in (pair.source, pair.target))
+    if blind:
+        st.markdown(ids)
+        return
+    mutual = pair.rank_from_source == pair.rank_from_target == 1
+    rank = "mutual best match" if mutual else f"rank {pair.rank_from_source:,} for the source, {pair.rank_from_target:,} for the target"
+    probability = "" if pair.probability is None else f"**{pair.probability:.0%}** probability · "
+    help = term("calibrated probability") if pair.probability is not None else term("CSLS")
+    st.markdown(f"{probability}CSLS {text.score(pair.csls)} · {rank} · {ids}", help=help)
+
+
+def _candidates(run: OpenRun, author: str, pair: PairScore, blind: bool) -> None:
+    """The best candidates of the source, each with a key that accepts it and rejects the pair above; and none of them."""
+    matches = run.view.matches("source", pair.source.index, CANDIDATES)
+    others = [one for one in matches if one.entity != pair.target.index]
+    if not others:
+        return
+    ends, fingerprint = (pair.source.uri, pair.target.uri), run.card.fingerprint
+    rejected = choice_on(pair, run.card.run, "reject")
+    click = reviewing.token()
+    with st.container(horizontal=True, vertical_alignment="center", key="candidates"):
+        st.markdown("**Other candidates:**", width="content", help=CANDIDATES_HELP)
+        for number, match in enumerate(others, start=1):
+            accepted = choice_on(run.view.pair(pair.source.index, match.entity), run.card.run, "accept")
+            st.button(
+                text.plain(match.label or match.uri, 40) + ("" if blind else f" ({match.csls:.3f})"),
+                shortcut=str(number),
+                type="tertiary",
+                key=state.widget_key(state.REVIEW_BUTTON, "candidate", number, ends),
+                on_click=reviewing.choose,
+                args=(fingerprint, [accepted, rejected], author, click),
+            )
+        none = [rejected, *(choice_on(run.view.pair(pair.source.index, one.entity), run.card.run, "reject") for one in others)]
+        st.button(
+            "None of these",
+            shortcut="0",
+            type="tertiary",
+            key=state.widget_key(state.REVIEW_BUTTON, "none", ends),
+            on_click=reviewing.choose,
+            args=(fingerprint, none, author, click),
+        )
 
 
 def _claims(run: OpenRun, address: ReviewAddress, pair: PairScore) -> None:
@@ -182,7 +258,7 @@ def _claims(run: OpenRun, address: ReviewAddress, pair: PairScore) -> None:
         return
     places = [place for place, row in enumerate(rows.tolist()) if run.queue.indices(row)[0] == pair.source.index]
     others = len(rows) - len(places)
-    st.markdown(f"**Competing sources**: {text.count(others, 'other entity has', 'other entities have')} this target as the best match.")
+    st.markdown(f"**Competing sources**: this target is the best match of {text.count(others, 'other entity', 'other entities')}.")
     table = run.queue.alignment.described(rows)
     shown = pd.DataFrame(
         {
@@ -257,21 +333,21 @@ def _undo_button(run: OpenRun, author: str, click: str) -> None:
     )
 
 
-def _evidence(found: Explanation) -> None:
-    """What the score is made of, in a sentence, and the neighbours that carry the most of it."""
-    st.markdown(text.plain(sentence(found), 1500))
+def _evidence(found: Explanation, faced: Facing) -> None:
+    """What the score is made of in a few lines, and the neighbours that contribute the most."""
+    components.labelled_lines(summary(found, faced))
     for note in found.notes:
         st.caption(f":material/info: {text.plain(note, 400)}")
     pairs = found.neighbours.supporting[:EVIDENCE]
     if not pairs:
-        st.markdown("No pair of neighbours speaks for the match.")
+        st.markdown("No pair of neighbours supports the match.")
         return
     figure, height = evidence_figures.facing_pairs(pairs)
     rows = [{"source": pair.source.title, "target": pair.target.title, "value": pair.value, "aligned": pair.aligned} for pair in pairs]
     components.figure(
         figure,
         name="review-evidence",
-        caption=f"**Who speaks for it**: the {len(pairs)} strongest pairs of neighbours, solid where they are known or were trained on as a pair.",
+        caption=f"**Supporting evidence**: the {len(pairs)} strongest pairs of neighbours, solid where they are known or were trained on as a pair.",
         data=pd.DataFrame(rows),
         height=height,
     )
@@ -282,8 +358,8 @@ def _progress_words(found: ReviewProgress, standing: Sequence[Decision], left: i
     shared = agreement(standing)
     parts = [f"**{left:,}** left here", f"**{found.mine:,}** decided by you", f"**{found.pairs:,}** by all"]
     if found.pace is not None:
-        parts.append(f"{found.pace:.1f} a minute")
-    help = f"Decisions that stand: {found.accepted:,} accepted, {found.rejected:,} rejected, {found.skipped:,} skipped. "
+        parts.append(f"{found.pace:.1f} per minute")
+    help = f"Current decisions: {found.accepted:,} accepted, {found.rejected:,} rejected, {found.skipped:,} skipped. "
     if shared.share is not None:
         parts.append(f"agreement {text.percent(shared.share)}")
         alpha = "" if shared.alpha is None else f" Krippendorff's alpha is {shared.alpha:.2f}."
@@ -302,15 +378,15 @@ def _nothing_left(run: OpenRun, address: ReviewAddress, author: str, left: Open)
     st.session_state.pop(state.REVIEW_CLICK, None)
     known = len(run.queue.open_rows("uncertain", left, known=True))
     if address.kind == "second":
-        components.empty_state("No second opinion is asked for", "Nobody else has decided a pair of this run that you have not.")
+        components.empty_state("No second opinion is needed", "You have decided every pair of this run that others have decided.")
     elif address.kind == "sample":
-        components.empty_state("Nothing left to decide", "Every pair of the sample is decided, skipped by you, or being reviewed by somebody else.")
+        components.empty_state("Nothing left to decide", "Every pair of the sample is decided, skipped by you, or being reviewed by someone else.")
     elif not address.known and known:
-        words = f"Every pair here is decided, skipped by you, or just being looked at by another reviewer. {known:,} more are told by known links."
+        words = f"Every pair here is decided, skipped by you, or being reviewed by someone else. Known links cover {known:,} more."
         components.empty_state("Nothing left to decide", words)
     else:
-        components.empty_state("Nothing left to decide", "Every pair here is decided, skipped by you, or just being looked at by another reviewer.")
-    st.markdown("What was decided can be trained with:")
+        components.empty_state("Nothing left to decide", "Every pair here is decided, skipped by you, or being reviewed by someone else.")
+    st.markdown("Train with these decisions:")
     st.code(f"python -m engine train FOLDER --variant {run.card.variant} --with-reviews", language=None, wrap_lines=True)
     _undo_button(run, author, reviewing.token())
 
@@ -336,12 +412,12 @@ def _sure(run: OpenRun, page: ReviewAddress, author: str) -> None:
         found = run.queue.sure_pairs(run.queue.left(standing, author), threshold, known=page.known)
         _progress_words(progress(standing, author), standing, len(found.rows))
         if not len(found.rows):
-            components.empty_state("No undecided pair is that sure", "Lower the threshold, or decide the uncertain ones one by one.")
+            components.empty_state("No undecided pair is above the threshold", "Lower the threshold, or decide the uncertain pairs one by one.")
             _undo_button(run, author, reviewing.token())
             return
         st.markdown(_expectation(len(found.rows), found.expected_wrong))
         if len(found.rows) > AT_ONCE:
-            st.caption(f"The {AT_ONCE} most certain are listed; the others follow when these are decided.")
+            st.caption(f"The {AT_ONCE} most certain pairs are listed. The others follow when these are decided.")
         basis = repr((run.card.run, run.card.created, author, threshold, page.known))
         sheet = reviewing.sheet(basis, lambda: [run.queue.pair(row) for row in found.rows[:AT_ONCE].tolist()])
         _bulk(run, author, sheet, set(found.rows.tolist()))
@@ -351,7 +427,7 @@ def _threshold(run: OpenRun, threshold: float) -> None:
     calibrated = run.queue.alignment.calibrated
     key = state.widget_key(state.THRESHOLD, threshold)
     st.number_input(
-        "Least probability" if calibrated else "Least CSLS margin over the runner-up",
+        "Minimum probability" if calibrated else "Minimum CSLS margin over the runner-up",
         value=threshold,
         step=0.01,
         format="%.2f",
@@ -365,8 +441,8 @@ def _threshold(run: OpenRun, threshold: float) -> None:
 def _expectation(count: int, wrong: float | None) -> str:
     pairs = text.count(count, "pair")
     if wrong is None:
-        return f"**{pairs}**. This run has no probabilities, so how many of them are wrong cannot be told: look at some before accepting."
-    return f"**{pairs}**, of which **{_about(wrong)}** should be wrong if the probabilities keep their word."
+        return f"**{pairs}**. This run has no probabilities, so the number of errors is unknown: check some pairs before you accept them."
+    return f"**{pairs}**, **{_about(wrong)}** expected errors (by the probabilities)."
 
 
 def _about(wrong: float) -> str:
@@ -403,7 +479,7 @@ def _bulk(run: OpenRun, author: str, sheet: reviewing.Sheet, left: set[int]) -> 
     click = reviewing.token()
     with st.container(horizontal=True):
         st.button(
-            f"Accept {text.count(len(picked), 'pair')}{'' if wrong is None else f' ({_about(wrong)} wrong)'}",
+            f"Accept {text.count(len(picked), 'pair')}{'' if wrong is None else f' ({_about(wrong)} errors expected)'}",
             icon=":material/done_all:",
             disabled=not len(picked),
             key=state.widget_key(state.REVIEW_BUTTON, "bulk", key),
@@ -439,7 +515,7 @@ def _decided(run: OpenRun, page: ReviewAddress, author: str) -> None:
         standing = cache.reviews().standing(run.card.fingerprint)
         _progress_words(progress(standing, author), standing, len(run.queue.open_rows("uncertain", run.queue.left(standing, author))))
         if not standing:
-            components.empty_state("Nothing decided yet", "Decisions on these data appear here, whichever run they were made in.")
+            components.empty_state("Nothing decided yet", "Decisions on this data set appear here, whichever run they were made in.")
             return
         _filters(address, standing)
         chosen = _filtered(standing, address)
@@ -459,7 +535,7 @@ def _filters(address: ReviewAddress, standing: Sequence[Decision]) -> None:
             authors,
             index=authors.index(address.author) if address.author in authors else None,
             key=key,
-            placeholder="everybody",
+            placeholder="all reviewers",
             width=280,
             on_change=lambda: state.set_parameter(state.AUTHOR, st.session_state[key]),
         )
@@ -478,7 +554,7 @@ def _filtered(standing: Sequence[Decision], address: ReviewAddress) -> list[Deci
 
 def _decision_table(run: OpenRun, address: ReviewAddress, author: str, decisions: Sequence[Decision]) -> None:
     key = state.widget_key(state.REVIEW_TABLE, author, address.author, address.decided, [decision.number for decision in decisions])
-    st.caption(f"{_decision_counts(decisions)}, newest first. Choose a row to look at the pair again, or to undo it.")
+    st.caption(f"{_decision_counts(decisions)}, newest first. Select a row to review the pair again or to undo the decision.")
     row = components.table(
         pd.DataFrame([_decision_row(run, decision) for decision in decisions]),
         name="decisions",
@@ -492,8 +568,8 @@ def _decision_table(run: OpenRun, address: ReviewAddress, author: str, decisions
     decision = decisions[row]
     with st.container(horizontal=True, vertical_alignment="center"):
         source, target = decision.pair
-        pages.link(pages.REVIEW, ReviewAddress(address.runs, reviewer=address.reviewer, source=source, target=target), "Look again", icon=LOOK)
-        pages.link(pages.EXPLAIN, ExplainAddress(address.runs, source=source, target=target), "Why this pair", icon=":material/balance:")
+        pages.link(pages.REVIEW, ReviewAddress(address.runs, reviewer=address.reviewer, source=source, target=target), "Review again", icon=LOOK)
+        pages.link(pages.EXPLAIN, ExplainAddress(address.runs, source=source, target=target), "Explain score", icon=":material/balance:")
         if decision.author == author:
             st.button(
                 "Undo this decision",

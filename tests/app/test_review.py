@@ -52,7 +52,7 @@ def shown(app: AppTest) -> str:
 def test_a_name_is_asked_for_first(run: str, open_page: OpenPage) -> None:
     app = open_page("review", run=run)
     assert_no_crash(app)
-    assert "Who reviews?" in words(app)
+    assert "Every decision is stored with its reviewer" in words(app)
     assert not [button for button in app.button if button.label == "Accept"]
     app.text_input[0].set_value("Ann").run()
     assert_no_crash(app)
@@ -67,7 +67,7 @@ def test_names_that_cannot_be_one(run: str, open_page: OpenPage, name: str, expe
     app = open_page("review", run=run, reviewer=name)
     assert_no_crash(app)
     assert expected in "".join(error.value for error in app.error)
-    assert "Who reviews?" in words(app)
+    assert "Every decision is stored with its reviewer" in words(app)
 
 
 def test_who_is_signed_in_reviews_under_that_name_whatever_the_address_says(run: str, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +159,7 @@ def test_sure_pairs_are_accepted_together_and_undone_together(models: Path, open
     assert f"about {found.expected_wrong:.1f}" in words(app)
     press(app, "Accept")
     assert {decision.pair for decision in store.standing(DATA)} == {queue.pair(row) for row in found.rows.tolist()}
-    assert "No undecided pair is that sure" in words(app)
+    assert "No undecided pair is above the threshold" in words(app)
     assert f"**0** left here · **{len(found.rows)}** decided by you" in words(app), "what the click did is told"
     press(app, "Undo")
     assert store.standing(DATA) == []
@@ -278,7 +278,9 @@ def test_the_sample_keeps_its_order_after_other_lists_and_bulk(run: str, models:
 def test_every_kind_has_something_to_say_when_it_is_empty(run: str, open_page: OpenPage, kind: str) -> None:
     app = open_page("review", run=run, reviewer="Ann", kind=kind, threshold="99")
     assert_no_crash(app)
-    assert any(message in words(app) for message in ("No second opinion", "No undecided pair is that sure", "Nothing decided yet", "left here"))
+    assert any(
+        message in words(app) for message in ("No second opinion", "No undecided pair is above the threshold", "Nothing decided yet", "left here")
+    )
 
 
 def test_what_was_decided_is_listed_filtered_and_undone(run: str, open_page: OpenPage, store: ReviewStore) -> None:
@@ -315,7 +317,7 @@ def test_the_explanation_is_shown_beside_the_pair(models: Path, open_page: OpenP
     written = write_run(run, models, **{**missing, "data": {**sample_run().manifest["data"], **run.manifest["data"]}})
     app = open_page("review", run=written, reviewer="Ann", known="yes")
     assert_no_crash(app)
-    assert "Who speaks for it" in words(app)
+    assert "Supporting evidence" in words(app)
     assert any(link.startswith("explain?") for link in links(app))
 
 
@@ -359,7 +361,7 @@ def test_a_claim_is_shown_beside_its_rivals(models: Path, open_page: OpenPage, s
     assert table[""].tolist().count("this pair") == 1
     assert table.loc[table["source id"] == source, ""].item() == "this pair"
     assert "rejected" in table["review"].tolist()
-    assert f"**Competing sources**: {len(rivals) - 1} other" in words(app)
+    assert f"this target is the best match of {len(rivals) - 1} other" in words(app)
     alone = next(queue.pair(one) for one in queue.order("uncertain").tolist() if len(queue.claims(queue.indices(one)[1])) == 1)
     assert "Competing sources" not in words(open_page("review", run=run, reviewer="Ann", source=alone[0], target=alone[1]))
 
@@ -381,3 +383,39 @@ def test_probable_links_of_either_entity_are_shown(run: str, open_page: OpenPage
     alone = {side: view.graphs[side].uris[index] for side, index in free.items()}  # type: ignore[index]
     app = open_page("review", run=run, reviewer="Ann", **alone)
     assert not [link for link in app.get("page_link") if link.proto.label.startswith("Probable link")]
+
+
+def test_another_candidate_is_accepted_and_the_pair_rejected_with_one_key(run: str, open_page: OpenPage, store: ReviewStore) -> None:
+    view = RunView(sample_run())
+    app = open_page("review", run=run, reviewer="Ann")
+    source, target = queue_of(sample_run()).pair(int(queue_of(sample_run()).open_rows("uncertain", queue_of(sample_run()).left([], "Ann"))[0]))
+    matches = view.matches("source", view.graphs["source"].index[source], 6)
+    other = next(one for one in matches if one.uri != target)
+    before = shown(app)
+    key = next(button for button in app.button if button.proto.shortcut == "1")
+    app = key.click().run()
+    assert_no_crash(app)
+    assert {(one.pair, one.verdict) for one in store.standing(DATA)} == {((source, other.uri), "accept"), ((source, target), "reject")}
+    assert shown(app) != before
+    press(app, "Undo")
+    assert store.standing(DATA) == []
+
+
+def test_none_of_the_candidates_rejects_all_that_are_listed(run: str, open_page: OpenPage, store: ReviewStore) -> None:
+    app = open_page("review", run=run, reviewer="Ann")
+    listed = sum(button.proto.shortcut.isdecimal() for button in app.button)
+    press(app, "None of these")
+    kept = store.standing(DATA)
+    assert len(kept) == listed
+    assert {one.verdict for one in kept} == {"reject"}
+    assert len({one.pair[0] for one in kept}) == 1
+
+
+def test_a_sample_is_judged_without_the_scores(run: str, open_page: OpenPage) -> None:
+    app = open_page("review", run=run, reviewer="Ann", kind="sample")
+    assert_no_crash(app)
+    assert shown(app)
+    assert "CSLS" not in words(app).replace("CSLS then", "")
+    assert not [one for one in app.expander if one.label.startswith("Details")]
+    tables = [one.value for one in app.table]
+    assert any("comparison" in table.columns for table in tables)

@@ -1,0 +1,157 @@
+"""A pair's explanation in a few labelled lines, the most telling first, for pages, terminals and programs alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from engine.explanation.evidence import Explanation
+from engine.explore.neighbourhood import Facing
+from engine.runs.entities import Entity
+from engine.runs.view import Match, PairScore
+from engine.util.text import count, shortened
+
+DOMINATES: Final = 0.05
+"""Share of what supporting pairs of neighbours add, from which on the strongest one is named."""
+LABEL_LENGTH: Final = 60
+FEW: Final = 0.0005
+"""A contribution below this rounds to zero."""
+
+
+@dataclass(frozen=True)
+class SummaryLine:
+    """One aspect of a pair: a label of one word and a sentence or two."""
+
+    label: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.label}: {self.text}"
+
+
+@dataclass(frozen=True)
+class ScoreGroup:
+    """Parts of a CSLS score that belong together, and their sum."""
+
+    name: str
+    value: float
+
+
+def score_groups(found: Explanation) -> tuple[ScoreGroup, ...]:
+    """The score as a sum of a few groups, the hubness correction last; groups that the run lacks are left out."""
+    parts, own = found.decomposition, found.neighbours.own_relations
+    groups = [
+        ScoreGroup("graph neighbourhood", parts.total("multi-hop") - own),
+        ScoreGroup("relation profile", own),
+        ScoreGroup("proxy matching", parts.total("proxies")),
+        ScoreGroup("names", parts.total("names")),
+        ScoreGroup("structure in place of a missing name", parts.total("no name")),
+        ScoreGroup("values", parts.total("values")),
+        ScoreGroup("hubness correction", parts.total("hubness")),
+    ]
+    return tuple(group for group in groups if abs(group.value) >= FEW)
+
+
+def summary(found: Explanation, faced: Facing | None = None, rival: Match | None = None) -> tuple[SummaryLine, ...]:
+    """What decides about a pair; lines without content are left out.
+
+    Args:
+        found: the explanation.
+        faced: the neighbourhoods of the two entities; None: what is aligned is not counted.
+        rival: the best other candidate of the source.
+    """
+    lines = {
+        "Match": match_words(found.pair),
+        "Basis": basis_words(found),
+        "Neighbours": " ".join(neighbour_words(found, faced)),
+        "Values": value_words(found),
+        "Against": against_words(found),
+        "Runner-up": "" if rival is None else rival_words(found.pair, rival),
+    }
+    return tuple(SummaryLine(label, text) for label, text in lines.items() if text)
+
+
+def match_words(pair: PairScore) -> str:
+    """Ranks, probability and score."""
+    one, two = quoted(pair.source), quoted(pair.target)
+    pool = "" if pair.pool == "all" else " among the test entities"
+    if pair.rank_from_source == pair.rank_from_target == 1:
+        ranks = f"{one} and {two} are each other's best match{pool}."
+    elif pair.rank_from_source == 1:
+        ranks = f"{two} is the best match of {one}{pool}; the other way round it is rank {pair.rank_from_target:,} of {pair.pool_sizes[1]:,}."
+    elif pair.rank_from_target == 1:
+        ranks = f"{one} is the best match of {two}{pool}; the other way round it is rank {pair.rank_from_source:,} of {pair.pool_sizes[0]:,}."
+    else:
+        ranks = (
+            f"{two} is rank {pair.rank_from_source:,} of {pair.pool_sizes[0]:,} candidates of {one}, "
+            f"and {one} rank {pair.rank_from_target:,} of {pair.pool_sizes[1]:,} of {two}{pool}."
+        )
+    probability = "" if pair.probability is None else f"Estimated probability {pair.probability:.0%}, "
+    return f"{ranks} {probability}CSLS {pair.csls:.3f}."
+
+
+def basis_words(found: Explanation) -> str:
+    """What the positive evidence rests on."""
+    groups = {group.name: group.value for group in score_groups(found)}
+    outside = ("names", "values", "hubness correction")
+    parts = {"names": groups.get("names", 0.0), "values": groups.get("values", 0.0)}
+    parts["graph structure"] = sum(value for name, value in groups.items() if name not in outside)
+    positive = sorted(((name, value) for name, value in parts.items() if value >= FEW), key=lambda part: -part[1])
+    total = sum(value for _, value in positive)
+    if not positive:
+        return "Nothing adds to the score."
+    first, *rest = positive
+    verb = "provides" if first[0] == "graph structure" else "provide"
+    words = f"{capital(first[0])} {verb} {first[1] / total:.0%} of the positive evidence ({first[1]:+.3f})."
+    more = [f"{name} {'adds' if name == 'graph structure' else 'add'} {value:+.3f}" for name, value in rest]
+    return f"{words} {capital(' and '.join(more))}." if more else words
+
+
+def neighbour_words(found: Explanation, faced: Facing | None) -> Iterator[str]:
+    """How many neighbours are aligned, and whether one pair of them dominates."""
+    if faced is not None:
+        if not faced.total_source and not faced.total_target:
+            yield "Neither entity has a neighbour."
+            return
+        yield f"{faced.total_pairs:,} of {faced.total_source:,} and {faced.total_pairs:,} of {faced.total_target:,} are aligned with each other."
+    supporting = found.neighbours.supporting
+    if not supporting or found.neighbours.positive < FEW:
+        return
+    strongest = supporting[0]
+    if strongest.value < DOMINATES * found.neighbours.positive:
+        yield "No single neighbour dominates."
+    else:
+        yield f"Strongest pair: {quoted(strongest.source)} and {quoted(strongest.target)} ({strongest.value:+.3f})."
+
+
+def value_words(found: Explanation) -> str:
+    """The shared value that adds the most."""
+    if found.pair.values is None:
+        return ""
+    if not found.values:
+        return "None of the compared values is shared."
+    return f"{count(len(found.values), 'value is', 'values are')} shared. The strongest, {found.values[0].words}, adds {found.values[0].value:+.3f}."
+
+
+def against_words(found: Explanation) -> str:
+    """What lowers the score."""
+    negative, hubness = found.neighbours.negative, found.decomposition.total("hubness")
+    parts = [f"Opposing pairs of neighbours {negative:+.3f}."] if negative <= -FEW else []
+    parts += [f"Hubness correction {hubness:+.3f}."] if hubness <= -FEW else []
+    return " ".join(parts)
+
+
+def rival_words(pair: PairScore, rival: Match) -> str:
+    """The best other candidate of the source."""
+    margin = pair.csls - rival.csls
+    place = f"margin {margin:+.3f}" if margin >= 0 else f"ahead by {-margin:.3f}"
+    return f"'{shortened(rival.label or rival.uri, LABEL_LENGTH)}', CSLS {rival.csls:.3f}, {place}."
+
+
+def quoted(entity: Entity) -> str:
+    return f"'{shortened(entity.title, LABEL_LENGTH)}'"
+
+
+def capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
