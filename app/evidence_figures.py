@@ -13,7 +13,7 @@ from app import text
 from app.charts import ARROWS
 from app.palette import GRAPH, POINTS, RIGHT, TIES, UNKNOWN, WRONG, TieLine
 from engine.data.knowledge_graph import SIDES, Side
-from engine.explanation import Aligned, Decomposition, NeighbourProduct, ScorePart
+from engine.explanation import Aligned, NeighbourProduct, ScorePart
 from engine.explore.neighbourhood import Edge
 from engine.runs.entities import Entity, short_id
 from engine.runs.view import status_words
@@ -31,6 +31,7 @@ WIDEST: Final = 9.0  # pixels, of the pair that carries the most
 THINNEST: Final = 1.0
 LEGEND_LINE = 2.5
 ROW_HEIGHT: Final = 42
+BAR_LENGTH: Final = 44  # letters of a bar's name
 ALONG: Final = (0.5, 0.3, 0.7, 0.18, 0.82)  # where on its line a number may be
 NUMBER_SIZE: Final = (0.17, 0.4)  # of a number, as parts of the line's length and of a row
 LEFT, MIDDLE, ACROSS = 0.0, 0.5, 1.0  # where a line begins, can be pointed at, and ends
@@ -39,26 +40,32 @@ LEFT, MIDDLE, ACROSS = 0.0, 0.5, 1.0  # where a line begins, can be pointed at, 
 def part_words(part: ScorePart) -> str:
     """A part's name as short as a bar allows."""
     if part.channel is None:
-        return part.name
-    return f"{part.channel} {part.layer}{': proxies' if part.kind == 'proxies' else ''}"
+        return part.name[:1].upper() + part.name[1:]
+    hop = "input" if not part.layer else "1 hop" if part.layer == 1 else f"{part.layer} hops"
+    return f"{part.channel.capitalize()} channel, {hop}{': proxy matching' if part.kind == 'proxies' else ''}"
 
 
-def waterfall(found: Decomposition) -> go.Figure:
-    """All parts of a CSLS score in their order, and the score at the end."""
-    return _waterfall(found.parts, "CSLS", found.csls)
+def part_bars(parts: Sequence[ScorePart]) -> list[tuple[str, float]]:
+    """A bar for each part: its name and its value."""
+    return [(part_words(part), part.value) for part in parts]
+
+
+def waterfall(bars: Sequence[tuple[str, float]], csls: float) -> go.Figure:
+    """Bars that add up to a CSLS score, and the score at the end."""
+    return _waterfall(bars, "CSLS", csls)
 
 
 def difference_waterfall(parts: Sequence[ScorePart], total: float) -> go.Figure:
     """What the parts of one pair's score have over another's."""
-    return _waterfall(parts, "difference", total)
+    return _waterfall(part_bars(parts), "Difference", total)
 
 
-def _waterfall(parts: Sequence[ScorePart], end: str, total: float) -> go.Figure:
-    values = [part.value for part in parts]
+def _waterfall(bars: Sequence[tuple[str, float]], end: str, total: float) -> go.Figure:
+    values = [value for _, value in bars]
     fig = go.Figure(
         go.Waterfall(
             orientation="h",
-            y=[*(text.figure_label(part_words(part)) for part in parts), end],
+            y=[*(text.figure_label(name, BAR_LENGTH) for name, _ in bars), end],
             x=[*values, total],
             measure=["relative"] * len(values) + ["total"],
             text=[*(f"{value:+.3f}" for value in values), f"{total:.3f}"],
@@ -74,7 +81,7 @@ def _waterfall(parts: Sequence[ScorePart], end: str, total: float) -> go.Figure:
     fig.update_yaxes(autorange="reversed", type="category")
     reached = np.cumsum([0.0, *values])
     room = 0.18 * (reached.max() - reached.min())  # for the figures at the bars' ends
-    fig.update_xaxes(title="share of the score", zeroline=True, range=[reached.min() - (room if reached.min() < 0 else 0.0), reached.max() + room])
+    fig.update_xaxes(title="Contribution to CSLS", zeroline=True, range=[reached.min() - (room if reached.min() < 0 else 0.0), reached.max() + room])
     fig.update_layout(showlegend=False)
     return fig
 

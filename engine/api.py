@@ -22,9 +22,11 @@ from engine.data.library import starting_config
 from engine.errors import ConfigError, ExportError, RunError
 from engine.evaluation.calibration import Calibration, Threshold
 from engine.explanation import Explainer, Report, compare_with, conflict, context, explain, intervene, named_evidence, resolve_pair, sibling_runs
+from engine.explanation.rivals import runner_up
+from engine.explanation.summary import summary_lines
 from engine.explore.alignment import Alignment, alignments
 from engine.explore.data_profile import inspect_run, relation_profile
-from engine.explore.neighbourhood import IncidentTriples
+from engine.explore.neighbourhood import IncidentTriples, facing
 from engine.explore.proxies import ProxyView
 from engine.explore.relations import RelationView
 from engine.explore.review_queue import ReviewQueue, SampleEstimate, estimate_from_sample
@@ -168,9 +170,12 @@ class OpenRun:
         left, right = resolve_pair(self.view, source, target)
         removed = [named_evidence(self.explainer, left, right, words, pool, side) for words in remove]
         siblings = sibling_runs(RunStore(self.models), self.id, self.fingerprint)
+        found = explain(self.explainer, left, right, pool, top)
+        rival = runner_up(self.explainer, left, right, pool)
         return Report(
             run=self.id,
-            explanation=explain(self.explainer, left, right, pool, top),
+            explanation=found,
+            summary=summary_lines(found, facing(self.adjacency, left, right), rival),
             context=context(self.explainer, left, right, siblings, pool),
             conflict=conflict(self.explainer, right),
             conflict_of_source=conflict(self.explainer, left, side="source"),

@@ -1,4 +1,4 @@
-"""Explain: why did this pair match, and why not another one?"""
+"""Explain: how a pair's score is made up, and how it compares with other candidates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pandas as pd
 import streamlit as st
 
-from app import cache, charts, components, evidence_figures, frame, pages, state, text
+from app import cache, charts, components, evidence_figures, frame, pages, side_by_side, state, text
 from app.cache import OpenRun
 from app.column_widths import with_room
 from app.glossary import PROBABILITY_FEATURES
@@ -38,12 +38,14 @@ from engine.explanation import (
     items_of,
     probability_parts,
     removal_sentence,
-    sentence,
     triples_of,
 )
 from engine.explanation.intervention import Evidence
 from engine.explanation.report import rounds_words, signed
+from engine.explanation.summary import capital, score_groups, summary_lines
+from engine.explore.neighbourhood import facing
 from engine.runs.entities import Entity, other
+from engine.runs.view import Match
 
 T = TypeVar("T")
 Removable = Item | PairValue
@@ -64,24 +66,25 @@ def render(run: OpenRun, address: ExplainAddress) -> None:
         return
     source, target = entities
     address = replace(address, pool=components.pool_choice(run.view, entities, address.pool))
-    with st.spinner("Taking the score apart…"):
+    with st.spinner("Explaining the score…"):
         pair = source.index, target.index
         found = _kept(run, "explanation", *pair, address, lambda: explain(run.explainer, *pair, address.pool, LISTED))
         experiment = _kept(run, "experiment", *pair, address, lambda: Experiment(run.explainer, *pair, address.pool))
         items = _kept(run, f"evidence {address.side}", *pair, address, lambda: items_of(experiment, address.side))
         items = _in_the_order_of(items, found.neighbours.supporting[:DRAWN])
     components.pair_header(run.view, found.pair, address.runs, address.side)
-    st.markdown(text.plain(sentence(found), 1500))
+    faced = facing(run.adjacency, *pair, LISTED)
+    components.labelled_lines(summary_lines(found, faced, _first_rival(run, found)))
     for note in found.notes:
         st.caption(f":material/info: {text.plain(note, 400)}")
     _probability(run, source, target, address)
     left, right = st.columns([2, 3], gap="large")
     with left:
-        _parts(found)
+        _parts(found, address)
     with right:
         _supporting(found)
     _opposing(found)
-    _values(found)
+    _compared(run, found)
     _removal(run, address, experiment, [*found.values, *items])
     _rival(run, address, experiment, source, target)
     claims, elsewhere = st.columns(2, gap="large")
@@ -160,56 +163,67 @@ def _probability(run: OpenRun, source: Entity, target: Entity, address: ExplainA
 # What adds up
 
 
-def _parts(found: Explanation) -> None:
-    parts = found.decomposition.parts
-    st.subheader("What adds up to the score", anchor=False, help=term("CSLS", "channel", "layer", "proxy", "hubness"))
-    first = max(parts, key=lambda part: part.value)
-    worst = min(parts, key=lambda part: part.value)
-    caption = (
-        f"The largest part is {first.name} ({signed(first.value)}), the smallest {worst.name} ({signed(worst.value)}); all together "
-        f"{found.pair.csls:.3f}."
-    )
+@st.fragment
+def _parts(found: Explanation, page: ExplainAddress) -> None:
+    """The score as a few bars, or all of its parts."""
+    st.subheader("Score breakdown", anchor=False, help=term("CSLS", "channel", "layer", "proxy", "hubness"))
+    key = state.widget_key(state.EXPLAIN_BUTTON, "parts", page.runs[0], page.source, page.target)
+    detailed = st.toggle("By channel and hop", key=key, help="Each group taken apart: the entity and the relation channel, its input and each hop.")
+    groups = score_groups(found)
+    bars = evidence_figures.part_bars(found.decomposition.parts) if detailed else [(capital(group.name), group.value) for group in groups]
+    first, worst = max(bars, key=lambda bar: bar[1]), min(bars, key=lambda bar: bar[1])
+    caption = f"{first[0]} contributes most ({signed(first[1])})."
+    if worst[1] < 0:
+        caption += f" {worst[0]} lowers the score by {-worst[1]:.3f}."
     components.figure(
-        evidence_figures.waterfall(found.decomposition),
+        evidence_figures.waterfall(bars, found.pair.csls),
         name="explanation-parts",
         caption=caption,
-        data=evidence_figures.part_table(parts),
-        height=evidence_figures.waterfall_height(len(parts) + 1),
+        data=evidence_figures.part_table(found.decomposition.parts),
+        height=evidence_figures.waterfall_height(len(bars) + 1),
     )
+
+
+def _first_rival(run: OpenRun, found: Explanation) -> Match | None:
+    """The best other candidate of the source."""
+    pair = found.pair
+    return next((one for one in run.view.matches("source", pair.source.index, 2, pair.pool) if one.entity != pair.target.index), None)
 
 
 def _supporting(found: Explanation) -> None:
     pairs, neighbours = found.neighbours.supporting, found.neighbours
-    st.subheader("Who speaks for it", anchor=False)
+    st.subheader("Supporting evidence", anchor=False)
     if not pairs:
-        st.markdown("No pair of neighbours speaks for the match.")
+        st.markdown("No pair of neighbours supports the match.")
         return
     drawn = pairs[:DRAWN]
     known = sum(pair.value for pair in drawn if pair.aligned != "elsewhere")
     caption = (
-        f"Pairs of neighbours that speak for it add up to **{signed(neighbours.positive)}**; the {len(drawn)} strongest are drawn. "
-        f"Of what is drawn, {signed(known)} comes from pairs that are aligned with each other, or the two entities themselves."
+        f"Supporting pairs of neighbours contribute **{signed(neighbours.positive)}**. The chart shows the {len(drawn)} strongest. "
+        f"Of these, aligned pairs and the two entities themselves contribute {signed(known)}."
     )
     _pair_figure(pairs, "evidence-for", caption)
 
 
 def _opposing(found: Explanation) -> None:
     pairs, neighbours = found.neighbours.opposing, found.neighbours
-    st.subheader("What speaks against it", anchor=False)
+    st.subheader("Opposing evidence", anchor=False)
     if not pairs:
-        st.markdown("No pair of neighbours speaks against the match.")
+        st.markdown("No pair of neighbours opposes the match.")
         return
     total, drawn = signed(neighbours.negative), min(len(pairs), DRAWN)
-    caption = f"Pairs of neighbours that are unlike each other add up to **{total}**; the {drawn} strongest are drawn."
-    with st.expander(f"Counter-evidence: {total}", expanded=-neighbours.negative > neighbours.positive / 2):
+    caption = f"Opposing pairs of neighbours contribute **{total}**. The chart shows the {drawn} strongest."
+    with st.expander(f"Opposing pairs of neighbours: {total}", expanded=-neighbours.negative > neighbours.positive / 2):
         _pair_figure(pairs, "evidence-against", caption)
 
 
-def _values(found: Explanation) -> None:
-    """The values that both entities have, where the run compares values."""
+def _compared(run: OpenRun, found: Explanation) -> None:
+    """The values of both entities next to each other; and what the shared ones add to the score, where the run compares values."""
+    st.subheader("Values side by side", anchor=False)
+    side_by_side.values(run, found.pair.source, found.pair.target)
     if found.pair.values is None:
         return
-    st.subheader("Values that both have", anchor=False)
+    st.markdown("**Shared values in the score**")
     if not found.values:
         st.markdown("The two share no value of the attributes that this run compares.")
         return
@@ -250,9 +264,9 @@ def _pair_row(pair: NeighbourProduct) -> dict[str, object]:
 @st.fragment
 def _removal(run: OpenRun, page: ExplainAddress, experiment: Experiment, items: Sequence[Removable]) -> None:
     """Evidence to tick off, and the score without it. A fragment: only this part is recomputed."""
-    st.subheader("What would be without it", anchor=False)
+    st.subheader("What if evidence is removed?", anchor=False)
     if not items:
-        st.markdown("Neither entity has a triple that could be taken away, and they share no value.")
+        st.markdown("Neither entity has a triple that could be removed, and they share no value.")
         return
     with components.errors_shown():
         asked = ExplainAddress.read().without
@@ -263,7 +277,7 @@ def _removal(run: OpenRun, page: ExplainAddress, experiment: Experiment, items: 
             _evidence_table(page, offered, gone, asked)
             if len(items) > len(offered):
                 st.caption(
-                    f"{text.count(len(offered), 'neighbour')} of {len(items):,}: those drawn above, then those whose removal should cost the most."
+                    f"{len(offered):,} of {len(items):,} are listed: those in the chart above, then those with the largest estimated loss of margin."
                 )
         with right:
             _result(run, page, experiment, gone)
@@ -299,13 +313,12 @@ def _item(items: Sequence[Removable], reference: str) -> Removable:
     for item in items:
         if _reference(item) == reference:
             return item
-    raise EvidenceError(f"the address takes away '{reference[:80]}', which is neither a neighbour of this pair nor a value that it shares.")
+    raise EvidenceError(f"this link removes '{reference[:80]}', which is neither a neighbour of this pair nor a value that it shares.")
 
 
 def _evidence_table(page: ExplainAddress, offered: Sequence[Removable], gone: Sequence[Removable], asked: Sequence[str]) -> None:
     st.caption(
-        "Tick off neighbours of either entity, or values that both have: all triples between the two, or the value, are taken out, and the score is "
-        "computed again with frozen weights."
+        "Select neighbours, or shared values, to remove. Their triples, or the values, are dropped and the score is recomputed with frozen weights."
     )
     key = state.widget_key(state.EVIDENCE_TABLE, page.runs[0], page.source, page.target, page.pool, tuple(asked))
 
@@ -327,11 +340,11 @@ def _evidence_table(page: ExplainAddress, offered: Sequence[Removable], gone: Se
         column_config=with_room(
             data,
             {
-                "carries": st.column_config.NumberColumn(
-                    format="%+.3f", help="What all its pairs with the other entity's neighbours add to the score."
+                "contribution": st.column_config.NumberColumn(
+                    format="%+.3f", help="Sum of all its pairs with the other entity's neighbours, as a part of the score."
                 ),
-                "cost": st.column_config.NumberColumn(
-                    format="%+.3f", help="What its removal should cost of the margin over the runner-up: an estimate."
+                "estimated loss": st.column_config.NumberColumn(
+                    format="%+.3f", help="Estimate of how much of the margin over the runner-up its removal costs."
                 ),
                 "attention": st.column_config.NumberColumn(format="percent", help=term("attention")),
             },
@@ -343,12 +356,12 @@ def _evidence_table(page: ExplainAddress, offered: Sequence[Removable], gone: Se
 def _item_row(item: Removable) -> dict[str, object]:
     if isinstance(item, PairValue):
         words = f"{local_name(item.source_attribute)}: {item.source_text}"
-        return {"neighbour": text.cell(words, 80), "triples": 0, "carries": item.value, "cost": item.value, "attention": None}
+        return {"neighbour": text.cell(words, 80), "triples": 0, "contribution": item.value, "estimated loss": item.value, "attention": None}
     return {
         "neighbour": f"{PLAIN_MARKS[item.side]} {text.cell(item.neighbour.title, 80)}",
         "triples": len(item.triples),
-        "carries": item.value,
-        "cost": item.cost,
+        "contribution": item.value,
+        "estimated loss": item.cost,
         "attention": item.attention,
     }
 
@@ -358,20 +371,22 @@ def _result(run: OpenRun, page: ExplainAddress, experiment: Experiment, gone: Se
     _standings(found)
     if gone:
         st.markdown(text.plain(removal_sentence(found, page.side), 600))
-    message = state.widget_key(state.EXPLAIN_BUTTON, "told", *page.runs, page.source, page.target, page.pool, page.side)
+    message = state.widget_key(state.EXPLAIN_BUTTON, "notice", *page.runs, page.source, page.target, page.pool, page.side)
 
     def flip() -> None:
         flipping = flipping_set(experiment, page.side)
         if flipping.flips:
             state.set_parameter("without", [_reference(item) for item in flipping.items])
         else:
-            st.session_state[message] = f"None of the sets of at most {flipping.limit} neighbours that were tried flips the match: it rests on more."
+            st.session_state[message] = (
+                f"None of the sets of at most {flipping.limit} neighbours that were tried changes the match: it rests on more."
+            )
 
     with st.container(horizontal=True):
         if experiment.before.rank(page.side) == 1:
             help = (
-                f"Looks for neighbours whose removal makes the {page.side} prefer another candidate. The set is minimal: none of it can be put back "
-                "without undoing the flip. It is not always the smallest, because not all sets are tried."
+                f"Searches for neighbours whose removal gives the {page.side} another best match. The set is minimal: putting any of it back undoes "
+                "the change. It is not always the smallest set, because not all sets are tried."
             )
             st.button("Find a minimal flipping set", icon=":material/change_circle:", key=f"{message}-flip", on_click=flip, help=help)
         if gone:
@@ -393,24 +408,25 @@ def _standings(found: Intervention) -> None:
             delta = f"{moved:+,}" if changed and moved else None
             st.metric(f"Rank from {PLAIN_MARKS[side]}", f"{after.rank(side):,}", delta=delta, delta_color="inverse")
     if changed and any(found.flips(side) for side in SIDES):
-        st.badge("the decision flips", icon=":material/swap_horiz:", color="orange")
+        st.badge("best match changes", icon=":material/swap_horiz:", color="orange")
 
 
 def _trust(run: OpenRun, page: ExplainAddress, experiment: Experiment) -> None:
     """How well the evidence accounts for the match: computed on request, then kept."""
-    with st.expander("How far can this evidence be trusted?"):
+    with st.expander("Faithfulness check"):
         pair = experiment.source, experiment.target
         key = state.widget_key(state.EXPLAIN_BUTTON, "faithfulness", *pair, page.pool, page.side)
-        if not st.toggle("Remove neighbours one by one and at random, and compare", key=key):
+        if not st.toggle("Compare with removing neighbours at random", key=key):
             return
         with st.spinner("Removing neighbours…"):
             found = _kept(run, f"faithfulness {page.side}", *pair, page, lambda: faithfulness(experiment, page.side))
         by_chance = text.percent(found.random_necessity.share), text.percent(found.random_sufficiency.share)
         st.markdown(
-            f"Without the {text.count(len(found.needed), 'neighbour')} that should count most, of {found.total:,}, the {page.side}'s decision "
-            f"**{'flips' if found.necessity.share else 'stays'}**; without as many at random it flips in {by_chance[0]} of {found.draws} draws. "
-            f"With the strongest pairs alone, as many, it **{'stays' if found.sufficiency.share else 'flips'}**; with as many at random it stays in "
-            f"{by_chance[1]}."
+            f"**Necessity.** Removing the {text.count(len(found.needed), 'neighbour')} with the largest estimated loss, of {found.total:,}, "
+            f"**{'changes' if found.necessity.share else 'does not change'}** the best match of the {page.side}. "
+            f"The same number at random changes it in {by_chance[0]} of {found.draws} draws.  \n"
+            f"**Sufficiency.** With the strongest pairs alone, the same number, it **{'stays' if found.sufficiency.share else 'changes'}**. "
+            f"With neighbours at random it stays in {by_chance[1]} of the draws."
         )
         if found.agreement.warning:
             st.warning(text.plain(found.agreement.warning, 400), icon=":material/warning:")
@@ -430,7 +446,7 @@ def _runner_ups(experiment: Experiment, source: Entity, target: Entity) -> dict[
 
 
 def _rival(run: OpenRun, address: ExplainAddress, experiment: Experiment, source: Entity, target: Entity) -> None:
-    st.subheader("Why not that one?", anchor=False)
+    st.subheader("Compare with another candidate", anchor=False)
     components.choice(
         "Runner-up",
         _runner_ups(experiment, source, target),
@@ -438,7 +454,7 @@ def _rival(run: OpenRun, address: ExplainAddress, experiment: Experiment, source
         value=address.side,
         default="source",
         clears=("against",),
-        help="The best of the other candidates of either entity. The choice also says whose decision may flip when evidence is removed.",
+        help="The best other candidate of either entity. The choice also decides whose best match is tracked when evidence is removed.",
     )
     components.search_box(
         "Another entity of either graph; empty: the runner-up", address.against, placeholder="label, id or URI", name="against", width=420
@@ -454,39 +470,40 @@ def _rival(run: OpenRun, address: ExplainAddress, experiment: Experiment, source
         st.markdown("There is no other candidate to compare with.")
         return
     rival = found.rival.target if found.shared == "source" else found.rival.source
-    ahead = "ahead of" if found.total > 0 else "behind" if found.total < 0 else "level with"
     parts = [part for part in found.differences if abs(part.value) >= 0.0005]
     left, right = st.columns([3, 2], gap="large")
     with left:
         components.figure(
             evidence_figures.difference_waterfall(parts, found.total),
             name="explanation-rival",
-            caption=f"With {found.pair.csls:.3f} the pair is **{signed(found.total)}** {ahead} {components.entity_label(rival)}, which scores "
-            f"{found.rival.csls:.3f}: part by part, this pair less the other.",
+            caption=f"CSLS {found.pair.csls:.3f} against {found.rival.csls:.3f} for {components.entity_label(rival)}: "
+            f"margin **{signed(found.total)}**. "
+            "Bars: the parts of this pair minus those of the other.",
             data=evidence_figures.part_table(found.differences),
             height=evidence_figures.waterfall_height(len(parts) + 1),
         )
     with right:
-        st.markdown("Neighbours of the entity that both pairs share, and what they carry for each:")
+        st.markdown("Contributions of the shared entity's neighbours:")
         rows = [
-            {"neighbour": text.cell(one.entity.title, 80), "here": one.pair, "there": one.rival, "difference": one.value} for one in found.neighbours
+            {"neighbour": text.cell(one.entity.title, 80), "this pair": one.pair, "rival": one.rival, "difference": one.value}
+            for one in found.neighbours
         ]
         number = st.column_config.NumberColumn(format="%+.3f")
-        components.table(pd.DataFrame(rows), name="explanation-rival-neighbours", columns=dict.fromkeys(("here", "there", "difference"), number))
+        components.table(pd.DataFrame(rows), name="explanation-rival-neighbours", columns=dict.fromkeys(("this pair", "rival", "difference"), number))
         ends = (source, rival) if found.shared == "source" else (rival, target)
         there = replace(address, source=ends[0].uri, target=ends[1].uri, against=None, without=())
-        pages.link(pages.EXPLAIN, there, "Explain that pair", icon=":material/arrow_forward:")
+        pages.link(pages.EXPLAIN, there, "Explain the other pair", icon=":material/arrow_forward:")
 
 
 def _conflicts(run: OpenRun, address: ExplainAddress, source: Entity, target: Entity) -> None:
     """Whose best match either entity is, the far end of where one comes from first."""
-    st.subheader("Who else claims them", anchor=False, help=term("conflict"))
+    st.subheader("Competing entities", anchor=False, help=term("conflict"))
     ends = (target, source) if address.side == "source" else (source, target)
     for entity in ends:
         found = cache.kept([run], ("conflict", entity.side, str(entity.index)), partial(conflict, run.explainer, entity.index, side=entity.side))
         _claims(run, address, found)
-    other_pool = " The CSLS values are those among all entities, not those of the test entities above." if address.pool == "test" else ""
-    st.caption(f"One to one by the decoder '{found.decoder}' over the {found.listed} stored matches of each entity.{other_pool}")
+    other_pool = " CSLS is computed among all entities here, not among the test entities." if address.pool == "test" else ""
+    st.caption(f"One-to-one matching by the decoder '{found.decoder}' over the {found.listed} stored matches of each entity.{other_pool}")
 
 
 def _claims(run: OpenRun, address: ExplainAddress, found: Conflict) -> None:
@@ -496,10 +513,12 @@ def _claims(run: OpenRun, address: ExplainAddress, found: Conflict) -> None:
         how_many = text.count(len(found.claims), "entity", "entities")
         st.markdown(f"{how_many} of {graph} {'has' if found.claims else 'have'} {label} as best match among all entities: no conflict.")
         return
-    winner = components.entity_label(found.winner) if found.winner else "nobody"
-    st.markdown(f"**{len(found.claims):,}** entities of {graph} have {label} as their best match among all entities. One to one, {winner} gets it.")
+    winner = f"to {components.entity_label(found.winner)}" if found.winner else "to none of them"
+    st.markdown(
+        f"**{len(found.claims):,}** entities of {graph} have {label} as their best match among all entities. One-to-one matching assigns it {winner}."
+    )
     for claim in found.claims[:STARTS]:
-        decided = "" if claim.decided is None or claim.decided == found.entity else f" :gray[gets {text.plain(claim.decided.title, 40)} one to one]"
+        decided = "" if claim.decided is None or claim.decided == found.entity else f" :gray[assigned to {text.plain(claim.decided.title, 40)}]"
         ends = {claim.entity.side: claim.entity.uri, found.entity.side: found.entity.uri}
         there = replace(address, source=ends["source"], target=ends["target"], pool="all", against=None, without=())
         pages.link(pages.EXPLAIN, there, f"{components.entity_label(claim.entity)} :gray[{claim.csls:.3f}]{decided}")
@@ -507,7 +526,7 @@ def _claims(run: OpenRun, address: ExplainAddress, found: Conflict) -> None:
 
 def _elsewhere(run: OpenRun, address: ExplainAddress, source: Entity, target: Entity) -> None:
     """The rounds that trained on the pair, and the same pair in the other runs of the same data."""
-    st.subheader("In rounds and other runs", anchor=False)
+    st.subheader("Same pair in other runs", anchor=False)
     cards = [card for card in cache.list_runs(cache.models_folder()).of_same_data(run.card) if card.run != run.card.run]
     opened = []
     for card in cards[:STARTS]:
@@ -530,7 +549,7 @@ def _elsewhere(run: OpenRun, address: ExplainAddress, source: Entity, target: En
         if seen.pair is None:
             st.caption(f"{text.plain(seen.run)}: {text.plain(text.without_places(seen.reason))}")
             continue
-        words = f"**{text.plain(seen.variant, 20)}** seed {seen.seed}: CSLS {seen.pair.csls:.3f}, ranks {seen.pair.rank_from_source:,} and "
+        words = f"**{text.plain(seen.variant, 20)}**, random seed {seen.seed}: CSLS {seen.pair.csls:.3f}, ranks {seen.pair.rank_from_source:,} and "
         runs = (seen.run, *(run for run in address.runs if run != seen.run))[: state.MOST_RUNS]
         pages.link(pages.EXPLAIN, replace(address, runs=runs, without=(), against=None), f"{words}{seen.pair.rank_from_target:,}")
 

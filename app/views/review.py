@@ -18,7 +18,7 @@ from app.palette import PLAIN_MARKS
 from app.state import Decided, EntityAddress, ExplainAddress, ExportAddress, ReviewAddress, ReviewKind
 from engine.errors import ReviewError, RunError
 from engine.explanation import Explanation, explain
-from engine.explanation.summary import summary
+from engine.explanation.summary import summary_lines
 from engine.explore.neighbourhood import Facing
 from engine.explore.review_queue import Kind, Open, SampleEstimate, choice_on, estimate_from_sample, take
 from engine.reviews import Decision, ReviewProgress, Verdict, agreement, disagreements, progress, snapshot_of
@@ -335,7 +335,7 @@ def _undo_button(run: OpenRun, author: str, click: str) -> None:
 
 def _evidence(found: Explanation, faced: Facing) -> None:
     """What the score is made of in a few lines, and the neighbours that contribute the most."""
-    components.labelled_lines(summary(found, faced))
+    components.labelled_lines(summary_lines(found, faced))
     for note in found.notes:
         st.caption(f":material/info: {text.plain(note, 400)}")
     pairs = found.neighbours.supporting[:EVIDENCE]

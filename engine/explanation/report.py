@@ -14,6 +14,7 @@ from engine.explanation.evidence import Aligned, Explanation, NeighbourEvidence,
 from engine.explanation.explainer import Context, PairRound
 from engine.explanation.intervention import Intervention, PairRank, Rival
 from engine.explanation.rivals import Conflict, RivalComparison
+from engine.explanation.summary import SummaryLine
 from engine.explanation.value_evidence import PairValue
 from engine.explore.neighbourhood import Edge
 from engine.runs.entities import Entity, other
@@ -33,21 +34,21 @@ ALIGNED_WORDS: dict[Aligned, str] = {
     "this pair": "the two entities themselves",
     "seed": "a seed link",
     "added": "a pair that the run trained on",
-    "predicted": "matched with each other by this run from at least one side",
+    "predicted": "a predicted match",
     "elsewhere": "not matched with each other in this run",
 }
 
 
 def sentence(found: Explanation) -> str:
     """What the score is, what it adds up from, and which two neighbours carry the most."""
-    carried = carried_words(found.neighbours) + value_words(found)
+    carried = carried_words(found.neighbours) + shared_value_words(found)
     against = found.neighbours.negative
     counter = f", and pairs that speak against it add up to {signed(against)}" if carried and round(against, 3) else ""
     who = f"{title(found.pair.source)} and {title(found.pair.target)}"
     return f"{who} score {found.pair.csls:.3f}, {standing_words(found.pair)}: {sums(found)}{carried}{counter}."
 
 
-def value_words(found: Explanation) -> str:
+def shared_value_words(found: Explanation) -> str:
     """The shared value that adds the most; empty where none adds anything that is seen."""
     if not found.values or not round(found.values[0].value, 3):
         return ""
@@ -80,13 +81,13 @@ def sums(found: Explanation) -> str:
     """The parts of the score in a few groups; they add up to it."""
     parts, neighbours = found.decomposition, found.neighbours
     groups = [
-        ("what is heard from neighbours and of itself", parts.total("multi-hop") - neighbours.own_relations),
-        ("their own kinds of relations", neighbours.own_relations),
-        ("proxies and gate", parts.total("proxies")),
+        ("graph neighbourhood", parts.total("multi-hop") - neighbours.own_relations),
+        ("relation profile", neighbours.own_relations),
+        ("proxy matching", parts.total("proxies")),
         ("names", parts.total("names")),
         ("values", parts.total("values")),
         ("structure in place of a missing name", parts.total("no name")),
-        ("hubness", parts.total("hubness")),
+        ("hubness correction", parts.total("hubness")),
     ]
     return ", ".join(f"{name} {signed(value)}" for name, value in groups if round(value, 3))
 
@@ -99,13 +100,17 @@ def removal_sentence(found: Intervention, side: Side = "source") -> str:
     """What became of the pair without some triples, as seen from the entity of one graph."""
     parts = [count(len(found.removed), "triple")] if found.removed or not found.values else []
     parts += [count(len(found.values), "shared value")] if found.values else []
-    what = f"Without {' and '.join(parts)}"
-    ranks = f"rank {found.before.rank(side):,} to {found.after.rank(side):,} from the {side}"
-    flip = f"the {side}'s decision {'changes' if found.flips(side) else 'stays'}"
-    return (
-        f"{what} the score goes from {found.before.csls:.3f} to {found.after.csls:.3f} and {ranks}: {flip} "
-        "(weights frozen, all other entities and their hubness held fixed)."
+    before, after = found.before, found.after
+    verb = "lowers" if after.csls < before.csls else "raises" if after.csls > before.csls else "leaves"
+    change = f"at {after.csls:.3f}" if verb == "leaves" else f"from {before.csls:.3f} to {after.csls:.3f}"
+    moved = after.rank(side) != before.rank(side)
+    rank = (
+        f"The rank from the {side} goes from {before.rank(side):,} to {after.rank(side):,}"
+        if moved
+        else f"The rank from the {side} stays {after.rank(side):,}"
     )
+    best = f"the best match of the {side} {'changes' if found.flips(side) else 'stays'}"
+    return f"Removing {' and '.join(parts)} {verb} CSLS {change}. {rank}; {best}. Weights and all other entities are held fixed."
 
 
 def rounds_words(rounds: Sequence[PairRound], selection: str) -> str:
@@ -145,6 +150,7 @@ class Report:
     comparison: RivalComparison | None = None
     intervention: Intervention | None = None
     side: Side = "source"
+    summary: tuple[SummaryLine, ...] = ()
 
     def __str__(self) -> str:
         """What ``python -m engine explain`` prints."""
@@ -192,6 +198,7 @@ class Report:
             "shared_values": [value_dict(one) for one in found.values],
             "notes": list(found.notes),
             "sentence": sentence(found),
+            "summary": [{"label": line.label, "text": line.text} for line in self.summary],
         }
         if self.comparison is not None:
             values["against"] = comparison_dict(self.comparison)
@@ -287,16 +294,16 @@ def rival_dict(rival: Rival | None) -> dict[str, Any] | None:
 def lines(report: Report, top: int = 10) -> Iterator[str]:
     """The report for a terminal, at most ``top`` lines of each kind of evidence."""
     found = report.explanation
-    yield sentence(found)
-    yield from (f"note: {note}" for note in found.notes)
+    yield from (str(line) for line in report.summary)
+    yield from (f"Note: {note}" for note in found.notes)
     yield ""
     yield from (f"{signed(part.value):>8}  {part.name}" for part in found.decomposition.parts)
     known = status_words(found.pair.verdict, found.pair.added)
     yield f"{found.pair.csls:>8.3f}  CSLS (cosine {found.pair.cosine:.3f}); {standing_words(found.pair)}; {known}"
     if found.values:
-        yield "\nvalues that both have:"
+        yield "\nshared values:"
     yield from (f"{signed(one.value):>8}  {one.words}" for one in found.values[:top])
-    for heading, pairs in (("neighbours that speak for it", found.neighbours.supporting), ("against it", found.neighbours.opposing)):
+    for heading, pairs in (("supporting neighbour pairs", found.neighbours.supporting), ("opposing neighbour pairs", found.neighbours.opposing)):
         if pairs:
             yield f"\n{heading}:"
         yield from (neighbour_line(pair) for pair in pairs[:top])
@@ -338,8 +345,8 @@ def conflict_lines(conflict: Conflict) -> Iterator[str]:
         return
     yield f"\n{len(conflict.claims)} {other(conflict.entity.side)} entities have {title(conflict.entity)} as their best match:"
     yield from (f"  {one.csls:.3f}  {title(one.entity)}" for one in conflict.claims[:5])
-    winner = title(conflict.winner) if conflict.winner else "nobody"
-    yield f"one to one, {winner} gets it (decoder '{conflict.decoder}' over {conflict.listed} stored matches of each entity)"
+    winner = title(conflict.winner) if conflict.winner else "none of them"
+    yield f"one-to-one matching assigns it to {winner} (decoder '{conflict.decoder}' over {conflict.listed} stored matches of each entity)"
 
 
 def comparison_lines(comparison: RivalComparison, top: int) -> Iterator[str]:

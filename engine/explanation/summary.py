@@ -1,4 +1,4 @@
-"""A pair's explanation in a few labelled lines, the most telling first, for pages, terminals and programs alike."""
+"""A pair's explanation in a few labelled lines, the most important first, for pages, terminals and programs alike."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def score_groups(found: Explanation) -> tuple[ScoreGroup, ...]:
     return tuple(group for group in groups if abs(group.value) >= FEW)
 
 
-def summary(found: Explanation, faced: Facing | None = None, rival: Match | None = None) -> tuple[SummaryLine, ...]:
+def summary_lines(found: Explanation, faced: Facing | None = None, rival: Match | None = None) -> tuple[SummaryLine, ...]:
     """What decides about a pair; lines without content are left out.
 
     Args:
@@ -74,7 +74,7 @@ def summary(found: Explanation, faced: Facing | None = None, rival: Match | None
 
 def match_words(pair: PairScore) -> str:
     """Ranks, probability and score."""
-    one, two = quoted(pair.source), quoted(pair.target)
+    one, two = quoted_title(pair.source), quoted_title(pair.target)
     pool = "" if pair.pool == "all" else " among the test entities"
     if pair.rank_from_source == pair.rank_from_target == 1:
         ranks = f"{one} and {two} are each other's best match{pool}."
@@ -122,7 +122,7 @@ def neighbour_words(found: Explanation, faced: Facing | None) -> Iterator[str]:
     if strongest.value < DOMINATES * found.neighbours.positive:
         yield "No single neighbour dominates."
     else:
-        yield f"Strongest pair: {quoted(strongest.source)} and {quoted(strongest.target)} ({strongest.value:+.3f})."
+        yield f"Strongest pair: {quoted_title(strongest.source)} and {quoted_title(strongest.target)} ({strongest.value:+.3f})."
 
 
 def value_words(found: Explanation) -> str:
@@ -149,7 +149,7 @@ def rival_words(pair: PairScore, rival: Match) -> str:
     return f"'{shortened(rival.label or rival.uri, LABEL_LENGTH)}', CSLS {rival.csls:.3f}, {place}."
 
 
-def quoted(entity: Entity) -> str:
+def quoted_title(entity: Entity) -> str:
     return f"'{shortened(entity.title, LABEL_LENGTH)}'"
 
 

@@ -53,7 +53,7 @@ class ValueRow:
 
 
 Values = Mapping[str, Sequence[str]]
-"""Attribute -> the texts of its values."""
+"""Attribute -> its values, as the data have them."""
 
 
 def attribute_counterparts(correspondences: pd.DataFrame) -> dict[str, str]:
@@ -69,7 +69,7 @@ def attribute_counterparts(correspondences: pd.DataFrame) -> dict[str, str]:
 
 
 def plain_attribute(name: str) -> str:
-    """Without what says that values are compared roughly."""
+    """Without what says that values are compared_row roughly."""
     return next((name.removesuffix(f" ({kind})") for kind in ROUGH if name.endswith(f" ({kind})")), name)
 
 
@@ -84,21 +84,21 @@ def compare_values(view: RunView, source: Entity, target: Entity, counterparts: 
     facts = {side: values_of(view, side, entity.index) for side, entity in zip(SIDES, (source, target), strict=True)}
     names = name_row(source, target, facts["source"], facts["target"])
     own, theirs = ({name: texts for name, texts in facts[side].items() if kind_of(name) is None} for side in SIDES)
-    together = dict(paired(own, theirs, counterparts))
-    rows = [compared(left, right, own[left], theirs[right]) for left, right in together.items()]
-    rows += [ValueRow(name, "", listed(texts), "", "source only") for name, texts in own.items() if name not in together]
+    together = dict(paired_attribute_names(own, theirs, counterparts))
+    rows = [compared_row(left, right, own[left], theirs[right]) for left, right in together.items()]
+    rows += [ValueRow(name, "", value_list(texts), "", "source only") for name, texts in own.items() if name not in together]
     taken = set(together.values())
-    rows += [ValueRow("", name, "", listed(texts), "target only") for name, texts in theirs.items() if name not in taken]
+    rows += [ValueRow("", name, "", value_list(texts), "target only") for name, texts in theirs.items() if name not in taken]
     order = sorted(rows, key=lambda row: (MARKS.index(row.mark), local_name(row.source_attribute or row.target_attribute).casefold()))
     return tuple([names, *order] if names is not None else order)
 
 
 def values_of(view: RunView, side: Side, index: int) -> dict[str, list[str]]:
-    """The texts of an entity's values by attribute, each once."""
+    """An entity's values by attribute, each once."""
     found: dict[str, dict[str, None]] = {}
     for attribute, value in view.attributes(side, index):
-        found.setdefault(attribute, {}).setdefault(literal_of(value).text)
-    return {attribute: list(texts) for attribute, texts in found.items()}
+        found.setdefault(attribute, {}).setdefault(value)
+    return {attribute: list(values) for attribute, values in found.items()}
 
 
 def name_row(source: Entity, target: Entity, own: Values, theirs: Values) -> ValueRow | None:
@@ -107,17 +107,17 @@ def name_row(source: Entity, target: Entity, own: Values, theirs: Values) -> Val
     if not names[0] and not names[1]:
         return None
     if not names[0] or not names[1]:
-        return ValueRow(NAME, NAME, listed(names[0]), listed(names[1]), "target only" if not names[0] else "source only")
-    return compared(NAME, NAME, names[0], names[1])
+        return ValueRow(NAME, NAME, value_list(names[0]), value_list(names[1]), "target only" if not names[0] else "source only")
+    return compared_row(NAME, NAME, names[0], names[1])
 
 
 def all_names_of(entity: Entity, values: Values) -> list[str]:
     """The label, then the other names."""
-    others = (text for attribute, texts in values.items() if kind_of(attribute) is not None for text in texts)
+    others = (literal_of(value).text for attribute, own in values.items() if kind_of(attribute) is not None for value in own)
     return list(dict.fromkeys(text for text in (entity.label, *others) if text and not is_missing(text)))
 
 
-def paired(own: Values, theirs: Values, counterparts: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+def paired_attribute_names(own: Values, theirs: Values, counterparts: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     """Attributes that belong together: as the run says, then by equal local names, then by an equal value; each in one pair at most."""
     left, right = dict.fromkeys(own), dict.fromkeys(theirs)
 
@@ -141,18 +141,18 @@ def paired(own: Values, theirs: Values, counterparts: Mapping[str, str]) -> Iter
 
 
 def exact_keys(texts: Iterable[str]) -> frozenset[str]:
-    """What values are compared by, where they must be equal."""
+    """What values are compared_row by, where they must be equal."""
     return frozenset(str(key) for text in texts for key in value_keys(text) if key.kind not in ROUGH)
 
 
-def compared(left: str, right: str, own: Sequence[str], theirs: Sequence[str]) -> ValueRow:
+def compared_row(left: str, right: str, own: Sequence[str], theirs: Sequence[str]) -> ValueRow:
     """The most alike of two attributes' values first, with the mark of these two."""
     if equal := first_equal(own, theirs):
-        return ValueRow(left, right, listed(own, equal[0]), listed(theirs, equal[1]), "same")
+        return ValueRow(left, right, value_list(own, equal[0]), value_list(theirs, equal[1]), "same")
     ends = [(at, to) for at in range(min(len(own), MOST_COMPARED)) for to in range(min(len(theirs), MOST_COMPARED))]
-    found = {end: likeness(own[end[0]], theirs[end[1]]) for end in ends}
+    found = {end: value_likeness(own[end[0]], theirs[end[1]]) for end in ends}
     at, to = max(ends, key=lambda end: found[end].value)
-    return ValueRow(left, right, listed(own, at), listed(theirs, to), found[at, to].mark, found[at, to].note)
+    return ValueRow(left, right, value_list(own, at), value_list(theirs, to), found[at, to].mark, found[at, to].note)
 
 
 def first_equal(own: Sequence[str], theirs: Sequence[str]) -> tuple[int, int] | None:
@@ -176,7 +176,7 @@ class Likeness:
         return "same" if self.value >= 1 else "similar" if self.value >= ALIKE else "different"
 
 
-def likeness(one: str, two: str) -> Likeness:
+def value_likeness(one: str, two: str) -> Likeness:
     """Of two values: equal whatever the spelling, near numbers and dates, or texts with common characters."""
     keys = [{key.kind: key for key in value_keys(text)} for text in (one, two)]
     if exact_keys([one]) & exact_keys([two]) or (not keys[0] and not keys[1] and one == two):
@@ -187,8 +187,9 @@ def likeness(one: str, two: str) -> Likeness:
         return Likeness(0.9, "same year" if "year" in keys[0] else "near")
     if any(key.kind != "text" for own in keys for key in own.values()):
         return Likeness(0.0)
-    plain = [fold_text(romanised(text[:LONGEST])) for text in (one, two)]
-    if plain[0] and plain[0] == plain[1]:
+    texts = [literal_of(value).text for value in (one, two)]
+    plain = [fold_text(romanised(text[:LONGEST])) for text in texts]
+    if plain[0] and plain[0] == plain[1] and max(map(len, texts)) <= LONGEST:
         return Likeness(1.0)
     share = difflib.SequenceMatcher(None, plain[0], plain[1], autojunk=False).ratio()
     return Likeness(min(share, 0.99), f"{share:.0%} alike" if share >= ALIKE else "")
@@ -203,9 +204,9 @@ def near_numbers(one: float, two: float) -> Likeness:
     return Likeness(0.99 - apart if apart <= 0.15 else max(0.0, ALIKE - math.sqrt(apart)) / 2, note)
 
 
-def listed(texts: Sequence[str], first: int = 0) -> str:
+def value_list(texts: Sequence[str], first: int = 0) -> str:
     """At most ``MOST_VALUES`` values, that at ``first`` before the others."""
-    ordered = [*texts[first : first + 1], *texts[:first], *texts[first + 1 :]]
+    ordered = [literal_of(text).text for text in (*texts[first : first + 1], *texts[:first], *texts[first + 1 :])]
     more = len(ordered) - MOST_VALUES
     return " · ".join(ordered[:MOST_VALUES]) + (f" · and {more:,} more" if more > 0 else "")
 
@@ -246,12 +247,12 @@ def compare_neighbours(faced: Facing) -> tuple[NeighbourRow, ...]:
         for pair in faced.pairs
     ]
     ordered = sorted(rows, key=lambda row: (MARKS.index(row.mark), row.source_relation, row.target_relation))
-    alone = [NeighbourRow(relation, "", entities, (), "source only") for relation, entities in by_relation(faced.source_only)]
-    alone += [NeighbourRow("", relation, (), entities, "target only") for relation, entities in by_relation(faced.target_only)]
+    alone = [NeighbourRow(relation, "", entities, (), "source only") for relation, entities in neighbours_by_relation(faced.source_only)]
+    alone += [NeighbourRow("", relation, (), entities, "target only") for relation, entities in neighbours_by_relation(faced.target_only)]
     return (*ordered, *alone)
 
 
-def by_relation(neighbours: Iterable[Neighbour]) -> list[tuple[str, tuple[Entity, ...]]]:
+def neighbours_by_relation(neighbours: Iterable[Neighbour]) -> list[tuple[str, tuple[Entity, ...]]]:
     """Neighbours that share their relations together."""
     found: dict[str, list[Entity]] = {}
     for one in neighbours:

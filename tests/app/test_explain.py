@@ -131,10 +131,10 @@ def test_a_rival_that_is_named(drawn: MemoryRun, models: Path, open_page: OpenPa
 
 def test_how_far_it_can_be_trusted_is_computed_when_asked(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
     app = open_page("explain", run=written(drawn, models), source=uri(drawn, "source", 3))
-    assert "that should count most" not in words(app)
-    app.toggle[0].set_value(True).run()
+    assert "largest estimated loss" not in words(app).replace("with the largest estimated loss of margin", "")
+    next(one for one in app.toggle if one.label.startswith("Compare with removing")).set_value(True).run()
     assert_no_crash(app)
-    assert "that should count most" in words(app)
+    assert "**Necessity.** Removing" in words(app)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_entities_without_triples(models: Path, open_page: OpenPage) -> None:
     app = open_page("explain", run=written(run, models), source=uri(run, "source", 0), target=uri(run, "target", 0))
     assert_no_crash(app)
     assert "no triples" in words(app)
-    assert "Neither entity has a triple that could be taken away" in words(app)
+    assert "Neither entity has a triple that could be removed" in words(app)
 
 
 @pytest.mark.parametrize("variant", ["semi", "literal"])
@@ -305,7 +305,7 @@ def test_the_list_of_evidence_begins_with_who_is_drawn_first(drawn: MemoryRun, m
     found = explain(explainer_of(drawn), 3, 5).neighbours.supporting
     removable = {(item.side, item.neighbour.index): item.neighbour.title for item in items_of(Experiment(explainer_of(drawn), 3, 5))}
     drawn_first = [removable[one.side, one.index] for pair in found for one in (pair.source, pair.target) if (one.side, one.index) in removable]
-    listed = next(frame.value for frame in app.dataframe if "cost" in frame.value.columns)["neighbour"].tolist()
+    listed = next(frame.value for frame in app.dataframe if "estimated loss" in frame.value.columns)["neighbour"].tolist()
     assert listed[0].endswith(drawn_first[0])
 
 
@@ -351,9 +351,9 @@ def test_shared_values_are_listed_and_can_be_removed(models: Path, open_page: Op
     run_id = written(run, models)
     app = open_page("explain", run=run_id, **names, without=f"value:{first.source_attribute}={first.source_text}")
     assert_no_crash(app)
-    assert "Values that both have" in [one.value for one in app.subheader]
+    assert "Values side by side" in [one.value for one in app.subheader]
     listed = next(frame.value for frame in app.dataframe if "source value" in frame.value.columns)
     assert listed["value"].tolist() == pytest.approx([one.value for one in shared])
     after = Experiment(explainer, source, target).without(first.facts).after
     assert float(metric(app, "CSLS").value.replace("−", "-")) == pytest.approx(after.csls, abs=1e-3)
-    assert "Without 1 shared value" in words(app)
+    assert "Removing 1 shared value" in words(app)

@@ -67,7 +67,8 @@ def test_removal_and_a_named_rival(models: Path, capsys: pytest.CaptureFixture[s
 def test_lines_for_people(models: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = ask(models, capsys, "a 1", "b 2", "--remove", "top:2", "--top", "4")
     assert code == 0
-    assert out.startswith("'a 1' and 'b 2' score ")
+    assert out.startswith("Match: 'b 2' is rank ")
+    assert "\nBasis: " in out
     assert "Used as a training pair in round 1. Selection score 0.900: the pair's share" in out
     assert "hubness of the target" in out
     assert "removed:" in out

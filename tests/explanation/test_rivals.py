@@ -120,8 +120,8 @@ def test_the_sentence_says_the_numbers_and_adds_up() -> None:
     assert sum(float(part.rsplit(" ", 1)[1]) for part in sums.split(", ")) == pytest.approx(found.pair.csls, abs=0.004)
     assert "because" not in text
     removed = removal_sentence(intervene(explainer, 1, 2, explainer.encoder.graph.triples(1)[:1]))
-    assert removed.startswith("Without 1 triple ")
-    assert "frozen" in removed
+    assert removed.startswith("Removing 1 triple ")
+    assert "held fixed" in removed
 
 
 def test_the_sentence_singles_out_no_pair_that_carries_next_to_nothing() -> None:
