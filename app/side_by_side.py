@@ -43,7 +43,7 @@ EVIDENCE_WORDS: Final = {
     "known test link": "✓ test link",
 }
 VALUE_ROWS: Final = 6
-NEIGHBOUR_ROWS: Final = 8
+NEIGHBOUR_ROWS: Final = 6
 TEXT_LENGTH: Final = 90
 LISTED: Final = 40
 """Neighbours of each entity that are looked at."""

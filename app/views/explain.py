@@ -172,7 +172,7 @@ def _parts(found: Explanation, page: ExplainAddress) -> None:
     groups = score_groups(found)
     bars = evidence_figures.part_bars(found.decomposition.parts) if detailed else [(capital(group.name), group.value) for group in groups]
     first, worst = max(bars, key=lambda bar: bar[1]), min(bars, key=lambda bar: bar[1])
-    caption = f"{first[0]} contributes most ({signed(first[1])})."
+    caption = f"Largest contribution: {first[0]} ({signed(first[1])})."
     if worst[1] < 0:
         caption += f" {worst[0]} lowers the score by {-worst[1]:.3f}."
     components.figure(

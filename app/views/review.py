@@ -68,12 +68,14 @@ def render(run: OpenRun, address: ReviewAddress) -> None:
     if author is None:
         return
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        components.choice("Queue", KINDS, name="kind", value=address.kind, default="uncertain", clears=("source", "target"))
+        about = ABOUT[address.kind]
+        components.choice("Queue", KINDS, name="kind", value=address.kind, default="uncertain", help=about, clears=("source", "target"))
         if address.kind not in ("decided", "sample"):
             key = state.widget_key(state.CHOICE, "known", address.known)
             follow = partial(_ask_about_known, key)
             st.toggle("Include pairs covered by known links", value=address.known, key=key, on_change=follow, help=KNOWN)
-    st.caption(ABOUT[address.kind])
+    if address.kind == "sample":
+        st.caption(about)
     with st.spinner("Ordering the matches…"):
         run.queue.order("uncertain")
     if address.kind == "decided":
@@ -105,12 +107,18 @@ def _author(address: ReviewAddress) -> str | None:
     if author is None:
         _ask_for_name()
         return None
+    return author
+
+
+def _status(run: OpenRun, author: str, standing: Sequence[Decision], left: int) -> None:
+    """Progress, and who reviews: one line, so that the pair stays in sight on a small screen."""
     with st.container(horizontal=True, vertical_alignment="center"):
+        _progress_words(progress(standing, author), standing, left)
         st.markdown(f"Reviewing as **{text.plain(author)}**", width="content")
         if reviewing.signed_in() is None:
             st.button("Change", type="tertiary", key=state.widget_key(state.REVIEW_BUTTON, "name"), on_click=reviewing.forget_name)
-        pages.link(pages.EXPORT, ExportAddress(address.runs, part="reviewed"), "Export accepted pairs", icon=pages.EXPORT.icon)
-    return author
+        address = ExportAddress((run.card.run,), part="reviewed")
+        pages.link(pages.EXPORT, address, "Export accepted pairs", icon=pages.EXPORT.icon)
 
 
 def _ask_for_name() -> None:
@@ -142,7 +150,7 @@ def _one_by_one(run: OpenRun, page: ReviewAddress, author: str) -> None:
         left = run.queue.left(standing, author)
         kind: Kind = "uncertain" if address.kind == "decided" else address.kind
         rows = run.queue.open_rows(kind, left, known=address.known and kind != "sample")
-        _progress_words(progress(standing, author), standing, len(rows))
+        _status(run, author, standing, len(rows))
         if kind == "sample":
             _estimate_words(estimate_from_sample(run.queue, standing))
         asked = components.asked_pair(run.view, address.source, address.target, exact=True) if address.source or address.target else None
@@ -354,7 +362,7 @@ def _evidence(found: Explanation, faced: Facing) -> None:
 
 
 def _progress_words(found: ReviewProgress, standing: Sequence[Decision], left: int) -> None:
-    """One line, so that the pair stays in sight on a small screen."""
+    """How much is decided, how fast, and how far reviewers agree."""
     shared = agreement(standing)
     parts = [f"**{left:,}** left here", f"**{found.mine:,}** decided by you", f"**{found.pairs:,}** by all"]
     if found.pace is not None:
@@ -364,7 +372,7 @@ def _progress_words(found: ReviewProgress, standing: Sequence[Decision], left: i
         parts.append(f"agreement {text.percent(shared.share)}")
         alpha = "" if shared.alpha is None else f" Krippendorff's alpha is {shared.alpha:.2f}."
         help += f"Reviewers agree on {shared.unanimous:,} of the {shared.pairs:,} pairs that several have decided.{alpha}"
-    st.markdown(" · ".join(parts), help=help)
+    st.markdown(" · ".join(parts), help=help, width="content")
 
 
 def _estimate_words(found: SampleEstimate) -> None:
@@ -410,7 +418,7 @@ def _sure(run: OpenRun, page: ReviewAddress, author: str) -> None:
         standing = cache.reviews().standing(run.card.fingerprint)
         _threshold(run, threshold)
         found = run.queue.sure_pairs(run.queue.left(standing, author), threshold, known=page.known)
-        _progress_words(progress(standing, author), standing, len(found.rows))
+        _status(run, author, standing, len(found.rows))
         if not len(found.rows):
             components.empty_state("No undecided pair is above the threshold", "Lower the threshold, or decide the uncertain pairs one by one.")
             _undo_button(run, author, reviewing.token())
@@ -513,7 +521,7 @@ def _decided(run: OpenRun, page: ReviewAddress, author: str) -> None:
         now = ReviewAddress.read()
         address = replace(page, author=now.author, decided=now.decided)
         standing = cache.reviews().standing(run.card.fingerprint)
-        _progress_words(progress(standing, author), standing, len(run.queue.open_rows("uncertain", run.queue.left(standing, author))))
+        _status(run, author, standing, len(run.queue.open_rows("uncertain", run.queue.left(standing, author))))
         if not standing:
             components.empty_state("Nothing decided yet", "Decisions on this data set appear here, whichever run they were made in.")
             return
