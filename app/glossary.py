@@ -18,6 +18,8 @@ TERMS: Final[Mapping[str, str]] = {
     "channel": "The model starts twice: from an entity's neighbours (entity channel) and from its relations (relation channel); the two are put "
     "side by side.",
     "cosine": "How alike two embeddings point: 1 is the same direction, 0 has nothing in common.",
+    "contradiction": "Mutual best matches that the hierarchies rule out together: one class is below the other in one graph and above it in the "
+    "other, or two matched classes are below disjoint ones. At most one pair of each contradiction can be correct.",
     "CSLS": "Cross-domain similarity local scaling, which decides: twice the cosine, less how near each of the two entities is to its "
     "nearest in the other graph. So hubs, which are near to everything, do not win everywhere.",
     "conflict": "Several entities of one graph have the same best match in the other; at most one of them can be right.",

@@ -65,6 +65,8 @@ def active(run: OpenRun, address: PairFilterAddress) -> list[tuple[str, tuple[st
         found.append((f"has {text.plain(short_id(address.relation), 40)}", ("relation",)))
     if address.conflicts:
         found.append(("conflicts", ("conflicts",)))
+    if address.contradictions:
+        found.append(("contradicts the hierarchy", ("contradictions",)))
     if address.added:
         found.append(("added in a round", ("added",)))
     return found
@@ -98,5 +100,6 @@ def wanted(run: OpenRun, address: PairFilterAddress) -> PairFilter:
         text=address.search or "",
         incident=incident,
         conflicts=address.conflicts,
+        contradictions=address.contradictions,
         added=address.added,
     )

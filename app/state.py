@@ -176,6 +176,7 @@ class PairFilterAddress(Address):
     degree_from: int | None = None
     degree_to: int | None = None
     conflicts: bool = False
+    contradictions: bool = False
     added: bool = False
 
 

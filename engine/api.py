@@ -26,6 +26,7 @@ from engine.explanation.rivals import runner_up
 from engine.explanation.summary import summary_lines
 from engine.explore.alignment import Alignment, alignments
 from engine.explore.data_profile import inspect_run, relation_profile
+from engine.explore.hierarchy import contradiction_table
 from engine.explore.neighbourhood import IncidentTriples, facing
 from engine.explore.proxies import ProxyView
 from engine.explore.relations import RelationView
@@ -219,6 +220,24 @@ class OpenRun:
             raise RunError(f"{self.id} has no table of correspondences, as runs of older versions; train it again with --fresh.")
         table = self.table("correspondences")
         return table[table[["source_implies_target", "target_implies_source"]].max(axis=1) >= least].reset_index(drop=True)
+
+    def contradictions(self) -> pd.DataFrame:
+        """The mutual best matches that contradict the graphs' class hierarchies, two pairs a row.
+
+        Returns:
+            ``reason`` ("crosswise": one pair's classes are below the other's in one graph and above in the other; "disjoint": the matched classes are
+            below disjoint ones), and the identifiers and labels of the weaker and of the stronger pair.
+
+        Raises:
+            RunError: a table of the run cannot be read.
+
+        Example:
+            >>> len(run.contradictions())
+            0
+        """
+        alignment = self.alignments["source"]
+        ends = (alignment.rows[name].to_numpy() for name in ("entity", "match"))
+        return contradiction_table(self.view, alignment.contradictions, *ends)
 
     def suggested_threshold(self) -> Threshold | None:
         """The least probability with the best balance of precision and recall (F1) to expect; None where the run has no probabilities.
@@ -556,6 +575,7 @@ def export(
     known_links: bool = True,
     part: Literal["all", "reviewed"] = "all",
     predicate: Predicate | None = None,
+    repair: bool = False,
     force: bool = False,
 ) -> ExportTable:
     """Write a run's alignment to a file that other tools read (docs/exporting.md).
@@ -572,6 +592,7 @@ def export(
         known_links: whether known links replace predictions that contradict them.
         part: "reviewed" for the pairs that reviewers accepted.
         predicate: what sssom and ntriples say of a pair; None: the format's own.
+        repair: leave out, of each two pairs that contradict the graphs' class hierarchies, the weaker one.
         force: replace a file that is there already.
 
     Returns:
@@ -593,7 +614,7 @@ def export(
     if part == "reviewed" and not any(pair.accepted for pair in reviewed):
         raise ExportError(f"no pair of {opened.run.dataset} has been accepted by a reviewer yet; review some first, or export all pairs.")
     least = suggested_probability(opened) if min_probability == "suggested" else min_probability
-    selection = ExportSelection(part=part, decoder=decoder, side=side, least_probability=least, seeds=seeds, known_links=known_links)
+    selection = ExportSelection(part, decoder, side, least, seeds, known_links, repair=repair)
     table = pairs_to_export(opened.view, selection, reviewed)
     write_export(Path(path or fmt.file_name(opened.id)), table, fmt, predicate, force=force)
     return table

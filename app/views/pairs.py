@@ -199,6 +199,8 @@ def _relation_filter(run: OpenRun, address: PairsAddress) -> None:
 
 def _switches(address: PairsAddress, alignment: Alignment) -> None:
     switches = [("conflicts", "Only conflicts", address.conflicts, explain("conflict"))]
+    if alignment.contradictions or address.contradictions:
+        switches.append(("contradictions", "Only contradictions", address.contradictions, explain("contradiction")))
     if alignment.has_rounds or address.added:
         switches.append(("added", "Only pairs added in a round", address.added, explain("semi")))
     for name, label, value, help in switches:

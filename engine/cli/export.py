@@ -47,6 +47,7 @@ def add_export(commands: Commands) -> None:
     parser.add_argument("--without-seeds", action="store_true", help="leave out the links that the model was trained on")
     parser.add_argument("--predictions-only", action="store_true", help="leave predictions as they are, even where they contradict known links")
     parser.add_argument("--reviewed", action="store_true", help="only the pairs that reviewers accepted")
+    parser.add_argument("--repair", action="store_true", help="leave out the weaker of two pairs that contradict the class hierarchies of the graphs")
     parser.add_argument("--predicate", choices=tuple(PREDICATES), help="what sssom and ntriples say of a pair; default: skos:exactMatch, owl:sameAs")
     parser.add_argument("--force", action="store_true", help="replace a file that is there already")
     add_models(parser)
@@ -77,6 +78,7 @@ def export_command(parsed: argparse.Namespace) -> int:
         known_links=not parsed.predictions_only,
         part="reviewed" if parsed.reviewed else "all",
         predicate=parsed.predicate,
+        repair=parsed.repair,
         force=parsed.force,
     )
     sample = run.reviewed_sample() if run.decisions() else None  # ordering all matches takes time and is not needed then

@@ -18,6 +18,7 @@ import pandas as pd
 from engine.data.knowledge_graph import SIDES, Side
 from engine.decoding import Candidates
 from engine.evaluation.metrics import rate_interval
+from engine.explore.hierarchy import Contradiction, contradicting_rows, contradictions, hierarchies
 from engine.runs.entities import GraphView, other
 from engine.runs.tensors import check_numbers
 from engine.runs.view import PROBABILITY_COLUMNS, ROLES, RunView, Verdict
@@ -55,6 +56,7 @@ class PairFilter:
         text: part of a label, an id or a URI of either entity, in any script; case and accents do not matter.
         incident: (E,) the entities to keep, for example those of a relation.
         conflicts: only matches that several entities claim.
+        contradictions: only mutual best matches that contradict the graphs' hierarchies (:mod:`engine.explore.hierarchy`).
         added: only pairs that a semi-supervised round trained on.
     """
 
@@ -65,6 +67,7 @@ class PairFilter:
     text: str = ""
     incident: BoolArray | None = None
     conflicts: bool = False
+    contradictions: bool = False
     added: bool = False
 
 
@@ -107,6 +110,7 @@ class Alignment:
         self.side = side
         self.rows = rows
         self._graphs: tuple[GraphView, GraphView] = (view.graphs[side], view.graphs[other(side)])
+        self._view = view
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -132,6 +136,24 @@ class Alignment:
         codes: npt.NDArray[np.int8] = _KNOWN_CODES[self.rows["verdict"].cat.codes.to_numpy()]
         return codes
 
+    @cached_property
+    def contradictions(self) -> list[Contradiction]:
+        """Those of the mutual best matches with the graphs' hierarchies, by positions of the rows."""
+        found = hierarchies(self._view)
+        mutual = np.flatnonzero(self.rows["mutual"].to_numpy())
+        if not any(found.values()) and not any(one.disjoint for one in found.values()):
+            return []
+        rows = self.rows.iloc[mutual]
+        own, theirs = (rows[name].to_numpy(dtype=np.int64) for name in ("entity", "match"))
+        ends = (own, theirs) if self.side == "source" else (theirs, own)
+        listed = contradictions(found, *ends, rows["csls"].to_numpy(dtype=np.float64))
+        return [Contradiction(one.reason, int(mutual[one.weaker]), int(mutual[one.stronger])) for one in listed]
+
+    @cached_property
+    def contradicting(self) -> BoolArray:
+        """(n,) rows that take part in a contradiction."""
+        return contradicting_rows(self.contradictions, len(self))
+
     # Choosing rows
 
     def select(self, wanted: PairFilter) -> IntArray:
@@ -145,6 +167,8 @@ class Alignment:
             keep &= wanted.incident[self.rows["entity"].to_numpy()]
         if wanted.conflicts:
             keep &= self.rows["claims"].to_numpy() > 1
+        if wanted.contradictions:
+            keep &= self.contradicting
         if wanted.added:
             keep &= self.rows["added"].to_numpy() > 0
         if wanted.text.strip():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from engine.decoding.one_to_one import scrambled
 from engine.errors import ConfigError, ExportError
 from engine.evaluation.calibration import MORE_LINKS
 from engine.explore.alignment import Alignment, PairFilter, Precision, best_matches, described_matches, stored_candidates
+from engine.explore.hierarchy import Contradiction, contradictions, hierarchies, repaired_pairs
 from engine.exporting.reviewed import ROLES, DecidedPair, Settled, all_hubness, with_settled
 from engine.exporting.table import SEED, Conflicts, ExportTable, Origin
 from engine.runs.tensors import RunLike
@@ -199,6 +200,7 @@ class ExportSelection:
         seeds: whether to keep seed links.
         known_links: whether known links are in the export, in place of predictions that contradict them.
         wanted: further filters, as on the page of pairs.
+        repair: whether, of each two pairs that contradict the graphs' hierarchies, the weaker one is left out. Known links and accepted pairs stay.
     """
 
     part: Part = "all"
@@ -208,6 +210,7 @@ class ExportSelection:
     seeds: bool = True
     known_links: bool = True
     wanted: PairFilter = field(default_factory=PairFilter)
+    repair: bool = False
 
 
 @dataclass(frozen=True)
@@ -309,8 +312,16 @@ def pairs_to_export(view: RunView, selection: ExportSelection, reviewed: Sequenc
         )
     accepted = made.settled.accepted
     positions = _chosen(alignment, selection, accepted)
+    at_odds = _contradictions(view, alignment, positions)
+    repaired = 0
+    if selection.repair and at_odds:
+        kept = _kept(alignment, positions, at_odds)
+        repaired, positions = int(len(positions) - kept.sum()), positions[kept]
+        at_odds = _contradictions(view, alignment, positions)
     origin = Origin.of(view, made.decoder, made.known_links)
-    return ExportTable(view, origin, alignment, positions, accepted, _measured(made, selection), _conflicts(made, alignment, positions))
+    return ExportTable(
+        view, origin, alignment, positions, accepted, _measured(made, selection), _conflicts(made, alignment, positions, len(at_odds), repaired)
+    )
 
 
 def _chosen(alignment: Alignment, selection: ExportSelection, accepted: Mapping[tuple[int, int], DecidedPair]) -> IntArray:
@@ -339,7 +350,29 @@ def _measured(made: Prepared, selection: ExportSelection) -> Precision | None:
     return trial.precision(_chosen(trial, selection, {}))
 
 
-def _conflicts(made: Prepared, alignment: Alignment, positions: IntArray) -> Conflicts:
+def _contradictions(view: RunView, alignment: Alignment, positions: IntArray) -> list[Contradiction]:
+    """Those of some pairs with the graphs' hierarchies; certain pairs, known links and accepted ones, are never the weaker of two."""
+    found = hierarchies(view)
+    if not any(found.values()):
+        return []
+    rows = alignment.rows.iloc[positions]
+    certain = rows["settled"].to_numpy(dtype=np.bool_) if "settled" in rows else np.zeros(len(rows), dtype=np.bool_)
+    score = rows["csls"].to_numpy(dtype=np.float64) + np.where(certain, CERTAIN, 0.0)
+    return contradictions(found, *_ends(rows, alignment.side), score)
+
+
+def _kept(alignment: Alignment, positions: IntArray, found: Sequence[Contradiction]) -> BoolArray:
+    """(n,) what stays of some pairs: the weaker pair of each contradiction goes, unless it is certain."""
+    rows = alignment.rows.iloc[positions]
+    certain = rows["settled"].to_numpy(dtype=np.bool_) if "settled" in rows else np.zeros(len(rows), dtype=np.bool_)
+    return repaired_pairs(found, len(positions)) | certain
+
+
+CERTAIN: Final = 1e6
+"""Added to the score of a certain pair: above all scores."""
+
+
+def _conflicts(made: Prepared, alignment: Alignment, positions: IntArray, contradictions: int, repaired: int) -> Conflicts:
     rows = alignment.rows.iloc[positions]
     against = rows["verdict"] == "contradicts a known link"
     source, target = _ends(rows, alignment.side)
@@ -355,5 +388,7 @@ def _conflicts(made: Prepared, alignment: Alignment, positions: IntArray) -> Con
         replaced=made.replaced[alignment.side],
         emptied=made.emptied[alignment.side],
         overruled=made.settled.overruled,
+        contradictions=contradictions,
+        repaired=repaired,
         without=len(made.settled.taken()[SIDES.index(alignment.side)]) - alignment.rows["entity"].nunique(),
     )

@@ -90,6 +90,8 @@ class Conflicts:
         emptied: of the entities that these predictions were made for, those that are in no pair now: one-to-one matching gives them their next free
             candidate, other decoders give them none.
         without: entities of the graph whose matches are taken that are in no pair.
+        contradictions: pairs of pairs that contradict the graphs' hierarchies.
+        repaired: pairs that were left out because they did.
     """
 
     contradicting: int
@@ -100,6 +102,8 @@ class Conflicts:
     overruled: int
     without: int
     emptied: int = 0
+    contradictions: int = 0
+    repaired: int = 0
 
     def sentences(self) -> list[str]:
         """Sentences for the user."""
@@ -113,6 +117,11 @@ class Conflicts:
             found.append(f"{count(self.replaced, 'prediction')} gave way to known links or accepted pairs{left}.")
         if self.overruled:
             found.append(f"{count(self.overruled, 'known link')} gave way to reviewers' decisions.")
+        if self.repaired:
+            found.append(f"{count(self.repaired, 'pair')} left out because a stronger pair, or a declared disjointness, contradicts them.")
+        if self.contradictions:
+            words = count(self.contradictions, "contradiction")
+            found.append(f"{words} with the class hierarchies remain{'s' if self.contradictions == 1 else ''}; --repair leaves out the weaker pairs.")
         if self.tied:
             found.append(f"{count(self.tied, 'pair')} had an equally good candidate (column ties).")
         return found
