@@ -16,9 +16,14 @@ import pyoxigraph as ox
 from engine.config import DataConfig
 from engine.data.files import read_text
 from engine.data.knowledge_graph import Finding
-from engine.data.labels import tagged
+from engine.data.labels import XSD_STRING, tagged
 from engine.data.readers.base import Part, RawDataset, RawGraph, RawLinks, listed_counts
 from engine.data.readers.naming import NamedFilesReader
+from engine.data.readers.obo import read_obo
+from engine.data.readers.ontology import Aligned, Ontology
+from engine.data.readers.owl_axioms import read_axioms
+from engine.data.readers.owl_triples import is_ontology, ontology_of
+from engine.data.readers.syntaxes import OntologySyntax, ontology_syntax
 from engine.data.readers.tables import complete, gather_links, read_link_parts
 from engine.data.rows import identifier_problem
 from engine.data.tabular import table_suffix
@@ -157,7 +162,7 @@ class RdfReader(NamedFilesReader):
     def read(self, folder: Path, config: DataConfig) -> RawDataset:
         files = complete(self.sorted_files(folder))
         findings: list[Finding] = []
-        source, target = (read_graph(files.graph(number), findings) for number in "12")
+        source, target = (read_graph(files.graph(number), findings, config.ontology) for number in "12")
 
         def read(path: Path, part: Part) -> dict[Part, RawLinks]:
             return {part: read_same_as(path)} if rdf_suffix(path) else read_link_parts(path, part)
@@ -181,6 +186,7 @@ class _Collector:
         self.blank_nodes: set[str] = set()
         self.statement_nodes: set[str] = set()
         self.graphs: set[str] = set()
+        self.datatypes: dict[int, str] = {}
         self.identities = 0
         self.nested = 0
 
@@ -198,6 +204,8 @@ class _Collector:
                 self.statement_nodes.add(self.identifier(subject))
             literal = isinstance(value, ox.Literal)
             columns, text = (self.attributes, literal_text(value)) if literal else (self.triples, self.identifier(value))
+            if literal and not value.language and value.datatype.value != XSD_STRING:
+                self.datatypes[len(columns[0])] = value.datatype.value
             for column, cell in zip(columns, (self.identifier(subject), predicate, text), strict=True):
                 column.append(cell)
 
@@ -249,15 +257,26 @@ def literal_text(literal: Any) -> str:
     return tagged(literal.value, literal.language) if literal.language else str(literal.value)
 
 
-def read_graph(path: Path, findings: list[Finding]) -> RawGraph:
-    """A graph with its attributes; what was left out is added to the findings.
+def read_graph(path: Path, findings: list[Finding], aligned: Aligned = "auto") -> RawGraph:
+    """A graph with its attributes, or the graph of an ontology; what was left out is added to the findings.
+
+    Args:
+        path: the file.
+        findings: what was noticed before.
+        aligned: which things of an ontology are entities; "plain": of RDF everything that triples are about.
 
     Raises:
-        DataError: as :func:`parse`; an identifier that cannot be one.
+        DataError: as :func:`parse`; an identifier that cannot be one; an ontology without anything to align.
     """
     collector, text = _Collector(), read_text(path)
+    if syntax := ontology_syntax(path, text):
+        return _axioms(path, text, syntax).graph(aligned, findings)
     for statement in _statements(path, text):
         collector.add(statement)
+    if aligned != "plain" and is_ontology(collector.triples):
+        found = ontology_of(path, collector.triples, collector.attributes, collector.datatypes, collector.identities)
+        found.left_out["about statements"] += collector.nested
+        return found.graph(aligned, findings)
     left_out = collector.leave_out_statements() + collector.nested
     collector.name_blank_nodes(text)
     heads, relations, tails = collector.triples
@@ -266,6 +285,15 @@ def read_graph(path: Path, findings: list[Finding]) -> RawGraph:
     entities, attributes, values = map(Texts.of, collector.attributes)
     columns = [Texts.of(column) for column in collector.triples]
     return RawGraph(path, columns[0], columns[1], columns[2], attributes=(entities, attributes, values))
+
+
+def _axioms(path: Path, text: str, syntax: OntologySyntax) -> Ontology:
+    """The axioms of a text that is no RDF."""
+    if syntax == "obo":
+        return read_obo(path, text)
+    if syntax == "owx":
+        check_entities(path, text)
+    return read_axioms(path, text, syntax)
 
 
 def _noticed(path: Path, collector: _Collector, left_out: int) -> Iterator[Finding]:

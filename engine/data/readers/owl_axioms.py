@@ -1,0 +1,229 @@
+"""OWL in syntaxes that are no RDF: functional-style syntax, OWL/XML and Manchester syntax, read by py-horned-owl."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
+from xml.parsers import expat
+
+from engine.data.readers.ontology import (
+    ANONYMOUS,
+    DEPRECATED,
+    DOMAIN,
+    GENERAL,
+    IDENTITIES,
+    INVERSE,
+    RANGE,
+    SUBPROPERTY,
+    Both,
+    Expression,
+    Ontology,
+    Other,
+    Some,
+    says_yes,
+    written,
+)
+from engine.data.readers.owl_triples import ABOUT_PROPERTIES, CARDINALITY, DATA_VALUES, DISJOINT, INVERSES, MOST_LEVELS, UNREAD
+from engine.errors import DataError
+from engine.util.text import one_line
+
+OwlSyntax = Literal["ofn", "owx", "omn"]
+SYNTAX_WORDS: Final[Mapping[OwlSyntax, str]] = {"ofn": "OWL functional-style syntax", "owx": "OWL/XML", "omn": "OWL Manchester syntax"}
+_UNION, _COMPLEMENT, _ENUMERATION, _UNIVERSAL, _SELF = UNREAD.values()
+UNREAD_CLASSES: Final[Mapping[str, str]] = {
+    "ObjectUnionOf": _UNION,
+    "ObjectComplementOf": _COMPLEMENT,
+    "ObjectOneOf": _ENUMERATION,
+    "ObjectAllValuesFrom": _UNIVERSAL,
+    "DataAllValuesFrom": _UNIVERSAL,
+    "ObjectHasSelf": _SELF,
+    "DataSomeValuesFrom": DATA_VALUES,
+    "DataHasValue": DATA_VALUES,
+}
+_PLACE: Final = re.compile(r"line_col: Pos\(\((\d+), \d+\)\)")
+_BYTE: Final = re.compile(r"Byte(?:Position|Span)\((\d+)")
+_WORDS: Final = re.compile(r"positives: \[([^\]]{1,200})")
+_ENTITY: Final = re.compile(r"&([^&;\s#]{1,200});")
+XML_ENTITIES: Final = frozenset({"lt", "gt", "amp", "quot", "apos"})
+
+
+def read_axioms(path: Path, text: str, syntax: OwlSyntax) -> Ontology:
+    """
+    Args:
+        path: the file, for messages.
+        text: its content; XML without entities that reach outside of it or grow.
+        syntax: of the text.
+
+    Raises:
+        DataError: the text is not of that syntax; says where.
+    """
+    import pyhornedowl  # takes a moment, and few files need it
+
+    try:
+        content = _with_entities(text) if syntax == "owx" else text
+        parsed = pyhornedowl.open_ontology_from_string(content, syntax)
+    except (ValueError, OverflowError) as error:
+        line = _line(str(error), text)
+        expected = _WORDS.search(str(error))
+        words = f"expected {expected[1]}" if expected else one_line(str(error).removeprefix("Failed to open ontology: "), 120)
+        cure = f"correct this {'line' if line else 'file'}"
+        raise DataError(f"this is not valid {SYNTAX_WORDS[syntax]} ({words}); {cure}.", path=path, line=line) from None
+    reading = _Reading(path)
+    for axiom in parsed.get_axioms():
+        reading.read(axiom.component)
+    return reading.ontology
+
+
+def _line(message: str, text: str) -> int | None:
+    if place := _PLACE.search(message):
+        return int(place[1])
+    if place := _BYTE.search(message):
+        return text.encode()[: int(place[1])].count(b"\n") + 1
+    return None
+
+
+def _with_entities(text: str) -> str:
+    """With the texts of the document type's own entities, which OWL files use as short names, in their places."""
+    texts: dict[str, str] = {}
+    parser = expat.ParserCreate()
+
+    def entity(name: str, is_parameter: bool, value: str | None, *_: object) -> None:
+        if value is not None:
+            texts.setdefault(name, value)
+
+    parser.EntityDeclHandler = entity
+    if "<!ENTITY" not in text:
+        return text
+    try:
+        parser.Parse(text.lstrip().encode(), True)
+    except expat.ExpatError:
+        return text
+    begin = text.find("]>") + 2
+    used = _ENTITY.sub(lambda found: found[0] if found[1] in XML_ENTITIES else texts.get(found[1], found[0]), text[begin:])
+    return re.sub(r"[^\n]+", "", text[:begin]) + used  # as many lines as before
+
+
+class _Reading:
+    """Axioms by the name of their class."""
+
+    def __init__(self, path: Path) -> None:
+        self.ontology = Ontology(path)
+        self.readers: Mapping[str, Callable[[Any], None]] = {
+            "Import": self._import,
+            "DeclareClass": lambda axiom: self.ontology.declare("classes", _name(axiom.first)),
+            "DeclareNamedIndividual": lambda axiom: self.ontology.declare("individuals", _name(axiom.first)),
+            "DeclareObjectProperty": lambda axiom: self.ontology.declare("properties", _name(axiom.first)),
+            "DeclareDataProperty": lambda axiom: self.ontology.declare("properties", _name(axiom.first)),
+            "SubClassOf": self._subclass,
+            "EquivalentClasses": lambda axiom: self.ontology.equivalent([expression_of(one) for one in axiom.first]),
+            "ClassAssertion": self._member,
+            "ObjectPropertyAssertion": self._assertion,
+            "DataPropertyAssertion": self._data,
+            "AnnotationAssertion": self._annotation,
+            "SubObjectPropertyOf": lambda axiom: self._properties(axiom.sub, SUBPROPERTY, axiom.sup),
+            "SubDataPropertyOf": lambda axiom: self._properties(axiom.sub, SUBPROPERTY, axiom.sup),
+            "InverseObjectProperties": lambda axiom: self._properties(axiom.first, INVERSE, axiom.second),
+            "ObjectPropertyDomain": lambda axiom: self._properties(axiom.ope, DOMAIN, axiom.ce),
+            "ObjectPropertyRange": lambda axiom: self._properties(axiom.ope, RANGE, axiom.ce),
+            "DataPropertyDomain": lambda axiom: self._properties(axiom.dp, DOMAIN, axiom.ce),
+        }
+
+    def read(self, axiom: Any) -> None:
+        name = type(axiom).__name__
+        if name in self.readers:
+            self.readers[name](axiom)
+        elif name in ("DisjointClasses", "DisjointUnion", "DifferentIndividuals", "DisjointObjectProperties", "DisjointDataProperties"):
+            self.ontology.left_out[DISJOINT] += 1
+        elif name == "SameIndividual":
+            self.ontology.left_out[IDENTITIES] += 1
+        elif name.startswith("Negative"):
+            self.ontology.left_out["that are negative"] += 1
+        elif name in ("SubObjectPropertyExpression", "HasKey", "EquivalentObjectProperties", "EquivalentDataProperties"):
+            self.ontology.left_out[ABOUT_PROPERTIES] += 1
+        elif name == "Rule":
+            self.ontology.left_out["that are rules"] += 1
+
+    def _import(self, axiom: Any) -> None:
+        self.ontology.imports[str(axiom.first)] = None
+
+    def _subclass(self, axiom: Any) -> None:
+        below = expression_of(axiom.sub)
+        if isinstance(below, str):
+            self.ontology.below(below, expression_of(axiom.sup))
+        else:
+            self.ontology.left_out[GENERAL] += 1
+
+    def _member(self, axiom: Any) -> None:
+        if is_anonymous(axiom.i):
+            self.ontology.left_out[ANONYMOUS] += 1
+        else:
+            self.ontology.below(_name(axiom.i), expression_of(axiom.ce), "individuals")
+
+    def _assertion(self, axiom: Any) -> None:
+        if is_anonymous(axiom.source) or is_anonymous(axiom.target):
+            self.ontology.left_out[ANONYMOUS] += 1
+            return
+        relation, ends = axiom.ope, (_name(axiom.source), _name(axiom.target))
+        if type(relation).__name__ == "InverseObjectProperty":
+            relation, ends = relation.first, ends[::-1]
+        self.ontology.relate(ends[0], _name(relation), ends[1], "individuals")
+
+    def _data(self, axiom: Any) -> None:
+        if not is_anonymous(axiom.source):
+            self.ontology.declare("individuals", _name(axiom.source))
+            self.ontology.describe(_name(axiom.source), _name(axiom.dp), _literal(axiom.target))
+
+    def _annotation(self, axiom: Any) -> None:
+        subject, attribute, value = _name(axiom.subject), _name(axiom.ann.ap), axiom.ann.av
+        if not hasattr(value, "literal"):
+            if not subject.startswith("_:"):
+                self.ontology.annotate(subject, attribute, _name(value))
+        elif attribute == DEPRECATED:
+            if says_yes(value.literal):
+                self.ontology.deprecated.add(subject)
+        else:
+            self.ontology.describe(subject, attribute, _literal(value))
+
+    def _properties(self, head: Any, relation: str, tail: Any) -> None:
+        if all(type(end).__name__ in ("ObjectProperty", "DataProperty", "Class") for end in (head, tail)):
+            self.ontology.relate(_name(head), relation, _name(tail))
+        else:
+            self.ontology.left_out[ABOUT_PROPERTIES] += 1
+
+
+def expression_of(node: Any, level: int = 0) -> Expression:
+    """A class expression in the few forms that become triples."""
+    kind = type(node).__name__
+    if kind == "Class":
+        return _name(node)
+    if kind in UNREAD_CLASSES:
+        return Other(UNREAD_CLASSES[kind])
+    if level > MOST_LEVELS:
+        return Other("nested too deeply")
+    if kind == "ObjectIntersectionOf":
+        return Both(tuple(expression_of(part, level + 1) for part in node.first))
+    if type(getattr(node, "ope", None)).__name__ != "ObjectProperty":
+        return Other(INVERSES if hasattr(node, "ope") else CARDINALITY)
+    if kind == "ObjectHasValue":
+        return Other(ANONYMOUS) if is_anonymous(node.i) else Some(_name(node.ope), _name(node.i), "individuals")
+    if kind == "ObjectSomeValuesFrom" or (kind in ("ObjectMinCardinality", "ObjectExactCardinality") and node.n >= 1):
+        return Some(_name(node.ope), expression_of(node.bce, level + 1))
+    return Other(CARDINALITY)
+
+
+def is_anonymous(individual: Any) -> bool:
+    return type(individual).__name__ == "AnonymousIndividual"
+
+
+def _name(node: Any) -> str:
+    """The IRI of what has one; ``_:`` and a label for an anonymous individual."""
+    if is_anonymous(node):
+        return f"_:{str(node.first).removeprefix('_:')}"
+    return str(getattr(node, "first", node))
+
+
+def _literal(value: Any) -> str:
+    datatype = getattr(value, "datatype_iri", None)
+    return written(str(value.literal), getattr(value, "lang", None), None if datatype is None else str(datatype))
