@@ -78,7 +78,7 @@ REMEDIES: Final[Mapping[str, Remedy]] = {
         "If one of them belongs to the data, give it with --links, --attributes1 or --attributes2, or a name that says what it is.",
     ),
     "names-as-triples": Remedy("Take them as names.", "Take them as names with --names-from-triples."),
-    "ontology": Remedy("Choose below the graphs what is aligned.", ONTOLOGY_OPTION),
+    "ontology-read": Remedy("Choose below the graphs what is aligned.", ONTOLOGY_OPTION),
     "ontology-individuals": Remedy("Choose individuals, or all, below the graphs if these are what is to be aligned.", ONTOLOGY_OPTION),
     "no-seeds": Remedy(
         "Bring a file of known links, or take seeds from names where names suggest some.",

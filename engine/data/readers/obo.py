@@ -82,7 +82,7 @@ def _with_terms(text: str) -> tuple[str, set[str]]:
         individuals.update(_IDENTIFIER.findall(stanza)[:1])
         pieces += [text[end : found.start()], "[Term]", _MEMBER.sub("is_a:", stanza)]
         end = found.end() + len(stanza)
-    return "".join([*pieces, text[end:]]), individuals
+    return "".join([*pieces, text[end:], "\n"]), individuals  # the parser wants the last line to end
 
 
 class _Reading:

@@ -244,7 +244,7 @@ class Ontology:
         name = shorten(self.path.name)
         recognised = ", ".join(kind_count(kind, len(used[kind])) for kind in KINDS)
         message = f"{name} was read as an ontology: {recognised}; {' and '.join(chosen)} are aligned."
-        yield Finding("ontology", "info", message, sum(len(used[kind]) for kind in chosen), advice=CHOOSE)
+        yield Finding("ontology-read", "info", message, sum(len(used[kind]) for kind in chosen), advice=CHOOSE)
         if "individuals" not in chosen and len(used["individuals"]) > len(used["classes"]) and "classes" in chosen:
             message = f"{name}: {kind_count('individuals', len(used['individuals']))} are not aligned, more than there are classes."
             yield Finding("ontology-individuals", "warning", message, len(used["individuals"]), advice=CHOOSE)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Literal
 from xml.parsers import expat
+
+import numpy as np
 
 from engine.data.readers.ontology import (
     ANONYMOUS,
@@ -46,6 +49,12 @@ _PLACE: Final = re.compile(r"line_col: Pos\(\((\d+), \d+\)\)")
 _BYTE: Final = re.compile(r"Byte(?:Position|Span)\((\d+)")
 _WORDS: Final = re.compile(r"positives: \[([^\]]{1,200})")
 _ENTITY: Final = re.compile(r"&([^&;\s#]{1,200});")
+_QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"|<[^<>"\s]*>|#[^\n]*', re.DOTALL)
+_UNNESTED: Final = re.compile(r",|\b\w+:\s")
+_WORDS_OF_EXPRESSIONS: Final = re.compile(r"\b(?:some|only|not|value|min|max|exactly|self|inverse)\b", re.IGNORECASE)
+MOST_NESTED: Final = 200
+MOST_WORDS: Final = 1000
+"""Words of Manchester syntax between commas that may each begin a level."""
 XML_ENTITIES: Final = frozenset({"lt", "gt", "amp", "quot", "apos"})
 
 
@@ -61,6 +70,7 @@ def read_axioms(path: Path, text: str, syntax: OwlSyntax) -> Ontology:
     """
     import pyhornedowl  # takes a moment, and few files need it
 
+    _check_depth(path, text, syntax)
     try:
         content = _with_entities(text) if syntax == "owx" else text
         parsed = pyhornedowl.open_ontology_from_string(content, syntax)
@@ -74,6 +84,49 @@ def read_axioms(path: Path, text: str, syntax: OwlSyntax) -> Ontology:
     for axiom in parsed.get_axioms():
         reading.read(axiom.component)
     return reading.ontology
+
+
+def _check_depth(path: Path, text: str, syntax: OwlSyntax) -> None:
+    """The parser follows what is nested by recursion, and ends the whole program where that is too deep.
+
+    Raises:
+        DataError: more levels than any ontology has.
+    """
+    deepest, where = _xml_depth(text) if syntax == "owx" else _bracket_depth(text)
+    if syntax == "omn" and deepest <= MOST_NESTED:
+        longest = max((len(_WORDS_OF_EXPRESSIONS.findall(part)) for part in _UNNESTED.split(_QUOTED.sub("", text))), default=0)
+        deepest, where = max(deepest, longest // (MOST_WORDS // MOST_NESTED)), None
+    if deepest > MOST_NESTED:
+        raise DataError(f"expressions are nested more than {MOST_NESTED} levels deep here; simplify them.", path=path, line=where)
+
+
+def _bracket_depth(text: str) -> tuple[int, None]:
+    """The deepest level of brackets outside of texts, IRIs and comments."""
+    bare = np.frombuffer(_QUOTED.sub("", text).encode(), dtype=np.uint8)
+    steps = (bare == ord("(")).astype(np.int32) - (bare == ord(")"))
+    levels = np.cumsum(steps, dtype=np.int32)
+    deepest = int(levels.max(initial=0))
+    return deepest, None
+
+
+def _xml_depth(text: str) -> tuple[int, int | None]:
+    level, deepest, where = 0, 0, None
+    parser = expat.ParserCreate()
+
+    def begin(name: str, attributes: dict[str, str]) -> None:
+        nonlocal level, deepest, where
+        level += 1
+        if level > deepest:
+            deepest, where = level, parser.CurrentLineNumber
+
+    def end(name: str) -> None:
+        nonlocal level
+        level -= 1
+
+    parser.StartElementHandler, parser.EndElementHandler = begin, end
+    with suppress(expat.ExpatError):  # the parser of OWL says better what is wrong
+        parser.Parse(text.lstrip().encode(), True)
+    return deepest, where
 
 
 def _line(message: str, text: str) -> int | None:

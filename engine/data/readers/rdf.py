@@ -184,6 +184,7 @@ class _Collector:
         self.triples: tuple[list[str], list[str], list[str]] = ([], [], [])
         self.attributes: tuple[list[str], list[str], list[str]] = ([], [], [])
         self.blank_nodes: set[str] = set()
+        self.shared: dict[str, str] = {}  # the parser makes a text of each occurrence; one is enough
         self.statement_nodes: set[str] = set()
         self.graphs: set[str] = set()
         self.datatypes: dict[int, str] = {}
@@ -206,16 +207,18 @@ class _Collector:
             columns, text = (self.attributes, literal_text(value)) if literal else (self.triples, self.identifier(value))
             if literal and not value.language and value.datatype.value != XSD_STRING:
                 self.datatypes[len(columns[0])] = value.datatype.value
-            for column, cell in zip(columns, (self.identifier(subject), predicate, text), strict=True):
+            for column, cell in zip(columns, (self.identifier(subject), self.shared.setdefault(predicate, predicate), text), strict=True):
                 column.append(cell)
 
     def identifier(self, node: Any) -> str:
         """IRIs as they are, blank nodes as the parser calls them."""
         if isinstance(node, ox.BlankNode):
             name = f"_:{node.value}"
+            name = self.shared.setdefault(name, name)
             self.blank_nodes.add(name)
             return name
-        return str(node.value)
+        iri: str = node.value
+        return self.shared.setdefault(iri, iri)
 
     def leave_out_statements(self) -> int:
         """Take nodes that represent statements, and blank nodes that hang on nothing else, out of the graph; returns how many statements went."""
