@@ -47,7 +47,8 @@ UNREAD_CLASSES: Final[Mapping[str, str]] = {
 }
 _PLACE: Final = re.compile(r"line_col: Pos\(\((\d+), \d+\)\)")
 _BYTE: Final = re.compile(r"Byte(?:Position|Span)\((\d+)")
-_WORDS: Final = re.compile(r"positives: \[([^\]]{1,200})")
+_EXPECTED: Final = re.compile(r"positives: \[([^\]]{1,120})")
+_SAID: Final = re.compile(r'Error\("([^"]+)"')
 _ENTITY: Final = re.compile(r"&([^&;\s#]{1,200});")
 _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"|<[^<>"\s]*>|#[^\n]*', re.DOTALL)
 _UNNESTED: Final = re.compile(r",|\b\w+:\s")
@@ -76,10 +77,8 @@ def read_axioms(path: Path, text: str, syntax: OwlSyntax) -> Ontology:
         parsed = pyhornedowl.open_ontology_from_string(content, syntax)
     except (ValueError, OverflowError) as error:
         line = _line(str(error), text)
-        expected = _WORDS.search(str(error))
-        words = f"expected {expected[1]}" if expected else one_line(str(error).removeprefix("Failed to open ontology: "), 120)
         cure = f"correct this {'line' if line else 'file'}"
-        raise DataError(f"this is not valid {SYNTAX_WORDS[syntax]} ({words}); {cure}.", path=path, line=line) from None
+        raise DataError(f"this is not valid {SYNTAX_WORDS[syntax]} ({_explanation(str(error))}); {cure}.", path=path, line=line) from None
     reading = _Reading(path)
     for axiom in parsed.get_axioms():
         reading.read(axiom.component)
@@ -135,6 +134,14 @@ def _line(message: str, text: str) -> int | None:
     if place := _BYTE.search(message):
         return text.encode()[: int(place[1])].count(b"\n") + 1
     return None
+
+
+def _explanation(message: str) -> str:
+    """The parser's words without what only its makers understand."""
+    if expected := _EXPECTED.search(message):
+        return f"expected {expected[1]}"
+    said = _SAID.search(message)
+    return one_line(said[1] if said else message.removeprefix("Failed to open ontology: "), 120)
 
 
 def _with_entities(text: str) -> str:

@@ -292,6 +292,8 @@ def read_graph(path: Path, findings: list[Finding], aligned: Aligned = "auto") -
 
 def _axioms(path: Path, text: str, syntax: OntologySyntax) -> Ontology:
     """The axioms of a text that is no RDF."""
+    if not text.strip():
+        raise DataError("this file is empty; expected an ontology.", path=path)
     if syntax == "obo":
         return read_obo(path, text)
     if syntax == "owx":
