@@ -207,7 +207,10 @@ def _facts(staged: Staged, preview: Preview) -> None:
         expected = preview.expectation
         more = f" {REMEDIES['few-seeds'].page}" if expected.seeds and expected.few else ""
         st.markdown(f"**Links:** {links or 'none'}. {text.plain(expected.sentence, 600)}{more}")
-    if staged.corrections.ontology != "auto" or any(finding.code == "ontology-read" for finding in preview.findings):
+    recognised = [finding for finding in preview.findings if finding.code in ("ontology-read", "ontology-left-out")]
+    for finding in sorted(recognised, key=lambda one: one.message):
+        st.caption(text.plain(finding.message, 1000))
+    if recognised or staged.corrections.ontology != "auto":
         _ontology(staged)
     _name_attribute(staged, preview)
     for column, side in zip(st.columns(2), SIDES, strict=True):
@@ -236,8 +239,8 @@ def _ontology(staged: Staged) -> None:
         format_func=ONTOLOGY_WORDS.__getitem__,
         key=key,
         on_change=lambda: _change(staged, lambda now: dataclasses.replace(now, ontology=st.session_state[key])),
-        help="An ontology has classes (kinds of things), individuals (things) and properties (relations). The findings below say how many there are "
-        "of each, and what was left out and why.",
+        help="An ontology has classes (kinds of things), individuals (things) and properties (relations). The lines above say how many there "
+        "are of each, and what was left out and why.",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,7 +63,8 @@ AnnotationAssertion(rdfs:seeAlso :Wine :Region)
 WINE_TURTLE = f"""{PREFIXES}
 <http://x.org> a owl:Ontology ; owl:imports <http://elsewhere.org/food.owl> ; rdfs:comment "nothing of the graph" .
 :Wine a owl:Class . :RedWine a owl:Class . :Vino a owl:Class . :Region a owl:Class . o:Synonym a owl:Class .
-:Mosel a owl:NamedIndividual . :Riesling1 a owl:NamedIndividual . :year a owl:DatatypeProperty . :from a owl:ObjectProperty . :rel a owl:ObjectProperty .
+:Mosel a owl:NamedIndividual . :Riesling1 a owl:NamedIndividual .
+:year a owl:DatatypeProperty . :from a owl:ObjectProperty . :rel a owl:ObjectProperty .
 :RedWine rdfs:subClassOf :Wine .
 :Wine rdfs:subClassOf [ a owl:Restriction ; owl:onProperty :from ; owl:someValuesFrom :Region ] ,
   [ a owl:Restriction ; owl:onProperty :from ; owl:someValuesFrom
@@ -81,7 +82,8 @@ WINE_TURTLE = f"""{PREFIXES}
 :from rdfs:domain :Wine .
 :Wine rdfs:label "Wein"@de ; o:hasRelatedSynonym [ a o:Synonym ; rdfs:label "grape drink" ] ;
   rdfs:seeAlso <http://pages.org/wine> , :Region .
-[ a owl:Axiom ; owl:annotatedSource :Wine ; owl:annotatedProperty o:hasExactSynonym ; owl:annotatedTarget "fermented \\"juice\\"" ; o:hasDbXref "a:1" ] .
+[ a owl:Axiom ; owl:annotatedSource :Wine ; owl:annotatedProperty o:hasExactSynonym ; owl:annotatedTarget "fermented \\"juice\\"" ;
+  o:hasDbXref "a:1" ] .
 """
 CLASS_TRIPLES = {
     ("RedWine", "subClassOf", "Wine"),
@@ -110,6 +112,8 @@ def as_rdf_xml(turtle: str) -> str:
 
 def converted(functional: str, syntax: str) -> str:
     text: str = pyhornedowl.open_ontology_from_string(functional, "ofn").save_to_string(syntax)
+    if syntax == "omn":  # it writes blank nodes and axioms about anonymous classes as nothing reads them
+        text = text.replace("_:_:", "_:").replace("Class: Wine or Region\n    SubClassOf: Vino\n", "")
     return text
 
 
@@ -128,9 +132,11 @@ def read(folder: Path, name: str, text: str | bytes, aligned: Aligned = "auto", 
     return graph, {finding.code: finding for finding in findings}
 
 
-def short(rows: object) -> set[tuple[str, ...]]:
+def short(rows: Iterable[Sequence[str]]) -> set[tuple[str, ...]]:
     """Heads and relations by their local names; values in quotation marks as they are."""
-    return {tuple(cell if '"' in cell or cell.startswith("http://pages") else cell.rsplit("/", 1)[-1].rsplit("#", 1)[-1] for cell in row) for row in rows}  # type: ignore[attr-defined]
+    return {
+        tuple(cell if '"' in cell or cell.startswith("http://pages") else cell.rsplit("/", 1)[-1].rsplit("#", 1)[-1] for cell in row) for row in rows
+    }  # type: ignore[attr-defined]
 
 
 def triples(graph: RawGraph) -> set[tuple[str, ...]]:
@@ -164,12 +170,13 @@ class TestEverySyntax:
     def test_what_is_left_out_is_counted(self, name: str, tmp_path: Path) -> None:
         _, found = read(tmp_path, name, WINES[name])
         assert "8 classes, 2 individuals, 3 properties; classes are aligned" in found["ontology-read"].message
-        left_out = found["ontology-left-out"].message + " "
+        left_out = found["ontology-left-out"].message
         for words in (
-            *("1 deprecated classes", "1 classes of the vocabulary", "2 individuals (not aligned)", "3 properties (not aligned)"),
-            *("1 axioms with a universal restriction", "1 axioms about an anonymous class alone", "1 axioms of disjointness"),
+            *("1 class (deprecated)", "1 class of the vocabulary", "2 individuals (not aligned)", "3 properties (not aligned)"),
+            *("1 axiom with a universal restriction", "1 axiom of disjointness", "1 axiom with a cardinality"),
         ):
             assert words in left_out
+        assert name == "wine.omn" or "1 axiom about an anonymous class alone" in left_out
         assert found["ontology-imports"].examples == ("http://elsewhere.org/food.owl",)
 
     @pytest.mark.parametrize("name", WINES)
@@ -242,7 +249,7 @@ class TestObo:
             *(("A:1", "hasDbXref", "B:7"), ("A:1", "hasAlternativeId", "A:11"), ("A:1", "page", "http://pages.org/wine")),
             ("A:1", "year", '"1999"^^<http://www.w3.org/2001/XMLSchema#integer>'),
         }
-        assert "1 deprecated classes" in found["ontology-left-out"].message
+        assert "1 class (deprecated)" in found["ontology-left-out"].message
         assert found["ontology-imports"].examples == ("http://elsewhere.org/other.obo",)
 
     def test_instances(self, tmp_path: Path) -> None:
@@ -292,7 +299,9 @@ class Drawn:
     def turtle(self) -> str:
         lines = [f"<{name}> a owl:Class ." for name in sorted(self.names)]
         lines += [f"<{name}> rdfs:subClassOf <{other}> ." for name, other in self.below]
-        lines += [f"<{one}> rdfs:subClassOf [ a owl:Restriction ; owl:onProperty <{by}> ; owl:someValuesFrom <{other}> ] ." for one, by, other in self.some]
+        lines += [
+            f"<{one}> rdfs:subClassOf [ a owl:Restriction ; owl:onProperty <{by}> ; owl:someValuesFrom <{other}> ] ." for one, by, other in self.some
+        ]
         lines += [f"<{name}> owl:equivalentClass <{other}> ." for name, other in self.same]
         lines += [f"<{name}> <{kind}> {_quoted(text)} ." for name, kind, text in self.texts]
         lines += [f"<{name}> owl:deprecated true ." for name in self.old]
@@ -329,7 +338,7 @@ def _quoted(text: str) -> str:
 names = st.integers(0, 9).map(lambda number: f"{X}{number}")
 relations = st.integers(0, 2).map(lambda number: f"{X}relation{number}")
 texts = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp"), exclude_characters="\ufeff"), min_size=1, max_size=12).filter(
-    lambda text: text == text.strip() and text
+    lambda text: text == text.strip() and not text.endswith("\\")  # which the parser of OBO does not accept
 )
 
 
@@ -437,13 +446,14 @@ class TestBadInput:
         assert "\n" not in str(caught.value)
 
     def test_a_choice_that_does_not_fit(self, tmp_path: Path) -> None:
-        with pytest.raises(DataError, match="no individuals that could be aligned; it has 2 classes, choose among them with data.ontology"):
+        with pytest.raises(DataError, match="no individuals that could be aligned; it has 2 classes, choose among them"):
             read(tmp_path, "a.ofn", "Ontology(<http://x.org> SubClassOf(<http://a> <http://b>))", "individuals")
 
     @pytest.mark.parametrize("name", ["a.owl", "a.owx"])
     def test_entities_that_reach_out(self, name: str, tmp_path: Path) -> None:
         secret = put(tmp_path / "secret", "secret")
-        text = f'<?xml version="1.0"?>\n<!DOCTYPE Ontology [ <!ENTITY x SYSTEM "{secret.as_uri()}"> ]>\n<Ontology xmlns="{OWL}"><Import>&x;</Import></Ontology>'
+        doctype = f'<!DOCTYPE Ontology [ <!ENTITY x SYSTEM "{secret.as_uri()}"> ]>'
+        text = f'<?xml version="1.0"?>\n{doctype}\n<Ontology xmlns="{OWL}"><Import>&x;</Import></Ontology>'
         with pytest.raises(DataError, match="refers to another file"):
             read(tmp_path, name, text)
 
@@ -476,7 +486,7 @@ class TestBadInput:
         ],
     )
     def test_what_is_nested_too_deeply_for_the_parser(self, name: str, make: Callable[[int], str], tmp_path: Path) -> None:
-        assert "left out" in str(read(tmp_path, name, make(50))[1].get("ontology-left-out", "")) or name == "a.omn"
+        assert "left out" in read(tmp_path, name, make(50))[1]["ontology-left-out"].message
         with pytest.raises(DataError, match="nested more than 200 levels"):
             read(tmp_path, name, make(100_000))
 

@@ -18,7 +18,7 @@ from engine.data.readers.ontology import (
     Kind,
     Ontology,
     Some,
-    written,
+    literal_value,
 )
 from engine.data.readers.owl_triples import ABOUT_PROPERTIES, DISJOINT, UNREAD
 from engine.errors import DataError
@@ -166,7 +166,7 @@ class _Reading:
         if type(said).__name__ == "ResourcePropertyValue":
             self.ontology.annotate(name, relation, str(said.value))
         else:
-            self.ontology.describe(name, relation, written(str(said.value), datatype=_datatype(str(said.datatype))))
+            self.ontology.describe(name, relation, literal_value(str(said.value), datatype=_datatype(str(said.datatype))))
 
     def _leave_out(self, reason: str) -> None:
         self.ontology.left_out[reason] += 1

@@ -47,7 +47,7 @@ VOCABULARIES: Final = (
 """Namespaces of the language itself and of the usual annotations: their classes and properties are no ontology's subject."""
 TEXT_ENDINGS: Final = ("synonym", "label", "definition", "altname", "alternativename")
 """Ends of local names, folded, of properties whose value is a text, be it that of a node of its own."""
-LISTED: Final = 8
+LISTED: Final = 12
 
 IDENTITIES: Final = "of owl:sameAs or skos:exactMatch, which say who is who"
 GENERAL: Final = "about an anonymous class alone"
@@ -127,7 +127,7 @@ class Ontology:
         _append(self._triples, (head, relation, tail))
 
     def describe(self, entity: str, attribute: str, value: str) -> None:
-        """An attribute with its text, as :func:`written`."""
+        """An attribute with its text, as :func:`literal_value`."""
         _append(self._attributes, (entity, attribute, value))
 
     def annotate(self, entity: str, attribute: str, node: str) -> None:
@@ -136,15 +136,14 @@ class Ontology:
 
     def below(self, name: str, expression: Expression, kind: Kind = "classes") -> None:
         """What a class is a subclass of, or what an individual is a member of."""
+        self._use(kind, name)
         if isinstance(expression, str):
-            self._use(kind, name)
             self._use("classes", expression)
             self.relate(name, SUBCLASS if kind == "classes" else TYPE, expression)
         elif isinstance(expression, Both):
             for part in expression.parts:
                 self.below(name, part, kind)
         elif isinstance(expression, Some):
-            self._use(kind, name)
             fillers = list(_named(expression.filler))
             self.left_out[NESTED] += not fillers
             for filler in fillers:
@@ -200,7 +199,7 @@ class Ontology:
         known = structural | self.kinds["individuals"].keys()
         resolved: set[str] = set()
         for entity, attribute, node in self._annotations:
-            if node in texts and node not in structural and (node.startswith("_:") or is_text(attribute)):
+            if node in texts and node not in structural and (node.startswith("_:") or holds_text(attribute)):
                 resolved.add(node)
                 for text in texts[node]:
                     self.describe(entity, attribute, text)
@@ -248,11 +247,10 @@ class Ontology:
         if "individuals" not in chosen and len(used["individuals"]) > len(used["classes"]) and "classes" in chosen:
             message = f"{name}: {kind_count('individuals', len(used['individuals']))} are not aligned, more than there are classes."
             yield Finding("ontology-individuals", "warning", message, len(used["individuals"]), advice=CHOOSE)
-        if reasons := dict(self._reasons(chosen, used)):
-            number = sum(reasons.values())
-            ordered = sorted(reasons.items(), key=lambda one: (-one[1], one[0]))
-            listed = "; ".join(f"{many:,} {reason}" for reason, many in ordered[:LISTED])
-            rest = sum(many for _, many in ordered[LISTED:])
+        if reasons := sorted(self._reasons(chosen, used), key=lambda one: (-one[0], one[1])):
+            number = sum(many for many, _ in reasons)
+            listed = "; ".join(words for _, words in reasons[:LISTED])
+            rest = sum(many for many, _ in reasons[LISTED:])
             more = f"; {rest:,} for other reasons" if rest else ""
             yield Finding("ontology-left-out", "info", f"{name}: left out of the graph: {listed}{more}.", number)
         if self.imports:
@@ -261,16 +259,16 @@ class Ontology:
             advice = "Merge them into one file, with ROBOT or Protégé for example, if what they say is needed."
             yield Finding("ontology-imports", "warning", message, len(self.imports), examples, advice)
 
-    def _reasons(self, chosen: Sequence[Kind], used: Mapping[Kind, Mapping[str, None]]) -> Iterator[tuple[str, int]]:
-        """What was left out, and why, with numbers."""
+    def _reasons(self, chosen: Sequence[Kind], used: Mapping[Kind, Mapping[str, None]]) -> Iterator[tuple[int, str]]:
+        """What was left out, and why: numbers and words with them."""
         for kind in KINDS:
             if kind not in chosen and used[kind]:
-                yield f"{kind} (not aligned)", len(used[kind])
+                yield len(used[kind]), f"{kind_count(kind, len(used[kind]))} (not aligned)"
             if old := sum(name in self.deprecated for name in self.kinds[kind]):
-                yield f"deprecated {kind}", old
+                yield old, f"{kind_count(kind, old)} (deprecated)"
             if words := sum(is_vocabulary(name) and name not in self.deprecated for name in self.kinds[kind]):
-                yield f"{kind} of the vocabulary of RDF, OWL or annotations", words
-        yield from ((f"axioms {reason}", number) for reason, number in self.left_out.items() if number)
+                yield words, f"{kind_count(kind, words)} of the vocabulary of RDF, OWL or annotations"
+        yield from ((number, f"{count(number, 'axiom')} {reason}") for reason, number in self.left_out.items() if number)
 
 
 CHOOSE: Final = "Choose with data.ontology: classes, individuals, properties or all; plain reads RDF triple by triple."
@@ -317,12 +315,12 @@ def is_vocabulary(name: str) -> bool:
     return name.startswith(VOCABULARIES)
 
 
-def is_text(attribute: str) -> bool:
+def holds_text(attribute: str) -> bool:
     """Whether a property's value is a text, so that a node in its place holds one."""
     return "".join(character for character in local_name(attribute).casefold() if character.isalnum()).endswith(TEXT_ENDINGS)
 
 
-def written(text: str, language: str | None = None, datatype: str | None = None) -> str:
+def literal_value(text: str, language: str | None = None, datatype: str | None = None) -> str:
     """A literal as an attribute's value: with its language (``"Rom"@de``) or datatype (``"3"^^<...#int>``) where it has one."""
     if language:
         return tagged(text, language)

@@ -25,8 +25,8 @@ from engine.data.readers.ontology import (
     Ontology,
     Other,
     Some,
+    literal_value,
     says_yes,
-    written,
 )
 from engine.data.readers.owl_triples import ABOUT_PROPERTIES, CARDINALITY, DATA_VALUES, DISJOINT, INVERSES, MOST_LEVELS, UNREAD
 from engine.errors import DataError
@@ -286,4 +286,4 @@ def _name(node: Any) -> str:
 
 def _literal(value: Any) -> str:
     datatype = getattr(value, "datatype_iri", None)
-    return written(str(value.literal), getattr(value, "lang", None), None if datatype is None else str(datatype))
+    return literal_value(str(value.literal), getattr(value, "lang", None), None if datatype is None else str(datatype))

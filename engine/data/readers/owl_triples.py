@@ -31,8 +31,8 @@ from engine.data.readers.ontology import (
     Ontology,
     Other,
     Some,
+    literal_value,
     says_yes,
-    written,
 )
 
 Columns = tuple[Sequence[str], Sequence[str], Sequence[str]]
@@ -94,7 +94,7 @@ def ontology_of(path: Path, triples: Columns, attributes: Columns, datatypes: Ma
     Args:
         path: the file, for messages.
         triples: subjects, predicates, objects; blank nodes begin with ``_:``.
-        attributes: subjects, predicates, texts as :func:`engine.data.readers.ontology.written` without datatype.
+        attributes: subjects, predicates, texts as :func:`engine.data.readers.ontology.literal_value` without datatype.
         datatypes: row of ``attributes`` -> its datatype, where it has one.
         identities: triples that say who is who, which are not among these.
     """
@@ -248,7 +248,7 @@ class _Reading:
                     ontology.deprecated.add(subject)
                 continue
             annotated.pop((subject, predicate, text), None)
-            ontology.describe(subject, predicate, written(text, datatype=datatypes.get(at)))
+            ontology.describe(subject, predicate, literal_value(text, datatype=datatypes.get(at)))
         for subject, predicate, text in annotated:
             ontology.describe(subject, predicate, text)
 

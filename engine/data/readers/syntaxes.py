@@ -16,7 +16,7 @@ _MANCHESTER: Final = re.compile(rf"{_BLANK}(?:Prefix|Ontology):\s")
 _OWL_XML: Final = re.compile(
     r"<(?:\w+:)?Ontology\s[^>]{0,4000}?=\s*(?:\"http://www\.w3\.org/2002/07/owl#\"|'http://www\.w3\.org/2002/07/owl#'|[\"']&owl;)"
 )
-_FIRST_ELEMENT: Final = re.compile(r"<[A-Za-z_]")
+_PROLOG: Final = re.compile(r"(?:\s|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^\[>]*(?:\[.*?\]\s*)?>)*+", re.DOTALL)
 _OBO: Final = re.compile(r"\s*(?:![^\n]*\n\s*)*format-version:\s*\S")
 
 
@@ -41,6 +41,6 @@ def ontology_syntax(path: Path, text: str) -> OntologySyntax | None:
     if _OBO.match(begin):
         return "obo"
     if begin.lstrip().startswith("<"):
-        first = _FIRST_ELEMENT.search(begin)
-        return "owx" if first and _OWL_XML.match(begin, first.start()) else ENDINGS.get(ontology_suffix(path))
+        prolog = _PROLOG.match(begin)
+        return "owx" if prolog and _OWL_XML.match(begin, prolog.end()) else ENDINGS.get(ontology_suffix(path))
     return ENDINGS.get(ontology_suffix(path))
