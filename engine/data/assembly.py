@@ -34,7 +34,7 @@ from engine.data.links import respelling_findings, with_known_identifiers
 from engine.data.parquet import open_parquet
 from engine.data.readers.base import Part, RawDataset, RawGraph, RawLinks, listed_counts
 from engine.data.readers.rdf import rdf_suffix
-from engine.data.readers.syntaxes import OntologySyntax, ontology_syntax
+from engine.data.readers.syntaxes import BYTES_OF_ONTOLOGIES, ontology_syntax
 from engine.data.rows import FileTally, merged_tallies
 from engine.data.splits import Split, divide
 from engine.data.tabular import table_suffix
@@ -57,8 +57,6 @@ BYTES_A_CHARACTER: Final = 0.25
 BYTES_A_STATEMENT: Final = 560.0
 """Of RDF: three Python strings with their places in the columns; measured between 450 and 565."""
 COPIES_OF_RDF: Final = 2.0
-BYTES_OF_ONTOLOGIES: Final[Mapping[OntologySyntax, float]] = {"ofn": 30.0, "omn": 35.0, "owx": 8.0, "obo": 12.0}
-"""A character of an ontology that is no RDF, with its axioms as the parser holds them; measured with 100,000 classes (26, 30, 5 and 8)."""
 STATEMENT_ENDS: Final = re.compile(rb"[.;,]\s|/>|</|\":")
 """What a statement ends with in Turtle, in XML and in JSON-LD, where several may be on one line."""
 

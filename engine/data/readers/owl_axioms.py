@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -29,6 +29,7 @@ from engine.data.readers.ontology import (
     says_yes,
 )
 from engine.data.readers.owl_triples import ABOUT_PROPERTIES, CARDINALITY, DATA_VALUES, DISJOINT, INVERSES, MOST_LEVELS, UNREAD
+from engine.data.rows import MAX_IDENTIFIER
 from engine.errors import DataError
 from engine.util.text import one_line
 
@@ -50,7 +51,9 @@ _BYTE: Final = re.compile(r"Byte(?:Position|Span)\((\d+)")
 _EXPECTED: Final = re.compile(r"positives: \[([^\]]{1,120})")
 _SAID: Final = re.compile(r'Error\("([^"]+)"')
 _ENTITY: Final = re.compile(r"&([^&;\s#]{1,200});")
-_QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"|<[^<>"\s]*>|#[^\n]*', re.DOTALL)
+_TOKEN: Final = re.compile(r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"|<([^<>"\s]*+)>|#[^\n]*+|[^\s()<>"#]{4097,}+|"', re.DOTALL)
+_ESCAPED: Final = re.compile(r'\\(["\\])')
+_IRI: Final = re.compile(r"<[^<>\s]*>")
 _UNNESTED: Final = re.compile(r",|\b\w+:\s")
 _WORDS_OF_EXPRESSIONS: Final = re.compile(r"\b(?:some|only|not|value|min|max|exactly|self|inverse)\b", re.IGNORECASE)
 MOST_NESTED: Final = 200
@@ -71,18 +74,42 @@ def read_axioms(path: Path, text: str, syntax: OwlSyntax) -> Ontology:
     """
     import pyhornedowl  # takes a moment, and few files need it
 
-    _check_depth(path, text, syntax)
+    content, texts = (_with_entities(text), None) if syntax == "owx" else _without_texts(path, text)
+    _check_depth(path, content, syntax)
     try:
-        content = _with_entities(text) if syntax == "owx" else text
         parsed = pyhornedowl.open_ontology_from_string(content, syntax)
     except (ValueError, OverflowError) as error:
-        line = _line(str(error), text)
+        line = _line(str(error), content)
         cure = f"correct this {'line' if line else 'file'}"
         raise DataError(f"this is not valid {SYNTAX_WORDS[syntax]} ({_explanation(str(error))}); {cure}.", path=path, line=line) from None
-    reading = _Reading(path)
+    reading = _Reading(path, texts)
     for axiom in parsed.get_axioms():
         reading.read(axiom.component)
     return reading.ontology
+
+
+def _without_texts(path: Path, text: str) -> tuple[str, list[str]]:
+    """The same lines with numbers in the place of texts in quotation marks, and these texts: the parser takes 100 bytes for each character of a text.
+
+    Raises:
+        DataError: a text without an end, or a name longer than any identifier.
+    """
+    texts: list[str] = []
+
+    def numbered(found: re.Match[str]) -> str:
+        content, iri = found[1], found[2]
+        if content is not None:
+            texts.append(_ESCAPED.sub(r"\1", content) if "\\" in content else content)
+            return f'"{len(texts) - 1}"' + "\n" * content.count("\n")
+        if iri is not None and len(iri) <= MAX_IDENTIFIER:
+            return found[0]
+        if found[0].startswith("#"):
+            return ""
+        line = text.count("\n", 0, found.start()) + 1
+        words = "a text in quotation marks has no end" if found[0] == '"' else f"a name is longer than {MAX_IDENTIFIER:,} characters"
+        raise DataError(f"{words}; correct this line.", path=path, line=line)
+
+    return _TOKEN.sub(numbered, text), texts
 
 
 def _check_depth(path: Path, text: str, syntax: OwlSyntax) -> None:
@@ -91,17 +118,18 @@ def _check_depth(path: Path, text: str, syntax: OwlSyntax) -> None:
     Raises:
         DataError: more levels than any ontology has.
     """
-    deepest, where = _xml_depth(text) if syntax == "owx" else _bracket_depth(text)
+    bare = text if syntax == "owx" else _IRI.sub("", text)
+    deepest, where = _xml_depth(bare) if syntax == "owx" else _bracket_depth(bare)
     if syntax == "omn" and deepest <= MOST_NESTED:
-        longest = max((len(_WORDS_OF_EXPRESSIONS.findall(part)) for part in _UNNESTED.split(_QUOTED.sub("", text))), default=0)
+        longest = max((len(_WORDS_OF_EXPRESSIONS.findall(part)) for part in _UNNESTED.split(bare)), default=0)
         deepest, where = max(deepest, longest // (MOST_WORDS // MOST_NESTED)), None
     if deepest > MOST_NESTED:
         raise DataError(f"expressions are nested more than {MOST_NESTED} levels deep here; simplify them.", path=path, line=where)
 
 
 def _bracket_depth(text: str) -> tuple[int, None]:
-    """The deepest level of brackets outside of texts, IRIs and comments."""
-    bare = np.frombuffer(_QUOTED.sub("", text).encode(), dtype=np.uint8)
+    """The deepest level of brackets."""
+    bare = np.frombuffer(text.encode(), dtype=np.uint8)
     steps = (bare == ord("(")).astype(np.int32) - (bare == ord(")"))
     levels = np.cumsum(steps, dtype=np.int32)
     deepest = int(levels.max(initial=0))
@@ -168,8 +196,9 @@ def _with_entities(text: str) -> str:
 class _Reading:
     """Axioms by the name of their class."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, texts: Sequence[str] | None) -> None:
         self.ontology = Ontology(path)
+        self.texts = texts
         self.readers: Mapping[str, Callable[[Any], None]] = {
             "Import": self._import,
             "DeclareClass": lambda axiom: self.ontology.declare("classes", _name(axiom.first)),
@@ -233,7 +262,7 @@ class _Reading:
     def _data(self, axiom: Any) -> None:
         if not is_anonymous(axiom.source):
             self.ontology.declare("individuals", _name(axiom.source))
-            self.ontology.describe(_name(axiom.source), _name(axiom.dp), _literal(axiom.target))
+            self.ontology.describe(_name(axiom.source), _name(axiom.dp), self._literal(axiom.target))
 
     def _annotation(self, axiom: Any) -> None:
         subject, attribute, value = _name(axiom.subject), _name(axiom.ann.ap), axiom.ann.av
@@ -241,10 +270,17 @@ class _Reading:
             if not subject.startswith("_:"):
                 self.ontology.annotate(subject, attribute, _name(value))
         elif attribute == DEPRECATED:
-            if says_yes(value.literal):
+            if says_yes(self._text(value)):
                 self.ontology.deprecated.add(subject)
         else:
-            self.ontology.describe(subject, attribute, _literal(value))
+            self.ontology.describe(subject, attribute, self._literal(value))
+
+    def _text(self, value: Any) -> str:
+        return str(value.literal) if self.texts is None else self.texts[int(value.literal)]
+
+    def _literal(self, value: Any) -> str:
+        datatype = getattr(value, "datatype_iri", None)
+        return literal_value(self._text(value), getattr(value, "lang", None), None if datatype is None else str(datatype))
 
     def _properties(self, head: Any, relation: str, tail: Any) -> None:
         if all(type(end).__name__ in ("ObjectProperty", "DataProperty", "Class") for end in (head, tail)):
@@ -282,8 +318,3 @@ def _name(node: Any) -> str:
     if is_anonymous(node):
         return f"_:{str(node.first).removeprefix('_:')}"
     return str(getattr(node, "first", node))
-
-
-def _literal(value: Any) -> str:
-    datatype = getattr(value, "datatype_iri", None)
-    return literal_value(str(value.literal), getattr(value, "lang", None), None if datatype is None else str(datatype))

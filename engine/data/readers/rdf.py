@@ -23,12 +23,13 @@ from engine.data.readers.obo import read_obo
 from engine.data.readers.ontology import Aligned, Ontology
 from engine.data.readers.owl_axioms import read_axioms
 from engine.data.readers.owl_triples import is_ontology, ontology_of
-from engine.data.readers.syntaxes import OntologySyntax, ontology_syntax
+from engine.data.readers.syntaxes import BYTES_OF_ONTOLOGIES, OntologySyntax, ontology_syntax
 from engine.data.readers.tables import complete, gather_links, read_link_parts
 from engine.data.rows import identifier_problem
 from engine.data.tabular import table_suffix
-from engine.data.texts import Texts
+from engine.data.texts import STRETCH, Texts
 from engine.errors import DataError
+from engine.util.memory import MIB, check_fits, check_room
 from engine.util.text import count, shorten
 
 # Identifiers of blank nodes that do not depend on the order of a file.
@@ -274,7 +275,9 @@ def read_graph(path: Path, findings: list[Finding], aligned: Aligned = "auto") -
     collector, text = _Collector(), read_text(path)
     if syntax := ontology_syntax(path, text):
         return _axioms(path, text, syntax).graph(aligned, findings)
-    for statement in _statements(path, text):
+    for number, statement in enumerate(_statements(path, text)):
+        if number % STRETCH == 0:
+            check_room(path)
         collector.add(statement)
     if aligned != "plain" and is_ontology(collector.triples):
         found = ontology_of(path, collector.triples, collector.attributes, collector.datatypes, collector.identities)
@@ -294,6 +297,7 @@ def _axioms(path: Path, text: str, syntax: OntologySyntax) -> Ontology:
     """The axioms of a text that is no RDF."""
     if not text.strip():
         raise DataError("this file is empty; expected an ontology.", path=path)
+    check_fits(path, BYTES_OF_ONTOLOGIES[syntax] * len(text) / MIB)
     if syntax == "obo":
         return read_obo(path, text)
     if syntax == "owx":

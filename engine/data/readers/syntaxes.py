@@ -9,6 +9,8 @@ from typing import Final, Literal
 
 OntologySyntax = Literal["ofn", "owx", "omn", "obo"]
 ENDINGS: Final[Mapping[str, OntologySyntax]] = {".ofn": "ofn", ".owx": "owx", ".omn": "omn", ".obo": "obo"}
+BYTES_OF_ONTOLOGIES: Final[Mapping[OntologySyntax, float]] = {"ofn": 34.0, "omn": 38.0, "owx": 8.0, "obo": 12.0}
+"""What a character takes at the peak, with the axioms as the parser holds them; measured with 100,000 classes (31, 34, 5 and 8)."""
 BEGINNING: Final = 2**16
 _BLANK: Final = r"(?:\s|#[^\n]*\n)*"
 _FUNCTIONAL: Final = re.compile(rf"{_BLANK}(?:Prefix|Ontology|Import)\s*\(")
