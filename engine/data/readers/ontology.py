@@ -54,6 +54,7 @@ GENERAL: Final = "about an anonymous class alone"
 NESTED: Final = "with a restriction inside of a restriction"
 UNKNOWN_ENDS: Final = "between things of which not both are aligned"
 VOCABULARY: Final = "with the vocabulary of RDF, OWL or annotations"
+ANNOTATED: Final = "read without the annotations of the axiom"
 ANONYMOUS: Final = "of anonymous individuals or nodes"
 
 

@@ -12,6 +12,7 @@ from xml.parsers import expat
 import numpy as np
 
 from engine.data.readers.ontology import (
+    ANNOTATED,
     ANONYMOUS,
     DEPRECATED,
     DOMAIN,
@@ -85,6 +86,7 @@ def read_axioms(path: Path, text: str, syntax: OwlSyntax) -> Ontology:
     reading = _Reading(path, texts)
     for axiom in parsed.get_axioms():
         reading.read(axiom.component)
+        reading.ontology.left_out[ANNOTATED] += bool(axiom.ann)
     return reading.ontology
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from engine.data.readers.ontology import (
+    ANNOTATED,
     ANONYMOUS,
     DEPRECATED,
     DOMAIN,
@@ -256,6 +257,7 @@ class _Reading:
         """Values that axioms are about which carry annotations of their own; some files state them nowhere else."""
         found: dict[tuple[str, str, str], None] = {}
         for node, said in self.below.items():
+            self.ontology.left_out[ANNOTATED] += AXIOM in said.get(TYPE, ())
             texts = self.literals.get(node, {}).get(TARGET, ())
             if texts and AXIOM in said.get(TYPE, ()) and SOURCE in said and PROPERTY in said and not said[SOURCE][0].startswith("_:"):
                 found[said[SOURCE][0], said[PROPERTY][0], texts[0]] = None
