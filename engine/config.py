@@ -64,6 +64,11 @@ class DataConfig(Section):
     )
     name_language_source: str | None = option(None, "the same for the source graph alone; default: as data.name_language")
     name_language_target: str | None = option(None, "the same for the target graph alone; default: as data.name_language")
+    ontology: Literal["auto", "classes", "individuals", "properties", "all", "plain"] = option(
+        "auto",
+        "what of an ontology is aligned; auto: its classes, its individuals where it has no classes; plain: no ontology is looked for in RDF, and "
+        "everything that its triples are about is an entity",
+    )
 
     @property
     def languages(self) -> Mapping[Literal["source", "target"], str | None]:
@@ -310,6 +315,7 @@ class RunConfig:
 
 
 BEFORE: Mapping[str, Mapping[str, Any]] = {
+    "data": {"ontology": "plain"},
     "loss": {"candidate_share": 1.0},
     "training": {"precision": "float32"},
     "semi": {"start": "seeds"},

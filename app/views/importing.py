@@ -13,9 +13,11 @@ from app import cache, components, frame, pages, palette, state, text
 from app.glossary import explain
 from app.state import Come, ImportAddress, TrainAddress
 from engine.data.knowledge_graph import SIDES, Side
+from engine.data.readers.ontology import Aligned
 from engine.data.tabular import Layout
 from engine.errors import DataImportError, EngineError
 from engine.importing import (
+    ALIGNED,
     NAMING,
     REMEDIES,
     ROLE_WORDS,
@@ -45,12 +47,20 @@ from engine.importing import (
 from engine.importing.detect import DELIMITERS
 
 COME_WORDS: Final[Mapping[Come, str]] = {"upload": "Separate files", "archive": "One archive", "server": "A folder on the server"}
-FORMATS: Final = "CSV, TSV, Parquet or RDF (Turtle, TriG, N-Triples, N-Quads, RDF/XML, JSON-LD), plain or gzipped"
+FORMATS: Final = "CSV, TSV, Parquet, RDF (Turtle, TriG, N-Triples, N-Quads, RDF/XML, JSON-LD) or an ontology (OWL, OBO), plain or gzipped"
 STEPS: Final = (r"1\. Files", r"2\. Check", r"3\. Go")
 SIDE_ROLES: Final[Mapping[Side, tuple[Role, Role]]] = {"source": ("graph 1", "attributes 1"), "target": ("graph 2", "attributes 2")}
 SEED_WORDS: Final[Mapping[SeedChoice, str]] = {"none": "none", "exact": "equal names", "near": "equal and nearly equal names"}
 SEEDS_SHOWN: Final = 500
 NOT_CHOSEN: Final = "found by itself"
+ONTOLOGY_WORDS: Final[Mapping[Aligned, str]] = {
+    "auto": "classes; individuals where there are no classes",
+    "classes": "classes",
+    "individuals": "individuals",
+    "properties": "properties",
+    "all": "classes, individuals and properties",
+    "plain": "everything that RDF triples are about, triple by triple",
+}
 NO_PREFERENCE: Final = "no preference"
 BY_ITSELF: Final = ""  # no attribute and no language is called so
 NO_NAMING: Final[Mapping[str, Any]] = dict.fromkeys(NAMING)
@@ -165,6 +175,8 @@ def _check(address: ImportAddress, token: str) -> None:
     if problem is not None:
         components.show_error(problem)
         _forget_naming(staged)
+        if staged.corrections.ontology != "auto":
+            _ontology(staged)
         _tables(staged, files)
         if any(file.role == "links" for file in staged.material.files):
             _more_links(staged, "Other known links instead of these")
@@ -195,6 +207,11 @@ def _facts(staged: Staged, preview: Preview) -> None:
         expected = preview.expectation
         more = f" {REMEDIES['few-seeds'].page}" if expected.seeds and expected.few else ""
         st.markdown(f"**Links:** {links or 'none'}. {text.plain(expected.sentence, 600)}{more}")
+    recognised = [finding for finding in preview.findings if finding.code in ("ontology-read", "ontology-left-out")]
+    for finding in sorted(recognised, key=lambda one: one.message):
+        st.caption(text.plain(finding.message, 1000))
+    if recognised or staged.corrections.ontology != "auto":
+        _ontology(staged)
     _name_attribute(staged, preview)
     for column, side in zip(st.columns(2), SIDES, strict=True):
         with column:
@@ -211,6 +228,20 @@ def _graph(side: Side, graph: UnderstoodGraph) -> None:
         st.caption("Identifiers begin with " + ", ".join(f"{text.plain(name, 60)} ({count:,})" for name, count in graph.namespaces[:3]))
     sample = pd.DataFrame([[text.cell(part, 80) for part in triple] for triple in graph.triples], columns=["head", "relation", "tail"])
     components.table(sample, name=f"{side}-triples", key=state.widget_key(state.UPLOAD, "sample", side))
+
+
+def _ontology(staged: Staged) -> None:
+    """What of an ontology is aligned."""
+    key = _shown(staged.corrections.ontology, "ontology", staged.token)
+    st.selectbox(
+        "What of an ontology is aligned",
+        ALIGNED,
+        format_func=ONTOLOGY_WORDS.__getitem__,
+        key=key,
+        on_change=lambda: _change(staged, lambda now: dataclasses.replace(now, ontology=st.session_state[key])),
+        help="An ontology has classes (kinds of things), individuals (things) and properties (relations). The lines above say how many there "
+        "are of each, and what was left out and why.",
+    )
 
 
 def _name_attribute(staged: Staged, preview: Preview) -> None:

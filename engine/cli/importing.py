@@ -15,6 +15,7 @@ from engine.data.library import StoredDataSet
 from engine.data.tabular import Layout
 from engine.errors import ConfigError, DataImportError, printable, printable_lines
 from engine.importing import (
+    ALIGNED,
     ROLES,
     Corrections,
     Material,
@@ -76,6 +77,12 @@ def add_import(commands: Commands) -> None:
         "most entities of both graphs have names in",
     )
     parser.add_argument("--names-from-triples", action="store_true", help="take triples such as 'Q90,label,Paris' for names and not for relations")
+    parser.add_argument(
+        "--ontology",
+        default="auto",
+        choices=ALIGNED,
+        help="what of an ontology is aligned; auto: its classes, its individuals where it has no classes; plain: RDF triple by triple",
+    )
     parser.add_argument("--swap-links", action="store_true", help="take the second column of the links for the source")
     parser.add_argument(
         "--repair-links",
@@ -102,6 +109,7 @@ def import_data(parsed: argparse.Namespace) -> int:
         swap_links=parsed.swap_links,
         repair_links=parsed.repair_links,
         names_from_triples=parsed.names_from_triples,
+        ontology=parsed.ontology,
         seeds=parsed.seeds_from_names,
     )
     with ExitStack() as stack:

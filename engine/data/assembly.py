@@ -34,6 +34,7 @@ from engine.data.links import respelling_findings, with_known_identifiers
 from engine.data.parquet import open_parquet
 from engine.data.readers.base import Part, RawDataset, RawGraph, RawLinks, listed_counts
 from engine.data.readers.rdf import rdf_suffix
+from engine.data.readers.syntaxes import BYTES_OF_ONTOLOGIES, ontology_syntax
 from engine.data.rows import FileTally, merged_tallies
 from engine.data.splits import Split, divide
 from engine.data.tabular import table_suffix
@@ -78,6 +79,8 @@ def _bytes_needed(path: Path) -> float:
     size = os.path.getsize(path)
     share = min(packed / size, 1.0) if size and len(sample) == SAMPLE else 1.0
     lines = sample.count(b"\n")
+    if syntax := ontology_syntax(path, sample.decode("utf-8", "replace")):
+        return BYTES_OF_ONTOLOGIES[syntax] * len(sample) / share
     if rdf_suffix(path):
         return (BYTES_A_STATEMENT * max(lines, len(STATEMENT_ENDS.findall(sample))) + COPIES_OF_RDF * len(sample)) / share
     return (BYTES_A_ROW * lines + BYTES_A_CHARACTER * len(sample)) / share

@@ -1,5 +1,6 @@
 """Your own graphs: files come in, are looked at, corrected by their owner, and stored as a data set (docs/importing.md)."""
 
+from engine.data.readers.ontology import ALIGNED
 from engine.importing.detect import UnderstoodFile, UnderstoodTable, glance
 from engine.importing.preview import REMEDIES, NameCandidate, Preview, UnderstoodGraph, preview, understand
 from engine.importing.report import preview_to_dict, render_preview
@@ -27,6 +28,7 @@ from engine.importing.staging import Staged, Upload, add, clean_up, correct, dis
 from engine.importing.store import check_dataset_name, free_name, store, suggested_name, write
 
 __all__ = [
+    "ALIGNED",
     "LIMITS",
     "NAMING",
     "REMEDIES",

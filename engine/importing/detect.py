@@ -15,6 +15,7 @@ from engine.data.files import read_head
 from engine.data.knowledge_graph import FileCount
 from engine.data.readers import READERS
 from engine.data.readers.rdf import rdf_suffix
+from engine.data.readers.syntaxes import ENDINGS, ontology_syntax
 from engine.data.tabular import (
     ATTRIBUTE_ROLES,
     DECLARED_ROLES,
@@ -35,7 +36,7 @@ from engine.util.text import shorten, size_text
 
 # What kind of file something is, by its content and then by its name: a name is only what somebody called it.
 
-Form = Literal["table", "parquet", "turtle", "ntriples", "rdfxml", "nquads", "trig", "jsonld"]
+Form = Literal["table", "parquet", "turtle", "ntriples", "rdfxml", "nquads", "trig", "jsonld", "obo", "ofn", "omn", "owx"]
 SHAPES: Final[Mapping[str, Sequence[Sequence[Role]]]] = {
     "graph": (TRIPLE_ROLES,),
     "attributes": (ATTRIBUTE_ROLES, NAME_ROLES),
@@ -55,8 +56,14 @@ FORM_WORDS: Final[Mapping[Form, str]] = {
     "nquads": "N-Quads",
     "trig": "TriG",
     "jsonld": "JSON-LD",
+    "obo": "OBO",
+    "ofn": "OWL functional-style syntax",
+    "omn": "OWL Manchester syntax",
+    "owx": "OWL/XML",
 }
 RDF_FORMS: Final[frozenset[Form]] = frozenset({"turtle", "ntriples", "rdfxml", "nquads", "trig", "jsonld"})
+GRAPH_FORMS: Final[frozenset[Form]] = RDF_FORMS | {"obo", "ofn", "omn", "owx"}
+"""Those whose files say themselves what in them are triples and attributes."""
 SUFFIXES: Final[Mapping[Form, str]] = {
     "parquet": ".parquet",
     "turtle": ".ttl",
@@ -65,6 +72,7 @@ SUFFIXES: Final[Mapping[Form, str]] = {
     "nquads": ".nq",
     "trig": ".trig",
     "jsonld": ".jsonld",
+    **{syntax: suffix for suffix, syntax in ENDINGS.items()},
 }
 _BY_SUFFIX: Final[Mapping[str, Form]] = {
     ".ttl": "turtle",
@@ -176,6 +184,8 @@ def layout_of(kind: Sniffed, said: Layout) -> Layout:
 
 
 def _text_form(text: str, name: str) -> Form:
+    if syntax := ontology_syntax(Path(name), text):
+        return syntax
     suffix = rdf_suffix(Path(name)) or table_suffix(Path(name))
     if _XML.match(text) or (suffix and _BY_SUFFIX[suffix] == "rdfxml" and text.lstrip().startswith("<")):
         return "rdfxml"
@@ -277,7 +287,7 @@ def _understood(role: str, file: SourceFile, corrections: Corrections) -> Unders
     if (reader := READERS.for_file(file.name)) is not None and role.startswith("graph"):
         return UnderstoodFile(role, file.name, reader.name, file.size)
     kind = sniff(file.path, file.name, role)
-    if kind.form in RDF_FORMS:
+    if kind.form in GRAPH_FORMS:
         return UnderstoodFile(role, file.name, kind.words, file.size)
     layout = layout_of(kind, layout)
     try:

@@ -43,6 +43,7 @@ class Remedy:
     command: str
 
 
+ONTOLOGY_OPTION: Final = "Choose with --ontology classes, individuals, properties or all; plain reads RDF triple by triple."
 REMEDIES: Final[Mapping[str, Remedy]] = {
     "links-swapped": Remedy("Swap their columns.", "Swap their columns with --swap-links."),
     "links-unknown": Remedy(
@@ -77,6 +78,8 @@ REMEDIES: Final[Mapping[str, Remedy]] = {
         "If one of them belongs to the data, give it with --links, --attributes1 or --attributes2, or a name that says what it is.",
     ),
     "names-as-triples": Remedy("Take them as names.", "Take them as names with --names-from-triples."),
+    "ontology-read": Remedy("Choose below the graphs what is aligned.", ONTOLOGY_OPTION),
+    "ontology-individuals": Remedy("Choose individuals, or all, below the graphs if these are what is to be aligned.", ONTOLOGY_OPTION),
     "no-seeds": Remedy(
         "Bring a file of known links, or take seeds from names where names suggest some.",
         "Bring known links with --links FILE, or take seeds with --seeds-from-names where names suggest some.",

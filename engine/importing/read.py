@@ -19,12 +19,13 @@ from engine.data.links import respelt, with_known_identifiers
 from engine.data.readers import READERS, RawDataset, RawGraph, RawLinks
 from engine.data.readers.base import PART_WORDS, Part, tallies
 from engine.data.readers.rdf import read_graph, read_same_as
+from engine.data.readers.syntaxes import ENDINGS
 from engine.data.readers.tables import links_by_part, read_attributes
 from engine.data.rows import Rows, read_tabbed_literals
 from engine.data.tabular import DECLARED_ROLES, LINK_TABLE_ROLES, TRIPLE_ROLES, Layout, Role, read_table, table_suffix
 from engine.data.texts import Texts
 from engine.errors import DataError, DataImportError
-from engine.importing.detect import RDF_FORMS, SUFFIXES, Sniffed, layout_of, sniff
+from engine.importing.detect import GRAPH_FORMS, RDF_FORMS, SUFFIXES, Sniffed, layout_of, sniff
 from engine.importing.source import ROLE_WORDS, Corrections, Material, SourceFile, assign
 from engine.util.arrays import BoolArray
 from engine.util.text import count, shorten
@@ -176,14 +177,15 @@ class _FileByFile:
         if (reader := READERS.for_file(self.roles[role].name)) is not None:
             return self._described(reader.read_graph(self.roles[role].path), f"attributes {number}")
         file, kind = self._sniffed(role)
-        if kind.form in RDF_FORMS:
-            graph = read_graph(self._as(file, kind), self.findings)
+        if kind.form in GRAPH_FORMS:
+            graph = read_graph(self._as(file, kind), self.findings, self.corrections.ontology)
         else:
             found = self._read(role, file, kind, TRIPLE_ROLES)
             heads, relations, tails = (found[column.name].columns[0] for column in TRIPLE_ROLES)
             graph = RawGraph(file.path, heads, relations, tails, files=tallies("triples", found["head"]))
         declared = [self._declared(f"declared {what} {number}") for what in ("entities", "relations")]
-        entities, names = (() if rows is None else rows.columns[0] for rows in declared)
+        entities, names = (Texts.of(()) if rows is None else rows.columns[0] for rows in declared)
+        entities = Texts.joined(graph.entities, entities)  # those of an ontology are in its file
         files = graph.files + tallies("declared", *(rows for rows in declared if rows is not None))
         graph = dataclasses.replace(graph, entities=entities, known_relations=names, files=files)
         return self._described(graph, f"attributes {number}")
@@ -193,8 +195,8 @@ class _FileByFile:
         if role not in self.roles:
             return graph
         file, kind = self._sniffed(role)
-        if kind.form in RDF_FORMS:
-            more = read_graph(self._as(file, kind), self.findings)
+        if kind.form in GRAPH_FORMS:
+            more = read_graph(self._as(file, kind), self.findings, self.corrections.ontology)
             graph = dataclasses.replace(
                 graph,
                 heads=Texts.joined(graph.heads, more.heads),
@@ -257,4 +259,5 @@ _KNOWN_ENDINGS: Mapping[str, tuple[str, ...]] = {
     "nquads": (".nq", ".nquads"),
     "trig": (".trig",),
     "jsonld": (".jsonld",),
+    **{syntax: (suffix, ".owl", ".rdf", ".xml") for suffix, syntax in ENDINGS.items()},  # files called .owl may be of any syntax
 }

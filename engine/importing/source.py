@@ -13,7 +13,9 @@ from typing import Any, Final, Literal, get_args
 from engine.data.files import is_by_product
 from engine.data.readers import READERS
 from engine.data.readers.naming import sort_names
+from engine.data.readers.ontology import ALIGNED, Aligned
 from engine.data.readers.rdf import rdf_suffix
+from engine.data.readers.syntaxes import ontology_suffix
 from engine.data.tabular import Layout, table_suffix
 from engine.errors import DataImportError
 from engine.util import paths
@@ -66,6 +68,7 @@ class Corrections:
         swap_links: take the links' second column for the source.
         repair_links: spell ends of links as the graphs do where they differ by Unicode normalisation or percent-encoding only.
         names_from_triples: take triples that look like names for names.
+        ontology: which things of an ontology are entities, as ``data.ontology``.
         seeds: seed links from names: none, exactly equal ones, or nearly equal ones too.
         rejected: pairs of these that are not to be seeds, by identifier.
     """
@@ -81,6 +84,7 @@ class Corrections:
     seeds: SeedChoice = "none"
     rejected: frozenset[Pair] = frozenset()
     names_from_triples: bool = False
+    ontology: Aligned = "auto"
 
     @property
     def naming(self) -> dict[str, str]:
@@ -99,6 +103,7 @@ class Corrections:
             "swap_links": self.swap_links,
             "repair_links": self.repair_links,
             "names_from_triples": self.names_from_triples,
+            "ontology": self.ontology,
             "seeds": self.seeds,
             "rejected": sorted(map(list, self.rejected)),
         }
@@ -112,6 +117,8 @@ class Corrections:
         """
         if value["seeds"] not in SEED_CHOICES:
             raise ValueError(value["seeds"])
+        if (ontology := value.get("ontology", "auto")) not in ALIGNED:
+            raise ValueError(ontology)
         return cls(
             roles=dict(value["roles"]),
             tables={
@@ -121,6 +128,7 @@ class Corrections:
             swap_links=bool(value["swap_links"]),
             repair_links=bool(value.get("repair_links", False)),
             names_from_triples=value.get("names_from_triples") is True,
+            ontology=ontology,
             seeds=value["seeds"],
             rejected=frozenset((str(left), str(right)) for left, right in value["rejected"]),
         )
@@ -137,7 +145,7 @@ ROLE_WORDS: Final[Mapping[str, str]] = {
     "attributes 2": "names and attributes of the target graph",
     "links": "known links",
 }
-FILE_BY_FILE: Final = ("tables", "rdf")
+FILE_BY_FILE: Final = ("tables", "rdf", "ontology")
 """Formats whose files are understood one by one, whatever they are called; a folder of any other that is registered is read as a whole."""
 DEEPEST: Final = 3
 
@@ -268,7 +276,11 @@ def may_be_data(name: str) -> bool:
     """Whether a file's name lets it be a graph or links: a known ending or none, and right inside of the folder."""
     path = Path(name)
     return "/" not in name and bool(
-        table_suffix(path) or rdf_suffix(path) or READERS.for_file(name) or Path(name.removesuffix(".gz")).suffix in ("", ".txt")
+        table_suffix(path)
+        or rdf_suffix(path)
+        or ontology_suffix(path)
+        or READERS.for_file(name)
+        or Path(name.removesuffix(".gz")).suffix in ("", ".txt")
     )
 
 

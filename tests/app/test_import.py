@@ -17,6 +17,7 @@ from engine.importing import Role, Staged, Upload, correct, find_staged, stage, 
 from engine.util import paths
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.importing.conftest import GRAPH_1, GRAPH_2, LINKS, NAMES, SWAPPED
+from tests.importing.test_ontologies import OBO, OWL
 from tests.run_fixture import HOSTILE_LABELS
 
 TURNED = "Wohin,Woher,Art\n" + "".join(f"a:{other},a:{one},near\n" for one, other in zip(NAMES, NAMES[1:] + NAMES[:1], strict=True))
@@ -233,3 +234,16 @@ def test_a_language_that_is_gone_can_be_reset(models: Path, open_page: OpenPage)
     assert_no_crash(app)
     assert find_staged(found.token).corrections.naming == {}
     assert "Store the data set" in [button.label for button in app.button]
+
+
+def test_what_of_an_ontology_is_aligned_is_chosen(models: Path, open_page: OpenPage) -> None:
+    contents: list[tuple[str, str, Role]] = [("one.obo", OBO, "graph 1"), ("two.owl", OWL, "graph 2")]
+    one = stage([Upload(called, io.BytesIO(content.encode()), role) for called, content, role in contents])
+    app = open_page("import", staging=one.token)
+    assert_no_crash(app)
+    assert "2 classes, 2 individuals" in message(app)
+    assert any("never fetched" in one.label for one in app.expander)
+    element(app.selectbox, "What of an ontology is aligned").set_value("individuals").run()
+    assert_no_crash(app)
+    assert find_staged(one.token).corrections.ontology == "individuals"
+    assert "individuals are aligned" in message(app)

@@ -22,6 +22,7 @@ NEEDED = {
     "tsv": ["triples_1.tsv", "triples_2.tsv", "links.tsv"],
     "parquet": ["triples_1.parquet", "triples_2.parquet", "links.parquet"],
     "rdf": ["source.nt", "target.ttl"],
+    "ontology": ["source.ofn", "target.obo"],
 }
 EVERY_NEEDED_FILE = [(form, name) for form, names in NEEDED.items() for name in names]
 EVERY_TEXT_FILE = [(form, name) for form, name in EVERY_NEEDED_FILE if form != "parquet"]
@@ -363,7 +364,7 @@ class TestOtherFormats:
             assert words in str(caught.value)
 
     def test_an_unknown_format(self, openea: Path) -> None:
-        with pytest.raises(ConfigError, match="one of openea, dbp15k, tables, rdf; got 'spreadsheet'"):
+        with pytest.raises(ConfigError, match="one of openea, dbp15k, tables, rdf, ontology; got 'spreadsheet'"):
             load_task(openea, DataConfig(format="spreadsheet"))
 
     @pytest.mark.parametrize("form", WRITERS)
@@ -400,7 +401,7 @@ class TestDamagedGzip:
     @pytest.mark.parametrize("form", WRITERS)
     def test_cut_short(self, form: str, tmp_path: Path) -> None:
         WRITERS[form][1](tmp_path, small_sample(), gz=True)
-        victim = min(tmp_path.glob("*_1*.gz"), default=tmp_path / "source.nt.gz")
+        victim = min(tmp_path.glob("*_1*.gz"), default=next(tmp_path.glob("source.*.gz"), None))
         victim.write_bytes(victim.read_bytes()[:-9])
         refuse(tmp_path, victim.name, "gzip file is damaged")
 

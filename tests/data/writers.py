@@ -158,6 +158,38 @@ def write_rdf(folder: Path, sample: Sample, *, gz: bool = False) -> None:
         put(folder / "links.nt", same_as(sample.links), gz=gz)
 
 
+def functional(triples: Sequence[Triple], attributes: Sequence[Triple] = ()) -> str:
+    """An ontology whose classes are in existential restrictions, in functional-style syntax."""
+    facts = [f"SubClassOf(<{head}> ObjectSomeValuesFrom(<{relation}> <{tail}>))\n" for head, relation, tail in triples]
+    literals = [f"AnnotationAssertion(<{name}> <{entity}> {_backslashed(value)})\n" for entity, name, value in attributes]
+    return f"Ontology(<http://onto.org/>\n{''.join(facts + literals)})\n"
+
+
+def _backslashed(value: str) -> str:
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def obo(triples: Sequence[Triple], attributes: Sequence[Triple] = ()) -> str:
+    """The same as an OBO flat file."""
+    lines: dict[str, list[str]] = {end: [] for head, _, tail in triples for end in (head, tail)}
+    for head, relation, tail in triples:
+        lines[head].append(f"relationship: {relation} {tail}\n")
+    for entity, name, value in attributes:
+        lines[entity].append(f"property_value: {name} {quoted(value)} xsd:string\n")
+    return "format-version: 1.4\n" + "".join(f"\n[Term]\nid: {name}\n{''.join(clauses)}" for name, clauses in lines.items())
+
+
+def write_ontologies(folder: Path, sample: Sample, *, gz: bool = False) -> None:
+    """One graph in functional-style syntax, the other as OBO, links as owl:sameAs."""
+    put(folder / "source.ofn", functional(sample.source, sample.source_attributes), gz=gz)
+    put(folder / "target.obo", obo(sample.target, sample.target_attributes), gz=gz)
+    if sample.train:
+        put(folder / "train_links.nt", same_as(sample.train), gz=gz)
+        put(folder / "test_links.nt", same_as([link for link in sample.links if link not in sample.train]), gz=gz)
+    else:
+        put(folder / "links.nt", same_as(sample.links), gz=gz)
+
+
 WRITERS: dict[str, tuple[str, Callable[..., None]]] = {
     "openea": ("openea", write_openea),
     "dbp15k": ("dbp15k", write_dbp15k),
@@ -165,4 +197,5 @@ WRITERS: dict[str, tuple[str, Callable[..., None]]] = {
     "tsv": ("tables", write_tsv),
     "parquet": ("tables", write_parquet),
     "rdf": ("rdf", write_rdf),
+    "ontology": ("ontology", write_ontologies),
 }

@@ -2,10 +2,11 @@
 
 from engine.data.readers.base import Detection, RawDataset, RawGraph, RawLinks, Reader, ReaderRegistry
 from engine.data.readers.dbp15k import Dbp15kReader
+from engine.data.readers.ontologies import OntologyReader
 from engine.data.readers.openea import OpenEAReader
 from engine.data.readers.rdf import RdfReader
 from engine.data.readers.tables import TablesReader
 
-READERS = ReaderRegistry([OpenEAReader(), Dbp15kReader(), TablesReader(), RdfReader()])
+READERS = ReaderRegistry([OpenEAReader(), Dbp15kReader(), TablesReader(), RdfReader(), OntologyReader()])
 
 __all__ = ["READERS", "Detection", "RawDataset", "RawGraph", "RawLinks", "Reader", "ReaderRegistry"]

@@ -28,6 +28,7 @@ SIDE_WORDS: Mapping[str, frozenset[str]] = {"1": frozenset({"1", "source", "src"
 DATA_ENDINGS = (
     *(".csv", ".tsv", ".tab", ".parquet", ".jsonl", ".jsonld", ".ndjson", ".xlsx", ".xls", ".ods"),
     *(".nt", ".ntriples", ".ttl", ".turtle", ".rdf", ".owl", ".xml", ".nq", ".nquads", ".trig", ".n3"),
+    *(".obo", ".ofn", ".omn", ".owx"),
 )
 
 

@@ -16,14 +16,20 @@ import pyoxigraph as ox
 from engine.config import DataConfig
 from engine.data.files import read_text
 from engine.data.knowledge_graph import Finding
-from engine.data.labels import tagged
+from engine.data.labels import XSD_STRING, tagged
 from engine.data.readers.base import Part, RawDataset, RawGraph, RawLinks, listed_counts
 from engine.data.readers.naming import NamedFilesReader
+from engine.data.readers.obo import read_obo
+from engine.data.readers.ontology import Aligned, Ontology
+from engine.data.readers.owl_axioms import read_axioms
+from engine.data.readers.owl_triples import is_ontology, ontology_of
+from engine.data.readers.syntaxes import BYTES_OF_ONTOLOGIES, OntologySyntax, ontology_syntax
 from engine.data.readers.tables import complete, gather_links, read_link_parts
 from engine.data.rows import identifier_problem
 from engine.data.tabular import table_suffix
-from engine.data.texts import Texts
+from engine.data.texts import STRETCH, Texts
 from engine.errors import DataError
+from engine.util.memory import MIB, check_fits, check_room
 from engine.util.text import count, shorten
 
 # Identifiers of blank nodes that do not depend on the order of a file.
@@ -157,7 +163,7 @@ class RdfReader(NamedFilesReader):
     def read(self, folder: Path, config: DataConfig) -> RawDataset:
         files = complete(self.sorted_files(folder))
         findings: list[Finding] = []
-        source, target = (read_graph(files.graph(number), findings) for number in "12")
+        source, target = (read_graph(files.graph(number), findings, config.ontology) for number in "12")
 
         def read(path: Path, part: Part) -> dict[Part, RawLinks]:
             return {part: read_same_as(path)} if rdf_suffix(path) else read_link_parts(path, part)
@@ -179,8 +185,10 @@ class _Collector:
         self.triples: tuple[list[str], list[str], list[str]] = ([], [], [])
         self.attributes: tuple[list[str], list[str], list[str]] = ([], [], [])
         self.blank_nodes: set[str] = set()
+        self.shared: dict[str, str] = {}  # the parser makes a text of each occurrence; one is enough
         self.statement_nodes: set[str] = set()
         self.graphs: set[str] = set()
+        self.datatypes: dict[int, str] = {}
         self.identities = 0
         self.nested = 0
 
@@ -198,16 +206,20 @@ class _Collector:
                 self.statement_nodes.add(self.identifier(subject))
             literal = isinstance(value, ox.Literal)
             columns, text = (self.attributes, literal_text(value)) if literal else (self.triples, self.identifier(value))
-            for column, cell in zip(columns, (self.identifier(subject), predicate, text), strict=True):
+            if literal and not value.language and value.datatype.value != XSD_STRING:
+                self.datatypes[len(columns[0])] = value.datatype.value
+            for column, cell in zip(columns, (self.identifier(subject), self.shared.setdefault(predicate, predicate), text), strict=True):
                 column.append(cell)
 
     def identifier(self, node: Any) -> str:
         """IRIs as they are, blank nodes as the parser calls them."""
         if isinstance(node, ox.BlankNode):
             name = f"_:{node.value}"
+            name = self.shared.setdefault(name, name)
             self.blank_nodes.add(name)
             return name
-        return str(node.value)
+        iri: str = node.value
+        return self.shared.setdefault(iri, iri)
 
     def leave_out_statements(self) -> int:
         """Take nodes that represent statements, and blank nodes that hang on nothing else, out of the graph; returns how many statements went."""
@@ -249,15 +261,28 @@ def literal_text(literal: Any) -> str:
     return tagged(literal.value, literal.language) if literal.language else str(literal.value)
 
 
-def read_graph(path: Path, findings: list[Finding]) -> RawGraph:
-    """A graph with its attributes; what was left out is added to the findings.
+def read_graph(path: Path, findings: list[Finding], aligned: Aligned = "auto") -> RawGraph:
+    """A graph with its attributes, or the graph of an ontology; what was left out is added to the findings.
+
+    Args:
+        path: the file.
+        findings: what was noticed before.
+        aligned: which things of an ontology are entities; "plain": of RDF everything that triples are about.
 
     Raises:
-        DataError: as :func:`parse`; an identifier that cannot be one.
+        DataError: as :func:`parse`; an identifier that cannot be one; an ontology without anything to align.
     """
     collector, text = _Collector(), read_text(path)
-    for statement in _statements(path, text):
+    if syntax := ontology_syntax(path, text):
+        return _axioms(path, text, syntax).graph(aligned, findings)
+    for number, statement in enumerate(_statements(path, text)):
+        if number % STRETCH == 0:
+            check_room(path)
         collector.add(statement)
+    if aligned != "plain" and is_ontology(collector.triples):
+        found = ontology_of(path, collector.triples, collector.attributes, collector.datatypes, collector.identities)
+        found.left_out["about statements"] += collector.nested
+        return found.graph(aligned, findings)
     left_out = collector.leave_out_statements() + collector.nested
     collector.name_blank_nodes(text)
     heads, relations, tails = collector.triples
@@ -266,6 +291,18 @@ def read_graph(path: Path, findings: list[Finding]) -> RawGraph:
     entities, attributes, values = map(Texts.of, collector.attributes)
     columns = [Texts.of(column) for column in collector.triples]
     return RawGraph(path, columns[0], columns[1], columns[2], attributes=(entities, attributes, values))
+
+
+def _axioms(path: Path, text: str, syntax: OntologySyntax) -> Ontology:
+    """The axioms of a text that is no RDF."""
+    if not text.strip():
+        raise DataError("this file is empty; expected an ontology.", path=path)
+    check_fits(path, BYTES_OF_ONTOLOGIES[syntax] * len(text) / MIB)
+    if syntax == "obo":
+        return read_obo(path, text)
+    if syntax == "owx":
+        check_entities(path, text)
+    return read_axioms(path, text, syntax)
 
 
 def _noticed(path: Path, collector: _Collector, left_out: int) -> Iterator[Finding]:
