@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from engine.exporting import ExportSelection, pairs_to_export
+from engine.exporting import ExportSelection, ExportTable, pairs_to_export
 from engine.runs.view import RunView
 from tests.explanation.runs import drawn_run
 from tests.run_fixture import MemoryRun
@@ -26,10 +24,9 @@ def hierarchy_run() -> MemoryRun:
     )
 
 
-def pairs(table: object) -> set[tuple[str, str]]:
-    frame = table.frame()  # type: ignore[attr-defined]
-    assert isinstance(frame, pd.DataFrame)
-    return set(zip(frame["source_uri"], frame["target_uri"], strict=True))
+def pairs(table: ExportTable) -> set[tuple[int, int]]:
+    source, target = table.ends
+    return set(zip(source.tolist(), target.tolist(), strict=True))
 
 
 def test_repair_leaves_no_contradiction_and_drops_no_known_link() -> None:
