@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
 from engine.cli.options import Commands, add_command, add_json, by_side, print_json
+from engine.data.apart import confidence_of
 from engine.data.dialects import TAB
 from engine.data.labels import language_list
 from engine.data.library import StoredDataSet
@@ -76,6 +78,17 @@ def add_import(commands: Commands) -> None:
         "most entities of both graphs have names in",
     )
     parser.add_argument("--names-from-triples", action="store_true", help="take triples such as 'Q90,label,Paris' for names and not for relations")
+    parser.add_argument(
+        "--min-confidence",
+        type=confidence,
+        metavar="C",
+        help="leave out links whose file gives a lower confidence, from 0 to 1; links without one stay",
+    )
+    parser.add_argument(
+        "--links-from-xrefs",
+        metavar="ATTRIBUTE",
+        help="take values of this attribute for links where they name an entity of the other graph, by IRI or CURIE: oboInOwl:hasDbXref",
+    )
     parser.add_argument("--swap-links", action="store_true", help="take the second column of the links for the source")
     parser.add_argument(
         "--repair-links",
@@ -103,6 +116,8 @@ def import_data(parsed: argparse.Namespace) -> int:
         repair_links=parsed.repair_links,
         names_from_triples=parsed.names_from_triples,
         seeds=parsed.seeds_from_names,
+        least_confidence=parsed.min_confidence,
+        links_from=parsed.links_from_xrefs,
     )
     with ExitStack() as stack:
         material = _material(parsed, stack)
@@ -119,6 +134,14 @@ def import_data(parsed: argparse.Namespace) -> int:
     elif stored is not None:
         _print_next(stored)
     return 0
+
+
+def confidence(text: str) -> float:
+    """A number from 0 to 1, for the parser of arguments."""
+    value = confidence_of(text)
+    if math.isnan(value):
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to 1; got '{text}'")
+    return value
 
 
 def language_corrections(options: Sequence[str]) -> dict[str, Any]:
