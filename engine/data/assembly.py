@@ -128,7 +128,7 @@ def build_task(folder: Path, format: str, raw: RawDataset, config: DataConfig, s
     keys, duplicates, repeated = _encode_links(raw.links, source, target)
     noticed = [*header_links(original), *(finding for tally in merged_tallies(files) for finding in tally.findings)]
     own = not is_benchmark(format, raw)
-    split = divide(keys, raw.given, config, seed, folder, own=own)
+    split = divide(keys, raw.given, config, seed, folder, own=own, width=width)
     known, all_unsure = (_decode(part, width) for part in (np.sort(np.concatenate([split.train, split.valid, split.test])), split.unsure))
     split, untested = _with_measurable_tests(split, source, target)
     train, valid, test, unsure = (_decode(part, width) for part in (split.train, split.valid, split.test, split.unsure))
@@ -349,9 +349,7 @@ def _links_read(parts: Mapping[Part, RawLinks]) -> Iterator[Finding]:
     for links in parts.values():
         used, left_out = len(links.sources), sum(links.left_out.values())
         if left_out:
-            message = (
-                f"{links.path.name}: {used:,} of {count(used + left_out + len(links.apart), 'row')} are used as links; left out are {listed_counts(links.left_out)}."
-            )
+            message = f"{links.path.name}: {used:,} of {count(used + left_out + len(links.apart), 'row')} are used as links; left out are {listed_counts(links.left_out)}."
             advice = "Where one of these is certain after all, write it as owl:sameAs or skos:exactMatch."
             yield Finding("links-left-out", "info", message, left_out, advice=advice)
         if links.turned:
@@ -366,7 +364,9 @@ def _kept_apart(raw: RawDataset) -> Iterator[Finding]:
     strange = int((~(raw.source.knows(pl.Series(apart.sources)) & raw.target.knows(pl.Series(apart.targets)))).sum())
     unknown = f" {count(strange, 'of them names', 'of them name')} an entity that the graphs do not have." if strange else ""
     examples = tuple(f"{left} {word} {right}" for left, word, right in zip(apart.sources[:3], apart.relations[:3], apart.targets[:3], strict=True))
-    yield Finding("mappings-kept-apart", "info", f"{apart_sentence(apart)}{unknown}", len(apart), examples, "export --format sssom writes them again.")
+    yield Finding(
+        "mappings-kept-apart", "info", f"{apart_sentence(apart)}{unknown}", len(apart), examples, "export --format sssom writes them again."
+    )
 
 
 def _with_measurable_tests(split: Split, source: KnowledgeGraph, target: KnowledgeGraph) -> tuple[Split, int]:

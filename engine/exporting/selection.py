@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from engine.analysis.run_tables import graph_of
+from engine.analysis.run_tables import APART, graph_of
 from engine.data.knowledge_graph import SIDES, Side
 from engine.decoding import DECODER_TITLES, DECODERS, GRAPH_DECODERS, NONE, Candidates, Decoding, GraphEvidence, find_candidates, get_decoder
 from engine.decoding.base import best_pairs, decided
@@ -22,7 +22,7 @@ from engine.evaluation.calibration import MORE_LINKS
 from engine.explore.alignment import Alignment, PairFilter, Precision, best_matches, described_matches, stored_candidates
 from engine.exporting.reviewed import ROLES, DecidedPair, Settled, all_hubness, with_settled
 from engine.exporting.table import SEED, Conflicts, ExportTable, Origin
-from engine.runs.tensors import RunLike
+from engine.runs.tensors import RunLike, has_table
 from engine.runs.view import RunView
 from engine.util.arrays import BoolArray, IntArray
 
@@ -310,7 +310,9 @@ def pairs_to_export(view: RunView, selection: ExportSelection, reviewed: Sequenc
     accepted = made.settled.accepted
     positions = _chosen(alignment, selection, accepted)
     origin = Origin.of(view, made.decoder, made.known_links)
-    return ExportTable(view, origin, alignment, positions, accepted, _measured(made, selection), _conflicts(made, alignment, positions))
+    with_apart = selection.part == "all" and made.known_links and has_table(view.run, APART)
+    apart = view.run.table(APART) if with_apart else pd.DataFrame()
+    return ExportTable(view, origin, alignment, positions, accepted, _measured(made, selection), _conflicts(made, alignment, positions), apart)
 
 
 def _chosen(alignment: Alignment, selection: ExportSelection, accepted: Mapping[tuple[int, int], DecidedPair]) -> IntArray:

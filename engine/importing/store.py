@@ -132,7 +132,9 @@ def _write_tables(folder: Path, understood: Understood) -> None:
     if apart := understood.raw.apart:
         texts = {"source": apart.sources, "target": apart.targets, "predicate": apart.relations}
         columns = {name: pa.array(list(cells), type=pa.string()) for name, cells in texts.items()}
-        pq.write_table(pa.table({**columns, "confidence": pa.array(list(apart.confidences), type=pa.float64(), from_pandas=True)}), folder / APART_FILE)
+        pq.write_table(
+            pa.table({**columns, "confidence": pa.array(list(apart.confidences), type=pa.float64(), from_pandas=True)}), folder / APART_FILE
+        )
 
 
 def _graph_tables(graph: RawGraph) -> Iterator[tuple[str, Mapping[str, Sequence[str]]]]:

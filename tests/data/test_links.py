@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import unicodedata
 from pathlib import Path
 
@@ -137,7 +138,7 @@ def test_links_of_every_format(tmp_path: Path, name: str, text: str, pairs: list
         ("l.xlsx", "PK", "links are read from"),
         ("l.nt", "<http://a/a> <http://a/b> <http://a/c> .\n", "there are no owl:sameAs"),
         ("l.nt", "<http://a/a> <http://a/b>\n", "not valid RDF"),
-        ("m.tsv", SSSOM.replace("exactMatch", "closeMatch").replace("sameAs", "differentFrom"), "no mapping in this table says"),
+        ("m.tsv", re.sub("(exact|close|broad)Match", "inverse", SSSOM).replace("sameAs", "differentFrom"), "no mapping in this table says"),
         ("ent_links", "a b\n", "expected 2 columns"),
         ("l.csv", "", "empty"),
     ],

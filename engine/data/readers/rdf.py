@@ -282,7 +282,9 @@ def read_graph(path: Path, findings: list[Finding]) -> RawGraph:
 
 def _noticed(path: Path, collector: _Collector, left_out: int) -> Iterator[Finding]:
     if collector.left_out_identities:
-        message = f"{path.name}: {collector.left_out_identities:,} owl:sameAs or skos:exactMatch triples were left out of the graph: they say who is who."
+        message = (
+            f"{path.name}: {collector.left_out_identities:,} owl:sameAs or skos:exactMatch triples were left out of the graph: they say who is who."
+        )
         yield Finding("identity-triples", "info", message, collector.left_out_identities, advice="Put known links into the links file.")
     if left_out:
         message = (

@@ -167,9 +167,11 @@ def _mapped(path: Path, found: Mapping[str, Rows]) -> RawLinks:
     files = tallies("links", found["source"])
     for reason, rows in [*left_out.items(), *([("kept apart", int(aside.sum()))] if aside.any() else [])]:
         files = tuple(one.without(reason, rows) for one in files)
-    apart = Apart(
-        list(subjects.take(aside)), list(objects.take(aside)), [one for one in relations if one is not None], _chosen(confidences, aside)
-    ) if aside.any() else Apart()
+    apart = (
+        Apart(list(subjects.take(aside)), list(objects.take(aside)), [one for one in relations if one is not None], _chosen(confidences, aside))
+        if aside.any()
+        else Apart()
+    )
     return RawLinks(
         path,
         subjects.take(kept),
