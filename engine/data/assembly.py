@@ -363,10 +363,9 @@ def _kept_apart(raw: RawDataset) -> Iterator[Finding]:
         return
     strange = int((~(raw.source.knows(pl.Series(apart.sources)) & raw.target.knows(pl.Series(apart.targets)))).sum())
     unknown = f" {count(strange, 'of them names', 'of them name')} an entity that the graphs do not have." if strange else ""
-    examples = tuple(f"{left} {word} {right}" for left, word, right in zip(apart.sources[:3], apart.relations[:3], apart.targets[:3], strict=True))
-    yield Finding(
-        "mappings-kept-apart", "info", f"{apart_sentence(apart)}{unknown}", len(apart), examples, "export --format sssom writes them again."
-    )
+    rows = zip(apart.sources[:3], apart.relations[:3], apart.targets[:3], strict=True)
+    message, advice = f"{apart_sentence(apart)}{unknown}", "export --format sssom writes them again."
+    yield Finding("mappings-kept-apart", "info", message, len(apart), tuple(map(" ".join, rows)), advice)
 
 
 def _with_measurable_tests(split: Split, source: KnowledgeGraph, target: KnowledgeGraph) -> tuple[Split, int]:

@@ -45,19 +45,21 @@ def with_cross_references(raw: RawDataset, attribute: str) -> RawDataset:
             values += 1
             found = forms.get(value.strip())
             if not found:
-                unknown["fit several entities" if found == _AMBIGUOUS else "name no entity of the other graph"] += 1
+                unknown["with several entities to fit" if found == _AMBIGUOUS else "without an entity of the other graph"] += 1
             else:
                 pairs[_ordered(side, entity, found)] = None
     if not values:
         raise DataImportError(f"neither graph has an attribute '{shorten(attribute)}' to take links from; check its name, or leave the option out.")
     fresh = [pair for pair in pairs if pair not in known]
     relation = RELATIONS.get(local_predicate(attribute))
-    left_out = "".join(f"; {number:,} values {reason}" for reason, number in sorted(unknown.items()))
+    left_out = "".join(f"; {count(number, 'value')} {reason}" for reason, number in sorted(unknown.items()))
+    name = shorten(attribute, 80)
     if relation is None:
-        message = f"{count(len(fresh), 'link')} came from the attribute '{shorten(attribute, 80)}' of the graphs, {len(pairs) - len(fresh):,} more were known already"
+        again = f", {len(pairs) - len(fresh):,} more were known already" if len(pairs) > len(fresh) else ""
+        message = f"{count(len(fresh), 'link')} came from the attribute '{name}' of the graphs{again}"
         links = _with_links(raw, fresh)
     else:
-        message = f"{count(len(pairs), 'mapping')} of the attribute '{shorten(attribute, 80)}' say less than equality and are kept apart"
+        message = f"{count(len(pairs), 'mapping')} came from the attribute '{name}', which says less than equality: kept apart"
         apart = Apart.of((left, right, relation, math.nan) for left, right in pairs)
         links = with_apart(raw.links or {"all": RawLinks(raw.source.path, (), ())}, apart)
     examples = tuple(f"{left} = {right}" for left, right in list(pairs)[:3])
