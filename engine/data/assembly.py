@@ -349,7 +349,8 @@ def _links_read(parts: Mapping[Part, RawLinks]) -> Iterator[Finding]:
     for links in parts.values():
         used, left_out = len(links.sources), sum(links.left_out.values())
         if left_out:
-            message = f"{links.path.name}: {used:,} of {count(used + left_out + len(links.apart), 'row')} are used as links; left out are {listed_counts(links.left_out)}."
+            rows = count(used + left_out + len(links.apart), "row")
+            message = f"{links.path.name}: {used:,} of {rows} are used as links; left out are {listed_counts(links.left_out)}."
             advice = "Where one of these is certain after all, write it as owl:sameAs or skos:exactMatch."
             yield Finding("links-left-out", "info", message, left_out, advice=advice)
         if links.turned:
