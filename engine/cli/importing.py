@@ -80,7 +80,7 @@ def add_import(commands: Commands) -> None:
     parser.add_argument("--names-from-triples", action="store_true", help="take triples such as 'Q90,label,Paris' for names and not for relations")
     parser.add_argument(
         "--min-confidence",
-        type=confidence,
+        type=share_argument,
         metavar="C",
         help="leave out links whose file gives a lower confidence, from 0 to 1; links without one stay",
     )
@@ -136,7 +136,7 @@ def import_data(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def confidence(text: str) -> float:
+def share_argument(text: str) -> float:
     """A number from 0 to 1, for the parser of arguments."""
     value = confidence_of(text)
     if math.isnan(value):
