@@ -80,7 +80,8 @@ class OpenRun:
 
     @property
     def metrics(self) -> Mapping[str, Any]:
-        """Hits@k, MRR and mean rank on the test links in both directions, with intervals; empty without test links."""
+        """Hits@k, MRR and mean rank on the test links in both directions, with intervals, and of the
+        alignment as pairs precision, recall and F1 ("alignment"); empty without test links."""
         return self.run.metrics
 
     @cached_property

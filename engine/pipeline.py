@@ -28,7 +28,7 @@ from torch import Tensor
 from engine._version import __version__
 from engine.analysis import TENSORS as PROXY_TENSORS
 from engine.analysis import analyse
-from engine.analysis.run_tables import START, hubness_tensors, parameter_tensors, run_tables, start_table
+from engine.analysis.run_tables import APART, START, hubness_tensors, match_table, parameter_tensors, run_tables, start_table
 from engine.config import BEFORE, UNUSED_SECTIONS, LiteralConfig, RunConfig
 from engine.data import AlignmentTask, load_task
 from engine.data.knowledge_graph import SIDES, Finding, KnowledgeGraph, Side, empty_attributes
@@ -38,6 +38,7 @@ from engine.evaluation.assessment import Probabilities, decoder_evaluations, mat
 from engine.evaluation.calibration import Uncalibrated
 from engine.evaluation.decoders import DecodingEvaluation
 from engine.evaluation.metrics import Evaluation, evaluate_searched, search_pool, with_pool
+from engine.evaluation.pairs import alignment_figures
 from engine.model.dual_amn import DualAMN
 from engine.names import (
     AllNames,
@@ -484,7 +485,7 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
     with clock.phase("write"):
         write_reviews(writer, making)
         write_structure(writer, task, structure, found, evaluation, config.values.excluded)
-        write_assessment(writer, task, evaluation, decoders, probabilities)
+        write_assessment(writer, task, evaluation, decoders, probabilities, found)
         if literal is not None:
             writer.write_tensors("names", name_tensors(literal.encoded.similarity))
             tables = zip(SIDES, (literal.source, literal.target), strict=True)
@@ -549,6 +550,8 @@ def write_structure(
     analysis = analyse(task, structure.model, evaluation, tables["matches"], excluded)
     for name, table in {**tables, **analysis.tables}.items():
         writer.write_table(name, table)
+    if len(task.apart):
+        writer.write_table(APART, task.apart)
     if structure.start is not None:
         writer.write_table(START, start_table(structure.start))
     if analysis.tensors:
@@ -556,15 +559,27 @@ def write_structure(
 
 
 def write_assessment(
-    writer: RunWriter, task: AlignmentTask, evaluation: Evaluation, decoders: Mapping[str, DecodingEvaluation], probabilities: Probabilities
+    writer: RunWriter,
+    task: AlignmentTask,
+    evaluation: Evaluation,
+    decoders: Mapping[str, DecodingEvaluation],
+    probabilities: Probabilities,
+    found: CslsTopK,
 ) -> None:
-    """Metrics of the paper's protocol, of every decoder with its ranks, and the calibrated probabilities."""
+    """Metrics of the paper's protocol and of the alignment as pairs, of every decoder with its ranks, and the calibrated probabilities."""
     if len(task.test_links):
-        writer.write_json("metrics", evaluation.to_dict())
-        writer.write_json("decoders", {name: found.to_dict() for name, found in decoders.items()})
+        matches = probabilities.table if len(probabilities.table) else best_of(match_table(found))
+        aligned = alignment_figures(matches, task, probabilities.threshold)
+        writer.write_json("metrics", {**evaluation.to_dict(), "alignment": aligned.to_dict()})
+        writer.write_json("decoders", {name: one.to_dict() for name, one in decoders.items()})
     writer.write_table("query_ranks", query_rank_table(decoders))
     writer.write_json("calibration", probabilities.to_dict())
     writer.write_table("probabilities", probabilities.table)
+
+
+def best_of(matches: pd.DataFrame) -> pd.DataFrame:
+    """The first of each entity's matches."""
+    return matches[matches["rank"] == 1]
 
 
 def traced(writer: RunWriter, on_event: Listener) -> Callable[[Progress | Round], None]:

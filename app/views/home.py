@@ -14,6 +14,7 @@ from app.state import CompareAddress, DataSetAddress, EntityAddress, ImportAddre
 from engine.config import VARIANTS
 from engine.errors import JobError
 from engine.evaluation.metrics import stored_interval
+from engine.evaluation.pairs import figures_sentence
 from engine.jobs import Job, JobQueue
 
 CARDS = 12
@@ -150,6 +151,8 @@ def _figures(card: cache.RunCard, metrics: Mapping[str, Any]) -> None:
     )
     pool = f"of {card.links.get('test', 0):,} test entities"
     st.caption(f"{pool} · MRR {text.score(backward['mrr'])} · source to target {text.score(forward['hits@1'])}")
+    if aligned := metrics.get("alignment"):
+        st.caption(f"Alignment: {text.plain(figures_sentence(aligned), 300)}")
     if card.paper:
         theirs = f"{text.score(card.paper.hits_at_1)} on {card.paper.dataset}, {card.paper.variant}"
         st.caption(f"The paper reports {theirs} (mean of five runs, 30 % seeds).")

@@ -177,6 +177,8 @@ def _check(address: ImportAddress, token: str) -> None:
         _forget_naming(staged)
         if staged.corrections.ontology != "auto":
             _ontology(staged)
+        if staged.corrections.links_from is not None:  # perhaps what is wrong
+            _link_choices(staged)
         _tables(staged, files)
         if any(file.role == "links" for file in staged.material.files):
             _more_links(staged, "Other known links instead of these")
@@ -187,6 +189,7 @@ def _check(address: ImportAddress, token: str) -> None:
     _swap(staged, preview)
     _repair(staged, preview)
     _take_names(staged, preview)
+    _link_choices(staged)
     components.findings(preview.findings)
     if staged.material.whole_folder is None and (preview.links_are_wrong or not any(file.role.startswith("links") for file in files)):
         _more_links(staged, "Other known links instead of these" if preview.links_are_wrong else "A file of known links")
@@ -456,6 +459,32 @@ def _take_names(staged: Staged, preview: Preview) -> None:
         on_click=_change,
         args=(staged, lambda now: dataclasses.replace(now, names_from_triples=not taken)),
     )
+
+
+def _link_choices(staged: Staged) -> None:
+    """Which links count, and what else makes some: choices for ontologies."""
+    with st.expander("Links: least confidence, and links from cross references"):
+        least, attribute = st.columns(2)
+        first = _shown(staged.corrections.least_confidence, "least_confidence", staged.token)
+        least.number_input(
+            "Least confidence of a link",
+            min_value=0.0,
+            max_value=1.0,
+            step=0.05,
+            placeholder="none: all links count",
+            key=first,
+            on_change=lambda: _change(staged, lambda now: dataclasses.replace(now, least_confidence=st.session_state[first])),
+            help="Links whose file gives a lower confidence or measure are left out and counted. Links without one stay.",
+        )
+        second = _shown(staged.corrections.links_from or "", "links_from", staged.token)
+        attribute.text_input(
+            "Attribute of cross references",
+            max_chars=300,
+            placeholder="for example oboInOwl:hasDbXref",
+            key=second,
+            on_change=lambda: _change(staged, lambda now: dataclasses.replace(now, links_from=st.session_state[second].strip() or None)),
+            help="Its values become links where they name an entity of the other graph, by its IRI or by a CURIE such as FMA:7088.",
+        )
 
 
 def _more_links(staged: Staged, label: str) -> None:

@@ -31,6 +31,7 @@ from engine.search import CslsTopK, Matches
 from engine.training.semi import Selection, no_selection
 
 START = "start"
+APART = "mappings_apart"
 
 
 def both_graphs(task: AlignmentTask, table: Callable[[KnowledgeGraph], pd.DataFrame]) -> pd.DataFrame:

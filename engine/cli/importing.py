@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
 from engine.cli.options import Commands, add_command, add_json, by_side, print_json
+from engine.data.apart import confidence_of
 from engine.data.dialects import TAB
 from engine.data.labels import language_list
 from engine.data.library import StoredDataSet
@@ -83,6 +85,17 @@ def add_import(commands: Commands) -> None:
         choices=ALIGNED,
         help="what of an ontology is aligned; auto: its classes, its individuals where it has no classes; plain: RDF triple by triple",
     )
+    parser.add_argument(
+        "--min-confidence",
+        type=share_argument,
+        metavar="C",
+        help="leave out links whose file gives a lower confidence, from 0 to 1; links without one stay",
+    )
+    parser.add_argument(
+        "--links-from-xrefs",
+        metavar="ATTRIBUTE",
+        help="take values of this attribute for links where they name an entity of the other graph, by IRI or CURIE: oboInOwl:hasDbXref",
+    )
     parser.add_argument("--swap-links", action="store_true", help="take the second column of the links for the source")
     parser.add_argument(
         "--repair-links",
@@ -111,6 +124,8 @@ def import_data(parsed: argparse.Namespace) -> int:
         names_from_triples=parsed.names_from_triples,
         ontology=parsed.ontology,
         seeds=parsed.seeds_from_names,
+        least_confidence=parsed.min_confidence,
+        links_from=parsed.links_from_xrefs,
     )
     with ExitStack() as stack:
         material = _material(parsed, stack)
@@ -127,6 +142,14 @@ def import_data(parsed: argparse.Namespace) -> int:
     elif stored is not None:
         _print_next(stored)
     return 0
+
+
+def share_argument(text: str) -> float:
+    """A number from 0 to 1, for the parser of arguments."""
+    value = confidence_of(text)
+    if math.isnan(value):
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to 1; got '{text}'")
+    return value
 
 
 def language_corrections(options: Sequence[str]) -> dict[str, Any]:

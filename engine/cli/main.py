@@ -33,6 +33,7 @@ from engine.decoding import DECODERS, GRAPH_DECODERS
 from engine.errors import ConfigError, EngineError, RunError, printable, printable_lines
 from engine.evaluation.decoders import evaluate_decoders
 from engine.evaluation.metrics import METRICS, Pool, evaluate_links, stored_interval
+from engine.evaluation.pairs import figures_sentence
 from engine.explanation import lines
 from engine.explanation.removal import FORMS
 from engine.exporting import DECODER_NAMES, check_measurable, decoder_help, graph_evidence, write_relations
@@ -405,6 +406,7 @@ def evaluate(parsed: argparse.Namespace) -> int:
     untested = int(run.manifest.get("data", {}).get("untested", 0))
     if parsed.decoder == "csls":
         metrics = evaluate_links(similarity, test, k=k, pool=parsed.pool, index=parsed.index, untested=untested).to_dict()
+        metrics |= {name: value for name, value in run.metrics.items() if name == "alignment"}  # the same for every pool
     else:
         evidence = graph_evidence(run) if parsed.decoder in GRAPH_DECODERS else None
         found = evaluate_decoders(similarity, test, [parsed.decoder], k, parsed.pool, index=parsed.index, evidence=evidence, untested=untested)
@@ -449,6 +451,8 @@ def print_metrics(metrics: dict[str, Any] | None, links: int, rounds: str = "", 
             print(f"{'':18}hits@1: 95% interval {low:.3f} to {high:.3f}, n = {n:,}")
         if row.get("precision") is not None:
             print(f"{'':18}precision {row['precision']:.3f}, recall {row['recall']:.3f}, F1 {row['f1']:.3f} of {row['predicted']:,} predictions")
+    if metrics.get("alignment"):
+        print(f"alignment: {figures_sentence(metrics['alignment'])}")
     print(f"{metrics['protocol']}{f'; {rounds}' if rounds else ''}")
 
 

@@ -18,6 +18,7 @@ import polars as pl
 import pyarrow.compute as pc
 
 from engine.config import DataConfig
+from engine.data.apart import apart_sentence
 from engine.data.files import opened
 from engine.data.knowledge_graph import SIDES, AlignmentTask, FileCount, Finding, KnowledgeGraph, empty_attributes, fingerprint
 from engine.data.labels import (
@@ -130,7 +131,7 @@ def build_task(folder: Path, format: str, raw: RawDataset, config: DataConfig, s
     keys, duplicates, repeated = _encode_links(raw.links, source, target)
     noticed = [*header_links(original), *(finding for tally in merged_tallies(files) for finding in tally.findings)]
     own = not is_benchmark(format, raw)
-    split = divide(keys, raw.given, config, seed, folder, own=own)
+    split = divide(keys, raw.given, config, seed, folder, own=own, width=width)
     known, all_unsure = (_decode(part, width) for part in (np.sort(np.concatenate([split.train, split.valid, split.test])), split.unsure))
     split, untested = _with_measurable_tests(split, source, target)
     train, valid, test, unsure = (_decode(part, width) for part in (split.train, split.valid, split.test, split.unsure))
@@ -150,6 +151,7 @@ def build_task(folder: Path, format: str, raw: RawDataset, config: DataConfig, s
             *raw.findings,
             *noticed,
             *_links_read(raw.links),
+            *_kept_apart(raw),
             *respelling_findings(raw),
             *sides[0].findings,
             *sides[1].findings,
@@ -160,6 +162,7 @@ def build_task(folder: Path, format: str, raw: RawDataset, config: DataConfig, s
         untested=untested,
         files=tuple(one.counted() for side in sides for one in side.files) + _count_links(raw.links, merged_tallies(files), repeated),
         own_links=own,
+        apart=raw.apart.table(),
         several_names=several_names(source.attributes, config.name_attribute) | several_names(target.attributes, config.name_attribute),
     )
 
@@ -349,14 +352,24 @@ def _links_read(parts: Mapping[Part, RawLinks]) -> Iterator[Finding]:
     for links in parts.values():
         used, left_out = len(links.sources), sum(links.left_out.values())
         if left_out:
-            message = (
-                f"{links.path.name}: {used:,} of {count(used + left_out, 'row')} are used as links; left out are {listed_counts(links.left_out)}."
-            )
+            rows = count(used + left_out + len(links.apart), "row")
+            message = f"{links.path.name}: {used:,} of {rows} are used as links; left out are {listed_counts(links.left_out)}."
             advice = "Where one of these is certain after all, write it as owl:sameAs or skos:exactMatch."
             yield Finding("links-left-out", "info", message, left_out, advice=advice)
         if links.turned:
             message = f"{links.path.name}: {count(links.turned, 'link names', 'links name')} the target entity first; the ends were exchanged."
             yield Finding("links-turned", "info", message, links.turned, advice="Nothing to do: the format does not say which graph comes first.")
+
+
+def _kept_apart(raw: RawDataset) -> Iterator[Finding]:
+    apart = raw.apart
+    if not apart:
+        return
+    strange = int((~(raw.source.knows(pl.Series(apart.sources)) & raw.target.knows(pl.Series(apart.targets)))).sum())
+    unknown = f" {count(strange, 'of them names', 'of them name')} an entity that the graphs do not have." if strange else ""
+    rows = zip(apart.sources[:3], apart.relations[:3], apart.targets[:3], strict=True)
+    message, advice = f"{apart_sentence(apart)}{unknown}", "export --format sssom writes them again."
+    yield Finding("mappings-kept-apart", "info", message, len(apart), tuple(map(" ".join, rows)), advice)
 
 
 def _with_measurable_tests(split: Split, source: KnowledgeGraph, target: KnowledgeGraph) -> tuple[Split, int]:

@@ -215,7 +215,7 @@ def check_one_to_one(task: AlignmentTask) -> Iterator[Finding]:
         if len(several):
             examples = _examples([task.graph(side).entities[entity] for entity in several[:NUM_EXAMPLES]])
             message = f"{count(len(several), f'{side} entity has', f'{side} entities have')} more than one link."
-            advice = "Each counts on its own; one-to-one matching will miss all but one of them."
+            advice = "A drawn split keeps its links together, and any of its counterparts is a hit; one-to-one matching misses all but one of them."
             yield Finding("links-not-one-to-one", "warning", message, len(several), examples, advice)
 
 

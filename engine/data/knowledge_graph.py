@@ -18,6 +18,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.data.apart import Apart
 from engine.util.arrays import IntArray
 from engine.util.text import count
 
@@ -135,6 +136,7 @@ class AlignmentTask:
             semi-supervised rounds select among all entities.
         several_names: attributes that give an entity several values, so that a rule decides which is its name
             (:func:`engine.data.labels.several_names`).
+        apart: mappings that say less than equality: source, target, relation, confidence (:mod:`engine.data.apart`); nothing is learned from them.
     """
 
     name: str
@@ -153,6 +155,7 @@ class AlignmentTask:
     files: tuple[FileCount, ...] = ()
     own_links: bool = False
     several_names: frozenset[str] = frozenset()
+    apart: pd.DataFrame = field(default_factory=lambda: Apart().table())
 
     @property
     def num_entities(self) -> int:

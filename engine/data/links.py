@@ -16,6 +16,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 import pyoxigraph as ox
 
+from engine.data.apart import Apart
 from engine.data.dialects import restore
 from engine.data.knowledge_graph import SIDES, Finding, Side
 from engine.data.readers.base import RawDataset, RawGraph, RawLinks
@@ -121,6 +122,7 @@ def with_known_identifiers(raw: RawDataset) -> RawDataset:
 
 def _with_known_ends(links: RawLinks, raw: RawDataset) -> RawLinks:
     graphs = raw.source, raw.target
+    links = replace(links, apart=_oriented(links, graphs))
     straight = _with_known_columns((links.sources, links.targets), graphs)
     if not links.symmetric:
         return replace(links, sources=straight[0], targets=straight[1])
@@ -131,6 +133,31 @@ def _with_known_ends(links: RawLinks, raw: RawDataset) -> RawLinks:
     turned = _fitting(crossed, graphs) > fits
     sources, targets = (_where(turned, theirs, own) for theirs, own in zip(crossed, straight, strict=True))
     return replace(links, sources=sources, targets=targets, turned=links.turned + int(turned.sum()))
+
+
+def _oriented(links: RawLinks, graphs: tuple[RawGraph, RawGraph]) -> Apart:
+    """What is kept apart, with the identifiers of the graphs and its ends in their order."""
+    if not links.apart:
+        return links.apart
+    apart = links.apart.oriented(*(graph.identifiers.to_list() for graph in graphs))
+    columns = _with_known_columns((apart.sources, apart.targets), graphs)
+    return replace(apart, sources=list(columns[0]), targets=list(columns[1]))
+
+
+def confident(links: RawLinks, least: float) -> RawLinks:
+    """Without what is less certain than that; what has no confidence stays."""
+    reason = f"below the least confidence of {least:g}"
+    doubtful = np.array([one < least for one in links.confidences], dtype=bool)
+    rows = [one for one in zip(*(getattr(links.apart, name) for name in APART_COLUMNS), strict=True) if not one[3] < least]
+    dropped = int(doubtful.sum()) + len(links.apart) - len(rows)
+    if not dropped:
+        return links
+    if doubtful.any():
+        sources, targets = (Texts.of(column).take(~doubtful) for column in (links.sources, links.targets))
+        confidences = [one for one in links.confidences if not one < least]
+        links = replace(links, sources=sources, targets=targets, confidences=confidences)
+    files = tuple(one.without(reason, int(doubtful.sum())) for one in links.files)
+    return replace(links, apart=Apart.of(rows), left_out={**links.left_out, reason: dropped}, files=files)
 
 
 def _with_known_columns(columns: tuple[Sequence[str], Sequence[str]], graphs: tuple[RawGraph, RawGraph]) -> tuple[Texts, Texts]:
@@ -199,6 +226,7 @@ def _meaning(text: str, known: Collection[str], encoded: dict[str, str], side: S
 # program they are two. Such ends are reported, and spelt as the graph does where its owner asks for it: never unasked, since a graph may hold both.
 
 EXAMPLES: Final = 3
+APART_COLUMNS: Final = ("sources", "targets", "relations", "confidences")
 _ENCODED: Final = re.compile("(?:%[0-9A-Fa-f]{2})+")
 _STRUCTURE: Final = "%/?#"
 """Encoded, these are other characters than bare: what follows them is another part of an address."""
@@ -305,7 +333,7 @@ def read_links(path: Path | str) -> RawLinks:
     if table_suffix(path):
         parts = list(read_links_by_part(path, "all").values())
         joined = (Texts.joined(*column) for column in ([part.sources for part in parts], [part.targets for part in parts]))
-        return parts[0] if len(parts) == 1 else RawLinks(path, *joined)
+        return parts[0] if len(parts) == 1 else RawLinks(path, *joined, apart=Apart.joined(part.apart for part in parts))
     if rdf_suffix(path):
         return read_same_as(path)
     if os.path.splitext(path.name.removesuffix(".gz"))[1].lower() in PLAIN:

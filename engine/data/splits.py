@@ -17,7 +17,7 @@ from engine.config import DataConfig
 from engine.data.knowledge_graph import Finding
 from engine.data.readers.base import Part
 from engine.errors import DataError
-from engine.util.arrays import IntArray, distinct
+from engine.util.arrays import BoolArray, IntArray, distinct
 
 DEFAULT_TRAIN_RATIO = 0.3
 """Of a benchmark's links: what DBP15K and the papers on it use."""
@@ -30,6 +30,9 @@ WORTH_A_TEST = 150
 
 ALL_TRAIN: Final = "all known links train"
 DRAWN: Final = "random "
+TOGETHER: Final = "by connected links"
+"""In a split's description, and so in a run's identity: all links of an entity are in one part. Only links that are not one to one are divided so;
+runs of older versions, which drew each link by itself, keep their own description."""
 
 
 def is_drawn(description: str) -> bool:
@@ -49,7 +52,7 @@ class Split:
     findings: tuple[Finding, ...] = ()
 
 
-def divide(parts: Mapping[Part, IntArray], given: str, config: DataConfig, seed: int, folder: Path, *, own: bool = False) -> Split:
+def divide(parts: Mapping[Part, IntArray], given: str, config: DataConfig, seed: int, folder: Path, *, own: bool = False, width: int = 0) -> Split:
     """Divide the links as the data and the options say.
 
     Args:
@@ -59,6 +62,7 @@ def divide(parts: Mapping[Part, IntArray], given: str, config: DataConfig, seed:
         seed: draws the split and what is held out.
         folder: for messages.
         own: the links are a user's own and no benchmark's: without a split or a ratio, all or most of them train.
+        width: target entities, by which keys are taken apart. Where links are not one to one, a draw keeps all links of an entity together; 0: not.
 
     Without any links nothing is divided: names and values may still give a start (:mod:`engine.training.start`).
 
@@ -76,10 +80,10 @@ def divide(parts: Mapping[Part, IntArray], given: str, config: DataConfig, seed:
             "all links are marked as test or validation, none as train; mark some as train, or draw a split (data.train_ratio).", path=folder
         )
     else:
-        split = _drawn(known, sets["unsure"], config, seed, own)
+        split = _drawn(known, sets["unsure"], config, seed, own, width)
     if not len(split.train) and config.train_ratio != 0:
         raise DataError(_no_seeds(config, len(known)), path=folder)
-    return split if len(split.valid) else _hold_out(split, config, seed)
+    return split if len(split.valid) else _hold_out(split, config, seed, width)
 
 
 def _given(sets: Mapping[str, IntArray], given: str, config: DataConfig) -> Split:
@@ -111,24 +115,78 @@ def _overlaps(in_valid: int, in_test: int, outside: int) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-def _drawn(known: IntArray, unsure: IntArray, config: DataConfig, seed: int, own: bool) -> Split:
+def _drawn(known: IntArray, unsure: IntArray, config: DataConfig, seed: int, own: bool, width: int) -> Split:
     if own and config.train_ratio is None and len(known) < ALL_TRAIN_BELOW:
         return Split(known, _none(), _none(), _without(unsure, known), ALL_TRAIN)
     default = OWN_TRAIN_RATIO if own else DEFAULT_TRAIN_RATIO
     ratio = default if config.train_ratio is None else config.train_ratio
     size = max(round(ratio * len(known)), 1 if ratio > 0 else 0)
-    shuffled = np.random.default_rng([seed, 1]).permutation(known)
-    description = f"{DRAWN}{100 * ratio:g}/{100 - 100 * ratio:g}, seed {seed}"
+    description = f"{DRAWN}{100 * ratio:g}/{100 - 100 * ratio:g}"
+    generator = np.random.default_rng([seed, 1])
+    if (groups := link_groups(known, width)) is not None:
+        drawn = draw_groups(groups, size, generator)
+        finding = _together(groups, int(drawn.sum()))
+        words = f"{description} {TOGETHER}, seed {seed}"
+        return Split(known[drawn], _none(), known[~drawn], _without(unsure, known), words, (finding,))
+    shuffled = generator.permutation(known)
+    description = f"{description}, seed {seed}"
     return Split(np.sort(shuffled[:size]), _none(), np.sort(shuffled[size:]), _without(unsure, known), description)
 
 
-def _hold_out(split: Split, config: DataConfig, seed: int) -> Split:
+def link_groups(keys: IntArray, width: int) -> IntArray | None:
+    """(n,) the connected component of each link, where entities are nodes; None where the links are one to one, or ``width`` is 0."""
+    if not width or not len(keys):
+        return None
+    sources, targets = np.divmod(keys, width)
+    (left, source), (right, target) = (np.unique(ends, return_inverse=True) for ends in (sources, targets))
+    if len(left) == len(keys) == len(right):
+        return None
+    from scipy.sparse import coo_matrix  # slow to load, and only for such links
+    from scipy.sparse.csgraph import connected_components
+
+    size = len(left) + len(right)
+    edges = coo_matrix((np.ones(len(keys), dtype=np.int8), (source, target + len(left))), shape=(size, size))
+    found: IntArray = connected_components(edges, directed=False)[1][source].astype(np.int64)
+    return found
+
+
+def draw_groups(groups: IntArray, size: int, generator: np.random.Generator) -> BoolArray:
+    """(n,) which links are drawn: whole groups in a random order, each that still fits; at least one group where ``size`` is not 0."""
+    sizes = np.bincount(groups)
+    chosen = np.zeros(len(sizes), dtype=bool)
+    left = size
+    for group in generator.permutation(len(sizes)).tolist():
+        if sizes[group] <= left:
+            chosen[group] = True
+            left -= int(sizes[group])
+    if size and not chosen.any():
+        chosen[int(sizes.argmin())] = True
+    drawn: BoolArray = chosen[groups]
+    return drawn
+
+
+def _together(groups: IntArray, drawn: int) -> Finding:
+    sizes = np.bincount(groups)
+    message = (
+        f"Links are not one to one, so the split keeps all links of an entity together: {len(sizes):,} groups of connected links, "
+        f"the largest of {int(sizes.max()):,}; {drawn:,} of {len(groups):,} links train."
+    )
+    return Finding("split-by-components", "info", message, len(sizes), advice="Nothing to do: no entity is trained on and tested.")
+
+
+def _hold_out(split: Split, config: DataConfig, seed: int, width: int = 0) -> Split:
     """Take validation links out of the training links, where they are wanted and the data gives none; at least one seed stays."""
     size = min(round(config.valid_ratio * len(split.train)), len(split.train) - 1)
     if size < 1:
         return split
-    shuffled = np.random.default_rng([seed, 2]).permutation(split.train)
-    description = f"{split.description}; {100 * config.valid_ratio:g} % of the training links held out, seed {seed}"
+    generator = np.random.default_rng([seed, 2])
+    description = f"{split.description}; {100 * config.valid_ratio:g} % of the training links held out"
+    if (groups := link_groups(split.train, width)) is not None:
+        drawn = draw_groups(groups, size, generator)
+        words = f"{description} {TOGETHER}, seed {seed}"
+        return split if drawn.all() else replace(split, train=split.train[~drawn], valid=split.train[drawn], description=words)
+    shuffled = generator.permutation(split.train)
+    description = f"{description}, seed {seed}"
     return Split(np.sort(shuffled[size:]), np.sort(shuffled[:size]), split.test, split.unsure, description, split.findings)
 
 

@@ -9,11 +9,10 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from engine.data.apart import EQUAL, RELATIONS, local_predicate
 from engine.data.files import read_blocks
 from engine.util.text import shorten
 
-IDENTITY_PREDICATES = frozenset({"sameAs", "exactMatch"})
-"""Local names of owl:sameAs and skos:exactMatch: what makes a mapping a link."""
 NO_TERM = frozenset({"sssom:NoTermFound", "https://w3id.org/sssom/NoTermFound"})
 """The placeholder for the end of a mapping that has none: a counterpart was looked for, and there is none."""
 _ENTRY = re.compile(r"#\s+([\w.-]+)\s*:\s+(\S.*?)\s*")
@@ -54,8 +53,11 @@ def why_not(source: str, target: str, predicate: str, modifier: str) -> str | No
         return "negated (predicate_modifier Not)"
     if source in NO_TERM or target in NO_TERM:
         return "without a counterpart (sssom:NoTermFound)"
-    return None if _local(predicate) in IDENTITY_PREDICATES else f"with {shorten(predicate.strip(), 60) or 'no predicate'}"
+    return None if local_predicate(predicate) in EQUAL else f"with {shorten(predicate.strip(), 60) or 'no predicate'}"
 
 
-def _local(name: str) -> str:
-    return re.split(r"[:#/]", name.strip())[-1]
+def relation_apart(source: str, target: str, predicate: str, modifier: str) -> str | None:
+    """The relation of a mapping that says less than equality (:mod:`engine.data.apart`); None of any other."""
+    if modifier.strip().lower() == "not" or source in NO_TERM or target in NO_TERM:
+        return None
+    return RELATIONS.get(local_predicate(predicate))

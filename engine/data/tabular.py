@@ -72,8 +72,11 @@ LINK_ROLES = (
 MAPPING_ROLES = (
     _role("predicate", "", optional=True, literal=True),
     _role("modifier", "predicatemodifier", optional=True, literal=True),
+    _role("confidence", "measure", optional=True, literal=True),
 )
-"""What an SSSOM table has besides."""
+"""What an SSSOM table has besides; other tables of links may have the last."""
+APART_ROLES = (*LINK_ROLES[:2], _role("predicate", "relation"), MAPPING_ROLES[2])
+"""Of a table of mappings that say less than equality."""
 EXPORTED = _role("exported", "sourcelabel", optional=True, literal=True)
 """What our own exports have besides, whose cells are defused (:mod:`engine.data.dialects`)."""
 

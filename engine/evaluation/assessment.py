@@ -153,6 +153,12 @@ class Probabilities:
     test: dict[str, Any] | None
     unlinked_dangling: float | None = None
 
+    @property
+    def threshold(self) -> float | None:
+        """The least probability with the best balance of precision and recall to expect; None without probabilities."""
+        found = self.calibration.balanced_threshold() if isinstance(self.calibration, Calibration) else None
+        return None if found is None else found.probability
+
     def to_dict(self) -> dict[str, Any]:
         found: dict[str, Any] = {"unlinked_dangling": self.unlinked_dangling, "test": self.test}
         suggested = self.calibration.balanced_threshold() if isinstance(self.calibration, Calibration) else None

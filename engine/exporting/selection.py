@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from engine.analysis.run_tables import graph_of
+from engine.analysis.run_tables import APART, graph_of
 from engine.data.knowledge_graph import SIDES, Side
 from engine.decoding import DECODER_TITLES, DECODERS, GRAPH_DECODERS, NONE, Candidates, Decoding, GraphEvidence, find_candidates, get_decoder
 from engine.decoding.base import best_pairs, decided
@@ -23,7 +23,7 @@ from engine.explore.alignment import Alignment, PairFilter, Precision, best_matc
 from engine.explore.hierarchy import Contradiction, contradictions, hierarchies, repaired_pairs
 from engine.exporting.reviewed import ROLES, DecidedPair, Settled, all_hubness, with_settled
 from engine.exporting.table import SEED, Conflicts, ExportTable, Origin
-from engine.runs.tensors import RunLike
+from engine.runs.tensors import RunLike, has_table
 from engine.runs.view import RunView
 from engine.util.arrays import BoolArray, IntArray
 
@@ -319,9 +319,10 @@ def pairs_to_export(view: RunView, selection: ExportSelection, reviewed: Sequenc
         repaired, positions = int(len(positions) - kept.sum()), positions[kept]
         at_odds = _contradictions(view, alignment, positions)
     origin = Origin.of(view, made.decoder, made.known_links)
-    return ExportTable(
-        view, origin, alignment, positions, accepted, _measured(made, selection), _conflicts(made, alignment, positions, len(at_odds), repaired)
-    )
+    with_apart = selection.part == "all" and made.known_links and has_table(view.run, APART)
+    apart = view.run.table(APART) if with_apart else pd.DataFrame()
+    conflicts = _conflicts(made, alignment, positions, len(at_odds), repaired)
+    return ExportTable(view, origin, alignment, positions, accepted, _measured(made, selection), conflicts, apart)
 
 
 def _chosen(alignment: Alignment, selection: ExportSelection, accepted: Mapping[tuple[int, int], DecidedPair]) -> IntArray:

@@ -165,6 +165,7 @@ class ExportTable:
         accepted: those that reviewers accepted, by number of source and target.
         measured: how many predictions of this kind are right where validation and test links decide; None where that cannot be measured.
         conflicts: contradictions in the export; None where they were not counted.
+        apart: mappings of the data that say less than equality (source, target, relation, confidence), for formats that can say so.
     """
 
     view: RunView
@@ -174,6 +175,7 @@ class ExportTable:
     accepted: Mapping[Ends, DecidedPair] = field(default_factory=dict)
     measured: Precision | None = None
     conflicts: Conflicts | None = None
+    apart: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def __len__(self) -> int:
         return len(self.positions)

@@ -15,16 +15,18 @@ from engine.config import DataConfig
 from engine.data.dialects import TAB
 from engine.data.knowledge_graph import SIDES, Finding
 from engine.data.labels import NAME_ATTRIBUTES, local_name
-from engine.data.links import respelt, with_known_identifiers
+from engine.data.links import confident, respelt, with_known_identifiers
 from engine.data.readers import READERS, RawDataset, RawGraph, RawLinks
 from engine.data.readers.base import PART_WORDS, Part, tallies
+from engine.data.readers.naming import APART
 from engine.data.readers.rdf import read_graph, read_same_as
 from engine.data.readers.syntaxes import ENDINGS
-from engine.data.readers.tables import links_by_part, read_attributes
+from engine.data.readers.tables import links_by_part, read_apart, read_attributes, with_apart
 from engine.data.rows import Rows, read_tabbed_literals
 from engine.data.tabular import DECLARED_ROLES, LINK_TABLE_ROLES, TRIPLE_ROLES, Layout, Role, read_table, table_suffix
 from engine.data.texts import Texts
 from engine.errors import DataError, DataImportError
+from engine.importing.cross_references import with_cross_references
 from engine.importing.detect import GRAPH_FORMS, RDF_FORMS, SUFFIXES, Sniffed, layout_of, sniff
 from engine.importing.source import ROLE_WORDS, Corrections, Material, SourceFile, assign
 from engine.util.arrays import BoolArray
@@ -123,12 +125,16 @@ def read_material(material: Material, corrections: Corrections) -> ReadMaterial:
             found = _FileByFile(material, corrections).read()
     raw = _swapped(found.raw) if corrections.swap_links else found.raw
     raw = with_name_triples(raw) if corrections.names_from_triples else raw
+    if corrections.links_from is not None:
+        raw = with_cross_references(raw, corrections.links_from)
     raw = with_known_identifiers(raw)
+    if (least := corrections.least_confidence) is not None:
+        raw = dataclasses.replace(raw, links={part: confident(links, least) for part, links in raw.links.items()})
     return dataclasses.replace(found, raw=respelt(raw) if corrections.repair_links else raw)
 
 
 def _swapped(raw: RawDataset) -> RawDataset:
-    links = {part: dataclasses.replace(one, sources=one.targets, targets=one.sources) for part, one in raw.links.items()}
+    links = {part: dataclasses.replace(one, sources=one.targets, targets=one.sources, apart=one.apart.swapped) for part, one in raw.links.items()}
     return dataclasses.replace(raw, links=links)
 
 
@@ -160,8 +166,11 @@ class _FileByFile:
                 raise self._missing(ROLE_WORDS[role])
         source, target = (self._graph(number) for number in "12")
         links: dict[Part, RawLinks] = {}
-        for role in sorted(role for role in self.roles if role.startswith("links")):
+        for role in sorted(role for role in self.roles if role.startswith("links") and role != APART):
             links |= self._links(role)
+        if APART in self.roles:
+            aside = read_apart(self.roles[APART].path)
+            links = with_apart(links, aside.apart) if links else {"all": aside}
         given = "given with the files" if "train" in links else ""
         raw = RawDataset(source, target, links, given, tuple(self.findings))
         return ReadMaterial(raw, "files", tuple(self.roles.values()))

@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 import torch
 
+from engine.data.apart import Apart
 from engine.data.knowledge_graph import AlignmentTask, Finding, KnowledgeGraph
 from engine.data.labels import is_missing
 from engine.data.readers import RawDataset, RawGraph, RawLinks
@@ -290,6 +291,7 @@ def _joined(one: RawLinks, other: RawLinks | None) -> RawLinks:
         left_out=Counter(other.left_out) + Counter(one.left_out),
         turned=other.turned + one.turned,
         files=(*other.files, *one.files),
+        apart=Apart.joined((other.apart, one.apart)),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, get_args
 
 from engine.data.files import is_by_product
 from engine.data.readers import READERS
-from engine.data.readers.naming import sort_names
+from engine.data.readers.naming import APART, sort_names
 from engine.data.readers.ontology import ALIGNED, Aligned
 from engine.data.readers.rdf import rdf_suffix
 from engine.data.readers.syntaxes import ontology_suffix
@@ -71,6 +71,8 @@ class Corrections:
         ontology: which things of an ontology are entities, as ``data.ontology``.
         seeds: seed links from names: none, exactly equal ones, or nearly equal ones too.
         rejected: pairs of these that are not to be seeds, by identifier.
+        least_confidence: that a link must have where its file gives one; None keeps all.
+        links_from: the attribute whose values link to entities of the other graph; None: no attribute does.
     """
 
     roles: Mapping[str, str] = field(default_factory=dict)
@@ -85,6 +87,8 @@ class Corrections:
     rejected: frozenset[Pair] = frozenset()
     names_from_triples: bool = False
     ontology: Aligned = "auto"
+    least_confidence: float | None = None
+    links_from: str | None = None
 
     @property
     def naming(self) -> dict[str, str]:
@@ -106,6 +110,8 @@ class Corrections:
             "ontology": self.ontology,
             "seeds": self.seeds,
             "rejected": sorted(map(list, self.rejected)),
+            "least_confidence": self.least_confidence,
+            "links_from": self.links_from,
         }
 
     @classmethod
@@ -131,6 +137,8 @@ class Corrections:
             ontology=ontology,
             seeds=value["seeds"],
             rejected=frozenset((str(left), str(right)) for left, right in value["rejected"]),
+            least_confidence=None if value.get("least_confidence") is None else float(value["least_confidence"]),
+            links_from=None if value.get("links_from") is None else str(value["links_from"]),
         )
 
 
@@ -263,7 +271,7 @@ def assign(material: Material, corrected: Mapping[str, str]) -> dict[str, Source
     for role, names in by_name.items():
         if role in settled or role in ("graph", "attributes"):
             continue
-        if role == "links" and any(one.startswith("links") for one in settled):
+        if role == "links" and any(one.startswith("links") and one != APART for one in settled):
             continue
         if len(names) > 1:
             listed = " and ".join(shorten(name, 40) for name in names[:3])

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from engine._version import __version__
 from engine.data import safe_name
+from engine.data.apart import FILE_WORD
 from engine.data.library import RECORD, StoredDataSet, data_sets
 from engine.data.readers import RawGraph
 from engine.data.texts import Texts
@@ -29,6 +30,7 @@ from engine.util.text import shorten
 
 FORMAT_VERSION: Final = 1
 LONGEST_NAME: Final = 80
+APART_FILE: Final = f"links_{FILE_WORD}.parquet"
 
 
 def store(material: Material, corrections: Corrections, name: str) -> StoredDataSet:
@@ -127,6 +129,12 @@ def _write_tables(folder: Path, understood: Understood) -> None:
     for part, links in understood.raw.links.items():
         if len(links.sources):
             _write(folder / ("links.parquet" if part == "all" else f"links_{part}.parquet"), {"source": links.sources, "target": links.targets})
+    if apart := understood.raw.apart:
+        texts = {"source": apart.sources, "target": apart.targets, "predicate": apart.relations}
+        columns = {name: pa.array(list(cells), type=pa.string()) for name, cells in texts.items()}
+        pq.write_table(
+            pa.table({**columns, "confidence": pa.array(list(apart.confidences), type=pa.float64(), from_pandas=True)}), folder / APART_FILE
+        )
 
 
 def _graph_tables(graph: RawGraph) -> Iterator[tuple[str, Mapping[str, Sequence[str]]]]:
@@ -164,6 +172,7 @@ def _record(understood: Understood, material: Material, corrections: Corrections
         "counts": {
             **{side: _counts(preview, side) for side in ("source", "target")},
             "links": sum(preview.links.values()) - preview.links.get("unsure", 0),
+            "kept apart": len(understood.raw.apart),
         },
         "corrections": corrections.to_dict(),
         "settings": corrections.naming,

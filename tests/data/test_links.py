@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import unicodedata
 from pathlib import Path
 
@@ -137,7 +138,7 @@ def test_links_of_every_format(tmp_path: Path, name: str, text: str, pairs: list
         ("l.xlsx", "PK", "links are read from"),
         ("l.nt", "<http://a/a> <http://a/b> <http://a/c> .\n", "there are no owl:sameAs"),
         ("l.nt", "<http://a/a> <http://a/b>\n", "not valid RDF"),
-        ("m.tsv", SSSOM.replace("exactMatch", "closeMatch").replace("sameAs", "differentFrom"), "no mapping in this table says"),
+        ("m.tsv", re.sub("(exact|close|broad)Match", "inverse", SSSOM).replace("sameAs", "differentFrom"), "no mapping in this table says"),
         ("ent_links", "a b\n", "expected 2 columns"),
         ("l.csv", "", "empty"),
     ],
@@ -193,16 +194,15 @@ RING = "head,relation,tail\nhttp://{0}/1,r,http://{0}/2\nhttp://{0}/2,r,http://{
         (
             "links.sssom.tsv",
             MAPPINGS,
-            6,
-            "3 of 9 rows are used as links; left out are 2 with skos:broadMatch, 2 without a counterpart (sssom:NoTermFound), "
-            "1 negated (predicate_modifier Not), 1 with skos:closeMatch.",
+            3,
+            "3 of 9 rows are used as links; left out are 2 without a counterpart (sssom:NoTermFound), 1 negated (predicate_modifier Not).",
         ),
         (
             "links.nt",
             STATEMENTS,
-            3,
+            2,
             "3 of 6 rows are used as links; left out are 1 with a blank node or a literal for an end, "
-            "1 with http://www.w3.org/2000/01/rdf-schema#label, 1 with http://www.w3.org/2004/02/skos/core#closeMatch.",
+            "1 with http://www.w3.org/2000/01/rdf-schema#label.",
         ),
     ],
 )

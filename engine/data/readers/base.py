@@ -15,6 +15,7 @@ from typing import Final, Literal, Protocol, runtime_checkable
 import polars as pl
 
 from engine.config import DataConfig
+from engine.data.apart import Apart
 from engine.data.knowledge_graph import Finding
 from engine.data.rows import FileTally, Rows, What
 from engine.data.texts import Texts, are_among, union
@@ -60,6 +61,8 @@ class RawGraph:
         entities: identifiers declared besides the triples (id files); may be empty.
         known_relations: relation identifiers declared besides the triples; may be empty.
         attributes: entity identifiers, attributes, values; one row an attribute triple.
+        identities: subjects, predicates, objects of what the file says of identity with other things (owl:sameAs, skos:exactMatch), which is no
+            part of the graph.
         files: what became of the lines of the files that all this came from, where the reader counts them.
     """
 
@@ -70,6 +73,7 @@ class RawGraph:
     entities: Sequence[str] = ()
     known_relations: Sequence[str] = ()
     attributes: tuple[Sequence[str], Sequence[str], Sequence[str]] = ((), (), ())
+    identities: tuple[Sequence[str], Sequence[str], Sequence[str]] = field(default=((), (), ()), kw_only=True)
     files: tuple[FileTally, ...] = ()
 
     _known: dict[int, tuple[pl.Series, BoolArray]] = field(init=False, repr=False, compare=False, default_factory=dict)
@@ -98,6 +102,8 @@ class RawLinks:
         left_out: what else was in the file -> how often: "with skos:closeMatch", 3.
         turned: how many pairs were turned.
         files: what became of the lines of the file, where the reader counts them.
+        apart: mappings of the file that say less than equality, and are no links.
+        confidences: of each pair, NaN where the file gives none; empty where it gives none at all.
     """
 
     path: Path
@@ -107,6 +113,8 @@ class RawLinks:
     left_out: Mapping[str, int] = field(default_factory=dict, kw_only=True)
     turned: int = field(default=0, kw_only=True)
     files: tuple[FileTally, ...] = field(default=(), kw_only=True)
+    apart: Apart = field(default_factory=Apart, kw_only=True)
+    confidences: Sequence[float] = field(default=(), kw_only=True)
 
 
 def listed_counts(left_out: Mapping[str, int]) -> str:
@@ -133,6 +141,11 @@ class RawDataset:
     links: Mapping[Part, RawLinks]
     given: str = ""
     findings: tuple[Finding, ...] = field(default=())
+
+    @property
+    def apart(self) -> Apart:
+        """All mappings that are kept apart from the links."""
+        return Apart.joined(links.apart for links in self.links.values())
 
 
 def tallies(what: What, *rows: Rows) -> tuple[FileTally, ...]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from engine.data.apart import FILE_WORD
 from engine.data.files import list_files
 from engine.data.readers.base import PART_WORDS, Detection, Part
 from engine.errors import DataError
@@ -24,6 +25,8 @@ from engine.util.text import shorten
 File = TypeVar("File")
 LINK_STEMS = ("link", "alignment", "match", "mapping", "sameas", "seed", "pair", "correspondence")
 LINK_WORDS = frozenset(stem + ending for stem in LINK_STEMS for ending in ("", "s", "es"))
+APART = f"links {FILE_WORD}"
+"""The role of a file of mappings that are no links."""
 SIDE_WORDS: Mapping[str, frozenset[str]] = {"1": frozenset({"1", "source", "src", "left"}), "2": frozenset({"2", "target", "tgt", "right"})}
 DATA_ENDINGS = (
     *(".csv", ".tsv", ".tab", ".parquet", ".jsonl", ".jsonld", ".ndjson", ".xlsx", ".xls", ".ods"),
@@ -50,7 +53,7 @@ class NamedFiles:
             for number, side in (("1", "source"), ("2", "target"))
             if not self._one(f"graph {number}")
         ]
-        links = [role for role in self.roles if role.startswith("links") and role != "links unsure"]
+        links = [role for role in self.roles if role.startswith("links") and role not in ("links unsure", APART)]
         if not links and self.roles.get("graph"):
             missing.append(f"a links file{self._found('graph')}")
         return Detection(1 - min(len(missing), 2) / 2, tuple(missing))
@@ -72,6 +75,10 @@ class NamedFiles:
         """Files of links by part."""
         parts: dict[str, Part] = {"links": "all", **{f"links {part}": part for part in PART_WORDS.values()}}
         return {part: path for role, part in sorted(parts.items()) if (path := self._single(role)) is not None}
+
+    def apart(self) -> Path | None:
+        """The file of mappings that are no links."""
+        return self._single(APART)
 
     def _one(self, role: str) -> bool:
         return len(self.roles.get(role, ())) == 1
@@ -172,6 +179,8 @@ def looks_like_data(path: Path) -> bool:
 def _role(name: str) -> str:
     words = re.findall(r"[^\W\d_]+|\d+", name.split(".", 1)[0].lower())
     if LINK_WORDS & set(words):
+        if FILE_WORD in words:
+            return APART
         part = next((PART_WORDS[word] for word in words if word in PART_WORDS), None)
         return "links" if part is None else f"links {part}"
     sides = [number for number, known in SIDE_WORDS.items() if known & set(words)]

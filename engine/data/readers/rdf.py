@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
@@ -14,10 +15,12 @@ from xml.parsers import expat
 import pyoxigraph as ox
 
 from engine.config import DataConfig
+from engine.data.apart import EQUAL, RELATIONS, SKOS, Apart, confidence_of, local_predicate
 from engine.data.files import read_text
 from engine.data.knowledge_graph import Finding
 from engine.data.labels import XSD_STRING, tagged
 from engine.data.readers.base import Part, RawDataset, RawGraph, RawLinks, listed_counts
+from engine.data.readers.cells import Cell, is_alignment, read_cells
 from engine.data.readers.naming import NamedFilesReader
 from engine.data.readers.obo import read_obo
 from engine.data.readers.ontology import Aligned, Ontology
@@ -147,7 +150,9 @@ SAME_AS = "http://www.w3.org/2002/07/owl#sameAs"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 TYPE, STATEMENT = f"{RDF}type", f"{RDF}Statement"
 REIFICATION = frozenset({f"{RDF}subject", f"{RDF}predicate", f"{RDF}object"})
-LINK_PREDICATES = frozenset({SAME_AS, "http://www.w3.org/2004/02/skos/core#exactMatch"})
+LINK_PREDICATES = frozenset({SAME_AS, f"{SKOS}exactMatch"})
+"""Left out of graphs."""
+MAPPING_NAMESPACES: Final = ("http://www.w3.org/2002/07/owl#", SKOS, "http://www.w3.org/2000/01/rdf-schema#")
 
 
 class RdfReader(NamedFilesReader):
@@ -189,7 +194,8 @@ class _Collector:
         self.statement_nodes: set[str] = set()
         self.graphs: set[str] = set()
         self.datatypes: dict[int, str] = {}
-        self.identities = 0
+        self.identities: tuple[list[str], list[str], list[str]] = ([], [], [])
+        self.left_out_identities = 0
         self.nested = 0
 
     def add(self, statement: Any) -> None:
@@ -200,7 +206,9 @@ class _Collector:
             self.nested += 1
             self.statement_nodes.add(self.identifier(subject))
         elif predicate in LINK_PREDICATES:
-            self.identities += 1
+            if isinstance(subject, ox.NamedNode) and not isinstance(value, ox.BlankNode):
+                self._append(self.identities, subject.value, predicate, value.value)
+            self.left_out_identities += 1
         else:
             if predicate in REIFICATION or (predicate == TYPE and getattr(value, "value", "") == STATEMENT):
                 self.statement_nodes.add(self.identifier(subject))
@@ -208,8 +216,12 @@ class _Collector:
             columns, text = (self.attributes, literal_text(value)) if literal else (self.triples, self.identifier(value))
             if literal and not value.language and value.datatype.value != XSD_STRING:
                 self.datatypes[len(columns[0])] = value.datatype.value
-            for column, cell in zip(columns, (self.identifier(subject), self.shared.setdefault(predicate, predicate), text), strict=True):
-                column.append(cell)
+            self._append(columns, self.identifier(subject), self.shared.setdefault(predicate, predicate), text)
+
+    @staticmethod
+    def _append(columns: tuple[list[str], list[str], list[str]], *cells: str) -> None:
+        for column, cell in zip(columns, cells, strict=True):
+            column.append(cell)
 
     def identifier(self, node: Any) -> str:
         """IRIs as they are, blank nodes as the parser calls them."""
@@ -280,7 +292,7 @@ def read_graph(path: Path, findings: list[Finding], aligned: Aligned = "auto") -
             check_room(path)
         collector.add(statement)
     if aligned != "plain" and is_ontology(collector.triples):
-        found = ontology_of(path, collector.triples, collector.attributes, collector.datatypes, collector.identities)
+        found = ontology_of(path, collector.triples, collector.attributes, collector.datatypes, collector.left_out_identities)
         found.left_out["about statements"] += collector.nested
         return found.graph(aligned, findings)
     left_out = collector.leave_out_statements() + collector.nested
@@ -290,7 +302,7 @@ def read_graph(path: Path, findings: list[Finding], aligned: Aligned = "auto") -
     findings += _noticed(path, collector, left_out)
     entities, attributes, values = map(Texts.of, collector.attributes)
     columns = [Texts.of(column) for column in collector.triples]
-    return RawGraph(path, columns[0], columns[1], columns[2], attributes=(entities, attributes, values))
+    return RawGraph(path, columns[0], columns[1], columns[2], attributes=(entities, attributes, values), identities=collector.identities)
 
 
 def _axioms(path: Path, text: str, syntax: OntologySyntax) -> Ontology:
@@ -306,9 +318,11 @@ def _axioms(path: Path, text: str, syntax: OntologySyntax) -> Ontology:
 
 
 def _noticed(path: Path, collector: _Collector, left_out: int) -> Iterator[Finding]:
-    if collector.identities:
-        message = f"{path.name}: {collector.identities:,} owl:sameAs or skos:exactMatch triples were left out of the graph: they say who is who."
-        yield Finding("identity-triples", "info", message, collector.identities, advice="Put known links into the links file.")
+    if collector.left_out_identities:
+        message = (
+            f"{path.name}: {collector.left_out_identities:,} owl:sameAs or skos:exactMatch triples were left out of the graph: they say who is who."
+        )
+        yield Finding("identity-triples", "info", message, collector.left_out_identities, advice="Put known links into the links file.")
     if left_out:
         message = (
             f"{path.name}: {count(left_out, 'statement')} about statements (annotations, RDF 1.2 triple terms, reification) "
@@ -322,33 +336,70 @@ def _noticed(path: Path, collector: _Collector, left_out: int) -> Iterator[Findi
 
 
 def read_same_as(path: Path) -> RawLinks:
-    """The link triples, and how many other statements there are.
+    """The links of an RDF file: triples that say equality, or the cells of the Alignment format. What says less than equality is kept apart; other
+    statements are counted.
 
     Raises:
-        DataError: as :func:`parse`; no such triple; an identifier that cannot be one.
+        DataError: as :func:`parse`; no link and nothing to keep apart; an identifier that cannot be one.
     """
-    sources: list[str] = []
-    targets: list[str] = []
-    left_out: Counter[str] = Counter()
-    for statement in parse(path):
-        reason = _why_no_link(statement)
-        if reason is None:
-            sources.append(statement.subject.value)
-            targets.append(statement.object.value)
+    found, text = _Mappings(), read_text(path)
+    with_cells = FORMATS[rdf_suffix(path)] == ox.RdfFormat.RDF_XML and is_alignment(text)
+    if with_cells:
+        check_entities(path, text)
+        for cell in read_cells(path, text):
+            found.add_cell(cell)
+    else:
+        for statement in _statements(path, text):
+            found.add_statement(statement)
+    if not found.links and not found.apart:
+        others = f" ({listed_counts(found.left_out)})" if found.left_out else ""
+        expected = "cells with the relation '='" if with_cells else "owl:sameAs (or skos:exactMatch, owl:equivalentClass) triples between IRIs"
+        raise DataError(f"there are no {expected} in this links file{others}; add some.", path=path)
+    sources, targets, confidences = (list(column) for column in zip(*found.links, strict=True)) if found.links else ([], [], [])
+    _check(path, sources, targets, *([list(row[:2]) for row in found.apart]))
+    return RawLinks(
+        path,
+        Texts.of(sources),
+        Texts.of(targets),
+        symmetric=True,
+        left_out=found.left_out,
+        apart=Apart.of(found.apart),
+        confidences=confidences if with_cells else (),
+    )
+
+
+class _Mappings:
+    """What a links file says, sorted."""
+
+    def __init__(self) -> None:
+        self.links: list[tuple[str, str, float]] = []
+        self.apart: list[tuple[str, str, str, float]] = []
+        self.left_out: Counter[str] = Counter()
+
+    def add_statement(self, statement: Any) -> None:
+        predicate = statement.predicate.value
+        local = local_predicate(predicate)
+        if not predicate.startswith(MAPPING_NAMESPACES) or local not in {*EQUAL, *RELATIONS}:
+            self.left_out[f"with {shorten(predicate)}"] += 1
+        elif not (isinstance(statement.subject, ox.NamedNode) and isinstance(statement.object, ox.NamedNode)):
+            self.left_out["with a blank node or a literal for an end"] += 1
         else:
-            left_out[reason] += 1
-    if not sources:
-        others = f" ({listed_counts(left_out)})" if left_out else ""
-        raise DataError(f"there are no owl:sameAs (or skos:exactMatch) triples between IRIs in this links file{others}; add some.", path=path)
-    _check(path, sources, targets)
-    return RawLinks(path, Texts.of(sources), Texts.of(targets), symmetric=True, left_out=left_out)
+            self._add(statement.subject.value, statement.object.value, local, math.nan)
 
+    def add_cell(self, cell: Cell) -> None:
+        predicate = cell.predicate
+        if not cell.entity1 or not cell.entity2:
+            self.left_out["without two entities"] += 1
+        elif predicate not in {*EQUAL, *RELATIONS}:
+            self.left_out[f"with the relation {shorten(predicate, 40)}"] += 1
+        else:
+            self._add(cell.entity1, cell.entity2, predicate, confidence_of(cell.measure))
 
-def _why_no_link(statement: Any) -> str | None:
-    if statement.predicate.value not in LINK_PREDICATES:
-        return f"with {shorten(statement.predicate.value)}"
-    named = isinstance(statement.subject, ox.NamedNode) and isinstance(statement.object, ox.NamedNode)
-    return None if named else "with a blank node or a literal for an end"
+    def _add(self, source: str, target: str, local: str, confidence: float) -> None:
+        if local in EQUAL:
+            self.links.append((source, target, confidence))
+        else:
+            self.apart.append((source, target, RELATIONS[local], confidence))
 
 
 def parse(path: Path) -> Iterator[Any]:

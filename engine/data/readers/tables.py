@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from engine.config import DataConfig
+from engine.data.apart import RELATIONS, WORDS, Apart, confidence_of, local_predicate
 from engine.data.dialects import restore
 from engine.data.readers.base import PART_WORDS, Part, RawDataset, RawGraph, RawLinks, listed_counts, tallies
 from engine.data.readers.naming import NamedFiles, NamedFilesReader
 from engine.data.rows import Rows
-from engine.data.sssom import expand, read_curie_map, why_not
+from engine.data.sssom import expand, read_curie_map, relation_apart, why_not
 from engine.data.tabular import (
+    APART_ROLES,
     ATTRIBUTE_ROLES,
     DECLARED_ROLES,
     FOUND_OUT,
@@ -68,12 +73,37 @@ def gather_links(files: NamedFiles, read: Callable[[Path, Part], dict[Part, RawL
         DataError: as ``read``; a part that is in two files.
     """
     links: dict[Part, RawLinks] = {}
+    if (path := files.apart()) is not None:
+        links["all"] = read_apart(path)
     for part, path in files.links().items():
         found = read(path, part)
+        found = with_apart(found, links.pop("all").apart) if "all" in links and not len(links["all"].sources) else found
         if twice := found.keys() & links.keys():
             raise DataError(f"{min(twice)} links stand here and in {links[min(twice)].path.name}; keep them in one place.", path=path)
         links |= found
     return links, f"given: {links['train'].path.name}" if "train" in links else ""
+
+
+def with_apart(links: Mapping[Part, RawLinks], apart: Apart) -> dict[Part, RawLinks]:
+    """The links with more mappings that are kept apart."""
+    first = next(iter(links))
+    return {**links, first: replace(links[first], apart=Apart.joined((links[first].apart, apart)))}
+
+
+def read_apart(path: Path) -> RawLinks:
+    """A table of mappings that say less than equality: no links, and these kept apart.
+
+    Raises:
+        DataError: as :func:`read_table`; a relation that is none of these.
+    """
+    found = read_table(path, APART_ROLES)
+    relations = [RELATIONS.get(local_predicate(one)) for one in found["predicate"].columns[0]]
+    if (wrong := next((at for at, relation in enumerate(relations) if relation is None), None)) is not None:
+        word, line = shorten(found["predicate"].columns[0][wrong], 60), int(found["predicate"].lines[wrong])
+        raise DataError(f"expected {', '.join(WORDS)} as predicate, found '{word}'.", path=path, line=line)
+    sources, targets = (list(found[role].columns[0]) for role in ("source", "target"))
+    apart = Apart(sources, targets, [one for one in relations if one is not None], confidences_of(found, len(sources)))
+    return RawLinks(path, (), (), apart=apart)
 
 
 def read_link_parts(path: Path, part: Part, layout: Layout = FOUND_OUT) -> dict[Part, RawLinks]:
@@ -97,9 +127,14 @@ def links_by_part(path: Path, part: Part, found: Mapping[str, Rows]) -> dict[Par
     sources, targets = found["source"].columns[0], found["target"].columns[0]
     if "exported" in found and table_suffix(path) != ".parquet":
         sources, targets = (column.renamed(map(restore, column.words)) for column in (sources, targets))
+    given = "confidence" in found
+    confidences = confidences_of(found, len(sources))
     if "split" not in found:
-        return {part: RawLinks(path, sources, targets, files=files)}
-    return {known: RawLinks(path, sources.take(rows), targets.take(rows), files=files) for known, rows in _rows_by_part(path, found["split"]).items()}
+        return {part: RawLinks(path, sources, targets, files=files, confidences=confidences if given else ())}
+    return {
+        known: RawLinks(path, sources.take(rows), targets.take(rows), files=files, confidences=_chosen(confidences, rows) if given else ())
+        for known, rows in _rows_by_part(path, found["split"]).items()
+    }
 
 
 def _rows_by_part(path: Path, split: Rows) -> dict[Part, BoolArray]:
@@ -115,22 +150,47 @@ def _rows_by_part(path: Path, split: Rows) -> dict[Part, BoolArray]:
 
 
 def _mapped(path: Path, found: Mapping[str, Rows]) -> RawLinks:
-    """The links among the mappings of an SSSOM table."""
+    """The links among the mappings of an SSSOM table, and what it says of less than equality."""
     sources, targets, predicates = (found[role].columns[0] for role in ("source", "target", "predicate"))
     modifiers = found["modifier"].columns[0] if "modifier" in found else [""] * len(sources)
     reasons = list(map(why_not, sources, targets, predicates, modifiers))
+    relations = list(map(relation_apart, sources, targets, predicates, modifiers))
     kept = np.array([reason is None for reason in reasons], dtype=bool)
-    left_out = Counter(reason for reason in reasons if reason is not None)
-    if not kept.any():
+    aside = np.array([relation is not None for relation in relations], dtype=bool)
+    left_out = Counter(reason for reason, relation in zip(reasons, relations, strict=True) if reason is not None and relation is None)
+    if not kept.any() and not aside.any():
         message = f"no mapping in this table says owl:sameAs or skos:exactMatch ({listed_counts(left_out)}); add some that do."
         raise DataError(message, path=path)
     prefixes = {} if table_suffix(path) == ".parquet" else read_curie_map(path)
-    ends = (column.take(kept) for column in (sources, targets))
-    subjects, objects = (column.renamed(expand(word, prefixes) for word in column.words) for column in ends)
+    subjects, objects = (column.renamed(expand(word, prefixes) for word in column.words) for column in (sources, targets))
+    confidences = confidences_of(found, len(sources))
     files = tallies("links", found["source"])
-    for reason, rows in left_out.items():
+    for reason, rows in [*left_out.items(), *([("kept apart", int(aside.sum()))] if aside.any() else [])]:
         files = tuple(one.without(reason, rows) for one in files)
-    return RawLinks(path, subjects, objects, symmetric=True, left_out=left_out, files=files)
+    apart = (
+        Apart(list(subjects.take(aside)), list(objects.take(aside)), [one for one in relations if one is not None], _chosen(confidences, aside))
+        if aside.any()
+        else Apart()
+    )
+    return RawLinks(
+        path,
+        subjects.take(kept),
+        objects.take(kept),
+        symmetric=True,
+        left_out=left_out,
+        files=files,
+        apart=apart,
+        confidences=_chosen(confidences, kept) if "confidence" in found else (),
+    )
+
+
+def confidences_of(found: Mapping[str, Rows], rows: int) -> list[float]:
+    """(n,) the column ``confidence``; NaN where there is none."""
+    return list(map(confidence_of, found["confidence"].columns[0])) if "confidence" in found else [math.nan] * rows
+
+
+def _chosen(confidences: Sequence[float], rows: BoolArray) -> list[float]:
+    return list(itertools.compress(confidences, rows))
 
 
 def _read_graph(files: NamedFiles, number: str) -> RawGraph:

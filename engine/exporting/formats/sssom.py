@@ -33,18 +33,49 @@ MANUAL = "semapv:ManualMappingCuration"
 KNOWN_LINKS = ("seed link", "known validation link", "known test link")
 EXTENSIONS: Mapping[str, str] = {"ext_csls": "double", "ext_ties": "integer", "ext_verdict": "string", "ext_run": "string"}
 """Columns that are no part of SSSOM, and their types."""
+SLOTS: Final = (
+    *("subject_id", "subject_label", "predicate_id", "object_id", "object_label", "mapping_justification", "author_label"),
+    *("confidence", "similarity_score", "similarity_measure", *EXTENSIONS),
+)
 _PLACE = re.compile(rf"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*/?|{BASE}[a-z]+:|urn:[^:]+:|[A-Za-z][A-Za-z0-9+.-]*:")
 _GENERIC = frozenset({"www", "com", "org", "net", "edu", "gov", "info"})
 
 
 def write_sssom(file: IO[bytes], table: ExportTable, predicate: Predicate) -> None:
     spelt = spellings(table, to_uri)
-    prefixes = Prefixes.of(table.identifiers(), spelt)
+    apart = apart_uris(table, spelt)
+    same = {side: Spelling({}) for side in SIDES}
+    prefixes = Prefixes.of(chain(_spelt(table.identifiers(), spelt), [apart]), same)
     file.write("".join(f"#{line}\n" for line in metadata(table.origin, prefixes)).encode("utf-8"))
     for number, chunk in enumerate(table.chunks()):
         rows = mappings(chunk, table.origin, spelt, prefixes, predicate)
         text = rows.to_csv(sep="\t", index=False, header=number == 0, float_format="%.6g", lineterminator="\n")
         file.write(str(text).encode("utf-8", "replace"))
+    if len(table.apart):
+        rows = apart_mappings(table, apart, prefixes)
+        header = not len(table)
+        file.write(str(rows.to_csv(sep="\t", index=False, header=header, float_format="%.6g", lineterminator="\n")).encode("utf-8", "replace"))
+
+
+def _spelt(parts: Iterable[tuple[Iterable[str], Iterable[str]]], spelt: Mapping[Side, Spelling]) -> Iterable[tuple[list[str], list[str]]]:
+    return ((list(map(spelt["source"], sources)), list(map(spelt["target"], targets))) for sources, targets in parts)
+
+
+def apart_uris(table: ExportTable, spelt: Mapping[Side, Spelling]) -> tuple[list[str], list[str]]:
+    """The ends of the mappings that say less than equality; some may name entities that the graphs do not have."""
+    if not len(table.apart):
+        return [], []
+    ends = ([spelt[side](one) if one in table.view.graphs[side].index else to_uri(one, side) for one in table.apart[side]] for side in SIDES)
+    sources, targets = ends
+    return sources, targets
+
+
+def apart_mappings(table: ExportTable, uris: tuple[list[str], list[str]], prefixes: Prefixes) -> pd.DataFrame:
+    """Mappings of the data that say less than equality, in SSSOM's columns, as they were imported."""
+    subjects, objects = ([prefixes.curie(uri) for uri in side] for side in uris)
+    known = {"subject_id": subjects, "predicate_id": list(table.apart["relation"]), "object_id": objects}
+    rows = pd.DataFrame({**known, "mapping_justification": "semapv:UnspecifiedMatching", "confidence": list(table.apart["confidence"])})
+    return rows.assign(ext_run=table.origin.run).reindex(columns=SLOTS)
 
 
 def metadata(
