@@ -173,7 +173,7 @@ def test_the_training_of_a_structure_differs_from_the_runs_own(better: MemoryRun
     literal = put_run(better, models, run_id="literal-s0", variant="literal", seconds=4.0, training=training)
     costs = open_page("compare", run=[literal, semi]).dataframe[-1].value
     assert costs["whole run"].tolist() == ["4 s", "1 min 15 s"]
-    assert costs["training"].tolist() == ["1 min 10 s in the structure's run", "1 min 10 s"]
+    assert costs["training"].tolist() == ["1 min 10 s (structure run)", "1 min 10 s"]
 
 
 def test_runs_without_test_links_say_so(models: Path, open_page: OpenPage) -> None:
@@ -208,9 +208,9 @@ def test_other_splits_are_compared_on_what_both_tested(
     ("gained", "lost", "message"),
     [
         ([5, 2], [1, 4], "The largest net gain is at degree 1: 5 gained and 1 lost of 9."),
-        ([1, 40], [7, 200], "At no degree is more gained than lost; the largest net loss is at degree 2: 40 gained and 200 lost of 300."),
-        ([3, 2], [3, 2], "At each degree as many are gained as lost."),
-        ([0, 0], [0, 0], "No entity of any degree flipped."),
+        ([1, 40], [7, 200], "No degree range has a net gain. The largest net loss is at degree 2: 40 gained and 200 lost of 300."),
+        ([3, 2], [3, 2], "Gains and losses are equal in each degree range."),
+        ([0, 0], [0, 0], "No prediction changed."),
     ],
 )
 def test_where_most_is_gained_on_balance(gained: list[int], lost: list[int], message: str) -> None:
@@ -223,7 +223,7 @@ def test_where_most_is_gained_on_balance(gained: list[int], lost: list[int], mes
     [
         (Difference(0.8, 0.6, (0.1, 0.3)), "a is **0.200** ahead in Hits@1 (95% interval of the difference: +0.100 to +0.300)"),
         (Difference(0.6, 0.805, None), "a is **0.205** behind in Hits@1"),
-        (Difference(0.6, 0.6, None), "their Hits@1 is the same"),
+        (Difference(0.6, 0.6, None), "Hits@1 is equal"),
     ],
 )
 def test_a_lead_is_never_negative(difference: Difference, message: str) -> None:

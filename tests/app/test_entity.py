@@ -32,7 +32,7 @@ def view(run: str, models: Path) -> RunView:
 def test_without_runs_it_points_home(open_page: OpenPage) -> None:
     app = open_page("entity")
     assert_no_crash(app)
-    assert "No run to look into yet" in words(app)
+    assert "No runs yet" in words(app)
     assert links(app)
 
 
@@ -67,7 +67,7 @@ def test_a_link_to_a_pair_shows_that_pair(run: str, view: RunView, open_page: Op
     metrics = [metric.value for metric in app.metric]
     assert metrics[0] == f"{other.csls:.3f}"
     assert metrics[2] == "3 of 84"
-    assert "wrong: another link is known" in words(app)
+    assert "incorrect: contradicts a known link" in words(app)
 
 
 def test_the_target_side_works_the_same(run: str, view: RunView, open_page: OpenPage) -> None:
@@ -140,7 +140,7 @@ def test_search_results_come_from_the_server_at_most_fifty(run: str, open_page: 
     assert_no_crash(app)
     assert "2 results" in words(app)
     app.text_input[0].set_value("t").run()
-    assert "The first 50 that fit" in words(app)
+    assert "First 50 that fit" in words(app)
     app.text_input[0].set_value("<no such thing>").run()
     assert_no_crash(app)
     assert "Nothing fits" in words(app)

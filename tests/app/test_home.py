@@ -75,7 +75,7 @@ def test_a_run_on_anothers_structure_does_not_claim_its_training(models: Path, o
     training = {"seconds": 70.0, "structure_run": "towns/semi-s0-aaaaaaaa"}
     write_run(sample_run(), models, run_id="literal-s0-bbbbbbbb", variant="literal", seconds=4.0, training=training)
     message = words(open_page("home"))
-    assert "names added in 4 s to semi-s0-aaaaaaaa" in message.replace("\\", "").replace("\u2068", "").replace("\u2069", "")
+    assert "names added to 4 s to semi-s0-aaaaaaaa" in message.replace("\\", "").replace("\u2068", "").replace("\u2069", "")
     assert "trained in" not in message
 
 

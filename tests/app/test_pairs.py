@@ -48,7 +48,7 @@ def test_worst_decided_first_as_the_stored_tables_have_it(run: str, open_page: O
     assert shown["degree"].tolist() == alignment.rows["degree"].iloc[positions].tolist()
     assert not {"probability", "names", "added"} & set(shown.columns), "this run knows none of them"
     precision = alignment.precision(positions)
-    message = f"Where the links tell, **{precision.share:.1%}** are right ({precision.right} of {precision.judged};"
+    message = f"**{precision.share:.1%}** correct where a link is known ({precision.right} of {precision.judged};"
     assert f"All 64** pairs, one for each source entity. {message}" in words(app)
     assert "12 seed pairs not counted" in words(app)
     assert not chips(app)
@@ -73,7 +73,7 @@ def test_filters_of_the_address_are_applied_and_are_shown_as_chips(models: Path,
     assert (shown["degree"] <= 3).all()
     labels = shown["entity"].str.casefold().tolist()
     assert labels == sorted(labels, reverse=True)
-    assert chips(app) == ["✓ right or × wrong", "probability at least 0.25", "degree at most 3", "Take all away"]
+    assert chips(app) == ["✓ right or × wrong", "probability at least 0.25", "degree at most 3", "Remove all filters"]
     assert "a share of right ones would mean nothing" in words(app)
     assert {name: app.query_params[name] for name in asked if name != "known"} == {name: asked[name] for name in asked if name != "known"}
 
@@ -137,14 +137,14 @@ def test_pages_of_a_long_table(models: Path, open_page: OpenPage, page: str, fir
 def test_nothing_fits(run: str, open_page: OpenPage) -> None:
     app = open_page("pairs", run=run, search="no such thing", csls_from="-1e300", degree_from="9" * 300)
     assert_no_crash(app)
-    assert "No pair fits" in words(app)
+    assert "No pairs match the filters" in words(app)
     assert len(chips(app)) == 4
 
 
 def test_ends_in_the_wrong_order_are_no_crash(models: Path, open_page: OpenPage) -> None:
     app = open_page("pairs", run=write_run(knowing(), models), probability_from="7", probability_to="-2", csls_from="1e300", degree_from="-5")
     assert_no_crash(app)
-    assert "No pair fits" in words(app)
+    assert "No pairs match the filters" in words(app)
 
 
 def test_hostile_labels_stay_text(models: Path, open_page: OpenPage) -> None:

@@ -176,7 +176,7 @@ def test_home_shows_the_training(models: Path, open_page: OpenPage) -> None:
     job = queued(models)
     queued(models, seed=1)
     app = open_page("home")
-    assert "waits to be trained · 1 more in the queue" in words(app)
+    assert "is queued · 1 more in the queue" in words(app)
     assert f"train?job={job}" in links(app)
 
 
@@ -295,7 +295,7 @@ def test_what_reviewers_decided_can_be_trained_with(models: Path, open_page: Ope
         store.decide(task.fingerprint, Choice(*pair, verdict), "Ann", f"click-{link[0]}")  # type: ignore[arg-type]
     store.close()
     app = open_page("train", data="europe")
-    assert app.toggle[0].label == "With what reviewers decided: 2 accepted, 1 rejected"
+    assert app.toggle[0].label == "Train with reviews: 2 accepted, 1 rejected"
     assert "234 seed links" in words(app)
     app.toggle[0].set_value(True).run()
     assert_no_crash(app)
