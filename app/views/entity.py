@@ -129,7 +129,14 @@ def _facts(opened: OpenRun, entity: Entity, match: Entity | None, address: Entit
         if around.total:
             data = pd.DataFrame([_triple_row(neighbour) for neighbour in around.neighbours]).dropna(axis=1, how="all")
             columns = {"attention": st.column_config.NumberColumn(format="percent", width="small", help=explain("attention"))}
-            components.table(data, name="neighbours", columns=columns, height=ROWS_SHOWN if around.total > 8 else "auto")
+            components.table(
+                data,
+                name="neighbours",
+                columns=columns,
+                height=ROWS_SHOWN if around.total > 8 else "auto",
+                pinned=("relation", "neighbour"),
+                share_decimals=3,
+            )
         else:
             st.markdown("This entity has no triples, so the structure gives no evidence for its matches.")
         if around.hidden:
@@ -155,7 +162,7 @@ def _triple_row(neighbour: Neighbour) -> dict[str, object]:
         "relation": charts.edge_words(neighbour.edges),
         "neighbour": text.cell(neighbour.entity.title),
         "attention": neighbour.attention,
-        "ID": text.cell(neighbour.entity.short_id),
+        "id": text.cell(neighbour.entity.short_id),
         "triples": neighbour.entity.degree,
     }
 
@@ -182,6 +189,7 @@ def _match_table(opened: OpenRun, entity: Entity, matches: list[Match], match: E
     components.table(
         pd.DataFrame(_match_rows(opened, across, matches)),
         name="matches",
+        pinned=("rank", "match"),
         key=key,
         on_select=follow,
         chosen=next((row for row, candidate in enumerate(matches) if match is not None and candidate.entity == match.index), None),
@@ -216,7 +224,7 @@ def _match_row(match: Match, candidate: Entity) -> dict[str, object]:
         "values": match.values or None,
         "probability": match.probability,
         "added": None if match.added is None else f"round {match.added}",
-        "ID": text.cell(candidate.short_id),
+        "id": text.cell(candidate.short_id),
     }
 
 

@@ -280,6 +280,7 @@ def _table(run: OpenRun, address: PairsAddress, alignment: Alignment, ordered: I
     row = components.table(
         _rows(run, alignment, positions),
         name=f"pairs-{run.card.run}",
+        pinned=("entity", "match"),
         whole=lambda: alignment.described(ordered),
         key=state.widget_key(state.PAIR_TABLE, address, page),
         on_select="rerun",

@@ -270,7 +270,9 @@ def _table(run: OpenRun, setting: Setting, found: pd.DataFrame, relation: Relati
     st.caption(f"Layer {setting.layer}, {setting.channel} channel, {setting.direction}. Select a row to show the relation above.{unmeasured}")
     if not measured:
         components.measure_by_sample(run.card.run)
-    components.table(_rows(found, measured), name="relations", whole=lambda: found, key=key, on_select=follow, columns=COLUMNS)
+    components.table(
+        _rows(found, measured), name="relations", whole=lambda: found, pinned=("rank", "relation"), key=key, on_select=follow, columns=COLUMNS
+    )
 
 
 def _correspondences(run: OpenRun) -> None:

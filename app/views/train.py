@@ -481,7 +481,7 @@ def _start(address: TrainAddress, plan: Plan, jobs: Sequence[Job], refused: str 
     if refused:
         st.warning(text.plain(f"{refused[:1].upper()}{refused[1:]}", 600), icon=":material/warning:")
     key = state.widget_key(state.JOB_BUTTON, "submit", plan.name)
-    if st.button(words, icon=":material/play_arrow:", key=key, disabled=bool(refused)):
+    if st.button(words, icon=":material/play_arrow:", type="primary", key=key, disabled=bool(refused)):
         check_memory(plan.sizes, plan.config, available_memory())
         job = JobQueue(cache.models_folder()).submit(plan, sign_in.user_name() or "").job
         start_trainer(cache.models_folder())

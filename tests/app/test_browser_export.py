@@ -19,7 +19,7 @@ def test_pairs_are_filtered_then_taken_home_as_sssom(page: Page, app: str, tmp_p
     page.goto(app + "/pairs?run=towns%2Fbasic-s0&known=right")
     page.get_by_role("link", name="Export this selection").first.click()
     page.wait_for_url("**/export?*known=right*")
-    expect(page.get_by_role("button", name="✓ right")).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_role("button", name="✓ correct")).to_be_visible(timeout=PATIENCE)
     page.get_by_text("SSSOM", exact=True).click()
     address_says(page, "format", "sssom")
     page.get_by_text("Predicate").wait_for()

@@ -97,7 +97,7 @@ def test_one_relation(whole: str, whole_run: MemoryRun, open_page: OpenPage) -> 
     assert everywhere["importance"].tolist() == rows["importance"].tolist()
     hits = whole_run.tables["relation_hits"].query("graph == 'target' and relation == 1 and role == 'any'").iloc[0]
     assert f"{hits['hits@1']:.3f}" in words(app)
-    assert f"of {hits['queries']} test entities that have it" in words(app)
+    assert f"of {hits['queries']} test entities that have the relation" in words(app)
 
 
 def test_its_twins_and_examples_can_be_opened(whole: str, whole_run: MemoryRun, open_page: OpenPage) -> None:
@@ -115,7 +115,7 @@ def test_without_a_choice_the_first_of_the_list_is_looked_at(whole: str, whole_r
     app = open_page("relations", run=whole)
     first = stored(whole_run).iloc[0]
     assert {metric.label: metric.value for metric in app.metric}["Triples"] == str(first["frequency"])
-    assert "the first of the list" in words(app)
+    assert "first of the list" in words(app)
     assert "relation" not in app.query_params
 
 
@@ -150,7 +150,7 @@ def test_without_test_links_there_is_no_accuracy(whole_run: MemoryRun, models: P
     assert_no_crash(app)
     assert "no test links" in words(app)
     assert any("review" in link and "kind=sample" in link for link in links(app)), "there is a way to an accuracy all the same"
-    assert "No test entity has it" in words(app)
+    assert "No test entity has this relation" in words(app)
     assert "Hits@1" not in ranking(app)
 
 
