@@ -71,7 +71,7 @@ def _distribution(run: OpenRun, channel: Channel) -> None:
         name=f"proxy-similarity-{channel}",
         caption=f"Mean cosine of entities and proxies ({channel} channel): {means['source']:.3f} in the source, {means['target']:.3f} in "
         f"the target; range "
-        f"{table['low'].min():.2f} to {table['high'].max():.2f}. Similar curves mean that the proxies serve both graphs alike.",
+        f"{table['low'].min():.2f} to {table['high'].max():.2f}. Similar curves mean that the proxies fit both graphs equally.",
         data=table,
     )
 

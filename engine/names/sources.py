@@ -319,7 +319,7 @@ class EntityKeys:
 def _both(entry: NamedEntry, by_number: Sequence[tuple[Side, int]]) -> str:
     owners = "ent_ids_1 and ent_ids_2 both use" if len(by_number) > 1 else "both graphs have"
     return (
-        f"{entry.place} names id '{shorten(str(entry.key), 60)}', which {owners}; say which graph is meant: give a file for each graph "
+        f"{entry.place} names id '{shorten(str(entry.key), 60)}', which {owners}; state which graph it belongs to: give a file for each graph "
         "(--names source=FILE --names target=FILE), or put source or target in front of each entity."
     )
 

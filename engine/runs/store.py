@@ -120,7 +120,7 @@ class RunStore:
         path = partial if is_partial else final
         with explained(f"delete {path}"):
             if not os.path.lexists(path):
-                raise RunNotFoundError(f"there is no run {run.dataset}/{run.run_id} any more.")
+                raise RunNotFoundError(f"run {run.dataset}/{run.run_id} no longer exists.")
             lock = acquire(path / LOCK, f"{run.dataset}/{run.run_id}") if is_partial else None
             try:
                 remove_by_way_of_trash(path, run.run_id)
