@@ -46,7 +46,7 @@ def test_a_file_that_is_there_stays_unless_it_may_go(models: Path, tmp_path: Pat
     path = tmp_path / "mine.csv"
     path.write_text("precious", encoding="utf-8")
     assert export(models, "--output", str(path)) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert path.read_text(encoding="utf-8") == "precious"
     assert export(models, "--output", str(path), "--force", "--without-seeds") == 0
     assert "seed" not in capsys.readouterr().out
@@ -63,7 +63,7 @@ def test_a_file_that_is_there_stays_unless_it_may_go(models: Path, tmp_path: Pat
         (["--format", "csv", "--predicate", "owl:sameAs"], "has no predicate"),
         (["--format", "xlsx"], "invalid choice"),
         (["--output", "."], "is a folder"),
-        (["--output", "no/such/place.csv"], "there is no folder"),
+        (["--output", "no/such/place.csv"], "does not exist"),
     ],
 )
 def test_mistakes_are_reported_in_one_line(
