@@ -289,7 +289,7 @@ def _contested(accepted: IntArray, seeds: IntArray, width: int) -> BoolArray:
 def _findings(effect: ReviewEffect) -> tuple[Finding, ...]:
     test, valid = effect.test_to_seeds + effect.test_set_aside, effect.valid_to_seeds + effect.valid_set_aside
     message = (
-        f"reviews: {effect.accepted:,} pairs accepted as seed links ({effect.new_seeds:,} new), {effect.rejected:,} rejected as non-links. "
+        f"reviews: {count(effect.accepted, 'pair')} accepted as seed links ({effect.new_seeds:,} new), {effect.rejected:,} rejected as non-links. "
         f"{test:,} test and {valid:,} validation links were reviewed, or share an entity with a reviewed pair, and are not used for evaluation."
     )
     found = [Finding("reviews", "info", message, effect.accepted + effect.rejected)]

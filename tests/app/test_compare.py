@@ -96,7 +96,7 @@ def test_the_test_is_put_into_words_that_fit(runs: list[str], models: Path, open
             assert "does not show that they are equally good" in message(app)
         elif p_value < 0.05:
             assert "statistically significant" in message(app)
-            assert "about these two trained runs" in message(app)
+            assert "covers these two runs only" in message(app)
         else:
             assert "do not show that either is better; nor do they show that the two are equally good" in message(app)
     assert compared(models, runs[0], runs[1]).mcnemar().p_value < 0.05  # type: ignore[operator]
@@ -201,15 +201,15 @@ def test_other_splits_are_compared_on_what_both_tested(
     app = open_page("compare", run=[first, second])
     assert_no_crash(app)
     assert "Of 25 test entities in both runs" in message(app)
-    assert "divide the links differently" in message(app)
+    assert "split the links differently" in message(app)
     assert tables(app)["setting"].to_numpy().tolist() == [["split", "given: 721_5fold/1", "random, seed 1"]]
 
 
 @pytest.mark.parametrize(
     ("gained", "lost", "message"),
     [
-        ([5, 2], [1, 4], "The largest net gain is at degree 1: 5 gained and 1 lost of 9."),
-        ([1, 40], [7, 200], "No degree range has a net gain. The largest net loss is at degree 2: 40 gained and 200 lost of 300."),
+        ([5, 2], [1, 4], "The largest net gain is at degree 1: 5 gained and 1 lost of 9 test entities."),
+        ([1, 40], [7, 200], "No degree range has a net gain. The largest net loss is at degree 2: 40 gained and 200 lost of 300 test entities."),
         ([3, 2], [3, 2], "Gains and losses are equal in each degree range."),
         ([0, 0], [0, 0], "No prediction changed."),
     ],

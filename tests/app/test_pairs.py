@@ -74,7 +74,7 @@ def test_filters_of_the_address_are_applied_and_are_shown_as_chips(models: Path,
     labels = shown["entity"].str.casefold().tolist()
     assert labels == sorted(labels, reverse=True)
     assert chips(app) == ["✓ correct or × incorrect", "probability ≥ 0.25", "degree ≤ 3", "Remove all filters"]
-    assert "a share of right ones would mean nothing" in words(app)
+    assert "precision is not shown" in words(app)
     assert {name: app.query_params[name] for name in asked if name != "known"} == {name: asked[name] for name in asked if name != "known"}
 
 

@@ -378,7 +378,7 @@ def test_a_probability_that_is_none(view: RunView, least: float) -> None:
 
 
 def test_a_run_without_probabilities_says_so() -> None:
-    with pytest.raises(ExportError, match="has no probabilities"):
+    with pytest.raises(ExportError, match="has no calibrated probabilities"):
         pairs_to_export(RunView(sample_run()), ExportSelection(least_probability=0.5))
 
 

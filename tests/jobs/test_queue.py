@@ -148,7 +148,7 @@ def test_a_finished_training_cannot_be_resumed(models: Path, plan: MakePlan) -> 
     queue = JobQueue(models)
     job = queue.submit(plan()).job
     queue.end(job.id, "finished")
-    with pytest.raises(JobError, match="is finished; only one that ended too early"):
+    with pytest.raises(JobError, match="is finished; only a job that stopped early"):
         queue.resume(job.id)
 
 

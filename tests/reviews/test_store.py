@@ -75,7 +75,7 @@ def test_what_was_taken_together_is_undone_together(store: ReviewStore) -> None:
     assert store.withdraw(DATA, several[0].number, "Ann", "single")[0].pair == PAIRS[1]
     assert [decision.pair for decision in store.undo(DATA, "Ann", "undo")] == PAIRS[2:]
     assert counting(store.standing(DATA)) == {(PAIRS[0], "Ann"): "reject"}
-    with pytest.raises(ReviewError, match="no decision 1 that could be undone"):
+    with pytest.raises(ReviewError, match="no decision 1 that can be undone"):
         store.withdraw(DATA, 1, "Bob", "not mine")
 
 
@@ -255,7 +255,7 @@ def test_files_that_cannot_be_used_say_why(tmp_path: Path) -> None:
     connection.close()
     torn.write_bytes(b"not a database at all" * 100)
     folder.mkdir()
-    for path, message in ((foreign, "another program"), (newer, "newer engine"), (torn, "damaged"), (folder, "permission denied")):
+    for path, message in ((foreign, "another program"), (newer, "newer version"), (torn, "damaged"), (folder, "permission denied")):
         with pytest.raises(ReviewError, match=message):
             ReviewStore(path).standing(DATA)
 
