@@ -38,7 +38,7 @@ KEPT_RESULTS = 64  # what the engine computes of runs: a few arrays over the tes
 KEPT_SECONDS = 3600
 KEPT_PREVIEWS = 16  # samples and counts, and the seeds that names suggest
 LIST_SECONDS = 3.0  # what the folders' times do not show, such as a trainer that died, appears after this time
-PARTIAL_WORDS = {True: "being trained right now", False: "interrupted; the same train command goes on from its last checkpoint"}
+PARTIAL_WORDS = {True: "being trained now", False: "interrupted; the same train command resumes from its last checkpoint"}
 
 
 @dataclass(frozen=True)
@@ -111,11 +111,11 @@ class RunList:
                 return card
         for unusable in self.partial:
             if unusable.run == run:
-                raise RunNotFoundError(f"run {run} is {unusable.reason}.")
+                raise RunNotFoundError(f"Run {run} is {unusable.reason}.")
         for unusable in self.broken:
             if unusable.run == run:
-                raise RunNotFoundError(f"run {run} cannot be opened: {unusable.reason}")
-        raise RunNotFoundError(f"there is no run '{run[:80]}'; it may be deleted or renamed. Choose another one, or see all runs.")
+                raise RunNotFoundError(f"Run {run} cannot be opened: {unusable.reason}")
+        raise RunNotFoundError(f"There is no run '{run[:80]}'; it may have been deleted or renamed. Choose another run, or see all runs.")
 
     def of_same_data(self, card: RunCard) -> tuple[RunCard, ...]:
         """The runs that can be compared with this one, itself included, newest first."""
@@ -207,7 +207,7 @@ def _list_runs(folder: Path, changes: tuple[tuple[str, FileState], ...]) -> RunL
             try:
                 cards.append(_card(summary, summary.manifest))
             except (KeyError, TypeError, ValueError, AttributeError) as error:  # sealed, yet not by this engine's pipeline
-                broken.append(UnusableRun(summary.id, f"its manifest lacks what this page shows ({error!r}); train again."))
+                broken.append(UnusableRun(summary.id, f"its manifest is incomplete ({error!r}); train again."))
     return RunList(tuple(cards), tuple(partial), tuple(broken))
 
 
@@ -280,7 +280,7 @@ def _open(folder: Path, run: str, seal: str, _card: RunCard) -> OpenRun:
     """
     found = RunStore(folder).find(run)
     if found.manifest[SEAL] != seal:
-        raise RunDamagedError(f"run {run} is being replaced by another one right now; load the page again in a moment.")
+        raise RunDamagedError(f"Run {run} is being replaced. Reload the page in a moment.")
     return OpenRun(_card, found)
 
 
@@ -332,7 +332,7 @@ def refusal(path: Path, content: str, config: RunConfig, reviews: Snapshot | Non
     return _refusal(path, content, asked, "" if reviews is None else reviews.digest, reviews)
 
 
-@st.cache_data(ttl=600, max_entries=16, show_spinner="Looking for something to start from…")
+@st.cache_data(ttl=600, max_entries=16, show_spinner="Looking for evidence to start from…")
 def _refusal(path: Path, content: str, config: RunConfig, digest: str, _reviews: Snapshot | None) -> str:
     return why_refused(path, config, _reviews)
 

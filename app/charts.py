@@ -117,10 +117,10 @@ def edge_words(edges: Sequence[Edge], *, shares: bool = False) -> str:
 
 
 def percent(share: float) -> str:
-    """'34 %', '0.5 %', '< 0.1 %'."""
+    """'34%', '0.5%', '<0.1%'."""
     if share and share < 0.001:
-        return "< 0.1 %"
-    return f"{share:.1%}".replace(".0%", "%").replace("%", " %") if share < 0.1 else f"{share:.0%}".replace("%", " %")
+        return "<0.1%"
+    return f"{share:.1%}".replace(".0%", "%") if share < 0.1 else f"{share:.0%}"
 
 
 def facing_figure(facing: Facing) -> Figure:
@@ -292,7 +292,7 @@ def _node(box: _Box, place: list[float], shift: float, facing: Facing) -> dict[s
         node["label"] |= {"fontSize": 10}
     elif box.kind == "more":
         words = _more_words(_hidden(facing, box.side))
-        node |= {"name": f"{words}: click for a table of all", "itemStyle": {"color": "transparent", "borderColor": LINK_INK, "borderType": "dashed"}}
+        node |= {"name": f"{words}: click to list all", "itemStyle": {"color": "transparent", "borderColor": LINK_INK, "borderType": "dashed"}}
         node["label"] |= {"formatter": words, "color": LINK_INK}
     return node
 

@@ -31,7 +31,7 @@ def with_room(data: pd.DataFrame, columns: Mapping[str, Any] | None) -> dict[str
     found: dict[str, Any] = dict(columns or {})
     for name in data.columns:
         config = found.get(str(name))
-        needed = needed_width(data[name], _format(config))
+        needed = needed_width(data[name], shown_format(config))
         if needed is not None:
             found[str(name)] = {**(config or {}), "width": max(needed, _given(config) or _head(str(name), config))}
     return found
@@ -68,7 +68,8 @@ def shown_number(value: float, form: str | None, *, whole: bool) -> str:
     return f"{value:,.0f}" if whole or (form == "localized" and value.is_integer()) else f"{value:,.4f}"
 
 
-def _format(config: Any) -> str | None:
+def shown_format(config: Any) -> str | None:
+    """The format of a column's numbers, of its configuration."""
     found = ((config or {}).get("type_config") or {}).get("format") if isinstance(config, Mapping) else None
     return str(found) if found else None
 

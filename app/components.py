@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from app import pages, reviewing, state, text
-from app.column_widths import with_room
+from app.column_widths import shown_format, with_room
 from app.glossary import explain
 from app.palette import MARKS
 from engine.data.dialects import defuse
@@ -61,10 +61,10 @@ class VerdictStyle:
 
 VERDICTS: Mapping[Verdict, VerdictStyle] = {
     "seed link": VerdictStyle("⚓", "seed", "seed", "blue"),
-    "known validation link": VerdictStyle("✓", "right: validation link", "right (validation)", "green"),
-    "known test link": VerdictStyle("✓", "right: test link", "right (test)", "green"),
-    "probable pair": VerdictStyle("≈", "probable pair", "probable", "yellow"),
-    "contradicts a known link": VerdictStyle("×", "wrong: another link is known", "wrong", "red"),
+    "known validation link": VerdictStyle("✓", "correct: validation link", "correct (validation)", "green"),
+    "known test link": VerdictStyle("✓", "correct: test link", "correct (test)", "green"),
+    "probable pair": VerdictStyle("≈", "probable link", "probable", "yellow"),
+    "contradicts a known link": VerdictStyle("×", "incorrect: contradicts a known link", "incorrect", "red"),
     "unknown": VerdictStyle("?", "unknown", "unknown", "gray"),
 }
 
@@ -107,7 +107,7 @@ def entity_link(runs: Sequence[str], entity: Entity, pool: Pool = "all", *, matc
 def entity_heading(view: RunView, entity: Entity) -> None:
     """An entity's label first, below it its graph and its identifier."""
     st.subheader(text.plain(entity.title) or "(no name)", anchor=False)
-    unnamed = "" if entity.label else " · this entity has no label, so its id stands in"
+    unnamed = "" if entity.label else " · no label, so its ID is shown"
     st.caption(f"{graph_name(view, entity.side)} · {text.count(entity.degree, 'triple')}{unnamed}")
     st.code(text.cell(entity.uri, 400), language=None, wrap_lines=True)
 
@@ -133,7 +133,7 @@ def review_badge(view: RunView, pair: PairScore) -> None:
         "undecided": ("≠ reviewers disagree", "yellow"),
     }
     if (found := reviewing.outcome(view, pair.source, pair.target)) is not None:
-        st.badge(styles[found][0], color=styles[found][1], help="The majority of the reviewers who accepted or rejected the pair.")
+        st.badge(styles[found][0], color=styles[found][1], help="Majority of the reviewers who accepted or rejected the pair.")
 
 
 def verdict_cell(verdict: Verdict) -> str:
@@ -162,13 +162,9 @@ def pair_header(view: RunView, pair: PairScore, runs: Sequence[str], asked: Side
             st.metric("CSLS", text.score(pair.csls), help=explain("CSLS"), width="content")
             st.metric("Cosine", text.score(pair.cosine), help=explain("cosine"), width="content")
             if pair.names is not None:
-                st.metric(
-                    "Names", text.score(pair.names), help="How alike the two names are; in this run CSLS counts structure and names.", width="content"
-                )
+                st.metric("Names", text.score(pair.names), help="Name similarity. In this run, CSLS includes structure and names.", width="content")
             if pair.values:
-                st.metric(
-                    "Values", text.score(pair.values), help="How much the two share of other attribute values; CSLS counts them too.", width="content"
-                )
+                st.metric("Values", text.score(pair.values), help="Similarity of other attribute values. CSLS includes it.", width="content")
             if pair.probability is not None:
                 st.metric("Probability", f"{pair.probability:.0%}", help=explain("calibrated probability"), width="content")
             ranks: tuple[tuple[Side, int, int], ...] = (
@@ -177,13 +173,13 @@ def pair_header(view: RunView, pair: PairScore, runs: Sequence[str], asked: Side
             )
             for side, rank, size in ranks:
                 pool = f"{size:,} {POOL_WORDS[pair.pool]} of the other graph{view.pool_note(pair.pool)}"
-                words = f"Where the pair stands among this entity's pairs with {pool}."
+                words = f"Rank of the pair among this entity's pairs with {pool}."
                 st.metric(f"Rank from {text.plain(view.graphs[side].name, 30)}", f"{rank:,} of {size:,}", help=words, width="content")
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.caption(f"Ranks count {'the test' if pair.pool == 'test' else 'all'} entities of the other graph. Run {text.plain(runs[0])}.")
+            st.caption(f"Ranked among {'the test' if pair.pool == 'test' else 'all'} entities of the other graph. Run {text.plain(runs[0])}.")
             match = pair.target if asked == "source" else pair.source
             address = state.entity_address(runs, match, pair.source if asked == "source" else pair.target, pair.pool)
-            pages.link(pages.ENTITY, address, "Look from the other side", icon=":material/swap_horiz:")
+            pages.link(pages.ENTITY, address, "Swap sides", icon=":material/swap_horiz:")
             pair_links(runs, pair, asked)
         other_links(view, pair, runs)
 
@@ -202,7 +198,7 @@ def other_links(view: RunView, pair: PairScore, runs: Sequence[str]) -> None:
                 icon=":material/link:",
             )
         if len(others) > OTHER_LINKS:
-            st.caption(f"{MARKS[entity.side]} {text.plain(entity.title, 40)} has {len(others) - OTHER_LINKS:,} more links.")
+            st.caption(f"{MARKS[entity.side]} {text.plain(entity.title, 40)} has {text.count(len(others) - OTHER_LINKS, 'more link')}.")
 
 
 def asked_pair(view: RunView, source: str | None, target: str | None, pool: Pool = "all", *, exact: bool = False) -> tuple[Entity, Entity] | None:
@@ -247,7 +243,7 @@ def pool_choice(view: RunView, entities: Sequence[Entity], asked: Pool) -> Pool:
     """
     if not all(view.in_pool(one.side, one.index, "test") for one in entities):
         if asked == "test":
-            several = "These are not both test entities, so they" if len(entities) > 1 else "This is no test entity, so it"
+            several = "Not both entities are test entities, so they" if len(entities) > 1 else "This is not a test entity, so it"
             st.caption(f"{several} can only be ranked among all entities.")
         return "all"
     names: dict[Pool, str] = {"all": "all entities", "test": "test entities (published protocol)"}
@@ -258,9 +254,9 @@ def pair_links(runs: Sequence[str], pair: PairScore, asked: Side = "source") -> 
     """Where else this pair can be looked at: the one place for links of a pair's header to other pages. ``asked``: from whose side."""
     source, target = pair.source.uri, pair.target.uri
     why = state.ExplainAddress(tuple(runs), source=source, target=target, pool=pair.pool, side=asked)
-    pages.link(pages.EXPLAIN, why, "Why this pair", icon=":material/balance:")
+    pages.link(pages.EXPLAIN, why, "Explain score", icon=":material/balance:")
     seen = state.ProxiesAddress(tuple(runs), source=source, target=target)
-    pages.link(pages.PROXIES, seen, "Seen by the proxies", icon=":material/hub:", help=explain("proxy"))
+    pages.link(pages.PROXIES, seen, "Compare proxy attention", icon=":material/hub:", help=explain("proxy"))
 
 
 def choice(label: str, options: Mapping[T, str], *, name: str, value: T, default: T, help: str | None = None, clears: Sequence[str] = ()) -> T:
@@ -370,7 +366,7 @@ def figure(
     picture = st.session_state.get(state.PICTURE_FORMAT, "png")
     config = {**MODE_BAR, "toImageButtonOptions": {"format": picture, "filename": text.file_name(name), "scale": 2}}
     event: Any = st.plotly_chart(
-        fig, key=key, on_select=on_select, selection_mode="points", config=config, alt=f"Figure: {name}; the download holds its data as a table."
+        fig, key=key, on_select=on_select, selection_mode="points", config=config, alt=f"Figure: {name}; its data can be downloaded as a table."
     )
     _downloads(name, data, picture, key or name)
     return list(event["selection"]["points"]) if on_select != "ignore" and event else []
@@ -394,7 +390,7 @@ def _downloads(name: str, data: pd.DataFrame, picture: str, key: str) -> None:
         st.segmented_control(
             "Picture", ["png", "svg"], format_func=str.upper, default=picture, required=True, key=widget, on_change=keep, width="content"
         )
-        st.caption("The camera above the figure saves it; so does a touch on the figure, then on the camera.")
+        st.caption("To save the picture, click the camera above the figure (on a touch screen: tap the figure first).")
 
 
 def table(
@@ -407,6 +403,8 @@ def table(
     chosen: int | None = None,
     columns: Mapping[str, Any] | None = None,
     height: int | Literal["auto"] = "auto",
+    pinned: Sequence[str] | None = None,
+    share_decimals: int = 2,
 ) -> int | None:
     """A table with its download.
 
@@ -418,21 +416,32 @@ def table(
         on_select: as in ``st.dataframe``: one row can be chosen.
         chosen: row that is chosen at first.
         columns: as ``column_config`` of ``st.dataframe``; ``help`` from :func:`app.glossary.explain`.
+        pinned: key columns, which stay in sight when the table is scrolled; None: the first one.
+        share_decimals: shares (columns in per cent) are shown with as many decimals of the share: 2 for whole per cent. Downloads are exact.
 
     Returns:
         The chosen row, counted from 0 in ``data``; None without one.
     """
-    options: dict[str, Any] = {"hide_index": True, "column_config": with_room(data, columns), "height": height, "placeholder": "–"}
+    shown, config = _as_shown(data, columns, share_decimals), with_room(data, columns)
+    for column in pinned if pinned is not None else map(str, data.columns[:1]):
+        config[column] = {**(config.get(column) or {}), "pinned": True}
+    options: dict[str, Any] = {"hide_index": True, "column_config": config, "height": height, "placeholder": "–"}
     options["alt"] = f"Table: {name}"
     if on_select == "ignore":
-        st.dataframe(data, key=key, **options)
+        st.dataframe(shown, key=key, **options)
         rows: list[int] = []
     else:
         first: Any = {"selection": {"rows": [] if chosen is None else [chosen]}}
-        event: Any = st.dataframe(data, key=key, on_select=on_select, selection_mode="single-row", selection_default=first, **options)
+        event: Any = st.dataframe(shown, key=key, on_select=on_select, selection_mode="single-row", selection_default=first, **options)
         rows = event["selection"]["rows"]
     download(data if whole is None else whole, name, key=key or name)
     return rows[0] if rows and rows[0] < len(data) else None
+
+
+def _as_shown(data: pd.DataFrame, columns: Mapping[str, Any] | None, decimals: int) -> pd.DataFrame:
+    """Shares rounded, because a table shows per cents with up to two decimals and the text beside it with none."""
+    shares = [name for name in data.columns if shown_format((columns or {}).get(str(name))) == "percent"]
+    return data.assign(**{str(name): data[name].astype("float64").round(decimals) for name in shares}) if shares else data
 
 
 def download(data: pd.DataFrame | Callable[[], pd.DataFrame], name: str, *, key: str) -> None:
@@ -446,7 +455,7 @@ def download(data: pd.DataFrame | Callable[[], pd.DataFrame], name: str, *, key:
         on_click="ignore",
         type="tertiary",
         icon=":material/download:",
-        help="The whole table, as it stands here.",
+        help="Download the whole table as CSV.",
     )
 
 
@@ -481,17 +490,17 @@ def measure_by_sample(run: str) -> None:
 
 def nothing_measured(runs: Sequence[str]) -> None:
     """In place of figures that need test links."""
-    empty_state("Nothing to measure", "This data has no test links. A reviewed random sample of the matches measures how many are right.")
+    empty_state("No accuracy measured", "This data set has no test links. Review a random sample of the matches to estimate their precision.")
     measure_by_sample(runs[0])
 
 
 def findings(found: Sequence[Finding]) -> None:
     """What inspection noticed: how much of each kind, then each with what to do and examples. Errors are expanded."""
     if not found:
-        st.markdown("Nothing suspicious.")
+        st.markdown("No problems found.")
         return
     kinds = [(severity, sum(finding.severity == severity for finding in found)) for severity in SEVERITIES]
-    st.markdown(", ".join(text.count(number, SEVERITIES[severity][1]) for severity, number in kinds if number) + "; open one for examples.")
+    st.markdown(", ".join(text.count(number, SEVERITIES[severity][1]) for severity, number in kinds if number) + ". Open one for examples.")
     for finding in found:
         with st.expander(text.plain(finding.message, 400), icon=SEVERITIES[finding.severity][0], expanded=finding.severity == "error"):
             if finding.advice:
@@ -503,7 +512,7 @@ def findings(found: Sequence[Finding]) -> None:
 
 def show_error(error: EngineError) -> None:
     """A user's error in its place, in the engine's words."""
-    words = text.plain(text.without_places(str(error)), 1500)
+    words = text.sentence_case(text.plain(text.without_places(str(error)), 1500))
     st.error(words, icon=":material/error:")
 
 
@@ -515,7 +524,7 @@ def errors_shown(*, way_on: bool = True) -> Iterator[None]:
     except EngineError as error:
         show_error(error)
         if isinstance(error, EntityError) and error.candidates:
-            st.caption("Type one of them into the search box, or a part of it.")
+            st.caption("Enter one of them, or a part of it, in the search box.")
         if way_on:
             pages.link(pages.HOME, state.Address(), "All runs", icon=":material/arrow_back:")
         st.stop()

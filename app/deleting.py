@@ -52,10 +52,10 @@ def _question(run: str, version: str) -> None:
         components.show_error(error)
         return
     with st.container(border=True, key="delete_question"):
-        st.markdown(f"**Delete {text.plain(run)} for good?** {_consequences(found)}")
+        st.markdown(f"**Delete {text.plain(run)} permanently?** {_consequences(found)}")
         with st.container(horizontal=True):
             sure = state.widget_key(state.DELETE_BUTTON, run, version, "sure")
-            st.button("Delete for good", icon=":material/delete_forever:", key=sure, on_click=lambda: _attempt(lambda: _delete(run, version)))
+            st.button("Delete permanently", icon=":material/delete_forever:", key=sure, on_click=lambda: _attempt(lambda: _delete(run, version)))
             st.button("Keep run", key=state.widget_key(state.DELETE_BUTTON, run, "keep"), on_click=_forget)
 
 
@@ -65,7 +65,7 @@ def _consequences(found: DeletionCandidate) -> str:
     if found.run.state == "partial":
         notes.append("The interrupted training can no longer be resumed.")
     if found.built_on:
-        notes.append(f"{', '.join(text.plain(one) for one in found.built_on)} was built on it and stays complete.")
+        notes.append(f"{', '.join(text.plain(one) for one in found.built_on)} was built on it and remains complete.")
     return " ".join(notes)
 
 
@@ -84,14 +84,14 @@ def _delete(run: str, version: str) -> None:
     """
     _forget()
     if not sign_in.may_delete():
-        raise RunError("only administrators may delete runs; ask whoever runs this app.")
+        raise RunError("Only administrators can delete runs. Ask the administrator of this app.")
     models = cache.models_folder()
     if any(job.active and job.name == run for job in JobQueue(models).jobs()):
-        raise RunError(f"a training in the queue goes on with {run}; cancel or stop it on the page Train first.")
+        raise RunError(f"A job in the queue continues {run}. Cancel or stop it on the page Train first.")
     store = RunStore(models)
     found = deletion_candidate(store, run, version=version)
     delete(store, [found])
-    st.session_state[DONE] = f"{text.plain(run)} was deleted; {size_text(found.bytes)} are free again."
+    st.session_state[DONE] = f"{text.plain(run)} was deleted; {size_text(found.bytes)} freed."
 
 
 def _attempt(action: Callable[[], object]) -> None:

@@ -59,7 +59,7 @@ def neighbourhoods(opened: OpenRun, page: EntityAddress, source: Entity, target:
 
     A fragment: what is chosen here changes nothing above it. It reads the choices from the address again, and shows what is wrong with them.
     """
-    st.subheader("Neighbourhoods facing each other", anchor=False)
+    st.subheader("Neighbourhood comparison", anchor=False)
     with components.errors_shown():
         asked = EntityAddress.read()
         chosen = {name: getattr(asked, name) for name in ("hops", "drawn", "layer", "channel", "expand", "listed")}
@@ -69,7 +69,7 @@ def neighbourhoods(opened: OpenRun, page: EntityAddress, source: Entity, target:
 def _content(opened: OpenRun, address: EntityAddress, source: Entity, target: Entity) -> None:
     shown = _shown(opened, address, source, target)
     if not shown.faced.total_source and not shown.faced.total_target:
-        st.markdown("Neither entity has a neighbour: nothing in the structure speaks for the pair or against it.")
+        st.markdown("Neither entity has a neighbour, so the structure gives no evidence for or against the pair.")
         return
     _choices(opened, address)
     st.markdown(f"{sentence(shown.faced)} {strongest(shown)}")
@@ -91,9 +91,16 @@ def _shown(opened: OpenRun, address: EntityAddress, source: Entity, target: Enti
 def _choices(opened: OpenRun, address: EntityAddress) -> None:
     with st.container(horizontal=True, gap="medium"):
         hops: dict[Hops, str] = {"1": "1", "2": "2"}
-        components.choice("Hops", hops, name="hops", value=address.hops, default="1", help="2: what is aligned behind the aligned neighbours, too.")
+        components.choice("Hops", hops, name="hops", value=address.hops, default="1", help="2: also aligned neighbours of the aligned neighbours.")
         drawn: dict[Drawn, str] = {"10": "10", "20": "20", "40": "40"}
-        components.choice("At most a side", drawn, name="drawn", value=address.drawn, default="20", help="The strongest first; the table has all.")
+        components.choice(
+            "Neighbours per graph",
+            drawn,
+            name="drawn",
+            value=address.drawn,
+            default="20",
+            help="Maximum number drawn, strongest first. The table lists all.",
+        )
         attention = opened.adjacency.attention
         if attention is None:
             return
@@ -109,24 +116,24 @@ def sentence(faced: Facing) -> str:
     kinds = (
         (faced.count("seed link"), "by a seed link"),
         (faced.count("added in a round"), _added_words(faced)),
-        (faced.count("known validation link") + faced.count("known test link"), "by a link kept for evaluation, which training did not use"),
-        (faced.count("predicted"), "by best matches alone"),
+        (faced.count("known validation link") + faced.count("known test link"), "by validation or test links (unseen in training)"),
+        (faced.count("predicted"), "by predicted best matches"),
     )
     words = "; ".join(f"{number:,} {how}" for number, how in kinds if number)
     start = f"Of {text.count(faced.total_source, 'neighbour')} of the source and {faced.total_target:,} of the target, "
     if not faced.total_pairs:
         return f"{start}none are aligned with each other."
-    shown = f", of which {len(faced.pairs):,} are drawn" if len(faced.pairs) < faced.total_pairs else ""
-    further = f" Behind them, {text.count(len(faced.far), 'more pair')} two hops away." if faced.far else ""
+    shown = f", of which {len(faced.pairs):,} are shown" if len(faced.pairs) < faced.total_pairs else ""
+    further = f" {text.count(len(faced.far), 'more pair')} {'is' if len(faced.far) == 1 else 'are'} two hops away." if faced.far else ""
     verb = "is" if faced.total_pairs == 1 else "are"
     return f"{start}**{text.count(faced.total_pairs, 'pair')}** {verb} aligned with each other{shown}: {words}.{further}"
 
 
 def _added_words(faced: Facing) -> str:
-    """Pairs that rounds trained on; a link kept for evaluation may say the same of them, and training used the prediction and not the link."""
+    """Pairs that rounds trained on; a held-out link may confirm them, and training used the prediction and not the link."""
     confirmed = sum(pair.verdict in HELD_OUT for pair in faced.pairs if pair.evidence == "added in a round")
-    known = f" ({confirmed:,} of them also by a link kept for evaluation, which training did not use)" if confirmed else ""
-    return f"by a prediction that a round added and training went on with{known}"
+    known = f" ({confirmed:,} of them also by validation or test links, unseen in training)" if confirmed else ""
+    return f"by predictions added in a semi-supervised round{known}"
 
 
 def strongest(shown: Shown) -> str:
@@ -136,10 +143,8 @@ def strongest(shown: Shown) -> str:
         loudest = highest_attention(shown.opened.adjacency, entity.side, entity.index, shown.part)
         if loudest is not None and loudest.attention is not None and entity.degree > 1:
             share, equal = charts.percent(loudest.attention), charts.percent(len(loudest.edges) / entity.degree)
-            parts.append(
-                f"{components.entity_label(entity)} listens most to {text.plain(loudest.entity.title, 60)} ({share}; equally shared: {equal})"
-            )
-    return f"{', '.join(parts)}." if parts else ""
+            parts.append(f"for {components.entity_label(entity)} on {text.plain(loudest.entity.title, 60)}: {share} (uniform: {equal})")
+    return f"Highest attention weight {'; '.join(parts)}." if parts else ""
 
 
 def _end(pair: NeighbourPair, side: Side) -> Neighbour:
@@ -159,7 +164,7 @@ def _figure(shown: Shown) -> None:
         height=figure.height,
         key=state.widget_key(state.FACING_FIGURE, *shown.key),
         on_select="rerun",
-        alt=f"Neighbours of {text.cell(shown.faced.source.title)} and {text.cell(shown.faced.target.title)}; the table beneath holds the same.",
+        alt=f"Neighbours of {text.cell(shown.faced.source.title)} and {text.cell(shown.faced.target.title)}; the table below lists the same.",
     )
     with card:
         entity, more = charts.clicked_entity(figure, chosen), charts.clicked_more(figure, chosen)
@@ -168,7 +173,7 @@ def _figure(shown: Shown) -> None:
         elif more is not None:
             _all_of(shown, more)
         else:
-            st.caption("Click a neighbour to see what it is, to open it or to expand it. Point at a box or a line for its relations.")
+            st.caption("Click a neighbour to show, open or expand it. Hover over a box or a line to see its relations.")
 
 
 def _card(shown: Shown, entity: Entity) -> None:
@@ -196,7 +201,7 @@ def _standing(shown: Shown, entity: Entity) -> tuple[Neighbour | None, Entity | 
     for pair in (*shown.faced.pairs, *(far.pair for far in shown.faced.far)):
         if _end(pair, entity.side).entity == entity:
             counterpart = _end(pair, across).entity
-            return _end(pair, entity.side), counterpart, f"faces {counterpart.title}: {_evidence_words(pair)}"
+            return _end(pair, entity.side), counterpart, f"aligned with {counterpart.title}: {_evidence_words(pair)}"
     alone = shown.faced.source_only if entity.side == "source" else shown.faced.target_only
     neighbour = next((one for one in alone if one.entity == entity), None)
     elsewhere = aligned_elsewhere(shown.opened.view, entity.side, entity.index)
@@ -207,7 +212,7 @@ def _standing(shown: Shown, entity: Entity) -> tuple[Neighbour | None, Entity | 
 
 def _evidence_words(pair: NeighbourPair) -> str:
     if pair.evidence == "predicted":
-        return "predicted" if pair.mutual else "predicted, one way"
+        return "predicted" if pair.mutual else "predicted, one direction"
     return status_words(pair.verdict, pair.added) + (" (evaluation only)" if pair.evaluation_only else "")
 
 
@@ -217,7 +222,7 @@ def _all_of(shown: Shown, side: Side) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"{components.entity_label(centre)} has {text.count(total, 'neighbour')}.", width="content")
         address = replace(shown.address, side=centre.side, entity=centre.uri, match=_facing_uri(shown.faced, side), listed=side)
-        pages.link(pages.ENTITY, address, "All of them as a table", icon=":material/table_rows:")
+        pages.link(pages.ENTITY, address, "Show all as a table", icon=":material/table_rows:")
 
 
 def _facing_uri(faced: Facing, side: Side) -> str:
@@ -227,16 +232,16 @@ def _facing_uri(faced: Facing, side: Side) -> str:
 def _legend(opened: OpenRun, address: EntityAddress) -> None:
     attention = opened.adjacency.attention
     if attention is None:
-        width = "All lines are equally wide: this run stores no attention."
+        width = "Line width: uniform, because this run stores no attention weights."
     else:
         layer = f"layer {address.layer}" if address.layer else f"the mean of {text.count(attention.layers, 'layer')}"
         channel = f"the {address.channel} channel" if address.channel else f"the mean of {text.count(len(attention.channels), 'channel')}"
-        width = f"Wider lines: more attention of the entity in the middle to its triples ({layer}, {channel})."
+        width = f"Line width: attention weight ({layer}, {channel})."
     across = ", ".join(f"{line.shape} for {line.words}" for line in dict.fromkeys(charts.LINE.values()))
     st.caption(
-        f"Across: {across}. Blue: source; brown: target; grey: aligned "
-        "elsewhere or not at all. Green with an arrow: the entity in the middle is the triple's head; violet with a dot: its tail; "
-        f"grey with a diamond: both. {width}"
+        f"Lines between the graphs: {across}. Boxes: blue source, brown target, grey not aligned with each other. "
+        "Lines to neighbours, with the entity in the middle as head (green, arrow), tail (violet, dot) or both (grey, diamond). "
+        f"{width}"
     )
 
 
@@ -250,7 +255,7 @@ def _expanded(opened: OpenRun, address: EntityAddress, reference: str) -> None:
             entity = opened.view.resolve(reference)
             counterpart = aligned_elsewhere(opened.view, entity.side, entity.index)
             if counterpart is None:
-                raise EntityError(f"'{entity.title}' has no counterpart, so nothing can face it.")
+                raise EntityError(f"'{entity.title}' has no counterpart to compare it with.")
             pair = (entity, counterpart[0]) if entity.side == "source" else (counterpart[0], entity)
             shown = _shown(opened, address, *pair)
         except EngineError as error:
@@ -290,9 +295,9 @@ def _close(expanded: Sequence[str], reference: str) -> None:
 def _table(shown: Shown) -> None:
     """The neighbours that are drawn, or all of one entity: a row opens its neighbour."""
     faced, address = shown.faced, shown.address
-    with st.expander("The same as a table, and all neighbours", expanded=address.listed != "drawn"):
+    with st.expander("Neighbours as a table", expanded=address.listed != "drawn"):
         options: dict[Listed, str] = {
-            "drawn": "as drawn",
+            "drawn": "as shown",
             "source": f"{PLAIN_MARKS['source']} all {text.count(faced.total_source, 'neighbour')} of the source",
             "target": f"{PLAIN_MARKS['target']} all {text.count(faced.total_target, 'neighbour')} of the target",
         }
@@ -308,16 +313,16 @@ def _all_neighbours(shown: Shown, side: Side) -> None:
     entity, faced = centres if side == "source" else centres[::-1]
     found = standings(shown.opened.adjacency, side, entity.index, faced.index, shown.part)
     if not found:
-        st.markdown("No triple touches this entity.")
+        st.markdown("This entity has no triples.")
         return
     data = pd.DataFrame([_standing_row(one) for one in found])
     columns = {
         "attention": st.column_config.NumberColumn(format="percent", help=explain("attention")),
         "triples": st.column_config.NumberColumn(help=explain("degree")),
     }
-    st.caption("Choose a row to open it.")
+    st.caption("Select a row to open the neighbour.")
     key = state.widget_key(state.NEIGHBOUR_TABLE, *shown.key, side)
-    row = components.table(data.dropna(axis=1, how="all"), name="all-neighbours", key=key, on_select="rerun", columns=columns)
+    row = components.table(data.dropna(axis=1, how="all"), name="all-neighbours", key=key, on_select="rerun", columns=columns, share_decimals=3)
     if row is not None:
         one = found[row]
         pages.go(pages.ENTITY, state.entity_address(shown.address.runs, one.neighbour.entity, one.counterpart))

@@ -129,13 +129,13 @@ def _asked(page: Page[Any], runs: RunList) -> tuple[list[RunCard], EngineError |
     try:
         asked = state.asked_runs()
         if len(asked) > state.MOST_RUNS:
-            raise AddressError(f"the address names {len(asked)} runs; at most {state.MOST_RUNS} can be looked at together.")
+            raise AddressError(f"This link selects {len(asked)} runs; at most {state.MOST_RUNS} can be shown together.")
         cards = [runs.find(run) for run in asked]
         for card in cards[1:]:
             if card.fingerprint != cards[0].fingerprint:
                 raise AddressError(
-                    f"run {card.run} is of other data than {cards[0].run}; only runs of the same data set can be looked at together, "
-                    "so choose others of the same one."
+                    f"Runs {card.run} and {cards[0].run} were trained on different data. Only runs on the same data can be shown together; "
+                    "choose another run."
                 )
     except EngineError as error:
         return [], error
@@ -191,7 +191,7 @@ def _choose_several(page: Page[Any], offered: Sequence[RunCard], cards: Sequence
     names = dict(zip((card.run for card in offered), cache.run_names(offered), strict=True))
     key = state.widget_key(state.RUN_CHOICE, page.name, tuple(card.run for card in cards), names)
     st.multiselect(
-        "Runs, the main one first",
+        "Runs (main run first)",
         list(names),
         default=[card.run for card in cards],
         format_func=names.__getitem__,
@@ -212,9 +212,9 @@ def _run_words(card: RunCard, *, with_data: bool) -> str:
 
 
 def _nothing_yet(runs: RunList) -> None:
-    components.empty_state("No run to look into yet", "A run is one training on one data set. Train one first; the home page says how.")
+    components.empty_state("No runs yet", "A run is the result of one training on one data set. Train one first; the page Home shows how.")
     if runs.broken:
-        st.caption(f"{text.count(len(runs.broken), 'folder')} cannot be opened; the home page says why.")
+        st.caption(f"{text.count(len(runs.broken), 'folder')} cannot be opened; the page Home shows why.")
     pages.link(pages.HOME, Address(), "Home", icon=":material/arrow_back:")
     st.stop()
 
@@ -226,12 +226,12 @@ def _more_needed(page: Page[A], runs: RunList, cards: Sequence[RunCard]) -> None
     if not others:
         components.empty_state(
             "Another run is needed",
-            f"There is only one run of {text.plain(cards[0].dataset)}. Train another variant of the same data, for example:",
+            f"There is only one run on {text.plain(cards[0].dataset)}. Train another variant on the same data, for example:",
             [f"python -m engine train FOLDER --variant {'semi' if cards[0].variant != 'semi' else 'literal'}"],
         )
     else:
         together = more if len(more) > 1 else [*cards, others[0]]
-        components.empty_state("Another run is needed", "Choose a second run above, or start with these:")
+        components.empty_state("Another run is needed", "Choose a second run above, or open these together:")
         named = ", ".join(text.plain(name, 60) for name in cache.run_names(together))
         pages.link(page, replace(page.address(), runs=tuple(card.run for card in together)), named, icon=":material/compare_arrows:")
     st.stop()

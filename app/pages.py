@@ -53,25 +53,31 @@ class Page(Generic[A]):
         return f"views/{self.module or self.name}.py"
 
 
-HOME: Final = Page("home", "Home", ":material/home:", "What have I got, and what shall I do?", Address, least=0)
-ENTITY: Final = Page(
-    "entity", "Entity", ":material/travel_explore:", "What is this entity, and what does it match in the other graph?", EntityAddress
+HOME: Final = Page("home", "Home", ":material/home:", "Your data sets and runs.", Address, least=0)
+ENTITY: Final = Page("entity", "Entity", ":material/travel_explore:", "One entity, its best matches, and their neighbourhoods.", EntityAddress)
+EXPLAIN: Final = Page(
+    "explain", "Explain", ":material/balance:", "How a pair's score is made up, and how it compares with other candidates.", ExplainAddress
 )
-EXPLAIN: Final = Page("explain", "Explain", ":material/balance:", "Why did this pair match, and why not another one?", ExplainAddress)
-PAIRS: Final = Page("pairs", "Pairs", ":material/table_rows:", "The whole alignment: where should I look?", PairsAddress)
-REVIEW: Final = Page("review", "Review", ":material/rule:", "Which pair shall I decide next?", ReviewAddress)
-RELATIONS: Final = Page("relations", "Relations", ":material/graph_3:", "What has the model learned to listen to?", RelationsAddress)
-PROXIES: Final = Page("proxies", "Proxies", ":material/hub:", "How does the model see across from one graph to the other?", ProxiesAddress)
-DEGREE: Final = Page("degree", "Degree", ":material/bar_chart:", "Whom does it fail: entities with few triples, or with many?", DegreeAddress, most=4)
+PAIRS: Final = Page("pairs", "Pairs", ":material/table_rows:", "All predicted pairs: filter, sort, open.", PairsAddress)
+REVIEW: Final = Page("review", "Review", ":material/rule:", "Accept or reject predicted pairs, least certain first.", ReviewAddress)
+RELATIONS: Final = Page(
+    "relations", "Relations", ":material/graph_3:", "Relation importance: which relations the model weights most.", RelationsAddress
+)
+PROXIES: Final = Page("proxies", "Proxies", ":material/hub:", "Proxy matching: how the two graphs are compared.", ProxiesAddress)
+DEGREE: Final = Page("degree", "Degree", ":material/bar_chart:", "How accuracy depends on the number of triples per entity.", DegreeAddress, most=4)
 COMPARE: Final = Page(
-    "compare", "Compare", ":material/compare_arrows:", "What did one run buy over another, and at what price?", CompareAddress, least=2, most=4
+    "compare", "Compare", ":material/compare_arrows:", "Differences in accuracy, predictions, settings and cost.", CompareAddress, least=2, most=4
 )
-DATASET: Final = Page("dataset", "Data set", ":material/database:", "What is in the two graphs, and what do they have in common?", DataSetAddress)
-TRAIN: Final = Page(
-    "train", "Train", ":material/model_training:", "Can it do mine? What is being trained, and what shall be trained next?", TrainAddress, least=0
+DATASET: Final = Page(
+    "dataset", "Data set", ":material/database:", "Sizes, links, data quality, relations and triples of the two graphs.", DataSetAddress
 )
-IMPORT: Final = Page("import", "Import", ":material/upload:", "How do I bring my own two graphs?", ImportAddress, least=0, module="importing")
-EXPORT: Final = Page("export", "Export", ":material/file_export:", "How do I take the alignment home?", ExportAddress)
+TRAIN: Final = Page("train", "Train", ":material/model_training:", "Start a training run and follow the queue.", TrainAddress, least=0)
+IMPORT: Final = Page(
+    "import", "Import", ":material/upload:", "Create a data set from two graphs and known links.", ImportAddress, least=0, module="importing"
+)
+EXPORT: Final = Page(
+    "export", "Export", ":material/file_export:", "Download the alignment as CSV, TSV, Parquet, SSSOM, RDF or OpenEA links.", ExportAddress
+)
 
 GROUPS: Final[tuple[tuple[Page[Any], ...], ...]] = (
     (HOME,),

@@ -16,7 +16,7 @@ from engine.runs.entities import short_id
 
 P = TypeVar("P", bound=PairFilterAddress)
 
-KNOWN_WORDS: Mapping[Known, str] = {"seed": "⚓ seed", "right": "✓ right", "wrong": "× wrong", "probable": "≈ probable", "unknown": "? unknown"}
+KNOWN_WORDS: Mapping[Known, str] = {"seed": "⚓ seed", "right": "✓ correct", "wrong": "× incorrect", "probable": "≈ probable", "unknown": "? unknown"}
 
 Parameters = Mapping[str, str | Sequence[str] | None]
 
@@ -32,25 +32,25 @@ def carried(kind: type[P], address: PairFilterAddress) -> P:
 
 
 def chips(run: OpenRun, address: PairFilterAddress) -> None:
-    """The filters that are set, each as a button that takes it away."""
+    """The filters that are set, each as a button that removes it."""
     found = list(active(run, address))
     if not found:
         return
     with st.container(horizontal=True, gap="small"):
         for label, names in found:
             key = state.widget_key(state.CHOICE, "chip", label)
-            st.button(label, key=key, icon=":material/close:", on_click=change, args=(dict.fromkeys(names),), help="Take this filter away")
+            st.button(label, key=key, icon=":material/close:", on_click=change, args=(dict.fromkeys(names),), help="Remove this filter")
         if len(found) > 1:
             everything = dict.fromkeys(name for _, names in found for name in names)
             key = state.widget_key(state.CHOICE, "chip", "all")
-            st.button("Take all away", key=key, on_click=change, args=(everything,), type="tertiary")
+            st.button("Remove all filters", key=key, on_click=change, args=(everything,), type="tertiary")
 
 
 def active(run: OpenRun, address: PairFilterAddress) -> list[tuple[str, tuple[str, ...]]]:
     """The words of each filter that is set, as Markdown, and its parameters."""
     found: list[tuple[str, tuple[str, ...]]] = []
     if address.search:
-        found.append((f"holds “{text.plain(address.search, 40)}”", ("search",)))
+        found.append((f"contains “{text.plain(address.search, 40)}”", ("search",)))
     if address.known:
         found.append((" or ".join(KNOWN_WORDS[known] for known in address.known), ("known",)))
     ranges = (
@@ -62,7 +62,7 @@ def active(run: OpenRun, address: PairFilterAddress) -> list[tuple[str, tuple[st
         if low is not None or high is not None:
             found.append((_range_words(words, low, high), (f"{words.lower()}_from", f"{words.lower()}_to")))
     if address.relation is not None:
-        found.append((f"has {text.plain(short_id(address.relation), 40)}", ("relation",)))
+        found.append((f"relation: {text.plain(short_id(address.relation), 40)}", ("relation",)))
     if address.conflicts:
         found.append(("conflicts", ("conflicts",)))
     if address.contradictions:
@@ -74,8 +74,8 @@ def active(run: OpenRun, address: PairFilterAddress) -> list[tuple[str, tuple[st
 
 def _range_words(words: str, low: float | None, high: float | None) -> str:
     if low is None:
-        return f"{words} at most {high:g}"
-    return f"{words} at least {low:g}" if high is None else f"{words} {low:g} to {high:g}"
+        return f"{words} ≤ {high:g}"
+    return f"{words} ≥ {low:g}" if high is None else f"{words} {low:g}–{high:g}"
 
 
 def wanted(run: OpenRun, address: PairFilterAddress) -> PairFilter:
@@ -90,7 +90,7 @@ def wanted(run: OpenRun, address: PairFilterAddress) -> PairFilter:
         numbers = profile.loc[profile["name"] == address.relation, "relation"]
         if numbers.empty:
             name = run.view.graphs[address.side].name
-            raise AddressError(f"{name} has no relation '{address.relation[:80]}'; take the filter away, or choose one from the list.")
+            raise AddressError(f"{name} has no relation '{address.relation[:80]}'. Remove the filter, or choose a relation from the list.")
         incident = incident_entities(run.table("triples"), address.side, int(numbers.iloc[0]), len(run.view.graphs[address.side]))
     return PairFilter(
         known=frozenset(address.known),

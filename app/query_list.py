@@ -41,21 +41,21 @@ def query_list(
         answers: column of ``table`` with entities of the other graph -> its heading.
         columns: as in :func:`app.components.table`.
     """
-    components.search_box("Search in this list", search, placeholder="label, id or URI")
+    components.search_box("Search in this list", search, placeholder="label, ID or URI")
     fitting = table[run.view.graphs[side].fitting(search)[table["entity"].to_numpy()]] if search else table
     if fitting.empty:
-        st.info("Nothing in this list fits." if len(table) else "Nobody is in this list.", icon=":material/search_off:")
+        st.info("No entity in this list matches the search." if len(table) else "This list is empty.", icon=":material/search_off:")
         return
     shown = fitting.head(ROWS)
-    more = f"; the first {ROWS} are shown, the download holds all" if len(fitting) > ROWS else ""
-    st.caption(f"{text.count(len(fitting), 'entity', 'entities')}{more}. Choose a row to open the entity.")
+    more = f"; the first {ROWS} are shown, the download contains all" if len(fitting) > ROWS else ""
+    st.caption(f"{text.count(len(fitting), 'entity', 'entities')}{more}. Select a row to open the entity.")
     row = components.table(
         readable(run, side, shown, answers),
         name=name,
         whole=lambda: readable(run, side, fitting, answers),
         key=state.widget_key(state.QUERY_LIST, name, tuple(runs), side, tuple(shown["entity"])),
         on_select="rerun",
-        columns={COUNTERPART: st.column_config.TextColumn(help="The right one, by the test links."), **(columns or {})},
+        columns={COUNTERPART: st.column_config.TextColumn(help="The true counterpart, by the test links."), **(columns or {})},
         height=420 if len(shown) > 10 else "auto",
     )
     if row is not None:

@@ -16,7 +16,7 @@ from engine.analysis.entities import bucket_names
 from engine.explore.comparison import Difference
 
 RATES: dict[Rate, str] = {"hits@1": "Hits@1", "hits@10": "Hits@10", "mrr": "MRR"}
-WHOSE = "Each test entity of this graph looks for its counterpart among the test entities of the other one. The paper publishes target to source."
+WHOSE = "Each test entity of this graph is matched against the test entities of the other graph. The paper reports target to source."
 SPREAD = 0.09  # between the runs' points of one bucket, so that their intervals do not cover each other
 PALE = "rgba(128, 136, 144, 0.18)"  # behind what is chosen, on light and dark ground
 
@@ -32,7 +32,7 @@ def check_bucket(bucket: str | None) -> None:
         AddressError: there is no such bucket of degrees.
     """
     if bucket is not None and bucket not in bucket_names():
-        raise AddressError(f"the address says bucket={bucket[:40]}; expected one of {', '.join(bucket_names())}.")
+        raise AddressError(f"This link asks for the degree range '{bucket[:40]}', which does not exist. Choose one of: {', '.join(bucket_names())}.")
 
 
 def measured(run: OpenRun, side: str) -> pd.DataFrame:
@@ -68,7 +68,7 @@ def degree_figure(runs: Sequence[OpenRun], tables: Sequence[pd.DataFrame], rate:
     if chosen in places:
         fig.add_vrect(x0=places[chosen] - 0.45, x1=places[chosen] + 0.45, fillcolor=PALE, line_width=0, layer="below", row="all", col=1)
     fig.update_xaxes(tickvals=list(places.values()), ticktext=list(places), range=[-0.5, len(places) - 0.5], showgrid=False, zeroline=False)
-    fig.update_xaxes(title="triples of the entity", row=2)
+    fig.update_xaxes(title="triples per entity", row=2)
     fig.update_yaxes(range=[0, 1.02], title=RATES[rate], row=1)
     fig.update_layout(hovermode="x unified")
     return fig
@@ -139,9 +139,7 @@ def flip_figure(flips: pd.DataFrame, chosen: str | None = None) -> go.Figure:
         fig.add_vrect(x0=place - 0.48, x1=place + 0.48, fillcolor=PALE, line_width=0, layer="below")
     gained, lost = int(flips["gained"].max()), int(flips["lost"].max())
     room = 0.25 * max(gained, lost, 1)  # for the numbers
-    fig.update_xaxes(
-        title="triples of the entity", tickvals=places, ticktext=flips["bucket"].tolist(), range=[-0.5, len(flips) - 0.5], zeroline=False
-    )
+    fig.update_xaxes(title="triples per entity", tickvals=places, ticktext=flips["bucket"].tolist(), range=[-0.5, len(flips) - 0.5], zeroline=False)
     fig.update_yaxes(title="test entities", range=[-lost - room, gained + room], showticklabels=False)
     fig.update_layout(barmode="relative")
     return fig
@@ -150,9 +148,9 @@ def flip_figure(flips: pd.DataFrame, chosen: str | None = None) -> go.Figure:
 def lead_words(difference: Difference, first: str) -> str:
     """Who is ahead in Hits@1, by how much; the interval is of the first run less the second."""
     ends = difference.interval
-    interval = "" if ends is None else f" (95% interval of the difference: {ends[0]:+.3f} to {ends[1]:+.3f})"
+    interval = "" if ends is None else f" (95% interval of the difference: {text.signed(ends[0])} to {text.signed(ends[1])})"
     if not round(difference.value, 3):
-        return f"their Hits@1 is the same{interval}"
+        return f"Hits@1 is equal{interval}"
     return f"{first} is **{abs(difference.value):.3f}** {'ahead' if difference.value > 0 else 'behind'} in Hits@1{interval}"
 
 
@@ -160,11 +158,11 @@ def net_words(flips: pd.DataFrame) -> str:
     """Where most is gained on balance; where nothing is, where most is lost, or that nothing flipped at all."""
     net = (flips["gained"] - flips["lost"]).to_numpy()
     if not (flips["gained"] + flips["lost"]).any():
-        return "No entity of any degree flipped."
+        return "No prediction changed."
     if not net.any():
-        return "At each degree as many are gained as lost."
+        return "Gains and losses are equal in each degree range."
     row = flips.iloc[int(net.argmax() if net.max() > 0 else net.argmin())]
-    counts = f"{row['gained']:,} gained and {row['lost']:,} lost of {row['queries']:,}"
+    counts = f"{row['gained']:,} gained and {row['lost']:,} lost of {text.count(int(row['queries']), 'test entity', 'test entities')}"
     if net.max() > 0:
         return f"The largest net gain is at degree {row['bucket']}: {counts}."
-    return f"At no degree is more gained than lost; the largest net loss is at degree {row['bucket']}: {counts}."
+    return f"No degree range has a net gain. The largest net loss is at degree {row['bucket']}: {counts}."

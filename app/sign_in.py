@@ -116,7 +116,7 @@ def providers(settings: Mapping[str, Any]) -> Sequence[str | None]:
     named = [name for name, value in settings.items() if isinstance(value, Mapping) and name != "client_kwargs"]
     found: list[str | None] = [None, *named] if "client_id" in settings else [*named]
     if not found:
-        raise SignInError("[auth] in secrets.toml names no identity provider; it needs client_id, client_secret and server_metadata_url.")
+        raise SignInError("[auth] in secrets.toml has no identity provider. Add client_id, client_secret and server_metadata_url.")
     return found
 
 
@@ -143,7 +143,7 @@ def _ask(settings: Mapping[str, Any]) -> None:
     st.title("Dual-AMN Explorer", anchor=False)
     st.markdown("Please sign in.")
     if not is_authlib_installed():
-        raise SignInError("signing in needs the package Authlib; install requirements-sign-in.txt, then start the app again.")
+        raise SignInError("Sign-in needs the package Authlib. Install requirements-sign-in.txt, then restart the app.")
     for provider in providers(settings):
         words = "Sign in" if provider is None else f"Sign in with {text.plain(provider, 40)}"
         st.button(words, on_click=st.login, args=(provider,), icon=":material/login:", key=f"sign_in_{provider}")
@@ -153,7 +153,7 @@ def _refuse() -> None:
     _log_refusal(why_refused(st.user))
     st.title("Dual-AMN Explorer", anchor=False)
     email = text.plain(str(st.user.get("email") or "this account"))
-    st.error(f"{email} may not enter; ask whoever runs this app to add it, or sign in with another account.", icon=":material/lock:")
+    st.error(f"{email} does not have access. Ask the administrator of this app, or sign in with another account.", icon=":material/lock:")
     sign_out_button()
 
 
@@ -172,9 +172,11 @@ def _section(name: str) -> Mapping[str, Any]:
     """
     if not st.secrets.load_if_toml_exists():
         if any(Path(path).is_file() for path in st.get_option("secrets.files")):
-            raise SignInError("secrets.toml cannot be read, so nobody is let in; mend it (the log says where), then start the app again.")
+            raise SignInError(
+                "secrets.toml cannot be read, so access is denied to everyone. Fix the file (the log shows where), then restart the app."
+            )
         return {}
     found = st.secrets.get(name, {})
     if not isinstance(found, Mapping):
-        raise SignInError(f"'{name}' in secrets.toml should be a section, [{name}].")
+        raise SignInError(f"'{name}' in secrets.toml must be a section, [{name}].")
     return found

@@ -129,7 +129,7 @@ class Address:
         given = {field.name: _parsed(_NAMES.get(field.name, field.name), hints[field.name]) for field in fields(cls)}
         address = cls(**{name: value for name, value in given.items() if value is not None})
         if len(address.runs) > MOST_RUNS:
-            raise AddressError(f"the address names {len(address.runs)} runs; at most {MOST_RUNS} can be looked at together.")
+            raise AddressError(f"This link selects {len(address.runs)} runs; at most {MOST_RUNS} can be shown together.")
         return address
 
     def parameters(self) -> dict[str, str | list[str]]:
@@ -455,7 +455,7 @@ def _texts(name: str, *, exact: bool = False) -> tuple[str, ...]:
     values = [value for value in given if value.strip()] if exact else [value.strip() for value in given]
     for value in values:
         if len(value) > LONGEST_PARAMETER:
-            raise AddressError(f"the address's '{name}' is {len(value):,} characters long, more than any identifier.")
+            raise AddressError(f"This link's '{name}' is {len(value):,} characters long, which is longer than any identifier.")
     return tuple(dict.fromkeys(value for value in values if value))
 
 
@@ -473,7 +473,7 @@ def _value(name: str, hint: Any, text: str) -> Any:
     allowed = get_args(hint) if get_origin(hint) is Literal else ("yes", "no") if hint is bool else ()
     if allowed:
         if text not in allowed:
-            raise AddressError(f"the address says {name}={text[:40]}; expected {_listed(allowed)}.")
+            raise AddressError(f"This link has {name}={text[:40]}, which is not a valid value. Expected {_listed(allowed)}.")
         return text == "yes" if hint is bool else text
     if hint is str:
         return text
@@ -483,7 +483,7 @@ def _value(name: str, hint: Any, text: str) -> Any:
     except (ValueError, OverflowError):
         sensible = False
     if not sensible:
-        raise AddressError(f"the address says {name}={text[:40]}; expected a {'whole number' if hint is int else 'number'}.")
+        raise AddressError(f"This link has {name}={text[:40]}. Expected a {'whole number' if hint is int else 'number'}.")
     return number
 
 

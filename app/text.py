@@ -88,8 +88,13 @@ def file_name(*parts: str) -> str:
 
 
 def score(value: float) -> str:
-    """Three digits."""
+    """'0.643': three decimals."""
     return f"{value:.3f}"
+
+
+def signed(value: float) -> str:
+    """'+0.032', '−0.004': three decimals."""
+    return f"{value:+.3f}".replace("-", "−")
 
 
 def share_with_interval(value: float, interval: Sequence[float] | None) -> str:
@@ -100,6 +105,11 @@ def share_with_interval(value: float, interval: Sequence[float] | None) -> str:
 def rate_interval(interval: Sequence[float], n: int) -> str:
     """'95% interval 86.5%–90.1%, n = 1,200', for a rate in per cent."""
     return f"95% interval {interval[0]:.1%}–{interval[1]:.1%}, n = {n:,}"
+
+
+def sentence_case(words: str) -> str:
+    """A message with a capital first, where it starts with a word and not with a name such as 'encoder.dim' or a path."""
+    return words[:1].upper() + words[1:] if re.match(r"[a-z]+ ", words) else words
 
 
 def percent(share: float) -> str:

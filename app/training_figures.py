@@ -65,8 +65,8 @@ def curve_sentence(news: News, *, over: bool = False) -> str:
     validated = [point for point in news.points if point.hits_at_1 is not None]
     words = f"Loss {text.score(first.loss)} → **{text.score(last.loss)}** in {text.count(last.epoch, 'epoch')}"
     if not validated and over:
-        return f"{words}. Without validation links no accuracy is measured while training."
+        return f"{words}. There are no validation links, so accuracy is not measured during training."
     if not validated:
-        return f"{words}. No accuracy yet: it is measured every few epochs, and on validation links only."
+        return f"{words}. Accuracy is measured on the validation links every few epochs; no value yet."
     begun = f"{text.score(validated[0].hits_at_1 or 0)} → " if len(validated) > 1 else ""
     return f"{words}; Hits@1 on the validation links {begun}**{text.score(validated[-1].hits_at_1 or 0)}**."

@@ -12,14 +12,14 @@ from engine.config import SECTIONS, UNUSED_SECTIONS, Option, RunConfig, section_
 
 COLUMNS = 3
 SECTION_WORDS: Mapping[str, str] = {
-    "data": "Reading and dividing the data",
-    "encoder": "The model",
-    "loss": "The loss",
+    "data": "Data and split",
+    "encoder": "Model",
+    "loss": "Loss",
     "training": "Training",
-    "semi": "Rounds with its own confident pairs",
+    "semi": "Semi-supervised rounds",
     "literal": "Names",
-    "values": "Other values",
-    "search": "Looking for counterparts",
+    "values": "Attribute values",
+    "search": "Search",
 }
 
 
@@ -75,4 +75,4 @@ def _shown(default: object) -> str:
 
 
 def _help(option: Option) -> str:
-    return f"`{option.key}` takes {text.plain(option.values, 200)}."
+    return f"`{option.key}`: {text.plain(option.values, 200)}."

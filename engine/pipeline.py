@@ -106,13 +106,13 @@ def event_text(event: Phase | Progress | Round) -> str:
 def round_text(event: Round) -> str:
     """What a semi-supervised round begins with, or training before the first (round 0)."""
     if not event.selected and not event.number:
-        return "start: no further pair follows from the facts of both graphs; training starts with the seed links"
+        return "start: the facts of both graphs imply no further pairs; training starts with the seed links"
     if not event.selected:
-        return f"round {event.number}/{event.rounds}: no pair is sure enough among {event.pool}; training goes on with the seed links"
-    truth = "" if event.right is None else f", {event.right:,} of {event.known:,} right where the truth is known"
+        return f"round {event.number}/{event.rounds}: no pair is confident enough among {event.pool}; training continues with the seed links"
+    truth = "" if event.right is None else f", {event.right:,} of {event.known:,} correct where a link is known"
     if not event.number:
-        found = "" if event.right is None else f" ({event.right:,} of {event.known:,} right where the truth is known)"
-        return f"start: {event.selected:,} pairs from {event.pool} follow from the facts of both graphs{found}"
+        found = "" if event.right is None else f" ({event.right:,} of {event.known:,} correct where a link is known)"
+        return f"start: {event.selected:,} pairs from {event.pool} implied by the facts of both graphs{found}"
     return f"round {event.number}/{event.rounds}: {event.selected:,} pairs from {event.pool} ({event.new:,} new{truth})"
 
 
@@ -279,7 +279,7 @@ def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool])
         if not trained.stopped:
             return Outcome(finish_run(writer, making, trained_structure(trainer, trained)), reused=False)
     if not trained.epochs and not trained.trace:
-        raise StoppedError("stopped before the first epoch was done; the same command goes on from here.")
+        raise StoppedError("stopped before the first epoch was complete; the same command resumes.")
     name = making.task.name
     with store.create(name, store.free_id(name, f"{run_id}-e{trained.epochs}")) as writer, discarded_where_diverged(writer):
         for line in trained.trace:
@@ -348,7 +348,7 @@ def check_machine(making: Making) -> None:
     if warning := check_memory(task_sizes(making.task), config, available_memory()):
         making.on_event(Phase(NOTE, f"warning: {warning}"))
     if config.training.precision == "bfloat16" and not bfloat16_pays():
-        words = "this CPU does not multiply bfloat16 faster than float32; training.precision=auto would take float32."
+        words = "bfloat16 is not faster than float32 on this CPU; training.precision=auto would use float32."
         making.on_event(Phase(NOTE, f"info: {words}"))
 
 
@@ -469,7 +469,7 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
             values = literal_values(making, structure)
             similarity, notes["literal"] = with_literals(by_structure, literal, values, task, config)
     search = config.search
-    making.on_event(Phase("search", f"Looking for the {search.top} best matches of {task.num_entities:,} entities"))
+    making.on_event(Phase("search", f"Searching the {search.top} best matches of {task.num_entities:,} entities"))
     with clock.phase("search"):
         everything = with_pool(similarity, task.test_links)
         found = csls_topk(everything, search.csls_k, search.top, index=search.index)
@@ -731,10 +731,11 @@ def describe_graph(graph: KnowledgeGraph) -> dict[str, Any]:
 def unmeasured(task: AlignmentTask) -> Iterator[str]:
     """The note for a training whose accuracy no link can measure."""
     known = len(task.train_links) + len(task.valid_links)
-    yield f"all {count(known, 'known link')} train, so no accuracy is measured on links" if known else "without known links no accuracy is measured"
-    yield "review a random sample of the matches to measure it"
+    yield f"all {count(known, 'known link')} used for training, so accuracy is not measured" if known else "no known links, so accuracy "
+    "is not measured"
+    yield "review a random sample of the matches to estimate it"
     if known >= WORTH_A_TEST:
-        yield f"--train-ratio {OWN_TRAIN_RATIO:g} keeps a fifth of the links for a test"
+        yield f"--train-ratio {OWN_TRAIN_RATIO:g} holds out 20% of the links for testing"
 
 
 def parts_text(parts: Sequence[Mapping[str, Any]]) -> str:
@@ -756,7 +757,7 @@ def computed_otherwise(run: Run, config: RunConfig) -> tuple[str, ...]:
         was = "cpu" if training["device"] == "cpu" else "cuda"
         training, wanted = {**training, "device": was}, {**wanted, "device": config.training.device}
     differing = {key: value for key, value in wanted.items() if value is not None and key in training and training[key] != value}
-    return tuple(f"training.{key} was {training[key]} and not {value}" for key, value in differing.items())
+    return tuple(f"training.{key} was {training[key]} instead of {value}" for key, value in differing.items())
 
 
 def describe_task(task: AlignmentTask) -> str:

@@ -118,7 +118,7 @@ def test_an_import_s_settings_are_the_start_of_a_training(tmp_path: Path) -> Non
 )
 def test_a_format_is_known_by_the_file_s_ending(name: str, message: str) -> None:
     assert api.format_of(name).name == message
-    with pytest.raises(engine.errors.ConfigError, match=r"no format is known by the ending of 'x\.docx'"):
+    with pytest.raises(engine.errors.ConfigError, match=r"the ending of 'x\.docx' does not determine a format"):
         api.format_of("x.docx")
 
 
@@ -141,7 +141,7 @@ def test_a_neighbourhood_is_what_a_search_in_breadth_finds(run: api.OpenRun, hop
     assert {one: around.nodes[one]["hops"] for one in around} == distance
     expected = [(head, tail) for head, tail in whole.edges() if min(distance.get(head, hops), distance.get(tail, hops)) < hops]
     assert sorted(around.edges()) == sorted(expected)
-    with pytest.raises(engine.errors.ConfigError, match="at least one hop"):
+    with pytest.raises(engine.errors.ConfigError, match="hops must be at least 1"):
         run.neighbourhood("Sweden", 0)
 
 

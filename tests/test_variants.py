@@ -181,7 +181,7 @@ BAD_NAMES = {
     "names of one graph": (["--names", "one.tsv"], "only the source graph of europe has names"),
     "unknown ids": (["--names", "unknown.tsv"], "unknown.tsv"),
     "no such attribute": (["--set", "literal.names=attribute:nothing"], "nothing"),
-    "no such origin": (["--set", "literal.names=guess"], "names can come from"),
+    "no such origin": (["--set", "literal.names=guess"], "the source of names must be one of"),
     "no such encoder": (["--set", "literal.encoder=magic"], "magic"),
     "ragged vectors": (["--set", "literal.encoder=vectors:ragged.vec"], "ragged.vec:2: expected a word and 2 values"),
     "vectors in Latin-1": (["--set", "literal.encoder=vectors:latin.vec"], "latin.vec:1: these bytes are not UTF-8"),
@@ -233,7 +233,7 @@ def test_no_validation_links_say_what_cannot_be_calibrated(semi_models: Path, tm
 def test_a_round_that_adds_nothing_is_reported_and_training_continues(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train(tmp_path, "semi", "--set", "semi.threshold=1.0", "--json") == 0
     captured = capsys.readouterr()
-    assert "no pair is sure enough" in captured.err
+    assert "no pair is confident enough" in captured.err
     assert json.loads(captured.out.splitlines()[-1])["status"] == "finished"
 
 

@@ -36,17 +36,17 @@ def render(runs: Sequence[OpenRun], address: CompareAddress) -> None:
         names: dict[Side, str] = {side: components.graph_name(runs[0].view, side) for side in SIDES}
         components.choice("Test entities of", names, name="side", value=address.side, default="target", clears=(state.RELATION,), help=WHOSE)
         decoder = _decoder(runs, address)
-    st.subheader("Measured on the test links", anchor=False)
+    st.subheader("Accuracy on the test links", anchor=False)
     _metrics(runs, address.side, decoder)
     _pair(runs, address, decoder)
-    st.header("Over each other", anchor=False)
+    st.header("Accuracy by degree and relation", anchor=False)
     _curves(runs, address.side)
-    st.header("What was different, and what it cost", anchor=False)
+    st.header("Settings and cost", anchor=False)
     _settings(runs)
     _costs(runs)
 
 
-DECODER = "What makes an alignment of the scores; csls, each entity's best match, is the published protocol."
+DECODER = "How the alignment is derived from the scores. csls (best match of each entity) is the published protocol."
 
 
 # Figures of all runs
@@ -57,7 +57,7 @@ def _decoder(runs: Sequence[OpenRun], address: CompareAddress) -> str:
     stored = [{CSLS, *run.json("decoders")} for run in runs]
     offered = sorted(set.intersection(*stored), key=lambda name: (name != CSLS, name))
     if address.decoder not in offered:
-        raise AddressError(f"the address says decoder={address.decoder[:40]}; these runs have {', '.join(offered)}.")
+        raise AddressError(f"This link asks for the decoder '{address.decoder[:40]}'. These runs have {', '.join(offered)}.")
     labels = {name: text.plain(name, 30) for name in offered}
     return components.choice("Decoder", labels, name="decoder", value=address.decoder, default=CSLS, help=DECODER)
 
@@ -75,7 +75,7 @@ def _metrics(runs: Sequence[OpenRun], side: Side, decoder: str) -> None:
     """A row a run, and how far the main run is ahead of it."""
     names = run_names(runs)
     rows = [_metrics_row(run, name, side, decoder) for run, name in zip(runs, names, strict=True)]
-    rows[0] |= {f"{label}, first run ahead by": "—" for label in RATES.values()}
+    rows[0] |= {f"Δ {label} vs main run": "—" for label in RATES.values()}
     for row, other in zip(rows[1:], runs[1:], strict=True):
         row |= _lead(runs[0], other, side, decoder)
     components.table(
@@ -83,8 +83,8 @@ def _metrics(runs: Sequence[OpenRun], side: Side, decoder: str) -> None:
         name="runs",
         columns={
             **{label: st.column_config.NumberColumn(format="%.3f", width=70, help=explain(label)) for label in RATES.values()},
-            "95 % interval": st.column_config.TextColumn(help=f"Of Hits@1. {explain('interval')}"),
-            **{f"{label}, first run ahead by": st.column_config.TextColumn(help=LEAD) for label in RATES.values()},
+            "95% interval": st.column_config.TextColumn(help=f"Of Hits@1. {explain('interval')}"),
+            **{f"Δ {label} vs main run": st.column_config.TextColumn(help=LEAD) for label in RATES.values()},
         },
     )
     for run, name in zip(runs, names, strict=True):
@@ -92,14 +92,14 @@ def _metrics(runs: Sequence[OpenRun], side: Side, decoder: str) -> None:
             st.caption(f":material/rule: **{text.plain(name)}** was trained with reviews: {words}")
     if len({run.card.split for run in runs}) > 1:
         st.caption(
-            "These runs divide the links differently, so each row is of its own test links. The leads are of the test links that both have and "
-            "neither has learned from, ranked anew among the entities of these."
+            "These runs split the links differently: each row is measured on its own test links. The differences are measured on the test links that "
+            "both have and neither trained on, ranked again among the entities of these."
         )
 
 
 LEAD = (
-    "The first run less this one, with its 95 % interval, over the same test entities. It says how much another choice of test entities would "
-    "change, not how much another seed would."
+    "This run minus the main run, on the same test entities, with the 95% interval of the difference. It covers the choice of test entities, "
+    "not the variation between random seeds."
 )
 
 
@@ -107,26 +107,29 @@ def _metrics_row(run: OpenRun, name: str, side: Side, decoder: str) -> dict[str,
     row: dict[str, object] = {"run": name, "variant": text.cell(run.card.variant)}
     figures = _figures(run, side, decoder)
     if figures is None:
-        return row | dict.fromkeys(RATES.values()) | {"95 % interval": "no test links"}
+        return row | dict.fromkeys(RATES.values()) | {"95% interval": "no test links"}
     found = stored_interval(figures, "hits@1", run.card.links.get("test", 0))
     words = f"{text.score(found[0][0])}–{text.score(found[0][1])}, n = {found[1]:,}" if found else ""
-    return row | {"Hits@1": figures["hits@1"], "95 % interval": words, "Hits@10": figures["hits@10"], "MRR": figures["mrr"]}
+    return row | {"Hits@1": figures["hits@1"], "95% interval": words, "Hits@10": figures["hits@10"], "MRR": figures["mrr"]}
 
 
 def _lead(main: OpenRun, other: OpenRun, side: Side, decoder: str) -> dict[str, str]:
     """Nothing where the two cannot be compared; the pair's own section says why."""
     try:
         found = _differences(main, other, side, decoder)
+        compared = _compared(main, other, side, decoder)
     except ComparisonError:
-        return dict.fromkeys((f"{label}, first run ahead by" for label in RATES.values()), "not comparable")
-    return {f"{label}, first run ahead by": _signed(found[rate]) for rate, label in RATES.items()}
+        return dict.fromkeys((f"Δ {label} vs main run" for label in RATES.values()), "not comparable")
+    n = "" if compared.same_split else f", n = {len(compared.queries):,}"  # otherwise that of the row
+    return {f"Δ {label} vs main run": _signed(found[rate], n) for rate, label in RATES.items()}
 
 
-def _signed(difference: Difference) -> str:
-    """'+0.032 (+0.025 to +0.039)'."""
+def _signed(difference: Difference, n: str = "") -> str:
+    """'+0.032 (+0.025 to +0.039)', of the other run less the main one."""
     if difference.interval is None:
-        return f"{difference.value:+.3f}"
-    return f"{difference.value:+.3f} ({difference.interval[0]:+.3f} to {difference.interval[1]:+.3f})"
+        return text.signed(-difference.value)
+    low, high = (-end for end in reversed(difference.interval))
+    return f"{text.signed(-difference.value)} ({text.signed(low)} to {text.signed(high)}{n})"
 
 
 def _compared(main: OpenRun, other: OpenRun, side: Side, decoder: str) -> Comparison:
@@ -147,7 +150,7 @@ def _pair(runs: Sequence[OpenRun], address: CompareAddress, decoder: str) -> Non
     st.header(f"{text.plain(first)} against {text.plain(second)}", anchor=False)
     if len(runs) > 2:
         offered = {run.card.run: text.plain(name) for run, name in zip(runs[1:], run_names(runs)[1:], strict=True)}
-        components.choice("Hold the first run against", offered, name="against", value=other.card.run, default=runs[1].card.run)
+        components.choice("Compare main run with", offered, name="against", value=other.card.run, default=runs[1].card.run)
     try:
         with st.spinner("Comparing the two runs…"):
             found = _compared(main, other, address.side, decoder)
@@ -165,28 +168,28 @@ def _other(runs: Sequence[OpenRun], address: CompareAddress) -> OpenRun:
     for run in runs[1:]:
         if run.card.run == address.against:
             return run
-    st.caption(f"The run {text.plain(address.against)} that the address wants to hold the first one against is not among the chosen ones.")
+    st.caption(f"This link compares with run {text.plain(address.against)}, which is not selected. Add it above.")
     return runs[1]
 
 
 def _verdict(found: Comparison, difference: Difference, first: str, second: str) -> None:
-    """The flips in numbers, the test, and what it does and does not say."""
+    """The changed predictions in numbers, the test, and what it does and does not show."""
     test = found.mcnemar()
     right = int(np.count_nonzero((found.main_ranks == 1) & (found.other_ranks == 1)))
     with st.container(horizontal=True, gap="medium"):
-        st.metric("Gained", f"{test.gained:,}", help=f"Right in {text.plain(first)}, wrong in {text.plain(second)}.")
-        st.metric("Lost", f"{test.lost:,}", help=f"Wrong in {text.plain(first)}, right in {text.plain(second)}.")
-        st.metric("Right in both", f"{right:,}")
-        st.metric("Wrong in both", f"{len(found.queries) - right - test.gained - test.lost:,}")
-        st.metric("McNemar", "no flips" if test.p_value is None else _probability(test.p_value), help=explain("McNemar") + INDEPENDENT)
+        st.metric("Gained", f"{test.gained:,}", help=f"Correct in {text.plain(first)}, incorrect in {text.plain(second)}.")
+        st.metric("Lost", f"{test.lost:,}", help=f"Incorrect in {text.plain(first)}, correct in {text.plain(second)}.")
+        st.metric("Correct in both", f"{right:,}")
+        st.metric("Incorrect in both", f"{len(found.queries) - right - test.gained - test.lost:,}")
+        st.metric("McNemar", "no changes" if test.p_value is None else _probability(test.p_value), help=explain("McNemar") + INDEPENDENT)
     of = f"Of {text.count(len(found.queries), 'test entity', 'test entities')}"
     if not found.same_split:
-        of += " that are so in both runs, which divide the links differently (both were ranked anew among these)"
-    words = f"{text.plain(first)} gets **{test.gained:,}** right that {text.plain(second)} gets wrong, and **{test.lost:,}** the other way round"
+        of += " in both runs, which split the links differently (both ranked again among these)"
+    words = f"**{test.gained:,}** are correct only in {text.plain(first)} and **{test.lost:,}** only in {text.plain(second)}"
     st.markdown(f"{of}, {words}: {lead_words(difference, text.plain(first))}. {_words(test.p_value)}")
 
 
-INDEPENDENT = "\n\nIt takes the entities for independent of each other, which neighbours are not, so that the probability is rather too small."
+INDEPENDENT = "\n\nThe test assumes independent entities. Neighbours are not independent, so the p-value tends to be too small."
 
 
 def _probability(p_value: float) -> str:
@@ -196,13 +199,13 @@ def _probability(p_value: float) -> str:
 def _words(p_value: float | None) -> str:
     """The test in words that claim no more than it says."""
     if p_value is None:
-        return "Nothing tells the two runs apart on these entities; that does not show that they are equally good elsewhere."
-    words = f"Were both equally likely to win an entity that only one gets right, a split at least this uneven would have {_probability(p_value)}."
+        return "The two runs do not differ on these entities. That does not prove that they are equally good elsewhere."
+    p = f"McNemar, {_probability(p_value)}"
     if p_value >= CERTAIN:
-        return f"{words} So these flips do not show that either is better; nor do they show that the two are equally good."
+        return f"The difference is not statistically significant ({p}). That does not prove that the two runs are equally good."
     return (
-        f"{words} So the choice of test entities alone hardly explains it. That is about these two trained runs on this data: what the seed "
-        "does can only be seen in several runs of each kind."
+        f"The difference is statistically significant ({p}). It covers these two runs only; "
+        "variation between random seeds needs several runs of each kind."
     )
 
 
@@ -255,7 +258,7 @@ def _relation(run: OpenRun, address: CompareAddress) -> int | None:
         return None
     names = _relation_names(run, address.side)
     if address.relation not in names:
-        raise AddressError(f"the {address.side} graph has no relation '{address.relation[:80]}'; choose one in the table of relations.")
+        raise AddressError(f"The {address.side} graph has no relation '{address.relation[:80]}'. Choose one from the table of relations.")
     return names.index(address.relation)
 
 
@@ -266,7 +269,7 @@ def _by_relation(run: OpenRun, address: CompareAddress, found: Comparison) -> No
     flips = flips.assign(net=flips["gained"] - flips["lost"], flipped=flips["gained"] + flips["lost"])
     flips = flips.sort_values(["flipped", "queries"], ascending=False, ignore_index=True).drop(columns="flipped")
     shown = flips.assign(relation=[text.cell(short_id(names[relation])) for relation in flips["relation"]])
-    st.markdown("**By relation** of the entity, which counts for each of its relations. Choose a row to list only its entities.")
+    st.markdown("**By relation.** An entity counts for each of its relations. Select a row to list only its entities.")
     key = state.widget_key(state.RELATION_TABLE, address)
 
     def follow() -> None:
@@ -291,10 +294,10 @@ def _by_relation(run: OpenRun, address: CompareAddress, found: Comparison) -> No
 
 
 def _flip_list(main: OpenRun, address: CompareAddress, chosen: pd.DataFrame, found: Comparison, names: tuple[str, str]) -> None:
-    st.subheader("The entities that flipped", anchor=False)
+    st.subheader("Changed predictions", anchor=False)
     flips: dict[Flip, str] = {"gained": f"gained · {int(found.gained.sum()):,}", "lost": f"lost · {int(found.lost.sum()):,}"}
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        components.choice("Show", flips, name="flip", value=address.flip, default="gained", help=explain("flip"))
+        components.choice("Show", flips, name="flip", value=address.flip, default="gained", help=explain("changed prediction"))
         if address.bucket is not None:
             _chip(f"{address.bucket} triples", state.BUCKET)
         if address.relation is not None:
@@ -302,7 +305,7 @@ def _flip_list(main: OpenRun, address: CompareAddress, chosen: pd.DataFrame, fou
     right, wrong = names if address.flip == "gained" else names[::-1]
     worst = "other_rank" if address.flip == "gained" else "main_rank"
     answer = "other_answer" if address.flip == "gained" else "main_answer"
-    rank, said = f"rank in {wrong}", f"{wrong} says"
+    rank, said = f"rank in {wrong}", f"predicted by {wrong}"
     listed = chosen.sort_values([worst, "entity"], ascending=[False, True])[["entity", "degree", worst, answer]]
     query_list(
         main,
@@ -314,8 +317,8 @@ def _flip_list(main: OpenRun, address: CompareAddress, chosen: pd.DataFrame, fou
         answers={answer: said},
         columns={
             "triples": st.column_config.NumberColumn(width=60, help=explain("degree")),
-            rank: st.column_config.NumberColumn(help="Of the true counterpart, which the other run has first. " + explain("rank")),
-            said: st.column_config.TextColumn(help="Whom the run that is wrong takes for the counterpart."),
+            rank: st.column_config.NumberColumn(help="Rank of the true counterpart, which the other run ranks first. " + explain("rank")),
+            said: st.column_config.TextColumn(help="The incorrect best match."),
         },
     )
 
@@ -340,7 +343,7 @@ def _curves(runs: Sequence[OpenRun], side: Side) -> None:
     components.figure(
         degree_figure(runs, tables, rate),
         name="hits@1-by-degree",
-        caption=f"**By degree**, decoded by csls. Entities with {bucket} {'triple' if bucket == '1' else 'triples'}: {', '.join(least)}.",
+        caption=f"**By degree** (decoder csls). Hits@1 for entities with {bucket} {'triple' if bucket == '1' else 'triples'}: {', '.join(least)}.",
         data=pd.concat([table.assign(run=run.card.run) for run, table in zip(runs, tables, strict=True)]),
         height=420,
     )
@@ -366,7 +369,8 @@ def _relation_curves(runs: Sequence[OpenRun], side: Side, rate: Rate) -> None:
     components.figure(
         relation_figure(runs, shown, [names[relation] for relation in lead.index], rate),
         name="hits@1-by-relation",
-        caption=f"**By relation**, the {len(lead)} with the most test entities. {text.plain(first)} less {text.plain(second)} is largest at {top}.",
+        caption=f"**By relation** (the {len(lead)} with the most test entities). {text.plain(first)} minus {text.plain(second)} is "
+        f"largest for {top}.",
         data=pd.concat([table.assign(run=run.card.run, name=[names[one] for one in lead.index]) for run, table in zip(runs, shown, strict=True)]),
         height=120 + 34 * len(lead),
     )
@@ -378,7 +382,7 @@ def _relation_curves(runs: Sequence[OpenRun], side: Side, rate: Rate) -> None:
 def _settings(runs: Sequence[OpenRun]) -> None:
     names = run_names(runs)
     table = config_differences([run.run.manifest for run in runs])
-    st.markdown(f"**Settings that differ:** {len(table)}. Whatever is not listed is the same in all of these runs.")
+    st.markdown(f"**Settings that differ:** {len(table)}. All other settings are equal.")
     if len(table):
         readable = table.rename(columns=dict(enumerate(names))).map(lambda cell: text.cell(cell))
         components.table(readable, name="settings")
@@ -386,7 +390,7 @@ def _settings(runs: Sequence[OpenRun]) -> None:
 
 def _costs(runs: Sequence[OpenRun]) -> None:
     rows = [_cost_row(run, name) for run, name in zip(runs, run_names(runs), strict=True)]
-    st.markdown("**Time and memory**, as measured when each run was made, on whatever else the machine had to do.")
+    st.markdown("**Time and memory**, as measured during training; other load on the machine is included.")
     components.table(pd.DataFrame(rows), name="costs", columns={"pairs added": st.column_config.TextColumn(help=explain("semi"))})
 
 
@@ -394,7 +398,7 @@ def _training_time(training: Mapping[str, Any]) -> str:
     """A run that took over another one's structure did not spend that one's time."""
     if "seconds" not in training:
         return ""
-    return text.duration(training["seconds"]) + (" in the structure's run" if training.get("structure_run") else "")
+    return text.duration(training["seconds"]) + (" (structure run)" if training.get("structure_run") else "")
 
 
 def _cost_row(run: OpenRun, name: str) -> dict[str, object]:
@@ -412,7 +416,7 @@ def _cost_row(run: OpenRun, name: str) -> dict[str, object]:
         "whole run": text.duration(run.card.seconds),
         "memory": f"{peak:,.0f} MB" if peak else "",
         "device": text.cell(str(manifest.get("device", ""))),
-        "structure of": text.cell(str(training.get("structure_run", ""))),
+        "structure run": text.cell(str(training.get("structure_run", ""))),
     }
 
 

@@ -42,13 +42,13 @@ def render(run: OpenRun, address: DataSetAddress) -> None:
     with links:
         _links(found)
         _paper(found)
-    st.subheader("What inspect found", anchor=False)
+    st.subheader("Data quality", anchor=False)
     components.findings(found.findings)
     if not run.card.links.get("test"):
         components.measure_by_sample(run.card.run)
     _degrees(run)
     _samples(run, address)
-    st.header("One graph closely", anchor=False)
+    st.header("One graph in detail", anchor=False)
     side = components.choice("Graph", _names(run), name="side", value=address.side, default="source")
     _relations(run, address, side)
     _alone(run, address, side)
@@ -85,7 +85,7 @@ def _size_rows(graphs: Mapping[Side, GraphSummary]) -> list[tuple[str, tuple[flo
         ("… self-loops", source.self_loops, target.self_loops),
         ("attribute triples", source.attributes, target.attributes),
     )
-    degrees = (("median", "median degree"), ("mean", "mean degree"), ("p90", "9 in 10 have at most"), ("max", "largest degree"))
+    degrees = (("median", "median degree"), ("mean", "mean degree"), ("p90", "90th percentile of degree"), ("max", "largest degree"))
     return [
         *((what, (left, right)) for what, left, right in counted),
         *((words, (source.degrees[name], target.degrees[name])) for name, words in degrees),
@@ -108,12 +108,12 @@ def _links(found: Inspection) -> None:
     ]
     smaller = min(found.source.entities, found.target.entities)
     share = f" They cover {min(total / smaller, 1):.0%} of the smaller graph." if smaller else ""
-    st.markdown(f"{text.count(total, 'known link')}, split: {text.plain(found.split) or 'not said'}.{share}")
+    st.markdown(f"{text.count(total, 'known link')}, split: {text.plain(found.split) or 'not given'}.{share}")
     components.table(
         pd.DataFrame(rows),
         name="links",
         columns={
-            "links": st.column_config.TextColumn(help=explain("seed link", "validation link", "test link", "probable pair")),
+            "links": st.column_config.TextColumn(help=explain("seed link", "validation link", "test link", "probable link")),
             "number": st.column_config.NumberColumn(format="localized"),
             "share": st.column_config.NumberColumn(format="percent"),
         },
@@ -124,9 +124,9 @@ def _paper(found: Inspection) -> None:
     """Whether the paper has figures of this data."""
     known = paper_data(*((graph.entities, graph.triples) for graph in (found.source, found.target)))
     if known is None:
-        st.caption("No data set of the paper has graphs of these sizes, so there are no figures to compare with.")
+        st.caption("No data set of the paper has graphs of these sizes, so there are no published results to compare with.")
         return
-    st.markdown(f"These are the graphs of **{known.name}** in the paper: {_difference(known, found)}. It reports, with 30 % of the links as seeds:")
+    st.markdown(f"These are the graphs of **{known.name}** in the paper: {_difference(known, found)}. It reports, with 30% of the links as seeds:")
     rows = [{"variant": variant, "Hits@1": hits, "Hits@10": ten, "MRR": mrr} for variant, (hits, ten, mrr) in known.results.items()]
     number = st.column_config.NumberColumn(format="%.3f")
     components.table(pd.DataFrame(rows), name="paper", columns=dict.fromkeys(("Hits@1", "Hits@10", "MRR"), number))
@@ -136,8 +136,8 @@ def _difference(known: PaperData, found: Inspection) -> str:
     """How the triples differ; entities are as many, or the data would not have been recognised."""
     differences = [graph.triples - triples for graph, triples in zip((found.source, found.target), known.triples, strict=True)]
     if not any(differences):
-        return "as many entities and triples"
-    return f"as many entities, and {differences[0]:+,} and {differences[1]:+,} triples, as copies differ"
+        return "same number of entities and triples"
+    return f"same number of entities; {differences[0]:+,} and {differences[1]:+,} triples (published copies differ)"
 
 
 # Degrees
@@ -147,7 +147,7 @@ def _degrees(run: OpenRun) -> None:
     st.subheader("Degrees", anchor=False, help=explain("degree"))
     tables = {side: degree_survival(run.view.graphs[side].degrees) for side in SIDES}
     if all(table.empty for table in tables.values()):
-        components.empty_state("No triples", "Neither graph has a triple, so structure says nothing; only names can align them.")
+        components.empty_state("No triples", "Neither graph has triples, so only names and values can align them.")
         return
     components.figure(
         _degree_figure(run, tables),
@@ -163,10 +163,8 @@ def _degree_sentence(run: OpenRun) -> str:
     parts = []
     for side, graph in zip(SIDES, (found.source, found.target), strict=True):
         degrees = graph.degrees
-        parts.append(
-            f"half of {components.graph_name(run.view, side)} have at most {text.count(int(degrees['median']), 'triple')}, one has {degrees['max']:,}"
-        )
-    return f"How many entities have at least so many triples: {'; '.join(parts)}."
+        parts.append(f"{components.graph_name(run.view, side)} median {text.count(int(degrees['median']), 'triple')}, maximum {degrees['max']:,}")
+    return f"Number of entities with at least n triples. Triples per entity: {'; '.join(parts)}."
 
 
 def _degree_figure(run: OpenRun, tables: Mapping[Side, pd.DataFrame]) -> go.Figure:
@@ -182,8 +180,8 @@ def _degree_figure(run: OpenRun, tables: Mapping[Side, pd.DataFrame]) -> go.Figu
             marker={"symbol": palette.POINTS[side], "size": 5},
             hovertemplate="%{y:,} entities with at least %{x:,} triples",
         )
-    fig.update_xaxes(type="log", title="triples of an entity", dtick=1)
-    fig.update_yaxes(type="log", title="entities with as many or more", dtick=1)
+    fig.update_xaxes(type="log", title="triples per entity (n)", dtick=1)
+    fig.update_yaxes(type="log", title="entities with at least n", dtick=1)
     return fig
 
 
@@ -191,7 +189,7 @@ def _degree_figure(run: OpenRun, tables: Mapping[Side, pd.DataFrame]) -> go.Figu
 
 
 def _samples(run: OpenRun, address: DataSetAddress) -> None:
-    st.subheader("Some triples", anchor=False)
+    st.subheader("Sample triples", anchor=False)
     for column, side in zip(st.columns(2, gap="large"), SIDES, strict=True):
         with column:
             st.caption(components.graph_name(run.view, side))
@@ -237,19 +235,19 @@ def _relations(run: OpenRun, address: DataSetAddress, side: Side) -> None:
 def _relation_sentence(profile: pd.DataFrame) -> str:
     first = profile.iloc[0]
     rare = int((profile["triples"] <= 1).sum())
-    most = f"The most frequent, {text.plain(short_id(first['name']), 60)}, holds {first['share']:.0%} of the triples"
+    most = f"The most frequent, {text.plain(short_id(first['name']), 60)}, has {first['share']:.0%} of the triples"
     return f"{text.count(len(profile), 'relation')}. {most}; {rare:,} have at most one triple."
 
 
 def _searched(address: DataSetAddress, profile: pd.DataFrame) -> pd.DataFrame:
     """The relations that hold what is searched for."""
-    components.search_box("Name holds", address.search, placeholder="a part of a relation's name", width=320)
+    components.search_box("Search by name", address.search, placeholder="part of a relation's name", width=320)
     return relations_holding(profile, address.search or "")
 
 
 def _relation_table(run: OpenRun, address: DataSetAddress, side: Side, shown: pd.DataFrame) -> None:
     if shown.empty:
-        components.empty_state("No such relation", "Try a part of the name, or the other graph.")
+        components.empty_state("No relations match", "Try a part of the name, or the other graph.")
         return
     key = state.widget_key(state.RELATION_TABLE, run.card.run, side, address.search, address.relation)
     names = shown["name"].tolist()
@@ -273,8 +271,8 @@ def _relation_table(run: OpenRun, address: DataSetAddress, side: Side, shown: pd
             "name": st.column_config.TextColumn("relation", width=160),
             "triples": number(format="localized", width=70, help=explain("frequency")),
             "share": number(format="percent", width=65),
-            "heads": number(format="localized", width=65, help="Different heads."),
-            "tails": number(format="localized", width=65, help="Different tails."),
+            "heads": number(format="localized", width=65, help="Number of distinct heads."),
+            "tails": number(format="localized", width=65, help="Number of distinct tails."),
             "functionality": number(format="%.2f", width=95, help=explain("functionality")),
             "inverse_functionality": number("inverse", format="%.2f", width=70, help=explain("inverse functionality")),
         },
@@ -285,7 +283,7 @@ def _relation(run: OpenRun, address: DataSetAddress, side: Side, profile: pd.Dat
     """Some triples of the chosen relation."""
     chosen = profile[profile["name"] == address.relation] if address.relation is not None else profile.iloc[:1]
     if chosen.empty:
-        st.info(f"This graph has no relation “{text.plain(str(address.relation), 60)}”; choose one from the table.", icon=":material/search_off:")
+        st.info(f"This graph has no relation “{text.plain(str(address.relation), 60)}”. Choose one from the table.", icon=":material/search_off:")
         return
     row = chosen.iloc[0]
     name = text.plain(short_id(row["name"]), 80)
@@ -294,28 +292,28 @@ def _relation(run: OpenRun, address: DataSetAddress, side: Side, profile: pd.Dat
     pages.link(
         pages.PAIRS,
         state.PairsAddress(address.runs, side=side, relation=row["name"]),
-        "Pairs whose entity has this relation",
+        "Show pairs with this relation",
         icon=":material/table_rows:",
     )
 
 
 def _alone(run: OpenRun, address: DataSetAddress, side: Side) -> None:
     """Entities without a known link, and without a triple."""
-    st.subheader("Entities on their own", anchor=False)
+    st.subheader("Unlinked and isolated entities", anchor=False)
     dangling = dangling_entities(run.view, run.table("links"), side)
     isolated = isolated_entities(run.view, side)
     without_link, without_triple = st.tabs([f"without a known link ({len(dangling):,})", f"without a triple ({len(isolated):,})"])
     with without_link:
-        st.markdown("No known link touches them: they may have no counterpart, or one that nobody has told yet. Those with the most triples first.")
+        st.markdown("Entities without a known link may have no counterpart, or one that is not yet known. Sorted by number of triples.")
         _entities(run, address, side, dangling, "without-link")
     with without_triple:
-        st.markdown("No triple touches them: structure says nothing about them, only names can align them.")
+        st.markdown("Entities without triples can be aligned only by names and values.")
         _entities(run, address, side, isolated, "without-triple")
 
 
 def _entities(run: OpenRun, address: DataSetAddress, side: Side, entities: IntArray, name: str) -> None:
     if not len(entities):
-        st.caption("There are none.")
+        st.caption("None.")
         return
     graph = run.view.graphs[side]
 
@@ -336,7 +334,7 @@ def _entities(run: OpenRun, address: DataSetAddress, side: Side, entities: IntAr
         columns={"triples": st.column_config.NumberColumn(format="localized", width=80)},
     )
     if len(shown) < len(entities):
-        st.caption(f"The first {len(shown):,}; the download holds all {len(entities):,}.")
+        st.caption(f"First {len(shown):,}; the download contains all {len(entities):,}.")
     if row is not None:
         pages.go(pages.ENTITY, state.entity_address(address.runs, run.view.entity(side, int(shown[row]))))
 

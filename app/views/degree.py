@@ -50,7 +50,8 @@ def _figure(runs: Sequence[OpenRun], tables: Sequence[pd.DataFrame], rate: Rate,
         on_select=lambda: components.follow_point(key, state.BUCKET),
     )
     st.caption(
-        f"Lines: {RATES[rate]} with 95 % intervals. Bars: test entities. Click a point or a bar to list its entities. {_pool(runs)}",
+        f"Lines: {RATES[rate]} with 95% intervals (points offset for readability). Bars: number of test entities. Click a point or bar to list them. "
+        f"{_pool(runs)}",
         help=explain(RATES[rate], "degree", "interval"),
     )
     with st.expander(f"{RATES[rate]} and intervals as a table"):
@@ -87,8 +88,8 @@ def _interval_columns(rate: Rate) -> dict[str, Any]:
 def _pool(runs: Sequence[OpenRun]) -> str:
     splits = {run.card.split for run in runs}
     if len(splits) > 1:
-        return "These runs divide the links differently, so each is measured on test entities of its own, and the bars are those of the first."
-    return f"Measured by {text.plain(runs[0].card.protocol, 300)}."
+        return "These runs split the links differently: each is measured on its own test entities, and the bars show those of the first."
+    return f"Protocol: {text.plain(runs[0].card.protocol, 300)}."
 
 
 def _sentence(runs: Sequence[OpenRun], tables: Sequence[pd.DataFrame], rate: Rate) -> str:
@@ -102,24 +103,26 @@ def _sentence(runs: Sequence[OpenRun], tables: Sequence[pd.DataFrame], rate: Rat
     if not parts:
         return f"{RATES[rate]} by degree; all test entities have {filled['bucket'].iloc[0]} triples."
     ends = f"{filled['bucket'].iloc[0]} to {filled['bucket'].iloc[-1]} triples"
-    return f"{RATES[rate]} from entities with {ends}: {', '.join(parts)}."
+    return f"{RATES[rate]} for entities with {ends}: {', '.join(parts)}."
 
 
 def _bucket(runs: Sequence[OpenRun], address: DegreeAddress, bucket: str, table: pd.DataFrame) -> None:
-    """The entities of a bucket, those that the main run fails first."""
-    st.subheader("Who is in it?", anchor=False)
+    """The entities of a bucket, those that the main run misses first."""
+    st.subheader("Entities in this range", anchor=False)
     counts = dict(zip(table["bucket"], table["queries"], strict=True))
     labels = {name: f"{name} :gray[· {counts.get(name, 0):,}]" for name in bucket_names() if name in counts or name == bucket}
     with st.container(horizontal=True, gap="medium"):
         components.choice("Triples · test entities", labels, name=state.BUCKET, value=bucket, default=next(iter(counts)), help=explain("degree"))
         main = run_names(runs)[0]
-        components.choice("Show", SHOWN, name="show", value=address.show, default="misses", help=f"Right or wrong in {text.plain(main)}.")
+        components.choice(
+            "Show", SHOWN, name="show", value=address.show, default="misses", help=f"Hit: the true counterpart is ranked first in {text.plain(main)}."
+        )
     with components.errors_shown(), st.spinner("Ranking the test entities…"):
         found = [_outcomes(run, address.side) for run in runs]
     ranks = bucket_ranks(found, runs[0].view.graphs[address.side].degrees, bucket, address.show)
     names: dict[str | int, str] = {"degree": "triples"}
     names.update({number: f"rank in {name}" for number, name in enumerate(run_names(runs))})
-    said = f"{main} says"
+    said = f"predicted by {main}"
     query_list(
         runs[0],
         address.runs,
@@ -129,9 +132,9 @@ def _bucket(runs: Sequence[OpenRun], address: DegreeAddress, bucket: str, table:
         name=f"degree-{bucket}-{address.show}",
         answers={"answer": said},
         columns={
-            **{name: st.column_config.NumberColumn(help="Of the true counterpart; 1 is right. " + explain("rank")) for name in names.values()},
+            **{name: st.column_config.NumberColumn(help="Rank of the true counterpart; 1 is correct. " + explain("rank")) for name in names.values()},
             "triples": st.column_config.NumberColumn(width=60, help=explain("degree")),
-            said: st.column_config.TextColumn(help="Whom the first run takes for the counterpart, among the test entities."),
+            said: st.column_config.TextColumn(help="Best match in the main run, among the test entities."),
         },
     )
 

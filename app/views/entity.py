@@ -20,7 +20,7 @@ from engine.explore.neighbourhood import Neighbour, neighbourhood
 from engine.runs.entities import LONGEST_QUERY, Entity, other
 from engine.runs.view import Match, Pool
 
-SEARCH_LABEL = "Search by label, id or URI"
+SEARCH_LABEL = "Search by label, ID or URI"
 RESULTS = 50
 TOP = 10
 FACTS = 100
@@ -53,12 +53,12 @@ def _search(opened: OpenRun, address: EntityAddress, names: Mapping[Side, str]) 
         SEARCH_LABEL,
         key=state.widget_key(state.SEARCH, address.runs[0], address.side, address.entity),
         max_chars=LONGEST_QUERY,
-        placeholder="for example a city, or the last part of a URI",
+        placeholder="for example Bavaria, or the last part of a URI",
         icon=":material/search:",
         live="300ms",
     )
     side = sides.segmented_control(
-        "In", SIDES, format_func=names.__getitem__, key=state.widget_key(state.SEARCH_SIDE, names), help="None chosen: both graphs."
+        "In", SIDES, format_func=names.__getitem__, key=state.widget_key(state.SEARCH_SIDE, names), help="None selected: both graphs."
     )
     _open_the_only_result(opened, address, side)
     if not typed or not typed.strip():
@@ -66,12 +66,13 @@ def _search(opened: OpenRun, address: EntityAddress, names: Mapping[Side, str]) 
     found = opened.view.search(typed, side, RESULTS)
     if not found:
         st.info(
-            f"Nothing fits “{text.plain(typed, 60)}”. Try a part of the name, another spelling, or the other graph.", icon=":material/search_off:"
+            f"No entity matches “{text.plain(typed, 60)}”. Try a part of the name, another spelling, or the other graph.",
+            icon=":material/search_off:",
         )
         return
     with st.container(border=True, height=320 if len(found) > 6 else "content", gap="xsmall"):
         all_shown = len(found) < RESULTS
-        st.caption(text.count(len(found), "result") if all_shown else f"The first {RESULTS} that fit; type more to narrow them down.")
+        st.caption(text.count(len(found), "result") if all_shown else f"First {RESULTS} results; type more to narrow them down.")
         for entity in found:
             components.entity_link(address.runs, entity, detail=f" :gray[· {text.count(entity.degree, 'triple')}]")
 
@@ -86,7 +87,7 @@ def _open_the_only_result(opened: OpenRun, address: EntityAddress, side: Side | 
 
 
 def _suggestions(opened: OpenRun, address: EntityAddress) -> None:
-    st.markdown("Search above, or start with one of the best connected:")
+    st.markdown("Search above, or start with one of the entities with the most triples:")
     for column, side in zip(st.columns(2), SIDES, strict=True):
         with column, st.container(border=True):
             st.caption(components.graph_name(opened.view, side))
@@ -94,7 +95,7 @@ def _suggestions(opened: OpenRun, address: EntityAddress) -> None:
             for entity in found:
                 components.entity_link(address.runs, entity)
             if not found:
-                st.markdown("No entity of this graph has a label; search by id.")
+                st.markdown("No entity of this graph has a label; search by ID.")
 
 
 # The entity and its matches
@@ -110,10 +111,10 @@ def _entity_and_match(opened: OpenRun, entity: Entity, address: EntityAddress) -
     with left:
         _facts(opened, entity, match, address)
     if match is None and opened.view.is_zero(entity.side, entity.index):
-        components.empty_state("No match", "The embedding is a zero vector: every candidate is as near as every other one.")
+        components.empty_state("No match", "The embedding of this entity is a zero vector, so all candidates are equally similar.")
         return
     if match is None:
-        components.empty_state("No candidates", "The other graph has no entities to match with.")
+        components.empty_state("No candidates", "The other graph has no entities.")
         return
     _pair(opened, entity, match, pool, address)
 
@@ -128,12 +129,19 @@ def _facts(opened: OpenRun, entity: Entity, match: Entity | None, address: Entit
         if around.total:
             data = pd.DataFrame([_triple_row(neighbour) for neighbour in around.neighbours]).dropna(axis=1, how="all")
             columns = {"attention": st.column_config.NumberColumn(format="percent", width="small", help=explain("attention"))}
-            components.table(data, name="neighbours", columns=columns, height=ROWS_SHOWN if around.total > 8 else "auto")
+            components.table(
+                data,
+                name="neighbours",
+                columns=columns,
+                height=ROWS_SHOWN if around.total > 8 else "auto",
+                pinned=("relation", "neighbour"),
+                share_decimals=3,
+            )
         else:
-            st.markdown("No triple touches this entity: the structure says nothing about it, so its matches are guesses.")
+            st.markdown("This entity has no triples, so the structure gives no evidence for its matches.")
         if around.hidden:
             whole = replace(address, side=entity.side, entity=entity.uri, listed=entity.side)
-            pages.link(pages.ENTITY, whole, f"and {around.hidden:,} more: all of them in the table below")
+            pages.link(pages.ENTITY, whole, f"Show all {around.total:,} in the table below")
     with facts:
         for one in (entity, match):
             if one is not None:
@@ -146,7 +154,7 @@ def _attributes(opened: OpenRun, entity: Entity) -> None:
     if attributes:
         components.table(components.attribute_table(attributes), name=f"attributes-{entity.side}", key=f"attributes-{entity.side}")
     else:
-        st.markdown("The data has no attributes of this entity.")
+        st.markdown("This entity has no attributes.")
 
 
 def _triple_row(neighbour: Neighbour) -> dict[str, object]:
@@ -171,7 +179,7 @@ def _match_table(opened: OpenRun, entity: Entity, matches: list[Match], match: E
     across = other(entity.side)
     st.subheader(f"Best matches in {components.graph_name(opened.view, across)}", anchor=False)
     size = opened.view.pool_size(across, pool)
-    st.caption(f"By CSLS, {components.pool_words(opened.view, entity.side, pool, size)}. Choose a row to compare it below.")
+    st.caption(f"By CSLS, {components.pool_words(opened.view, entity.side, pool, size)}. Select a row to compare it below.")
     key = state.widget_key(state.MATCH_TABLE, opened.card.run, entity.side, entity.uri, pool)
 
     def follow() -> None:
@@ -181,18 +189,19 @@ def _match_table(opened: OpenRun, entity: Entity, matches: list[Match], match: E
     components.table(
         pd.DataFrame(_match_rows(opened, across, matches)),
         name="matches",
+        pinned=("rank", "match"),
         key=key,
         on_select=follow,
         chosen=next((row for row, candidate in enumerate(matches) if match is not None and candidate.entity == match.index), None),
         columns={
             "rank": st.column_config.NumberColumn(width=50, help=explain("rank")),
-            "verdict": st.column_config.TextColumn(help="What the known links say of the pair."),
+            "verdict": st.column_config.TextColumn(help="Whether known links confirm or contradict the pair."),
             "CSLS": st.column_config.NumberColumn(format="%.3f", width="small", help=explain("CSLS")),
             "cosine": st.column_config.NumberColumn(format="%.3f", width="small", help=explain("cosine")),
-            "names": st.column_config.NumberColumn(format="%.3f", width="small", help="How alike the names are."),
-            "values": st.column_config.NumberColumn(format="%.3f", width="small", help="How much the two share of other attribute values."),
+            "names": st.column_config.NumberColumn(format="%.3f", width="small", help="Name similarity."),
+            "values": st.column_config.NumberColumn(format="%.3f", width="small", help="Similarity of other attribute values."),
             "probability": st.column_config.NumberColumn(format="percent", width="small", help=explain("calibrated probability")),
-            "added": st.column_config.TextColumn(help="The semi-supervised round that first trained on the pair."),
+            "added": st.column_config.TextColumn(help="The semi-supervised round that first added the pair to training."),
         },
     )
 
@@ -234,7 +243,7 @@ def _other_runs(entity: Entity, match: Entity, pool: Pool, address: EntityAddres
     if len(address.runs) < 2:
         return
     with st.container(border=True, gap="xsmall"):
-        st.caption("The same entity in the other open runs:")
+        st.caption("This entity in the other open runs:")
         for run in address.runs[1:]:
             try:
                 words = _in_run(cache.open_listed(run), entity, match, pool)
@@ -246,7 +255,7 @@ def _other_runs(entity: Entity, match: Entity, pool: Pool, address: EntityAddres
 
 
 def _in_run(opened: OpenRun, entity: Entity, match: Entity, pool: Pool) -> str:
-    """'in semi: rank 1, right; best match ..'."""
+    """'in semi: rank 1, correct; best match ..'."""
     view = opened.view
     pair = (entity.index, match.index) if entity.side == "source" else (match.index, entity.index)
     (best,) = view.matches(entity.side, entity.index, 1, pool)
@@ -255,7 +264,7 @@ def _in_run(opened: OpenRun, entity: Entity, match: Entity, pool: Pool) -> str:
     own = f"in **{text.plain(opened.card.variant, 20)}**: rank {rank:,}"
     words = components.verdict_cell(best.verdict)
     if best.entity != match.index:
-        words = f"its best match is {components.entity_label(view.entity(match.side, best.entity))}, {words}"
+        words = f"best match {components.entity_label(view.entity(match.side, best.entity))}, {words}"
     return f"{own}, {words}, CSLS {text.score(scored.csls)} :gray[{text.plain(opened.card.run, 60)}]"
 
 

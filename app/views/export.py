@@ -39,7 +39,7 @@ from engine.exporting import (
 
 ROWS = 5  # of the preview
 WIDEST_LINE = 240  # characters of the preview
-PARTS: Mapping[Part, str] = {"all": "The alignment", "reviewed": "Accepted pairs only"}
+PARTS: Mapping[Part, str] = {"all": "Whole alignment", "reviewed": "Accepted pairs only"}
 
 
 def render(run: OpenRun, address: ExportAddress) -> None:
@@ -62,46 +62,47 @@ def render(run: OpenRun, address: ExportAddress) -> None:
 
 
 def _pairs_asked_for(run: OpenRun, address: ExportAddress) -> None:
-    st.subheader("Which pairs", anchor=False)
+    st.subheader("Pairs", anchor=False)
     names: dict[Side, str] = {side: f"{palette.PLAIN_MARKS[side]} {text.plain(run.view.graphs[side].name, 24)}" for side in SIDES}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        components.choice("What", PARTS, name="part", value=address.part, default="all")
+        components.choice("Selection", PARTS, name="part", value=address.part, default="all")
         components.choice("Matches of each entity of", names, name="side", value=address.side, default="source", clears=("relation",))
         _decoder(run, address)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="large"):
         _least_probability(run, address)
-        _switch("Seed links too", "seeds", address.seeds, explain("seed link"))
-        _switch("Known links win", "links", _known_links(address), KNOWN_LINKS)
+        _switch("Include seed links", "seeds", address.seeds, explain("seed link"))
+        _switch("Prefer known links", "links", _known_links(address), KNOWN_LINKS)
     pair_filters.chips(run, address)
-    pages.link(pages.PAIRS, pair_filters.carried(PairsAddress, address), "Filter further on the page of pairs", icon=":material/tune:")
+    pages.link(pages.PAIRS, pair_filters.carried(PairsAddress, address), "Edit filters on Pairs", icon=":material/tune:")
 
 
 def _decoder(run: OpenRun, address: ExportAddress) -> None:
     options, value = list(DECODER_NAMES), _decoder_of(run, address)
     if value not in options:
-        raise ConfigError(f"this link asks for the decoder '{value[:40]}', which does not exist; choose one of {', '.join(options)}.")
+        raise ConfigError(f"This link asks for the decoder '{value[:40]}', which does not exist. Choose one of {', '.join(options)}.")
     key = state.widget_key(state.CHOICE, "decoder", value)
 
     def follow() -> None:
         state.set_parameter("decoder", st.session_state[key])
 
     st.selectbox(
-        "Decided by",
+        "Decoder",
         options,
         index=options.index(value),
         format_func=lambda name: f"{DECODER_WORDS.get(name, name)} ({name})",
         key=key,
         on_change=follow,
         width=330,
-        help="What makes an alignment of the scores. The first two use the stored matches and are ready at once: each entity in one pair at most, "
-        "or each with its nearest, as in the paper. The others search all entities again, which takes a while on large graphs. The page Compare has "
-        "figures of all but the first.",
+        help="How the alignment is derived from the scores. The first two use the stored matches and are fast: one-to-one (each entity in "
+        "at most one "
+        "pair), or the best match of each entity as in the paper. The others search all entities again, which takes longer on large graphs. The page "
+        "Compare shows the accuracy of all but the first.",
     )
 
 
 def _least_probability(run: OpenRun, address: ExportAddress) -> None:
     if not run.alignments[address.side].calibrated:
-        st.caption("This run has no probabilities, so there is no least one to ask for: too few validation links to fit them on.")
+        st.caption("This run has no probabilities, because there were too few validation links.")
         return
     value = min(max(address.least or 0.0, 0.0), 1.0)
     key = state.widget_key(state.CHOICE, "least", address.least)
@@ -112,7 +113,7 @@ def _least_probability(run: OpenRun, address: ExportAddress) -> None:
 
     _suggested(run, address)
     st.slider(
-        "Least probability",
+        "Minimum probability",
         0.0,
         1.0,
         value=value,
@@ -120,7 +121,7 @@ def _least_probability(run: OpenRun, address: ExportAddress) -> None:
         key=key,
         on_change=follow,
         width=330,
-        help=f"{explain('calibrated probability')} Known links stay whatever their probability; so do pairs that reviewers accepted.",
+        help=f"{explain('calibrated probability')} Known links and pairs that reviewers accepted are always included.",
     )
 
 
@@ -129,11 +130,8 @@ def _suggested(run: OpenRun, address: ExportAddress) -> None:
     threshold = run.suggested_threshold()
     if threshold is None or f"{threshold.probability:.2f}" == f"{address.least or 0:.2f}":
         return
-    words = (
-        f"At {threshold.probability:.2f}, about {threshold.precision:.0%} of the pairs should be right, and they should include about "
-        f"{threshold.recall:.0%} of all right ones."
-    )
-    label = f"Use the suggested least probability, {threshold.probability:.2f}"
+    words = f"At {threshold.probability:.2f}: expected precision about {threshold.precision:.0%}, expected recall about {threshold.recall:.0%}."
+    label = f"Use suggested minimum {threshold.probability:.2f}"
     take = partial(state.set_parameter, "least", f"{threshold.probability:.2f}")
     st.button(
         label, icon=":material/tune:", type="tertiary", help=words, on_click=take, key=state.widget_key(state.CHOICE, "suggested", address.least)
@@ -141,8 +139,8 @@ def _suggested(run: OpenRun, address: ExportAddress) -> None:
 
 
 KNOWN_LINKS = (
-    "On: every known link is in the export, and predictions that contradict one are not. Off: predictions stay as they are, and the contradictions "
-    "are counted. Pairs that reviewers decided are in or out in any case."
+    "On: all known links are exported, and predictions that contradict one are omitted. Off: all predictions are exported, and the contradictions "
+    "are counted. Reviewers' decisions apply in both cases."
 )
 
 
@@ -174,7 +172,7 @@ def _selected(run: OpenRun, address: ExportAddress) -> ExportTable:
     reviewed = reviewed_pairs(cache.reviews(), run.card.fingerprint)
     decoder, known_links = _decoder_of(run, address), _known_links(address)
     question = ("export", decoder, str(known_links), repr(reviewed))
-    with st.spinner("Deciding who matches whom…"):
+    with st.spinner("Computing the alignment…"):
         made = cache.kept((run,), question, lambda: prepare(run.view, decoder, known_links, reviewed))
     wanted = pair_filters.wanted(run, address)
     selection = ExportSelection(address.part, decoder, address.side, address.least, address.seeds, known_links, wanted)
@@ -184,14 +182,15 @@ def _selected(run: OpenRun, address: ExportAddress) -> ExportTable:
 def _nothing(run: OpenRun, address: ExportAddress) -> None:
     if address.part == "reviewed":
         components.empty_state(
-            "No accepted pair here", f"No reviewer has accepted a pair of {text.plain(run.card.dataset)} that passes. Review some, or take all."
+            "No accepted pairs",
+            f"No accepted pair of {text.plain(run.card.dataset)} passes the filters. Review some pairs, or export the whole alignment.",
         )
         pages.link(pages.REVIEW, ReviewAddress(address.runs), "Review pairs", icon=pages.REVIEW.icon)
     else:
-        words = "Ask for a lower probability, or take a filter away; each is a button above."
+        words = "Lower the minimum probability, or remove a filter: each is a button above."
         if _contested(address):
-            words += " Under one-to-one matching with known links no pair is in conflict."
-        components.empty_state("No pair is left", words)
+            words += " One-to-one matching with known links has no pairs in conflict."
+        components.empty_state("No pairs to export", words)
 
 
 def _expected(expected: ExpectedQuality) -> None:
@@ -200,11 +199,11 @@ def _expected(expected: ExpectedQuality) -> None:
         st.metric("Pairs", f"{expected.pairs:,}", delta=", ".join(expected.kinds()) or None, delta_color="off", delta_arrow="off")
         if expected.precision is not None:
             of = f"of {expected.estimated:,} with a probability"
-            words = f"Mean of their probabilities; known links and accepted pairs are not counted. {explain('calibrated probability')}"
-            st.metric("Should be right", f"{expected.precision:.1%}", delta=of, delta_color="off", delta_arrow="off", help=words)
+            words = f"Mean probability of the predictions, without known links and accepted pairs. {explain('calibrated probability')}"
+            st.metric("Expected precision", f"{expected.precision:.1%}", delta=of, delta_color="off", delta_arrow="off", help=words)
         if measured is not None and measured.judged:
             of = text.rate_interval(measured.interval, measured.judged)
-            st.metric("Predictions right", f"{measured.share:.1%}", delta=of, delta_color="off", delta_arrow="off", help=MEASURED)
+            st.metric("Precision on known links", f"{measured.share:.1%}", delta=of, delta_color="off", delta_arrow="off", help=MEASURED)
     if expected.conflicts is not None:
         icon = "warning" if expected.conflicts.contradicting or any(expected.conflicts.shared.values()) else "info"
         st.caption(f":material/{icon}: {text.plain(' '.join(expected.conflicts.sentences()), 800)}")
@@ -213,8 +212,8 @@ def _expected(expected: ExpectedQuality) -> None:
 
 
 MEASURED = (
-    "Share of right predictions among the entities whose validation or test link tells, before these links were put in: what to expect of entities "
-    "without a known link. Seed links are not counted. 95% score interval (Wilson)."
+    "Share of correct predictions among the entities with a validation or test link, before these links were added. It shows what to expect for "
+    "entities without a known link. Seed links are not counted. 95% Wilson score interval."
 )
 
 
@@ -226,7 +225,7 @@ def _reviewed_sample(run: OpenRun) -> None:
         components.measure_by_sample(run.card.run)
 
 
-SAMPLED = "It is about each source entity's best match, before the choices above."
+SAMPLED = "It covers the best match of each source entity, before the choices above."
 
 
 def _beside_pairs(run: OpenRun, address: ExportAddress, pairs: int) -> None:
@@ -234,8 +233,8 @@ def _beside_pairs(run: OpenRun, address: ExportAddress, pairs: int) -> None:
     listed = len(run.alignments[address.side].select(pair_filters.wanted(run, address)))
     if listed != pairs:
         st.caption(
-            f"The page Pairs lists {text.count(listed, 'best match', 'best matches')} under these filters, whatever contradicts them. The difference "
-            "comes from the decoder, the known links, the reviews and the choices above."
+            f"The page Pairs lists {text.count(listed, 'best match', 'best matches')} with these filters. The difference "
+            "is due to the decoder, the known links, the reviews and the choices above."
         )
 
 
@@ -243,19 +242,19 @@ def _beside_pairs(run: OpenRun, address: ExportAddress, pairs: int) -> None:
 
 
 def _format_asked_for(address: ExportAddress, fmt: Format) -> None:
-    st.subheader("As what", anchor=False)
+    st.subheader("File format", anchor=False)
     components.choice(
         "Format", {name: one.title for name, one in FORMATS.items()}, name="format", value=fmt.name, default="csv", clears=("predicate",)
     )
-    st.caption(f"{fmt.title} is {fmt.does}. It can be read again as known links of a data set.")
+    st.caption(f"{fmt.title} is {fmt.does}. The file can be read as known links of a data set.")
     if fmt.predicate is not None:
         components.choice(
-            "Each pair says",
+            "Predicate",
             {name: name.replace(":", "\\:") for name in PREDICATES},
             name="predicate",
             value=address.predicate or fmt.predicate,
             default=fmt.predicate,
-            help="owl:sameAs makes a reasoner treat the two as one thing; skos:exactMatch says that they can be used in each other's place.",
+            help="owl:sameAs: a reasoner treats the two entities as one. skos:exactMatch: the two entities are interchangeable.",
         )
 
 
@@ -269,7 +268,7 @@ def _preview(table: ExportTable, fmt: Format, address: ExportAddress) -> None:
     else:
         lines = preview_lines(table, fmt, address.predicate if fmt.predicate else None, ROWS)
         st.code("\n".join(_shown(lines)), language=None)
-    st.caption(f"The first {min(ROWS, len(table))} of {text.count(len(table), 'pair')}.")
+    st.caption(f"Preview: first {min(ROWS, len(table))} of {text.count(len(table), 'pair')}.")
 
 
 def _shown(lines: Sequence[str]) -> list[str]:
@@ -291,7 +290,7 @@ def _take(run: OpenRun, table: ExportTable, fmt: Format, address: ExportAddress)
         icon=":material/download:",
     )
     if not pair_filters.active(run, address):
-        with st.expander("The same on the command line"):
+        with st.expander("Command line"):
             st.code(_command(run, fmt, address), language=None, wrap_lines=True)
 
 

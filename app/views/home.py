@@ -24,7 +24,7 @@ COLUMNS = 3
 def render(runs: cache.RunList) -> None:
     """The page."""
     st.title("Dual-AMN Explorer", anchor=False)
-    st.markdown("Two knowledge graphs, aligned: which entities mean the same thing, how sure that is, and what speaks for it.")
+    st.markdown("Align two knowledge graphs, see why each pair matches, review and export the result.")
     deleting.outcome()
     jobs = _jobs()
     _at_work([job for job in jobs if job.active])
@@ -49,16 +49,16 @@ def _at_work(jobs: Sequence[Job]) -> None:
     if jobs:
         with st.container(horizontal=True, vertical_alignment="center", border=True):
             waiting = f" · {len(jobs) - 1} more in the queue" if len(jobs) > 1 else ""
-            words = "waits to be trained" if jobs[0].state == "queued" else "is being trained"
+            words = "is queued" if jobs[0].state == "queued" else "is being trained"
             st.markdown(f"**{text.plain(jobs[0].name)}** {words}{waiting}")
-            pages.link(pages.TRAIN, TrainAddress(job=jobs[0].id), "Watch", icon=":material/monitoring:")
+            pages.link(pages.TRAIN, TrainAddress(job=jobs[0].id), "Show progress", icon=":material/monitoring:")
 
 
 def _first_steps() -> None:
     components.empty_state(
         "No run yet",
-        "A run is one training on one data set; everything here looks at runs. Train on a data set below, bring your own two graphs, or close the "
-        "app and let make train all three variants on the sample data, which takes a few minutes:",
+        "A run is the result of one training on one data set; every page shows runs. Train on a data set below, import your own two graphs, or close "
+        "the app and train all three variants on the sample data, which takes a few minutes:",
         ["make app"],
     )
 
@@ -91,9 +91,9 @@ def _data_heading(runs: cache.RunList, group: Sequence[cache.RunCard], name: str
             together = found if len(found) > 1 else (first, *(card for card in (*group, *same) if card is not first))[:2]
             address = CompareAddress(tuple(card.run for card in together))
             pages.link(pages.COMPARE, address, f"Compare {text.count(len(together), 'run')}", icon=":material/compare_arrows:")
-        pages.link(pages.DATASET, DataSetAddress((first.run,)), "Look at the data", icon=":material/database:")
+        pages.link(pages.DATASET, DataSetAddress((first.run,)), "Inspect data set", icon=":material/database:")
     others = sorted({card.dataset for card in same} - {first.dataset})
-    twins = f" · the same content as {', '.join(text.plain(other, 60) for other in others)}" if others else ""
+    twins = f" · same content as {', '.join(text.plain(other, 60) for other in others)}" if others else ""
     st.caption(f"{_sizes(first)}{twins}")
 
 
@@ -104,7 +104,7 @@ def _next_steps(runs: cache.RunList, group: Sequence[cache.RunCard]) -> None:
         present.add("basic")  # which trains on known links alone
     missing = [variant for variant in VARIANTS if variant not in present]
     if missing and any(group[0] in runs.of_data_set(data) for data in cache.list_data_sets()):
-        st.caption(f"What to do next: {explain(missing[0])}")
+        st.caption(f"Next step: train **{missing[0]}**. {explain(missing[0])}")
         address = TrainAddress((group[0].run,), group[0].dataset, missing[0])
         pages.link(pages.TRAIN, address, f"Train the {missing[0]} variant and compare", icon=":material/model_training:")
 
@@ -114,7 +114,7 @@ def _making(card: cache.RunCard) -> str:
     took = text.duration(card.seconds)
     if not card.structure_run:
         return f"trained in {took}"
-    return f"names added in {took} to {text.plain(card.structure_run.rpartition('/')[2], 60)}"
+    return f"names added to {text.plain(card.structure_run.rpartition('/')[2], 60)} in {took}"
 
 
 def _card(card: cache.RunCard) -> None:
@@ -123,14 +123,14 @@ def _card(card: cache.RunCard) -> None:
             st.badge(text.plain(card.variant, 20), color=palette.BADGES.get(card.variant, "gray"), help=TERMS.get(card.variant))
             if card.stopped:
                 st.badge("stopped early", icon=":material/warning:", color="yellow")
-            st.caption(f"{text.age(card.created)} · seed {card.seed} · {_making(card)}")
+            st.caption(f"{text.age(card.created)} · random seed {card.seed} · {_making(card)}")
         if card.metrics:
             _figures(card, card.metrics)
         else:
-            st.markdown("No test links, so no accuracy was measured.")
+            st.markdown("Accuracy not measured: no test links.")
             components.measure_by_sample(card.run)
         st.caption(f"{card.links.get('train', 0):,} seed links · {text.plain(card.split, 60)} · {text.plain(card.run_id, 60)}")
-        pages.link(pages.ENTITY, EntityAddress((card.run,)), "Open", icon=":material/arrow_forward:")
+        pages.link(pages.ENTITY, EntityAddress((card.run,)), "Open run", icon=":material/arrow_forward:")
         deleting.offer(card.run)
 
 
@@ -155,7 +155,7 @@ def _figures(card: cache.RunCard, metrics: Mapping[str, Any]) -> None:
         st.caption(f"Alignment: {text.plain(figures_sentence(aligned), 300)}")
     if card.paper:
         theirs = f"{text.score(card.paper.hits_at_1)} on {card.paper.dataset}, {card.paper.variant}"
-        st.caption(f"The paper reports {theirs} (mean of five runs, 30 % seeds).")
+        st.caption(f"The paper reports {theirs} (mean of five runs, 30% of the links as seeds).")
 
 
 def _sizes(card: cache.RunCard) -> str:
@@ -171,7 +171,7 @@ def _older(cards: tuple[cache.RunCard, ...]) -> None:
         key = state.widget_key(state.OLDER_RUNS, [card.run for card in cards])
         chosen = components.table(pd.DataFrame(rows), name="older-runs", key=key, on_select="rerun")
         if chosen is None:
-            st.caption("Choose a row to open the run; the list of runs at the top of other pages holds all of them, too.")
+            st.caption("Select a row to open the run. All runs are also in the list at the top of the other pages.")
             return
         pages.link(pages.ENTITY, EntityAddress((cards[chosen].run,)), f"Open {text.plain(cards[chosen].run)}", icon=":material/arrow_forward:")
         deleting.offer(cards[chosen].run)
@@ -182,7 +182,7 @@ def _unusable(runs: cache.RunList, jobs: Sequence[Job]) -> None:
         _partial(partial, jobs)
     if not runs.broken:
         return
-    with st.expander(f"{text.count(len(runs.broken), 'folder')} that cannot be opened", icon=":material/warning:", expanded=not runs.cards):
+    with st.expander(f"{text.count(len(runs.broken), 'run folder')} that cannot be opened", icon=":material/warning:", expanded=not runs.cards):
         for broken in runs.broken:
             st.markdown(f"**{text.plain(broken.run)}**: {text.plain(broken.reason, 600)}")
             deleting.offer(broken.run)
@@ -197,7 +197,7 @@ def _partial(partial: cache.UnusableRun, jobs: Sequence[Job]) -> None:
     reason = "interrupted" if job is not None else partial.reason
     st.info(f"**{text.plain(partial.run)}** {reason}.", icon=":material/hourglass_top:")
     if job is not None:
-        pages.link(pages.TRAIN, TrainAddress(job=job.id), "Go on with it on the Train page", icon=":material/resume:")
+        pages.link(pages.TRAIN, TrainAddress(job=job.id), "Resume on Train", icon=":material/resume:")
     elif begun is not None and not any(one.name == name for one in jobs):
         st.code(begun.command(cache.models_folder()), language=None, wrap_lines=True)
     if not partial.active:
@@ -216,7 +216,7 @@ def _data_sets(runs: cache.RunList) -> None:
             if data.entities:
                 st.caption(f"{data.entities[0]:,} and {data.entities[1]:,} entities · {text.count(data.links or 0, 'known link')}")
             pages.link(pages.TRAIN, TrainAddress(data=data.name), f"Train on {text.plain(data.name)}", icon=":material/model_training:")
-    pages.link(pages.IMPORT, ImportAddress(), "Bring your own two graphs", icon=":material/upload:")
+    pages.link(pages.IMPORT, ImportAddress(), "Import your own two graphs", icon=":material/upload:")
 
 
 frame.without_run(pages.HOME, render)

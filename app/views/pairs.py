@@ -24,19 +24,19 @@ RELATIONS = 300  # offered, the most frequent ones; others can be typed
 STEP = 0.01
 
 ORDERS: Mapping[PairOrder, str] = {
-    "doubt": "worst decided first",
+    "doubt": "least certain first",
     "probability": "probability",
     "margin": "margin to the runner-up",
     "csls": "CSLS",
     "cosine": "cosine",
     "degree": "degree",
-    "claims": "most claimed match",
+    "claims": "competing entities",
     "label": "label, A to Z",
 }
 SCORES: Mapping[Score, str] = {"probability": "probability", "csls": "CSLS"}
 EXPORTED = (
-    "This page counts the best match of each entity. Export counts what remains of it: pairs that reviewers rejected, and others of an entity "
-    "whose pair they accepted, are left out, and so is what its own settings exclude."
+    "This page lists the best match of each entity. The export can have fewer pairs: it omits pairs that reviewers rejected or replaced by an "
+    "accepted pair, and pairs that its own settings exclude."
 )
 BARS: Mapping[Known, tuple[str, str]] = {
     "seed": (palette.UNKNOWN, "x"),
@@ -60,7 +60,7 @@ def render(run: OpenRun, address: PairsAddress) -> None:
     chosen = alignment.select(pair_filters.wanted(run, address))
     st.markdown(_sentence(address, alignment, chosen))
     if not len(chosen):
-        components.empty_state("No pair fits", "Take one of the filters away, or all of them; each is a button above.")
+        components.empty_state("No pairs match the filters", "Remove a filter: each is a button above.")
         return
     _histogram(address, alignment, chosen)
     _table(run, address, alignment, alignment.ordered(chosen, address.order, reverse=address.reverse))
@@ -102,16 +102,16 @@ def _arrange(run: OpenRun, address: PairsAddress) -> None:
             key=key,
             on_change=_follow(key, lambda order: {"order": None if order == "doubt" else order}),
             width=230,
-            help="Of all pairs, not only of this page. Worst decided: the least probable, then those with the smallest margin to the "
-            f"runner-up; seed links at the end.\n\n{explain('calibrated probability', 'margin')}",
+            help="Sorts all pairs, not only this page. Least certain first: probability nearest 50%, then smallest margin over the "
+            f"runner-up; seed links last.\n\n{explain('calibrated probability', 'margin')}",
         )
         key = state.widget_key(state.CHOICE, "reverse", address.reverse)
-        st.toggle("Turn round", value=address.reverse, key=key, on_change=_follow(key, _single("reverse")))
+        st.toggle("Reverse order", value=address.reverse, key=key, on_change=_follow(key, _single("reverse")))
 
 
 def _filters(run: OpenRun, address: PairsAddress, alignment: Alignment) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        components.search_box("Label, id or URI of either entity holds", address.search, placeholder="in any script", width=300, clears=("page",))
+        components.search_box("Search label, ID or URI", address.search, placeholder="in any script", width=300, clears=("page",))
         counts = alignment.all_counts
         offered = [known for known in KNOWN if counts[known] or known in address.known]
         labels = {known: f"{pair_filters.KNOWN_WORDS[known]} {counts[known]:,}" for known in offered}
@@ -125,7 +125,7 @@ def _filters(run: OpenRun, address: PairsAddress, alignment: Alignment) -> None:
             format_func=labels.__getitem__,
             key=key,
             on_change=_follow(key, lambda chosen: {"known": list(chosen) or None}),
-            help="What the known links say of the pair. None chosen: all.",
+            help="Whether known links confirm or contradict the pair. None selected: all.",
         )
         with st.popover("More filters", icon=":material/tune:"):
             _score_filters(address, alignment)
@@ -138,7 +138,7 @@ def _score_filters(address: PairsAddress, alignment: Alignment) -> None:
     if alignment.calibrated:
         _range("probability", (0.0, 1.0), (address.probability_from, address.probability_to), "calibrated probability")
     else:
-        st.caption("This run has no probabilities: there were too few validation links to fit them on.")
+        st.caption("This run has no probabilities, because there were too few validation links.")
     low, high = alignment.csls_ends
     _range("csls", (low - low % STEP, high - high % STEP + STEP), (address.csls_from, address.csls_to), "CSLS")
 
@@ -185,7 +185,7 @@ def _relation_filter(run: OpenRun, address: PairsAddress) -> None:
     labels = text.distinct_labels({name: f"{text.cell(short_id(name), 60)} ({frequency.get(name, 0):,})" for name in options})
     key = state.widget_key(state.CHOICE, "relation", address.side, address.relation, labels)
     st.selectbox(
-        "Entity has the relation",
+        "Relation of the entity",
         options,
         index=None if address.relation is None else options.index(address.relation),
         format_func=lambda name: labels.get(name, name),  # what was typed is no option
@@ -193,7 +193,7 @@ def _relation_filter(run: OpenRun, address: PairsAddress) -> None:
         placeholder="any",
         accept_new_options=len(frequency) > RELATIONS,
         on_change=_follow(key, lambda name: {"relation": name or None}),
-        help="As head or as tail of a triple. Of very many relations the most frequent are listed; any other can be typed.",
+        help="The entity has the relation as head or tail. The most frequent relations are listed; type the name of any other.",
     )
 
 
@@ -212,23 +212,23 @@ def _switches(address: PairsAddress, alignment: Alignment) -> None:
 
 
 def _sentence(address: PairsAddress, alignment: Alignment, chosen: IntArray) -> str:
-    """How many, what a pair is here, and how many of them are right where that is known."""
+    """How many, what a pair is here, and how many of them are correct where that is known."""
     shown = f"**{len(chosen):,}** of {text.count(len(alignment), 'pair')}" if len(chosen) < len(alignment) else f"**All {len(alignment):,}** pairs"
-    shown += f", one for each {address.side} entity"
+    shown += f", one per {address.side} entity"
     counts = alignment.counts(chosen)
     seeds = f" {text.count(counts['seed'], 'seed pair')} not counted." if counts["seed"] else ""
     if address.known:
-        return f"{shown}, chosen by their verdict: a share of right ones would mean nothing."
+        return f"{shown}. Filtered by verdict, so precision is not shown."
     precision = alignment.precision(chosen)
     if not precision.judged:
-        return f"{shown}; of none of them is it known whether it is right.{seeds}"
+        return f"{shown}. None of them is covered by a validation or test link, so precision is not known.{seeds}"
     return f"{shown}. {_precision_words(precision)}{seeds}"
 
 
 def _precision_words(precision: Precision) -> str:
     low, high = precision.interval
-    counted = f"{precision.right:,} of {precision.judged:,}; 95 % interval {low:.1%} to {high:.1%}"
-    return f"Where the links tell, **{precision.share:.1%}** are right ({counted})."
+    counted = f"{precision.right:,} of {precision.judged:,}; 95% interval {low:.1%} to {high:.1%}"
+    return f"**{precision.share:.1%}** correct where a link is known ({counted})."
 
 
 def _histogram(address: PairsAddress, alignment: Alignment, chosen: IntArray) -> None:
@@ -236,13 +236,13 @@ def _histogram(address: PairsAddress, alignment: Alignment, chosen: IntArray) ->
     score: Score = "probability" if alignment.calibrated else "csls"
     middle = alignment.median(chosen, score)
     if middle is None:
-        st.caption("Pairs of seed links have no probability, so there is nothing to draw.")
+        st.caption("Seed links have no probability, so there is no distribution to show.")
         return
     data = alignment.histogram(chosen, score)
     points = components.figure(
         _bars(data, score),
         name=f"pairs-by-{score}",
-        caption=f"Half of them have a {SCORES[score]} above {middle:.2f}. Choose a bar to see its pairs.",
+        caption=f"Median {SCORES[score]}: {f'{middle:.0%}' if score == 'probability' else text.score(middle)}. Click a bar to list its pairs.",
         data=data,
         height=230,
         key=state.widget_key(state.PAIR_FIGURE, address),
@@ -282,6 +282,7 @@ def _table(run: OpenRun, address: PairsAddress, alignment: Alignment, ordered: I
     row = components.table(
         _rows(run, alignment, positions),
         name=f"pairs-{run.card.run}",
+        pinned=("entity", "match"),
         whole=lambda: alignment.described(ordered),
         key=state.widget_key(state.PAIR_TABLE, address, page),
         on_select="rerun",
@@ -289,8 +290,8 @@ def _table(run: OpenRun, address: PairsAddress, alignment: Alignment, ordered: I
         height=HEIGHT if len(positions) > 14 else "auto",
     )
     st.caption(
-        f"Rows {start + 1:,} to {start + len(positions):,} of {len(ordered):,}; choose one to open the pair. A click on a head "
-        "sorts these rows alone, the list “Order” above sorts all. The download holds all of them, with URIs."
+        f"Rows {start + 1:,} to {start + len(positions):,} of {len(ordered):,}. Select a row to open the pair. Column headers "
+        "sort this page only; **Order** sorts all pairs. The download contains all pairs with their URIs."
     )
     pages.link(pages.EXPORT, pair_filters.carried(ExportAddress, address), "Export this selection", icon=":material/file_export:", help=EXPORTED)
     if last > 1:
@@ -321,8 +322,8 @@ def _rows(run: OpenRun, alignment: Alignment, positions: IntArray) -> pd.DataFra
         "cosine": part["cosine"].to_numpy(),
         "names": part["names"].to_numpy() if alignment.named else None,
         "degree": part["degree"].to_numpy(),
-        "its degree": part["match_degree"].to_numpy(),
-        "claims": part["claims"].to_numpy(),
+        "match degree": part["match_degree"].to_numpy(),
+        "competing": part["claims"].to_numpy(),
     }
     return pd.DataFrame({name: column for name, column in columns.items() if column is not None})
 
@@ -334,16 +335,16 @@ def _columns(run: OpenRun, side: Side) -> dict[str, Any]:
     return {
         "entity": config.TextColumn(heads[side], width=170),
         "match": config.TextColumn(heads[other(side)], width=170),
-        "verdict": config.TextColumn(width=115, help="What the known links say of the pair."),
+        "verdict": config.TextColumn(width=115, help="Whether known links confirm or contradict the pair."),
         "added": config.TextColumn(width=62, help=explain("semi")),
         "probability": config.NumberColumn(format="percent", width=80, help=explain("calibrated probability")),
         "margin": config.NumberColumn(format="%.3f", width=62, help=explain("margin")),
         "CSLS": config.NumberColumn(format="%.3f", width=62, help=explain("CSLS")),
         "cosine": config.NumberColumn(format="%.3f", width=62, help=explain("cosine")),
-        "names": config.NumberColumn(format="%.3f", width=62, help="How alike the names are."),
+        "names": config.NumberColumn(format="%.3f", width=62, help="Name similarity."),
         "degree": config.NumberColumn(format="localized", width=62, help=explain("degree")),
-        "its degree": config.NumberColumn(format="localized", width=75, help="Degree of the match."),
-        "claims": config.NumberColumn(format="localized", width=62, help=explain("conflict")),
+        "match degree": config.NumberColumn(format="localized", width=95, help="Degree of the match."),
+        "competing": config.NumberColumn(format="localized", width=82, help=f"Number of entities with this best match. {explain('conflict')}"),
     }
 
 

@@ -19,10 +19,10 @@ from engine.data.knowledge_graph import SIDES, Side
 from engine.explore.proxies import Channel, Near, PairAttention, ProxyAgreement, ProxyView, log_histogram
 from engine.runs.entities import Entity
 
-USES: dict[ProxyUse, str] = {"nearest": "nearest to", "attention": "attention"}
+USES: dict[ProxyUse, str] = {"nearest": "nearest proxy", "attention": "attention"}
 STARTS = 4
 MILLION = 1e6  # divergences are so small
-KNOWN, DRAWN = "known links", "pairs drawn at random"
+KNOWN, DRAWN = "known links", "random pairs"
 FILL = 0.35
 
 
@@ -30,9 +30,7 @@ def render(run: OpenRun, address: ProxiesAddress) -> None:
     """The page."""
     view = run.proxies
     if not view.channels:
-        components.empty_state(
-            "No proxies", "This model was trained without proxy matching: its entities keep what their neighbourhoods gave them. Choose another run."
-        )
+        components.empty_state("No proxies", "This model was trained without proxy matching. Choose another run.")
         return
     channel = _channel(view, address)
     pair = components.asked_pair(run.view, address.source, address.target)
@@ -56,7 +54,7 @@ def _channel(view: ProxyView, address: ProxiesAddress) -> Channel:
         names = {name: name for name in view.channels}
         components.choice("Channel", names, name="channel", value=channel, default="entity", help=explain("channel", "proxy"))
     elif channel != address.channel:
-        st.caption(f"This model has the {channel} channel only.")
+        st.caption(f"This model has only the {channel} channel.")
     return channel
 
 
@@ -67,13 +65,13 @@ def _distribution(run: OpenRun, channel: Channel) -> None:
     table = run.proxies.distribution(channel)
     middle = table["low"] + (table["high"] - table["low"]) / 2
     means = {side: float(np.average(middle[table["graph"] == side], weights=table.loc[table["graph"] == side, "share"])) for side in SIDES}
-    st.subheader("How alike entities and proxies are", anchor=False, help=explain("proxy", "cosine"))
+    st.subheader("Cosine to proxies", anchor=False, help=explain("proxy", "cosine"))
     components.figure(
         _distribution_figure(run, table),
         name=f"proxy-similarity-{channel}",
-        caption=f"Cosines of all entities with all proxies of the {channel} channel, from {table['low'].min():.2f} to {table['high'].max():.2f}; on "
-        f"average {means['source']:.3f} in the source and {means['target']:.3f} in the target. Where the curves cover each other, the graphs lie "
-        "around the proxies alike.",
+        caption=f"Mean cosine of entities and proxies ({channel} channel): {means['source']:.3f} in the source, {means['target']:.3f} in "
+        f"the target; range "
+        f"{table['low'].min():.2f} to {table['high'].max():.2f}. Similar curves mean that the proxies fit both graphs equally.",
         data=table,
     )
 
@@ -89,7 +87,7 @@ def _distribution_figure(run: OpenRun, table: pd.DataFrame) -> go.Figure:
             line={"color": GRAPH[side], "shape": "hvh", "dash": "solid" if side == "source" else "dash"},
             hovertemplate="%{x:.2f}: %{y:.2%}",
         )
-    fig.update_xaxes(title="cosine with a proxy")
+    fig.update_xaxes(title="cosine to a proxy")
     fig.update_yaxes(title="share", tickformat=".0%", rangemode="tozero")
     return fig
 
@@ -99,15 +97,15 @@ def _legend(run: OpenRun, side: Side) -> str:
 
 
 def _meetings(run: OpenRun, channel: Channel) -> None:
-    st.subheader("Do counterparts meet at the same proxy?", anchor=False)
+    st.subheader("Nearest-proxy agreement", anchor=False)
     agreement = run.proxies.agreement(channel)
     if agreement.same is None:
-        st.markdown("The data has no known links, so there are no counterparts to ask.")
+        st.markdown("The data set has no known links, so agreement cannot be measured.")
         return
     order = _order(run, channel, "nearest")
     caption = (
         f"**{text.percent(agreement.same)}** of the {agreement.links:,} known links have the same nearest proxy at both ends (the diagonal); "
-        f"of unrelated entities {agreement.chance:.1%} would."
+        f"expected for random pairs: {agreement.chance:.1%}."
     )
     components.figure(_meetings_figure(agreement, order), name=f"proxy-meetings-{channel}", caption=caption, data=agreement.table)
 
@@ -141,8 +139,10 @@ def _order(run: OpenRun, channel: Channel, use: ProxyUse) -> list[int]:
 
 
 def _use(run: OpenRun, address: ProxiesAddress, channel: Channel) -> None:
-    st.subheader("Who uses which proxy", anchor=False)
-    help = "Nearest to: share of a graph's entities that are nearest to the proxy. Attention: the mean over its entities, where 1 is an equal share."
+    st.subheader("Proxy usage", anchor=False)
+    help = (
+        "Nearest proxy: share of a graph's entities whose nearest proxy this is. Attention: mean proxy attention of a graph's entities; 1 is uniform."
+    )
     use = components.choice("Measure", USES, name="use", value=address.use, default="nearest", help=help)
     table = run.proxies.use(channel)
     order = _order(run, channel, use)
@@ -154,11 +154,11 @@ def _use(run: OpenRun, address: ProxiesAddress, channel: Channel) -> None:
 def _use_sentence(table: pd.DataFrame, order: list[int], use: ProxyUse) -> str:
     first, last = (table[table["proxy"] == proxy].set_index("graph")[use] for proxy in (order[0], order[-1]))
     if use == "nearest":
-        equal = f"with equal use each would have {1 / len(order):.1%}"
+        equal = f"uniform: {1 / len(order):.1%}"
         most, least = (f"{one['source']:.1%} of the source's and {one['target']:.1%} of the target's entities" for one in (first, last))
-        return f"Proxy {order[0]} is the nearest to {most}, proxy {order[-1]} to {least}; {equal}."
+        return f"Most used: proxy {order[0]}, nearest proxy of {most}. Least used: proxy {order[-1]}, {least}; {equal}."
     most, least = (f"{one['source']:.3f} (source) and {one['target']:.3f} (target)" for one in (first, last))
-    return f"Proxy {order[0]} gets the most attention, {most} times an equal share; proxy {order[-1]} the least, {least}."
+    return f"Highest attention: proxy {order[0]}, {most} times uniform. Lowest: proxy {order[-1]}, {least}."
 
 
 def _use_figure(run: OpenRun, table: pd.DataFrame, order: list[int], use: ProxyUse) -> go.Figure:
@@ -174,7 +174,7 @@ def _use_figure(run: OpenRun, table: pd.DataFrame, order: list[int], use: ProxyU
             hovertemplate=f"proxy %{{x}}<br>%{{y}}: %{{z:{form}}}<extra></extra>",
         )
     )
-    fig.update_xaxes(type="category", title="proxy, the most used first")
+    fig.update_xaxes(type="category", title="proxy (most used first)")
     fig.update_yaxes(autorange="reversed")
     return fig
 
@@ -185,16 +185,16 @@ def _use_figure(run: OpenRun, table: pd.DataFrame, order: list[int], use: ProxyU
 def _proxy(run: OpenRun, address: ProxiesAddress, channel: Channel) -> None:
     order = _order(run, channel, "nearest")
     if address.proxy is not None and address.proxy not in order:
-        st.error(f"There is no proxy {address.proxy}; the {channel} channel has proxies 0 to {len(order) - 1}.", icon=":material/error:")
+        st.error(f"There is no proxy {address.proxy}. The {channel} channel has proxies 0 to {len(order) - 1}.", icon=":material/error:")
     proxy = address.proxy if address.proxy in order else order[0]
-    st.subheader("What is near a proxy", anchor=False)
+    st.subheader("Nearest entities", anchor=False)
     _choose_proxy(order, proxy)
     near = run.proxies.nearest(channel, proxy)
     together = sum(one.counterpart is not None for one in near["source"])
     st.markdown(
-        f"The entities most alike to proxy {proxy}, of both graphs. "
-        f"{together} of the {len(near['source'])} of the source have their counterpart, "
-        "known or else the best match, among those of the target (marked ⇄)."
+        f"The entities of each graph with the highest cosine to proxy {proxy}. "
+        f"{together} of the {len(near['source'])} source entities have their counterpart "
+        "(known link, otherwise best match) in the target list, marked ⇄."
     )
     for column, side in zip(st.columns(2, gap="large"), SIDES, strict=True):
         with column, st.container(border=True, gap="xsmall"):
@@ -210,7 +210,7 @@ def _choose_proxy(order: list[int], proxy: int) -> None:
     def follow() -> None:
         state.set_parameter(state.PROXY, str(st.session_state[key]))
 
-    st.selectbox("Proxy, the most used first", order, index=order.index(proxy), key=key, on_change=follow, width=220)
+    st.selectbox("Proxy (most used first)", order, index=order.index(proxy), key=key, on_change=follow, width=220)
 
 
 def _near(address: ProxiesAddress, one: Near) -> None:
@@ -236,24 +236,24 @@ def _pair(run: OpenRun, address: ProxiesAddress, channel: Channel, source: Entit
     components.pair_header(run.view, run.view.pair(source.index, target.index), address.runs, "source")
     found = run.proxies.pair(channel, source.index, target.index)
     with st.container(horizontal=True, vertical_alignment="center"):
-        pages.link(pages.ENTITY, state.entity_address(address.runs, source, target), "Open the pair", icon=":material/arrow_forward:")
+        pages.link(pages.ENTITY, state.entity_address(address.runs, source, target), "Open pair", icon=":material/arrow_forward:")
         pages.link(pages.PROXIES, replace(address, source=None, target=None), "All entities", icon=":material/arrow_back:")
     left, right = st.columns(2, gap="large")
     with left:
-        st.subheader("What both attend to", anchor=False, help=explain("proxy", "relative attention"))
+        st.subheader("Proxy attention", anchor=False, help=explain("proxy", "relative attention"))
         components.figure(
             _attention_figure(source, target, found), name=f"proxy-attention-{channel}", caption=_attention_sentence(found, channel), data=found.table
         )
     with right:
-        st.subheader("Is that alike?", anchor=False, help=explain("divergence"))
+        st.subheader("Divergence", anchor=False, help=explain("divergence"))
         _divergences(run, channel, _pair_sentence(run, channel, found), found.divergence)
 
 
 def _attention_sentence(found: PairAttention, channel: Channel) -> str:
     first = found.table.iloc[0]
     return (
-        f"Both together attend most to proxy {int(first['proxy'])} of the {channel} channel: {first['source']:.2f} (source) and "
-        f"{first['target']:.2f} (target) times an equal share. Attention is never far from equal; the shape counts."
+        f"Highest attention: proxy {int(first['proxy'])} ({channel} channel), {first['source']:.2f} (source) and "
+        f"{first['target']:.2f} (target) times uniform. Attention is always close to uniform, so compare the shapes."
     )
 
 
@@ -271,14 +271,14 @@ def _attention_figure(source: Entity, target: Entity, found: PairAttention) -> g
             hovertemplate="proxy %{x}: %{y:.3f}",
         )
     fig.add_hline(y=1, line={"width": 1, "dash": "dot", "color": UNKNOWN})
-    fig.update_xaxes(type="category", title="proxy, the most attended first")
-    fig.update_yaxes(title="times an equal share")
+    fig.update_xaxes(type="category", title="proxy (highest attention first)")
+    fig.update_yaxes(title="attention (1 = uniform)")
     return fig
 
 
 def _pair_sentence(run: OpenRun, channel: Channel, found: PairAttention) -> str:
-    start = f"Their divergence is {found.divergence * MILLION:.1f} millionths of a bit. Closer to each other are"
-    drawn = f"**{text.percent(found.above_drawn)}** of the pairs drawn at random"
+    start = f"Divergence: {found.divergence * MILLION:.1f} × 10⁻⁶ bit. It is lower for"
+    drawn = f"**{text.percent(found.above_drawn)}** of random pairs"
     if found.above_links is None:
         return f"{start} {drawn}."
     return f"{start} **{text.percent(found.above_links)}** of the {len(run.proxies.known_divergence(channel)):,} known links, and {drawn}."
@@ -309,22 +309,22 @@ def _divergence_figure(table: pd.DataFrame, marked: float | None) -> go.Figure:
         place = float(np.log10(max(marked, table["low"].min()) * MILLION))
         fig.add_vline(x=10**place, line={"width": 2, "color": WRONG})
         fig.add_annotation(x=place, y=1, yref="paper", text="this pair", showarrow=False, xanchor="left", xshift=4)
-    fig.update_xaxes(type="log", dtick=1, title="divergence, millionths of a bit")
+    fig.update_xaxes(type="log", dtick=1, title="Jensen–Shannon divergence (10⁻⁶ bit)")
     fig.update_yaxes(title="share", tickformat=".0%", rangemode="tozero")
     return fig
 
 
 def _pairs(run: OpenRun, address: ProxiesAddress, channel: Channel) -> None:
     """Without a pair: how pairs differ on the whole, and some to start with."""
-    st.subheader("Do pairs see the proxies alike?", anchor=False, help=explain("divergence"))
+    st.subheader("Proxy-attention divergence", anchor=False, help=explain("divergence"))
     known, drawn = run.proxies.known_divergence(channel)["divergence"], run.proxies.drawn_divergence(channel)
     left, right = st.columns([3, 2], gap="large")
     with left:
         _divergences(run, channel, _pairs_sentence(known, drawn))
     with right:
         alike, unlike = run.proxies.informative_pairs(channel, STARTS)
-        st.caption("Open a pair here, or by the link on its page.")
-        for title, pairs in (("Known links that are seen most alike", alike), ("Known links that are seen most differently", unlike)):
+        st.caption("Open one of these pairs, or use the link on the page of any pair.")
+        for title, pairs in (("Known links with the lowest divergence", alike), ("Known links with the highest divergence", unlike)):
             if pairs:
                 st.markdown(f"##### {title}")
             for source, target in pairs:
@@ -333,10 +333,10 @@ def _pairs(run: OpenRun, address: ProxiesAddress, channel: Channel) -> None:
 
 
 def _pairs_sentence(known: pd.Series, drawn: np.ndarray) -> str:
-    start = f"Half of the pairs drawn at random are more than {float(np.median(drawn)) * MILLION:.0f} millionths of a bit apart" if len(drawn) else ""
-    if not len(known):
-        return f"{start}; there are no known links to hold against them."
-    return f"{start}, half of the {len(known):,} known links less than {known.median() * MILLION:.0f}."
+    random = f"{float(np.median(drawn)) * MILLION:.0f} for random pairs" if len(drawn) else ""
+    linked = f"{known.median() * MILLION:.0f} for the {len(known):,} known links" if len(known) else ""
+    medians = ", ".join(filter(None, (linked, random)))
+    return f"Median divergence (10⁻⁶ bit): {medians}." if medians else "There are no pairs to compare."
 
 
 frame.one_run(pages.PROXIES, render)

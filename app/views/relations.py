@@ -19,20 +19,20 @@ from engine.analysis.relations import BANDS
 from engine.data.knowledge_graph import SIDES, Side
 from engine.explore.relations import Relation, RelationView, Setting, Twin, of_each_band
 
-MESSAGE_WORDS: Mapping[str, str] = {"forward": "what a head hears from its tails", "inverse": "what a tail hears from its heads"}
+MESSAGE_WORDS: Mapping[str, str] = {"forward": "messages from tail to head", "inverse": "messages from head to tail"}
 DIRECTION_POINTS: Mapping[Direction, str] = {"forward": "triangle-right", "inverse": "triangle-left"}
 DIRECTION_WORDS: Mapping[Direction, str] = {"forward": "forward ▸", "inverse": "inverse ◂"}
 LEAST = (1, 10, 100)
-LEAST_HELP = "Relations of a triple or two may rank high by chance: what the model learned of them concerns hardly anybody."
-TWIN_HELP = "Exchanged: compared with head and tail exchanged. Seeds: of the triples with seed links at both ends, how many counterparts it connects."
+LEAST_HELP = "Relations with one or two triples may rank high by chance and affect few entities."
+TWIN_HELP = "Reversed: with head and tail exchanged. Seeds: of the triples with seed links at both ends, how many have counterparts that it connects."
 CORRESPONDENCE_COLUMNS: Mapping[str, Any] = {
     name: st.column_config.NumberColumn(format="%.3f") for name in ("Source implies target", "Target implies source")
 }
 COMPARED_COLUMNS = {
     "Agreement": st.column_config.NumberColumn(
-        format="%.2f", help="The share of pairs with both attributes that agree in a value; two more pairs count as disagreeing."
+        format="%.2f", help="Share of the pairs with both attributes that have an equal value; smoothed by two pairs without one."
     ),
-    "Agree": st.column_config.NumberColumn(format="localized", help="Pairs that agree in a value."),
+    "Agree": st.column_config.NumberColumn(format="localized", help="Pairs with an equal value."),
     "Compared": st.column_config.NumberColumn(format="localized", help="Pairs in which both entities have the attribute."),
 }
 OF_EACH_BAND = 12
@@ -46,8 +46,8 @@ def render(run: OpenRun, address: RelationsAddress) -> None:
     view = run.relations
     if not view.layers:
         components.empty_state(
-            "No attention to show",
-            "This model weighs all relations alike, or knows no triples. Choose a run with relational attention to see what it listens to.",
+            "No relation importance",
+            "This model weights all relations equally, or the graphs have no triples. Choose a run with relational attention.",
         )
         _correspondences(run)
         _compared_attributes(run)
@@ -59,7 +59,7 @@ def render(run: OpenRun, address: RelationsAddress) -> None:
         st.caption(f"This run has no layer {address.layer}; layer {setting.layer} is shown.")
     found = view.search(setting, address.search or "", side=address.graph, band=address.band, least=address.least)
     if found.empty:
-        components.empty_state("No relation fits", "Try a part of the name, or take back the choice of graph or band above.")
+        components.empty_state("No relations match", "Try a part of the name, or change the graph or band above.")
     relation = _relation(view, address, found)
     left, right = st.columns(2, gap="large")
     with left:
@@ -100,7 +100,7 @@ def _filters(run: OpenRun, address: RelationsAddress) -> None:
     bands: dict[str, str] = {"all": "all", **{str(band): band for band in BANDS}}
     components.choice("Band", bands, name="band", value=address.band or "all", default="all", help=explain("band"))
     numbers = {number: f"{number:,}" for number in sorted({*LEAST, address.least})}
-    components.choice("Least triples", numbers, name="least", value=address.least, default=1, help=LEAST_HELP)
+    components.choice("Minimum triples", numbers, name="least", value=address.least, default=1, help=LEAST_HELP)
 
 
 def _search_box(address: RelationsAddress) -> None:
@@ -126,8 +126,10 @@ def _relation(view: RelationView, address: RelationsAddress, found: pd.DataFrame
         return None if found.empty else view.relations[found["graph"].iloc[0]][int(found["relation"].iloc[0])]
     relation = view.find(address.relation, address.side)
     if relation is None:
-        where = "neither graph has" if address.side is None else f"the {address.side} graph does not have"
-        components.show_error(AddressError(f"{where} a relation '{text.cell(address.relation, 80)}'; search for it, or choose one of the list."))
+        where = "Neither graph has" if address.side is None else f"The {address.side} graph does not have"
+        components.show_error(
+            AddressError(f"{where} a relation '{text.cell(address.relation, 80)}'. Search for it, or choose a relation from the list.")
+        )
     return relation
 
 
@@ -143,7 +145,7 @@ def _open(rows: pd.DataFrame, row: int, view: RelationView) -> None:
 
 def _bars(run: OpenRun, address: RelationsAddress, setting: Setting, found: pd.DataFrame, relation: Relation | None) -> None:
     shown = of_each_band(found, OF_EACH_BAND)
-    st.subheader("Who is listened to", anchor=False, help=explain("importance", "band"))
+    st.subheader("Relation importance", anchor=False, help=explain("importance", "band"))
     key = state.widget_key(state.RELATION_BARS, run.card.run, setting, address.graph, address.band, address.least, address.search, relation)
 
     def follow() -> None:
@@ -168,17 +170,20 @@ def _sentence(setting: Setting, found: pd.DataFrame, shown: pd.DataFrame) -> str
     """Which of the importances these are, and who comes first and last."""
     first, last = found.iloc[0], found.iloc[-1]
     start = f"Layer {setting.layer}, {setting.channel} channel, {setting.direction} ({MESSAGE_WORDS[setting.direction]}): "
-    most = f"of those listed, {_named(first)} has the highest importance ({first['importance']:.3g}, rank {first['rank']:,} of {first['of']:,})"
-    least = f" and {_named(last)} the lowest ({last['importance']:.3g}, rank {last['rank']:,})" if len(found) > 1 else ""
+    most = f"highest: {_named(first)} ({first['importance']:.3f}, rank {first['rank']:,} of {first['of']:,})"
+    least = f"; lowest: {_named(last)} ({last['importance']:.3f}, rank {last['rank']:,})" if len(found) > 1 else ""
     return f"{start}{most}{least}."
 
 
 def _drawn(found: pd.DataFrame, shown: pd.DataFrame) -> str:
     """What of the list the figure shows."""
     if len(shown) == len(found):
-        return "Ranks and bands count both graphs and directions. Click a bar to look at it."
-    which = "the first, middle and last of the bands" if shown["band"].nunique() > 1 else "the first"
-    return f"{len(shown)} of {len(found):,} are drawn, {which}; the table holds all. Ranks and bands count both graphs and directions. Click a bar."
+        return "Ranks and bands cover both graphs and directions. Click a bar to show the relation."
+    which = "the first, middle and last of each band" if shown["band"].nunique() > 1 else "the first"
+    return (
+        f"{len(shown)} of {len(found):,} relations shown ({which}); the table lists all. Ranks and bands cover both graphs and "
+        f"directions. Click a bar."
+    )
 
 
 def _named(row: pd.Series) -> str:
@@ -208,7 +213,7 @@ def _bars_figure(run: OpenRun, shown: pd.DataFrame, relation: Relation | None) -
     fig.update_yaxes(
         tickmode="array", tickvals=list(ticks), ticktext=list(ticks.values()), range=[max(ticks) + 0.6, -0.6], showgrid=False, automargin=True
     )
-    fig.update_xaxes(title="importance v · r", range=_with_room(shown["importance"]))
+    fig.update_xaxes(title="relation importance (v · r)", range=_with_room(shown["importance"]))
     return fig
 
 
@@ -261,11 +266,13 @@ def _table(run: OpenRun, setting: Setting, found: pd.DataFrame, relation: Relati
             state.set_parameter("relation", None)
 
     st.subheader(text.count(len(found), "relation"), anchor=False)
-    unmeasured = "" if measured else " The data has no test links, so there is no Hits@1."
-    st.caption(f"Layer {setting.layer}, {setting.channel} channel, {setting.direction}. Click a row to look at it above.{unmeasured}")
+    unmeasured = "" if measured else " There are no test links, so there is no Hits@1."
+    st.caption(f"Layer {setting.layer}, {setting.channel} channel, {setting.direction}. Select a row to show the relation above.{unmeasured}")
     if not measured:
         components.measure_by_sample(run.card.run)
-    components.table(_rows(found, measured), name="relations", whole=lambda: found, key=key, on_select=follow, columns=COLUMNS)
+    components.table(
+        _rows(found, measured), name="relations", whole=lambda: found, pinned=("rank", "relation"), key=key, on_select=follow, columns=COLUMNS
+    )
 
 
 def _correspondences(run: OpenRun) -> None:
@@ -275,9 +282,9 @@ def _correspondences(run: OpenRun) -> None:
     found = run.correspondences()
     st.subheader("Corresponding relations and attributes", anchor=False, help=explain("correspondence"))
     if found.empty:
-        st.caption("Too few facts of matched entities coincide to say which relations correspond.")
+        st.caption("Too few facts of matched entities agree to find corresponding relations.")
         return
-    st.caption("Where one graph connects two entities, how often does the other connect their matches? Seed links and mutual best matches count.")
+    st.caption("How often a fact of one graph holds for the matched entities in the other graph. Matches: seed links and mutual best matches.")
     shown = pd.DataFrame(
         {
             "Kind": found["kind"],
@@ -297,10 +304,11 @@ def _compared_attributes(run: OpenRun) -> None:
     if not run.view.has("value_attributes"):
         return
     found = run.table("value_attributes")
-    st.subheader("Attributes whose values count", anchor=False)
+    st.subheader("Compared attributes", anchor=False)
     st.caption(
-        "Paired by what seed links and the pairs added in training say in them. An equal value counts by the agreement of its attributes, divided by "
-        "the number of entities that have it. The setting `values.exclude` leaves attributes out of the next run."
+        "Attributes are paired by the values that seed links and added pairs share. An equal value counts by the agreement of its "
+        "attributes, divided "
+        "by the number of entities that have it. The setting `values.exclude` leaves attributes out of the next run."
     )
     shown = pd.DataFrame(
         {
@@ -345,16 +353,18 @@ def _number(help: str, digits: str = "%.3f") -> Any:
 
 
 COLUMNS = {
-    "rank": st.column_config.NumberColumn(width=60, help="By importance, within the layer and channel, over both graphs and directions."),
+    "rank": st.column_config.NumberColumn(width=60, help="Rank by importance within the layer and channel, over both graphs and directions."),
     "importance": _number(explain("importance")),
     "band": st.column_config.TextColumn(width="small", help=explain("band")),
     "triples": st.column_config.NumberColumn(width="small", help=explain("frequency")),
     "functionality": _number(explain("functionality")),
     "inverse functionality": _number(explain("inverse functionality")),
-    "attention": _number(f"Mean over its messages. {explain('attention')}"),
-    "relative attention": _number(f"Mean over its messages. {explain('relative attention')}", "%.2f"),
-    "Hits@1": _number("Of the test entities of this graph that have the relation, as head or as tail."),
-    "test entities": st.column_config.NumberColumn(width="small", help="How many test entities have the relation: few of them say little."),
+    "attention": _number(f"Mean over the relation's messages. {explain('attention')}"),
+    "relative attention": _number(f"Mean over the relation's messages. {explain('relative attention')}", "%.2f"),
+    "Hits@1": _number("Accuracy for the test entities of this graph that have the relation, as head or tail."),
+    "test entities": st.column_config.NumberColumn(
+        width="small", help="Number of test entities that have the relation. With few of them, Hits@1 is uncertain."
+    ),
 }
 
 
@@ -363,13 +373,13 @@ COLUMNS = {
 
 def _one_relation(run: OpenRun, address: RelationsAddress, relation: Relation) -> None:
     st.subheader(f"{MARKS[relation.side]} {text.plain(relation.title)}", anchor=False)
-    first = "" if address.relation else " · the first of the list; choose another one there"
-    st.caption(f"A relation of {components.graph_name(run.view, relation.side)}{first}")
+    first = "" if address.relation else " · first of the list"
+    st.caption(f"Relation of {components.graph_name(run.view, relation.side)}{first}")
     if relation.title != relation.name:
         st.code(text.cell(relation.name, 400), language=None, wrap_lines=True)
     rows = run.relations.everywhere(relation)
     if rows.empty:
-        st.markdown("No triple has this relation, so the model knows nothing of it.")
+        st.markdown("No triple has this relation, so the model has not learned it.")
         return
     _metrics(run.relations, relation, rows.iloc[0])
     _everywhere(rows, relation)
@@ -384,7 +394,7 @@ def _metrics(view: RelationView, relation: Relation, row: pd.Series) -> None:
         st.metric("Inverse", text.score(row["inverse_functionality"]), help=explain("inverse functionality"))
     hits = view.hits_of(relation)
     if hits.empty:
-        st.caption("No test entity has it, so there is no Hits@1.")
+        st.caption("No test entity has this relation, so there is no Hits@1.")
         return
     rates = [_hits_words(row) for row in hits.sort_values("role").to_dict("records")]
     st.caption(f"Hits@1: {'; '.join(rates)}.", help=explain("Hits@1", "interval"))
@@ -394,22 +404,22 @@ def _hits_words(row: Mapping[Any, Any]) -> str:
     """'0.643 (0.624-0.662) of 30 test entities', first of all that have the relation."""
     share = text.share_with_interval(row["hits@1"], (row["hits@1_low"], row["hits@1_high"]))
     if row["role"] == "any":
-        return f"{share} of {text.count(int(row['queries']), 'test entity', 'test entities')} that have it"
+        return f"{share} of {text.count(int(row['queries']), 'test entity', 'test entities')} that have the relation"
     return f"as {row['role']} {share} of {int(row['queries']):,}"
 
 
 def _everywhere(rows: pd.DataFrame, relation: Relation) -> None:
     """Its place among all relations in each layer, channel and direction."""
     most, least = rows.iloc[int(rows["lower"].argmax())], rows.iloc[int(rows["lower"].argmin())]
-    best, worst = (f"{text.percent(row['lower'])} of all in {_setting_words(row)}" for row in (most, least))
+    best, worst = (f"{text.percent(row['lower'])} in {_setting_words(row)}" for row in (most, least))
     components.figure(
         _everywhere_figure(rows),
         name=f"relation-{relation.title}",
-        caption=f"Ahead of {best}; of {worst}.",
+        caption=f"Share of all relations with a lower importance: from {worst} to {best}.",
         data=rows,
         height=150 + 40 * len(rows[["layer", "channel"]].drop_duplicates()),
     )
-    with st.expander("The same as a table"):
+    with st.expander("Data as a table"):
         columns = ["layer", "channel", "direction", "importance", "rank", "of", "band", "attention", "relative_attention"]
         shown = rows[columns].rename(columns={"relative_attention": "relative attention"})
         components.table(shown, name=f"relation-{relation.title}-everywhere", columns=COLUMNS)
@@ -431,7 +441,7 @@ def _everywhere_figure(rows: pd.DataFrame) -> go.Figure:
             marker={"color": colour, "symbol": DIRECTION_POINTS[direction], "size": 14},
             hovertext=[
                 f"importance {row['importance']:.3f}, rank {row['rank']:,} of {row['of']:,} ({row['band']})<br>"
-                f"attention {row['attention']:.3f}, {row['relative_attention']:.2f} of an equal share"
+                f"attention {row['attention']:.3f}, {row['relative_attention']:.2f} times uniform"
                 for row in part.to_dict("records")
             ],
             hoverinfo="text+name",
@@ -439,17 +449,17 @@ def _everywhere_figure(rows: pd.DataFrame) -> go.Figure:
     for place in (1 / 3, 2 / 3):
         fig.add_vline(x=place, line={"width": 1, "dash": "dot", "color": UNKNOWN})
     fig.update_xaxes(
-        range=[-0.04, 1.04], tickvals=[1 / 6, 0.5, 5 / 6], ticktext=list(reversed(BANDS)), title="place among all relations", showgrid=False
+        range=[-0.04, 1.04], tickvals=[1 / 6, 0.5, 5 / 6], ticktext=list(reversed(BANDS)), title="rank among all relations", showgrid=False
     )
     fig.update_yaxes(autorange="reversed", type="category")
     return fig
 
 
 def _twins(run: OpenRun, address: RelationsAddress, relation: Relation) -> None:
-    st.markdown("##### Most similar in the other graph", help=f"{explain('twin')} {TWIN_HELP}")
+    st.markdown("##### Counterparts in the other graph", help=f"{explain('relation counterpart')} {TWIN_HELP}")
     twins = run.relations.twins(relation)
     if not twins:
-        st.markdown("None: relations play no part in this model's embeddings, or the other graph has no triples.")
+        st.markdown("None: this model does not use relation vectors, or the other graph has no triples.")
         return
     st.caption(_twin_sentence(twins[0]))
     with st.container(gap="xsmall"):
@@ -460,18 +470,18 @@ def _twins(run: OpenRun, address: RelationsAddress, relation: Relation) -> None:
 
 
 def _twin_sentence(twin: Twin) -> str:
-    how = ", with head and tail exchanged" if twin.turned else ""
-    start = f"Its twin is {text.plain(twin.relation.title, 60)}{how}"
+    how = " (reversed: head and tail exchanged)" if twin.turned else ""
+    start = f"Closest counterpart: {text.plain(twin.relation.title, 60)}{how}"
     if twin.agreement is None:
-        return f"{start}; no triple has seed links at both ends, so this is learned from the structure alone."
+        return f"{start}. No triple has seed links at both ends, so seed links do not confirm it."
     triples = text.count(twin.seed_triples, "triple")
-    return f"{start}: of {triples} with seed links at both ends, it connects the counterparts in {twin.agreement:.0%}."
+    return f"{start}. It connects the counterparts of {twin.agreement:.0%} of the {triples} with seed links at both ends."
 
 
 def _twin_words(twin: Twin) -> str:
     parts = [f"cosine {text.score(twin.cosine)}"]
     if twin.turned:
-        parts.append("exchanged")
+        parts.append("reversed")
     if twin.agreement is not None:
         parts.append(f"seeds {round(twin.agreement * twin.seed_triples):,} of {twin.seed_triples:,}")
     return " · ".join(parts)

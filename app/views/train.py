@@ -47,10 +47,10 @@ LISTED = 8
 HELD_OUT = "data.valid_ratio"
 TRAIN_RATIO = "data.train_ratio"
 DIVISION_WORDS = {
-    "all": "All train: the most accurate run; its accuracy is not measured on links",
-    "test": "Four fifths train, one fifth is the test: accuracy is measured and a little lower",
+    "all": "All for training: highest accuracy, but no test links to measure it",
+    "test": "80% for training, 20% for testing: accuracy is measured, and slightly lower",
 }
-NEW = "A new training"
+NEW = "New training run"
 QUIET_SECONDS = 120
 """After so long without news from a trainer that lives, the page says how old they are."""
 
@@ -65,24 +65,24 @@ class StateStyle:
 
 
 STATES: dict[State, StateStyle] = {
-    "queued": StateStyle(":material/hourglass_top:", "waits", "gray"),
-    "running": StateStyle(":material/play_arrow:", "is being trained", "blue"),
-    "stopping": StateStyle(":material/pause:", "stops after this step", "yellow"),
+    "queued": StateStyle(":material/hourglass_top:", "queued", "gray"),
+    "running": StateStyle(":material/play_arrow:", "training", "blue"),
+    "stopping": StateStyle(":material/pause:", "stopping", "yellow"),
     "finished": StateStyle(":material/check:", "finished", "green"),
     "stopped": StateStyle(":material/stop:", "stopped early", "yellow"),
     "failed": StateStyle(":material/error:", "failed", "red"),
-    "lost": StateStyle(":material/warning:", "its trainer died", "red"),
+    "lost": StateStyle(":material/warning:", "worker lost", "red"),
     "cancelled": StateStyle(":material/close:", "cancelled", "gray"),
 }
 VARIANT_WORDS: dict[Variant, str] = {
-    "basic": "basic :gray[· structure alone, the quickest]",
-    "semi": "semi :gray[· goes on with pairs it is sure of]",
-    "literal": "literal :gray[· semi, and names]",
+    "basic": "basic :gray[· structure only, fastest]",
+    "semi": "semi :gray[· adds confident predictions as training pairs]",
+    "literal": "literal :gray[· semi plus names and values]",
 }
 
 PRESET_WORDS: dict[Preset, str] = {
-    "full": "full :gray[· as accurate as the method gets]",
-    "fast": "fast :gray[· half the time, about half a point of Hits@1 less]",
+    "full": "full :gray[· highest accuracy]",
+    "fast": "fast :gray[· half the time, Hits@1 about 0.5 points lower]",
 }
 
 
@@ -133,13 +133,13 @@ def _again(watched: str | None) -> NoReturn:
 def _list(jobs: Sequence[Job], address: TrainAddress) -> None:
     st.subheader("Queue", anchor=False)
     if not jobs:
-        st.markdown("Nothing has been trained from here yet. Trainings run one at a time; those that are asked for meanwhile wait here.")
+        st.markdown("The queue is empty. One job runs at a time; further jobs wait here.")
     for job in jobs[:LISTED]:
         style = STATES[job.state]
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             place = f"{job.position}. " if job.position else ""
             st.badge(f"{place}{style.word}", icon=style.icon, color=style.colour)
-            label = f"{text.plain(job.dataset, 40)} · {job.variant} · seed {job.seed}"
+            label = f"{text.plain(job.dataset, 40)} · {job.variant} · random seed {job.seed}"
             pages.link(pages.TRAIN, TrainAddress(address.runs, job=job.id), label)
             who = f"{text.plain(job.who, 40)} · " if job.who else ""
             st.caption(f"{text.plain(job.run_id)} · {who}{text.age(job.ended or job.submitted)}")
@@ -152,10 +152,10 @@ def _no_trainer(queue: JobQueue, jobs: Sequence[Job], watched: str | None) -> No
     if not any(job.state == "queued" for job in jobs) or trainer_alive(queue.models):
         return
     if is_starting(queue.models):
-        st.caption(":material/hourglass_top: A trainer is being started, which takes some seconds…")
+        st.caption(":material/hourglass_top: Starting the worker, which takes a few seconds…")
         return
-    st.warning("Trainings wait, and no trainer is at work.", icon=":material/warning:")
-    if st.button("Start the trainer", key=state.widget_key(state.JOB_BUTTON, "start")):
+    st.warning("Jobs are queued, but no worker is running.", icon=":material/warning:")
+    if st.button("Start worker", key=state.widget_key(state.JOB_BUTTON, "start")):
         _try(lambda: start_trainer(queue.models), watched)
 
 
@@ -168,7 +168,7 @@ def _job(job: Job, queue: JobQueue) -> None:
             st.badge(text.plain(job.variant, 20), color=palette.BADGES.get(job.variant, "gray"))
             st.badge(style.word, icon=style.icon, color=style.colour)
         asked = f" by {text.plain(job.who, 40)}" if job.who else ""
-        st.caption(f"{text.plain(job.run_id)} · seed {job.seed} · asked for {text.age(job.submitted)}{asked}")
+        st.caption(f"{text.plain(job.run_id)} · random seed {job.seed} · submitted {text.age(job.submitted)}{asked}")
         news = read_news(queue.models, job.id)
         if job.active:
             _running(job, news)
@@ -181,15 +181,15 @@ def _job(job: Job, queue: JobQueue) -> None:
 
 def _running(job: Job, news: News | None) -> None:
     if job.state == "queued":
-        st.markdown(f"Number {job.position} in the queue. You may close this page: it is trained all the same.")
+        st.markdown(f"Number {job.position} in the queue. You can close this page; the job keeps its place.")
     elif news is None or not news.phase:
-        st.markdown("The trainer is getting ready…")
+        st.markdown("The worker is starting…")
     elif not news.epochs:
-        st.progress(0.0, text=f"{text.plain(news.detail, 200)} – the first training on a machine compiles for up to a minute")
+        st.progress(0.0, text=f"{text.plain(news.detail, 200)} – the first training on a machine spends up to a minute on compiling")
     else:
         left = "" if news.remaining is None else f" · about {text.duration(news.remaining)} left"
         st.progress(min(news.epoch / news.epochs, 1.0), text=f"Epoch {news.epoch:,} of {news.epochs:,}{left}")
-        st.caption(f"{text.plain(news.detail, 200)}. You may close this page and come back to it by its address.")
+        st.caption(f"{text.plain(news.detail, 200)}. You can close this page; training continues. This link shows the job again.")
     for note in news.notes if news is not None else ():
         st.caption(text.plain(note, 400))
 
@@ -204,7 +204,7 @@ def _how_it_ended(job: Job) -> None:
     runs = cache.list_runs(cache.models_folder())
     card = next((card for card in runs.cards if card.run == job.run), None)
     if card is None:
-        st.caption(f"Its run {text.plain(job.run)} is not listed yet, or was deleted.")
+        st.caption(f"Run {text.plain(job.run)} is not listed yet, or was deleted.")
         return
     if card.metrics:
         measured = card.metrics["target_to_source"]
@@ -212,11 +212,11 @@ def _how_it_ended(job: Job) -> None:
         of = f"95% interval {text.score(found[0][0])}–{text.score(found[0][1])}, n = {found[1]:,}" if found else None
         st.metric("Hits@1, target to source", text.score(measured["hits@1"]), delta=of, delta_color="off", delta_arrow="off", help=explain("Hits@1"))
     else:
-        st.caption("No test links, so no accuracy was measured. Review a random sample of the matches to measure it.")
+        st.caption("Accuracy not measured: no test links. Review a random sample of the matches to estimate it.")
         components.measure_by_sample(card.run)
     with st.container(horizontal=True):
-        pages.link(pages.ENTITY, EntityAddress((card.run,)), "Open", icon=":material/arrow_forward:")
-        pages.link(pages.REVIEW, ReviewAddress((card.run,)), "Review its matches", icon=pages.REVIEW.icon)
+        pages.link(pages.ENTITY, EntityAddress((card.run,)), "Open run", icon=":material/arrow_forward:")
+        pages.link(pages.REVIEW, ReviewAddress((card.run,)), "Review matches", icon=pages.REVIEW.icon)
         pages.link(pages.EXPORT, ExportAddress((card.run,)), "Export", icon=pages.EXPORT.icon)
         together = cache.a_run_a_variant(runs.of_same_data(card), [card])
         if len(together) > 1:
@@ -228,12 +228,12 @@ def _buttons(job: Job, queue: JobQueue) -> None:
     with st.container(horizontal=True):
         if job.state == "queued" and st.button("Cancel", icon=":material/close:", key=state.widget_key(state.JOB_BUTTON, job.id, "cancel")):
             _try(lambda: queue.cancel(job.id), job.id)
-        words = "What was learned so far is kept as a run; it can be resumed."
+        words = "The progress is kept as a run, and the job can be resumed."
         stop = state.widget_key(state.JOB_BUTTON, job.id, "stop")
         if job.state == "running" and st.button("Stop training", icon=":material/stop:", key=stop, help=words):
             _try(lambda: queue.stop(job.id), job.id)
         resume = state.widget_key(state.JOB_BUTTON, job.id, "resume")
-        if job.resumable and st.button("Resume", icon=":material/resume:", key=resume, help="Goes on from the last checkpoint."):
+        if job.resumable and st.button("Resume", icon=":material/resume:", key=resume, help="Continue from the last checkpoint."):
             _try(lambda: (queue.resume(job.id), start_trainer(queue.models)), job.id)
 
 
@@ -256,9 +256,11 @@ def _curve(job: Job, news: News) -> None:
         height=420 if any(point.hits_at_1 is not None for point in news.points) else 260,
         key=f"curve-{job.id}",
     )
-    st.caption("The loss is normalised and may rise while accuracy improves; it says whether training is alive, not how good it is.")
+    st.caption("The loss is normalised and may rise while accuracy improves. It is not a measure of quality.")
     if news.rounds:
-        share = st.column_config.NumberColumn(format="percent", help="Of the pairs whose truth the test links tell; the training does not know it.")
+        share = st.column_config.NumberColumn(
+            format="percent", help="Share of correct pairs among those that test links decide (unseen in training)."
+        )
         components.table(round_table(news.rounds), name=f"{job.run_id}-rounds", columns={"right": share})
 
 
@@ -267,20 +269,20 @@ def _curve(job: Job, news: News) -> None:
 
 def _form(runs: cache.RunList, address: TrainAddress, jobs: Sequence[Job]) -> None:
     if not runs.cards:
-        st.markdown("No run yet: the first training makes one, and then every page has something to show.")
+        st.markdown("There are no runs yet. The first training makes one.")
     found = {one.name: one for one in data_sets()}
     if not found:
         components.empty_state("No data set to train on", "Import two graphs and some known links first.")
         return
     if address.data is not None and address.data not in found:
-        raise ConfigError(f"there is no data set '{address.data[:60]}'; choose one of the list.")
+        raise ConfigError(f"There is no data set '{address.data[:60]}'. Choose one from the list.")
     data = found[address.data or next(iter(found))]
     first = _first_variant(data, address.seed)
     variant = address.variant or first
     _basics(found, data, address)
     components.choice("Variant", VARIANT_WORDS, name="variant", value=variant, default=first, help=explain(*VARIANTS))
-    preset_help = "A fast training makes fewer passes over the links and compares each with fewer entities; both can be set below."
-    components.choice("Thoroughness", PRESET_WORDS, name="preset", value=address.preset, default="full", help=preset_help)
+    preset_help = "Fast: fewer epochs, and fewer candidate entities per step. Both can be set below."
+    components.choice("Training effort", PRESET_WORDS, name="preset", value=address.preset, default="full", help=preset_help)
     base = RunConfig(variant=variant, seed=address.seed).with_values(PRESETS[address.preset])
     base = base.with_assignments(f"{key}={value}" for key, value in data.settings.items())
     with st.expander("Advanced settings", icon=":material/tune:", expanded=bool(address.settings)):
@@ -326,13 +328,13 @@ def _basics(found: dict[str, StoredDataSet], data: StoredDataSet, address: Train
         )
     seed_key = state.widget_key(state.TRAIN_FORM, "seed", address.seed)
     seed.number_input(
-        "Seed",
+        "Random seed",
         min_value=0,
         max_value=2**31 - 1,
         value=min(max(address.seed, 0), 2**31 - 1),
         key=seed_key,
         on_change=lambda: state.set_parameter("seed", str(st.session_state[seed_key]) if st.session_state[seed_key] else None),
-        help="Draws the split, the first weights and the order of the links. Another seed, another run: the spread between them is the method's own.",
+        help="Determines the split, the initial weights and the batches. Runs with different random seeds show the variation of the method.",
     )
 
 
@@ -350,12 +352,13 @@ def _summary(data: StoredDataSet, config: RunConfig, address: TrainAddress) -> D
 def _reviews_asked_for(reviews: Snapshot, address: TrainAddress) -> None:
     key = state.widget_key(state.TRAIN_FORM, "reviews", address.reviews)
     st.toggle(
-        f"With what reviewers decided: {len(reviews.accepted):,} accepted, {len(reviews.rejected):,} rejected",
+        f"Train with reviews: {len(reviews.accepted):,} accepted, {len(reviews.rejected):,} rejected",
         value=address.reviews,
         key=key,
         on_change=lambda: state.set_parameter("reviews", "yes" if st.session_state[key] else None),
-        help="Accepted pairs become seed links, rejected ones are never selected, and what was reviewed is not tested on. Decisions taken after the "
-        "start are not in it.",
+        help="Accepted pairs become seed links, rejected pairs are never selected, and reviewed pairs are not used for testing. Decisions "
+        "made after the "
+        "start are not included.",
     )
 
 
@@ -368,8 +371,8 @@ def _division(data: DataSummary, address: TrainAddress) -> None:
     if known < WORTH_A_TEST:
         if known and not sizes.test:
             st.caption(
-                f"All {text.count(known, 'known link')} train: too few to keep some for a test. Accuracy is then not measured on links; "
-                "review a random sample of the matches to measure it."
+                f"All {text.count(known, 'known link')} are used for training: too few to hold some out for testing. "
+                "Review a random sample of the matches to estimate accuracy."
             )
         return
     default = "all" if known < ALL_TRAIN_BELOW else "test"
@@ -391,14 +394,14 @@ def _division(data: DataSummary, address: TrainAddress) -> None:
         format_func=DIVISION_WORDS.__getitem__,
         key=key,
         on_change=follow,
-        help="Without test links no Hits@1 can be computed. What a run is worth is then measured by reviewing a random sample of its matches.",
+        help="Without test links, Hits@1 cannot be computed. Review a random sample of the matches instead.",
     )
 
 
 def _outlook(runs: cache.RunList, summary: DataSummary, plan: Plan, address: TrainAddress) -> None:
     """What to expect before it starts: time, memory, accuracy."""
     sizes = plan.sizes
-    with st.spinner("Trying out how fast this machine is…"):
+    with st.spinner("Measuring the speed of this machine…"):
         found = estimate_plan(plan, cache.models_folder())
     links = f"{text.count(sizes.train, 'seed link')}, {sizes.valid:,} validation and {text.count(sizes.test, 'test link')}"
     st.markdown(f"{sizes.entities[0]:,} and {sizes.entities[1]:,} entities with {text.count(sum(sizes.triples), 'triple')}; {links}.")
@@ -411,7 +414,7 @@ def _outlook(runs: cache.RunList, summary: DataSummary, plan: Plan, address: Tra
             "Memory", f"{found.memory / 1024:.1f} GiB", delta=f"{free / 1024:.1f} GiB free" if free else None, delta_color="off", delta_arrow="off"
         )
     if found.compiling:
-        st.caption(f"The first training on this machine compiles its kernels, about {text.duration(found.compiling)}; that time is included.")
+        st.caption(f"The time includes about {text.duration(found.compiling)} to compile kernels, once on this machine.")
     st.caption(_accuracy(runs, summary.fingerprint, plan))
     if warning := check_memory(sizes, plan.config, free):
         st.warning(text.plain(warning, 600))
@@ -426,8 +429,8 @@ def _held_out(plan: Plan, address: TrainAddress) -> None:
     if share is None or now >= share:
         return
     st.caption(
-        f"With fewer than {LEAST_LINKS} validation links the matches get no probabilities, which the pages Pairs, Review and Export go by. "
-        "Seed links can be held out for that; the model then learns from fewer."
+        f"With fewer than {LEAST_LINKS} validation links, the matches get no probabilities, which the pages Pairs, Review and Export use. "
+        "Seed links can be held out for validation; fewer then remain for training."
     )
     st.button(
         f"Hold out {text.percent(share)} of the seed links",
@@ -440,10 +443,12 @@ def _held_out(plan: Plan, address: TrainAddress) -> None:
 
 def _time_words(found: Estimate) -> str:
     known = (
-        f"corrected by {text.count(found.runs, 'finished run')} of this machine" if found.runs else "with no finished run of this machine to go by"
+        f"corrected by {text.count(found.runs, 'finished run')} on this machine"
+        if found.runs
+        else "without finished runs on this machine to correct it"
     )
-    compiling = f" {text.duration(found.compiling)} of it compile the kernels, once on this machine." if found.compiling else ""
-    return f"On this machine's CPU, {known}; other work on it adds to it.{compiling} A GPU is mostly several times faster."
+    compiling = f" It includes {text.duration(found.compiling)} to compile kernels, once on this machine." if found.compiling else ""
+    return f"Estimate for this machine's CPU, {known}. Other load makes it longer.{compiling} A GPU is usually several times faster."
 
 
 def _accuracy(runs: cache.RunList, fingerprint: str, plan: Plan) -> str:
@@ -451,32 +456,32 @@ def _accuracy(runs: cache.RunList, fingerprint: str, plan: Plan) -> str:
     sentences = []
     same = [card for card in runs.cards if card.fingerprint == fingerprint and card.variant == plan.config.variant and card.metrics]
     if same and same[0].metrics:
-        sentences.append(f"The last {plan.config.variant} run of this data has Hits@1 {text.score(same[0].metrics['target_to_source']['hits@1'])}.")
+        sentences.append(f"The latest {plan.config.variant} run on this data has Hits@1 {text.score(same[0].metrics['target_to_source']['hits@1'])}.")
     source, target = ((plan.sizes.entities[side], plan.sizes.triples[side]) for side in (0, 1))
     if (paper := paper_figure(source, target, plan.config.variant)) is not None:
-        sentences.append(f"The paper reports {text.score(paper.hits_at_1)} on {paper.dataset} (30 % of the links as seeds).")
+        sentences.append(f"The paper reports {text.score(paper.hits_at_1)} on {paper.dataset} (30% of the links as seeds).")
     if not sentences:
         sentences.append(f"{expectation(plan.sizes.train, min(plan.sizes.entities)).sentence} More triples per entity help as well.")
     return " ".join(sentences)
 
 
 def _start(address: TrainAddress, plan: Plan, jobs: Sequence[Job], refused: str = "") -> None:
-    """The button, or where this very training is to be found already."""
+    """The button, or the run or job of the same settings that there is already."""
     if plan.finished:
-        st.info("This very training was done before: same data, settings and seed.", icon=":material/check:")
-        pages.link(pages.ENTITY, EntityAddress((plan.name,)), "Open its run", icon=":material/arrow_forward:")
+        st.info("A run with the same data, settings and random seed already exists.", icon=":material/check:")
+        pages.link(pages.ENTITY, EntityAddress((plan.name,)), "Open run", icon=":material/arrow_forward:")
         return
     same = next((job for job in jobs if job.name == plan.name and job.active), None)
     if same is not None:
-        st.info("This very training was asked for already.", icon=":material/hourglass_top:")
-        pages.link(pages.TRAIN, TrainAddress(address.runs, job=same.id), "Watch it", icon=":material/monitoring:")
+        st.info("This training run is already in the queue.", icon=":material/hourglass_top:")
+        pages.link(pages.TRAIN, TrainAddress(address.runs, job=same.id), "Show progress", icon=":material/monitoring:")
         return
     waiting = sum(job.active for job in jobs)
-    words = f"Start after {text.count(waiting, 'other training')}" if waiting else "Start training"
+    words = f"Start after {text.count(waiting, 'other job')}" if waiting else "Start training"
     if refused:
         st.warning(text.plain(f"{refused[:1].upper()}{refused[1:]}", 600), icon=":material/warning:")
     key = state.widget_key(state.JOB_BUTTON, "submit", plan.name)
-    if st.button(words, icon=":material/play_arrow:", key=key, disabled=bool(refused)):
+    if st.button(words, icon=":material/play_arrow:", type="primary", key=key, disabled=bool(refused)):
         check_memory(plan.sizes, plan.config, available_memory())
         job = JobQueue(cache.models_folder()).submit(plan, sign_in.user_name() or "").job
         start_trainer(cache.models_folder())

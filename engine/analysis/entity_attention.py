@@ -97,9 +97,9 @@ class EntityAttention:
             RunError: the model has no such layer or channel.
         """
         if part.layer is not None and not 1 <= part.layer <= self.layers:
-            raise RunError(f"the model has {self.layers} attention layers, so there is no layer {part.layer}; leave it out to see the mean.")
+            raise RunError(f"the model has {self.layers} attention layers, so there is no layer {part.layer}; choose another, or none for the mean.")
         if part.channel is not None and part.channel not in self.channels:
-            raise RunError(f"the model was trained without the {part.channel} channel; leave it out to see the mean.")
+            raise RunError(f"the model was trained without the {part.channel} channel; choose another, or none for the mean.")
         layers = weights if part.layer is None else weights[part.layer - 1 : part.layer]
         place = None if part.channel is None else self.channels.index(part.channel)
         chosen = layers if place is None else layers[:, place : place + 1]

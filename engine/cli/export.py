@@ -32,24 +32,24 @@ def add_export(commands: Commands) -> None:
         "export",
         export_command,
         help="write a run's alignment to a file",
-        description="Write pairs of a run to a file that other tools read; docs/exporting.md tells the formats. "
-        "What is written can be read again as known links.",
+        description="Write the pairs of a run to a file that other tools can read (formats: docs/exporting.md). "
+        "The file can be read again as known links.",
     )
     add_run(parser)
     kinds = "; ".join(f"{one.name}: {one.does}" for one in FORMATS.values())
     parser.add_argument("--format", choices=tuple(FORMATS), default="csv", metavar="NAME", help=f"{kinds} (default csv)")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="where to write; default: links-DATA-RUN with the format's ending, here")
-    least = "only pairs of at least this probability, and known links; 'suggested': that with the best expected balance of precision and recall"
+    parser.add_argument("--output", type=Path, metavar="FILE", help="output file; default: links-DATA-RUN with the format's ending, in this folder")
+    least = "minimum probability of predictions (known links are always included); 'suggested': the value with the best expected F1"
     parser.add_argument("--min-probability", type=probability_or_suggested, metavar="P", help=least)
-    default = f"{ONE_TO_ONE} unless the known links give an entity several counterparts, then {STORED}"
+    default = f"{ONE_TO_ONE}, or {STORED} if the known links give an entity several counterparts"
     parser.add_argument("--decoder", choices=DECODER_NAMES, metavar="NAME", help=f"{decoder_help(DECODER_NAMES)} (default {default})")
-    parser.add_argument("--side", choices=get_args(Side), default="source", help="the graph whose entities' matches are taken (default source)")
-    parser.add_argument("--without-seeds", action="store_true", help="leave out the links that the model was trained on")
-    parser.add_argument("--predictions-only", action="store_true", help="leave predictions as they are, even where they contradict known links")
-    parser.add_argument("--reviewed", action="store_true", help="only the pairs that reviewers accepted")
+    parser.add_argument("--side", choices=get_args(Side), default="source", help="graph whose entities' best matches are exported (default source)")
+    parser.add_argument("--without-seeds", action="store_true", help="leave out the seed links")
+    parser.add_argument("--predictions-only", action="store_true", help="export all predictions, even those that contradict known links")
+    parser.add_argument("--reviewed", action="store_true", help="export only the pairs that reviewers accepted")
     parser.add_argument("--repair", action="store_true", help="leave out the weaker of two pairs that contradict the class hierarchies of the graphs")
-    parser.add_argument("--predicate", choices=tuple(PREDICATES), help="what sssom and ntriples say of a pair; default: skos:exactMatch, owl:sameAs")
-    parser.add_argument("--force", action="store_true", help="replace a file that is there already")
+    parser.add_argument("--predicate", choices=tuple(PREDICATES), help="predicate for sssom and ntriples (default skos:exactMatch and owl:sameAs)")
+    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
     add_models(parser)
     add_json(parser)
 

@@ -18,19 +18,21 @@ from engine.util.text import count, size_text
 def add_clean_up(runs: argparse.ArgumentParser) -> None:
     """What ``runs`` can do besides listing them."""
     actions = runs.add_subparsers(title="actions", metavar="ACTION", required=False)
-    one = actions.add_parser("delete", help="delete a run", description="Delete a run of any state, for good. Reviews and data sets stay.")
-    one.add_argument("run", metavar="RUN", help="a run's id, as 'runs' lists it")
+    one = actions.add_parser("delete", help="delete a run", description="Delete a run of any state, permanently. Reviews and data sets are kept.")
+    one.add_argument("run", metavar="RUN", help="run id, as listed by 'runs'")
     one.set_defaults(command=delete_run)
-    many = actions.add_parser("prune", help="delete runs by a rule", description="Delete old or surplus runs, for good. Reviews and data sets stay.")
+    many = actions.add_parser(
+        "prune", help="delete runs by age or number", description="Delete old or surplus runs, permanently. Reviews and data sets are kept."
+    )
     many.add_argument("--keep", type=int, metavar="N", help="keep the newest N of each data set and variant")
-    many.add_argument("--older-than", type=float, metavar="DAYS", help="only runs made longer ago than this")
-    many.add_argument("--partial", action="store_true", help="interrupted trainings, too, that nobody goes on with right now")
-    many.add_argument("--dry-run", action="store_true", help="only say what would go, and how much space that frees")
+    many.add_argument("--older-than", type=float, metavar="DAYS", help="delete only runs older than DAYS")
+    many.add_argument("--partial", action="store_true", help="include interrupted runs that are not active")
+    many.add_argument("--dry-run", action="store_true", help="only list what would be deleted and how much space it would free")
     many.set_defaults(command=prune)
     for parser in (one, many):
-        parser.add_argument("--yes", action="store_true", help="do not ask")
+        parser.add_argument("--yes", action="store_true", help="delete without asking")
         # Without defaults of their own, so that options before the action's name count as well.
-        parser.add_argument("--models", type=Path, default=argparse.SUPPRESS, metavar="DIR", help="where runs are kept")
+        parser.add_argument("--models", type=Path, default=argparse.SUPPRESS, metavar="DIR", help="folder with the runs")
         parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the result as one line of JSON, last")
 
 
@@ -39,11 +41,11 @@ def add_backup(commands: Commands) -> None:
         commands,
         "backup",
         backup,
-        help="copy runs, reviews and imported data into one archive",
-        description="Copy all that cannot be made again into one archive, while the app may be at work; docs/operations.md says how to restore it.",
+        help="back up runs, reviews and imported data into one archive",
+        description="Back up runs, reviews and imported data into one archive. The app may be running. docs/operations.md shows how to restore it.",
     )
-    parser.add_argument("--output", type=Path, required=True, metavar="FILE.tar.gz", help="the archive to write; .tar is not compressed")
-    parser.add_argument("--force", action="store_true", help="replace a file that is there already")
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE.tar.gz", help="archive to write; .tar: not compressed")
+    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
     add_models(parser)
     add_json(parser)
 
@@ -66,7 +68,7 @@ def carry_out(parsed: argparse.Namespace, store: RunStore, going: Sequence[Delet
     for one in going:
         print(printable(line_of(one)), file=output)
     if going and not dry:
-        confirm(f"Delete {count(len(going), 'run')}, {size_text(total)}, for good?", yes=parsed.yes)
+        confirm(f"Delete {count(len(going), 'run')}, {size_text(total)}, permanently?", yes=parsed.yes)
         delete(store, going)
     done = "would be deleted" if dry else "deleted"
     print(
@@ -81,7 +83,7 @@ def carry_out(parsed: argparse.Namespace, store: RunStore, going: Sequence[Delet
 def line_of(one: DeletionCandidate) -> str:
     """A run in a list of what goes."""
     states = {"partial": "interrupted", "broken": "cannot be opened", "stopped": "stopped early"}
-    notes = [states.get(one.run.state, ""), f"{', '.join(one.built_on)} was built on it and stays whole" if one.built_on else ""]
+    notes = [states.get(one.run.state, ""), f"{', '.join(one.built_on)} was built on it and remains complete" if one.built_on else ""]
     return "  ".join([one.run.id, one.run.created, size_text(one.bytes), *(note for note in notes if note)])
 
 
@@ -93,7 +95,7 @@ def confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise ConfigError("nothing was deleted; add --yes where nobody can be asked.")
+        raise ConfigError("nothing was deleted; add --yes to delete without a question (there is no terminal to ask at).")
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise ConfigError("nothing was deleted.")

@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {printable(str(error))}", file=sys.stderr)
         return USER_ERROR
     except KeyboardInterrupt:
-        print("interrupted; the same command goes on from the last checkpoint.", file=sys.stderr)
+        print("interrupted; run the same command to resume from the last checkpoint.", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output has left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -81,14 +81,14 @@ class Parser(argparse.ArgumentParser):
     """Reports a mistake in the arguments like every other one: in one line."""
 
     def error(self, message: str) -> typing.NoReturn:
-        self.exit(USER_ERROR, f"error: {printable(message)}; {self.prog} --help shows what is expected.\n")
+        self.exit(USER_ERROR, f"error: {printable(message)}; see {self.prog} --help.\n")
 
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser with all commands."""
     parser = Parser(
         prog="python -m engine",
-        description="Align two knowledge graphs with Dual-AMN and look into the result.",
+        description="Align two knowledge graphs with Dual-AMN and inspect the result.",
         epilog="Start with: python -m engine inspect sample_data/world, then: python -m engine train sample_data/world",
     )
     parser.add_argument("--version", action="version", version=__version__)
@@ -114,38 +114,45 @@ def add_train(commands: Commands) -> None:
         commands,
         "train",
         train_or_find,
-        help="train on a data set and keep the result as a run",
-        description="Train Dual-AMN on two graphs and their seed links. The same command finds a finished run, and goes on with an unfinished one; "
-        "Ctrl-C keeps what was learned so far.",
+        help="train on a data set and store the result as a run",
+        description="Train Dual-AMN on two graphs and their seed links. The same command finds a finished run and resumes an unfinished one. "
+        "Ctrl-C stops training and keeps the progress.",
     )
-    parser.add_argument("data", metavar="DATA", help="the data set's folder; its format is recognised (docs/data_formats.md)")
+    parser.add_argument("data", metavar="DATA", help="folder of the data set; the format is detected (docs/data_formats.md)")
     parser.add_argument(
         "--variant",
         choices=VARIANTS,
         default="basic",
-        help="basic: structure and seed links only (default); semi: goes on with its own confident pairs; literal: semi, and the entities' names",
+        help="basic: structure and seed links only (default); semi: adds confident predictions as training pairs; literal: semi plus "
+        "names and values",
     )
-    parser.add_argument("--seed", type=int, default=0, help="draws the split, the initial weights, the batches and the dropout (default 0)")
+    parser.add_argument("--seed", type=int, default=0, help="random seed for the split, the initial weights, the batches and the dropout (default 0)")
     parser.add_argument(
         "--train-ratio",
         type=float,
         metavar="SHARE",
-        help="share of the known links to train on; default: the data's own split; else 0.3 of a benchmark's links, and of your own all "
-        "(0.8 of 500 or more)",
+        help="share of the known links used for training; default: the given split; without one 0.3 of a benchmark's links, and of your "
+        "own links all "
+        "(0.8 if there are 500 or more)",
     )
-    parser.add_argument("--epochs", type=int, metavar="N", help="passes over the seed links; default: 20, more for small data sets")
+    parser.add_argument("--epochs", type=int, metavar="N", help="number of passes over the seed links (default 20, more for small data sets)")
     parser.add_argument(
-        "--preset", choices=tuple(PRESETS), default="full", help="fast: half the time, about half a point of Hits@1 less; --set goes before it"
+        "--preset",
+        choices=tuple(PRESETS),
+        default="full",
+        help="fast: half the training time, Hits@1 about 0.5 points lower; --set overrides it (default full)",
     )
-    parser.add_argument("--set", action="append", default=[], metavar="SECTION.OPTION=VALUE", help="any other setting; 'options' lists them")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="SECTION.OPTION=VALUE", help="any other setting, as listed by 'options'; may be repeated"
+    )
     parser.add_argument(
         "--names",
         action="append",
         default=[],
         metavar="[SIDE=]FILE",
-        help="literal: file with (translated) names, for one graph with source= or target= in front; JSON or TSV, docs/data_formats.md",
+        help="literal: file with (translated) names, JSON or TSV (docs/data_formats.md); for one graph source=FILE or target=FILE",
     )
-    parser.add_argument("--fresh", action="store_true", help="train anew even if this run exists; the earlier run is kept")
+    parser.add_argument("--fresh", action="store_true", help="train again even if this run exists; the earlier run is kept")
     add_queueing(parser)
     parser.add_argument(
         "--with-reviews",
@@ -153,7 +160,7 @@ def add_train(commands: Commands) -> None:
         nargs="?",
         const=Path(),
         metavar="FILE",
-        help="train with what reviewers decided: the database of --models, or another one, or a run's reviews.parquet (docs/reviewing.md)",
+        help="train with reviewers' decisions: those of --models, of another database, or of a run's reviews.parquet (docs/reviewing.md)",
     )
     add_models(parser)
     add_json(parser)
@@ -164,11 +171,11 @@ def add_prepare(commands: Commands) -> None:
         commands,
         "prepare",
         prepare_command,
-        help="train what the app shows at first",
-        description="Train each variant that the sample data has no run of yet, one after the other; nothing where other data has runs. "
-        "'make app' begins with this.",
+        help="train the demo runs for the app",
+        description="Train each variant that has no run on the sample data yet. Does nothing if there are runs on other data. "
+        "'make app' starts with this.",
     )
-    parser.add_argument("data", metavar="DATA", type=Path, help="the sample data set's folder")
+    parser.add_argument("data", metavar="DATA", type=Path, help="folder of the sample data set")
     add_models(parser)
 
 
@@ -177,8 +184,8 @@ def add_runs(commands: Commands) -> None:
         commands,
         "runs",
         runs,
-        help="list the runs, or delete some",
-        description="List all runs, newest first, with their main figures, or delete some of them.",
+        help="list or delete runs",
+        description="List all runs, newest first, with their accuracy, or delete some of them.",
     )
     add_models(parser)
     add_json(parser)
@@ -191,7 +198,7 @@ def add_evaluate(commands: Commands) -> None:
         "evaluate",
         evaluate,
         help="evaluate a run on its test links",
-        description="Hits@k, MRR and mean rank of a run's stored embeddings, in both directions.",
+        description="Compute Hits@k, MRR and mean rank from a run's stored embeddings, in both directions.",
     )
     add_run(parser)
     parser.add_argument("--pool", choices=typing.get_args(Pool), default="test", help="candidates: entities of the test links (default), or all")
@@ -202,7 +209,7 @@ def add_evaluate(commands: Commands) -> None:
         default="csls",
         help=f"{decoder_help(sorted([*DECODERS, *GRAPH_DECODERS]))} (default csls, as in the paper)",
     )
-    parser.add_argument("--index", choices=("exact", "faiss"), default="exact", help="how the hubness terms' neighbours are found")
+    parser.add_argument("--index", choices=("exact", "faiss"), default="exact", help="search index for the neighbours of the hubness correction")
     add_models(parser)
     add_json(parser)
 
@@ -213,12 +220,12 @@ def add_match(commands: Commands) -> None:
         "match",
         match,
         help="show an entity's best matches",
-        description="The best matches of an entity of either graph, by CSLS, among the other graph's entities.",
+        description="Show the best matches of an entity of either graph among the entities of the other graph, by CSLS.",
     )
     add_run(parser)
-    parser.add_argument("entity", metavar="ENTITY", help="URI, id or label")
-    parser.add_argument("--side", choices=typing.get_args(Side), help="the graph to look the entity up in; default: both")
-    parser.add_argument("--top", type=int, default=10, metavar="N", help="how many matches (default 10)")
+    parser.add_argument("entity", metavar="ENTITY", help="URI, ID or label of the entity")
+    parser.add_argument("--side", choices=typing.get_args(Side), help="graph of the entity (default: both)")
+    parser.add_argument("--top", type=int, default=10, metavar="N", help="number of matches (default 10)")
     add_pool(parser)
     add_models(parser)
     add_json(parser)
@@ -229,16 +236,14 @@ def add_relations(commands: Commands) -> None:
         commands,
         "relations",
         relations,
-        help="show which relations and attributes correspond",
-        description="Relations and attributes of the two graphs that correspond, by the facts of matched entities: in which direction, how surely, "
-        "and in how many facts.",
+        help="show corresponding relations and attributes",
+        description="Show relations and attributes of the two graphs that correspond, by the facts of matched entities: direction, probability "
+        "and number of facts.",
     )
     add_run(parser)
-    parser.add_argument(
-        "--least", type=float, default=0.5, metavar="P", help="only those of at least this probability in one of the directions (default 0.5)"
-    )
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write them to this file as an SSSOM table, too")
-    parser.add_argument("--force", action="store_true", help="replace a file that is there already")
+    parser.add_argument("--least", type=float, default=0.5, metavar="P", help="minimum probability in one of the directions (default 0.5)")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="also write them to this file as an SSSOM table")
+    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
     add_models(parser)
     add_json(parser)
 
@@ -248,24 +253,26 @@ def add_explain(commands: Commands) -> None:
         commands,
         "explain",
         explain_command,
-        help="say what a pair's score is made of",
-        description="Take the score of any pair apart: by channel and layer, by neighbours, beside a rival, without some of the evidence. "
-        "docs/explanation.md says what the parts mean.",
+        help="explain a pair's score",
+        description="Break a score down by channel, layer and neighbour, compare it with a rival, or recompute it without some evidence. "
+        "docs/explanation.md explains the parts.",
     )
     add_run(parser)
-    parser.add_argument("source", metavar="SOURCE", help="an entity of the source graph: URI, id or label")
-    parser.add_argument("target", metavar="TARGET", help="an entity of the target graph")
-    parser.add_argument("--against", metavar="OTHER", help="why not this one: an entity to compare with; default: the runner-up")
-    parser.add_argument("--side", choices=typing.get_args(Side), default="source", help="the entity whose candidates compete (default source)")
+    parser.add_argument("source", metavar="SOURCE", help="entity of the source graph: URI, ID or label")
+    parser.add_argument("target", metavar="TARGET", help="entity of the target graph: URI, ID or label")
+    parser.add_argument("--against", metavar="OTHER", help="candidate to compare with (default: the runner-up)")
+    parser.add_argument(
+        "--side", choices=typing.get_args(Side), default="source", help="side of the pair whose candidates are compared (default source)"
+    )
     parser.add_argument(
         "--remove",
         action="append",
         nargs="+",
         default=[],
         metavar="WORD",
-        help=f"recompute without some evidence; one of {FORMS}, with source: or target: in front where needed; may be repeated",
+        help=f"evidence to remove before the score is recomputed: one of {FORMS}, prefixed by source: or target: if ambiguous; may be repeated",
     )
-    parser.add_argument("--top", type=int, default=20, metavar="N", help="how many pairs of neighbours for and against (default 20)")
+    parser.add_argument("--top", type=int, default=20, metavar="N", help="number of supporting and opposing neighbour pairs (default 20)")
     add_pool(parser)
     add_models(parser)
     add_json(parser)
@@ -276,23 +283,23 @@ def add_inspect(commands: Commands) -> None:
         commands,
         "inspect",
         inspect_command,
-        help="say what a data set holds and what is suspicious",
-        description="Read a data set without training, count, and list what looks wrong.",
+        help="check a data set and report problems",
+        description="Read a data set without training, count its contents and report problems.",
     )
-    parser.add_argument("data", metavar="DATA", help="the data set's folder")
-    parser.add_argument("--seed", type=int, default=0, help="draws the split where the data gives none (default 0)")
-    parser.add_argument("--train-ratio", type=float, metavar="SHARE", help="as in train")
+    parser.add_argument("data", metavar="DATA", help="folder of the data set")
+    parser.add_argument("--seed", type=int, default=0, help="random seed for the split if the data set has none (default 0)")
+    parser.add_argument("--train-ratio", type=float, metavar="SHARE", help="share of the known links used for training, as in train")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="SECTION.OPTION=VALUE", help="as in train; for reading, the data section counts"
+        "--set", action="append", default=[], metavar="SECTION.OPTION=VALUE", help="any other setting, as in train; only the section data is used"
     )
     add_json(parser)
 
 
 def add_options(commands: Commands) -> None:
     parser = add_command(
-        commands, "options", options, help="list all settings for --set", description="All settings, their defaults and what they do."
+        commands, "options", options, help="list all settings for --set", description="List all settings with their defaults and meaning."
     )
-    parser.add_argument("--expert", action="store_true", help="also those that are for studying the method or for unusual machines")
+    parser.add_argument("--expert", action="store_true", help="also list settings for research and for unusual machines")
     add_json(parser)
 
 
@@ -326,13 +333,13 @@ def prepare_command(parsed: argparse.Namespace) -> int:
     store = RunStore(parsed.models)
     steps = missing_steps(store, parsed.data)
     if steps:
-        say(f"The app needs runs to show: {len(steps)} to be trained on {parsed.data}, some minutes in all. Ctrl-C stops; the same command goes on.")
+        say(f"Training {len(steps)} demo runs on {parsed.data} takes a few minutes. Ctrl-C stops; the same command resumes.")
     with interruptions() as should_stop:
         for number, step in enumerate(steps, start=1):
             say(f"[{number}/{len(steps)}] {step.variant}: {step.does} ({step.takes} on two cores).")
             outcome = train_run(parsed.data, RunConfig(variant=step.variant), store, on_event=report, should_stop=should_stop)
             if outcome.run.manifest["status"] == "stopped":
-                say(f"Stopped. What was learned so far is kept as {outcome.run.id}; the same command resumes.")
+                say(f"Stopped. The progress is kept as {outcome.run.id}; the same command resumes.")
                 return INTERRUPTED
             say(f"[{number}/{len(steps)}] {step.variant}: done, {outcome.run.id}.")
             if should_stop() and number < len(steps):
@@ -345,9 +352,9 @@ def show_outcome(outcome: Outcome, models: Path, config: RunConfig, *, as_json: 
     run = outcome.run
     where = run.id
     if outcome.reused:
-        say(f"{where} was trained before{f' ({reasons})' if (reasons := '; '.join(computed_otherwise(run, config))) else ''}; --fresh trains anew.")
+        say(f"{where} already exists{f' ({reasons})' if (reasons := '; '.join(computed_otherwise(run, config))) else ''}; --fresh trains again.")
     elif run.manifest["status"] == "stopped":
-        say(f"Stopped. What was learned so far is kept as {where}; the same command goes on from here.")
+        say(f"Stopped. The progress is kept as {where}; the same command resumes.")
     if as_json:
         print_json(run_summary(run))
         return
@@ -369,10 +376,10 @@ def run_summary(run: Run) -> dict[str, Any]:
 
 def runs(parsed: argparse.Namespace) -> int:
     if parsed.models.exists() and not parsed.models.is_dir():
-        raise RunError(f"{parsed.models} is a file; --models expects the folder that runs are kept in.")
+        raise RunError(f"{parsed.models} is a file; --models expects the folder with the runs.")
     found = RunStore(parsed.models).list()
     if not found:
-        where = f"no runs in {parsed.models}/" if parsed.models.exists() else f"there is no folder {parsed.models}, and so there are no runs"
+        where = f"no runs in {parsed.models}/" if parsed.models.exists() else f"no runs: the folder {parsed.models} does not exist"
         (say if parsed.json else print)(printable(f"{where}; train one: python -m engine train sample_data/world"))
     if parsed.json:
         print_json([summary_row(summary) for summary in found])
@@ -438,8 +445,8 @@ def print_metrics(metrics: dict[str, Any] | None, links: int, rounds: str = "", 
     """
     if metrics is None or metrics["target_to_source"]["hits@1"] is None:
         print(
-            "no test links, so nothing was measured: review a random sample of the matches (in the app: Review, Random sample)"
-            + (f", or keep a fifth of the known links for a test (--train-ratio {OWN_TRAIN_RATIO:g})." if known >= WORTH_A_TEST else ".")
+            "no test links, so accuracy was not measured: review a random sample of the matches (in the app: Review, Random sample)"
+            + (f", or hold out 20% of the known links for testing (--train-ratio {OWN_TRAIN_RATIO:g})." if known >= WORTH_A_TEST else ".")
         )
         return
     print(f"{'':18}" + "".join(f"{name:>11}" for name in METRICS))
@@ -456,7 +463,9 @@ def print_metrics(metrics: dict[str, Any] | None, links: int, rounds: str = "", 
     print(f"{metrics['protocol']}{f'; {rounds}' if rounds else ''}")
 
 
-NOTHING_KNOWN = "No match: the entity's embedding is a zero vector, so all candidates are equally near. Usually it has no triples that this run uses."
+NOTHING_KNOWN = (
+    "No match: the entity's embedding is a zero vector, so all candidates are equally similar. Usually the entity has no triples in this run."
+)
 
 
 def match(parsed: argparse.Namespace) -> int:
@@ -481,7 +490,7 @@ def match(parsed: argparse.Namespace) -> int:
         known = status_words(one.verdict, one.added)
         print(printable(f"{one.rank:>4} {one.csls:>7.3f} {one.cosine:>7.3f}  {known:<26} {one.label or one.uri}  <{one.uri}>"))
     if any(one.names is not None for one in found):
-        print("CSLS counts names as well; cosine is that of the structure alone.")
+        print("CSLS includes names; the cosine is that of the structure only.")
     return 0
 
 
@@ -496,7 +505,7 @@ def relations(parsed: argparse.Namespace) -> int:
         print_json({"run": run.id, "correspondences": found.to_dict("records")})
         return 0
     if found.empty:
-        print(f"no relation or attribute corresponds to another with a probability of {parsed.least:g} or more; --least 0.1 shows weaker ones.")
+        print(f"no corresponding relations or attributes with a probability of {parsed.least:g} or more; --least 0.1 lists weaker ones.")
         return 0
     print(f"{'facts':>7} {'P(s→t)':>7} {'P(t→s)':>7}  {'kind':<9} source ~ target")
     for row in found.itertuples():
@@ -546,7 +555,7 @@ def options(parsed: argparse.Namespace) -> int:
     for row in rows:
         print(f"{row['option']} = {'default' if row['default'] is None else row['default']}   ({row['values']})\n    {row['help']}")
     if not parsed.expert:
-        print("options --expert also lists settings for studying the method and for unusual machines.")
+        print("options --expert also lists settings for research and for unusual machines.")
     return 0
 
 

@@ -25,16 +25,16 @@ def add_command(commands: Commands, name: str, run: Callable[[argparse.Namespace
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="a run's id, as 'runs' lists it (with its data set in front where the id alone is not unique)")
+    parser.add_argument("run", metavar="RUN", help="run id, as listed by 'runs' (DATASET/RUN if the id alone is not unique)")
 
 
 def add_models(parser: argparse.ArgumentParser) -> None:
     default = os.environ.get("DUAL_AMN_MODELS") or MODELS
-    parser.add_argument("--models", type=Path, default=Path(default), metavar="DIR", help=f"where runs are kept (default: {default})")
+    parser.add_argument("--models", type=Path, default=Path(default), metavar="DIR", help=f"folder with the runs (default {default})")
 
 
 def add_pool(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--pool", choices=get_args(Pool), default="all", help="candidates: all entities (default), or those of the test links")
+    parser.add_argument("--pool", choices=get_args(Pool), default="all", help="candidates: all entities (default), or only those of the test links")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -71,7 +71,7 @@ def print_json(value: Any) -> None:
     try:
         line = json.dumps(value, ensure_ascii=False, allow_nan=False, default=plain)
     except ValueError:
-        message = "the result holds a number that is not finite, which JSON cannot express; the data or the run behind it is damaged: train again."
+        message = "the result contains a number that is not finite, which JSON cannot express; the data or the run is damaged: train again."
         raise RunDamagedError(message) from None
     print(line)
 

@@ -17,7 +17,7 @@ from engine.jobs import Job, JobQueue, News, Plan, absolute, estimate_plan, plan
 from engine.reviews import read_snapshot
 from engine.training.estimate import check_memory, duration_range
 from engine.util.memory import available_memory
-from engine.util.text import duration
+from engine.util.text import count, duration
 
 
 def add_queue(commands: Commands) -> None:
@@ -25,15 +25,16 @@ def add_queue(commands: Commands) -> None:
         commands,
         "queue",
         queue,
-        help="list the trainings that wait, are at work, or are over; stop and resume them",
-        description="Trainings that were asked for with 'train --queue' or in the browser. One at a time is worked at, by a process that outlives "
-        "this terminal.",
+        help="list, stop and resume training jobs",
+        description="List the training jobs that were submitted with 'train --queue' or in the app. One job runs at a time, in a process "
+        "that continues when "
+        "this terminal is closed.",
     )
     change = parser.add_mutually_exclusive_group()
-    change.add_argument("--stop", metavar="JOB", help="end a training after its step and keep what was learned; one that waits is cancelled")
-    change.add_argument("--cancel", metavar="JOB", help="take a training that waits out of the queue")
-    change.add_argument("--resume", metavar="JOB", help="queue a training again that ended too early; it goes on from its last checkpoint")
-    change.add_argument("--start", action="store_true", help="start a trainer if none is at work")
+    change.add_argument("--stop", metavar="JOB", help="stop a job after the current step and keep its progress; cancel it if it is queued")
+    change.add_argument("--cancel", metavar="JOB", help="remove a queued job from the queue")
+    change.add_argument("--resume", metavar="JOB", help="resume a job that stopped early, from its last checkpoint")
+    change.add_argument("--start", action="store_true", help="start a worker if none is running")
     add_models(parser)
     add_json(parser)
 
@@ -41,8 +42,8 @@ def add_queue(commands: Commands) -> None:
 def add_queueing(parser: argparse.ArgumentParser) -> None:
     """What ``train`` can do instead of training here and now."""
     instead = parser.add_mutually_exclusive_group()
-    instead.add_argument("--queue", action="store_true", help="do not train here but in the background, after the trainings that wait already")
-    instead.add_argument("--estimate", action="store_true", help="do not train; say how long it would take and how much memory it needs")
+    instead.add_argument("--queue", action="store_true", help="submit the training to the queue instead of running it here")
+    instead.add_argument("--estimate", action="store_true", help="only estimate the training time and memory")
 
 
 def queue(parsed: argparse.Namespace) -> int:
@@ -62,16 +63,19 @@ def queue(parsed: argparse.Namespace) -> int:
     for job in found:
         print(printable(job_line(job, read_news(parsed.models, job.id))))
     if not found:
-        print("no training was asked for yet; 'python -m engine train DATA --queue' asks for one.")
+        print("the queue is empty; 'python -m engine train DATA --queue' submits a job.")
     elif any(job.state == "queued" for job in found) and not trainer_alive(parsed.models):
-        print("no trainer is at work; 'python -m engine queue --start' starts one (one that was just started takes some seconds).", file=sys.stderr)
+        print(
+            "jobs are queued, but no worker is running; 'python -m engine queue --start' starts one (a new worker needs a few seconds).",
+            file=sys.stderr,
+        )
     return 0
 
 
 def queue_instead(parsed: argparse.Namespace, config: RunConfig, reviews: Path | None) -> int:
     """Ask for the training, or estimate it; ``reviews``: decisions to train with, as they are now."""
     if parsed.fresh:
-        raise ConfigError("--fresh trains here and now; leave it out, or leave --queue and --estimate out.")
+        raise ConfigError("--fresh cannot be combined with --queue or --estimate; remove one of them.")
     decided = None if reviews is None else partial(read_snapshot, reviews)
     data = summarise(Path(parsed.data), config.data, config.seed, decided)
     plan = plan_training(data, absolute(config), parsed.models)
@@ -86,8 +90,8 @@ def _submit(parsed: argparse.Namespace, plan: Plan) -> int:
     if parsed.json:
         print_json({**job_row(job, None), "joined": submission.joined})
         return 0
-    where = "is at work" if job.state != "queued" else f"waits as number {job.position}"
-    print(printable(f"{job.id}: {job.name} {where}{' (it was asked for before)' if submission.joined else ''}"))
+    where = "is running" if job.state != "queued" else f"is number {job.position} in the queue"
+    print(printable(f"{job.id}: {job.name} {where}{' (already submitted)' if submission.joined else ''}"))
     print("next: python -m engine queue")
     return 0
 
@@ -98,7 +102,9 @@ def _estimate(parsed: argparse.Namespace, plan: Plan) -> int:
     if parsed.json:
         print_json({"run": plan.name, "seconds": found.seconds, "low": found.low, "high": found.high, "memory_mb": found.memory, "runs": found.runs})
         return 0
-    known = f"corrected by {found.runs} earlier runs of this machine" if found.runs else "without an earlier run of this machine to go by"
+    known = (
+        f"corrected by {count(found.runs, 'finished run')} on this machine" if found.runs else "without finished runs on this machine to correct it"
+    )
     print(printable(f"{plan.name}: {duration_range(found)}, {found.memory:,.0f} MiB of memory; {known}"))
     if warning:
         print(printable(warning), file=sys.stderr)

@@ -150,9 +150,9 @@ def get_decoder(decoder: str | Decoder, evidence: GraphEvidence | None = None) -
     if decoder in DECODERS:
         return DECODERS[decoder]()
     if decoder not in GRAPH_DECODERS:
-        raise ConfigError(f"unknown decoder '{decoder}'; known are {', '.join(sorted([*DECODERS, *GRAPH_DECODERS]))}.")
+        raise ConfigError(f"unknown decoder '{decoder}'; choose one of {', '.join(sorted([*DECODERS, *GRAPH_DECODERS]))}.")
     if evidence is None:
-        raise ConfigError(f"decoder '{decoder}' looks at the graphs' triples, which were not given; choose one of {', '.join(sorted(DECODERS))}.")
+        raise ConfigError(f"decoder '{decoder}' needs the graphs' triples, which were not given; choose one of {', '.join(sorted(DECODERS))}.")
     return GRAPH_DECODERS[decoder](evidence)
 
 

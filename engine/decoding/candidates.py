@@ -128,7 +128,7 @@ def find_candidates(
         ConfigError: unknown index, or one that cannot search this similarity, or K below 1.
     """
     if top < 1:
-        raise ConfigError(f"the number of candidates an entity must be at least 1; got {top}.")
+        raise ConfigError(f"the number of candidates per entity must be at least 1; got {top}.")
     found = csls_topk(similarity, k, top, index, terms)
     forward, backward = found.source_to_target, found.target_to_source
     sources, targets, places = merged(forward.indices.cpu().numpy(), backward.indices.cpu().numpy())

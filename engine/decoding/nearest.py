@@ -18,7 +18,7 @@ class CslsDecoder:
     """Everyone's nearest by CSLS (Dual-AMN, section 6.1): never abstains, several may choose the same."""
 
     name: ClassVar[str] = "csls"
-    title: ClassVar[str] = "nearest by CSLS"
+    title: ClassVar[str] = "best match by CSLS"
     one_to_one: ClassVar[bool] = False
     abstains: ClassVar[bool] = False
 
@@ -33,7 +33,7 @@ class MutualDecoder:
     """Pairs that are each other's nearest by CSLS, and alone in that: a tie is no answer. All other entities get none."""
 
     name: ClassVar[str] = "mutual"
-    title: ClassVar[str] = "each other's nearest"
+    title: ClassVar[str] = "mutual best matches"
     one_to_one: ClassVar[bool] = True
     abstains: ClassVar[bool] = True
 

@@ -33,7 +33,7 @@ class StableDecoder:
     """
 
     name: ClassVar[str] = "stable"
-    title: ClassVar[str] = "one to one, stable matching over all candidates"
+    title: ClassVar[str] = "one-to-one, stable matching over all candidates"
     one_to_one: ClassVar[bool] = True
     abstains: ClassVar[bool] = False
 
@@ -54,7 +54,7 @@ class AssignmentDecoder:
     """
 
     name: ClassVar[str] = "assignment"
-    title: ClassVar[str] = "one to one, best in all"
+    title: ClassVar[str] = "one-to-one, highest total score"
     one_to_one: ClassVar[bool] = True
     abstains: ClassVar[bool] = False
 

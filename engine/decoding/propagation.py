@@ -37,7 +37,7 @@ class PropagationDecoder:
     """
 
     name: ClassVar[str] = "propagation"
-    title: ClassVar[str] = "with the neighbours' matches"
+    title: ClassVar[str] = "Sinkhorn with the neighbours' matches"
     one_to_one: ClassVar[bool] = False
     abstains: ClassVar[bool] = False
     evidence: GraphEvidence

@@ -34,7 +34,7 @@ class SinkhornDecoder:
     """
 
     name: ClassVar[str] = "sinkhorn"
-    title: ClassVar[str] = "balanced by Sinkhorn"
+    title: ClassVar[str] = "Sinkhorn (balanced)"
     one_to_one: ClassVar[bool] = False
     abstains: ClassVar[bool] = False
     temperature: float = TEMPERATURE

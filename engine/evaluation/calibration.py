@@ -138,7 +138,7 @@ class Calibration:
             ConfigError: not a share.
         """
         if not 0 < precision <= 1:
-            raise ConfigError(f"the wanted precision must lie above 0 and not above 1; got {precision:g}.")
+            raise ConfigError(f"the precision must be above 0 and at most 1; got {precision:g}.")
         fitting = [threshold for threshold in self.curve if threshold.precision >= precision]
         return fitting[-1] if fitting else None
 
@@ -161,7 +161,7 @@ class Calibration:
             parts["estimated"] = bool(values.get("estimated", False))
             parts["features"] = tuple(parts["features"])
             if len(set(parts["features"])) != len(parts["features"]) or not set(parts["features"]) <= set(FEATURES):
-                raise RunDamagedError("the calibration was fitted on features that this version does not have; fit it again.")
+                raise RunDamagedError("the calibration uses features that this version does not have; train the run again.")
             for name in ("means", "scales", "coefficients"):
                 parts[name] = tuple(float(value) for value in parts[name])
                 if len(parts[name]) != len(parts["features"]):
@@ -169,7 +169,7 @@ class Calibration:
             parts["curve"] = tuple(Threshold(**point) for point in parts["curve"])
             return cls(**parts)
         except (KeyError, TypeError, ValueError) as error:
-            raise RunDamagedError(f"the stored calibration cannot be read (at {error}); fit it again.") from None
+            raise RunDamagedError(f"the stored calibration cannot be read (at {error}); train the run again.") from None
 
 
 def pair_features(decoding: Decoding, positions: IntArray, evidence: GraphEvidence | None = None) -> FloatArray:
@@ -274,18 +274,15 @@ def share_to_hold_out(seeds: int) -> float | None:
 
 
 MORE_LINKS: Final = (
-    "Where there are seed links enough, hold some out with data.valid_ratio, for example 0.1, and train again; otherwise give some known links, "
-    "or review pairs on the page Review and train with these decisions"
+    "Hold out some seed links (for example data.valid_ratio=0.1) and train again. With few seed links, add known links, "
+    "or review pairs on the page Review and train with the decisions"
 )
 """How a run gets probabilities."""
 
 
 def too_few(count: int) -> str:
     have = "There are no validation links" if not count else f"There are only {count} validation links"
-    return (
-        f"{have}, so probabilities and thresholds cannot be calibrated (at least {LEAST_LINKS} are needed); scores and ranks are not affected. "
-        f"{MORE_LINKS}."
-    )
+    return f"{have}, so probabilities cannot be calibrated (at least {LEAST_LINKS} are needed). Scores and ranks are not affected. {MORE_LINKS}."
 
 
 @dataclass(frozen=True)
@@ -367,8 +364,8 @@ def one_sided(rows: CalibrationRows) -> str | None:
     if min(right, wrong) >= LEAST_OF_EACH:
         return None
     return (
-        f"Of the predictions for validation entities {right:,} are right and {wrong:,} wrong; with fewer than {LEAST_OF_EACH} of either kind "
-        "probabilities cannot be calibrated. Hold out more links with data.valid_ratio, or rely on ranks and margins."
+        f"Of the predictions for validation entities, {right:,} are correct and {wrong:,} incorrect. Probabilities need at least {LEAST_OF_EACH} "
+        "of each. Hold out more links with data.valid_ratio, or use ranks and margins."
     )
 
 

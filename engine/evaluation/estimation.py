@@ -57,7 +57,7 @@ def estimate_calibration(decoder: Decoder, candidates: Candidates, seed: int = 0
     seen = scores(decoding, positions)
     wrong = wrong_scores(decoder, candidates, positions, seed)
     if len(wrong) < LEAST_PAIRS:
-        return Uncalibrated(too_few_pairs(len(wrong), "of them find another mutual best match where theirs is removed"))
+        return Uncalibrated(too_few_pairs(len(wrong), "of them have another mutual best match if theirs is removed"))
     share = wrong_share(seen[:, 0], wrong[:, 0])
     model = fitted_on_shares(seen, probability_right(seen[:, 0], wrong[:, 0], share))
     expected = model.probabilities(seen)
@@ -80,8 +80,8 @@ def estimate_calibration(decoder: Decoder, candidates: Candidates, seed: int = 0
 
 def too_few_pairs(number: int, what: str) -> str:
     return (
-        f"Without validation links, probabilities can only be estimated from the matches themselves, and only {number} {what} "
-        f"(at least {LEAST_PAIRS} are needed); scores and ranks are not affected."
+        f"Without validation links, probabilities are estimated from the matches themselves, but only {number} {what} "
+        f"(at least {LEAST_PAIRS} are needed). Scores and ranks are not affected."
     )
 
 

@@ -186,8 +186,8 @@ class Alignment:
     def ordered(self, positions: IntArray, order: PairOrder = "doubt", *, reverse: bool = False) -> IntArray:
         """Positions in an order; what a row has no value for comes last in both directions, and of equals the lower position first.
 
-        "doubt" is the least certain first: the least probable, then the smallest margin to the runner-up, seed links at the end. "claims" starts
-        with the most, all others with the least.
+        "doubt" is the least certain first: the probability nearest one half, then the smallest margin to the runner-up, seed links at the end.
+        "claims" starts with the most, all others with the least.
         """
         keys = [-key if reverse else key for key in self._keys(order)]
         return positions[np.lexsort([key[positions] for key in reversed(keys)])]
@@ -195,7 +195,7 @@ class Alignment:
     def _keys(self, order: PairOrder) -> Sequence[npt.NDArray[Any]]:
         if order == "doubt":
             seeds = (self.known == KNOWN.index("seed")).astype(np.int8)
-            return seeds, self.rows["probability"].to_numpy(), self.rows["margin"].to_numpy()
+            return seeds, np.abs(self.rows["probability"].to_numpy() - 0.5), self.rows["margin"].to_numpy()
         if order == "label":
             return (self._places,)
         values = self.rows[order].to_numpy()

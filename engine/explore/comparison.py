@@ -215,7 +215,7 @@ def outcomes(run: RunLike, side: Side, decoder: str = CSLS) -> Outcomes:
     rows = run.table(RANKS, where={"graph": side, "decoder": decoder}).sort_values("entity")
     if not len(rows):
         links_of(run, "test")
-        raise ComparisonError(f"run {name_of(run)} stores no ranks of the decoder '{decoder}'; it has {', '.join(decoders_of(run))}.")
+        raise ComparisonError(f"run {name_of(run)} has no ranks of the decoder '{decoder}'; choose one of {', '.join(decoders_of(run))}.")
     queries, ranks, answers = (rows[column].to_numpy(dtype=np.int64) for column in ("entity", "rank", "answer"))
     return Outcomes(side, decoder, queries, ranks, answers)
 
@@ -230,7 +230,7 @@ def evaluated(run: RunLike, links: IntArray, side: Side, decoder: str = CSLS) ->
         ComparisonError: the decoder looks at the graphs' triples and cannot be run on its own here.
     """
     if decoder not in DECODERS:
-        raise ComparisonError(f"decoder '{decoder}' of run {name_of(run)} cannot be evaluated again here; compare by {CSLS}, or train the run again.")
+        raise ComparisonError(f"decoder '{decoder}' of run {name_of(run)} cannot be evaluated again; compare by {CSLS}, or train the run again.")
     neighbours = int(run.manifest.get("config", {}).get("search", {}).get("csls_k", 10))
     found = evaluate_decoders(run_similarity(run), links, [decoder], neighbours, bootstrap=0)[decoder]
     direction, answers = (found.source_to_target, found.source_answers) if side == "source" else (found.target_to_source, found.target_answers)
@@ -246,7 +246,7 @@ def links_of(run: RunLike, *roles: str) -> IntArray:
     table = run.table("links")
     links: IntArray = table.loc[table["role"].isin(roles), ["source", "target"]].to_numpy(dtype=np.int64)
     if "test" in roles and not len(links):
-        raise ComparisonError(f"run {name_of(run)} has no test links, so nobody knows which of its matches are right; choose another one.")
+        raise ComparisonError(f"run {name_of(run)} has no test links, so its accuracy is not known; choose another run.")
     return np.unique(links, axis=0)
 
 
@@ -269,7 +269,7 @@ def compare(main: RunLike, other: RunLike, side: Side, decoder: str = CSLS) -> C
         ComparisonError: the runs are of different data, one has no test links, or they share none that neither has seen.
     """
     if main.manifest["data"]["fingerprint"] != other.manifest["data"]["fingerprint"]:
-        raise ComparisonError(f"runs {name_of(main)} and {name_of(other)} are of different data; choose two of the same.")
+        raise ComparisonError(f"runs {name_of(main)} and {name_of(other)} were trained on different data; choose two runs on the same data.")
     if np.array_equal(links_of(main, "test"), links_of(other, "test")):
         return paired(outcomes(main, side, decoder), outcomes(other, side, decoder), same_split=True)
     links = shared_links(main, other)
@@ -289,7 +289,8 @@ def shared_links(main: RunLike, other: RunLike) -> IntArray:
     fair = (times == 2) & ~np.isin(links[:, 0], seen[:, 0]) & ~np.isin(links[:, 1], seen[:, 1])
     if not fair.any():
         raise ComparisonError(
-            f"runs {name_of(main)} and {name_of(other)} divide the known links differently and share no test link; train both with the same seed."
+            f"runs {name_of(main)} and {name_of(other)} split the known links differently and share no test links; train both with the "
+            f"same random seed."
         )
     shared: IntArray = links[fair]
     return shared
@@ -301,7 +302,7 @@ def paired(main: Outcomes, other: Outcomes, *, same_split: bool) -> Comparison:
         ComparisonError: the two are not of the same queries.
     """
     if not np.array_equal(main.queries, other.queries):
-        raise ComparisonError("the two runs' stored ranks are not of the same test entities; train the older of them again.")
+        raise ComparisonError("the stored ranks of the two runs cover different test entities; train the older run again.")
     return Comparison(main.side, main.decoder, same_split, main.queries, main.ranks, other.ranks, main.answers, other.answers)
 
 

@@ -76,7 +76,7 @@ class IncidentTriples:
         """
         found = _stored_attention(self.view.run)
         if found is not None and found.num_relations != sum(len(graph.names) for graph in self._graphs.values()):
-            raise RunDamagedError("the run's model has other relations than its table 'relations'; train it again with --fresh.")
+            raise RunDamagedError("the relations of the run's model differ from its table 'relations'; train it again with --fresh.")
         return found
 
     def adjacent(self, side: Side, index: int) -> set[int]:
@@ -187,7 +187,7 @@ def _stored_attention(run: RunLike) -> EntityAttention | None:
             return None
         return EntityAttention(config, finite_tensor(run, "model", "relation_features"), finite_tensor(run, "model", "attention"))
     except (ConfigError, KeyError, ValueError) as error:
-        raise RunDamagedError(f"the run's model does not fit its settings ({error}); train it again with --fresh.") from None
+        raise RunDamagedError(f"the run's model does not match its settings ({error}); train it again with --fresh.") from None
 
 
 Evidence = Literal["seed link", "added in a round", "known validation link", "known test link", "predicted"]

@@ -330,9 +330,9 @@ class SampleEstimate:
     def sentence(self) -> str:
         """The estimate in words, and what to do where there is none."""
         if not self.population:
-            return "There are no matches to draw from: known links settle all of them."
+            return "There are no matches to sample: known links decide all of them."
         if not self.drawn:
-            return f"Nothing of the random sample has been reviewed yet; it is drawn from {self.population:,} matches that no known link settles."
+            return f"No pair of the random sample has been reviewed yet. It is drawn from {self.population:,} matches that no known link decides."
         if self.interval is None:
             raise ValueError("an estimate of drawn pairs has an interval")
         low, high = self.interval
@@ -342,10 +342,10 @@ class SampleEstimate:
         if self.drawn == self.population:
             share = f"{low:.1%}" if low == high else f"between {low:.1%} and {high:.1%}"
             counted = f"{accepted} and {self.wrong:,} rejected{unsettled}"
-            return f"All {count(self.drawn, 'match', 'matches')} that no known link settles are reviewed: {counted}, so {share} are right."
+            return f"All {count(self.drawn, 'match', 'matches')} that no known link decides are reviewed: {counted}. Precision: {share}."
         return (
-            f"Of the first {pairs} drawn at random {accepted} and {self.wrong:,} rejected{unsettled}: "
-            f"between {low:.1%} and {high:.1%} of the {self.population:,} matches that no known link settles are right (95 % interval)."
+            f"Of the first {pairs} of the random sample, {accepted} and {self.wrong:,} rejected{unsettled}. Precision of the {self.population:,} "
+            f"matches that no known link decides: {low:.1%} to {high:.1%} (95% interval, n = {self.drawn:,})."
         )
 
     def notes(self) -> list[str]:
@@ -353,10 +353,12 @@ class SampleEstimate:
         found = []
         if self.out_of_turn:
             later = count(self.out_of_turn, "further pair was", "further pairs were")
-            found.append(f"{later} reviewed out of turn, from other lists or while others review; they count once all pairs before them are decided.")
+            found.append(
+                f"{later} reviewed out of order (from other lists, or by other reviewers) and will count when all pairs before them are decided."
+            )
         if self.confirmed or self.contradicted:
             settled = f"{count(self.confirmed, 'match', 'matches')} that validation or test links confirm, and {self.contradicted:,} that contradict"
-            found.append(f"Not drawn: {settled} a known link.")
+            found.append(f"Not sampled: {settled} a known link.")
         return found
 
     def to_dict(self) -> dict[str, Any]:

@@ -36,7 +36,7 @@ STORED = "csls"
 """The decoder whose alignment every run has stored."""
 ONE_TO_ONE = "one-to-one"
 DECODER_NAMES: tuple[str, ...] = (ONE_TO_ONE, STORED, *sorted({*DECODERS, *GRAPH_DECODERS} - {STORED}))
-DECODER_WORDS: Mapping[str, str] = {ONE_TO_ONE: "one to one, nearest first", **DECODER_TITLES}
+DECODER_WORDS: Mapping[str, str] = {ONE_TO_ONE: "one-to-one, highest score first", **DECODER_TITLES}
 """What each of them does, for the command line and the app."""
 
 
@@ -52,8 +52,8 @@ def check_measurable(decoder: str) -> None:
     """
     if decoder == ONE_TO_ONE:
         raise ConfigError(
-            f"{ONE_TO_ONE} puts known links into an export before it matches the rest, so test links cannot measure it; "
-            "evaluate --decoder stable, which makes the same kind of matching of scores alone, or see the precision that export prints."
+            f"{ONE_TO_ONE} adds known links to the export before it matches the rest, so test links cannot measure it; "
+            "use evaluate --decoder stable, which matches in the same way by scores only, or the precision that export prints."
         )
 
 
@@ -92,7 +92,7 @@ def predictions(view: RunView, decoder: str, settled: Settled) -> Predictions:
         RunError: a table or tensor of the run cannot be read.
     """
     if decoder not in DECODER_NAMES:
-        raise ConfigError(f"unknown decoder '{decoder[:40]}'; known are {', '.join(DECODER_NAMES)}.")
+        raise ConfigError(f"unknown decoder '{decoder[:40]}'; choose one of {', '.join(DECODER_NAMES)}.")
     if decoder == STORED:
         return Predictions(best_matches(view), stored_candidates(view))
     if decoder == ONE_TO_ONE:
@@ -302,13 +302,13 @@ def pairs_to_export(view: RunView, selection: ExportSelection, reviewed: Sequenc
     """
     least = selection.least_probability
     if least is not None and not 0 <= least <= 1:
-        raise ConfigError(f"the least probability must lie between 0 and 1; got {least:g}.")
+        raise ConfigError(f"the minimum probability must be between 0 and 1; got {least:g}.")
     made = prepared or prepare(view, selection.decoder, selection.known_links, reviewed)
     alignment = made.found[selection.side]
     if least and not alignment.calibrated:
         raise ExportError(
-            f"run {view.run.manifest['run_id']} has no probabilities to ask a least one of (too few validation links to fit them on); "
-            f"leave the least probability out. {MORE_LINKS}."
+            f"run {view.run.manifest['run_id']} has no calibrated probabilities (too few validation links); "
+            f"remove the minimum probability. {MORE_LINKS}."
         )
     accepted = made.settled.accepted
     positions = _chosen(alignment, selection, accepted)

@@ -114,9 +114,9 @@ class Conflicts:
         found = [f"Conflicts: {'; '.join(part for part in (against + seeds, several) if part)}." if against or several else "No conflicts."]
         if self.replaced:
             left = f", which leaves {count(self.emptied, 'entity', 'entities')} without a pair" if self.emptied else ""
-            found.append(f"{count(self.replaced, 'prediction')} gave way to known links or accepted pairs{left}.")
+            found.append(f"{count(self.replaced, 'prediction')} replaced by known links or accepted pairs{left}.")
         if self.overruled:
-            found.append(f"{count(self.overruled, 'known link')} gave way to reviewers' decisions.")
+            found.append(f"{count(self.overruled, 'known link')} overruled by reviewers' decisions.")
         if self.repaired:
             found.append(f"{count(self.repaired, 'pair')} left out because a stronger pair, or a declared disjointness, contradicts them.")
         if self.contradictions:
@@ -148,8 +148,8 @@ class HomeFigure:
 
     def sentence(self) -> str:
         return (
-            f"The run's Hits@1 of {self.hits_at_1:.3f} is another measure: target to source, and among {self.pool:,} test entities "
-            "instead of all entities, which is easier."
+            f"The run's Hits@1 of {self.hits_at_1:.3f} is not comparable: it is measured from target to source and only among {self.pool:,} test "
+            "entities, which is easier."
         )
 
 
@@ -288,10 +288,10 @@ class ExpectedQuality:
         if self.conflicts is not None:
             parts += self.conflicts.sentences()
         if self.precision is not None:
-            parts.append(f"By their probabilities {self.precision:.1%} of {self.estimated:,} should be right.")
+            parts.append(f"Expected precision {self.precision:.1%} (mean probability of {count(self.estimated, 'prediction')}).")
         if self.measured is not None and self.measured.judged:
             low, high = self.measured.interval
             share = f"{self.measured.share:.1%} (95% interval {low:.1%} to {high:.1%}, n = {self.measured.judged:,})"
-            parts.append(f"Measured on validation and test links, {share} of the predictions are right.")
+            parts.append(f"Precision on validation and test links: {share}.")
             parts += [self.home.sentence()] if self.home else []
         return " ".join(parts)

@@ -47,9 +47,9 @@ def preview_lines(table: ExportTable, fmt: Format, predicate: Predicate | None =
 
 def _check(table: ExportTable, fmt: Format, predicate: Predicate | None) -> None:
     if not len(table):
-        raise ExportError("no pair is left to export; ask for less, for example a lower least probability.")
+        raise ExportError("there are no pairs to export; use a lower minimum probability or fewer filters.")
     if predicate is not None and fmt.predicate is None:
-        raise ExportError(f"format '{fmt.name}' says nothing of a pair, so it has no predicate; choose sssom or ntriples, or leave --predicate out.")
+        raise ExportError(f"format '{fmt.name}' has no predicate; choose sssom or ntriples, or remove --predicate.")
 
 
 def _said(fmt: Format, predicate: Predicate | None) -> Predicate:

@@ -67,7 +67,7 @@ def start_trainer(models: Path) -> bool:
         with log.open("ab") as output:
             process = subprocess.Popen(command, cwd=PROJECT, stdin=subprocess.DEVNULL, stdout=output, stderr=output, **_of_its_own())
     except OSError as error:
-        raise JobError(f"the trainer cannot be started ({error}); check who may write to {jobs_folder(models)}.") from error
+        raise JobError(f"the worker cannot be started ({error}); check the permissions of {jobs_folder(models)}.") from error
     threading.Thread(target=process.wait, daemon=True).start()  # who started it takes note of its end, so that no zombie stays
     return True
 

@@ -142,7 +142,9 @@ def reachable(config: RunConfig, folders: Sequence[Path]) -> RunConfig:
     """
     for key, paths in named_paths(config.literal).items():
         if not all(_inside(path, folders) for path in paths):
-            raise ConfigError(f"{key} names a file that this server does not offer; put it into the data set's folder, or train on the command line.")
+            raise ConfigError(
+                f"{key} names a file outside the folders of this server; copy it into the data set's folder, or train on the command line."
+            )
     return config.with_values(absolute_paths(config.literal, models_by_name=False))
 
 
@@ -184,9 +186,9 @@ class Step:
 
 
 STEPS = (
-    Step("basic", "learns from structure and seed links", "about a minute"),
-    Step("semi", "goes on with the pairs that it is sure of, round by round", "a few minutes"),
-    Step("literal", "adds names to the semi run", "about a minute"),
+    Step("basic", "trains on structure and seed links", "about a minute"),
+    Step("semi", "adds confident predictions as training pairs, in rounds", "a few minutes"),
+    Step("literal", "adds names and values to the semi run", "about a minute"),
 )
 
 

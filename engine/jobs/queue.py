@@ -110,7 +110,8 @@ class Job:
 
 LONGEST_NAME: Final = 100
 LOST: Final = (
-    "the trainer ended without a word: it was killed, the machine ran out of memory, or was restarted. Resume goes on from the last checkpoint."
+    "the worker ended unexpectedly: it was killed, the machine ran out of memory, or the machine was restarted. Resume continues from the last "
+    "checkpoint."
 )
 
 TABLE: Final = f"""
@@ -134,7 +135,7 @@ CREATE TABLE IF NOT EXISTS jobs (
 ) STRICT;
 """
 SCHEMA: Final = Schema(
-    what="the queue of trainings",
+    what="the training queue",
     error=JobError,
     unharmed="runs are not affected",
     damaged="move it away or restore it from a backup (runs are not affected)",
@@ -181,7 +182,7 @@ class JobQueue:
         for job in self.jobs() if JOB_ID.fullmatch(job_id) else ():
             if job.id == job_id:
                 return job
-        raise JobError(f"there is no training job '{printable(job_id[:40])}'; the queue lists those there are.")
+        raise JobError(f"there is no job '{printable(job_id[:40])}'; choose one from the queue.")
 
     def submit(self, plan: Plan, who: str = "") -> Submission:
         """Ask for a training. One that is known joins its job; if that ended without a finished run, it is queued again.
@@ -192,7 +193,7 @@ class JobQueue:
             JobError: there is such a run already.
         """
         if plan.finished:
-            raise JobError(f"{plan.name} is trained already; open it, or choose another seed or other settings.")
+            raise JobError(f"run {plan.name} already exists; open it, or change the random seed or a setting.")
         with self._database.writing() as database:
             row = database.execute("SELECT id, state FROM jobs WHERE dataset = ? AND run_id = ?", (plan.dataset, plan.run_id)).fetchone()
             if row is None:
@@ -214,7 +215,7 @@ class JobQueue:
         job = self.find(job_id)
         if job.state == "queued":
             return self.cancel(job_id)
-        return self._move(job, AT_WORK, "stopping", "only a training at work can be stopped")
+        return self._move(job, AT_WORK, "stopping", "only a running job can be stopped")
 
     def cancel(self, job_id: str) -> Job:
         """Take a job out of the queue.
@@ -222,7 +223,7 @@ class JobQueue:
         Raises:
             JobError: no such job, or it does not wait any more.
         """
-        return self._move(self.find(job_id), ("queued",), "cancelled", "only a training that waits can be cancelled", ended=now())
+        return self._move(self.find(job_id), ("queued",), "cancelled", "only a queued job can be cancelled", ended=now())
 
     def resume(self, job_id: str) -> Job:
         """Queue a job again that ended without a finished run: training resumes from the last checkpoint.
@@ -236,7 +237,7 @@ class JobQueue:
             if state in RESUMABLE:
                 self._requeue(database, job.id, job.data)
             elif state not in WAITING_OR_AT_WORK:
-                raise JobError(f"training {job.name} is {state}; only one that ended too early can be resumed.")
+                raise JobError(f"job {job.name} is {state}; only a job that stopped early can be resumed.")
         return self._one(job.id)
 
     def settle(self) -> None:
@@ -313,7 +314,7 @@ class JobQueue:
             moved = database.execute(words, (to, ended, job.id)).rowcount
         after = self._one(job.id)
         if not moved:
-            raise JobError(f"training {job.name} is {after.state}; {otherwise}.")
+            raise JobError(f"job {job.name} is {after.state}; {otherwise}.")
         return after
 
     def _one(self, job_id: str) -> Job:

@@ -35,11 +35,12 @@ ASK_SECONDS: Final = 0.5
 NICENESS: Final = 5
 """So that the app answers while all cores train."""
 
-STOPPED: Final = "stopped on request; what was learned so far is kept as a run, and Resume goes on from the same step."
-ENDED_FROM_OUTSIDE: Final = "the machine, or somebody on it, told the trainer to end; what was learned so far is kept, and Resume goes on from there."
-NOTHING_YET: Final = "stopped before the first epoch was done, so there is no run yet; Resume goes on from there."
+STOPPED: Final = "stopped on request; the progress is kept as a run, and Resume continues from the same step."
+ENDED_FROM_OUTSIDE: Final = "the worker was terminated from outside, for example by a shutdown; the progress is kept, and Resume "
+"continues from there."
+NOTHING_YET: Final = "stopped before the first epoch was complete, so there is no run yet; Resume continues from there."
 NO_MEMORY: Final = "out of memory; try a smaller encoder.dim or training.batch_size."
-DEFECT: Final = "a defect of the program ended this training (not your data's fault); {log} says more, and Resume tries again."
+DEFECT: Final = "a defect of the program ended this job (your data is not the cause); see {log}. Resume tries again."
 
 
 def work(models: Path, *, successor: Callable[[Path], object] = start_trainer) -> Job | None:

@@ -34,7 +34,7 @@ from engine.util.text import count, shorten
 
 EXAMPLES = 3
 OTHER_NAMES = (
-    "give names in a file (--names FILE, or --names source=FILE for one graph), from an attribute (--set literal.names=attribute:NAME) "
+    "give names in a file (--names FILE, or --names source=FILE for one graph), in an attribute (--set literal.names=attribute:NAME) "
     "or from the identifiers (--set literal.names=uri)"
 )
 
@@ -119,7 +119,7 @@ def _gather(task: AlignmentTask, origin: str, request: NameRequest) -> Names:
     kind, argument = spec.kind, spec.argument
     if kind not in NAME_ORIGINS or bool(argument) != NAME_ORIGINS[kind].takes_argument:
         known = ", ".join(name + (":..." if entry.takes_argument else "") for name, entry in NAME_ORIGINS.items())
-        raise ConfigError(f"names can come from {known}; got '{shorten(origin)}'.")
+        raise ConfigError(f"the source of names must be one of {known}; got '{shorten(origin)}'.")
     return NAME_ORIGINS[kind].gather(task, replace(request, argument=argument))
 
 
@@ -160,7 +160,7 @@ def placeholder_finding(found: Mapping[str, int], origin: str) -> Finding:
     listed = sorted(found, key=lambda text: (-found[text], text))
     texts = ", ".join(f"'{text}' ({found[text]:,})" for text in listed)
     message = f"{count(total, 'name is', 'names are')} taken as missing ({origin}): {texts}."
-    advice = "Such a text usually says that there is no name; spell it differently where it is one."
+    advice = "Such a text usually means that there is no name. If it is a name, spell it differently."
     return Finding("placeholder-names", "info", message, total, tuple(listed[:EXAMPLES]), advice)
 
 
@@ -169,8 +169,8 @@ def nameless_finding(names: Names) -> Iterator[Finding]:
     counts = {side: sum(not name for name in names.side(side)) for side in SIDES}
     if total := sum(counts.values()):
         parts = " and ".join(f"{count:,} of {len(names.side(side)):,} {side} entities" for side, count in counts.items())
-        message = f"{parts} have no name ({names.origin}); they are compared by structure alone."
-        yield Finding("entities-without-name", "info", message, total, advice="Give them names where you have some.")
+        message = f"{parts} have no name ({names.origin}); they are compared by structure only."
+        yield Finding("entities-without-name", "info", message, total, advice="Add their names if you have them.")
 
 
 # Labels, attributes, identifiers
@@ -263,10 +263,10 @@ def file_findings(path: Path, unknown: Sequence[str], repeated: Sequence[str], s
     if unknown:
         which = "neither graph has" if side is None else f"the {side} graph does not have"
         message = f"{path.name} names {count(len(unknown), 'entity', 'entities')} that {which} (the first is '{unknown[0]}')."
-        advice = "That was passed over; check that the file belongs to this data set."
+        advice = "They were skipped; check that the file belongs to this data set."
         yield Finding("unknown-names", "warning", message, len(unknown), tuple(unknown[:EXAMPLES]), advice)
     if repeated:
-        message = f"{path.name} gives {count(len(repeated), 'further name')} to entities that have one; the first in the alphabet is used."
+        message = f"{path.name} gives {count(len(repeated), 'further name')} for entities that already have one; the alphabetically first is used."
         yield Finding("repeated-entity-names", "warning", message, len(repeated), tuple(repeated[:EXAMPLES]), "Keep one name for each entity.")
 
 
@@ -319,7 +319,7 @@ class EntityKeys:
 def _both(entry: NamedEntry, by_number: Sequence[tuple[Side, int]]) -> str:
     owners = "ent_ids_1 and ent_ids_2 both use" if len(by_number) > 1 else "both graphs have"
     return (
-        f"{entry.place} names id '{shorten(str(entry.key), 60)}', which {owners}; say which graph is meant: give a file for each graph "
+        f"{entry.place} names id '{shorten(str(entry.key), 60)}', which {owners}; state which graph it belongs to: give a file for each graph "
         "(--names source=FILE --names target=FILE), or put source or target in front of each entity."
     )
 

@@ -96,7 +96,7 @@ def left_out_finding(source: AllNames, target: AllNames) -> Iterator[Finding]:
     if total := sum(counts.values()):
         parts = " and ".join(f"{number:,} of {side} entities" for side, number in counts.items() if number)
         message = f"{count(total, 'name is', 'names are')} not compared ({parts}): of an entity's names at most {MOST_NAMES} are, the shortest first."
-        yield Finding("names-left-out", "info", message, total, advice="literal.synonyms=no compares the labels alone.")
+        yield Finding("names-left-out", "info", message, total, advice="literal.synonyms=no compares only the labels.")
 
 
 def chosen(names: Mapping[str, float], first: str) -> list[tuple[str, float]]:

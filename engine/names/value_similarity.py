@@ -101,8 +101,8 @@ def value_leaks(found: ValueEvidence) -> tuple[Finding, ...]:
         if support < FEWEST or support < LEAKING * compared or unique < LEAKING:
             continue
         names = f"'{shorten(pair['source'])}' and '{shorten(pair['target'])}'"
-        message = f"The attributes {names} agree in {support:,} of {compared:,} pairs, and nearly each of their values belongs to one entity."
-        advice = "If this is an identifier that both graphs share, figures say little about the method; values.exclude leaves it out."
+        message = f"The attributes {names} agree in {support:,} of {compared:,} pairs, and nearly every value belongs to one entity only."
+        advice = "If this is an identifier shared by both graphs, the results say little about the method; values.exclude leaves it out."
         findings.append(Finding("values-identify", "warning", message, support, advice=advice))
     return tuple(findings)
 

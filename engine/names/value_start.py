@@ -12,7 +12,7 @@ from engine.names.values import SharedValues, shared_values, value_keys
 from engine.util.arrays import IntArray
 from engine.util.text import count
 
-GIVE_LINKS: Final = "give some known links (a file of links in the data set's folder)"
+GIVE_LINKS: Final = "add some known links (a file of links in the data set's folder)"
 QUICKLY_STARTED: Final = 500_000
 """Triples and attribute triples of both graphs up to which the pairs that training would start with are looked for beforehand."""
 
@@ -42,12 +42,14 @@ def why_no_start(task: AlignmentTask, values: SharedValues, excluded: frozenset[
     graphs = f"there are no known links, and the two graphs of {task.name}"
     if values.keys:
         shared = count(len(values.keys), "name or value", "names and values")
-        return f"{graphs} share only {shared} that so many entities have that no pair of entities follows; {GIVE_LINKS}, or more telling attributes."
+        return (
+            f"{graphs} share only {shared} that too many entities have, so no pair of entities follows; {GIVE_LINKS}, or more distinctive attributes."
+        )
     if excluded and shared_values(task.source, task.target).keys:
         return f"{graphs} share names and values only in attributes that values.exclude leaves out; exclude fewer attributes, or {GIVE_LINKS}."
     if share_empty_values(task):
         return (
-            f"{graphs} share only values that say nothing (punctuation alone, or texts such as NA); {GIVE_LINKS}, "
+            f"{graphs} share only values without meaning (only punctuation, or texts such as NA); {GIVE_LINKS}, "
             "or names and values that both graphs have."
         )
     return f"{graphs} share no name or value to start from; {GIVE_LINKS}, or names and values that both graphs have."
@@ -80,8 +82,8 @@ def start_finding(task: AlignmentTask) -> Finding | None:
     shared, pairs = values_to_start_from(task)
     if pairs == 0:
         reason = why_no_start(task, shared_values(task.source, task.target))
-        return Finding("few-seeds", "warning", f"Nothing can be trained yet: {reason}")
+        return Finding("few-seeds", "warning", f"Training is not possible yet: {reason}")
     many = count(shared, "name or value", "names and values")
-    start = f"{many} that both graphs have" if pairs is None else f"{count(pairs, 'pair')} of entities, which follow from {many} of both graphs"
+    start = f"{many} that both graphs have" if pairs is None else f"{count(pairs, 'pair')} of entities implied by {many} of both graphs"
     message = f"There are no seed links. Semi-supervised and literal runs can start from {start}; basic runs need seed links."
-    return Finding("few-seeds", "warning", message, advice="Add known links: a dozen help already, a few hundred go a long way.")
+    return Finding("few-seeds", "warning", message, advice="Add known links: a dozen already help, a few hundred help a lot.")

@@ -131,7 +131,7 @@ def choose_weight(
     """
     require_valid_links(valid_links)
     if not len(weights):
-        raise ConfigError("there are no weights to choose from; give some, for example 0.5, 1 and 2.")
+        raise ConfigError("there are no weights to choose from; add some, for example 0.5, 1 and 2.")
     pools = [
         pool_with_rivals(valid_links[:, side], empty_links()[:, 0] if train_links is None else train_links[:, side], size, seed)
         for side, size in enumerate(structure.shape)
@@ -150,8 +150,8 @@ def require_valid_links(valid_links: IntArray) -> None:
     """
     if not len(valid_links):
         raise ConfigError(
-            "there are no validation links, so no weight of the names can be chosen; hold some out (data.valid_ratio=0.1), or set a weight "
-            f"yourself (literal.weight; the paper's is {PAPER_WEIGHT:g})."
+            "there are no validation links to choose the weight of the names; hold some out (data.valid_ratio=0.1), or set "
+            f"literal.weight (paper: {PAPER_WEIGHT:g})."
         )
 
 
@@ -195,15 +195,15 @@ def leaks(task: AlignmentTask, names: NameSimilarity, links: IntArray) -> Iterat
     by_name = solved_share(names, links)
     if by_name >= NEARLY_SOLVED:
         message = f"Names alone find {by_name:.0%} of the {len(links):,} training and validation links."
-        advice = "Figures of methods that use these names say little about the method; compare them with names alone."
+        advice = "Results with these names say little about the method; compare them with the results of names alone."
         yield Finding("names-nearly-solve", "warning", message, round(by_name * len(links)), advice=advice)
     sources, targets = np.unique(links[:, 0]), np.unique(links[:, 1])
     tails = ([identifier_tail(graph.entities[entity]) for entity in used] for graph, used in ((task.source, sources), (task.target, targets)))
     local = np.stack([np.searchsorted(sources, links[:, 0]), np.searchsorted(targets, links[:, 1])], axis=1)
     by_identifier = solved_share(NgramEncoder().encode(*tails).similarity, local)
     if by_identifier >= NEARLY_SOLVED:
-        message = f"Identifiers that look alike find {by_identifier:.0%} of the {len(links):,} training and validation links on their own."
-        advice = "Names that were made from identifiers tell the same; take names from elsewhere, or mind it when you read the figures."
+        message = f"Similar identifiers alone find {by_identifier:.0%} of the {len(links):,} training and validation links."
+        advice = "Names derived from identifiers leak the links; use other names, or interpret the results with care."
         yield Finding("identifiers-nearly-solve", "warning", message, round(by_identifier * len(links)), advice=advice)
 
 

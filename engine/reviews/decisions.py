@@ -100,11 +100,11 @@ def check_author(name: str) -> str:
     """
     kept = same_author(" ".join(unicodedata.normalize("NFC", name).split(" ")).strip())
     if not kept:
-        raise ReviewError("a decision needs its reviewer's name; enter a name first.")
+        raise ReviewError("a decision needs a reviewer's name; enter your name first.")
     if len(kept) > LONGEST_AUTHOR:
         raise ReviewError(f"the reviewer's name is {len(kept)} characters long; use at most {LONGEST_AUTHOR}.")
     if printable(kept) != kept:
-        raise ReviewError("the reviewer's name holds characters that cannot be seen; use letters, digits, spaces and punctuation.")
+        raise ReviewError("the reviewer's name contains invisible characters; use letters, digits, spaces and punctuation.")
     return kept
 
 
@@ -114,10 +114,10 @@ def check_choices(choices: Sequence[Choice]) -> None:
         ReviewError: no choice, an unknown verdict, or a text that is empty or too long to be what it should be.
     """
     if not choices:
-        raise ReviewError("there is nothing to decide; choose at least one pair.")
+        raise ReviewError("no pair is selected; select at least one.")
     for choice in choices:
         if choice.verdict not in VERDICTS:
-            raise ReviewError(f"a verdict is one of {', '.join(VERDICTS)}; got '{str(choice.verdict)[:40]}'.")
+            raise ReviewError(f"a verdict must be one of {', '.join(VERDICTS)}; got '{str(choice.verdict)[:40]}'.")
         for identifier in choice.pair:
             if not 0 < len(identifier) <= LONGEST_ID:
                 raise ReviewError(f"an entity's identifier has {len(identifier):,} characters; expected 1 to {LONGEST_ID:,}.")

@@ -119,9 +119,11 @@ def read_snapshot(path: Path, fingerprint: str) -> Snapshot:
     elif header.startswith(PARQUET_HEADER):
         found = _stored(path, fingerprint)
     else:
-        raise ReviewError(f"{path} is neither a database of reviews nor the reviews.parquet of a run; name one of these.")
+        raise ReviewError(f"{path} is neither a database of reviews nor the reviews.parquet of a run; give one of these.")
     if not found.accepted and not found.rejected:
-        raise ReviewError(f"{path} holds no accepted or rejected pair of this data set ({fingerprint[:8]}); review some pairs, or train without.")
+        raise ReviewError(
+            f"{path} has no accepted or rejected pairs of this data set ({fingerprint[:8]}); review some pairs, or train without reviews."
+        )
     return found
 
 
@@ -130,9 +132,9 @@ def _header(path: Path) -> bytes:
         with path.open("rb") as file:
             return file.read(len(SQLITE_HEADER))
     except FileNotFoundError:
-        raise ReviewError(f"there are no reviews in {path}; review some pairs in the app, or name another file.") from None
+        raise ReviewError(f"there are no reviews in {path}; review some pairs in the app, or give another file.") from None
     except OSError as error:
-        raise ReviewError(f"{path} cannot be read as reviews ({error.strerror}); name the reviewers' database or a run's reviews.parquet.") from None
+        raise ReviewError(f"{path} cannot be read as reviews ({error.strerror}); give the reviewers' database or a run's reviews.parquet.") from None
 
 
 def _stored(path: Path, fingerprint: str) -> Snapshot:
@@ -152,7 +154,7 @@ def _checked(pairs: Sequence[ReviewedPair]) -> tuple[ReviewedPair, ...]:
         ValueError: a pair occurs twice, or with fewer than no votes.
     """
     if len({one.pair for one in pairs}) < len(pairs):
-        raise ValueError("a pair stands there twice")
+        raise ValueError("a pair occurs twice")
     if any(min(one.accepts, one.rejects) < 0 for one in pairs):
         raise ValueError("a number of votes is negative")
     return tuple(sorted(pairs, key=lambda one: one.pair))
@@ -211,7 +213,7 @@ def with_reviews(task: AlignmentTask, snapshot: Snapshot) -> tuple[AlignmentTask
     """
     if snapshot.fingerprint != task.fingerprint:
         raise ReviewError(
-            f"the reviews are of other data ({snapshot.fingerprint[:8]}) than {task.name} ({task.fingerprint[:8]}); review this data set."
+            f"the reviews belong to other data ({snapshot.fingerprint[:8]}) than {task.name} ({task.fingerprint[:8]}); review this data set."
         )
     width = task.target.num_entities
     accepted, rejected = (_keys(task, pairs) for pairs in (snapshot.accepted, snapshot.rejected))
@@ -220,7 +222,7 @@ def with_reviews(task: AlignmentTask, snapshot: Snapshot) -> tuple[AlignmentTask
     touched_valid, touched_test = (_touched(keys, reviewed, width) for keys in (valid, test))
     seeds = np.union1d(np.setdiff1d(train, rejected), accepted)
     if not len(seeds):
-        raise ReviewError("the reviews reject every seed link and accept no other pair, so there is nothing to train on; accept some pairs.")
+        raise ReviewError("the reviews reject all seed links and accept no other pair, so there are no training pairs; accept some pairs.")
     aside = np.setdiff1d(np.concatenate([valid[touched_valid], test[touched_test], np.intersect1d(train, rejected)]), seeds)
     effect = ReviewEffect(
         digest=snapshot.digest,
@@ -258,7 +260,9 @@ def _keys(task: AlignmentTask, pairs: Sequence[Pair]) -> IntArray:
     for pair in pairs:
         for graph, identifier in zip((task.source, task.target), pair, strict=True):
             if identifier not in graph.index:
-                raise ReviewError(f"a reviewed pair names '{identifier[:120]}', which is no entity of {graph.name}; the reviews are of other data.")
+                raise ReviewError(
+                    f"a reviewed pair names '{identifier[:120]}', which is not an entity of {graph.name}; the reviews belong to other data."
+                )
     keys = [task.source.index[source] * task.target.num_entities + task.target.index[target] for source, target in pairs]
     return np.unique(np.array(keys, dtype=np.int64))
 
@@ -285,13 +289,17 @@ def _contested(accepted: IntArray, seeds: IntArray, width: int) -> BoolArray:
 def _findings(effect: ReviewEffect) -> tuple[Finding, ...]:
     test, valid = effect.test_to_seeds + effect.test_set_aside, effect.valid_to_seeds + effect.valid_set_aside
     message = (
-        f"of the reviewed pairs {effect.accepted:,} are accepted as seed links ({effect.new_seeds:,} new) and {effect.rejected:,} rejected as known "
-        f"non-links; {test:,} test and {valid:,} validation links were reviewed or touched by it and are not evaluated on."
+        f"reviews: {count(effect.accepted, 'pair')} accepted as seed links ({effect.new_seeds:,} new), {effect.rejected:,} rejected as non-links. "
+        f"{test:,} test and {valid:,} validation links were reviewed, or share an entity with a reviewed pair, and are not used for evaluation."
     )
     found = [Finding("reviews", "info", message, effect.accepted + effect.rejected)]
     if effect.contested:
         words = f"{effect.contested:,} accepted pairs share an entity with another seed link."
-        found.append(Finding("contested-reviews", "warning", words, effect.contested, advice="Look at them again, unless entities may have several."))
+        found.append(
+            Finding(
+                "contested-reviews", "warning", words, effect.contested, advice="Review them again, unless entities may have several counterparts."
+            )
+        )
     return tuple(found)
 
 
@@ -303,7 +311,7 @@ def describe_reviews(manifest: Mapping[str, Any]) -> str | None:
     number = {name: int(effect.get(name) or 0) for name in ("votes", "accepted", "rejected", "new_seeds", "test_to_seeds", "test_set_aside")}
     authors = effect.get("authors")
     by = f" by {count(authors, 'reviewer')}" if isinstance(authors, int) else ""
-    words = f"{count(number['votes'], 'decision')}{by} went in, {count(number['accepted'], 'pair')} accepted "
+    words = f"{count(number['votes'], 'decision')}{by} used, {count(number['accepted'], 'pair')} accepted "
     words += f"({number['new_seeds']:,} new as seed links) and {number['rejected']:,} rejected"
     left = number["test_to_seeds"] + number["test_set_aside"]
-    return f"{words}; {count(left, 'test link')} left the test because of it." if left else f"{words}; none of them touched a test link."
+    return f"{words}; {count(left, 'test link')} removed from the test set." if left else f"{words}; no test link was affected."

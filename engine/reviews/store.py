@@ -208,7 +208,7 @@ class ReviewStore:
                     "SELECT * FROM kept WHERE data_set = ? AND same_author(author) = ? AND number = ?", (data, author, number)
                 ).fetchall()
                 if not rows:
-                    raise ReviewError(f"{author} has no decision {number} that could be undone; load the list of decisions anew.")
+                    raise ReviewError(f"{author} has no decision {number} that can be undone; reload the list of decisions.")
                 self._withdraw(connection, token, rows)
             return _found(connection, "one.number IN (SELECT withdraws FROM decisions WHERE click = ?)", token)
 
@@ -341,7 +341,7 @@ def _is_done(connection: sqlite3.Connection, data: int, author: str, click: str)
     """
     found = connection.execute("SELECT data_set, author FROM decisions WHERE click = ? LIMIT 1", (check_token(click),)).fetchone()
     if found is not None and (found["data_set"], same_author(found["author"])) != (data, author):
-        raise ReviewError("this click was made by another reviewer or on other data; load the page again and decide once more.")
+        raise ReviewError("this decision was already stored for another reviewer or other data; reload the page and decide again.")
     return found is not None
 
 

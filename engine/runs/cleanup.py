@@ -67,16 +67,16 @@ def deletion_candidate(store: RunStore, run: str, *, version: str | None = None)
     if version is not None:
         same = [one for one in summaries if one.id == run and run_state(one) == version]
         if not same and any(one.id == run for one in summaries):
-            raise RunError(printable(f"run {run} has changed meanwhile, so nothing was deleted; look at it again first."))
+            raise RunError(printable(f"run {run} has changed in the meantime, so nothing was deleted; check it, then try again."))
         summaries = [one for one in summaries if one.id != run or one in same]
     fitting = sorted((one for one in summaries if run in (one.id, one.run_id)), key=lambda one: one.state == "partial")
     names = sorted({one.id for one in fitting})
     if len(names) > 1:
-        raise RunNotFoundError(printable(f"several data sets have a run {run}; say which: {', '.join(names)}."))
+        raise RunNotFoundError(printable(f"several data sets have a run {run}; choose one of {', '.join(names)}."))
     if not fitting:
-        raise RunNotFoundError(printable(f"there is no run {run[:200]}; 'python -m engine runs' lists those that there are."))
+        raise RunNotFoundError(printable(f"there is no run {run[:200]}; 'python -m engine runs' lists all runs."))
     if fitting[0].active:
-        raise RunError(f"run {fitting[0].id} is being trained right now; stop it first.")
+        raise RunError(f"run {fitting[0].id} is being trained; stop it first.")
     return _candidate(fitting[0], summaries)
 
 
@@ -95,9 +95,9 @@ def to_prune(
         ConfigError: no rule at all, or one that makes no sense.
     """
     if keep is None and older_than is None and not partial:
-        raise ConfigError("say what may go: --keep N, --older-than DAYS or --partial.")
+        raise ConfigError("choose what to delete: --keep N, --older-than DAYS or --partial.")
     if (keep is not None and keep < 0) or (older_than is not None and not 0 <= older_than <= 36_500):
-        raise ConfigError("--keep and --older-than take numbers from 0 (days at most 36500).")
+        raise ConfigError("--keep and --older-than expect numbers from 0 (at most 36500 days).")
     summaries = store.list()
     before = None if older_than is None else (now or datetime.now(UTC)) - timedelta(days=older_than)
     old = [one for one in summaries if before is None or datetime.fromisoformat(one.created) < before]
@@ -172,7 +172,7 @@ def back_up(models: Path, data: Path, output: Path, *, force: bool = False) -> B
         ExportError: nothing to back up, a wrong ending, or the archive cannot be written.
     """
     if not output.name.endswith(ARCHIVE_ENDINGS):
-        raise ExportError(printable(f"{output} should end in .tar.gz (or .tar, which is not compressed)."))
+        raise ExportError(printable(f"the archive's name must end in .tar.gz or .tar (not compressed); got {output}."))
     runs = [one for one in RunStore(models).list() if one.state in ("finished", "stopped")]
     data_sets = [folder for folder in folders(data) if not folder.name.startswith(".")]
     queue = jobs_folder(models)
@@ -215,7 +215,7 @@ def _add_folder(archive: tarfile.TarFile, folder: Path, name: str) -> None:
             try:
                 archive.add(path, f"{name}/{path.relative_to(folder).as_posix()}", recursive=False)
             except FileNotFoundError:
-                raise ExportError(printable(f"{path} was deleted while it was being backed up; start again.")) from None
+                raise ExportError(printable(f"{path} was deleted during the backup; start the backup again.")) from None
 
 
 def _add_small_file(archive: tarfile.TarFile, path: Path, name: str) -> None:
@@ -238,5 +238,5 @@ def _add_database(archive: tarfile.TarFile, path: Path, name: str) -> None:
             ):
                 source.backup(target)
         except sqlite3.Error as error:
-            raise ExportError(printable(f"{path} cannot be copied ({error}); is it a database, and is the disk not full?")) from None
+            raise ExportError(printable(f"{path} cannot be copied ({error}); check that it is a database and that the disk is not full.")) from None
         archive.add(copy, name, recursive=False)

@@ -154,13 +154,15 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         try:
             status = path.lstat()
         except (FileNotFoundError, NotADirectoryError):
-            raise RunDamagedError(f"{folder} has no {MANIFEST}, so it is not a whole run; delete the folder and train again.") from None
+            raise RunDamagedError(f"{folder} has no {MANIFEST}, so the run is incomplete; delete the folder and train again.") from None
         if not stat.S_ISREG(status.st_mode):
             raise RunDamagedError(f"{path} is not a regular file; {RESTORE}.")
         manifest = parse_object(path.read_bytes(), path)
     version = manifest.get("format_version")
     if isinstance(version, int) and version > FORMAT_VERSION:
-        raise RunVersionError(f"{folder} has format {version}, this engine reads up to {FORMAT_VERSION}; update the engine to open the run.")
+        raise RunVersionError(
+            f"{folder} has format {version}, but this version reads formats up to {FORMAT_VERSION}; update Dual-AMN Explorer to open the run."
+        )
     try:
         if manifest.get(SEAL) != with_seal(manifest)[SEAL]:
             raise changed(path)

@@ -102,7 +102,7 @@ class Run:
             with pa.memory_map(str(path)) as source, pq.ParquetFile(source) as file:
                 names = file.schema_arrow.names
                 if unknown := {*(columns or ()), *(where or ())} - set(names):
-                    raise RunError(f"{path}: there is no column '{min(unknown)}'; it has {', '.join(names)}.")
+                    raise RunError(f"{path} has no column '{min(unknown)}'; its columns are {', '.join(names)}.")
                 wanted = None if columns is None else list(columns)
                 found = _rows(source, wanted, where) if where else file.read(columns=wanted)
                 table: pd.DataFrame = found.to_pandas()
@@ -144,7 +144,7 @@ class Run:
             RunError: the run has no such file.
         """
         if name not in self.files:
-            raise RunError(f"{self.path} holds no file {name!r}; it has {', '.join(self.files) or 'none'}.")
+            raise RunError(f"{self.path} has no file {name!r}; its files are {', '.join(self.files) or 'none'}.")
         path = self.path / name
         with explained(f"read {path}"):
             try:
@@ -154,7 +154,7 @@ class Run:
             if not stat.S_ISREG(status.st_mode):
                 raise RunDamagedError(f"{path} is not a regular file; {RESTORE}.")
             if status.st_size != self.files[name]["size"]:
-                raise RunDamagedError(f"{path} has {status.st_size:,} bytes where {self.files[name]['size']:,} were written; {RESTORE}.")
+                raise RunDamagedError(f"{path} has {status.st_size:,} bytes instead of {self.files[name]['size']:,}; {RESTORE}.")
         return path
 
     def content(self, name: str) -> bytes:

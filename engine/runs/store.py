@@ -69,11 +69,11 @@ class RunStore:
         """
         dataset, _, name = run_id.rpartition("/")
         if not is_name(name) or (("/" in run_id) and not is_name(dataset)):
-            raise RunNotFoundError(f"{run_id[:200]!r} is not a run id; expected <data set>/<run id> as 'python -m engine runs' lists them.")
+            raise RunNotFoundError(f"{run_id[:200]!r} is not a run id; expected <data set>/<run id>, as listed by 'python -m engine runs'.")
         known = [(folder.name, name) for folder in folders(self.root) if is_name(folder.name) and os.path.lexists(folder / name)]
         fitting = [pair for pair in known if dataset in ("", pair[0])]
         if len(fitting) > 1:
-            raise RunNotFoundError(f"several data sets have a run {name}; say which: {', '.join('/'.join(pair) for pair in fitting)}.")
+            raise RunNotFoundError(f"several data sets have a run {name}; choose one of {', '.join('/'.join(pair) for pair in fitting)}.")
         if not fitting:
             raise self._not_found(dataset, name)
         return self._open(*fitting[0])
@@ -120,7 +120,7 @@ class RunStore:
         path = partial if is_partial else final
         with explained(f"delete {path}"):
             if not os.path.lexists(path):
-                raise RunNotFoundError(f"there is no run {run.dataset}/{run.run_id} any more.")
+                raise RunNotFoundError(f"run {run.dataset}/{run.run_id} no longer exists.")
             lock = acquire(path / LOCK, f"{run.dataset}/{run.run_id}") if is_partial else None
             try:
                 remove_by_way_of_trash(path, run.run_id)
@@ -170,13 +170,13 @@ class RunStore:
         wanted = f"{dataset}/{run_id}" if dataset else run_id
         summaries = self.list()
         if any(one.state == "partial" and one.run_id == run_id and dataset in ("", one.dataset) for one in summaries):
-            return RunNotFoundError(f"run {wanted} is not finished yet; wait for it, or train it to its end with the same command.")
+            return RunNotFoundError(f"run {wanted} is not finished; wait for it, or resume it with the same train command.")
         ids = [one.id for one in summaries if one.state in ("finished", "stopped")]
         near = sorted(ids, key=lambda one: (-likeness(wanted, one if dataset else one.rpartition("/")[2]), one))
         none = (
-            f"there are no runs in {self.root} yet, so train one first" if self.root.exists() else f"there is no folder {self.root}, look at --models"
+            f"there are no runs in {self.root}; train one first" if self.root.exists() else f"the folder {self.root} does not exist; check --models"
         )
-        hint = f"near ones are {', '.join(near[:3])}" if near else none
+        hint = f"similar names: {', '.join(near[:3])}" if near else none
         return RunNotFoundError(f"there is no run {wanted}; {hint}.")
 
 

@@ -62,7 +62,7 @@ def map_tensor(path: Path, key: str) -> npt.NDArray[Any]:
         entry = header.get(key)
         if entry is None or key == "__metadata__":
             names = ", ".join(name for name in header if name != "__metadata__")
-            raise RunError(f"{path} holds no tensor {key!r}; it has {names or 'none'}.")
+            raise RunError(f"{path} has no tensor {key!r}; its tensors are {names or 'none'}.")
         dtype, shape, start = placed(entry, size - 8 - length, path)
         if math.prod(shape) == 0:
             return np.empty(shape, dtype=dtype)
@@ -82,7 +82,7 @@ def placed(entry: Any, size: int, path: Path) -> tuple[np.dtype[Any], tuple[int,
     except (KeyError, TypeError, ValueError):
         sound = False
     if not sound:
-        raise RunDamagedError(f"{path} has a header that makes no sense; {RESTORE}.")
+        raise RunDamagedError(f"{path} has an invalid header; {RESTORE}.")
     return dtype, shape, start
 
 
@@ -98,7 +98,7 @@ class TensorSource(Protocol):
 def damaged(run: object, what: str) -> RunDamagedError:
     """The error for such a number; ``what`` says which."""
     path = getattr(run, "path", None)
-    return RunDamagedError(f"{f'{path}: ' if path else ''}{what} is not a finite number, so nothing can be computed with it; {RESTORE}.")
+    return RunDamagedError(f"{f'{path}: ' if path else ''}{what} is not a finite number; {RESTORE}.")
 
 
 def finite_tensor(run: TensorSource, name: str, key: str) -> npt.NDArray[Any]:
@@ -165,7 +165,7 @@ def run_similarity(run: HoldsTensors) -> StructuralSimilarity | LiteralSimilarit
         weight = float(literal.get("value_weight", 0.0))
         return LiteralSimilarity(structure, names, float(literal["weight"]), stored_values(run) if weight else None, weight)
     except (KeyError, TypeError, ValueError) as error:
-        raise RunDamagedError(f"the run's names do not fit its structure ({error}); train the literal variant again with --fresh.") from None
+        raise RunDamagedError(f"the run's names do not match its structure ({error}); train the literal variant again with --fresh.") from None
 
 
 def stored_values(run: HoldsTensors) -> SparseSimilarity:

@@ -54,15 +54,15 @@ def status_words(verdict: Verdict, added: int | None) -> str:
 def status_sentence(verdict: Verdict, added: int | None) -> str:
     """The same as sentences that leave no doubt about what training used: a link, the model's own prediction, or neither."""
     sentences = {
-        "seed link": "Seed link: training used it.",
-        "probable pair": "The data calls this pair probable; training did not use that.",
-        "contradicts a known link": "Another counterpart of one of the two is known, so this pair is wrong.",
+        "seed link": "Seed link: used in training.",
+        "probable pair": "Probable link: the data marks this pair as uncertain. It was not used in training.",
+        "contradicts a known link": "A known link gives one of the two entities another counterpart, so this pair is incorrect.",
         "unknown": "No known link covers this pair, and none contradicts it.",
     }
-    words = sentences.get(verdict) or f"{HELD_OUT[verdict].capitalize()}, kept for evaluation: training did not use it."
+    words = sentences.get(verdict) or f"{HELD_OUT[verdict].capitalize()}: held out for evaluation, not used in training."
     if added is None or verdict == "seed link":
         return words
-    return f"{words} Round {added} added the pair as a prediction of the model, and training went on with it."
+    return f"{words} Round {added} added the pair, as a prediction of the model, to the training pairs."
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ class RunView:
         """
         graph = self.graphs[side]
         if identifier not in graph.index:
-            raise EntityError(f"the {side} graph has no entity with the identifier '{shortened(identifier)}'; search for it by its label.")
+            raise EntityError(f"the {side} graph has no entity with the identifier '{shortened(identifier)}'; search by its label.")
         return graph.entity(graph.index[identifier])
 
     def split_side(self, text: str) -> tuple[Side | None, str]:
@@ -244,7 +244,7 @@ class RunView:
             alike = [label for label in names if label[0] == words[0] and abs(len(label) - len(words)) <= 2]
             near = [names[label] for label in get_close_matches(words, alike, NEAR_MISSES, cutoff=0.75)]
         where = "neither graph has" if side is None else f"the {side} graph does not have"
-        hint = f" near it: {', '.join(_named(entity) for entity in near)}." if near else " search by a part of its label, its id or its URI."
+        hint = f" similar: {', '.join(_named(entity) for entity in near)}." if near else " search by a part of its label, ID or URI."
         return EntityError(f"{where} an entity '{shortened(text)}';{hint}", candidates=tuple(entity.uri for entity in near))
 
     # What is known
@@ -348,7 +348,7 @@ class RunView:
         """
         entity = self.entity(side, index)
         if not self.in_pool(side, index, pool):
-            raise EntityError(f"'{shortened(entity.title)}' is not among the test entities; look at its matches among all entities.")
+            raise EntityError(f"'{shortened(entity.title)}' is not a test entity; show its matches among all entities instead.")
         return self._rows.get((side, index, pool), lambda: self._scored(side, index, pool))
 
     @cached_property

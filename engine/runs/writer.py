@@ -257,7 +257,7 @@ def read_checkpoint(path: Path) -> tuple[Checkpoint, int] | None:
 
 def already_there(dataset: str, run_id: str) -> RunError:
     """The error for an id that is taken."""
-    return RunError(f"there is a run {dataset}/{run_id} already; choose another run id, or delete that run first.")
+    return RunError(f"run {dataset}/{run_id} already exists; choose another run id, or delete that run first.")
 
 
 # How an interrupted run is resumed: a note in the folder of the run in the making, which the finished run does not have any more.

@@ -130,7 +130,7 @@ def get_index(index: str | SearchIndex) -> SearchIndex:
     if not isinstance(index, str):
         return index
     if index not in INDEXES:
-        raise ConfigError(f"unknown search index '{index}'; known are {', '.join(sorted(INDEXES))}.")
+        raise ConfigError(f"unknown search index '{index}'; choose one of {', '.join(sorted(INDEXES))}.")
     return INDEXES[index]()
 
 

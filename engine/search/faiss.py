@@ -58,7 +58,7 @@ class FaissIndex(SearchIndex):
         check_k(k)
         rows = as_inner_products(similarity)
         if rows is None:
-            raise ConfigError("search.index=faiss finds neighbours of embeddings only, not of embeddings and names together; use search.index=exact.")
+            raise ConfigError("search.index=faiss supports embeddings only, not embeddings with names; use search.index=exact.")
         similarity.check()
         queries, keys = rows.source, rows.target
         k = min(k, len(keys))

@@ -43,6 +43,6 @@ def not_finite(matrix: Tensor, name: str) -> DivergenceError:
     """The error for a matrix with NaN or infinite values."""
     row = int((~torch.isfinite(matrix).all(dim=1)).nonzero()[0])
     return DivergenceError(
-        f"the {name} hold a value that is not finite (first in row {row}), so no distances can be computed; "
-        "train again with a smaller training.learning_rate, or another seed."
+        f"the {name} contain a value that is not finite (first in row {row}); "
+        "train again with a smaller training.learning_rate or another random seed."
     )

@@ -48,7 +48,7 @@ def count_threads(wanted: int | None) -> int:
     """
     most = usable_cores()
     if wanted is not None and wanted > most:
-        raise ConfigError(f"training.threads is {wanted}, but this machine offers {most}.")
+        raise ConfigError(f"training.threads is {wanted}, but this machine has only {most}.")
     return wanted or max(most // local_processes(), 1)
 
 
@@ -100,7 +100,7 @@ def choose_precision(wanted: Literal["auto", "float32", "bfloat16"], device: tor
     """
     if device.type != "cpu":
         if wanted == "bfloat16":
-            raise ConfigError("training.precision is bfloat16, which only training on a CPU knows; use float32 or auto.")
+            raise ConfigError("training.precision is bfloat16, which is available only on a CPU; use float32 or auto.")
         return "float32"
     if wanted == "auto":
         return "bfloat16" if bfloat16_pays() else "float32"

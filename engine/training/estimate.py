@@ -392,11 +392,11 @@ def check_memory(sizes: Sizes, config: RunConfig, available: float | None) -> st
     if available is None or needed * 1.3 < available or not config.training.check_memory:
         return ""
     fits = largest_dim(sizes, config, available / 1.3)
-    advice = f"encoder.dim={fits} would fit" if fits else "no encoder.dim would make it fit, so use a larger machine or smaller graphs"
+    advice = f"encoder.dim={fits} would fit" if fits else "no encoder.dim is small enough, so use a larger machine or smaller graphs"
     requirement = need_words(needed, available)
     if needed > available:
-        raise TrainingError(f"this training needs {requirement}; {advice} (training.check_memory=no tries it all the same).")
-    return f"This training needs {requirement}: it may not suffice; {advice}."
+        raise TrainingError(f"this training needs {requirement}; {advice} (training.check_memory=no trains without this check).")
+    return f"This training needs {requirement}, which may not be enough; {advice}."
 
 
 def largest_dim(sizes: Sizes, config: RunConfig, available: float) -> int:

@@ -168,7 +168,7 @@ def select_pairs(
         return confident_pairs(source, target, pool, config.threshold, csls_k, SinkhornDecoder(config.temperature))
     if config.selection == "propagation":
         if evidence is None:
-            raise ConfigError("semi.selection=propagation looks at the graphs, and none were given; use sinkhorn or mutual.")
+            raise ConfigError("semi.selection=propagation needs the graphs, which were not given; use sinkhorn or mutual.")
         decoder = PropagationDecoder(evidence().within(pool.sources, pool.targets), temperature=config.temperature)
         return confident_pairs(source, target, pool, config.threshold, csls_k, decoder)
     rest = Pool(np.setdiff1d(pool.sources, earlier.pairs[:, 0]), np.setdiff1d(pool.targets, earlier.pairs[:, 1]), pool.name, pool.rejected)

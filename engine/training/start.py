@@ -20,7 +20,7 @@ from engine.training.semi import Pool, Selection, no_selection, selection_pool
 
 Start = Literal["seeds", "triples", "values"]
 
-BASIC_NEEDS_LINKS: Final = "the basic variant trains on known links alone, and there are none to train on"
+BASIC_NEEDS_LINKS: Final = "the basic variant trains only on known links, and there are none"
 """Of data without seed links."""
 
 
@@ -36,10 +36,10 @@ def why_no_seeds(variant: Variant, config: SemiConfig, seed_links: int) -> str:
     if seed_links:
         return ""
     if variant == "basic":
-        return f"{BASIC_NEEDS_LINKS}; give some, or train the semi or literal variant, which can start from names and values that both graphs have."
+        return f"{BASIC_NEEDS_LINKS}; add some, or train the semi or literal variant, which can start from names and values that both graphs have."
     if resolve_start(config, 0) != "values":
         return (
-            f"semi.start={config.start} needs known links, and there are none to train on; give some, or leave semi.start at auto, "
+            f"semi.start={config.start} needs known links, and there are none; add some, or use semi.start=auto, "
             "which starts from names and values that both graphs have."
         )
     return ""

@@ -152,7 +152,7 @@ class Trainer:
             raise TrainingError(f"{task.name} cannot be trained on: {reason}")
         if config.training.patience is not None and not len(task.valid_links):
             hold_out = "hold some out (data.valid_ratio=0.1), or " if len(task.train_links) > 1 else ""
-            raise ConfigError(f"training.patience needs validation links, and there are none; {hold_out}leave it out.")
+            raise ConfigError(f"training.patience needs validation links, and there are none; {hold_out}remove it.")
         check_processes(task, ranks)
         self.task, self.config, self.ranks = task, config, ranks
         self.threads = choose_threads(config.training.threads)
@@ -332,11 +332,11 @@ class Trainer:
                 self._save(checkpoints)
             if isinstance(error, LostProcessError):
                 raise
-            advice = "go on from there with --set training.device=cpu, or begin anew with a smaller loss.candidate_share or encoder.dim"
-            raise TrainingError(f"the GPU has no memory left for a step; what was learned is kept: {advice}.") from None
+            advice = "resume with --set training.device=cpu, or start again with a smaller loss.candidate_share or encoder.dim"
+            raise TrainingError(f"the GPU is out of memory; the progress is kept: {advice}.") from None
         except torch.AcceleratorError as error:  # what lies on the GPU cannot be read any more
             reason = str(error).splitlines()[0]
-            raise TrainingError(f"the GPU failed ({reason}); the same command goes on from the last checkpoint.") from None
+            raise TrainingError(f"the GPU failed ({reason}); the same command resumes from the last checkpoint.") from None
 
     def _train_epoch(self, should_stop: Callable[[], bool]) -> bool:
         """The rest of the current epoch. True: stopped before its end."""
@@ -365,7 +365,7 @@ class Trainer:
         if not math.isfinite(loss):
             raise DivergenceError(
                 f"the loss became {loss} in epoch {at.epoch + 1}, step {at.step + 1}; "
-                f"a smaller training.learning_rate (now {self.config.training.learning_rate:g}) should help."
+                f"use a smaller training.learning_rate (now {self.config.training.learning_rate:g})."
             )
         self._sum_gradients()
         self.optimiser.step()
@@ -389,9 +389,7 @@ class Trainer:
             return
         print_of_all = sum(int(parameter.detach().contiguous().view(torch.int32).sum(dtype=torch.int64)) for parameter in self.model.parameters())
         if self.ranks.most(print_of_all) != -self.ranks.most(-print_of_all):
-            raise TrainingError(
-                "the processes of this training no longer hold the same parameters; run them on machines and software of the same kind."
-            )
+            raise TrainingError("the processes of this training have diverged to different parameters; run them on identical machines and software.")
 
     @property
     def rounded(self) -> bool:
@@ -481,7 +479,7 @@ class Trainer:
             return
         tensors, state = found
         if state.pop("purpose", None) != self._purpose():
-            raise TrainingError("the unfinished run was started with other data or settings; use --fresh to train anew.")
+            raise TrainingError("the unfinished run was started with other data or settings; use --fresh to train again.")
         before = {"from_epoch": 1, "threads": state.pop("threads")}  # all that checkpoints without parts hold
         self.precision = state.pop("precision")  # a run is trained with one precision from beginning to end
         self.at = Position(**{"parts": [before], **state})

@@ -80,4 +80,4 @@ def check_data(task: AlignmentTask, order: Order, ranks: Ranks) -> None:
         TrainingError: in all processes, where one has read other data than rank 0.
     """
     if other := ranks.most(ranks.rank if task.fingerprint != order.fingerprint else 0):
-        raise TrainingError(f"process {other} reads other data than process 0; give all of them the same, unchanged folder.")
+        raise TrainingError(f"process {other} reads other data than process 0; use the same, unchanged folder for all processes.")

@@ -114,7 +114,7 @@ def as_lost_process() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:  # gloo's and NCCL's failures have no class of their own in common
-        raise LostProcessError("another process of this training has ended or cannot be reached any more; start them all again to go on.") from error
+        raise LostProcessError("another process of this training has ended or cannot be reached; start all processes again to resume.") from error
 
 
 @contextlib.contextmanager
@@ -147,7 +147,7 @@ def join() -> None:
     except (RuntimeError, ValueError) as error:
         where = f"{os.environ.get('MASTER_ADDR', '?')}:{os.environ.get('MASTER_PORT', '?')}"
         reason = str(error).splitlines()[0]
-        raise ConfigError(f"{socket.gethostname()} cannot meet the other processes at {where} ({reason}); start them with torchrun.") from None
+        raise ConfigError(f"{socket.gethostname()} cannot reach the other processes at {where} ({reason}); start them with torchrun.") from None
 
 
 def local_processes() -> int:

@@ -46,11 +46,11 @@ def new_file(path: Path, *, force: bool = False) -> Iterator[IO[bytes]]:
 
 def _check_place(path: Path, *, force: bool) -> None:
     if os.path.isdir(path):  # which answers False for names that the file system cannot take
-        raise ExportError(printable(f"{path} is a folder; name the file to write, for example with --output."))
+        raise ExportError(printable(f"{path} is a folder; give the file to write, for example with --output."))
     if not force and os.path.lexists(path):
         raise _taken(path)
     if not os.path.isdir(path.parent):
-        raise ExportError(printable(f"there is no folder {path.parent} to write {path.name} to; make it first, or choose another with --output."))
+        raise ExportError(printable(f"the folder {path.parent} does not exist; create it, or choose another with --output."))
 
 
 def _put(temporary: Path, path: Path, *, force: bool) -> None:
@@ -67,7 +67,7 @@ def _put(temporary: Path, path: Path, *, force: bool) -> None:
 
 
 def _taken(path: Path) -> ExportError:
-    return ExportError(printable(f"{path} is there already; choose another name with --output, or replace it with --force."))
+    return ExportError(printable(f"{path} already exists; choose another name with --output, or overwrite it with --force."))
 
 
 def _umask() -> int:

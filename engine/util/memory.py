@@ -49,7 +49,7 @@ def check_room(path: Path) -> None:
     """
     free = available_memory()
     if free is not None and free < KEPT_FREE:
-        message = f"memory ran short while this file was read ({free:,.0f} MiB are free); free some, use a larger machine or split the graph."
+        message = f"out of memory while reading this file ({free:,.0f} MiB free); free some memory, use a larger machine, or split the graph."
         raise DataError(message, path=path)
 
 
@@ -66,7 +66,7 @@ def check_fits(path: Path, needed: float) -> None:
     free = available_memory()
     if free is not None and needed > free:
         raise DataError(
-            f"reading this data set needs {need_words(needed, free)}; {free / needed:.0%} of it would fit, or use a larger machine.", path=path
+            f"reading this data set needs {need_words(needed, free)}; {free / needed:.0%} of it would fit; or use a larger machine.", path=path
         )
 
 

@@ -186,10 +186,10 @@ def connect(path: Path, schema: Schema) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous = FULL")  # what was confirmed outlives a power cut
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         if schema.application is not None and application != schema.application:
-            raise schema.error(f"{path} is a database of something else; move it away, or name the file of {schema.what}.")
+            raise schema.error(f"{path} is a database of another program; move it, or give the file of {schema.what}.")
         version, known = schema_version(connection), len(schema.migrations)
         if version > known:
-            raise schema.error(f"{path} was written by a newer engine (schema {version}, known {known}); update the engine.")
+            raise schema.error(f"{path} was written by a newer version (schema {version}, this version reads {known}); update Dual-AMN Explorer.")
         if version < known:
             migrate(connection, schema)
     except BaseException:

@@ -122,7 +122,7 @@ def test_no_serious_barrier_that_is_ours(browser: Browser, app: str, asked_page:
 def test_search_opens_an_entity_the_address_follows_and_back_leads_back(page: Page, app: str) -> None:
     page.goto(app + entity_path(5))
     heading(page, "City 5")
-    page.get_by_label("Search by label, id or URI").press_sequentially("city 15")
+    page.get_by_label("Search by label, ID or URI").press_sequentially("city 15")
     page.locator("[data-testid=stPageLink-NavLink]", has_text="City 15").first.click()
     heading(page, "City 15")
     address_says(page, "entity", "http://one.example/resource/Entity_15")
@@ -136,7 +136,7 @@ def test_enter_opens_the_only_result(page: Page, app: str, pause: int) -> None:
     page.goto(app + entity_path(5))
     heading(page, "City 5")
     page.wait_for_selector(QUIET)
-    box = page.get_by_label("Search by label, id or URI")
+    box = page.get_by_label("Search by label, ID or URI")
     box.press_sequentially("city 1")
     page.locator("[data-testid=stPageLink-NavLink]", has_text="City 15").first.wait_for()
     box.press("Enter")  # several results: nothing is opened
@@ -185,7 +185,7 @@ def choose_row(page: Page, heading: str, row: int) -> None:
 def main_part(page: Page) -> str:
     """The text of the page below the navigation and the choice of runs, once it is complete, times of day left out."""
     page.wait_for_selector(QUIET)
-    page.get_by_text("The same as a table, and all neighbours").wait_for()
+    page.get_by_text("Neighbours as a table").wait_for()
     page.wait_for_timeout(1500)
     shown = page.locator("[data-testid=stMain]").inner_text()
     return re.sub(r"\d+ \w+ ago|just now", "", shown.partition(ENTITY.question)[2])
@@ -219,13 +219,13 @@ def test_an_analysts_path(browser: Browser, page: Page, app: str) -> None:
     page.get_by_text("Open", exact=True).first.click()
     page.get_by_text("start with one of the best connected").wait_for()
 
-    page.get_by_label("Search by label, id or URI").press_sequentially("北京")
+    page.get_by_label("Search by label, ID or URI").press_sequentially("北京")
     page.locator("[data-testid=stPageLink-NavLink]", has_text="北京市").first.click()
     heading(page, "北京市")
 
     choose_row(page, "Best matches in", 1)
     page.wait_for_function("new URLSearchParams(location.search).has('match')")
-    page.get_by_text("wrong: another link is known").first.wait_for()
+    page.get_by_text("incorrect: contradicts a known link").first.wait_for()
     click_a_neighbour(page)
     page.get_by_role("link", name="Open").first.click()
     page.wait_for_function("!new URLSearchParams(location.search).get('entity').endsWith('Entity_13')")
@@ -238,13 +238,13 @@ def test_an_analysts_path(browser: Browser, page: Page, app: str) -> None:
 
     page.get_by_text(re.compile(r"^lost · \d")).click()
     address_says(page, "flip", "lost")
-    choose_row(page, "The entities that flipped", 0)
+    choose_row(page, "Changed predictions", 0)
     page.wait_for_url("**/entity?*")
     page.get_by_text("The same entity in the other open runs").wait_for()
     assert "rank" in page.locator("[data-testid=stPageLink-NavLink]", has_text="CSLS").first.inner_text()
 
     shown = main_part(page)
-    assert "Neighbourhoods facing each other" in shown
+    assert "Neighbourhood comparison" in shown
     fresh = browser.new_context(viewport={"width": 1280, "height": 1900})
     again = fresh.new_page()
     again.set_default_timeout(PATIENCE)

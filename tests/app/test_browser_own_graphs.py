@@ -76,12 +76,12 @@ def follow(page: Page, link: str) -> None:
 def imported(page: Page, app: str) -> None:
     """From an empty home page to a stored data set."""
     page.goto(app)
-    follow(page, "Bring your own two graphs")
+    follow(page, "Import your own two graphs")
     page.get_by_text("Read and check").wait_for()
     for box, (name, content) in files().items():
         upload(page, box, name, content)
     page.get_by_role("button", name="Read and check").click()
-    page.get_by_text("The first row of the source graph looks like a header").wait_for()
+    page.get_by_text("First row of the source graph looks like a header").wait_for()
     declare_header(page, "Ziel")
     page.get_by_text("1,510 entities · 9 relations · 4,548 triples").wait_for()
     choose(page, "Head", "3. Anfang")
@@ -151,7 +151,7 @@ def test_from_two_files_to_reviewed_links(browser: Browser, tmp_path: Path) -> N
         with tab(browser) as page:
             page.goto(f"{app}/train?job={job}")
             page.get_by_text("Hits@1, target to source").wait_for()
-            follow(page, "Review its matches")
+            follow(page, "Review matches")
             introduced(page)
             keys = [*"axsaxaaxsa"]
             seen = [pressed(page, key) for key in keys]
@@ -162,7 +162,7 @@ def test_from_two_files_to_reviewed_links(browser: Browser, tmp_path: Path) -> N
             follow(page, "Take the accepted pairs home")
             page.get_by_text("SSSOM", exact=True).click()
             address_says(page, "format", "sssom")
-            page.get_by_text("Each pair says").wait_for()
+            page.get_by_text("Predicate").wait_for()
             page.wait_for_selector(QUIET)
             path = downloaded(page, tmp_path)
     links = read_links(path)

@@ -105,7 +105,7 @@ def test_every_link_of_the_queue_is_an_address_and_a_dead_trainer_is_said_and_re
     with served(models) as (address, _):
         page = new_page(browser)
         page.goto(f"{address}/train?job={jobs[0]}")
-        page.get_by_role("button", name="Start the trainer").click()
+        page.get_by_role("button", name="Start worker").click()
         epoch(page)
         for seed in (1, 2, 0, 2, 0):
             page.locator("[data-testid=stPageLink-NavLink]", has_text=f"seed {seed}").first.click()

@@ -91,10 +91,10 @@ def test_a_click_leads_to_the_neighbour_it_was_on(adjacency: IncidentTriples) ->
 def test_edge_words() -> None:
     edges = (Edge("in", "out", 0.337), Edge("capital", "in"))
     assert edge_words(edges) == "→ in, ← capital"
-    assert edge_words(edges, shares=True) == "→ in (34 %), ← capital"
+    assert edge_words(edges, shares=True) == "→ in (34%), ← capital"
 
 
-@pytest.mark.parametrize(("share", "words"), [(1.0, "100 %"), (0.337, "34 %"), (0.05, "5 %"), (0.0123, "1.2 %"), (0.0004, "< 0.1 %"), (0.0, "0 %")])
+@pytest.mark.parametrize(("share", "words"), [(1.0, "100%"), (0.337, "34%"), (0.05, "5%"), (0.0123, "1.2%"), (0.0004, "<0.1%"), (0.0, "0%")])
 def test_shares_in_words(share: float, words: str) -> None:
     assert percent(share) == words
 

@@ -72,8 +72,9 @@ def test_flips_metrics_and_lists_are_the_engines(runs: list[str], models: Path, 
     assert test.gained > 0
     shown = tables(app)
     assert lead.interval is not None
-    expected = f"{lead.value:+.3f} ({lead.interval[0]:+.3f} to {lead.interval[1]:+.3f})"
-    assert shown["run"]["Hits@1, first run ahead by"].tolist() == ["—", expected]
+    low, high = (text.signed(-end) for end in reversed(lead.interval))
+    expected = f"{text.signed(-lead.value)} ({low} to {high})"
+    assert shown["run"]["Δ Hits@1 vs main run"].tolist() == ["—", expected]
     stored = RunStore(models).find(runs[1]).json("decoders")[decoder]["target_to_source"]
     if decoder != "csls":  # the fixture's metrics are made up
         assert shown["run"]["Hits@10"].iloc[1] == stored["hits@10"]
@@ -94,8 +95,8 @@ def test_the_test_is_put_into_words_that_fit(runs: list[str], models: Path, open
             assert metrics(app)["McNemar"] == "no flips"
             assert "does not show that they are equally good" in message(app)
         elif p_value < 0.05:
-            assert "hardly explains it" in message(app)
-            assert "about these two trained runs" in message(app)
+            assert "statistically significant" in message(app)
+            assert "covers these two runs only" in message(app)
         else:
             assert "do not show that either is better; nor do they show that the two are equally good" in message(app)
     assert compared(models, runs[0], runs[1]).mcnemar().p_value < 0.05  # type: ignore[operator]
@@ -146,11 +147,11 @@ def test_another_graph_forgets_the_relation_of_the_first(runs: list[str], open_p
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"decoder": "best"}, "these runs have csls"),
-        ({"decoder": "<b>x</b>"}, "these runs have csls"),
-        ({"bucket": "1-2"}, "expected one of 0, 1, 2"),
+        ({"decoder": "best"}, "These runs have csls"),
+        ({"decoder": "<b>x</b>"}, "These runs have csls"),
+        ({"bucket": "1-2"}, "Choose one of: 0, 1, 2"),
         ({"relation": "](javascript:alert(1))"}, "has no relation"),
-        ({"flip": "both"}, "expected 'gained' or 'lost'"),
+        ({"flip": "both"}, "Expected 'gained' or 'lost'"),
     ],
 )
 def test_senseless_addresses(runs: list[str], open_page: OpenPage, parameters: dict[str, str], sentence: str) -> None:
@@ -173,7 +174,7 @@ def test_the_training_of_a_structure_differs_from_the_runs_own(better: MemoryRun
     literal = put_run(better, models, run_id="literal-s0", variant="literal", seconds=4.0, training=training)
     costs = open_page("compare", run=[literal, semi]).dataframe[-1].value
     assert costs["whole run"].tolist() == ["4 s", "1 min 15 s"]
-    assert costs["training"].tolist() == ["1 min 10 s in the structure's run", "1 min 10 s"]
+    assert costs["training"].tolist() == ["1 min 10 s (structure run)", "1 min 10 s"]
 
 
 def test_runs_without_test_links_say_so(models: Path, open_page: OpenPage) -> None:
@@ -183,7 +184,7 @@ def test_runs_without_test_links_say_so(models: Path, open_page: OpenPage) -> No
     app = open_page("compare", run=[write_run(bare, models, run_id="a"), write_run(bare, models, run_id="b")])
     assert_no_crash(app)
     assert "has no test links" in message(app)
-    assert tables(app)["run"]["95 % interval"].tolist() == ["no test links"] * 2
+    assert tables(app)["run"]["95% interval"].tolist() == ["no test links"] * 2
     assert any("kind=sample" in link for link in links(app))
     assert "settings that differ" in message(app).lower()
 
@@ -199,18 +200,18 @@ def test_other_splits_are_compared_on_what_both_tested(
     second = write_run(replace(worse, tables={**tables_left, "links": links}), models, run_id="b", data=split)
     app = open_page("compare", run=[first, second])
     assert_no_crash(app)
-    assert "Of 25 test entities that are so in both runs" in message(app)
-    assert "divide the links differently" in message(app)
+    assert "Of 25 test entities in both runs" in message(app)
+    assert "split the links differently" in message(app)
     assert tables(app)["setting"].to_numpy().tolist() == [["split", "given: 721_5fold/1", "random, seed 1"]]
 
 
 @pytest.mark.parametrize(
     ("gained", "lost", "message"),
     [
-        ([5, 2], [1, 4], "The largest net gain is at degree 1: 5 gained and 1 lost of 9."),
-        ([1, 40], [7, 200], "At no degree is more gained than lost; the largest net loss is at degree 2: 40 gained and 200 lost of 300."),
-        ([3, 2], [3, 2], "At each degree as many are gained as lost."),
-        ([0, 0], [0, 0], "No entity of any degree flipped."),
+        ([5, 2], [1, 4], "The largest net gain is at degree 1: 5 gained and 1 lost of 9 test entities."),
+        ([1, 40], [7, 200], "No degree range has a net gain. The largest net loss is at degree 2: 40 gained and 200 lost of 300 test entities."),
+        ([3, 2], [3, 2], "Gains and losses are equal in each degree range."),
+        ([0, 0], [0, 0], "No prediction changed."),
     ],
 )
 def test_where_most_is_gained_on_balance(gained: list[int], lost: list[int], message: str) -> None:
@@ -223,7 +224,7 @@ def test_where_most_is_gained_on_balance(gained: list[int], lost: list[int], mes
     [
         (Difference(0.8, 0.6, (0.1, 0.3)), "a is **0.200** ahead in Hits@1 (95% interval of the difference: +0.100 to +0.300)"),
         (Difference(0.6, 0.805, None), "a is **0.205** behind in Hits@1"),
-        (Difference(0.6, 0.6, None), "their Hits@1 is the same"),
+        (Difference(0.6, 0.6, None), "Hits@1 is equal"),
     ],
 )
 def test_a_lead_is_never_negative(difference: Difference, message: str) -> None:

@@ -46,8 +46,8 @@ def test_the_glossary_explains_in_sentences(term: str) -> None:
 
 WORDS_OF_FEATURES = {"similarity": "cosine", "csls": "CSLS", "margin": "margins", "rank": "ranks", "weight": "Sinkhorn weight", "degree": "degrees"}
 WORDS_OF_FEATURES |= {
-    "aligned neighbours": "neighbours of the two entities are aligned to each other",
-    "aligned share": "share of all their neighbours",
+    "aligned neighbours": "aligned neighbours",
+    "aligned share": "(number and share)",
 }
 
 

@@ -109,7 +109,7 @@ def test_the_list_is_searched_and_the_address_says_so(runs: list[str], open_page
     assert wanted in listed(app)["id"].tolist()
     assert len(listed(app)) < len(everybody)
     app.text_input[0].set_value("nobody is called so").run()
-    assert "Nothing in this list fits" in words(app)
+    assert "No entity in this list matches" in words(app)
 
 
 def test_choices_are_kept_in_the_address(runs: list[str], open_page: OpenPage) -> None:
@@ -134,7 +134,7 @@ def test_hostile_labels_are_listed_as_text(runs: list[str], models: Path, open_p
 def test_a_bucket_that_there_is_not(runs: list[str], open_page: OpenPage) -> None:
     app = open_page("degree", run=runs, bucket="<b>many</b>")
     assert_no_crash(app)
-    assert "expected one of 0, 1, 2" in app.error[0].value.replace("\\", "")
+    assert "Choose one of: 0, 1, 2" in app.error[0].value.replace("\\", "")
     app = open_page("degree", run=runs, bucket="25+", side="source", show="hits")
     assert_no_crash(app)
     assert not app.error

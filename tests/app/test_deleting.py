@@ -44,15 +44,15 @@ def test_a_run_is_deleted_after_a_question(whole_run: MemoryRun, models: Path, o
     app = press(open_page("home"), "Delete run", 1)
     assert ids(models) == [kept, gone], "nothing goes before the answer"
     message = words(app).replace("\\", "")
-    assert "Delete \u2068towns/semi-s0\u2069 for good?" in message
+    assert "Delete \u2068towns/semi-s0\u2069 permanently?" in message
     assert "towns/literal-s0\u2069 was built on it and stays complete" in message
     assert press(app, "Keep run").button
     assert ids(models) == [kept, gone]
-    app = press(press(app, "Delete run", 1), "Delete for good")
+    app = press(press(app, "Delete run", 1), "Delete permanently")
     assert_no_crash(app)
     assert ids(models) == [kept]
     assert "was deleted" in app.success[0].value
-    assert "Delete for good" not in labels(app)
+    assert "Delete permanently" not in labels(app)
 
 
 @pytest.mark.usefixtures("allowed")
@@ -62,7 +62,7 @@ def test_a_run_that_was_replaced_since_the_question_stays(whole_run: MemoryRun, 
     (listed,) = RunStore(models).list()
     RunStore(models).delete(listed)
     write_run(whole_run, models, seed=7)
-    app = press(app, "Delete for good")
+    app = press(app, "Delete permanently")
     assert_no_crash(app)
     assert "has changed meanwhile" in app.error[0].value
     assert ids(models) == [run]
@@ -75,7 +75,7 @@ def test_interrupted_and_damaged_runs_can_be_deleted(models: Path, open_page: Op
     app = open_page("home")
     assert labels(app).count("Delete run") == 2
     for _ in range(2):
-        app = press(press(app, "Delete run"), "Delete for good")
+        app = press(press(app, "Delete run"), "Delete permanently")
         assert_no_crash(app)
         assert not app.error
     assert not ids(models)
@@ -87,7 +87,7 @@ def test_what_is_trained_or_waits_to_be_resumed_stays(models: Path, open_page: O
     plan = plan_training(summarise((Path("sample_data") / "europe").resolve(), config.data, 0), config, models)
     JobQueue(models).submit(plan)
     RunStore(models).create(plan.dataset, plan.run_id).close()
-    app = press(press(open_page("home"), "Delete run"), "Delete for good")
+    app = press(press(open_page("home"), "Delete run"), "Delete permanently")
     assert_no_crash(app)
     assert "cancel or stop it" in app.error[0].value
     assert ids(models) == [plan.name]
@@ -139,6 +139,6 @@ def test_permission_is_asked_again_at_the_last_click(models: Path, open_page: Op
     monkeypatch.setattr(sign_in, "may_delete", lambda: True)
     app = press(open_page("home"), "Delete run")
     monkeypatch.setattr(sign_in, "may_delete", lambda: False)
-    app = press(app, "Delete for good")
+    app = press(app, "Delete permanently")
     assert "only administrators" in app.error[0].value
     assert ids(models) == [run]

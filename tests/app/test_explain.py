@@ -73,7 +73,7 @@ def test_a_probability_is_taken_apart_where_the_run_stores_its_parts(drawn: Memo
     if stored:
         expected = {part.feature: part.log_odds for part in feature_parts(fit(), VALUES[None])}
         assert sorted(tables[0]["log odds"]) == pytest.approx(sorted(expected.values()), abs=1e-5)
-        assert "neighbours aligned to each other" in set(tables[0]["what"])
+        assert "aligned neighbours" in set(tables[0]["what"])
         assert "What the probability of" in words(app) or any("What the probability of" in one.label for one in app.expander)
 
 

@@ -49,7 +49,7 @@ def test_every_format_shows_its_first_rows_and_offers_the_file(models: Path, ope
     assert_no_crash(app)
     assert not app.error
     assert button(app).label == f"Download 64 pairs as {FORMATS[fmt].title}"
-    assert "The first 5 of 64 pairs" in words(app)
+    assert "first 5 of 64 pairs" in words(app)
     if app.dataframe:
         assert app.dataframe[0].value["source"].tolist() == [f"http://one.example/resource/Entity_{number}" for number in range(5)]
     else:
@@ -67,7 +67,7 @@ def test_what_the_address_asks_for_is_what_is_counted(models: Path, open_page: O
     table = pairs_to_export(view(), selection)
     expected = table.expectation()
     assert metrics(app)["Pairs"] == f"{len(table)}" != "0"
-    assert metrics(app)["Should be right"] == f"{expected.precision:.1%}"
+    assert metrics(app)["Expected precision"] == f"{expected.precision:.1%}"
     assert "owl:sameAs" in app.code[0].value
     assert app.query_params["least"] == "0.6"
 
@@ -78,7 +78,7 @@ def test_widgets_write_the_address_and_the_command_says_the_same(models: Path, o
     assert app.query_params["least"] == "0.5"
     app.toggle[0].set_value(False).run()
     assert app.query_params["seeds"] == "no"
-    decoder = next(one for one in app.selectbox if one.label == "Decided by")
+    decoder = next(one for one in app.selectbox if one.label == "Decoder")
     decoder.set_value("stable").run()
     assert_no_crash(app)
     assert app.query_params["decoder"] == "stable"
@@ -112,7 +112,7 @@ def test_the_pairs_page_leads_here_with_its_filters(models: Path, open_page: Ope
 def test_filters_are_shown_as_chips_and_can_be_removed(models: Path, open_page: OpenPage) -> None:
     app = open_page("export", run=write_run(knowing(), models), search="no such thing")
     assert_no_crash(app)
-    assert "No pair is left" in words(app)
+    assert "No pairs to export" in words(app)
     app.button[0].click().run()
     assert "search" not in app.query_params
     assert metrics(app)["Pairs"] == "64"
@@ -122,7 +122,7 @@ def test_reviewed_pairs(models: Path, open_page: OpenPage) -> None:
     run = write_run(knowing(), models)
     app = open_page("export", run=run, part="reviewed")
     assert_no_crash(app)
-    assert "No reviewer has accepted a pair" in words(app)
+    assert "No accepted pair" in words(app)
     fingerprint = str(RunStore(models).find(run).manifest["data"]["fingerprint"])
     store = ReviewStore(reviews_file(models))
     for number, verdict in ((30, "accept"), (31, "reject"), (32, "skip")):
@@ -201,7 +201,7 @@ def test_known_links_win_unless_they_are_not_to(models: Path, open_page: OpenPag
     app = open_page("export", run=run)
     assert "No conflicts." in words(app).replace("\\", "")
     assert "is another measure" in words(app)
-    (toggle,) = [one for one in app.toggle if one.label == "Known links win"]
+    (toggle,) = [one for one in app.toggle if one.label == "Prefer known links"]
     toggle.set_value(False).run()
     assert app.query_params["links"] in ("no", ["no"])
     assert app.code[-1].value.endswith("--predictions-only")
@@ -222,4 +222,4 @@ def test_filters_for_contested_pairs_export_them(models: Path, open_page: OpenPa
     assert metrics(app)["Pairs"] == f"{len(expected)}"
     assert "1 pair contradicts" in words(app) or f"{len(expected)} pairs contradict" in words(app)
     app = open_page("export", run=run, known="wrong", links="yes")
-    assert "no pair is in conflict" in words(app)
+    assert "has no pairs in conflict" in words(app)

@@ -45,7 +45,7 @@ def test_without_runs_every_page_says_what_to_do(page: Page[Any], open_page: Ope
     app = open_page(page.name)
     assert_no_crash(app)
     assert not app.error
-    assert "No run" in words(app)
+    assert "no runs yet" in words(app).lower()
     assert page.least == 0 or links(app)
 
 
@@ -128,7 +128,7 @@ def test_a_run_that_disappears_while_it_is_open(page: Page[Any], runs: list[str]
     st.cache_data.clear()  # the list of runs is a few seconds old at most
     app.run()
     assert_no_crash(app)
-    assert "there is no run" in message(app)
+    assert "There is no run" in message(app)
 
 
 @every_page_of_runs
@@ -138,7 +138,7 @@ def test_runs_of_different_data_are_not_mixed(
     other = put_run(whole_run, models, run_id="other", data={**whole_run.manifest["data"], "fingerprint": "1" * 64})
     app = open_page(page.name, run=[runs[0], other])
     assert_no_crash(app)
-    assert "is of other data than" in message(app)
+    assert "were trained on different data" in message(app)
     assert len(app.selectbox[0].options) == 2, "the data set can be chosen"
 
 
@@ -146,7 +146,7 @@ def test_runs_of_different_data_are_not_mixed(
 def test_too_many_runs(page: Page[Any], runs: list[str], open_page: OpenPage) -> None:
     app = open_page(page.name, run=[*runs, "a/b", "c/d"])
     assert_no_crash(app)
-    assert "names 5 runs; at most 4" in message(app)
+    assert "selects 5 runs; at most 4" in message(app)
 
 
 def test_choosing_another_run_keeps_the_others_open(runs: list[str], open_page: OpenPage) -> None:
@@ -179,7 +179,7 @@ def test_home_compares_the_runs_of_the_same_data(runs: list[str], open_page: Ope
 def test_runs_in_the_making_say_so(runs: list[str], models: Path, open_page: OpenPage) -> None:
     RunStore(models).create("towns", "basic-s1").close()
     app = open_page("entity", run="towns/basic-s1")
-    assert "interrupted; the same train command goes on" in message(app)
+    assert "interrupted; the same train command resumes" in message(app)
 
 
 TOWN, STADT = "http://one.example/resource/Entity_5", "http://two.example/q/Q7"

@@ -58,7 +58,7 @@ def test_several_runs_come_newest_first_and_many_are_folded(models: Path, open_p
         write_run(sample_run(), models, run_id=f"basic-s{day}", seed=day, created=f"2026-10-{day:02}T00:00:00+00:00")
     app = open_page("home")
     assert_no_crash(app)
-    seeds = [caption.value.split("seed ")[1].split(" ")[0] for caption in app.caption if " · seed " in caption.value]
+    seeds = [caption.value.split("seed ")[1].split(" ")[0] for caption in app.caption if " · random seed " in caption.value]
     assert seeds == [str(day) for day in range(15, 3, -1)]
     assert [expander.label for expander in app.expander] == ["3 older runs"]
 
@@ -75,7 +75,7 @@ def test_a_run_on_anothers_structure_does_not_claim_its_training(models: Path, o
     training = {"seconds": 70.0, "structure_run": "towns/semi-s0-aaaaaaaa"}
     write_run(sample_run(), models, run_id="literal-s0-bbbbbbbb", variant="literal", seconds=4.0, training=training)
     message = words(open_page("home"))
-    assert "names added in 4 s to semi-s0-aaaaaaaa" in message.replace("\\", "").replace("\u2068", "").replace("\u2069", "")
+    assert "names added to semi-s0-aaaaaaaa in 4 s" in message.replace("\\", "").replace("\u2068", "").replace("\u2069", "")
     assert "trained in" not in message
 
 
@@ -86,7 +86,7 @@ def test_a_run_without_test_links_has_no_figure(models: Path, open_page: OpenPag
     app = open_page("home")
     assert_no_crash(app)
     assert not app.metric
-    assert "No test links" in words(app)
+    assert "no test links" in words(app)
     assert any("review" in link and "kind=sample" in link for link in links(app)), "there is a way to an accuracy all the same"
 
 
@@ -97,7 +97,7 @@ def test_figures_of_null_are_no_figures(models: Path, open_page: OpenPage) -> No
     write_run(run, models)
     app = open_page("home")
     assert_no_crash(app)
-    assert "No test links" in words(app)
+    assert "no test links" in words(app)
 
 
 def test_a_damaged_run_is_listed_with_its_reason_beside_a_whole_one(run: str, models: Path, open_page: OpenPage) -> None:
@@ -106,7 +106,7 @@ def test_a_damaged_run_is_listed_with_its_reason_beside_a_whole_one(run: str, mo
     app = open_page("home")
     assert_no_crash(app)
     assert len(app.metric) == 1
-    assert [expander.label for expander in app.expander] == ["1 folder that cannot be opened"]
+    assert [expander.label for expander in app.expander] == ["1 run folder that cannot be opened"]
     message = words(app).replace("\\", "")
     assert "towns/basic-s9-damaged" in message
     assert ": towns/basic-s9-damaged/manifest.json is not valid JSON" in message.translate(str.maketrans("", "", "\u2068\u2069*"))
@@ -120,7 +120,7 @@ def test_a_run_of_another_program_is_listed_as_broken(models: Path, open_page: O
     write_run(sample_run(), models, data={"name": "strange"})
     app = open_page("home")
     assert_no_crash(app)
-    assert "lacks what this page shows" in words(app)
+    assert "its manifest is incomplete" in words(app)
     assert "No run yet" in words(app)
 
 
@@ -128,7 +128,7 @@ def test_interrupted_training_is_reported(models: Path, open_page: OpenPage) -> 
     RunStore(models).create("towns", "basic-s1").close()
     app = open_page("home")
     assert_no_crash(app)
-    assert "interrupted; the same train command goes on" in words(app)
+    assert "interrupted; the same train command resumes" in words(app)
 
 
 def begun(models: Path, run_id: str) -> None:

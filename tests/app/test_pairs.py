@@ -48,8 +48,8 @@ def test_worst_decided_first_as_the_stored_tables_have_it(run: str, open_page: O
     assert shown["degree"].tolist() == alignment.rows["degree"].iloc[positions].tolist()
     assert not {"probability", "names", "added"} & set(shown.columns), "this run knows none of them"
     precision = alignment.precision(positions)
-    message = f"Where the links tell, **{precision.share:.1%}** are right ({precision.right} of {precision.judged};"
-    assert f"All 64** pairs, one for each source entity. {message}" in words(app)
+    message = f"**{precision.share:.1%}** correct where a link is known ({precision.right} of {precision.judged};"
+    assert f"All 64** pairs, one per source entity. {message}" in words(app)
     assert "12 seed pairs not counted" in words(app)
     assert not chips(app)
 
@@ -68,13 +68,13 @@ def test_filters_of_the_address_are_applied_and_are_shown_as_chips(models: Path,
     assert_no_crash(app)
     shown = table(app)
     assert len(shown)
-    assert shown["verdict"].str.contains("right|wrong").all()
+    assert shown["verdict"].str.contains("correct").all()
     assert (shown["probability"] >= 0.25).all()
     assert (shown["degree"] <= 3).all()
     labels = shown["entity"].str.casefold().tolist()
     assert labels == sorted(labels, reverse=True)
-    assert chips(app) == ["✓ right or × wrong", "probability at least 0.25", "degree at most 3", "Take all away"]
-    assert "a share of right ones would mean nothing" in words(app)
+    assert chips(app) == ["✓ correct or × incorrect", "probability ≥ 0.25", "degree ≤ 3", "Remove all filters"]
+    assert "precision is not shown" in words(app)
     assert {name: app.query_params[name] for name in asked if name != "known"} == {name: asked[name] for name in asked if name != "known"}
 
 
@@ -85,7 +85,7 @@ def test_taking_filters_away(models: Path, open_page: OpenPage) -> None:
     app.button[1].click().run()
     assert "added" not in app.query_params
     assert "page" not in app.query_params, "other rows start at the first page"
-    assert chips(app) == ["degree at most 3"]
+    assert chips(app) == ["degree ≤ 3"]
 
 
 def test_widgets_write_the_address(models: Path, open_page: OpenPage) -> None:
@@ -104,14 +104,14 @@ def test_widgets_write_the_address(models: Path, open_page: OpenPage) -> None:
     conflicts.set_value(True).run()
     assert_no_crash(app)
     assert app.query_params["conflicts"] == "yes"
-    assert chips(app)[:2] == ["probability at least 0.2", "conflicts"]
+    assert chips(app)[:2] == ["probability ≥ 0.2", "conflicts"]
 
 
 def test_a_relation_keeps_its_entities(run: str, open_page: OpenPage) -> None:
     app = open_page("pairs", run=run, relation="hasCapital")
     assert_no_crash(app)
     assert sorted(table(app)["entity"]) == ["City 4", "City 8", "Germany"]
-    assert chips(app) == ["has hasCapital"]
+    assert chips(app) == ["relation: hasCapital"]
 
 
 def test_a_relation_that_is_not_there_can_be_removed(run: str, open_page: OpenPage) -> None:
@@ -137,14 +137,14 @@ def test_pages_of_a_long_table(models: Path, open_page: OpenPage, page: str, fir
 def test_nothing_fits(run: str, open_page: OpenPage) -> None:
     app = open_page("pairs", run=run, search="no such thing", csls_from="-1e300", degree_from="9" * 300)
     assert_no_crash(app)
-    assert "No pair fits" in words(app)
+    assert "No pairs match the filters" in words(app)
     assert len(chips(app)) == 4
 
 
 def test_ends_in_the_wrong_order_are_no_crash(models: Path, open_page: OpenPage) -> None:
     app = open_page("pairs", run=write_run(knowing(), models), probability_from="7", probability_to="-2", csls_from="1e300", degree_from="-5")
     assert_no_crash(app)
-    assert "No pair fits" in words(app)
+    assert "No pairs match the filters" in words(app)
 
 
 def test_hostile_labels_stay_text(models: Path, open_page: OpenPage) -> None:
@@ -164,7 +164,7 @@ def test_a_run_without_known_links_says_so(models: Path, open_page: OpenPage) ->
     run.metrics = None
     app = open_page("pairs", run=write_run(run, models))
     assert_no_crash(app)
-    assert "of none of them is it known whether it is right" in words(app)
+    assert "precision is not known" in words(app)
     assert set(table(app)["verdict"]) == {"? unknown"}
 
 

@@ -39,7 +39,7 @@ def test_what_is_near_a_proxy(whole: str, whole_run: MemoryRun, open_page: OpenP
         rows = whole_run.tables["proxy_top"].query("channel == 'relation' and proxy == 2 and graph == @side").sort_values("rank")
         uris = whole_run.tables["entities"].query("graph == @side").set_index("entity")["uri"]
         assert [link["entity"][0] for link in found if link["side"] == [side]] == [uris[entity] for entity in rows["entity"]]
-    assert "most alike to proxy 2" in words(app)
+    assert "highest cosine to proxy 2" in words(app)
 
 
 def test_a_proxy_is_chosen_from_a_list(whole: str, open_page: OpenPage) -> None:
@@ -48,14 +48,14 @@ def test_a_proxy_is_chosen_from_a_list(whole: str, open_page: OpenPage) -> None:
     chooser.select(int(chooser.options[-1])).run()
     assert_no_crash(app)
     assert app.query_params["proxy"] == chooser.options[-1]
-    assert f"most alike to proxy {chooser.options[-1]}" in words(app)
+    assert f"highest cosine to proxy {chooser.options[-1]}" in words(app)
 
 
 @pytest.mark.parametrize("proxy", ["4", "-1", "999999999999999999999"])
 def test_a_proxy_that_is_not_there(whole: str, proxy: str, open_page: OpenPage) -> None:
     app = open_page("proxies", run=whole, proxy=proxy)
     assert_no_crash(app)
-    assert f"There is no proxy {proxy}; the entity channel has proxies 0 to 3" in app.error[0].value
+    assert f"There is no proxy {proxy}. The entity channel has proxies 0 to 3" in app.error[0].value
     assert entity_links(app)
 
 
@@ -74,7 +74,7 @@ def test_choices_go_into_the_address(whole: str, open_page: OpenPage) -> None:
         next(group for group in app.button_group if group.label == label).set_value(value).run()
         assert_no_crash(app)
     assert (app.query_params["channel"], app.query_params["use"]) == ("relation", "attention")
-    assert "times an equal share" in words(app)
+    assert "times uniform" in words(app)
 
 
 def test_a_pair(whole: str, whole_run: MemoryRun, open_page: OpenPage) -> None:
@@ -84,7 +84,7 @@ def test_a_pair(whole: str, whole_run: MemoryRun, open_page: OpenPage) -> None:
     app = open_page("proxies", run=whole, source=source.uri, target=target.uri)
     assert_no_crash(app)
     known = whole_run.tables["pair_divergence"].query("channel == 'entity' and role in ['train', 'valid', 'test']")["divergence"]
-    assert f"divergence is {row['divergence'] * 1e6:.1f} millionths of a bit" in words(app)
+    assert f"Divergence: {row['divergence'] * 1e6:.1f} × 10⁻⁶ bit" in words(app)
     assert f"Closer to each other are **{(known < row['divergence']).mean():.0%}** of the {len(known)} known links" in words(app)
     assert {"CSLS", "Cosine"} <= {metric.label for metric in app.metric}, "the same header as everywhere"
     attention = charts(app)[0]["data"]
@@ -132,7 +132,7 @@ def test_without_links(whole_run: MemoryRun, models: Path, open_page: OpenPage) 
     for parameters in ({}, {"source": CITY_5}):
         app = open_page("proxies", run=run, **parameters)
         assert_no_crash(app)
-        assert "The data has no known links" in words(app)
+        assert "The data set has no known links" in words(app)
 
 
 def test_without_proxies(whole_run: MemoryRun, models: Path, open_page: OpenPage) -> None:
@@ -147,4 +147,4 @@ def test_a_model_of_one_channel(whole_run: MemoryRun, models: Path, open_page: O
     tables = {**whole_run.tables, "proxy_top": whole_run.tables["proxy_top"].query("channel == 'relation'")}
     app = open_page("proxies", run=write_run(replace(whole_run, tables=tables), models))
     assert_no_crash(app)
-    assert "This model has the relation channel only" in words(app)
+    assert "This model has only the relation channel" in words(app)

@@ -41,7 +41,7 @@ def without(run: MemoryRun, *names: str) -> MemoryRun:
 def test_it_says_which_importance_it_ranks(whole: str, whole_run: MemoryRun, open_page: OpenPage) -> None:
     app = open_page("relations", run=whole)
     assert_no_crash(app)
-    assert "Layer 1, entity channel, forward (what a head hears from its tails)" in words(app)
+    assert "Layer 1, entity channel, forward (messages from tail to head)" in words(app)
     expected = stored(whole_run)
     assert ranking(app)["importance"].tolist() == expected["importance"].tolist()
     assert ranking(app)["rank"].tolist() == expected["rank"].tolist()
@@ -58,7 +58,7 @@ def test_the_address_chooses_another_one(whole: str, whole_run: MemoryRun, open_
 
 def test_choices_go_into_the_address(whole: str, open_page: OpenPage) -> None:
     app = open_page("relations", run=whole)
-    for label, value in (("Layer", 2), ("Channel", "relation"), ("Direction", "inverse"), ("Graph", "target"), ("Least triples", 10)):
+    for label, value in (("Layer", 2), ("Channel", "relation"), ("Direction", "inverse"), ("Graph", "target"), ("Minimum triples", 10)):
         next(group for group in app.button_group if group.label == label).set_value(value).run()
         assert_no_crash(app)
     asked = {name: app.query_params[name] for name in ("layer", "channel", "direction", "graph", "least")}
@@ -79,7 +79,7 @@ def test_searching_on_the_server(whole: str, open_page: OpenPage) -> None:
     assert ranking(app)["id"].tolist() == ["liegtIn"]
     app.text_input[0].set_value("nothing like it").run()
     assert_no_crash(app)
-    assert "No relation fits" in words(app)
+    assert "No relations match" in words(app)
     del app.query_params["search"]
     app.run()
     assert app.text_input[0].value == "", "the box follows the address"
@@ -97,7 +97,7 @@ def test_one_relation(whole: str, whole_run: MemoryRun, open_page: OpenPage) -> 
     assert everywhere["importance"].tolist() == rows["importance"].tolist()
     hits = whole_run.tables["relation_hits"].query("graph == 'target' and relation == 1 and role == 'any'").iloc[0]
     assert f"{hits['hits@1']:.3f}" in words(app)
-    assert f"of {hits['queries']} test entities that have it" in words(app)
+    assert f"of {hits['queries']} test entities that have the relation" in words(app)
 
 
 def test_its_twins_and_examples_can_be_opened(whole: str, whole_run: MemoryRun, open_page: OpenPage) -> None:
@@ -115,7 +115,7 @@ def test_without_a_choice_the_first_of_the_list_is_looked_at(whole: str, whole_r
     app = open_page("relations", run=whole)
     first = stored(whole_run).iloc[0]
     assert {metric.label: metric.value for metric in app.metric}["Triples"] == str(first["frequency"])
-    assert "the first of the list" in words(app)
+    assert "first of the list" in words(app)
     assert "relation" not in app.query_params
 
 
@@ -123,7 +123,7 @@ def test_without_a_choice_the_first_of_the_list_is_looked_at(whole: str, whole_r
 def test_a_relation_that_is_not_there(whole: str, name: str, open_page: OpenPage) -> None:
     app = open_page("relations", run=whole, relation=name)
     assert_no_crash(app)
-    assert "neither graph has a relation" in app.error[0].value
+    assert "Neither graph has a relation" in app.error[0].value
     assert "<script>" not in words(app)
     assert len(ranking(app)) == 6, "the list is there to choose from"
 
@@ -150,11 +150,13 @@ def test_without_test_links_there_is_no_accuracy(whole_run: MemoryRun, models: P
     assert_no_crash(app)
     assert "no test links" in words(app)
     assert any("review" in link and "kind=sample" in link for link in links(app)), "there is a way to an accuracy all the same"
-    assert "No test entity has it" in words(app)
+    assert "No test entity has this relation" in words(app)
     assert "Hits@1" not in ranking(app)
 
 
-@pytest.mark.parametrize(("table", "message"), [("relation_importance", "No attention to show"), ("relation_twins", "None: relations play no part")])
+@pytest.mark.parametrize(
+    ("table", "message"), [("relation_importance", "No relation importance"), ("relation_twins", "None: relations play no part")]
+)
 def test_without_attention_or_twins(table: str, message: str, whole_run: MemoryRun, models: Path, open_page: OpenPage) -> None:
     app = open_page("relations", run=write_run(without(whole_run, table), models))
     assert_no_crash(app)

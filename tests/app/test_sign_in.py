@@ -76,7 +76,7 @@ def test_the_list_of_those_who_may_enter(models: Path, emails: list[str], enters
     app = opened(models, {"auth": ONE, "access": {"emails": emails}}, ANA)
     assert_no_crash(app)
     assert bool(app.get("page_link")) == enters
-    assert ("may not enter" in words(app)) != enters
+    assert ("does not have access" in words(app)) != enters
     assert any(label.startswith("Sign out") for label in labels(app))
 
 
@@ -126,7 +126,7 @@ def test_the_name_of_a_reviewer(user: dict[str, Any], name: str | None, monkeypa
 
 
 def test_a_section_without_a_provider() -> None:
-    with pytest.raises(SignInError, match="names no identity provider"):
+    with pytest.raises(SignInError, match="has no identity provider"):
         providers({"redirect_uri": "x", "cookie_secret": "y"})
     assert providers(ONE) == [None]
     assert providers({**ONE, "client_kwargs": {"prompt": "login"}}) == [None]
@@ -148,7 +148,7 @@ def test_secrets_that_cannot_be_read_give_no_access(models: Path, tmp_path: Path
     monkeypatch.setattr(st, "get_option", lambda name: [str(torn)] if name == "secrets.files" else known(name))
     app = opened(models, None)
     assert_no_crash(app)
-    assert "cannot be read, so nobody is let in" in app.error[0].value.replace("\\", "")
+    assert "cannot be read, so access is denied to everyone" in app.error[0].value.replace("\\", "")
     assert not app.get("page_link")
 
 
@@ -156,7 +156,7 @@ def test_secrets_that_cannot_be_read_give_no_access(models: Path, tmp_path: Path
 def test_a_section_that_is_none(models: Path) -> None:
     app = opened(models, {"auth": "yes"}, {"is_logged_in": False})
     assert_no_crash(app)
-    assert "should be a section" in app.error[0].value.replace("\\", "")
+    assert "must be a section" in app.error[0].value.replace("\\", "")
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_a_section_that_is_none(models: Path) -> None:
 )
 def test_the_log_says_why_somebody_was_refused(models: Path, user: dict[str, Any], message: str, caplog: pytest.LogCaptureFixture) -> None:
     app = opened(models, {"auth": ONE, "access": {"emails": ["@example.org"]}}, {"is_logged_in": True, **user})
-    assert "may not enter" in words(app)
+    assert "does not have access" in words(app)
     app.run()
     lines = [record.getMessage() for record in caplog.records if record.name == "app.sign_in"]
     assert len(lines) == 1, "once, however often the page is drawn"

@@ -90,13 +90,13 @@ def test_starting_puts_a_job_into_the_queue_and_the_address_leads_to_it(models: 
     assert started == [models]
     assert app.query_params["job"] == job.id
     again = open_page("train", job=job.id)
-    assert "Number 1 in the queue. You may close this page" in words(again)
+    assert "Number 1 in the queue. You can close this page" in words(again)
 
 
 def test_the_same_training_twice_is_one_job(models: Path, open_page: OpenPage) -> None:
     queued(models, seed=2)
     app = open_page("train", data="europe", seed="2")
-    assert "asked for already" in words(app)
+    assert "already in the queue" in words(app)
     assert not [label for label in labels(app) if label.startswith("Start ") and "trainer" not in label]
     assert f"train?job={JobQueue(models).jobs()[0].id}" in links(app)
 
@@ -114,7 +114,7 @@ def test_a_training_that_was_done_is_opened_and_not_repeated(models: Path, open_
     plan = plan_training(summarise(EUROPE.resolve(), config.data, 0), config, models)
     write_run(sample_run(), models, plan.dataset, plan.run_id)
     app = open_page("train", data="europe")
-    assert "was done before" in words(app)
+    assert "already exists" in words(app)
     assert "Start training" not in labels(app)
 
 
@@ -150,7 +150,7 @@ def test_a_dead_trainer_is_said_and_its_training_can_be_resumed(models: Path, op
 def test_a_waiting_training_can_be_cancelled(models: Path, open_page: OpenPage) -> None:
     job = queued(models)
     app = open_page("train", job=job)
-    assert "Trainings wait, and no trainer is at work" in words(app)
+    assert "Jobs are queued, but no worker is running" in words(app)
     app = press(app, "Cancel")
     assert_no_crash(app)
     assert JobQueue(models).find(job).state == "cancelled"
@@ -176,7 +176,7 @@ def test_home_shows_the_training(models: Path, open_page: OpenPage) -> None:
     job = queued(models)
     queued(models, seed=1)
     app = open_page("home")
-    assert "waits to be trained · 1 more in the queue" in words(app)
+    assert "is queued · 1 more in the queue" in words(app)
     assert f"train?job={job}" in links(app)
 
 
@@ -259,7 +259,7 @@ def test_a_curve_without_validation_links(models: Path) -> None:
     reporter.event(Progress(1, 3, 5.0, 1.0, 2.0))
     news = read_news(models, "0" * 8)
     assert news is not None
-    assert "No accuracy yet" in curve_sentence(news)
+    assert "no value yet" in curve_sentence(news)
     assert "every few epochs" not in curve_sentence(news, over=True)
     assert "Without validation links no accuracy is measured" in curve_sentence(news, over=True)
     assert len(curve_figure(news, "basic").data) == 1
@@ -295,7 +295,7 @@ def test_what_reviewers_decided_can_be_trained_with(models: Path, open_page: Ope
         store.decide(task.fingerprint, Choice(*pair, verdict), "Ann", f"click-{link[0]}")  # type: ignore[arg-type]
     store.close()
     app = open_page("train", data="europe")
-    assert app.toggle[0].label == "With what reviewers decided: 2 accepted, 1 rejected"
+    assert app.toggle[0].label == "Train with reviews: 2 accepted, 1 rejected"
     assert "234 seed links" in words(app)
     app.toggle[0].set_value(True).run()
     assert_no_crash(app)
@@ -315,7 +315,7 @@ def test_seed_links_are_held_out_for_probabilities(open_page: OpenPage) -> None:
 def test_a_fast_training_is_a_choice_and_its_settings_stand_below(models: Path, open_page: OpenPage, started: list[Path]) -> None:
     full, fast = (open_page("train", data="europe", preset=preset, set=["loss.scale=20"]) for preset in ("full", "fast"))
     assert_no_crash(fast)
-    assert "about half a point of Hits@1 less" in str(fast.get("button_group"))
+    assert "Hits@1 about 0.5 points lower" in str(fast.get("button_group"))
     assert seconds(metrics(fast)["Time"]) < seconds(metrics(full)["Time"])
     press(fast, "Start training")
     (job,) = JobQueue(models).jobs()
@@ -351,13 +351,13 @@ def test_a_data_set_that_was_changed_is_read_again(change: Callable[[Path, str],
     write_run(sample_run(), models, plan.dataset, plan.run_id)
     before = words(open_page("train", data="mine"))
     assert "2 seed links" in before
-    assert "was done before" in before
+    assert "already exists" in before
     (links_file,) = folder.rglob("train_links")
     change(links_file, links_file.read_text(encoding="utf-8").splitlines(keepends=True)[0])
     after = words(open_page("train", data="mine"))
     assert "1 seed link" in after
     assert "2 seed links" not in after
-    assert "was done before" not in after
+    assert "already exists" not in after
 
 
 def test_the_queue_says_which_run_each_training_makes(models: Path, open_page: OpenPage) -> None:
@@ -382,7 +382,7 @@ def test_a_few_known_links_of_ones_own_all_train_and_the_page_says_so(open_page:
     app = open_page("train", data="mine", variant="semi")
     assert_no_crash(app)
     assert "12 seed links, 0 validation and 0 test links" in words(app)
-    assert "All 12 known links train: too few to keep some for a test" in words(app)
+    assert "All 12 known links are used for training: too few to hold some out" in words(app)
     assert not app.radio
     assert expectation(12, 32).sentence in words(app)
 

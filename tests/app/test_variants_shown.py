@@ -38,7 +38,7 @@ def test_rounds_and_probabilities_are_shown_where_there_are_any(knowing_run: str
     app = open_page("entity", run=knowing_run, side="source", entity=CITY_5)
     assert_no_crash(app)
     table = next(element.value for element in app.dataframe if "rank" in element.value.columns)
-    assert table["probability"].tolist()[0] == pytest.approx(0.875)
+    assert table["probability"].tolist()[0] == pytest.approx(0.88)
     assert table["added"].tolist()[0] == "round 1"
     assert "names" not in table.columns
     assert "added in round 1" in words(app)

@@ -176,7 +176,7 @@ BAD_COMMANDS = {
     "out of limits": (["train", str(EUROPE), "--epochs", "0"], "must lie between"),
     "wrong choice": (["train", str(EUROPE), "--set", "loss.kind=best"], "must be one of"),
     "ratio": (["train", str(EUROPE), "--train-ratio", "1.5"], "must lie between"),
-    "no seeds": (["train", str(EUROPE), "--train-ratio", "0"], "the basic variant trains on known links alone"),
+    "no seeds": (["train", str(EUROPE), "--train-ratio", "0"], "the basic variant trains only on known links"),
     "negative seed": (["train", str(EUROPE), "--seed", "-1"], "must lie between 0 and 2147483647; got -1"),
     "large limit": (["train", str(EUROPE), "--set", "training.batch_size=0"], "between 1 and 1000000; got 0"),
     "small limit": (["train", str(EUROPE), "--set", "training.learning_rate=0"], "between 1e-09 and 10; got 0"),
@@ -338,7 +338,7 @@ def test_a_hang_up_keeps_what_was_learned_and_under_nohup_nothing_happens(unbrok
     code, out, err = process.end()
     assert code == 0, err
     assert "Stopping after this step" in err
-    assert "Stopped. What was learned so far is kept" in err
+    assert "Stopped. The progress is kept" in err
     assert RunStore(tmp_path).find(last_json(out)["run"]).manifest["status"] == "stopped"
     with started_with(signal.SIG_IGN):  # as nohup does
         process = Process(small_europe, tmp_path)
@@ -402,7 +402,7 @@ def test_a_damaged_run_and_one_of_a_newer_version_are_reported(trained: tuple[Pa
     newer = with_seal({**run.manifest, "format_version": 999})
     (run.path / "manifest.json").write_text(json.dumps(newer, ensure_ascii=False), encoding="utf-8")
     assert main(["evaluate", run.id, "--models", str(models)]) == 2
-    assert "update the engine" in one_line(capsys.readouterr().err)
+    assert "update Dual-AMN Explorer" in one_line(capsys.readouterr().err)
     assert main(["runs", "--models", str(models)]) == 0
 
 
@@ -439,11 +439,11 @@ def test_a_missing_models_folder_is_distinguished_from_an_empty_one(name: str, t
     (tmp_path / "empty").mkdir()
     models = ["--models", str(tmp_path / name)]
     assert main(["runs", *models]) == 0
-    assert ("there is no folder" in capsys.readouterr().out) == (name == "nowhere")
+    assert ("does not exist" in capsys.readouterr().out) == (name == "nowhere")
     assert main(["runs", *models, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == []
     assert main(["evaluate", "x", *models]) == 2
-    assert ("there is no folder" in one_line(capsys.readouterr().err)) == (name == "nowhere")
+    assert ("does not exist" in one_line(capsys.readouterr().err)) == (name == "nowhere")
     assert not (tmp_path / "nowhere").exists()
 
 

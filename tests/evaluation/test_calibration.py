@@ -201,7 +201,7 @@ def test_aligned_neighbours_make_a_pair_more_probable() -> None:
     ],
 )
 def test_a_damaged_calibration_is_reported(damage: dict[str, object]) -> None:
-    with pytest.raises(RunDamagedError, match="fit it again"):
+    with pytest.raises(RunDamagedError, match="train the run again"):
         Calibration.from_dict({**calibration("csls").to_dict(), **damage})
     with pytest.raises(RunDamagedError):
         Calibration.from_dict({})

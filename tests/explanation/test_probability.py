@@ -53,7 +53,7 @@ def test_damaged_numbers_are_reported(run: MemoryRun) -> None:
     table = run.tables["probabilities"].assign(csls=np.float32(np.nan))
     with pytest.raises(RunDamagedError, match="csls"):
         probability_parts(RunView(replace(run, tables={**run.tables, "probabilities": table})), run.documents["calibration"], 3, 5)
-    with pytest.raises(RunDamagedError, match="fit it again"):
+    with pytest.raises(RunDamagedError, match="train the run again"):
         probability_parts(RunView(run), {"fit": {"calibrated": True}}, 3, 5)
 
 

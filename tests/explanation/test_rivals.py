@@ -172,7 +172,7 @@ def test_a_pair_outside_of_another_runs_test_entities_says_so(tmp_path: Path) ->
     outside = next(index for index in range(len(view.graphs["source"])) if not view.in_pool("source", index, "test"))
     (seen,) = context(explainer, outside, 0, [(name, view)], "test").runs
     assert seen.pair is None
-    assert "not among the test entities" in seen.reason
+    assert "is not a test entity" in seen.reason
 
 
 @pytest.mark.parametrize("variant", ["basic", "literal"])

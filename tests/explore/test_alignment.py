@@ -188,7 +188,7 @@ def test_orders_are_of_all_rows_with_missing_values_last(both: dict[Side, Alignm
     assert (np.diff(known) <= 0).all() if descending else (np.diff(known) >= 0).all()
 
 
-def test_worst_decided_first(both: dict[Side, Alignment]) -> None:
+def test_least_certain_first(both: dict[Side, Alignment]) -> None:
     alignment = both["source"]
     rows = alignment.rows.iloc[alignment.ordered(alignment.select(ALL))]
     seeds = (rows["verdict"] == "seed link").to_numpy()
@@ -197,7 +197,7 @@ def test_worst_decided_first(both: dict[Side, Alignment]) -> None:
     rest = rows[~seeds]
     probability = rest["probability"].dropna()
     assert rest["probability"].head(len(probability)).notna().all()
-    assert probability.is_monotonic_increasing
+    assert (probability - 0.5).abs().is_monotonic_increasing
     assert rest["margin"].iloc[len(probability) :].is_monotonic_increasing
 
 

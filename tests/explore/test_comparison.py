@@ -91,7 +91,7 @@ def test_an_answer_is_the_counterpart_where_the_rank_is_one(main: MemoryRun) -> 
 
 
 def test_what_is_not_stored_is_said(main: MemoryRun) -> None:
-    with pytest.raises(ComparisonError, match=r"stores no ranks of the decoder 'best'; it has csls, "):
+    with pytest.raises(ComparisonError, match=r"has no ranks of the decoder 'best'; choose one of csls, "):
         outcomes(main, "source", "best")
     with pytest.raises(ComparisonError, match="cannot be evaluated again"):
         outcomes(older(main), "source", "propagation")
@@ -150,13 +150,13 @@ def test_an_entity_that_one_run_has_a_seed_of_is_left_out(main: MemoryRun, other
 
 
 def test_runs_that_share_nothing_are_refused(main: MemoryRun, other: MemoryRun) -> None:
-    with pytest.raises(ComparisonError, match="are of different data"):
+    with pytest.raises(ComparisonError, match="were trained on different data"):
         compare(main, with_files(other, data={**other.manifest["data"], "fingerprint": "1" * 64}), "source")
     turned = resplit(other, {**dict.fromkeys(range(12), "test"), **dict.fromkeys(range(16, 46), "train")})
-    with pytest.raises(ComparisonError, match="divide the known links differently and share no test link"):
+    with pytest.raises(ComparisonError, match="split the known links differently and share no test links"):
         compare(main, turned, "source")
     stale = other.tables["query_ranks"].query("entity != 20 or graph != 'source'")
-    with pytest.raises(ComparisonError, match="not of the same test entities"):
+    with pytest.raises(ComparisonError, match="cover different test entities"):
         compare(main, with_files(replace(other, tables={**other.tables, "query_ranks": stale})), "source")
 
 

@@ -215,14 +215,14 @@ def test_a_model_of_other_relations_is_damage(learned: IncidentTriples) -> None:
     run = learned.view.run
     assert isinstance(run, MemoryRun)
     tables = {**run.tables, "relations": run.tables["relations"].iloc[:-1]}
-    with pytest.raises(RunDamagedError, match="other relations"):
+    with pytest.raises(RunDamagedError, match="differ from its table"):
         facing(IncidentTriples(RunView(MemoryRun(run.manifest, None, tables, run.tensors))), 0, 0)
 
 
 def test_a_model_that_does_not_fit_its_settings_is_damage(learned: IncidentTriples) -> None:
     run = learned.view.run
     assert isinstance(run, MemoryRun)
-    with pytest.raises(RunDamagedError, match="does not fit its settings"):
+    with pytest.raises(RunDamagedError, match="does not match its settings"):
         facing(IncidentTriples(RunView(MemoryRun({**run.manifest, "config": {"encoder": {"odd": 1}}}, None, run.tables, run.tensors))), 0, 0)
 
 

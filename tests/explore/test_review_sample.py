@@ -138,7 +138,7 @@ def test_all_may_be_drawn_or_nothing_be_there(queue: ReviewQueue, store: ReviewS
     empty.alignment.rows = empty.alignment.rows.iloc[:0]
     found = estimated(store, empty)
     assert (found.population, found.drawn, found.interval) == (0, 0, None)
-    assert "known links settle all" in found.sentence()
+    assert "known links decide all" in found.sentence()
 
 
 @pytest.mark.parametrize("pairs", [[("a\0", "b"), ("a", "\0b")], [("", "ab"), ("a", "b")], [("\ud800", "x"), ("\udc00", "x")]])

@@ -46,7 +46,7 @@ def test_a_file_that_is_there_stays_unless_it_may_go(models: Path, tmp_path: Pat
     path = tmp_path / "mine.csv"
     path.write_text("precious", encoding="utf-8")
     assert export(models, "--output", str(path)) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert path.read_text(encoding="utf-8") == "precious"
     assert export(models, "--output", str(path), "--force", "--without-seeds") == 0
     assert "seed" not in capsys.readouterr().out
@@ -56,14 +56,14 @@ def test_a_file_that_is_there_stays_unless_it_may_go(models: Path, tmp_path: Pat
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--reviewed"], "no pair of towns has been accepted"),
-        (["--min-probability", "0.5"], "has no probabilities"),
+        (["--reviewed"], "reviewers have not accepted any pair of towns"),
+        (["--min-probability", "0.5"], "has no calibrated probabilities"),
         (["--min-probability", "7"], "between 0 and 1"),
         (["--min-probability", "suggested"], "no threshold can be suggested"),
         (["--format", "csv", "--predicate", "owl:sameAs"], "has no predicate"),
         (["--format", "xlsx"], "invalid choice"),
         (["--output", "."], "is a folder"),
-        (["--output", "no/such/place.csv"], "there is no folder"),
+        (["--output", "no/such/place.csv"], "does not exist"),
     ],
 )
 def test_mistakes_are_reported_in_one_line(
@@ -92,7 +92,7 @@ def test_the_reviewed_sample_is_printed_where_it_was_begun(tmp_path: Path, capsy
         assert "reviewed sample" not in capsys.readouterr().out, "the first pair drawn is not decided yet"
         store.decide(queue.fingerprint, queue.choice(order[0], "accept"), "Ann", "2")
     assert export(models, "--output", str(path), "--force") == 0
-    assert "reviewed sample of the best matches: Of the first 2 pairs drawn at random 2 were accepted and 0 rejected" in capsys.readouterr().out
+    assert "reviewed sample of the best matches: Of the first 2 pairs of the random sample, 2 were accepted and 0 rejected" in capsys.readouterr().out
     assert export(models, "--output", str(path), "--force", "--json") == 0
     drawn = json.loads(capsys.readouterr().out.splitlines()[-1])["reviewed_sample"]
     assert (drawn["drawn"], drawn["right"], drawn["population"]) == (2, 2, len(order))

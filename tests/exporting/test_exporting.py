@@ -378,7 +378,7 @@ def test_a_probability_that_is_none(view: RunView, least: float) -> None:
 
 
 def test_a_run_without_probabilities_says_so() -> None:
-    with pytest.raises(ExportError, match="has no probabilities"):
+    with pytest.raises(ExportError, match="has no calibrated probabilities"):
         pairs_to_export(RunView(sample_run()), ExportSelection(least_probability=0.5))
 
 
@@ -391,7 +391,7 @@ def test_unknown_names(view: RunView, name: str) -> None:
 
 
 def test_nothing_is_no_export_and_a_predicate_needs_a_format_that_has_one(table: ExportTable) -> None:
-    with pytest.raises(ExportError, match="no pair is left"):
+    with pytest.raises(ExportError, match="there are no pairs to export"):
         export_bytes(table.head(0), get_format("csv"))
     with pytest.raises(ExportError, match="has no predicate"):
         export_bytes(table, get_format("csv"), "owl:sameAs")

@@ -36,10 +36,10 @@ def message(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
 
 def test_from_asking_to_the_run(data: Path, models: Path, capsys: pytest.CaptureFixture[str], started: list[Path]) -> None:
     where = ("--models", str(models))
-    assert "no training was asked for" in said(capsys, "queue", *where)
+    assert "the queue is empty" in said(capsys, "queue", *where)
     first = message(capsys, "train", str(data), *SET, "--queue", *where)
     assert (first["state"], first["position"], first["joined"]) == ("queued", 1, False)
-    assert "(it was asked for before)" in said(capsys, "train", str(data), *SET, "--queue", *where)
+    assert "(already submitted)" in said(capsys, "train", str(data), *SET, "--queue", *where)
     assert started == [models, models]
     assert "number 1" in said(capsys, "queue", *where)
     assert message(capsys, "queue", "--cancel", first["job"], *where)[0]["state"] == "cancelled"
@@ -48,14 +48,14 @@ def test_from_asking_to_the_run(data: Path, models: Path, capsys: pytest.Capture
     (row,) = message(capsys, "queue", *where)
     assert (row["state"], row["run"], row["epoch"], row["epochs"]) == ("finished", first["training"], 6, 6)
     assert main(["train", str(data), *SET, "--queue", *where]) == 2
-    assert "is trained already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 def test_an_estimate_trains_nothing(data: Path, models: Path, capsys: pytest.CaptureFixture[str], started: list[Path]) -> None:
     found = message(capsys, "train", str(data), *SET, "--variant", "literal", "--estimate", "--models", str(models))
     assert 0 < found["low"] < found["seconds"] < found["high"]
     assert found["memory_mb"] > 100
-    assert "without an earlier run" in said(capsys, "train", str(data), *SET, "--estimate", "--models", str(models))
+    assert "without finished runs" in said(capsys, "train", str(data), *SET, "--estimate", "--models", str(models))
     assert not started
     assert not models.exists()
 
@@ -74,9 +74,9 @@ def test_names_of_files_are_found_wherever_the_trainer_works(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["queue", "--stop", "nothing"], "there is no training job 'nothing'"),
+        (["queue", "--stop", "nothing"], "there is no job 'nothing'"),
         (["train", "nowhere", "--queue"], "there is no such folder"),
-        (["train", "DATA", "--queue", "--fresh"], "--fresh trains here and now"),
+        (["train", "DATA", "--queue", "--fresh"], "--fresh cannot be combined"),
         (["train", "DATA", "--queue", "--set", "encoder.dim=0"], "must lie between 1 and 4096"),
     ],
 )

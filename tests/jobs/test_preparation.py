@@ -110,7 +110,7 @@ def test_what_ends_a_preparation_keeps_what_was_learned(
     finally:
         signal.signal(signal.SIGHUP, before)
     message = capsys.readouterr().err
-    assert "Stopped. What was learned so far is kept as tiny/basic-s0-" in message
+    assert "Stopped. The progress is kept as tiny/basic-s0-" in message
     assert "[2/3]" not in message, "nothing is begun any more"
     assert "stopped" in {summary.state for summary in RunStore(models).list()}
     monkeypatch.setattr(cli, "report", reported)

@@ -76,7 +76,7 @@ def test_a_finished_run_is_not_trained_again_but_one_that_was_deleted_is(models:
     run = train_run(wanted.data, wanted.config, RunStore(models)).run
     assert run.id == wanted.name
     queue.end(job.id, "finished", run=run.id)
-    with pytest.raises(JobError, match="is trained already"):
+    with pytest.raises(JobError, match="already exists"):
         queue.submit(plan())
     RunStore(models).delete(run)
     assert queue.submit(plan()).job.state == "queued"
@@ -111,7 +111,7 @@ def test_a_trainer_that_died_is_noticed_by_whoever_looks(models: Path, plan: Mak
     assert not trainer_alive(models)
     (found,) = JobQueue(models).jobs()
     assert (found.state, found.resumable) == ("lost", True)
-    assert "Resume goes on from the last checkpoint" in found.message
+    assert "Resume continues from the last checkpoint" in found.message
     assert queue.resume(job.id).state == "queued"
 
 
@@ -136,9 +136,9 @@ def test_stop_asks_the_trainer_and_cancels_what_waits(models: Path, plan: MakePl
         assert queue.stop(second.id).state == "cancelled"
         queue.end(first.id, "stopped", run="rings/x")
         assert queue.find(first.id).run == "rings/x"
-        with pytest.raises(JobError, match="is stopped; only a training at work can be stopped"):
+        with pytest.raises(JobError, match="is stopped; only a running job can be stopped"):
             queue.stop(first.id)
-        with pytest.raises(JobError, match="only a training that waits can be cancelled"):
+        with pytest.raises(JobError, match="only a queued job can be cancelled"):
             queue.cancel(first.id)
         assert queue.resume(first.id).position == 1
         assert queue.resume(second.id).position == 2
@@ -148,7 +148,7 @@ def test_a_finished_training_cannot_be_resumed(models: Path, plan: MakePlan) -> 
     queue = JobQueue(models)
     job = queue.submit(plan()).job
     queue.end(job.id, "finished")
-    with pytest.raises(JobError, match="is finished; only one that ended too early"):
+    with pytest.raises(JobError, match="is finished; only a job that stopped early"):
         queue.resume(job.id)
 
 
@@ -157,7 +157,7 @@ def test_ids_that_are_none(models: Path, plan: MakePlan, job_id: str) -> None:
     queue = JobQueue(models)
     queue.submit(plan())
     for ask in (queue.find, queue.stop, queue.cancel, queue.resume):
-        with pytest.raises(JobError, match="there is no training job") as caught:
+        with pytest.raises(JobError, match="there is no job") as caught:
             ask(job_id)
         assert "\x1b" not in str(caught.value)
         assert len(str(caught.value)) < 200
@@ -192,7 +192,7 @@ def test_a_queue_of_a_newer_version(models: Path, plan: MakePlan) -> None:
     with sqlite3.connect(queue_file(models)) as database:
         database.execute("PRAGMA user_version = 99")
     database.close()
-    with pytest.raises(JobError, match="newer engine"):
+    with pytest.raises(JobError, match="newer version"):
         JobQueue(models).jobs()
 
 
@@ -214,7 +214,7 @@ def test_a_browser_cannot_name_files_of_the_server(plan: MakePlan, data: Path, t
     base = plan(variant="literal").config
     assert reachable(base.with_values({option: f"{word}:{data}/./names.json"}), [data]) == base.with_values({option: f"{word}:{data / 'names.json'}"})
     for name in ("/etc/passwd", f"{data}/../elsewhere", f"{data}/link", "", "\0", "names.json"):
-        with pytest.raises(ConfigError, match="names a file that this server does not offer"):
+        with pytest.raises(ConfigError, match="names a file outside the folders of this server"):
             reachable(base.with_values({option: f"{word}:{name}"}), [data])
 
 
@@ -225,7 +225,7 @@ def test_every_path_of_a_setting_is_guarded(plan: MakePlan, data: Path, tmp_path
     (data / "x").write_text("word 1 0\n", encoding="utf-8")
     base = plan(variant="literal").config
     for pair in (f"{data / 'x'},{second.format(data=data)}", f"{second.format(data=data)},{data / 'x'}"):
-        with pytest.raises(ConfigError, match=r"literal\.encoder names a file that this server does not offer"):
+        with pytest.raises(ConfigError, match=r"literal\.encoder names a file outside the folders of this server"):
             reachable(base.with_values({"literal.encoder": f"vectors:{pair}"}), [data])
     both = base.with_values({"literal.encoder": f"vectors:{data / 'x'},{data / 'x'}"})
     assert reachable(both, [data]) == both

@@ -177,7 +177,7 @@ def test_users_mistakes_and_our_own_are_distinguished(
     assert "Traceback" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize(("variant", "start", "reason"), [("basic", "auto", "trains on known links alone"), ("semi", "triples", "needs known links")])
+@pytest.mark.parametrize(("variant", "start", "reason"), [("basic", "auto", "trains only on known links"), ("semi", "triples", "needs known links")])
 def test_without_links_a_refused_training_leaves_no_folder(variant: str, start: str, reason: str, data: Path, models: Path, plan: MakePlan) -> None:
     for links in [data / "ent_links", *data.glob("721_5fold/*/*_links")]:
         links.unlink(missing_ok=True)
@@ -254,7 +254,7 @@ def test_ended_by_the_machine_it_keeps_its_state_and_takes_no_other(models: Path
     work(models, successor=successors.append)
     after = queue.find(job.id)
     assert after.state == "stopped"
-    assert "told the trainer to end" in after.message
+    assert "terminated from outside" in after.message
     assert queue.find(other.id).state == "queued"
     assert not successors
 

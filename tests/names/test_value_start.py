@@ -27,22 +27,22 @@ def words(start: str) -> list[str]:
 
 
 def test_pairs_to_start_from_are_counted() -> None:
-    assert "can start from 9 pairs of entities, which follow from 9 names and values of both graphs" in message(words("a"), words("A"))
+    assert "can start from 9 pairs of entities implied by 9 names and values of both graphs" in message(words("a"), words("A"))
 
 
 @pytest.mark.parametrize(
     ("left", "right", "reason"),
     [
         (words("a"), words("b"), "share no name or value to start from"),
-        (["same"] * SIZE, ["same"] * SIZE, "so many entities have"),
-        (["..."] * SIZE, ["..."] * SIZE, "share only values that say nothing"),
+        (["same"] * SIZE, ["same"] * SIZE, "too many entities have"),
+        (["..."] * SIZE, ["..."] * SIZE, "share only values without meaning"),
         (["NA"] * SIZE, ["na"] * SIZE, "share no name or value to start from"),
         ([], [], "share no name or value to start from"),
     ],
 )
 def test_where_there_is_nothing_to_start_from_the_reason_is_given(left: list[str], right: list[str], reason: str) -> None:
     found = message(left, right)
-    assert found.startswith("Nothing can be trained yet: there are no known links")
+    assert found.startswith("Training is not possible yet: there are no known links")
     assert reason in found
 
 

@@ -127,7 +127,7 @@ def test_a_rejected_seed_link_is_not_trained_on(task: AlignmentTask) -> None:
     assert (0, 0) not in pairs(found.train_links)
     assert (0, 0) in pairs(found.unsure_links)
     assert effect.seeds_rejected == 1
-    with pytest.raises(ReviewError, match="reject every seed link"):
+    with pytest.raises(ReviewError, match="reject all seed links"):
         with_reviews(task, snapshot(task, rejected=[(one, one) for one in range(4)]))
 
 
@@ -138,10 +138,10 @@ def test_an_accepted_pair_beside_another_seed_is_warned_of(task: AlignmentTask) 
 
 
 def test_reviews_of_other_data_are_refused(task: AlignmentTask) -> None:
-    with pytest.raises(ReviewError, match="of other data"):
+    with pytest.raises(ReviewError, match="belong to other data"):
         with_reviews(task, dataclasses.replace(snapshot(task, [(6, 6)]), fingerprint="0" * 64))
     strange = Snapshot(task.fingerprint, (ReviewedPair("http://nowhere", right(1), 1, 0),))
-    with pytest.raises(ReviewError, match="'http://nowhere', which is no entity"):
+    with pytest.raises(ReviewError, match="'http://nowhere', which is not an entity"):
         with_reviews(task, strange)
 
 
@@ -183,7 +183,7 @@ def test_a_run_keeps_its_reviews_and_can_be_made_again_from_them(data: Path, tmp
     message = describe_reviews(run.manifest)
     assert message is not None
     assert "4 decisions by 2 reviewers" in message
-    assert "3 test links left the test" in message
+    assert "3 test links removed from the test set" in message
     links = run.table("links")
     assert int((links["role"] == "test").sum()) == int((plain.table("links")["role"] == "test").sum()) - 3
     assert train_run(data, SMALL, RunStore(models), reviews=reviews_file(models)).reused
@@ -219,9 +219,9 @@ def test_the_command_trains_with_reviews(data: Path, tmp_path: Path, capsys: pyt
     assert "there are no reviews in" in capsys.readouterr().err
     decided(data, models).close()
     assert main([*words, "--with-reviews"]) == 0
-    assert "1 are accepted as seed links (1 new) and 1 rejected" in capsys.readouterr().err
+    assert "1 pair accepted as seed links (1 new), 1 rejected" in capsys.readouterr().err
     assert main([*words, "--with-reviews", str(reviews_file(models))]) == 0
-    assert "was trained before" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 def test_literal_runs_are_built_on_the_reviewed_structure(data: Path, tmp_path: Path) -> None:

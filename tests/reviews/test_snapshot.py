@@ -87,7 +87,7 @@ def test_files_that_hold_no_reviews_say_so(tmp_path: Path) -> None:
         ("text", "neither a database"),
         ("other.parquet", "cannot be read as the reviews of a run"),
         ("torn.parquet", "cannot be read as the reviews of a run"),
-        ("doubled.parquet", "a pair stands there twice"),
+        ("doubled.parquet", "a pair occurs twice"),
         (".", "cannot be read as reviews"),
     ):
         with pytest.raises(ReviewError, match=message):

@@ -61,7 +61,7 @@ def test_the_same_click_sent_twice_is_one_decision(store: ReviewStore) -> None:
     assert store.decide(DATA, Choice(*PAIRS[0], "reject"), "Ann", "click") == first
     assert len(store.history(DATA)) == 1
     for author, data in (("Bob", DATA), ("Ann", OTHER_DATA)):
-        with pytest.raises(ReviewError, match="another reviewer or on other data"):
+        with pytest.raises(ReviewError, match="another reviewer or other data"):
             store.decide(data, Choice(*PAIRS[0], "accept"), author, "click")
     (gone,) = store.undo(DATA, "Ann", "undo")
     assert gone.withdrawn
@@ -75,7 +75,7 @@ def test_what_was_taken_together_is_undone_together(store: ReviewStore) -> None:
     assert store.withdraw(DATA, several[0].number, "Ann", "single")[0].pair == PAIRS[1]
     assert [decision.pair for decision in store.undo(DATA, "Ann", "undo")] == PAIRS[2:]
     assert counting(store.standing(DATA)) == {(PAIRS[0], "Ann"): "reject"}
-    with pytest.raises(ReviewError, match="no decision 1 that could be undone"):
+    with pytest.raises(ReviewError, match="no decision 1 that can be undone"):
         store.withdraw(DATA, 1, "Bob", "not mine")
 
 
@@ -134,12 +134,12 @@ def test_any_sequence_of_clicks_counts_as_a_simple_model_says(clicks: list[tuple
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("", "enter a name"),
-        ("   ", "enter a name"),
+        ("", "enter your name"),
+        ("   ", "enter your name"),
         ("x" * 81, "at most 80"),
-        ("a\u202eb", "cannot be seen"),
-        ("a\nb", "cannot be seen"),
-        ("\x00", "cannot be seen"),
+        ("a\u202eb", "invisible characters"),
+        ("a\nb", "invisible characters"),
+        ("\x00", "invisible characters"),
     ],
 )
 def test_names_that_cannot_be_kept(name: str, message: str) -> None:
@@ -255,7 +255,7 @@ def test_files_that_cannot_be_used_say_why(tmp_path: Path) -> None:
     connection.close()
     torn.write_bytes(b"not a database at all" * 100)
     folder.mkdir()
-    for path, message in ((foreign, "something else"), (newer, "newer engine"), (torn, "damaged"), (folder, "permission denied")):
+    for path, message in ((foreign, "another program"), (newer, "newer version"), (torn, "damaged"), (folder, "permission denied")):
         with pytest.raises(ReviewError, match=message):
             ReviewStore(path).standing(DATA)
 

@@ -72,7 +72,7 @@ def test_interrupted_trainings_go_only_where_asked_for_and_never_while_they_run(
     assert "begun" in pruned(store, partial=True, keep=1)
     with store.create("world", "begun"):
         assert pruned(store, partial=True) == []
-        with pytest.raises(RunError, match="is being trained right now"):
+        with pytest.raises(RunError, match="is being trained"):
             deletion_candidate(store, "world/begun")
 
 
@@ -228,7 +228,7 @@ def test_a_backup_holds_the_queue_and_what_its_jobs_resume_with(store: RunStore,
 
 @pytest.mark.parametrize("name", ["all.zip", "all"])
 def test_a_backup_needs_the_ending_of_an_archive(store: RunStore, tmp_path: Path, name: str) -> None:
-    with pytest.raises(ExportError, match=r"should end in \.tar\.gz"):
+    with pytest.raises(ExportError, match=r"must end in \.tar\.gz"):
         back_up(store.root, tmp_path, tmp_path / name)
 
 
@@ -247,7 +247,7 @@ def test_the_backup_command(store: RunStore, tmp_path: Path, monkeypatch: pytest
     assert main([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["runs"] == 6
     assert main(words) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert main([*words, "--force"]) == 0
     assert "6 runs, 0 imported data sets" in capsys.readouterr().out
 

@@ -241,7 +241,7 @@ def test_list_has_every_state_newest_first(store: RunStore) -> None:
     assert [one.created for one in summaries] == sorted((one.created for one in summaries), reverse=True)
     assert (by_id["training"].active, by_id["waiting"].active) == (True, False)
     assert "entities.parquet is missing" in by_id["broken"].reason
-    assert "update the engine" in by_id["newer-format"].reason
+    assert "update Dual-AMN Explorer" in by_id["newer-format"].reason
     assert by_id["old"].metrics == {"target_to_source": {"hits@1": 0.7}, "worst": None}
     assert by_id["old"].variant == "basic"
     assert by_id["new"].id == "europe/new"
@@ -249,7 +249,7 @@ def test_list_has_every_state_newest_first(store: RunStore) -> None:
 
 def test_a_folder_that_is_not_there_holds_no_runs(store: RunStore) -> None:
     assert store.list() == []
-    with pytest.raises(RunNotFoundError, match="there is no folder"):
+    with pytest.raises(RunNotFoundError, match="does not exist"):
         store.find("anything")
     assert not store.root.exists()
 
@@ -356,7 +356,9 @@ def rewrite_manifest(store: RunStore, run_id: str, **change: Any) -> None:
 def test_a_newer_format_says_to_update(store: RunStore) -> None:
     make(store)
     rewrite_manifest(store, "one", format_version=FORMAT_VERSION + 1)
-    with pytest.raises(RunVersionError, match=rf"format {FORMAT_VERSION + 1}, this engine reads up to {FORMAT_VERSION}; update the engine"):
+    with pytest.raises(
+        RunVersionError, match=rf"format {FORMAT_VERSION + 1}, but this version reads formats up to {FORMAT_VERSION}; update the engine"
+    ):
         store.find("one")
 
 

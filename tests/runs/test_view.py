@@ -210,7 +210,7 @@ def test_verdicts_of_all_kinds(view: RunView) -> None:
 
 
 def test_only_members_of_the_pool_can_be_asked_about_within_it(view: RunView) -> None:
-    with pytest.raises(EntityError, match="not among the test entities"):
+    with pytest.raises(EntityError, match="is not a test entity"):
         view.matches("source", 0, pool="test")
     assert view.pool_size("target", "test") == 30
     assert view.pool_size("target", "all") == 84

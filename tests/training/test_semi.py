@@ -111,7 +111,7 @@ def test_a_pool_smaller_than_k(selection: str) -> None:
 
 
 def test_propagation_needs_the_graphs() -> None:
-    with pytest.raises(ConfigError, match="looks at the graphs"):
+    with pytest.raises(ConfigError, match="needs the graphs"):
         select_pairs(*noisy_pair(5, 0.1), everyone(5, 5), SemiConfig(selection="propagation"), 10, no_selection())
 
 

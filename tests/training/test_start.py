@@ -96,7 +96,7 @@ def test_excluded_attributes_start_nothing(unlinked: AlignmentTask) -> None:
 
 
 def test_without_links_the_basic_variant_has_nothing_to_train_on(unlinked: AlignmentTask) -> None:
-    with pytest.raises(TrainingError, match="the basic variant trains on known links alone"):
+    with pytest.raises(TrainingError, match="the basic variant trains only on known links"):
         Trainer(unlinked, RunConfig())
     with pytest.raises(TrainingError, match=r"semi\.start=triples needs known links"):
         Trainer(unlinked, RunConfig(variant="semi").with_values({"semi.start": "triples"}))

@@ -139,7 +139,7 @@ def test_a_process_that_reads_other_data_is_named_by_all(task: AlignmentTask) ->
             check_data(replace(task, fingerprint="another") if ranks.rank == 2 else task, order, ranks)
         return str(caught.value)
 
-    assert together(3, shown) == ["process 2 reads other data than process 0; give all of them the same, unchanged folder."] * 3
+    assert together(3, shown) == ["process 2 reads other data than process 0; use the same, unchanged folder for all processes."] * 3
 
 
 @pytest.mark.parametrize("kind", ["truncated", "triplet"])
@@ -189,7 +189,7 @@ def test_drifting_apart_is_noticed(task: AlignmentTask) -> None:
         return str(caught.value)
 
     for message in together(2, shown):
-        assert "no longer hold the same parameters" in message
+        assert "have diverged to different parameters" in message
 
 
 def test_one_process_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,5 +202,5 @@ def test_one_process_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_address_that_leads_nowhere_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "not a number"}.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(ConfigError, match=r"cannot meet the other processes at 127.0.0.1:not a number .*; start them with torchrun"), joined():
+    with pytest.raises(ConfigError, match=r"cannot reach the other processes at 127.0.0.1:not a number .*; start them with torchrun"), joined():
         pass

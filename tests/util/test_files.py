@@ -36,7 +36,7 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     mine = new_file(path)
     mine.__enter__().write(b"mine")
     path.write_bytes(b"theirs")
-    with pytest.raises(ExportError, match="is there already"):
+    with pytest.raises(ExportError, match="already exists"):
         mine.__exit__(None, None, None)
     assert path.read_bytes() == b"theirs"
     assert list(tmp_path.iterdir()) == [path]
@@ -45,7 +45,7 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
 @pytest.mark.parametrize("force", [True, False])
 def test_places_that_cannot_be_written_to(tmp_path: Path, force: bool) -> None:
     (tmp_path / "file").write_bytes(b"")
-    for path, words in ((tmp_path, "is a folder"), (tmp_path / "no" / "x", "there is no folder"), (tmp_path / "file" / "x", "there is no folder")):
+    for path, words in ((tmp_path, "is a folder"), (tmp_path / "no" / "x", "does not exist"), (tmp_path / "file" / "x", "does not exist")):
         with pytest.raises(ExportError, match=words), new_file(path, force=force):
             pass
     with pytest.raises(ExportError, match="cannot write"), new_file(tmp_path / ("x" * 300), force=force) as file:
@@ -55,7 +55,7 @@ def test_places_that_cannot_be_written_to(tmp_path: Path, force: bool) -> None:
 def test_a_link_is_a_file_that_is_there(tmp_path: Path) -> None:
     path = tmp_path / "link"
     path.symlink_to(tmp_path / "nowhere")
-    with pytest.raises(ExportError, match="is there already"), new_file(path):
+    with pytest.raises(ExportError, match="already exists"), new_file(path):
         pass
 
 

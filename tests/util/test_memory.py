@@ -93,7 +93,7 @@ def test_reading_stops_before_the_machine_swaps(form: str, tmp_path: Path, monke
     text = "\n".join(",".join(row) for row in rows)
     path = put(tmp_path / form, as_parquet(rows[0], rows[1:]) if form.endswith("parquet") else text if form.endswith("csv") else tabbed(rows))
     monkeypatch.setattr(memory, "available_memory", lambda: memory.KEPT_FREE - 1)
-    with pytest.raises(DataError, match=rf"{form}: memory ran short while this file was read \(255 MiB are free\)"):
+    with pytest.raises(DataError, match=rf"{form}: out of memory while reading this file \(255 MiB free\)"):
         read_tabbed(path, rows[0]) if form == "triples" else read_table(path, TRIPLE_ROLES)
 
 
