@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from engine.analysis import TABLES, TENSORS, Analysis, analyse
-from engine.analysis.run_tables import hubness_tensors, match_table, run_tables, start_table
+from engine.analysis.run_tables import APART, hubness_tensors, match_table, run_tables, start_table
 from engine.analysis.schema import OPTIONAL, frame
 from engine.config import RunConfig
 from engine.data import load_task
@@ -163,6 +163,7 @@ def test_the_document_names_every_column(europe: tuple[AlignmentTask, Trainer, C
     tables = run_tables(task, found) | {"query_ranks": query_rank_table({}), "probabilities": empty_probabilities()} | dict(analysis.tables)
     tables["reviews"] = Snapshot("", ()).table()
     tables["start"] = start_table(no_selection())
+    tables[APART] = task.apart
     values = value_evidence(task, task.train_links)
     tables |= {"value_attributes": values.attributes, "value_features": values.features}
     tables["names"] = all_names(task.source, task.source.labels).table("source")
