@@ -145,7 +145,7 @@ def test_relations_that_correspond(trained: tuple[Path, Run], capsys: pytest.Cap
     every = last_json(capsys.readouterr().out)["correspondences"]
     assert len(every) == len(run.table("correspondences"))
     assert main(["relations", run.id, "--models", str(models), "--least", "1"]) == 0
-    assert "corresponds" in capsys.readouterr().out
+    assert "no corresponding relations" in capsys.readouterr().out
     assert main(["relations", run.id, "--models", str(models), "--least", "2"]) == 2
     assert "--least must lie between 0 and 1" in one_line(capsys.readouterr().err)
 
