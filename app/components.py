@@ -512,7 +512,7 @@ def findings(found: Sequence[Finding]) -> None:
 
 def show_error(error: EngineError) -> None:
     """A user's error in its place, in the engine's words."""
-    words = text.sentence_case(text.plain(text.without_places(str(error)), 1500))
+    words = text.plain(text.without_places(str(error)), 1500)
     st.error(words, icon=":material/error:")
 
 

@@ -107,11 +107,6 @@ def rate_interval(interval: Sequence[float], n: int) -> str:
     return f"95% interval {interval[0]:.1%}–{interval[1]:.1%}, n = {n:,}"
 
 
-def sentence_case(words: str) -> str:
-    """A message with a capital first, where it starts with a word and not with a name such as 'encoder.dim' or a path."""
-    return words[:1].upper() + words[1:] if re.match(r"[a-z]+ ", words) else words
-
-
 def percent(share: float) -> str:
     """'34%'; what is not quite nothing or everything says so."""
     if 0 < share < 0.01:

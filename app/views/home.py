@@ -56,7 +56,7 @@ def _at_work(jobs: Sequence[Job]) -> None:
 
 def _first_steps() -> None:
     components.empty_state(
-        "No run yet",
+        "No runs yet",
         "A run is the result of one training on one data set; every page shows runs. Train on a data set below, import your own two graphs, or close "
         "the app and train all three variants on the sample data, which takes a few minutes:",
         ["make app"],

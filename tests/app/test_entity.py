@@ -143,7 +143,7 @@ def test_search_results_come_from_the_server_at_most_fifty(run: str, open_page: 
     assert "First 50 results" in words(app)
     app.text_input[0].set_value("<no such thing>").run()
     assert_no_crash(app)
-    assert "Nothing fits" in words(app)
+    assert "No entity matches" in words(app)
 
 
 def test_a_run_that_breaks_while_the_app_is_open_is_reported(run: str, models: Path, open_page: OpenPage) -> None:

@@ -107,7 +107,7 @@ def test_runs_that_are_not_there_or_elsewhere_are_refused(page: Page[Any], run: 
 def test_a_run_that_lacks_tables_says_so(page: Page[Any], run: str, open_page: OpenPage) -> None:
     app = open_page(page.name, run=[run])
     assert_no_crash(app)
-    assert not app.error or "was made by an older version; train again" in message(app)
+    assert not app.error or "because an older version made it; train again" in message(app)
 
 
 @every_page_of_runs
@@ -116,7 +116,7 @@ def test_a_run_of_a_newer_version_is_explained(page: Page[Any], runs: list[str],
     manifest.write_text(manifest.read_text(encoding="utf-8").replace('"format_version": 1', '"format_version": 99'), encoding="utf-8")
     app = open_page(page.name, run=runs[0])
     assert_no_crash(app)
-    assert "update the engine" in message(app)
+    assert "update Dual-AMN Explorer" in message(app)
 
 
 @every_page_of_runs

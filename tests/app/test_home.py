@@ -27,7 +27,7 @@ def test_without_runs_it_says_what_to_do(open_page: OpenPage) -> None:
     app = open_page("home")
     assert_no_crash(app)
     message = words(app)
-    assert "No run yet" in message
+    assert "No runs yet" in message
     assert "make app" in message
     assert any(link.startswith("train?") and "data=world" in link for link in links(app))
     assert not app.metric
@@ -121,7 +121,7 @@ def test_a_run_of_another_program_is_listed_as_broken(models: Path, open_page: O
     app = open_page("home")
     assert_no_crash(app)
     assert "its manifest is incomplete" in words(app)
-    assert "No run yet" in words(app)
+    assert "No runs yet" in words(app)
 
 
 def test_interrupted_training_is_reported(models: Path, open_page: OpenPage) -> None:

@@ -85,7 +85,7 @@ def test_a_pair(whole: str, whole_run: MemoryRun, open_page: OpenPage) -> None:
     assert_no_crash(app)
     known = whole_run.tables["pair_divergence"].query("channel == 'entity' and role in ['train', 'valid', 'test']")["divergence"]
     assert f"Divergence: {row['divergence'] * 1e6:.1f} × 10⁻⁶ bit" in words(app)
-    assert f"Closer to each other are **{(known < row['divergence']).mean():.0%}** of the {len(known)} known links" in words(app)
+    assert f"It is lower for **{(known < row['divergence']).mean():.0%}** of the {len(known)} known links" in words(app)
     assert {"CSLS", "Cosine"} <= {metric.label for metric in app.metric}, "the same header as everywhere"
     attention = charts(app)[0]["data"]
     assert len(attention) == 2

@@ -155,7 +155,7 @@ def test_without_test_links_there_is_no_accuracy(whole_run: MemoryRun, models: P
 
 
 @pytest.mark.parametrize(
-    ("table", "message"), [("relation_importance", "No relation importance"), ("relation_twins", "None: relations play no part")]
+    ("table", "message"), [("relation_importance", "No relation importance"), ("relation_twins", "None: this model does not use relation vectors")]
 )
 def test_without_attention_or_twins(table: str, message: str, whole_run: MemoryRun, models: Path, open_page: OpenPage) -> None:
     app = open_page("relations", run=write_run(without(whole_run, table), models))
