@@ -45,7 +45,7 @@ def test_a_run_is_deleted_after_a_question(whole_run: MemoryRun, models: Path, o
     assert ids(models) == [kept, gone], "nothing goes before the answer"
     message = words(app).replace("\\", "")
     assert "Delete \u2068towns/semi-s0\u2069 permanently?" in message
-    assert "towns/literal-s0\u2069 was built on it and stays complete" in message
+    assert "towns/literal-s0\u2069 was built on it and remains complete" in message
     assert press(app, "Keep run").button
     assert ids(models) == [kept, gone]
     app = press(press(app, "Delete run", 1), "Delete permanently")
@@ -64,7 +64,7 @@ def test_a_run_that_was_replaced_since_the_question_stays(whole_run: MemoryRun, 
     write_run(whole_run, models, seed=7)
     app = press(app, "Delete permanently")
     assert_no_crash(app)
-    assert "has changed meanwhile" in app.error[0].value
+    assert "has changed in the meantime" in app.error[0].value
     assert ids(models) == [run]
 
 
@@ -89,7 +89,7 @@ def test_what_is_trained_or_waits_to_be_resumed_stays(models: Path, open_page: O
     RunStore(models).create(plan.dataset, plan.run_id).close()
     app = press(press(open_page("home"), "Delete run"), "Delete permanently")
     assert_no_crash(app)
-    assert "cancel or stop it" in app.error[0].value
+    assert "Cancel or stop it" in app.error[0].value
     assert ids(models) == [plan.name]
     with RunStore(models).create("towns", "basic-s1"):
         app.run()
@@ -140,5 +140,5 @@ def test_permission_is_asked_again_at_the_last_click(models: Path, open_page: Op
     app = press(open_page("home"), "Delete run")
     monkeypatch.setattr(sign_in, "may_delete", lambda: False)
     app = press(app, "Delete permanently")
-    assert "only administrators" in app.error[0].value
+    assert "Only administrators" in app.error[0].value
     assert ids(models) == [run]

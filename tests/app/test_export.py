@@ -146,7 +146,7 @@ def test_what_a_reviewed_sample_says_is_shown_beside_the_export(models: Path, op
     store.close()
     app = open_page("export", run=run)
     assert_no_crash(app)
-    assert "Of the first 2 pairs drawn at random 1 was accepted and 1 rejected: between 9.5% and 90.5%" in words(app).replace("\\", "")
+    assert "Of the first 2 pairs of the random sample, 1 was accepted and 1 rejected." in words(app).replace("\\", "")
     assert any("kind=sample" in link for link in links(app))
 
 
@@ -156,7 +156,7 @@ def test_a_run_without_probabilities_has_no_slider_and_says_why(run: str, open_p
     assert not app.slider
     assert "no probabilities" in words(app)
     app = open_page("export", run=run, least="0.5")
-    assert "has no probabilities to ask a least one of" in app.error[0].value.replace("\\", "")
+    assert "has no calibrated probabilities" in app.error[0].value.replace("\\", "")
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_known_links_win_unless_they_are_not_to(models: Path, open_page: OpenPag
     run = write_run(knowing(), models)
     app = open_page("export", run=run)
     assert "No conflicts." in words(app).replace("\\", "")
-    assert "is another measure" in words(app)
+    assert "is not comparable" in words(app)
     (toggle,) = [one for one in app.toggle if one.label == "Prefer known links"]
     toggle.set_value(False).run()
     assert app.query_params["links"] in ("no", ["no"])

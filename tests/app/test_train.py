@@ -97,7 +97,7 @@ def test_the_same_training_twice_is_one_job(models: Path, open_page: OpenPage) -
     queued(models, seed=2)
     app = open_page("train", data="europe", seed="2")
     assert "already in the queue" in words(app)
-    assert not [label for label in labels(app) if label.startswith("Start ") and "trainer" not in label]
+    assert not [label for label in labels(app) if label.startswith("Start ") and "worker" not in label]
     assert f"train?job={JobQueue(models).jobs()[0].id}" in links(app)
 
 
@@ -141,7 +141,7 @@ def test_a_dead_trainer_is_said_and_its_training_can_be_resumed(models: Path, op
     job = queued(models)
     JobQueue(models).take()
     app = open_page("train", job=job)
-    assert "The trainer ended without a word" in words(app).replace("\\", "")
+    assert "The worker ended unexpectedly" in words(app).replace("\\", "")
     press(app, "Resume")
     assert JobQueue(models).find(job).state == "queued"
     assert started == [models]
@@ -183,18 +183,18 @@ def test_home_shows_the_training(models: Path, open_page: OpenPage) -> None:
 @pytest.mark.parametrize(
     ("parameters", "reported"),
     [
-        ({"job": "../../etc"}, "there is no training job"),
-        ({"job": "0" * 8}, "there is no training job"),
-        ({"data": "../../etc"}, "there is no data set"),
-        ({"variant": "none"}, "expected 'basic'"),
-        ({"seed": "x"}, "expected a whole number"),
+        ({"job": "../../etc"}, "there is no job"),
+        ({"job": "0" * 8}, "there is no job"),
+        ({"data": "../../etc"}, "There is no data set"),
+        ({"variant": "none"}, "Expected 'basic'"),
+        ({"seed": "x"}, "Expected a whole number"),
         ({"seed": "-1"}, "must lie between 0"),
         ({"set": "encoder.dim=0"}, "encoder.dim must lie between 1 and 4096; got 0"),
         ({"set": "encoder.dim=many"}, "encoder.dim must be a whole number; got 'many'"),
         ({"set": "nothing.here=1"}, "unknown option 'nothing.here'"),
         ({"set": "<b>x</b>"}, "expects section.option=value"),
-        ({"variant": "literal", "set": "literal.names=file:/etc/passwd"}, "names a file that this server does not offer"),
-        ({"variant": "literal", "set": "literal.encoder=vectors:../../etc/passwd"}, "names a file that this server does not offer"),
+        ({"variant": "literal", "set": "literal.names=file:/etc/passwd"}, "names a file outside the folders of this server"),
+        ({"variant": "literal", "set": "literal.encoder=vectors:../../etc/passwd"}, "names a file outside the folders of this server"),
         ({"set": "data.fold=../../etc"}, "fold"),
         ({"set": "encoder.dim=4096", "variant": "semi"}, ""),
     ],
@@ -261,7 +261,7 @@ def test_a_curve_without_validation_links(models: Path) -> None:
     assert news is not None
     assert "no value yet" in curve_sentence(news)
     assert "every few epochs" not in curve_sentence(news, over=True)
-    assert "Without validation links no accuracy is measured" in curve_sentence(news, over=True)
+    assert "accuracy is not measured during training" in curve_sentence(news, over=True)
     assert len(curve_figure(news, "basic").data) == 1
     assert curve_table(news.points)["loss"].tolist() == [5.0]
 
@@ -411,7 +411,7 @@ def test_without_links_semi_is_offered_and_what_cannot_start_says_why(open_page:
     own_data(0)
     for asked, shown, reason in (
         ({}, "semi", "share no name or value to start from"),
-        ({"variant": "basic"}, "basic", "trains on known links alone"),
+        ({"variant": "basic"}, "basic", "trains only on known links"),
     ):
         app = open_page("train", data="mine", **asked)
         assert_no_crash(app)
