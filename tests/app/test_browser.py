@@ -74,7 +74,7 @@ def test_home_leads_to_the_run(page: Page, app: str) -> None:
     failed: list[str] = []
     page.on("requestfailed", lambda request: failed.append(request.url))
     page.goto(app)
-    page.get_by_text("Open", exact=True).first.click()
+    page.get_by_text("Open run", exact=True).first.click()
     page.get_by_text("start with one of the best connected").wait_for()
     assert asked(page) == {"run": "towns/basic-s0"}
     assert not [url for url in failed if not url.startswith(app)], "nothing is fetched from elsewhere"
@@ -216,7 +216,7 @@ def test_an_analysts_path(browser: Browser, page: Page, app: str) -> None:
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("requestfailed", lambda request: None if request.url.startswith(app) else problems.append(f"fetched from elsewhere: {request.url}"))
     page.goto(app)
-    page.get_by_text("Open", exact=True).first.click()
+    page.get_by_text("Open run", exact=True).first.click()
     page.get_by_text("start with one of the best connected").wait_for()
 
     page.get_by_label("Search by label, ID or URI").press_sequentially("北京")

@@ -81,7 +81,7 @@ def imported(page: Page, app: str) -> None:
     for box, (name, content) in files().items():
         upload(page, box, name, content)
     page.get_by_role("button", name="Read and check").click()
-    page.get_by_text("First row of the source graph looks like a header").wait_for()
+    page.get_by_text("The first row of the source graph looks like a header").wait_for()
     declare_header(page, "Ziel")
     page.get_by_text("1,510 entities · 9 relations · 4,548 triples").wait_for()
     choose(page, "Head", "3. Anfang")

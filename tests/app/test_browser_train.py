@@ -80,7 +80,7 @@ def test_a_training_is_watched_left_alone_found_again_stopped_and_resumed(browse
         page.get_by_role("button", name="Resume").click()
         page.get_by_role("button", name="Stop training").wait_for()
         page.goto(address)
-        page.get_by_role("link", name="Watch").click()
+        page.get_by_role("link", name="Show progress").click()
         page.wait_for_function(f"new URLSearchParams(location.search).get('job') === '{job}'")
         expect(page.locator("[data-testid=stException]")).to_have_count(0)
         page.get_by_role("button", name="Stop training").click()
@@ -119,7 +119,7 @@ def test_every_link_of_the_queue_is_an_address_and_a_dead_trainer_is_said_and_re
         page.locator("[data-testid=stPageLink-NavLink]", has_text="seed 0").first.click()
         epoch(page)
         kill_trainer(models)
-        expect(watched(page)).to_contain_text("The trainer ended without a word", timeout=PATIENCE)
+        expect(watched(page)).to_contain_text("The worker ended unexpectedly", timeout=PATIENCE)
         assert f"job={jobs[0]}" in page.url
         watched(page).get_by_role("button", name="Resume").click()
         epoch(page)
