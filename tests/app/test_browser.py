@@ -75,7 +75,7 @@ def test_home_leads_to_the_run(page: Page, app: str) -> None:
     page.on("requestfailed", lambda request: failed.append(request.url))
     page.goto(app)
     page.get_by_text("Open run", exact=True).first.click()
-    page.get_by_text("start with one of the best connected").wait_for()
+    page.get_by_text("start with one of the entities with the most triples").wait_for()
     assert asked(page) == {"run": "towns/basic-s0"}
     assert not [url for url in failed if not url.startswith(app)], "nothing is fetched from elsewhere"
 
@@ -85,7 +85,7 @@ def test_every_page_opens_by_the_navigation_keeps_the_run_and_leaves_the_console
     problems: list[str] = []
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" and EXPECTED not in str(message.location) else None)
     page.goto(app + "/entity?run=towns%2Fbasic-s0")
-    page.get_by_text("start with one of the best connected").wait_for()
+    page.get_by_text("start with one of the entities with the most triples").wait_for()
     page.locator(".st-key-navigation a", has_text=asked_page.title).click()
     title = f"{asked_page.title} · towns/basic-s0 · " if asked_page.least else f"{asked_page.title} · "
     expect(page).to_have_title(re.compile(re.escape(title)), timeout=PATIENCE)
@@ -217,7 +217,7 @@ def test_an_analysts_path(browser: Browser, page: Page, app: str) -> None:
     page.on("requestfailed", lambda request: None if request.url.startswith(app) else problems.append(f"fetched from elsewhere: {request.url}"))
     page.goto(app)
     page.get_by_text("Open run", exact=True).first.click()
-    page.get_by_text("start with one of the best connected").wait_for()
+    page.get_by_text("start with one of the entities with the most triples").wait_for()
 
     page.get_by_label("Search by label, ID or URI").press_sequentially("北京")
     page.locator("[data-testid=stPageLink-NavLink]", has_text="北京市").first.click()
