@@ -266,7 +266,7 @@ def test_find_needs_the_data_set_only_where_several_have_the_id(store: RunStore)
 def test_unknown_runs_get_near_ones(store: RunStore) -> None:
     for name in ("basic-s0", "basic-s1", "semi-s0", "xyz"):
         make(store, run_id=name)
-    with pytest.raises(RunNotFoundError, match=r"no run basic-s2; near ones are world/basic-s0, world/basic-s1, world/semi-s0"):
+    with pytest.raises(RunNotFoundError, match=r"no run basic-s2; similar names: world/basic-s0, world/basic-s1, world/semi-s0"):
         store.find("basic-s2")
     store.create("world", "begun").close()
     with pytest.raises(RunNotFoundError, match="begun is not finished yet"):

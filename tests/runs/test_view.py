@@ -137,7 +137,7 @@ def test_resolve_names_the_candidates_of_an_ambiguous_text(view: RunView) -> Non
 
 
 def test_resolve_suggests_what_is_near(view: RunView) -> None:
-    with pytest.raises(EntityError, match="neither graph has an entity 'Germny'; near it: 'Germany'") as caught:
+    with pytest.raises(EntityError, match="neither graph has an entity 'Germny'; similar: 'Germany'") as caught:
         view.resolve("Germny")
     assert caught.value.candidates
     with pytest.raises(EntityError, match="the source graph does not have"):
