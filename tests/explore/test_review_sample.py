@@ -90,7 +90,7 @@ def test_the_drawn_are_those_before_the_first_that_no_one_reviewed(queue: Review
     found = estimated(store, queue)
     assert (found.drawn, found.right, found.wrong, found.unsettled) == (4, 3, 1, 0)
     assert found.interval == pytest.approx(rate_interval(0.75, 4))
-    assert "Of the first 4 pairs drawn at random 3 were accepted and 1 rejected" in found.sentence()
+    assert "Of the first 4 pairs of the random sample, 3 were accepted and 1 rejected" in found.sentence()
 
 
 def test_skips_and_disputes_widen_the_interval(queue: ReviewQueue, store: ReviewStore) -> None:
@@ -130,7 +130,7 @@ def test_all_may_be_drawn_or_nothing_be_there(queue: ReviewQueue, store: ReviewS
     assert found.drawn == found.right == found.population
     assert found.interval == (1.0, 1.0), "nothing is left to chance"
     assert "are reviewed" in found.sentence()
-    assert "so 100.0% are right" in found.sentence()
+    assert "Precision: 100.0%" in found.sentence()
     decide(store, queue, int(queue.order("sample")[0]), "skip")
     found = estimated(store, queue)
     assert found.interval == pytest.approx(((found.population - 1) / found.population, 1.0))
@@ -178,7 +178,7 @@ def test_what_does_not_count_yet_and_what_is_not_drawn_is_said(queue: ReviewQueu
     assert (found.confirmed, found.contradicted) == (verdicts["right"], verdicts["wrong"])
     assert found.confirmed
     message = " ".join(found.notes())
-    assert "2 further pairs were reviewed out of turn" in message
+    assert "2 further pairs were reviewed out of order" in message
     assert f"{found.confirmed:,} matches that validation or test links confirm" in message
     decide(store, queue, order[1], "reject")
     assert (estimated(store, queue).drawn, estimated(store, queue).out_of_turn) == (3, 1)

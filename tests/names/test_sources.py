@@ -94,7 +94,9 @@ SHARED = ["0", "1"]
 def test_a_line_that_fits_both_graphs_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "names.tsv"
     path.write_text("1\tRome\n")
-    with pytest.raises(DataError, match=r"names.tsv: line 1 names id '1', which both graphs have; say which graph is meant: .*--names source=FILE"):
+    with pytest.raises(
+        DataError, match=r"names.tsv: line 1 names id '1', which both graphs have; state which graph it belongs to: .*--names source=FILE"
+    ):
         gather_names(task(graph("a", SHARED), graph("b", SHARED)), f"file:{path}")
 
 
@@ -188,7 +190,7 @@ def test_a_file_about_other_data_is_refused(folder: Path) -> None:
 def test_a_number_that_both_graphs_use_is_ambiguous(tmp_path: Path) -> None:
     folder = id_folder(tmp_path / "ids", LEFT, [(0, "http://r.org/a"), (5, "http://r.org/b"), (2, "http://r.org/c")])
     path = write_json(folder, [[4, ["gul"]], [0, ["beijing"]]])
-    with pytest.raises(DataError, match=r"entry 2 names id '0', which ent_ids_1 and ent_ids_2 both use; say which graph is meant"):
+    with pytest.raises(DataError, match=r"entry 2 names id '0', which ent_ids_1 and ent_ids_2 both use; state which graph it belongs to"):
         gather_names(load_task(folder), f"file:{path}", folder)
 
 

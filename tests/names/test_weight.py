@@ -60,7 +60,7 @@ def test_the_pool_holds_the_linked_and_none_that_were_trained_on() -> None:
 
 def test_nothing_to_choose_with() -> None:
     structure, names = similarities(1.0, 1.0)
-    with pytest.raises(ConfigError, match=r"no validation links, .*data.valid_ratio=0.1"):
+    with pytest.raises(ConfigError, match=r"no validation links .*data.valid_ratio=0.1"):
         choose_weight(structure, names, LINKS[:0])
     with pytest.raises(ConfigError, match="no weights"):
         choose_weight(structure, names, LINKS, weights=())

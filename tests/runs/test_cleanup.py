@@ -161,7 +161,7 @@ def test_whoever_sits_at_a_terminal_is_asked(
     monkeypatch.setattr(typed, "isatty", lambda: True, raising=False)
     monkeypatch.setattr("sys.stdin", typed)
     assert runs(store, "delete", "basic0") == (0 if gone else 2)
-    assert "for good? [y/N]" in capsys.readouterr().err
+    assert "permanently? [y/N]" in capsys.readouterr().err
     assert ("basic0" not in names(store)) == gone
 
 

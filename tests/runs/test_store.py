@@ -110,7 +110,7 @@ def test_json_takes_what_numbers_and_labels_come_as(store: RunStore) -> None:
 def test_a_table_gives_some_of_its_columns(store: RunStore) -> None:
     run = make(store)
     pd.testing.assert_frame_equal(run.table("entities", ["score", "entity"])[["entity", "score"]], TABLE[["entity", "score"]])
-    with pytest.raises(RunError, match=r"no column 'colour'; it has entity, label, score"):
+    with pytest.raises(RunError, match=r"no column 'colour'; its columns are entity, label, score"):
         run.table("entities", ["entity", "colour"])
 
 
@@ -136,7 +136,7 @@ def test_a_table_gives_the_rows_that_are_asked_for(store: RunStore) -> None:
     assert list(found.columns) == ["label"]
     pd.testing.assert_frame_equal(run.table("entities", where={"label": "دمشق", "entity": 2}), TABLE.iloc[[1]].reset_index(drop=True))
     assert run.table("entities", where={"label": "nobody"}).empty
-    with pytest.raises(RunError, match="no column 'colour'; it has entity, label, score"):
+    with pytest.raises(RunError, match="no column 'colour'; its columns are entity, label, score"):
         run.table("entities", where={"colour": "red"})
 
 
@@ -190,7 +190,7 @@ def test_a_few_rows_do_not_cost_the_whole_file(store: RunStore) -> None:
 
 def test_unknown_files_and_tensors_are_named(store: RunStore) -> None:
     run = make(store)
-    with pytest.raises(RunError, match=r"no tensor 'Source'; it has source, target"):
+    with pytest.raises(RunError, match=r"no tensor 'Source'; its tensors are source, target"):
         run.tensor("embeddings", "Source")
     with pytest.raises(RunError, match=r"no file 'candidates\.parquet'; it has embeddings\.safetensors"):
         run.table("candidates")
@@ -259,7 +259,7 @@ def test_find_needs_the_data_set_only_where_several_have_the_id(store: RunStore)
     assert store.find("one").id == "world/one"
     make(store, "europe", "one")
     assert store.find("europe/one").dataset == "europe"
-    with pytest.raises(RunNotFoundError, match="say which: europe/one, world/one"):
+    with pytest.raises(RunNotFoundError, match="choose one of europe/one, world/one"):
         store.find("one")
 
 
@@ -269,7 +269,7 @@ def test_unknown_runs_get_near_ones(store: RunStore) -> None:
     with pytest.raises(RunNotFoundError, match=r"no run basic-s2; similar names: world/basic-s0, world/basic-s1, world/semi-s0"):
         store.find("basic-s2")
     store.create("world", "begun").close()
-    with pytest.raises(RunNotFoundError, match="begun is not finished yet"):
+    with pytest.raises(RunNotFoundError, match="begun is not finished"):
         store.find("begun")
 
 
@@ -357,7 +357,7 @@ def test_a_newer_format_says_to_update(store: RunStore) -> None:
     make(store)
     rewrite_manifest(store, "one", format_version=FORMAT_VERSION + 1)
     with pytest.raises(
-        RunVersionError, match=rf"format {FORMAT_VERSION + 1}, but this version reads formats up to {FORMAT_VERSION}; update the engine"
+        RunVersionError, match=rf"format {FORMAT_VERSION + 1}, but this version reads formats up to {FORMAT_VERSION}; update Dual-AMN Explorer"
     ):
         store.find("one")
 
@@ -582,7 +582,7 @@ def test_two_writers_of_a_run_do_not_collide(store: RunStore) -> None:
         with store.create("world", "two"):
             pass
         fill(writer)
-    with pytest.raises(RunError, match="there is a run world/one already"):
+    with pytest.raises(RunError, match="run world/one already exists"):
         store.create("world", "one")
     assert_whole(store.find("one"))
 
@@ -621,7 +621,7 @@ def test_delete_removes_one_run_of_any_state(store: RunStore) -> None:
             store.delete(summary)
     assert [path.name for path in (store.root / "world").iterdir()] == ["keep"]
     assert_whole(store.find("keep"))
-    with pytest.raises(RunNotFoundError, match="no run world/one any more"):
+    with pytest.raises(RunNotFoundError, match="run world/one no longer exists"):
         store.delete(run)
 
 
