@@ -192,7 +192,7 @@ def test_unknown_files_and_tensors_are_named(store: RunStore) -> None:
     run = make(store)
     with pytest.raises(RunError, match=r"no tensor 'Source'; its tensors are source, target"):
         run.tensor("embeddings", "Source")
-    with pytest.raises(RunError, match=r"no file 'candidates\.parquet'; it has embeddings\.safetensors"):
+    with pytest.raises(RunError, match=r"no file 'candidates\.parquet'; its files are embeddings\.safetensors"):
         run.table("candidates")
     for hostile in ("../one/entities", "/etc/passwd", "", "..", "a/b", "a\0", ".lock"):
         with pytest.raises(RunError, match="cannot be a file name"):
