@@ -13,7 +13,9 @@ from app import cache, components, frame, pages, palette, state, text
 from app.glossary import explain
 from app.state import Come, ImportAddress, TrainAddress
 from engine.data.knowledge_graph import SIDES, Side
+from engine.data.readers.databases import DEFAULT_QUERY, LONGEST_QUERY
 from engine.data.readers.ontology import Aligned
+from engine.data.readers.rdf import DEFAULT_GRAPH
 from engine.data.tabular import Layout
 from engine.errors import DataImportError, EngineError
 from engine.importing import (
@@ -44,10 +46,13 @@ from engine.importing import (
     store,
     suggested_name,
 )
-from engine.importing.detect import DELIMITERS
+from engine.importing.detect import DELIMITERS, FORM_WORDS
 
 COME_WORDS: Final[Mapping[Come, str]] = {"upload": "Separate files", "archive": "One archive", "server": "A folder on the server"}
-FORMATS: Final = "CSV, TSV, Parquet, RDF (Turtle, TriG, N-Triples, N-Quads, RDF/XML, JSON-LD) or an ontology (OWL, OBO), plain or gzipped"
+FORMATS: Final = (
+    "CSV, TSV, Parquet (triples, or a row for each entity), Neo4j's CSV, RDF (Turtle, TriG, N-Triples, N-Quads, RDF/XML, JSON-LD), "
+    "an ontology (OWL, OBO), GraphML, GEXF or JSON lines, plain or gzipped, or a SQLite database"
+)
 STEPS: Final = (r"1\. Files", r"2\. Check", r"3\. Go")
 SIDE_ROLES: Final[Mapping[Side, tuple[Role, Role]]] = {"source": ("graph 1", "attributes 1"), "target": ("graph 2", "attributes 2")}
 SEED_WORDS: Final[Mapping[SeedChoice, str]] = {"none": "none", "exact": "equal names", "near": "equal and nearly equal names"}
@@ -215,6 +220,7 @@ def _facts(staged: Staged, preview: Preview) -> None:
         st.caption(text.plain(finding.message, 1000))
     if recognised or staged.corrections.ontology != "auto":
         _ontology(staged)
+    _named_graphs(staged, preview)
     _name_attribute(staged, preview)
     for column, side in zip(st.columns(2), SIDES, strict=True):
         with column:
@@ -245,6 +251,26 @@ def _ontology(staged: Staged) -> None:
         help="An ontology has classes (kinds of things), individuals (things) and properties (relations). The lines above say how many there "
         "are of each, and what was left out and why.",
     )
+
+
+def _named_graphs(staged: Staged, preview: Preview) -> None:
+    """Which named graphs of an RDF file are read."""
+    for role, names in preview.named_graphs.items():
+        found = [*names, DEFAULT_GRAPH]
+        key = _shown([one for one in staged.corrections.named_graphs.get(role, ()) if one in found], "named graphs", role, staged.token)
+
+        def follow(role: str = role, key: str = key) -> None:
+            wanted = tuple(st.session_state[key])
+
+            def change(now: Corrections) -> Corrections:
+                rest = {one: chosen for one, chosen in now.named_graphs.items() if one != role}
+                return dataclasses.replace(now, named_graphs={**rest, role: wanted} if wanted else rest)
+
+            _change(staged, change)
+
+        labels = text.distinct_labels({name: text.cell(name, 80) for name in found})
+        label = f"Named graphs of the {ROLE_WORDS[role]}"
+        st.multiselect(label, found, format_func=labels.__getitem__, key=key, on_change=follow, placeholder="all")
 
 
 def _name_attribute(staged: Staged, preview: Preview) -> None:
@@ -356,8 +382,60 @@ def _tables(staged: Staged, files: Sequence[UnderstoodFile]) -> None:
             with column, st.container(border=True, key=f"file_{number}"):
                 st.markdown(f"**{text.plain(ROLE_WORDS.get(file.role, file.role).capitalize())}**: {text.plain(file.name, 60)}")
                 st.caption(" · ".join(text.plain(words, 200) for words in (file.words, *(one.words for one in file.counts))))
+                if file.form == FORM_WORDS["sqlite"]:
+                    _query(staged, file)
                 if file.table is not None:
                     _table(staged, file, file.table)
+                    if file.role in ("graph 1", "graph 2"):
+                        _rows_are_entities(staged, file, file.table)
+
+
+def _query(staged: Staged, file: UnderstoodFile) -> None:
+    """What of a database is the graph."""
+    key = _shown(staged.corrections.queries.get(file.role, ""), "query", file.role, staged.token)
+
+    def follow() -> None:
+        query = st.session_state[key].strip()
+        _change(staged, lambda now: dataclasses.replace(now, queries={**now.queries, file.role: query}))
+
+    st.text_area(
+        "Query",
+        key=key,
+        on_change=follow,
+        max_chars=LONGEST_QUERY,
+        placeholder=DEFAULT_QUERY,
+        help="One SELECT: head, relation and tail, with a column value where a row is an attribute; or a row for each entity, with a column id.",
+    )
+
+
+def _rows_are_entities(staged: Staged, file: UnderstoodFile, table: UnderstoodTable) -> None:
+    """Whether each row of a table is a triple or an entity, and which columns are relations then."""
+    wide = table.offered == ("identifier",)
+    key = _shown(wide, "wide", file.role, staged.token)
+
+    def follow() -> None:
+        columns = {"identifier": 0} if st.session_state[key] else {"head": 0, "relation": 1, "tail": 2}
+        _lay_out(staged, file, lambda layout: dataclasses.replace(layout, header=table.header or None, columns=columns, relations=None))
+
+    st.toggle("Each row is an entity", key=key, on_change=follow, help="Otherwise each row is a triple.")
+    if not wide:
+        return
+    chosen = staged.corrections.tables.get(file.role, Layout()).relations
+    names = text.distinct_labels({at: text.cell(name, 40) for at, name in enumerate(table.columns) if at != table.places.get("identifier")})
+    related = _shown([at for at in chosen or () if at in names], "relations", file.role, staged.token)
+
+    def relate() -> None:
+        wanted = tuple(st.session_state[related]) or None
+        _lay_out(staged, file, lambda layout: dataclasses.replace(layout, columns=dict(table.places), relations=wanted))
+
+    st.multiselect(
+        "Columns that are relations",
+        list(names),
+        format_func=names.__getitem__,
+        key=related,
+        on_change=relate,
+        placeholder="those whose values are identifiers of rows",
+    )
 
 
 def _table(staged: Staged, file: UnderstoodFile, table: UnderstoodTable) -> None:

@@ -67,9 +67,10 @@ def add_import(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="FILE:COLUMN=NUMBER,...",
-        help="which column is which, from 1: graph1:head=3,tail=1 or links:source=2,target=1,header=no,delimiter=tab,trim=yes; may be repeated",
+        help="which column is which, from 1: graph1:head=3,tail=1 or links:source=2,target=1,header=no,delimiter=tab,trim=yes; "
+        "of a table with a row for each entity graph1:identifier=1,relations=3+5 (or relations=none); may be repeated",
     )
-    parser.add_argument("--name-attribute", metavar="NAME", help="the attribute that holds the entities' names")
+    _add_contents(parser)
     parser.add_argument(
         "--name-language",
         action="append",
@@ -78,7 +79,6 @@ def add_import(commands: Commands) -> None:
         help="languages of names to prefer, the first one most: en,de, or source=de and target=en one after the other; default: the language that "
         "most entities of both graphs have names in",
     )
-    parser.add_argument("--names-from-triples", action="store_true", help="take triples such as 'Q90,label,Paris' for names and not for relations")
     parser.add_argument(
         "--ontology",
         default="auto",
@@ -114,6 +114,24 @@ def add_import(commands: Commands) -> None:
     add_json(parser)
 
 
+def _add_contents(parser: argparse.ArgumentParser) -> None:
+    """What of a file with several graphs in it is the graph, and what in it are names."""
+    parser.add_argument("--name-attribute", metavar="NAME", help="the attribute that holds the entities' names")
+    parser.add_argument("--names-from-triples", action="store_true", help="take triples such as 'Q90,label,Paris' for names and not for relations")
+    for number, side in (("1", "source"), ("2", "target")):
+        parser.add_argument(
+            f"--query{number}",
+            metavar="SELECT",
+            help=f"of a SQLite database as {side} graph: a query for its triples (head, relation, tail) or entities (id, ...)",
+        )
+        parser.add_argument(
+            f"--named-graphs{number}",
+            action="append",
+            metavar="IRI",
+            help=f"of an RDF file of the {side} graph: read this named graph ('default': triples outside of any) and no other; may be repeated",
+        )
+
+
 def import_data(parsed: argparse.Namespace) -> int:
     corrections = Corrections(
         tables=dict(map(_layout, parsed.columns)),
@@ -123,6 +141,8 @@ def import_data(parsed: argparse.Namespace) -> int:
         repair_links=parsed.repair_links,
         names_from_triples=parsed.names_from_triples,
         ontology=parsed.ontology,
+        queries={f"graph {number}": query for number, query in (("1", parsed.query1), ("2", parsed.query2)) if query is not None},
+        named_graphs={f"graph {n}": tuple(names) for n, names in (("1", parsed.named_graphs1), ("2", parsed.named_graphs2)) if names},
         seeds=parsed.seeds_from_names,
         least_confidence=parsed.min_confidence,
         links_from=parsed.links_from_xrefs,
@@ -225,9 +245,14 @@ def _layout(text: str) -> tuple[str, Layout]:
     role = next((role for role in ROLES if role.replace(" ", "") == short), None)
     pairs = [part.partition("=")[::2] for part in rest.split(",")]
     values = {key.strip(): value.strip() for key, value in pairs}
+    relations = values.pop("relations", None)
     columns = {key: value for key, value in values.items() if key not in ("header", "delimiter", "trim")}
+    related = [] if relations in (None, "none") else str(relations).split("+")
     header, delimiter, trim = values.get("header"), values.get("delimiter"), values.get("trim")
-    fits = all(key and value.isascii() and value.isdigit() and 1 <= int(value[:6]) < 10_000 for key, value in columns.items())
+    fits = all(
+        key and value.isascii() and value.isdigit() and 1 <= int(value[:6]) < 10_000
+        for key, value in [*columns.items(), *(("relation", at) for at in related)]
+    )
     if role is None or not fits or not {header, trim} <= {None, *YES_NO} or (delimiter is not None and delimiter not in DELIMITERS):
         raise ConfigError(
             f"--columns expects FILE:COLUMN=NUMBER,..., for example graph1:head=3,tail=1,header=no,delimiter=tab; got '{text}'. "
@@ -238,5 +263,6 @@ def _layout(text: str) -> tuple[str, Layout]:
         header=None if header is None else YES_NO[header],
         columns={key: int(value) - 1 for key, value in columns.items()},
         trim=trim is not None and YES_NO[trim],
+        relations=None if relations is None else tuple(int(at) - 1 for at in related),
     )
     return role, layout

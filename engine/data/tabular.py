@@ -101,12 +101,14 @@ class Layout:
         header: whether the first row names the columns; None looks whether it does.
         columns: role -> position from 0, for roles whose column would not be found.
         trim: whether blanks around the cells of a text table are cut off; otherwise they belong to them.
+        relations: of a table with a row for each entity, positions of the columns whose values are entities; None finds them by their values.
     """
 
     delimiter: str | None = None
     header: bool | None = None
     columns: Mapping[str, int] = field(default_factory=dict)
     trim: bool = False
+    relations: tuple[int, ...] | None = None
 
 
 FOUND_OUT: Final = Layout()

@@ -14,6 +14,11 @@ from engine.data.dialects import TAB
 from engine.data.files import read_head
 from engine.data.knowledge_graph import FileCount
 from engine.data.readers import READERS
+from engine.data.readers.databases import DUCKDB_MAGIC, SQLITE_MAGIC
+from engine.data.readers.entity_tables import ENTITY_ROLES, entity_layout, is_entity_table
+from engine.data.readers.exports import EXPORT_ENDINGS, EXPORT_WORDS, ExportForm, export_form
+from engine.data.readers.json_records import is_json_lines
+from engine.data.readers.property_tables import text_delimiter
 from engine.data.readers.rdf import rdf_suffix
 from engine.data.readers.syntaxes import ENDINGS, ontology_syntax
 from engine.data.tabular import (
@@ -36,7 +41,25 @@ from engine.util.text import shorten, size_text
 
 # What kind of file something is, by its content and then by its name: a name is only what somebody called it.
 
-Form = Literal["table", "parquet", "turtle", "ntriples", "rdfxml", "nquads", "trig", "jsonld", "obo", "ofn", "omn", "owx"]
+Form = Literal[
+    "table",
+    "parquet",
+    "turtle",
+    "ntriples",
+    "rdfxml",
+    "nquads",
+    "trig",
+    "jsonld",
+    "obo",
+    "ofn",
+    "omn",
+    "owx",
+    "graphml",
+    "gexf",
+    "jsonl",
+    "sqlite",
+    "neo4j",
+]
 SHAPES: Final[Mapping[str, Sequence[Sequence[Role]]]] = {
     "graph": (TRIPLE_ROLES,),
     "attributes": (ATTRIBUTE_ROLES, NAME_ROLES),
@@ -60,6 +83,11 @@ FORM_WORDS: Final[Mapping[Form, str]] = {
     "ofn": "OWL functional-style syntax",
     "omn": "OWL Manchester syntax",
     "owx": "OWL/XML",
+    "graphml": EXPORT_WORDS["graphml"],
+    "gexf": EXPORT_WORDS["gexf"],
+    "jsonl": EXPORT_WORDS["jsonl"],
+    "sqlite": EXPORT_WORDS["sqlite"],
+    "neo4j": "Neo4j's CSV",
 }
 RDF_FORMS: Final[frozenset[Form]] = frozenset({"turtle", "ntriples", "rdfxml", "nquads", "trig", "jsonld"})
 GRAPH_FORMS: Final[frozenset[Form]] = RDF_FORMS | {"obo", "ofn", "omn", "owx"}
@@ -73,6 +101,7 @@ SUFFIXES: Final[Mapping[Form, str]] = {
     "trig": ".trig",
     "jsonld": ".jsonld",
     **{syntax: suffix for suffix, syntax in ENDINGS.items()},
+    **{form: endings[0] for form, endings in EXPORT_ENDINGS.items()},
 }
 _BY_SUFFIX: Final[Mapping[str, Form]] = {
     ".ttl": "turtle",
@@ -98,7 +127,7 @@ _MAGIC: Final = (
     (b"\xff\xd8\xff", "a picture"),
     (b"\x7fELF", "a program"),
     (b"MZ", "a program"),
-    (b"SQLite format 3", "a database; export its tables as CSV"),
+    (b"SQLite format 3", "a database, which is read as a graph only; export its tables as CSV"),
     (b"BZh", "packed with bzip2; unpack it, or pack it with gzip"),
     (b"\xfd7zXZ", "packed with xz; unpack it, or pack it with gzip"),
     (b"7z\xbc\xaf", "a 7z archive; pack it as .zip"),
@@ -110,6 +139,7 @@ _QUAD_OBJECT = re.compile(r"\s*\S+\s+\S+\s+(?:<[^<>\s]*>|_:\S+)\s*\.\s*(?:#.*)?"
 _TURTLE = re.compile(r"^\s*(?:@prefix|@base|PREFIX|BASE)\s", re.MULTILINE | re.IGNORECASE)
 _XML = re.compile(r"\s*<(?:\?xml|!DOCTYPE|!--|rdf:RDF)")
 
+_XML_GRAPH = re.compile(r"\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*|<!DOCTYPE[^<>\[]*(?:\[.*?\]\s*)?>\s*)*<(?:\w+:)?(graphml|gexf)\b", re.DOTALL)
 _HTML = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!DOCTYPE\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
 
 
@@ -119,6 +149,11 @@ class Sniffed:
 
     form: Form
     delimiter: str = ""
+
+    @property
+    def export(self) -> ExportForm | None:
+        """The form, where it is one of a graph as a program or database exports it."""
+        return next((form for form in EXPORT_ENDINGS if form == self.form), None)
 
     @property
     def words(self) -> str:
@@ -147,9 +182,13 @@ def sniff(path: Path, name: str, role: str = "") -> Sniffed:
     if head.startswith(b"PAR1"):
         return Sniffed("parquet")
     shown = shorten(name)
+    if head.startswith(SQLITE_MAGIC) and (not role or role.startswith("graph")):
+        return Sniffed("sqlite")
     for magic, what in _MAGIC:
         if head.startswith(magic):
             raise DataImportError(f"{shown} is {what}; expected a text table, Parquet or RDF.")
+    if head[8:12] == DUCKDB_MAGIC:
+        raise DataImportError(f"{shown} is a DuckDB database; export its tables as Parquet or CSV, or to SQLite.")
     if b"\0" in head and head[:2] not in (b"\xff\xfe", b"\xfe\xff"):  # UTF-16 has its own message in the reader
         raise DataImportError(f"{shown} is a binary file, whatever its name says; expected a text table, Parquet or RDF.")
     text = head.decode("utf-8-sig", "replace")
@@ -159,6 +198,8 @@ def sniff(path: Path, name: str, role: str = "") -> Sniffed:
         raise DataImportError(
             f"{shown} is a web page and not a table or graph; download the file itself, perhaps after signing in where it comes from."
         )
+    if role.startswith("graph") and (delimiter := text_delimiter(text)):
+        return Sniffed("neo4j", delimiter)
     form = _text_form(text, name)
     if form != "table":
         return Sniffed(form)
@@ -186,13 +227,18 @@ def layout_of(kind: Sniffed, said: Layout) -> Layout:
 def _text_form(text: str, name: str) -> Form:
     if syntax := ontology_syntax(Path(name), text):
         return syntax
+    if found := _XML_GRAPH.match(text):
+        return "graphml" if found[1] == "graphml" else "gexf"
+    if export_form(Path(name)) == "jsonl" or (rdf_suffix(Path(name)) == "" and is_json_lines(text)):
+        return "jsonl"
     suffix = rdf_suffix(Path(name)) or table_suffix(Path(name))
     if _XML.match(text) or (suffix and _BY_SUFFIX[suffix] == "rdfxml" and text.lstrip().startswith("<")):
         return "rdfxml"
     if suffix != ".trig" and _is_json(text):
         if suffix != ".jsonld":
             raise DataImportError(
-                f"{shorten(name)} is JSON; of JSON only JSON-LD is read: name it .jsonld if it is JSON-LD, else save its rows as CSV."
+                f"{shorten(name)} is JSON in one piece; of JSON are read JSON lines, one triple or entity per line, and JSON-LD: name it .jsonld "
+                "if it is that, else write its entries line by line."
             )
         return "jsonld"
     if suffix and suffix != ".parquet" and _BY_SUFFIX[suffix] != "rdfxml":
@@ -287,14 +333,16 @@ def _understood(role: str, file: SourceFile, corrections: Corrections) -> Unders
     if (reader := READERS.for_file(file.name)) is not None and role.startswith("graph"):
         return UnderstoodFile(role, file.name, reader.name, file.size)
     kind = sniff(file.path, file.name, role)
-    if kind.form in GRAPH_FORMS:
+    if kind.form in GRAPH_FORMS or kind.export or (kind.form == "neo4j" and not layout.columns):
         return UnderstoodFile(role, file.name, kind.words, file.size)
     layout = layout_of(kind, layout)
     try:
         table = open_head(file.path, layout)
     except DataError:
         return UnderstoodFile(role, file.name, kind.words, file.size)  # reading the whole file says what is wrong with it
-    shown = _shown(table, _columns(role, table), layout)
+    if wide := role.startswith("graph") and is_entity_table(table, layout):
+        layout = entity_layout(layout)
+    shown = _shown(table, ENTITY_ROLES if wide else _columns(role, table), layout)
     if corrections.swap_links and role.startswith("links"):
         shown = dataclasses.replace(shown, places=_exchanged(shown.places), swapped=True)
     return UnderstoodFile(role, file.name, Sniffed(kind.form, table.delimiter).words, file.size, shown)

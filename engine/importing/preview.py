@@ -6,7 +6,7 @@ import dataclasses
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -80,6 +80,15 @@ REMEDIES: Final[Mapping[str, Remedy]] = {
     "names-as-triples": Remedy("Take them as names.", "Take them as names with --names-from-triples."),
     "ontology-read": Remedy("Choose below the graphs what is aligned.", ONTOLOGY_OPTION),
     "ontology-individuals": Remedy("Choose individuals, or all, below the graphs if these are what is to be aligned.", ONTOLOGY_OPTION),
+    "named-graphs": Remedy(
+        "Choose below the graphs which of them are read.",
+        "Choose with --named-graphs1 IRI for the source graph, --named-graphs2 IRI for the target graph.",
+    ),
+    "graph-recognised": Remedy(
+        "Below the rows of a table its identifiers and relations can be chosen.",
+        "Choose the identifiers and relations of a table with --columns graph1:identifier=1,relations=3+5 (or graph2); "
+        "if its rows are triples, head=1,relation=2,tail=3.",
+    ),
     "no-seeds": Remedy(
         "Bring a file of known links, or take seeds from names where names suggest some.",
         "Bring known links with --links FILE, or take seeds with --seeds-from-names where names suggest some.",
@@ -188,6 +197,7 @@ class Preview:
         chosen: those of them that are to be seeds.
         fingerprint: of graphs and links.
         links_left_out: how many links were given that cannot be used until the errors are corrected.
+        named_graphs: role of a graph -> the first named graphs of its file.
     """
 
     format: str
@@ -201,6 +211,7 @@ class Preview:
     chosen: tuple[SeedPair, ...]
     fingerprint: str
     links_left_out: int = 0
+    named_graphs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def problems(self) -> tuple[Finding, ...]:
@@ -256,7 +267,7 @@ def understand(material: Material, corrections: Corrections) -> Understood:
         found.append(_no_seeds(task, suggestions))
     left_out = 0 if sound else sum(len(links.sources) for links in read.raw.links.values())
     shown = _preview(read.format, files, task, inspection, found, suggestions, chosen, _data_config(corrections))
-    return Understood(dataclasses.replace(shown, links_left_out=left_out), read, raw)
+    return Understood(dataclasses.replace(shown, links_left_out=left_out, named_graphs=read.named_graphs), read, raw)
 
 
 def _passed_over(material: Material, read: ReadMaterial) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -18,12 +18,13 @@ from engine.data.labels import NAME_ATTRIBUTES, local_name
 from engine.data.links import confident, respelt, with_known_identifiers
 from engine.data.readers import READERS, RawDataset, RawGraph, RawLinks
 from engine.data.readers.base import PART_WORDS, Part, tallies
+from engine.data.readers.exports import ExportForm, read_export
 from engine.data.readers.naming import APART
 from engine.data.readers.rdf import read_graph, read_same_as
 from engine.data.readers.syntaxes import ENDINGS
-from engine.data.readers.tables import links_by_part, read_apart, read_attributes, with_apart
+from engine.data.readers.tables import links_by_part, read_apart, read_attributes, read_graph_tables, with_apart
 from engine.data.rows import Rows, read_tabbed_literals
-from engine.data.tabular import DECLARED_ROLES, LINK_TABLE_ROLES, TRIPLE_ROLES, Layout, Role, read_table, table_suffix
+from engine.data.tabular import DECLARED_ROLES, LINK_TABLE_ROLES, Layout, Role, read_table, table_suffix
 from engine.data.texts import Texts
 from engine.errors import DataError, DataImportError
 from engine.importing.cross_references import with_cross_references
@@ -102,11 +103,13 @@ class ReadMaterial:
         raw: graphs and links; without links where none were given.
         format: the reader's name, "files" where each file was understood by itself.
         files: those that were read.
+        named_graphs: role of a graph -> the first named graphs of its file.
     """
 
     raw: RawDataset
     format: str
     files: tuple[SourceFile, ...]
+    named_graphs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def read_material(material: Material, corrections: Corrections) -> ReadMaterial:
@@ -159,6 +162,7 @@ class _FileByFile:
         self.roles = assign(material, corrections.roles)
         self.archives = [file.name for file in material.files if file.name.lower().endswith(ARCHIVES)]
         self.findings: list[Finding] = []
+        self.named_graphs: dict[str, tuple[str, ...]] = {}
 
     def read(self) -> ReadMaterial:
         for role in ("graph 1", "graph 2"):
@@ -173,7 +177,7 @@ class _FileByFile:
             links = with_apart(links, aside.apart) if links else {"all": aside}
         given = "given with the files" if "train" in links else ""
         raw = RawDataset(source, target, links, given, tuple(self.findings))
-        return ReadMaterial(raw, "files", tuple(self.roles.values()))
+        return ReadMaterial(raw, "files", tuple(self.roles.values()), self.named_graphs)
 
     def _missing(self, role: str) -> DataImportError:
         if not self.archives:
@@ -186,26 +190,35 @@ class _FileByFile:
         if (reader := READERS.for_file(self.roles[role].name)) is not None:
             return self._described(reader.read_graph(self.roles[role].path), f"attributes {number}")
         file, kind = self._sniffed(role)
-        if kind.form in GRAPH_FORMS:
-            graph = read_graph(self._as(file, kind), self.findings, self.corrections.ontology)
+        if kind.export:
+            graph = self._export(role, file, kind.export)
+        elif kind.form in GRAPH_FORMS:
+            known = len(self.findings)
+            graph = read_graph(self._as(file, kind), self.findings, self.corrections.ontology, named_graphs=self.corrections.named_graphs.get(role))
+            for noticed in self.findings[known:]:
+                if noticed.code == "named-graphs":
+                    self.named_graphs[role] = noticed.examples
         else:
-            found = self._read(role, file, kind, TRIPLE_ROLES)
-            heads, relations, tails = (found[column.name].columns[0] for column in TRIPLE_ROLES)
-            graph = RawGraph(file.path, heads, relations, tails, files=tallies("triples", found["head"]))
+            more = [self.roles[other].path for other in sorted(self.roles) if other.startswith(f"{role} file ")]
+            graph = read_graph_tables([self._as(file, kind), *more], self._layout(role, kind), self.findings)
         declared = [self._declared(f"declared {what} {number}") for what in ("entities", "relations")]
         entities, names = (Texts.of(()) if rows is None else rows.columns[0] for rows in declared)
-        entities = Texts.joined(graph.entities, entities)  # those of an ontology are in its file
+        entities = Texts.joined(graph.entities, entities)  # some forms list them in the file
         files = graph.files + tallies("declared", *(rows for rows in declared if rows is not None))
         graph = dataclasses.replace(graph, entities=entities, known_relations=names, files=files)
         return self._described(graph, f"attributes {number}")
+
+    def _export(self, role: str, file: SourceFile, form: ExportForm) -> RawGraph:
+        return read_export(file.path, form, self.findings, self.corrections.queries.get(role, ""))
 
     def _described(self, graph: RawGraph, role: str) -> RawGraph:
         """The graph with the attributes of another file; one in RDF may hold triples as well."""
         if role not in self.roles:
             return graph
         file, kind = self._sniffed(role)
-        if kind.form in GRAPH_FORMS:
-            more = read_graph(self._as(file, kind), self.findings, self.corrections.ontology)
+        if kind.export or kind.form in GRAPH_FORMS:
+            exported = kind.export
+            more = self._export(role, file, exported) if exported else read_graph(self._as(file, kind), self.findings, self.corrections.ontology)
             graph = dataclasses.replace(
                 graph,
                 heads=Texts.joined(graph.heads, more.heads),

@@ -12,8 +12,10 @@ from typing import Any, Final, Literal, get_args
 
 from engine.data.files import is_by_product
 from engine.data.readers import READERS
+from engine.data.readers.exports import export_form
 from engine.data.readers.naming import APART, sort_names
 from engine.data.readers.ontology import ALIGNED, Aligned
+from engine.data.readers.property_tables import property_delimiter
 from engine.data.readers.rdf import rdf_suffix
 from engine.data.readers.syntaxes import ontology_suffix
 from engine.data.tabular import Layout, table_suffix
@@ -69,6 +71,8 @@ class Corrections:
         repair_links: spell ends of links as the graphs do where they differ by Unicode normalisation or percent-encoding only.
         names_from_triples: take triples that look like names for names.
         ontology: which things of an ontology are entities, as ``data.ontology``.
+        queries: role of a graph -> what of its database is the graph.
+        named_graphs: role of a graph -> the named graphs of its file that are read, "default" for triples outside of any; without it, all.
         seeds: seed links from names: none, exactly equal ones, or nearly equal ones too.
         rejected: pairs of these that are not to be seeds, by identifier.
         least_confidence: that a link must have where its file gives one; None keeps all.
@@ -89,6 +93,8 @@ class Corrections:
     ontology: Aligned = "auto"
     least_confidence: float | None = None
     links_from: str | None = None
+    queries: Mapping[str, str] = field(default_factory=dict)
+    named_graphs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def naming(self) -> dict[str, str]:
@@ -101,6 +107,7 @@ class Corrections:
             "roles": dict(self.roles),
             "tables": {
                 role: {"delimiter": one.delimiter, "header": one.header, "columns": dict(one.columns), "trim": one.trim}
+                | ({} if one.relations is None else {"relations": list(one.relations)})
                 for role, one in self.tables.items()
             },
             **{name: getattr(self, name) for name in NAMING},
@@ -108,6 +115,8 @@ class Corrections:
             "repair_links": self.repair_links,
             "names_from_triples": self.names_from_triples,
             "ontology": self.ontology,
+            "queries": dict(self.queries),
+            "named_graphs": {role: list(names) for role, names in self.named_graphs.items()},
             "seeds": self.seeds,
             "rejected": sorted(map(list, self.rejected)),
             "least_confidence": self.least_confidence,
@@ -128,13 +137,22 @@ class Corrections:
         return cls(
             roles=dict(value["roles"]),
             tables={
-                role: Layout(one["delimiter"], one["header"], dict(one["columns"]), one.get("trim") is True) for role, one in value["tables"].items()
+                role: Layout(
+                    one["delimiter"],
+                    one["header"],
+                    dict(one["columns"]),
+                    one.get("trim") is True,
+                    None if one.get("relations") is None else tuple(map(int, one["relations"])),
+                )
+                for role, one in value["tables"].items()
             },
             **{name: value.get(name) for name in NAMING},
             swap_links=bool(value["swap_links"]),
             repair_links=bool(value.get("repair_links", False)),
             names_from_triples=value.get("names_from_triples") is True,
             ontology=ontology,
+            queries={str(role): str(query) for role, query in dict(value.get("queries", {})).items()},
+            named_graphs={str(role): tuple(map(str, names)) for role, names in dict(value.get("named_graphs", {})).items()},
             seeds=value["seeds"],
             rejected=frozenset((str(left), str(right)) for left, right in value["rejected"]),
             least_confidence=None if value.get("least_confidence") is None else float(value["least_confidence"]),
@@ -153,7 +171,7 @@ ROLE_WORDS: Final[Mapping[str, str]] = {
     "attributes 2": "names and attributes of the target graph",
     "links": "known links",
 }
-FILE_BY_FILE: Final = ("tables", "rdf", "ontology")
+FILE_BY_FILE: Final = ("tables", "rdf", "ontology", "exports")
 """Formats whose files are understood one by one, whatever they are called; a folder of any other that is registered is read as a whole."""
 DEEPEST: Final = 3
 
@@ -251,7 +269,8 @@ def check_given(material: Material) -> None:
 def assign(material: Material, corrected: Mapping[str, str]) -> dict[str, SourceFile]:
     """Role -> file: by correction, then as stated, then by name. Roles without a file are missing.
 
-    Besides ROLES there may be parts of links ("links train") and lists ("declared entities 1").
+    Besides ROLES there may be parts of links ("links train"), lists ("declared entities 1"), and more files of a graph in Neo4j's CSV
+    ("graph 1 file 2").
 
     Raises:
         DataImportError: a role that names leave open, or a correction that names no file.
@@ -273,7 +292,9 @@ def assign(material: Material, corrected: Mapping[str, str]) -> dict[str, Source
             continue
         if role == "links" and any(one.startswith("links") and one != APART for one in settled):
             continue
-        if len(names) > 1:
+        if len(names) > 1 and role in ("graph 1", "graph 2") and all(property_delimiter(unsaid[name].path) for name in names):
+            settled |= {f"{role} file {number}": unsaid[name] for number, name in enumerate(names[1:], start=2)}
+        elif len(names) > 1:
             listed = " and ".join(shorten(name, 40) for name in names[:3])
             raise DataImportError(f"{listed} could each be the {ROLE_WORDS.get(role, role)}; say which one it is.")
         settled[role] = unsaid[names[0]]
@@ -287,6 +308,7 @@ def may_be_data(name: str) -> bool:
         table_suffix(path)
         or rdf_suffix(path)
         or ontology_suffix(path)
+        or export_form(path)
         or READERS.for_file(name)
         or Path(name.removesuffix(".gz")).suffix in ("", ".txt")
     )

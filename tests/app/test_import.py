@@ -16,6 +16,7 @@ from engine.data.library import RECORD
 from engine.importing import Role, Staged, Upload, correct, find_staged, stage, stage_folder
 from engine.util import paths
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
+from tests.data.writers import sqlite_file
 from tests.importing.conftest import GRAPH_1, GRAPH_2, LINKS, NAMES, SWAPPED
 from tests.importing.test_ontologies import OBO, OWL
 from tests.run_fixture import HOSTILE_LABELS
@@ -247,3 +248,26 @@ def test_what_of_an_ontology_is_aligned_is_chosen(models: Path, open_page: OpenP
     assert_no_crash(app)
     assert find_staged(one.token).corrections.ontology == "individuals"
     assert "individuals are aligned" in message(app)
+
+
+def test_a_wide_table_and_a_database(models: Path, open_page: OpenPage) -> None:
+    """What a row is, and what of a database is the graph, can be corrected; a wrong query is an error with the way back."""
+    wide = "key,name,near\n" + "".join(f"a:{one},{one},a:{other}\n" for one, other in zip(NAMES, NAMES[1:] + NAMES[:1], strict=True))
+    base = sqlite_file([(f"b:{one}", "nah", f"b:{other}") for one, other in zip(NAMES, NAMES[1:] + NAMES[:1], strict=True)])
+    contents: list[tuple[str, bytes, Role]] = [
+        ("one.csv", wide.encode(), "graph 1"),
+        ("two.sqlite", base, "graph 2"),
+        ("links.csv", LINKS.encode(), "links"),
+    ]
+    uploaded = stage([Upload(called, io.BytesIO(content), role) for called, content, role in contents])
+    app = open_page("import", staging=uploaded.token)
+    assert_no_crash(app)
+    element(app.toggle, "Each row is an entity").set_value(True).run()
+    assert_no_crash(app)
+    assert "8 entities · 1 relation · 8 triples · 8 attribute triples" in message(app)
+    assert find_staged(uploaded.token).corrections.tables["graph 1"].columns == {"identifier": 0}
+    element(app.text_area, "Query").set_value("DROP TABLE facts").run()
+    assert_no_crash(app)
+    assert "does something else than read" in message(app)
+    element(app.text_area, "Query").set_value("SELECT h, r, t FROM facts").run()
+    assert "Store the data set" in [button.label for button in app.button]

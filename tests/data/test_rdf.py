@@ -276,3 +276,57 @@ def test_each_graph_has_a_language_of_its_own(tmp_path: Path) -> None:
     assert "Preferred: de (source), en (target)." in finding.message
     with pytest.raises(DataError, match=r"target graph does not have names in the language 'de' \(data.name_language_target\); there are en"):
         named(tmp_path, 0, DataConfig(name_language_target="de"))
+
+
+# Named graphs, prefixes, older syntax
+
+TRIG = f"{PREFIXES}:a :p :b . :one {{ :c :p :d . }} :two {{ :e :p :f . :e :name 'E'@en . }}"
+
+
+def test_named_graphs_can_be_chosen(tmp_path: Path) -> None:
+    findings: list[Finding] = []
+    path = put(tmp_path / "g.trig", TRIG)
+    graph = read_graph(path, findings, named_graphs=["http://x.org/two", "default"])
+    assert [head for head, _, _ in triples(graph)] == ["http://x.org/a", "http://x.org/e"]
+    assert facts(graph) == [("http://x.org/e", "http://x.org/name", '"E"@en')]
+    assert "1 of 2 named graphs is read; 1 triple elsewhere left out" in findings[0].message
+    with pytest.raises(DataError, match=r"no named graph 'http://x.org/three' in this file; there are http://x.org/one, http://x.org/two"):
+        read_graph(path, [], named_graphs=["http://x.org/three"])
+
+
+def test_a_prefix_may_change_within_a_file(tmp_path: Path) -> None:
+    graph, _ = read(
+        tmp_path / "g.ttl", "@prefix : <http://x.org/> . :a :p :b .\n@prefix : <http://y.org/> . :a :p :b .\nPREFIX : <http://z.org/> :a :p :b ."
+    )
+    assert [head for head, _, _ in triples(graph)] == ["http://x.org/a", "http://y.org/a", "http://z.org/a"]
+
+
+N_TRIPLE = "<http://x.org/1> <http://x.org/p> <http://x.org/2>"
+QUOTED = f"<< {N_TRIPLE} >> <http://x.org/q> <http://x.org/3> .\n"
+REIFIED = f"_:r <http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies> <<( {N_TRIPLE} )>> .\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("g.nt", f"{N_TRIPLE} .\n{QUOTED}"),
+        ("g.nt", f"{N_TRIPLE} .\n{REIFIED}"),
+        ("g.ttl", f"{N_TRIPLE} .\n{QUOTED}"),
+        ("g.trig", f"{N_TRIPLE} .\n<http://x.org/g> {{ {QUOTED} }}"),
+        ("g.nq", f"{N_TRIPLE} .\n{REIFIED}"),
+    ],
+)
+def test_triples_about_triples_are_left_out_in_every_syntax(name: str, text: str, tmp_path: Path) -> None:
+    graph, findings = read(tmp_path / name, text)
+    assert triples(graph) == [("http://x.org/1", "http://x.org/p", "http://x.org/2")]
+    assert "triple-terms" in {one.code for one in findings}
+
+
+def test_triples_about_triples_that_a_syntax_does_not_have(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"g.nq:2: this line has a triple about a triple .*, which N-Quads does not have; export the file as TriG"):
+        read(tmp_path / "g.nq", f"{N_TRIPLE} .\n{QUOTED}")
+
+
+def test_a_literal_that_looks_like_a_triple_about_a_triple(tmp_path: Path) -> None:
+    graph, _ = read(tmp_path / "g.nt", f'{N_TRIPLE} .\n<http://x.org/1> <http://x.org/name> "a << b"@en .\n')
+    assert facts(graph) == [("http://x.org/1", "http://x.org/name", '"a << b"@en')]

@@ -5,9 +5,13 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import json
+import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from xml.sax.saxutils import escape as xml_escape
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -190,6 +194,137 @@ def write_ontologies(folder: Path, sample: Sample, *, gz: bool = False) -> None:
         put(folder / "links.nt", same_as(sample.links), gz=gz)
 
 
+def _marked(text: str) -> str:
+    return xml_escape(text, {'"': "&quot;"})
+
+
+def graphml(triples: Sequence[Triple], attributes: Sequence[Triple] = ()) -> str:
+    names = dict.fromkeys(name for _, name, _ in attributes)
+    keys = {name: f"d{number}" for number, name in enumerate(names)}
+    said: dict[str, list[str]] = {end: [] for head, _, tail in triples for end in (head, tail)}
+    for entity, name, value in attributes:
+        said[entity].append(f'<data key="{keys[name]}">{_marked(value)}</data>')
+    lines = [f'<key id="{key}" for="node" attr.name="{_marked(name)}" attr.type="string"/>' for name, key in keys.items()]
+    lines += ['<key id="r" for="edge" attr.name="label" attr.type="string"/>', '<graph edgedefault="directed">']
+    lines += [f'<node id="{_marked(entity)}">{"".join(data)}</node>' for entity, data in said.items()]
+    lines += [
+        f'<edge id="e{number}" source="{_marked(head)}" target="{_marked(tail)}"><data key="r">{_marked(relation)}</data></edge>'
+        for number, (head, relation, tail) in enumerate(triples)
+    ]
+    body = "\n".join(lines)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n{body}\n</graph></graphml>\n'
+
+
+def gexf(triples: Sequence[Triple], attributes: Sequence[Triple] = ()) -> str:
+    names = dict.fromkeys(name for _, name, _ in attributes)
+    keys = {name: str(number) for number, name in enumerate(names)}
+    said: dict[str, list[str]] = {end: [] for head, _, tail in triples for end in (head, tail)}
+    for entity, name, value in attributes:
+        said[entity].append(f'<attvalue for="{keys[name]}" value="{_marked(value)}"/>')
+    declared = "".join(f'<attribute id="{key}" title="{_marked(name)}" type="string"/>' for name, key in keys.items())
+    nodes = "".join(f'<node id="{_marked(entity)}"><attvalues>{"".join(data)}</attvalues></node>\n' for entity, data in said.items())
+    edges = "".join(
+        f'<edge id="{number}" source="{_marked(head)}" target="{_marked(tail)}" label="{_marked(relation)}"/>\n'
+        for number, (head, relation, tail) in enumerate(triples)
+    )
+    return (
+        '<gexf xmlns="http://gexf.net/1.3" version="1.3"><graph defaultedgetype="directed">'
+        f'<attributes class="node">{declared}</attributes><nodes>\n{nodes}</nodes><edges>\n{edges}</edges></graph></gexf>\n'
+    )
+
+
+def json_triples(triples: Sequence[Triple], attributes: Sequence[Triple] = ()) -> str:
+    rows: list[object] = [list(triple) if number % 2 else dict(zip("hrt", triple, strict=True)) for number, triple in enumerate(triples)]
+    rows += [dict(zip(("entity", "attribute", "value"), row, strict=True)) for row in attributes]
+    return "".join(json.dumps(row, ensure_ascii=len(str(row)) % 2 == 0) + "\n" for row in rows)
+
+
+def json_entities(triples: Sequence[Triple], attributes: Sequence[Triple] = ()) -> str:
+    """An object for each entity; keys of relations and attributes may be the same."""
+    said: dict[str, dict[str, list[object]]] = {end: {} for head, _, tail in triples for end in (head, tail)}
+    for head, relation, tail in triples:
+        said[head].setdefault(relation, []).append({"id": tail})
+    for entity, name, value in attributes:
+        said[entity].setdefault(name, []).append(value)
+    return "".join(json.dumps({"id": entity, **facts}) + "\n" for entity, facts in said.items())
+
+
+def _write_exports(first: Callable[..., str], second: Callable[..., str], endings: tuple[str, str]) -> Callable[..., None]:
+    def write(folder: Path, sample: Sample, *, gz: bool = False) -> None:
+        put(folder / f"source.{endings[0]}", first(sample.source, sample.source_attributes), gz=gz)
+        put(folder / f"target.{endings[1]}", second(sample.target, sample.target_attributes), gz=gz)
+        rows = [(*link, "train" if link in sample.train else "test") for link in sample.links]
+        header = ("source", "target", "split")
+        put(folder / "links.csv", as_csv(header, rows) if sample.train else as_csv(header[:2], sample.links), gz=gz)
+
+    return write
+
+
+def wide(triples: Sequence[Triple], attributes: Sequence[Triple] = ()) -> str:
+    """A column for each relation and each attribute; entities with several values have several rows."""
+    ends = dict.fromkeys(end for head, _, tail in triples for end in (head, tail))
+    columns = [(0, name) for name in dict.fromkeys(name for _, name, _ in triples)] + [
+        (1, name) for name in dict.fromkeys(row[1] for row in attributes)
+    ]
+    said: dict[tuple[str, tuple[int, str]], list[str]] = {}
+    for kind, rows in enumerate((triples, attributes)):
+        for entity, name, value in rows:
+            said.setdefault((entity, (kind, name)), []).append(value)
+    table = []
+    for entity in ends:
+        many = max(len(said.get((entity, column), ())) for column in columns)
+        for number in range(max(many, 1)):
+            cells = (said.get((entity, column), ())[number : number + 1] for column in columns)
+            table.append([entity, *(next(iter(cell), "") for cell in cells), ""])
+    return as_csv(["id", *(name for _, name in columns), "note"], table)
+
+
+def write_wide(folder: Path, sample: Sample, *, gz: bool = False) -> None:
+    for number, triples, attributes in sample.graphs():
+        put(folder / f"graph_{number}.csv", wide(triples, [*attributes]), gz=gz)
+    rows = [(*link, "train" if link in sample.train else "test") for link in sample.links]
+    put(folder / "links.csv", as_csv(("source", "target", "split"), rows) if sample.train else as_csv(("source", "target"), sample.links), gz=gz)
+
+
+def neo4j_nodes(triples: Sequence[Triple], attributes: Sequence[Triple] = ()) -> str:
+    """A column for each attribute, several where a node has several values."""
+    said: dict[str, dict[tuple[str, int], str]] = {end: {} for head, _, tail in triples for end in (head, tail)}
+    for entity, name, value in attributes:
+        said[entity][name, sum(name == other for other, _ in said[entity])] = value
+    columns = list(dict.fromkeys(column for facts in said.values() for column in facts))
+    rows = [[entity, *(facts.get(column, "") for column in columns), "x"] for entity, facts in said.items()]
+    return as_csv([":ID(Thing)", *(f"{name}:string" for name, _ in columns), "passed:IGNORE"], rows)
+
+
+def neo4j_relationships(triples: Sequence[Triple]) -> str:
+    return as_csv([":START_ID(Thing)", ":END_ID(Thing)", ":TYPE"], [(head, tail, relation) for head, relation, tail in triples])
+
+
+def write_neo4j(folder: Path, sample: Sample, *, gz: bool = False) -> None:
+    for number, triples, attributes in sample.graphs():
+        put(folder / f"nodes_{number}.csv", neo4j_nodes(triples, attributes), gz=gz)
+        put(folder / f"relationships_{number}.csv", neo4j_relationships(triples), gz=gz)
+    rows = [(*link, "train" if link in sample.train else "test") for link in sample.links]
+    put(folder / "links.csv", as_csv(("source", "target", "split"), rows) if sample.train else as_csv(("source", "target"), sample.links), gz=gz)
+
+
+def sqlite_file(triples: Sequence[Triple], attributes: Sequence[Triple] = ()) -> bytes:
+    """A database whose view ``triples`` is the graph."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE facts (h TEXT, r TEXT, t TEXT)")
+        connection.executemany("INSERT INTO facts VALUES (?, ?, ?)", triples)
+        connection.execute("CREATE VIEW triples AS SELECT h AS head, r AS relation, t AS tail FROM facts")
+        return connection.serialize()
+
+
+def write_sqlite(folder: Path, sample: Sample, *, gz: bool = False) -> None:
+    """Databases are never packed."""
+    put(folder / "source.sqlite", sqlite_file(sample.source))
+    put(folder / "target.db", sqlite_file(sample.target))
+    rows = [(*link, "train" if link in sample.train else "test") for link in sample.links]
+    put(folder / "links.csv", as_csv(("source", "target", "split"), rows) if sample.train else as_csv(("source", "target"), sample.links), gz=gz)
+
+
 WRITERS: dict[str, tuple[str, Callable[..., None]]] = {
     "openea": ("openea", write_openea),
     "dbp15k": ("dbp15k", write_dbp15k),
@@ -198,4 +333,10 @@ WRITERS: dict[str, tuple[str, Callable[..., None]]] = {
     "parquet": ("tables", write_parquet),
     "rdf": ("rdf", write_rdf),
     "ontology": ("ontology", write_ontologies),
+    "wide": ("tables", write_wide),
+    "neo4j": ("tables", write_neo4j),
+    "sqlite": ("exports", write_sqlite),
+    "xml": ("exports", _write_exports(graphml, gexf, ("graphml", "gexf"))),
+    "jsonl": ("exports", _write_exports(json_triples, json_triples, ("jsonl", "ndjson"))),
+    "records": ("exports", _write_exports(json_entities, json_entities, ("jsonl", "jsonl"))),
 }

@@ -14,7 +14,7 @@ from engine.config import DataConfig
 from engine.data import READERS, inspect_task, load_task
 from engine.data.readers import Detection, RawDataset, RawGraph, RawLinks
 from engine.data.tabular import Layout
-from engine.errors import DataImportError
+from engine.errors import DataError, DataImportError
 from engine.importing import Corrections, Preview, folder_material, glance, preview, render_preview
 from tests.importing.conftest import GRAPH_1, GRAPH_2, LINKS, NAMES, SWAPPED, files
 
@@ -131,27 +131,21 @@ def test_missing_values_in_parquet_are_none(values: pa.Array, kept: set[str], tm
     assert [(one.rows, one.used) for one in understood.counts] == [(3, len(kept) if values.type != pa.dictionary(pa.int32(), pa.string()) else 2)]
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        '{"head": "a", "relation": "p", "tail": "b"}\n',
-        '[{"head": "a"}]',
-        '{\n "@context": {},\n "@graph": [1, 2]\n}',
-        '["a","p","b"]\n["c","p","d"]\n',
-    ],
-)
+@pytest.mark.parametrize("content", ['[{"head": "a"}]', '{\n "@context": {},\n "@graph": [1, 2]\n}', '[\n["a","p","b"],\n["c","p","d"]]\n'])
 def test_json_is_no_comma_table(content: str, tmp_path: Path) -> None:
-    with pytest.raises(DataImportError, match=r"^graph_1\.jsonl is JSON; of JSON only JSON-LD is read"):
+    with pytest.raises(DataError, match=r"^graph_1\.jsonl:1: this is JSON in one piece; write one object per line"):
         preview(files(tmp_path, graph_1__jsonl=content, graph_2=GRAPH_2, links=LINKS), NONE)
+    with pytest.raises(DataImportError, match=r"^graph_1\.json is JSON in one piece; of JSON are read"):
+        preview(files(tmp_path, graph_1__json=content, graph_2=GRAPH_2, links=LINKS), NONE)
 
 
 class JsonLines:
     """A format as somebody else might add it."""
 
     name = "jsonlines"
-    description = "JSON Lines: one.jsonl, two.jsonl, links.jsonl"
-    endings = (".jsonl",)
-    names = ("one.jsonl", "two.jsonl", "links.jsonl")
+    description = "JSON Lines: one.jl, two.jl, links.jl"
+    endings = (".jl",)
+    names = ("one.jl", "two.jl", "links.jl")
 
     def detect(self, folder: Path) -> Detection:
         missing = tuple(name for name in self.names if not (folder / name).is_file())
@@ -161,9 +155,9 @@ class JsonLines:
         return [folder / name for name in self.names]
 
     def read(self, folder: Path, config: DataConfig) -> RawDataset:
-        sources, targets = zip(*self._rows(folder / "links.jsonl"), strict=True)
+        sources, targets = zip(*self._rows(folder / "links.jl"), strict=True)
         graphs = [self.read_graph(folder / name) for name in self.names[:2]]
-        return RawDataset(graphs[0], graphs[1], {"all": RawLinks(folder / "links.jsonl", sources, targets)})
+        return RawDataset(graphs[0], graphs[1], {"all": RawLinks(folder / "links.jl", sources, targets)})
 
     def read_graph(self, path: Path) -> RawGraph:
         heads, relations, tails = zip(*self._rows(path), strict=True)
@@ -193,6 +187,6 @@ def test_a_reader_that_is_registered_works_in_imports_too(tmp_path: Path) -> Non
     whole = preview(folder_material(folder), NONE)
     assert whole.format == "jsonlines"
     assert whole.fingerprint == load_task(folder).fingerprint
-    single = preview(files(tmp_path, graph_1__jsonl=json_lines(GRAPH_1), graph_2__jsonl=json_lines(GRAPH_2), links=LINKS), NONE)
+    single = preview(files(tmp_path, graph_1__jl=json_lines(GRAPH_1), graph_2__jl=json_lines(GRAPH_2), links=LINKS), NONE)
     assert single.fingerprint == whole.fingerprint
     assert single.files[0].form == "jsonlines"

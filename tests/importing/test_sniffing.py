@@ -38,6 +38,12 @@ XML = '<?xml version="1.0"?>\n<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-r
         ("graph", '<http://a> <http://p> "b c d" .\n<http://a> <http://p> <http://b> .\n', "ntriples", ""),
         ("a.trig", "{ <http://a> <http://p> <http://b> }\n", "trig", ""),
         ("a.jsonld", '{"@id": "http://a"}', "jsonld", ""),
+        ("graph.txt", '{"id": "a", "capital": "b"}\n', "jsonl", ""),
+        ("a.csv", '["a", "b", "c"]\n', "jsonl", ""),
+        ("a.jsonl", '{"id": "a", "text": "' + "x" * 2**17 + '"}\n', "jsonl", ""),
+        ("a.xml", '<?xml version="1.0"?>\n<!-- -->\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns"/>', "graphml", ""),
+        ("a.graphml", "<!DOCTYPE graphml [ <!ENTITY a 'b'> ]><graphml/>", "graphml", ""),
+        ("a.gexf", '<gexf xmlns="http://gexf.net/1.3"/>', "gexf", ""),
         ("a.jsonld", '[\n  {"@id": "http://a"}]', "jsonld", ""),
     ],
 )
@@ -53,6 +59,13 @@ def test_parquet_is_recognised_by_its_content(tmp_path: Path) -> None:
     assert sniff(tmp_path / "file", "a.csv").form == "parquet"
 
 
+def test_databases_are_graphs_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"SQLite format 3\0")
+    assert sniff(tmp_path / "file", "a.csv", "graph 1").form == "sqlite"
+    with pytest.raises(DataImportError, match="is a database, which is read as a graph only"):
+        sniff(tmp_path / "file", "a.csv", "links")
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -60,14 +73,14 @@ def test_parquet_is_recognised_by_its_content(tmp_path: Path) -> None:
         (b"\x89PNG\r\n\x1a\n", "a picture"),
         (b"%PDF-1.7", "a PDF"),
         (b"\x7fELF\x02", "a program"),
-        (b"SQLite format 3\0", "a database"),
+        (b"01234567DUCK\0\0", "is a DuckDB database"),
         (b"BZh91AY", "bzip2"),
         (b"a,b,c\n\0\0\0", "a binary file, whatever its name says"),
         (b"<!DOCTYPE html>\n<html><body>Sign in, please</body></html>", "is a web page and not a table"),
         (b'<?xml version="1.0"?>\n<!-- made by hand -->\n<html xmlns="http://www.w3.org/1999/xhtml"/>', "is a web page"),
         (b"\n<HTML lang=en><head>", "is a web page"),
-        (b'{"@context": {}, "@id": "a"}', "is JSON; of JSON only JSON-LD is read"),
-        (b'{"head": "a", "tail": "b"}\n{"head": "a", "tail": "b"}\n', "is JSON"),
+        (b'{"@context": {}, "@id": "a"}', "is JSON in one piece; of JSON are read JSON lines"),
+        (b'{\n"head": "a", "tail": "b"}\n', "is JSON in one piece"),
         (b'[["a", "b", "c"],\n ["d", "e", "f"]]', "is JSON"),
         (b"", "is empty"),
         (b" \n\n", "is empty"),

@@ -16,7 +16,7 @@ from engine.errors import DataError
 from tests.data.writers import WRITERS, Sample
 
 SETTINGS = {
-    "data.format": "jsonl",
+    "data.format": "jl",
     "encoder.dim": 16,
     "encoder.proxies": 4,
     "literal.encoder": "pair_counts",
@@ -34,7 +34,7 @@ def data(folder: Path) -> Path:
     sides = [[f"http://{side}.example/{name}" for name in NAMES] for side in ("left", "right")]
     rings = [tuple((here, "http://x.example/near", there) for here, there in zip(ends, [*ends[1:], ends[0]], strict=True)) for ends in sides]
     links = tuple(zip(*sides, strict=True))
-    WRITERS["jsonl"][1](folder, Sample(rings[0], rings[1], links, links[::2]))
+    WRITERS["jl"][1](folder, Sample(rings[0], rings[1], links, links[::2]))
     return folder
 
 
@@ -50,11 +50,11 @@ def trained(models: Path, tmp_path_factory: pytest.TempPathFactory) -> OpenRun:
 
 def test_the_reader_reads_and_names_the_line_that_it_cannot(tmp_path: Path) -> None:
     task = engine.read(data(tmp_path))
-    assert task.format == "jsonl"
+    assert task.format == "jl"
     assert (task.source.num_entities, len(task.train_links), len(task.test_links)) == (36, 18, 18)
-    with (tmp_path / "graph_1.jsonl").open("a") as file:
+    with (tmp_path / "graph_1.jl").open("a") as file:
         file.write('["only", "two"]\n')
-    with pytest.raises(DataError, match=r"graph_1\.jsonl.*37.*expected a list of three texts"):
+    with pytest.raises(DataError, match=r"graph_1\.jl.*37.*expected a list of three texts"):
         engine.read(tmp_path)
 
 

@@ -29,7 +29,7 @@ REGISTRY_TESTS = (
     "tests/analysis/test_analyse.py",
 )
 NEW_MEMBERS = (
-    "jsonl or in_batch or uncorrected or pair_counts or turtle or known_links or choices_of_the_setting or (every_model and (everything or layers))"
+    "jl or in_batch or uncorrected or pair_counts or turtle or known_links or choices_of_the_setting or (every_model and (everything or layers))"
 )
 
 
@@ -108,7 +108,7 @@ def test_the_new_members_do_what_they_are_for(copy: Path) -> None:
 def test_the_new_members_pass_the_tests_of_their_registries(copy: Path) -> None:
     done = run(copy, "-m", "pytest", "-p", "no:cacheprovider", *REGISTRY_TESTS, "-k", NEW_MEMBERS, "-vv")
     assert done.returncode == 0, done.stdout + done.stderr
-    for name in ("jsonl", "in_batch", "uncorrected", "pair_counts", "turtle", "known_links"):
+    for name in ("jl", "in_batch", "uncorrected", "pair_counts", "turtle", "known_links"):
         assert re.search(rf"\[{name}\b.* PASSED", done.stdout) or re.search(rf"{name}\].* PASSED", done.stdout), f"no test ran over {name}"
 
 

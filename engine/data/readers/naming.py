@@ -28,10 +28,13 @@ LINK_WORDS = frozenset(stem + ending for stem in LINK_STEMS for ending in ("", "
 APART = f"links {FILE_WORD}"
 """The role of a file of mappings that are no links."""
 SIDE_WORDS: Mapping[str, frozenset[str]] = {"1": frozenset({"1", "source", "src", "left"}), "2": frozenset({"2", "target", "tgt", "right"})}
+NODE_WORDS = frozenset({"node", "nodes"})
+RELATIONSHIP_WORDS = frozenset({"relationship", "relationships", "rel", "rels", "edge", "edges"})
 DATA_ENDINGS = (
     *(".csv", ".tsv", ".tab", ".parquet", ".jsonl", ".jsonld", ".ndjson", ".xlsx", ".xls", ".ods"),
     *(".nt", ".ntriples", ".ttl", ".turtle", ".rdf", ".owl", ".xml", ".nq", ".nquads", ".trig", ".n3"),
     *(".obo", ".ofn", ".omn", ".owx"),
+    *(".graphml", ".gexf", ".sqlite", ".sqlite3", ".db"),
 )
 
 
@@ -67,6 +70,10 @@ class NamedFiles:
         """The file of a graph; to be asked after :attr:`detection` said 1."""
         return self.roles[f"graph {number}"][0]
 
+    def graph_files(self, number: str) -> Sequence[Path]:
+        """All files of a graph: several where they are tables of nodes and of relationships."""
+        return self.roles[f"graph {number}"]
+
     def optional(self, kind: str, number: str) -> Path | None:
         """The file of a graph's "attributes", "declared entities" or "declared relations"."""
         return self._single(f"{kind} {number}")
@@ -81,7 +88,8 @@ class NamedFiles:
         return self._single(APART)
 
     def _one(self, role: str) -> bool:
-        return len(self.roles.get(role, ())) == 1
+        paths = self.roles.get(role, ())
+        return len(paths) == 1 or _are_parts([path.name for path in paths])
 
     def _found(self, role: str) -> str:
         names = [shorten(path.name, 40) for path in self.roles.get(role, ())]
@@ -176,8 +184,19 @@ def looks_like_data(path: Path) -> bool:
     return path.name.lower().removesuffix(".gz").endswith(DATA_ENDINGS)
 
 
+def _words(name: str) -> list[str]:
+    return re.findall(r"[^\W\d_]+|\d+", name.split(".", 1)[0].lower())
+
+
+def _are_parts(names: Sequence[str]) -> bool:
+    """Whether several files of one graph are tables of nodes and of relationships."""
+    kinds = [(bool(NODE_WORDS & set(words)), bool(RELATIONSHIP_WORDS & set(words))) for words in map(_words, names)]
+    text = all(name.lower().removesuffix(".gz").endswith((".csv", ".tsv")) for name in names)
+    return text and all(map(any, kinds)) and any(node for node, _ in kinds) and any(edge for _, edge in kinds)
+
+
 def _role(name: str) -> str:
-    words = re.findall(r"[^\W\d_]+|\d+", name.split(".", 1)[0].lower())
+    words = _words(name)
     if LINK_WORDS & set(words):
         if FILE_WORD in words:
             return APART

@@ -146,6 +146,11 @@ FORMATS = {
     ".trig": ox.RdfFormat.TRIG,
     ".jsonld": ox.RdfFormat.JSON_LD,
 }
+QUOTED_TRIPLE: Final = re.compile(r"(?:^|[ \t])<<[ \t<]", re.MULTILINE)
+"""A triple that is the subject or object of another one, as RDF-star has it; or a text that looks so."""
+DEFAULT_GRAPH: Final = "default"
+"""What triples outside of named graphs are called where named graphs are chosen."""
+GRAPHS_LISTED: Final = 20
 SAME_AS = "http://www.w3.org/2002/07/owl#sameAs"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 TYPE, STATEMENT = f"{RDF}type", f"{RDF}Statement"
@@ -186,7 +191,9 @@ def rdf_suffix(path: Path) -> str:
 class _Collector:
     """Columns of one graph in the making."""
 
-    def __init__(self) -> None:
+    def __init__(self, wanted: Collection[str] | None = None) -> None:
+        self.wanted = wanted
+        self.elsewhere = 0
         self.triples: tuple[list[str], list[str], list[str]] = ([], [], [])
         self.attributes: tuple[list[str], list[str], list[str]] = ([], [], [])
         self.blank_nodes: set[str] = set()
@@ -200,9 +207,12 @@ class _Collector:
 
     def add(self, statement: Any) -> None:
         subject, predicate, value = statement.subject, statement.predicate.value, statement.object
-        if not isinstance(statement.graph_name, ox.DefaultGraph):
+        named = not isinstance(statement.graph_name, ox.DefaultGraph)
+        if named:
             self.graphs.add(statement.graph_name.value)
-        if isinstance(value, ox.Triple):
+        if self.wanted is not None and (statement.graph_name.value if named else DEFAULT_GRAPH) not in self.wanted:
+            self.elsewhere += 1
+        elif isinstance(value, ox.Triple):
             self.nested += 1
             self.statement_nodes.add(self.identifier(subject))
         elif predicate in LINK_PREDICATES:
@@ -273,24 +283,28 @@ def literal_text(literal: Any) -> str:
     return tagged(literal.value, literal.language) if literal.language else str(literal.value)
 
 
-def read_graph(path: Path, findings: list[Finding], aligned: Aligned = "auto") -> RawGraph:
+def read_graph(path: Path, findings: list[Finding], aligned: Aligned = "auto", *, named_graphs: Collection[str] | None = None) -> RawGraph:
     """A graph with its attributes, or the graph of an ontology; what was left out is added to the findings.
 
     Args:
         path: the file.
         findings: what was noticed before.
         aligned: which things of an ontology are entities; "plain": of RDF everything that triples are about.
+        named_graphs: those whose triples are read, ``default`` for triples outside of named graphs; None: all.
 
     Raises:
-        DataError: as :func:`parse`; an identifier that cannot be one; an ontology without anything to align.
+        DataError: as :func:`parse`; an identifier that cannot be one; a named graph that is not there; an ontology without anything to align.
     """
-    collector, text = _Collector(), read_text(path)
+    collector, text = _Collector(named_graphs), read_text(path)
     if syntax := ontology_syntax(path, text):
         return _axioms(path, text, syntax).graph(aligned, findings)
     for number, statement in enumerate(_statements(path, text)):
         if number % STRETCH == 0:
             check_room(path)
         collector.add(statement)
+    for missing in sorted({*(named_graphs or ())} - collector.graphs - {DEFAULT_GRAPH}):
+        known = ", ".join(shorten(name, 60) for name in sorted(collector.graphs)[:GRAPHS_LISTED]) or "none"
+        raise DataError(f"there is no named graph '{shorten(missing)}' in this file; there are {known}.", path=path)
     if aligned != "plain" and is_ontology(collector.triples):
         found = ontology_of(path, collector.triples, collector.attributes, collector.datatypes, collector.left_out_identities)
         found.left_out["about statements"] += collector.nested
@@ -331,8 +345,14 @@ def _noticed(path: Path, collector: _Collector, left_out: int) -> Iterator[Findi
         yield Finding("triple-terms", "warning", message, left_out)
     if collector.graphs:
         number = len(collector.graphs)
-        message = f"{path.name}: the triples of {count(number, 'named graph')} were read as triples of one graph."
-        yield Finding("named-graphs", "info", message, number, tuple(sorted(collector.graphs)[:3]))
+        graphs = count(number, "named graph")
+        message = f"{path.name}: the triples of {graphs} were read as triples of one graph."
+        if collector.wanted is not None:
+            taken = len(collector.graphs & {*collector.wanted})
+            message = (
+                f"{path.name}: {taken:,} of {graphs} {'is' if taken == 1 else 'are'} read; {count(collector.elsewhere, 'triple')} elsewhere left out."
+            )
+        yield Finding("named-graphs", "info", message, number, tuple(sorted(collector.graphs)[:GRAPHS_LISTED]))
 
 
 def read_same_as(path: Path) -> RawLinks:
@@ -414,6 +434,8 @@ def parse(path: Path) -> Iterator[Any]:
 
 def _statements(path: Path, text: str) -> Iterator[Any]:
     kind = FORMATS[rdf_suffix(path)]
+    if kind == ox.RdfFormat.N_TRIPLES and QUOTED_TRIPLE.search(text):
+        kind = ox.RdfFormat.TURTLE  # of which N-Triples are a part, and which has triples about triples as older programs write them
     is_xml = kind == ox.RdfFormat.RDF_XML
     if is_xml:
         check_entities(path, text)
@@ -424,6 +446,9 @@ def _statements(path: Path, text: str) -> Iterator[Any]:
             words = "this JSON-LD refers to a context in another file, which is never read; write the context into this file."
             raise DataError(words, path=path) from None
         line = error.lineno or (error_line(text) if is_xml else None)
+        if kind == ox.RdfFormat.N_QUADS and line and QUOTED_TRIPLE.search(text.split("\n", line)[line - 1]):
+            words = "this line has a triple about a triple (<< ... >>), which N-Quads does not have; export the file as TriG, or remove the line."
+            raise DataError(words, path=path, line=line) from None
         raise DataError(f"this is not valid RDF ({_explanation(error)}); correct this {'line' if line else 'file'}.", path=path, line=line) from None
     except (OSError, ValueError) as error:
         raise DataError(f"this file cannot be read as RDF ({error}).", path=path) from None

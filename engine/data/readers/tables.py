@@ -14,8 +14,11 @@ import numpy as np
 from engine.config import DataConfig
 from engine.data.apart import RELATIONS, WORDS, Apart, confidence_of, local_predicate
 from engine.data.dialects import restore
+from engine.data.knowledge_graph import Finding
 from engine.data.readers.base import PART_WORDS, Part, RawDataset, RawGraph, RawLinks, listed_counts, tallies
+from engine.data.readers.entity_tables import is_entity_table, read_entity_table
 from engine.data.readers.naming import NamedFiles, NamedFilesReader
+from engine.data.readers.property_tables import property_delimiter, read_property_graph
 from engine.data.rows import Rows
 from engine.data.sssom import expand, read_curie_map, relation_apart, why_not
 from engine.data.tabular import (
@@ -50,9 +53,10 @@ class TablesReader(NamedFilesReader):
 
     def read(self, folder: Path, config: DataConfig) -> RawDataset:
         files = complete(self.sorted_files(folder))
-        source, target = (_read_graph(files, number) for number in "12")
+        findings: list[Finding] = []
+        source, target = (_read_graph(files, number, findings) for number in "12")
         links, given = gather_links(files, read_link_parts)
-        return RawDataset(source, target, links, given)
+        return RawDataset(source, target, links, given, tuple(findings))
 
 
 def complete(files: NamedFiles) -> NamedFiles:
@@ -193,18 +197,35 @@ def _chosen(confidences: Sequence[float], rows: BoolArray) -> list[float]:
     return list(itertools.compress(confidences, rows))
 
 
-def _read_graph(files: NamedFiles, number: str) -> RawGraph:
-    path = files.graph(number)
-    triples = read_table(path, TRIPLE_ROLES)
-    heads, relations, tails = (triples[role.name].columns[0] for role in TRIPLE_ROLES)
+def _read_graph(files: NamedFiles, number: str, findings: list[Finding]) -> RawGraph:
+    graph = read_graph_tables(files.graph_files(number), FOUND_OUT, findings)
     declared = [_declared(files.optional(f"declared {kind}", number)) for kind in ("entities", "relations")]
-    found = tallies("triples", triples["head"]) + tallies("declared", *(rows for rows in declared if rows is not None))
-    entities, known_relations = (() if rows is None else rows.columns[0] for rows in declared)
+    found = graph.files + tallies("declared", *(rows for rows in declared if rows is not None))
+    entities, known_relations = (Texts.of(()) if rows is None else rows.columns[0] for rows in declared)
+    graph = replace(graph, entities=Texts.joined(graph.entities, entities), known_relations=known_relations, files=found)
     described = files.optional("attributes", number)
     if described is None:
-        return RawGraph(path, heads, relations, tails, entities, known_relations, files=found)
-    rows, attributes = read_attributes(described)
-    return RawGraph(path, heads, relations, tails, entities, known_relations, attributes, found + tallies("attributes", rows))
+        return graph
+    rows, more = read_attributes(described)
+    first, second, third = (Texts.joined(own, theirs) for own, theirs in zip(graph.attributes, more, strict=True))
+    return replace(graph, attributes=(first, second, third), files=found + tallies("attributes", rows))
+
+
+def read_graph_tables(paths: Sequence[Path], layout: Layout, findings: list[Finding]) -> RawGraph:
+    """A graph from a table of triples, a table with a row for each entity, or Neo4j's tables of nodes and relationships.
+
+    Raises:
+        DataError: as :func:`read_table`; several files that are not Neo4j's.
+    """
+    path = paths[0]
+    if len(paths) > 1 or (table_suffix(path) != ".parquet" and not layout.columns and property_delimiter(path) is not None):
+        return read_property_graph(paths, findings)
+    table = open_table(path, layout, TRIPLE_ROLES)
+    if is_entity_table(table, layout):
+        return read_entity_table(table, layout, findings)
+    triples = read_columns(table, TRIPLE_ROLES, layout)
+    heads, relations, tails = (triples[role.name].columns[0] for role in TRIPLE_ROLES)
+    return RawGraph(path, heads, relations, tails, files=tallies("triples", triples["head"]))
 
 
 def read_attributes(path: Path, layout: Layout = FOUND_OUT) -> tuple[Rows, tuple[Sequence[str], Sequence[str], Sequence[str]]]:

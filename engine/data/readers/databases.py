@@ -1,0 +1,189 @@
+"""A SQLite file with a query: read-only, one SELECT, within limits of time and rows."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from engine.data.files import read_head
+from engine.data.knowledge_graph import Finding
+from engine.data.readers.base import RawGraph
+from engine.data.readers.records import IDENTIFIER_WORDS, Notes, RowsBuilder, divided, named_list, recorded_graph
+from engine.data.tabular import TRIPLE_ROLES, is_header, normalise_name
+from engine.data.texts import Texts
+from engine.errors import DataError
+from engine.util.text import count, shorten
+
+SQLITE_MAGIC: Final = b"SQLite format 3\0"
+DUCKDB_MAGIC: Final = b"DUCK"
+SECONDS: Final = 120.0
+ROWS: Final = 20_000_000
+LONGEST_QUERY: Final = 20_000
+LONGEST_CELL: Final = 2**24
+INSTRUCTIONS: Final = 50_000
+"""Steps of SQLite's machine between two looks at the clock."""
+DEFAULT_QUERY: Final = "SELECT head, relation, tail FROM triples"
+ALLOWED: Final = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE})
+FORBIDDEN_FUNCTIONS: Final = frozenset({"load_extension", "fts3_tokenizer", "readfile", "writefile", "edit"})
+EXAMPLE: Final = "SELECT head, relation, tail FROM triples"
+
+
+def read_database(path: Path, query: str, findings: list[Finding]) -> RawGraph:
+    """The graph that a query gives: rows of head, relation, tail, with a fourth column ``value`` where a row is an attribute; or a row for each
+    entity, whose identifier is in a column called so.
+
+    Args:
+        path: the file, which is opened read-only.
+        query: one SELECT without parameters; "" reads the table or view ``triples``.
+        findings: what was noticed before.
+
+    Raises:
+        DataError: no database, a query that is none or does something else than read, too long or too many rows, columns that are no graph.
+    """
+    _check(path, query)
+    notes = Notes(path)
+    with _opened(path) as connection:
+        tables = [
+            str(name) for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') ORDER BY name LIMIT 50")
+        ]
+        connection.set_authorizer(_only_reading)
+        if not query.strip() and "triples" not in (name.lower() for name in tables):
+            known = named_list(tables)
+            raise DataError(f"this is a SQLite database; say what of it is the graph with a query such as {EXAMPLE} (it has: {known}).", path=path)
+        cursor = connection.execute(query.strip() or DEFAULT_QUERY)
+        if cursor.description is None:
+            raise DataError(f"this query gives no rows and columns; write one SELECT, for example {EXAMPLE}.", path=path)
+        names = [str(column[0]) for column in cursor.description]
+        graph = _graph(path, names, _rows(path, cursor), notes)
+    findings += notes.findings()
+    return graph
+
+
+def _check(path: Path, query: str) -> None:
+    head = read_head(path, len(SQLITE_MAGIC))
+    if head != SQLITE_MAGIC:
+        raise DataError("this is no SQLite database; expected one with a table of triples, or a query.", path=path)
+    with path.open("rb") as file:
+        if file.read(2) == b"\x1f\x8b":
+            raise DataError("a database is not read from a gzip file; unpack it first.", path=path)
+    if len(query) > LONGEST_QUERY or "\0" in query:
+        raise DataError(f"the query is longer than {LONGEST_QUERY:,} characters, or holds a NUL character; write a shorter one.", path=path)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """The database; nothing is written, and no journal beside it is looked at.
+
+    Raises:
+        DataError: what SQLite refuses, in plain words.
+    """
+    end = time.monotonic() + SECONDS
+    try:
+        uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
+        with closing(sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=0)) as connection:
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_CELL)
+            connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+            connection.text_factory = _decoded
+            for pragma in ("query_only = 1", "trusted_schema = 0", "cell_size_check = 1", "cache_size = -65536"):
+                connection.execute(f"PRAGMA {pragma}")
+            connection.set_progress_handler(lambda: int(time.monotonic() > end), INSTRUCTIONS)
+            yield connection
+    except (sqlite3.Error, sqlite3.Warning) as error:
+        raise DataError(_explained(error), path=path) from None
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _only_reading(action: int, first: str | None, second: str | None, database: str | None, source: str | None) -> int:
+    if action == sqlite3.SQLITE_FUNCTION and (second or "").lower() in FORBIDDEN_FUNCTIONS:
+        return sqlite3.SQLITE_DENY
+    return sqlite3.SQLITE_OK if action in ALLOWED else sqlite3.SQLITE_DENY
+
+
+def _explained(error: Exception) -> str:
+    words = shorten(str(error), 120)
+    if "interrupted" in words:
+        return f"the query takes longer than {SECONDS:.0f} seconds, the limit; make it simpler, or export its rows as CSV."
+    if "not authorized" in words or "authorization denied" in words or "prohibited" in words:
+        return f"the query does something else than read; write one SELECT, for example {EXAMPLE}."
+    if "one statement" in words:
+        return "there are several statements; write one SELECT alone."
+    if "binding" in words.lower():
+        return "the query has parameters (? or :name), which have no values here; write the values into it."
+    if "malformed" in words or "not a database" in words:
+        return f"this database is damaged ({words}); copy or export it again."
+    return f"the query cannot be run ({words}); correct it."
+
+
+def _rows(path: Path, cursor: sqlite3.Cursor) -> Iterator[tuple[Any, ...]]:
+    for number, row in enumerate(cursor, start=1):
+        if number > ROWS:
+            raise DataError(f"the query gives more than {ROWS:,} rows, the limit; thin out the graph, or export the rows as CSV.", path=path)
+        yield row
+
+
+def _graph(path: Path, names: Sequence[str], rows: Iterator[tuple[Any, ...]], notes: Notes) -> RawGraph:
+    normal = [normalise_name(name) for name in names]
+    own = next((normal.index(word) for word in IDENTIFIER_WORDS if word in normal), None)
+    if is_header(names, TRIPLE_ROLES) or (own is None and len(names) == len(TRIPLE_ROLES)):
+        return _triples(path, names, rows, notes)
+    if own is None:
+        found = named_list(names)
+        raise DataError(f"the query must give head, relation and tail, or a column 'id' and others; it gives {found}.", path=path)
+    return _entities(path, names, own, rows, notes)
+
+
+def _triples(path: Path, names: Sequence[str], rows: Iterator[tuple[Any, ...]], notes: Notes) -> RawGraph:
+    normal = [normalise_name(name) for name in names]
+    places = [role.find(normal) for role in TRIPLE_ROLES] if is_header(names, TRIPLE_ROLES) else list(range(len(TRIPLE_ROLES)))
+    at = [place for place in places if place is not None]
+    if len(set(at)) < len(TRIPLE_ROLES):
+        raise DataError(f"the query must give head, relation and tail; it gives {named_list(names)}.", path=path)
+    value_at = normal.index("value") if "value" in normal else None
+    triples, attributes = RowsBuilder(path), RowsBuilder(path)
+    number = 0
+    for row in rows:
+        number += 1
+        head, relation, tail = (_cell(row[place]) for place in at)
+        value = "" if value_at is None else _cell(row[value_at])
+        if head and relation and tail:
+            triples.add(head, relation, tail)
+        elif head and relation and value:
+            attributes.add(head, relation, value)
+        else:
+            notes.left_out["row", "with an empty cell"] += 1
+    notes.recognised = f"a SQLite database, whose query gives {count(number, 'row')} of head, relation and tail"
+    return recorded_graph(path, triples.columns(), attributes.columns(), Texts.of(()), notes)
+
+
+def _entities(path: Path, names: Sequence[str], own: int, rows: Iterator[tuple[Any, ...]], notes: Notes) -> RawGraph:
+    facts, ids = RowsBuilder(path), dict[str, None]()
+    for row in rows:
+        entity = _cell(row[own])
+        if not entity.strip():
+            notes.left_out["row", "without an identifier"] += 1
+            continue
+        ids[entity] = None
+        for place, cell in enumerate(row):
+            if place != own and (text := _cell(cell)).strip():
+                facts.add(entity, names[place], text)
+    listed = Texts.of(ids)
+    triples, attributes, related = divided(facts.columns(), listed.words)
+    notes.recognised = (
+        f"a SQLite database, whose query gives a row for each of {count(len(ids), 'entity', 'entities')}; relations are {named_list(related)}"
+    )
+    return recorded_graph(path, triples, attributes, listed, notes)
+
+
+def _cell(value: Any) -> str:
+    """A value as text; what is no text and no number is none."""
+    if isinstance(value, bytes) or value is None:
+        return ""
+    return re.sub(r"\.0\Z", "", repr(value)) if isinstance(value, float) else str(value)
