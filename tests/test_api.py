@@ -101,7 +101,7 @@ def test_the_command_line_finds_the_same_run(run: api.OpenRun, workplace: Path) 
 
 
 def test_settings_of_another_section_are_refused_in_reading(workplace: Path) -> None:
-    with pytest.raises(engine.errors.ConfigError, match=r"section data only; got encoder\.dim"):
+    with pytest.raises(engine.errors.ConfigError, match=r"settings of the section data apply here; got encoder\.dim"):
         engine.read("sample_data/europe", settings={"encoder.dim": 8})
 
 

@@ -102,7 +102,7 @@ def test_a_training_that_does_not_fit_is_refused_before_it_begins(data: Path, tm
     store = RunStore(tmp_path / "models")
     monkeypatch.setattr(pipeline, "available_memory", lambda: 100.0)
     with pytest.raises(
-        TrainingError, match=r"needs about .* GiB of memory, and 0.1 GiB are free; .* \(training.check_memory=no trains without all the same\)"
+        TrainingError, match=r"needs about .* GiB of memory, and 0.1 GiB are free; .* \(training.check_memory=no trains without this check\)"
     ):
         train_run(data, SMALL, store)
     scarce = 1.1 * memory_needed(task_sizes(load_task(data)), SMALL)

@@ -216,7 +216,7 @@ def test_no_validation_links_say_what_cannot_be_calibrated(semi_models: Path, tm
     words = ["--set", "data.use_valid_links=train", "--json", "--epochs", "3"]
     assert main(["train", str(EUROPE), "--models", str(tmp_path), "--set", "encoder.dim=8", *words]) == 0
     captured = capsys.readouterr()
-    assert "There are no validation links, so probabilities and thresholds cannot be calibrated" in captured.err
+    assert "There are no validation links, so probabilities cannot be calibrated" in captured.err
     run = RunStore(tmp_path).find(last_json(captured.out)["run"])
     fit: dict[str, Any] = run.json("calibration")["fit"]
     assert not fit["calibrated"]

@@ -9,7 +9,7 @@ from engine.analysis.schema import AnalysisInput, analysis_table, frame
 from engine.data.knowledge_graph import SIDES, AlignmentTask
 from engine.decoding.fixed_point import Implications, relation_implications
 from engine.names.value_start import facts_of, value_pairs
-from engine.names.values import SharedValues, pseudo_attributes, shared_values
+from engine.names.values import SharedValues, exact_attribute, pseudo_attributes, shared_values
 from engine.util.arrays import BoolArray, IntArray
 
 LEAST_PROBABILITY = 0.1
@@ -52,7 +52,16 @@ def correspondence_table(task: AlignmentTask, matches: pd.DataFrame, excluded: f
     order = ["kind", "support", "source", "target", "turned"]
     every = frame("correspondences", table)
     made_up = [(every["kind"] == "attribute") & every[side].isin(pseudo_attributes(task.graph(side))) for side in SIDES]
-    return every[~(made_up[0] | made_up[1])].sort_values(order, ascending=[False, False, True, True, True], ignore_index=True)
+    kept = every[~(made_up[0] | made_up[1])].sort_values(order, ascending=[False, False, True, True, True], ignore_index=True)
+    return without_repeated(kept)
+
+
+def without_repeated(table: pd.DataFrame) -> pd.DataFrame:
+    """Without the rough attributes ("count (within 1 %)") whose attributes are listed themselves."""
+    ends = list(zip(table["source"].astype(str), table["target"].astype(str), strict=True))
+    plain = [(exact_attribute(one), exact_attribute(two)) for one, two in ends]
+    listed = {pair for pair, own in zip(plain, ends, strict=True) if pair == own}
+    return table[[pair == own or pair not in listed for pair, own in zip(plain, ends, strict=True)]].reset_index(drop=True)
 
 
 def strong(found: Implications) -> BoolArray:

@@ -15,7 +15,7 @@ from engine.data.labels import identifier_tail, is_missing, literal_of, local_na
 from engine.explore.neighbourhood import Edge, Facing, Neighbour, NeighbourPair
 from engine.names.encoders.base import romanised
 from engine.names.synonyms import kind_of
-from engine.names.values import ROUGH, fold_text, value_keys
+from engine.names.values import ROUGH, exact_attribute, fold_text, value_keys
 from engine.runs.entities import Entity
 from engine.runs.view import RunView
 
@@ -64,13 +64,8 @@ def attribute_counterparts(correspondences: pd.DataFrame) -> dict[str, str]:
     rows = correspondences[correspondences["kind"] == "attribute"].sort_values("support", ascending=False, kind="stable")
     found: dict[str, str] = {}
     for source, target in zip(rows["source"].astype(str), rows["target"].astype(str), strict=True):
-        found.setdefault(plain_attribute(source), plain_attribute(target))
+        found.setdefault(exact_attribute(source), exact_attribute(target))
     return found
-
-
-def plain_attribute(name: str) -> str:
-    """Without what says that values are compared_row roughly."""
-    return next((name.removesuffix(f" ({kind})") for kind in ROUGH if name.endswith(f" ({kind})")), name)
 
 
 def compare_values(view: RunView, source: Entity, target: Entity, counterparts: Mapping[str, str]) -> tuple[ValueRow, ...]:

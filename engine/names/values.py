@@ -71,6 +71,11 @@ def value_keys(value: str) -> tuple[ValueKey, ...]:
     return text_key(text) if typed is None else typed
 
 
+def exact_attribute(name: str) -> str:
+    """Without what says that values are compared_row roughly."""
+    return next((name.removesuffix(f" ({kind})") for kind in ROUGH if name.endswith(f" ({kind})")), name)
+
+
 def key_texts(attribute: str, value: str) -> list[tuple[str, str]]:
     """(attribute, key) of each key of a value, as tables of values name them."""
     return [(key.attribute(attribute), str(key)) for key in value_keys(value)]

@@ -240,7 +240,7 @@ def test_an_analysts_path(browser: Browser, page: Page, app: str) -> None:
     address_says(page, "flip", "lost")
     choose_row(page, "Changed predictions", 0)
     page.wait_for_url("**/entity?*")
-    page.get_by_text("The same entity in the other open runs").wait_for()
+    page.get_by_text("This entity in the other open runs").wait_for()
     assert "rank" in page.locator("[data-testid=stPageLink-NavLink]", has_text="CSLS").first.inner_text()
 
     shown = main_part(page)
@@ -249,7 +249,7 @@ def test_an_analysts_path(browser: Browser, page: Page, app: str) -> None:
     again = fresh.new_page()
     again.set_default_timeout(PATIENCE)
     again.goto(page.url)
-    again.get_by_text("The same entity in the other open runs").wait_for()
+    again.get_by_text("This entity in the other open runs").wait_for()
     assert main_part(again) == shown
     fresh.close()
     assert not problems

@@ -22,7 +22,7 @@ def test_pairs_are_filtered_then_taken_home_as_sssom(page: Page, app: str, tmp_p
     expect(page.get_by_role("button", name="✓ correct")).to_be_visible(timeout=PATIENCE)
     page.get_by_text("SSSOM", exact=True).click()
     address_says(page, "format", "sssom")
-    page.get_by_text("Predicate").wait_for()
+    page.get_by_text("Predicate").first.wait_for()
     page.wait_for_selector(QUIET)
     page.get_by_role("radio", name="owl:sameAs").click()
     address_says(page, "predicate", "owl:sameAs")

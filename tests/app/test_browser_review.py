@@ -24,7 +24,7 @@ from tests.run_fixture import analysed, sample_run, write_run
 __all__ = ["pytestmark"]
 
 DATA, SURE_DATA = "3" * 64, "4" * 64
-PAIR = ".st-key-pair_header h5"
+PAIR = ".st-key-pair_card h5"
 BURST = """() => { for (let i = 0; i < 5; i++) document.dispatchEvent(new KeyboardEvent("keydown", {key: "a", code: "KeyA", bubbles: true})) }"""
 KEYS = {"a": "accept", "x": "reject", "s": "skip"}
 

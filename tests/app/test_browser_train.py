@@ -76,7 +76,7 @@ def test_a_training_is_watched_left_alone_found_again_stopped_and_resumed(browse
         assert epoch(page) > before
         page.locator("[data-testid=stPlotlyChart]").first.wait_for()
         page.get_by_role("button", name="Stop training").click()
-        page.get_by_text("what was learned so far is kept as a run").first.wait_for()
+        page.get_by_text("the progress is kept as a run").first.wait_for()
         page.get_by_role("button", name="Resume").click()
         page.get_by_role("button", name="Stop training").wait_for()
         page.goto(address)

@@ -92,8 +92,8 @@ def test_the_test_is_put_into_words_that_fit(runs: list[str], models: Path, open
         assert_no_crash(app)
         p_value = compared(models, *pair).mcnemar().p_value
         if p_value is None:
-            assert metrics(app)["McNemar"] == "no flips"
-            assert "does not show that they are equally good" in message(app)
+            assert metrics(app)["McNemar"] == "no changes"
+            assert "does not prove that they are equally good" in message(app)
         elif p_value < 0.05:
             assert "statistically significant" in message(app)
             assert "covers these two runs only" in message(app)

@@ -57,14 +57,14 @@ def test_defaults_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("page", "parameters", "message"),
     [
-        ("degree", {"rate": "accuracy"}, "expected 'hits@1', 'hits@10' or 'mrr'"),
-        ("proxies", {"proxy": "first"}, "expected a whole number"),
-        ("proxies", {"proxy": "9" * 5000}, "expected a whole number"),
-        ("proxies", {"channel": "<b>"}, "expected 'entity' or 'relation'"),
-        ("pairs", {"probability_from": "nan"}, "expected a number"),
-        ("pairs", {"known": ["right", "false"]}, "expected 'seed', 'right', 'wrong', 'probable' or 'unknown'"),
-        ("pairs", {"reverse": "1"}, "expected 'yes' or 'no'"),
-        ("relations", {"search": "x" * 30_000}, "more than any identifier"),
+        ("degree", {"rate": "accuracy"}, "Expected 'hits@1', 'hits@10' or 'mrr'"),
+        ("proxies", {"proxy": "first"}, "Expected a whole number"),
+        ("proxies", {"proxy": "9" * 5000}, "Expected a whole number"),
+        ("proxies", {"channel": "<b>"}, "Expected 'entity' or 'relation'"),
+        ("pairs", {"probability_from": "nan"}, "Expected a number"),
+        ("pairs", {"known": ["right", "false"]}, "Expected 'seed', 'right', 'wrong', 'probable' or 'unknown'"),
+        ("pairs", {"reverse": "1"}, "Expected 'yes' or 'no'"),
+        ("relations", {"search": "x" * 30_000}, "longer than any identifier"),
     ],
 )
 def test_senseless_parameters_get_a_sentence(run: str, open_page: OpenPage, page: str, parameters: dict[str, Any], message: str) -> None:

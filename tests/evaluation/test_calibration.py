@@ -226,7 +226,7 @@ def test_what_to_hold_out_gives_enough_links_and_no_more_than_a_fifth() -> None:
 def test_links_that_are_all_right_teach_nothing() -> None:
     found = fit_calibration(get_decoder("csls"), from_copies(LEAST_LINKS, LEAST_LINKS, noise=0.05), identity(LEAST_LINKS))
     assert isinstance(found, Uncalibrated)
-    assert "50 are right and 0 wrong" in found.reason
+    assert "50 are correct and 0 incorrect" in found.reason
 
 
 def test_an_empty_pool_is_explained() -> None:

@@ -54,7 +54,7 @@ def test_values_that_are_not_finite_are_refused(index: str, bad: float) -> None:
 
 
 def test_unknown_index_names_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match=r"'annoy'; known are exact, faiss"):
+    with pytest.raises(ConfigError, match=r"'annoy'; choose one of exact, faiss"):
         get_index("annoy")
 
 

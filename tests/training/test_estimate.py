@@ -171,7 +171,7 @@ def test_memory_grows_with_entities_and_width_and_what_would_fit_is_said() -> No
     assert memory_needed(large, with_options(SEMI, loss__candidate_share=1.0)) > 1.2 * memory_needed(large, SEMI)
     assert check_memory(SIZES, SEMI, 64_000.0) == ""
     assert check_memory(SIZES, SEMI, None) == ""
-    assert "may not suffice; encoder.dim=" in check_memory(SIZES, SEMI, 1.1 * needed)
+    assert "may not be enough; encoder.dim=" in check_memory(SIZES, SEMI, 1.1 * needed)
     huge = with_options(SEMI, encoder__dim=4096)
     with pytest.raises(TrainingError, match=r"needs about [\d.]+ GiB of memory, and 4.0 GiB are free; encoder.dim=\d+ would fit"):
         check_memory(SIZES, huge, 4096.0)

@@ -34,7 +34,11 @@ ENTITY_ROLES: Final = (Role("identifier", IDENTIFIER_WORDS),)
 CELL: Final = Role("value", (), literal=True)
 SEPARATORS: Final = (";", "|")
 """Between several entities in one cell."""
-NO_COLUMN: Final = Texts.of(())
+
+
+def no_column() -> Texts:
+    """A column without rows. Not a constant: the first column of a process starts threads, and a forked child would wait for them for ever."""
+    return Texts.of(())
 
 
 def is_entity_table(table: Table, layout: Layout) -> bool:
@@ -148,7 +152,7 @@ def _split(rows: IntArray, cells: Texts, separator: str) -> tuple[IntArray, Text
 def _stacked(ids: Texts, columns: Sequence[_Column]) -> Columns:
     """Rows of entity, name of the column, value."""
     return (
-        Texts.joined(*(ids.take(one.rows) for one in columns), NO_COLUMN),
-        Texts.joined(*(Texts.same(one.name, len(one.rows)) for one in columns), NO_COLUMN),
-        Texts.joined(*(one.values for one in columns), NO_COLUMN),
+        Texts.joined(*(ids.take(one.rows) for one in columns), no_column()),
+        Texts.joined(*(Texts.same(one.name, len(one.rows)) for one in columns), no_column()),
+        Texts.joined(*(one.values for one in columns), no_column()),
     )
