@@ -61,7 +61,8 @@ def without_repeated(table: pd.DataFrame) -> pd.DataFrame:
     ends = list(zip(table["source"].astype(str), table["target"].astype(str), strict=True))
     plain = [(exact_attribute(one), exact_attribute(two)) for one, two in ends]
     listed = {pair for pair, own in zip(plain, ends, strict=True) if pair == own}
-    return table[[pair == own or pair not in listed for pair, own in zip(plain, ends, strict=True)]].reset_index(drop=True)
+    kept = np.array([pair == own or pair not in listed for pair, own in zip(plain, ends, strict=True)], dtype=np.bool_)
+    return table[kept].reset_index(drop=True)
 
 
 def strong(found: Implications) -> BoolArray:
