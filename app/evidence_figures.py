@@ -14,6 +14,7 @@ from app.charts import ARROWS
 from app.palette import GRAPH, POINTS, RIGHT, TIES, UNKNOWN, WRONG, TieLine
 from engine.data.knowledge_graph import SIDES, Side
 from engine.explanation import Aligned, NeighbourProduct, ScorePart
+from engine.explanation.summary import capital
 from engine.explore.neighbourhood import Edge
 from engine.runs.entities import Entity, short_id
 from engine.runs.view import status_words
@@ -40,7 +41,7 @@ LEFT, MIDDLE, ACROSS = 0.0, 0.5, 1.0  # where a line begins, can be pointed at, 
 def part_words(part: ScorePart) -> str:
     """A part's name as short as a bar allows."""
     if part.channel is None:
-        return part.name[:1].upper() + part.name[1:]
+        return capital(part.name)
     hop = "input" if not part.layer else "1 hop" if part.layer == 1 else f"{part.layer} hops"
     return f"{part.channel.capitalize()} channel, {hop}{': proxy matching' if part.kind == 'proxies' else ''}"
 

@@ -59,7 +59,6 @@ from engine.names import (
     name_tensors,
     require_valid_links,
     value_evidence,
-    value_leaks,
 )
 from engine.reviews import ReviewEffect, Snapshot, read_snapshot, with_reviews
 from engine.runs import FORMAT_VERSION, Run, RunStore, RunWriter
@@ -503,7 +502,7 @@ def literal_values(making: Making, structure: Structure) -> ValueEvidence | None
     found = value_evidence(task, np.concatenate([task.train_links, *added]), config.values.excluded | name_attributes(config.literal))
     if not len(found.features):
         return None
-    for finding in value_leaks(found):
+    for finding in found.leaks:
         making.on_event(Phase(NOTE, note_on(finding)))
     return found
 
@@ -525,7 +524,7 @@ def with_literals(
     if weight is None:
         choice = choose_weight(similarity, names, task.valid_links, k=config.search.csls_k, train_links=task.train_links, seed=config.seed)
         weight, note["choice"] = choice.weight, choice.to_dict()
-    leaks = () if values is None else value_leaks(values)
+    leaks = () if values is None else values.leaks
     note |= {"weight": weight, "findings": [asdict(finding) for finding in (*literal.findings, *leaks)]}
     if values is None:
         return LiteralSimilarity(similarity, names, weight), note

@@ -42,10 +42,10 @@ from engine.explanation import (
 )
 from engine.explanation.intervention import Evidence
 from engine.explanation.report import rounds_words, signed
+from engine.explanation.rivals import runner_up
 from engine.explanation.summary import capital, score_groups, summary_lines
 from engine.explore.neighbourhood import facing
 from engine.runs.entities import Entity, other
-from engine.runs.view import Match
 
 T = TypeVar("T")
 Removable = Item | PairValue
@@ -74,7 +74,7 @@ def render(run: OpenRun, address: ExplainAddress) -> None:
         items = _in_the_order_of(items, found.neighbours.supporting[:DRAWN])
     components.pair_header(run.view, found.pair, address.runs, address.side)
     faced = facing(run.adjacency, *pair, LISTED)
-    components.labelled_lines(summary_lines(found, faced, _first_rival(run, found)))
+    components.labelled_lines(summary_lines(found, faced, runner_up(run.explainer, *pair, address.pool)))
     for note in found.notes:
         st.caption(f":material/info: {text.plain(note, 400)}")
     _probability(run, source, target, address)
@@ -182,12 +182,6 @@ def _parts(found: Explanation, page: ExplainAddress) -> None:
         data=evidence_figures.part_table(found.decomposition.parts),
         height=evidence_figures.waterfall_height(len(bars) + 1),
     )
-
-
-def _first_rival(run: OpenRun, found: Explanation) -> Match | None:
-    """The best other candidate of the source."""
-    pair = found.pair
-    return next((one for one in run.view.matches("source", pair.source.index, 2, pair.pool) if one.entity != pair.target.index), None)
 
 
 def _supporting(found: Explanation) -> None:
@@ -440,8 +434,8 @@ def _runner_ups(experiment: Experiment, source: Entity, target: Entity) -> dict[
     names: dict[Side, str] = {}
     for entity in (source, target):
         rival = experiment.before.rival(entity.side)
-        runner_up = components.entity_name(rival.entity) if rival else "no other candidate"
-        names[entity.side] = f"of {components.entity_name(entity)}: {runner_up}"
+        best = components.entity_name(rival.entity) if rival else "no other candidate"
+        names[entity.side] = f"of {components.entity_name(entity)}: {best}"
     return names
 
 

@@ -21,9 +21,9 @@ from engine.explanation import Explanation, explain
 from engine.explanation.summary import summary_lines
 from engine.explore.neighbourhood import Facing
 from engine.explore.review_queue import Kind, Open, SampleEstimate, choice_on, estimate_from_sample, take
-from engine.reviews import Decision, ReviewProgress, Verdict, agreement, disagreements, progress, snapshot_of
+from engine.reviews import Choice, Decision, ReviewProgress, Verdict, agreement, disagreements, progress, snapshot_of
 from engine.reviews.decisions import BULK_NOTE
-from engine.runs.view import PairScore
+from engine.runs.view import Match, PairScore
 from engine.util.arrays import IntArray
 
 KINDS: Mapping[ReviewKind, str] = {
@@ -160,8 +160,9 @@ def _one_by_one(run: OpenRun, page: ReviewAddress, author: str) -> None:
             _nothing_left(run, address, author, left)
             return
         _pair(run, address, author, pair, blind=kind == "sample")
-        for following in [one for one in upcoming if one != pair][:1]:
-            _explained(run, *following)  # while the reviewer looks at this one
+        if kind != "sample":  # which shows no explanation
+            for following in [one for one in upcoming if one != pair][:1]:
+                _explained(run, *following)  # while the reviewer looks at this one
         reviewing.shown(pair)  # at the very end: clicks are answered only now
 
 
@@ -236,26 +237,28 @@ def _candidates(run: OpenRun, author: str, pair: PairScore, blind: bool) -> None
     ends, fingerprint = (pair.source.uri, pair.target.uri), run.card.fingerprint
     rejected = choice_on(pair, run.card.run, "reject")
     click = reviewing.token()
+
+    def choice_of(match: Match, verdict: Verdict) -> Choice:
+        return Choice(pair.source.uri, match.uri, verdict, run=run.card.run, csls=match.csls, probability=match.probability)
+
     with st.container(horizontal=True, vertical_alignment="center", key="candidates"):
         st.markdown("**Other candidates:**", width="content", help=CANDIDATES_HELP)
         for number, match in enumerate(others, start=1):
-            accepted = choice_on(run.view.pair(pair.source.index, match.entity), run.card.run, "accept")
             st.button(
                 text.plain(match.label or match.uri, 40) + ("" if blind else f" ({match.csls:.3f})"),
                 shortcut=str(number),
                 type="tertiary",
                 key=state.widget_key(state.REVIEW_BUTTON, "candidate", number, ends),
                 on_click=reviewing.choose,
-                args=(fingerprint, [accepted, rejected], author, click),
+                args=(fingerprint, [choice_of(match, "accept"), rejected], author, click),
             )
-        none = [rejected, *(choice_on(run.view.pair(pair.source.index, one.entity), run.card.run, "reject") for one in others)]
         st.button(
             "None of these",
             shortcut="0",
             type="tertiary",
             key=state.widget_key(state.REVIEW_BUTTON, "none", ends),
             on_click=reviewing.choose,
-            args=(fingerprint, none, author, click),
+            args=(fingerprint, [rejected, *(choice_of(one, "reject") for one in others)], author, click),
         )
 
 

@@ -169,6 +169,11 @@ def local_name(name: str) -> str:
     return re.split(r"[#/:]", name.rstrip("#/:"))[-1]
 
 
+def folded_local_name(name: str) -> str:
+    """'oboInOwl:has_exact_synonym' -> 'hasexactsynonym': letters and digits of the local name, without case."""
+    return "".join(character for character in local_name(name).casefold() if character.isalnum())
+
+
 def clean_label(text: str) -> str:
     """One line without control characters, quotation marks and language tag of an RDF literal taken off, at most 500 characters."""
     inner = literal_of(text).text

@@ -230,13 +230,7 @@ def estimated_probabilities(similarity: Selectable, task: AlignmentTask, pools: 
         return Probabilities(calibration, empty_probabilities(), None)
     decoding = decoder.decode(candidates)
     evidence = GraphEvidence.of(task.source, task.target, task.train_links).within(pools[0], pools[1])
-    table = probability_table(decoding, calibration, pools, evidence)
-    mutual = mutual_positions(decoding)
-    codes = pools[0][candidates.sources[mutual]] * similarity.shape[1] + pools[1][candidates.targets[mutual]]
-    forward = (table["graph"] == "source").to_numpy()
-    ends = table["entity"].to_numpy(), table["match"].to_numpy()
-    own = np.where(forward, ends[0], ends[1]) * similarity.shape[1] + np.where(forward, ends[1], ends[0])
-    table = table[np.isin(own, codes)].reset_index(drop=True)
+    table = probability_table(decoding, calibration, pools, evidence, mutual_positions(decoding))
     return Probabilities(calibration, table, test_report(table, task, calibration, 0.0) if len(task.test_links) else None)
 
 
@@ -258,13 +252,19 @@ def unlinked_entities(task: AlignmentTask, pools: list[IntArray]) -> tuple[BoolA
     return np.isin(pools[0], task.dangling("source")), np.isin(pools[1], task.dangling("target"))
 
 
-def probability_table(decoding: Decoding, calibration: Calibration, pools: list[IntArray], evidence: GraphEvidence) -> pd.DataFrame:
-    """graph, entity, match, probability of each prediction, from either end, and the features that it was computed from."""
+def probability_table(
+    decoding: Decoding, calibration: Calibration, pools: list[IntArray], evidence: GraphEvidence, wanted: IntArray | None = None
+) -> pd.DataFrame:
+    """graph, entity, match, probability of each prediction, from either end, and the features that it was computed from.
+
+    Args:
+        wanted: positions of the candidates to list; None: all that are predicted.
+    """
     sides: tuple[Side, Side] = ("source", "target")
     parts = []
     for at, side in enumerate(sides):
         chosen = decoding.chosen(side)
-        entities = np.flatnonzero(chosen >= 0)
+        entities = np.flatnonzero(chosen >= 0 if wanted is None else np.isin(chosen, wanted))
         features = pair_features(decoding, chosen[entities], evidence)
         rows: dict[str, npt.NDArray[Any]] = {"entity": pools[at][entities], "match": pools[1 - at][decoding.predicted(side)[entities]]}
         rows["probability"] = calibration.probabilities(features)

@@ -14,16 +14,15 @@ from engine.explanation.evidence import Aligned, Explanation, NeighbourEvidence,
 from engine.explanation.explainer import Context, PairRound
 from engine.explanation.intervention import Intervention, PairRank, Rival
 from engine.explanation.rivals import Conflict, RivalComparison
-from engine.explanation.summary import SummaryLine
+from engine.explanation.summary import SummaryLine, quoted_title
 from engine.explanation.value_evidence import PairValue
 from engine.explore.neighbourhood import Edge
 from engine.runs.entities import Entity, other
 from engine.runs.view import PairScore, status_words
-from engine.util.text import count, shortened
+from engine.util.text import count
 
 # One sentence about a pair, made of its numbers. It says what adds up to the score, never why training came to these weights.
 
-LABEL_LENGTH = 60
 THIN = 0.01  # of all that pairs of neighbours carry for the match; a single pair below this explains nothing by itself
 SELECTION_SCORES = {
     "mutual": "the pair's CSLS when it was selected as each other's best match",
@@ -44,7 +43,7 @@ def sentence(found: Explanation) -> str:
     carried = carried_words(found.neighbours) + shared_value_words(found)
     against = found.neighbours.negative
     counter = f", and pairs that speak against it add up to {signed(against)}" if carried and round(against, 3) else ""
-    who = f"{title(found.pair.source)} and {title(found.pair.target)}"
+    who = f"{quoted_title(found.pair.source)} and {quoted_title(found.pair.target)}"
     return f"{who} score {found.pair.csls:.3f}, {standing_words(found.pair)}: {sums(found)}{carried}{counter}."
 
 
@@ -93,7 +92,7 @@ def sums(found: Explanation) -> str:
 
 
 def pair_words(pair: NeighbourProduct) -> str:
-    return f"{title(pair.source)} with {title(pair.target)}, {ALIGNED_WORDS[pair.aligned]},"
+    return f"{quoted_title(pair.source)} with {quoted_title(pair.target)}, {ALIGNED_WORDS[pair.aligned]},"
 
 
 def removal_sentence(found: Intervention, side: Side = "source") -> str:
@@ -127,10 +126,6 @@ def rounds_words(rounds: Sequence[PairRound], selection: str) -> str:
 def edge_words(edges: tuple[Edge, ...]) -> str:
     """Relations as written in JSON and on the command line: ^name where the entity is the tail."""
     return ", ".join(edge.relation if edge.direction == "out" else f"^{edge.relation}" for edge in edges)
-
-
-def title(entity: Entity) -> str:
-    return f"'{shortened(entity.title, LABEL_LENGTH)}'"
 
 
 def signed(value: float) -> str:
@@ -313,7 +308,7 @@ def lines(report: Report, top: int = 10) -> Iterator[str]:
     if report.intervention is not None:
         yield "\nremoved:"
         yield from (f"  {one.words}" for one in report.intervention.values[:top])
-        yield from (f"  {title(one.head)} {one.relation} {title(one.tail)}" for one in report.intervention.removed[:top])
+        yield from (f"  {quoted_title(one.head)} {one.relation} {quoted_title(one.tail)}" for one in report.intervention.removed[:top])
         if len(report.intervention.removed) > top:
             yield f"  and {len(report.intervention.removed) - top:,} more"
         yield removal_sentence(report.intervention, report.side)
@@ -321,7 +316,7 @@ def lines(report: Report, top: int = 10) -> Iterator[str]:
 
 def neighbour_line(pair: NeighbourProduct) -> str:
     ends = (pair.source, pair.source_edges), (pair.target, pair.target_edges)
-    one, two = (f"{title(entity)} ({edge_words(edges) or 'itself'})" for entity, edges in ends)
+    one, two = (f"{quoted_title(entity)} ({edge_words(edges) or 'itself'})" for entity, edges in ends)
     return f"{signed(pair.value):>8}  {one} with {two}: {pair.aligned}"
 
 
@@ -343,16 +338,16 @@ def conflict_lines(conflict: Conflict) -> Iterator[str]:
     """Nothing where at most one entity has this one as its best match."""
     if len(conflict.claims) < 2:
         return
-    yield f"\n{len(conflict.claims)} {other(conflict.entity.side)} entities have {title(conflict.entity)} as their best match:"
-    yield from (f"  {one.csls:.3f}  {title(one.entity)}" for one in conflict.claims[:5])
-    winner = title(conflict.winner) if conflict.winner else "none of them"
+    yield f"\n{len(conflict.claims)} {other(conflict.entity.side)} entities have {quoted_title(conflict.entity)} as their best match:"
+    yield from (f"  {one.csls:.3f}  {quoted_title(one.entity)}" for one in conflict.claims[:5])
+    winner = quoted_title(conflict.winner) if conflict.winner else "none of them"
     yield f"one-to-one matching assigns it to {winner} (decoder '{conflict.decoder}' over {conflict.listed} stored matches of each entity)"
 
 
 def comparison_lines(comparison: RivalComparison, top: int) -> Iterator[str]:
     rival = comparison.rival.target if comparison.shared == "source" else comparison.rival.source
-    yield f"\nbeside {title(rival)}, which scores {comparison.rival.csls:.3f}:"
+    yield f"\nbeside {quoted_title(rival)}, which scores {comparison.rival.csls:.3f}:"
     yield from (f"{signed(part.value):>8}  {part.name}" for part in comparison.differences)
     yield f"{signed(comparison.total):>8}  difference of the two scores"
     for one in comparison.neighbours[:top]:
-        yield f"{signed(one.value):>8}  {title(one.entity)}: {signed(one.pair)} here, {signed(one.rival)} there"
+        yield f"{signed(one.value):>8}  {quoted_title(one.entity)}: {signed(one.pair)} here, {signed(one.rival)} there"

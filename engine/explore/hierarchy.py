@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from engine.data.knowledge_graph import SIDES, Side
-from engine.data.labels import local_name
+from engine.data.labels import folded_local_name
 from engine.runs.view import RunView
 from engine.util.arrays import BoolArray, FloatArray, IntArray
 
@@ -50,13 +50,11 @@ class Hierarchy:
     Args:
         triples: (T, 3) head, relation, tail.
         relations: the relations' names.
-        entities: number of entities.
     """
 
-    def __init__(self, triples: IntArray, relations: Sequence[str], entities: int) -> None:
+    def __init__(self, triples: IntArray, relations: Sequence[str]) -> None:
         kinds = np.array([relation_kind(name) for name in relations], dtype=object)
         kind_of = kinds[triples[:, 1]] if len(triples) else np.empty(0, dtype=object)
-        self.entities = entities
         self._parents: dict[int, list[int]] = {}
         for low, high in (*triples[kind_of == "below"][:, [0, 2]].tolist(), *triples[kind_of == "above"][:, [2, 0]].tolist()):
             if low != high:
@@ -90,18 +88,20 @@ class Hierarchy:
 
 def relation_kind(name: str) -> str:
     """ "below", "above", "disjoint", or "" for a relation that says nothing of a hierarchy."""
-    folded = "".join(character for character in local_name(name).casefold() if character.isalnum())
+    folded = folded_local_name(name)
     return "below" if folded in BELOW else "above" if folded in ABOVE else "disjoint" if folded in DISJOINT else ""
 
 
 def hierarchies(view: RunView) -> Mapping[Side, Hierarchy]:
-    """Of both graphs of a run; a hierarchy without rows is false."""
-    triples, relations = view.run.table("triples"), view.run.table("relations")
+    """Of both graphs of a run; a hierarchy without rows is false. Only the triples of the relations that say something are read."""
+    relations = view.run.table("relations")
     found = {}
     for side in SIDES:
-        own = relations[relations["graph"] == side].sort_values("relation")["name"].astype(str).tolist()
-        rows = triples.loc[triples["graph"] == side, ["head", "relation", "tail"]].to_numpy(dtype=np.int64)
-        found[side] = Hierarchy(rows, own, len(view.graphs[side]))
+        own = relations[relations["graph"] == side].sort_values("relation")
+        names = own["name"].astype(str).tolist()
+        numbers = [number for number, name in zip(own["relation"].tolist(), names, strict=True) if relation_kind(name)]
+        rows = view.run.table("triples", ["head", "relation", "tail"], {"graph": side, "relation": numbers})
+        found[side] = Hierarchy(rows.to_numpy(dtype=np.int64), names)
     return found
 
 

@@ -20,7 +20,7 @@ from engine.decoding.one_to_one import scrambled
 from engine.errors import ConfigError, ExportError
 from engine.evaluation.calibration import MORE_LINKS
 from engine.explore.alignment import Alignment, PairFilter, Precision, best_matches, described_matches, stored_candidates
-from engine.explore.hierarchy import Contradiction, contradictions, hierarchies, repaired_pairs
+from engine.explore.hierarchy import Contradiction, Hierarchy, contradictions, hierarchies, repaired_pairs
 from engine.exporting.reviewed import ROLES, DecidedPair, Settled, all_hubness, with_settled
 from engine.exporting.table import SEED, Conflicts, ExportTable, Origin
 from engine.runs.tensors import RunLike, has_table
@@ -312,12 +312,12 @@ def pairs_to_export(view: RunView, selection: ExportSelection, reviewed: Sequenc
         )
     accepted = made.settled.accepted
     positions = _chosen(alignment, selection, accepted)
-    at_odds = _contradictions(view, alignment, positions)
-    repaired = 0
+    found, repaired = hierarchies(view), 0
+    at_odds = _contradictions(found, alignment, positions)
     if selection.repair and at_odds:
-        kept = _kept(alignment, positions, at_odds)
+        kept = repaired_pairs(at_odds, len(positions)) | _certain(alignment.rows.iloc[positions])
         repaired, positions = int(len(positions) - kept.sum()), positions[kept]
-        at_odds = _contradictions(view, alignment, positions)
+        at_odds = _contradictions(found, alignment, positions)
     origin = Origin.of(view, made.decoder, made.known_links)
     with_apart = selection.part == "all" and made.known_links and has_table(view.run, APART)
     apart = view.run.table(APART) if with_apart else pd.DataFrame()
@@ -351,22 +351,18 @@ def _measured(made: Prepared, selection: ExportSelection) -> Precision | None:
     return trial.precision(_chosen(trial, selection, {}))
 
 
-def _contradictions(view: RunView, alignment: Alignment, positions: IntArray) -> list[Contradiction]:
-    """Those of some pairs with the graphs' hierarchies; certain pairs, known links and accepted ones, are never the weaker of two."""
-    found = hierarchies(view)
+def _contradictions(found: Mapping[Side, Hierarchy], alignment: Alignment, positions: IntArray) -> list[Contradiction]:
+    """Those of some pairs with the graphs' hierarchies; certain pairs are never the weaker of two, but against each other."""
     if not any(found.values()):
         return []
     rows = alignment.rows.iloc[positions]
-    certain = rows["settled"].to_numpy(dtype=np.bool_) if "settled" in rows else np.zeros(len(rows), dtype=np.bool_)
-    score = rows["csls"].to_numpy(dtype=np.float64) + np.where(certain, CERTAIN, 0.0)
+    score = rows["csls"].to_numpy(dtype=np.float64) + np.where(_certain(rows), CERTAIN, 0.0)
     return contradictions(found, *_ends(rows, alignment.side), score)
 
 
-def _kept(alignment: Alignment, positions: IntArray, found: Sequence[Contradiction]) -> BoolArray:
-    """(n,) what stays of some pairs: the weaker pair of each contradiction goes, unless it is certain."""
-    rows = alignment.rows.iloc[positions]
-    certain = rows["settled"].to_numpy(dtype=np.bool_) if "settled" in rows else np.zeros(len(rows), dtype=np.bool_)
-    return repaired_pairs(found, len(positions)) | certain
+def _certain(rows: pd.DataFrame) -> BoolArray:
+    """(n,) known links and accepted pairs; predictions that are only measured have none."""
+    return rows["settled"].to_numpy(dtype=np.bool_) if "settled" in rows else np.zeros(len(rows), dtype=np.bool_)
 
 
 CERTAIN: Final = 1e6

@@ -11,7 +11,7 @@ import pandas as pd
 import torch
 
 from engine.data.knowledge_graph import SIDES, Finding, KnowledgeGraph, Side
-from engine.data.labels import NAME_ATTRIBUTES, clean_label, is_missing, local_name
+from engine.data.labels import NAME_ATTRIBUTES, clean_label, folded_local_name, is_missing
 from engine.names.encoders.base import EncodedNames, NameEncoder
 from engine.search import BestNames, SparseSimilarity, StructuralSimilarity
 from engine.util.arrays import IntArray, row_starts
@@ -63,7 +63,7 @@ class AllNames:
 
 def kind_of(attribute: str) -> str | None:
     """ "name", "exact" or "loose"; None for an attribute that holds no names."""
-    folded = "".join(character for character in local_name(attribute).casefold() if character.isalnum())
+    folded = folded_local_name(attribute)
     if folded in NAME_ATTRIBUTES:
         return "name"
     return "exact" if folded in EXACT else "loose" if folded in LOOSE else None

@@ -8,6 +8,7 @@ similarity of an entity's row with everything, as a missing one does not.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -48,6 +49,11 @@ class ValueEvidence:
     similarity: SparseSimilarity
     attributes: pd.DataFrame
     features: pd.DataFrame
+
+    @cached_property
+    def leaks(self) -> tuple[Finding, ...]:
+        """Attributes that look like an identifier that both graphs have."""
+        return value_leaks(self)
 
 
 def value_evidence(task: AlignmentTask, known: IntArray, excluded: frozenset[str] = frozenset()) -> ValueEvidence:

@@ -18,7 +18,7 @@ triples = st.lists(st.tuples(st.integers(0, SIZE - 1), st.integers(0, 3), st.int
 
 
 def hierarchy(rows: Rows) -> Hierarchy:
-    return Hierarchy(np.array(rows, dtype=np.int64).reshape(-1, 3), RELATIONS, SIZE)
+    return Hierarchy(np.array(rows, dtype=np.int64).reshape(-1, 3), RELATIONS)
 
 
 def closure(rows: Rows) -> np.ndarray:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Literal, get_args
 
 from engine.data.knowledge_graph import Finding
-from engine.data.labels import XSD_STRING, local_name, tagged
+from engine.data.labels import XSD_STRING, folded_local_name, tagged
 from engine.data.readers.base import RawGraph
 from engine.data.rows import identifier_problem
 from engine.data.texts import Texts
@@ -318,7 +318,7 @@ def is_vocabulary(name: str) -> bool:
 
 def holds_text(attribute: str) -> bool:
     """Whether a property's value is a text, so that a node in its place holds one."""
-    return "".join(character for character in local_name(attribute).casefold() if character.isalnum()).endswith(TEXT_ENDINGS)
+    return folded_local_name(attribute).endswith(TEXT_ENDINGS)
 
 
 def literal_value(text: str, language: str | None = None, datatype: str | None = None) -> str:
