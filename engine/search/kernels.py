@@ -218,6 +218,43 @@ def add_sparse_products(
 
 
 @compiled
+def add_best_products(
+    scores: Float32Array, start: int, stop: int, weight: np.float32, own: IntArray, others: IntArray, source: SparseRows, postings: SparseRows
+) -> None:
+    """Add to tile rows start..stop the weighted inner product of each pair's best names, without a table of all names.
+
+    Args:
+        scores: (height, width) of entities.
+        own: (height + 1,) rows of ``source`` where the names of each of the tile's source entities begin.
+        others: (width + 1,) the same for its target entities.
+        source: rows of all source names.
+        postings: for each feature the target names that have it, ascending.
+    """
+    begins, features, values = source
+    posting_begins, names, posting_values = postings
+    left, width = others[0], others[-1] - others[0]
+    table, best = np.zeros(width, dtype=np.float32), np.empty(scores.shape[1], dtype=np.float32)
+    for i in range(start, stop):
+        for name in range(own[i], own[i + 1]):
+            for at in range(begins[name], begins[name + 1]):
+                feature, value = features[at], values[at]
+                end = posting_begins[feature + 1]
+                for posting in range(first_from(names, posting_begins[feature], end, left), end):
+                    j = names[posting] - left
+                    if j >= width:
+                        break
+                    table[j] += value * posting_values[posting]
+            for j in range(scores.shape[1]):
+                largest = np.float32(0) if name == own[i] else best[j]
+                for other in range(others[j] - left, others[j + 1] - left):
+                    largest = max(largest, table[other])
+                    table[other] = np.float32(0)
+                best[j] = largest
+        for j in range(scores.shape[1]):
+            scores[i, j] += weight * best[j]
+
+
+@compiled
 def scale_nameless(scores: Float32Array, start: int, stop: int, named: npt.NDArray[np.bool_], factors: Float32Array, factor: np.float32) -> None:
     """Multiply tile rows start..stop: a row without a name by ``factor``, each other one by its columns' ``factors``."""
     for i in range(start, stop):

@@ -24,7 +24,7 @@ from scipy import sparse
 from torch import Tensor
 
 from engine.errors import ConfigError
-from engine.search.kernels import SparseRows, add_sparse_products, pair_dots, scale_nameless, sparse_pair_dots
+from engine.search.kernels import SparseRows, add_best_products, add_sparse_products, pair_dots, scale_nameless, sparse_pair_dots
 from engine.search.rows import check_finite, check_matrix, normalise_rows, not_finite
 from engine.util.arrays import IntArray, row_starts, spans
 from engine.util.threads import cut, spread
@@ -265,6 +265,24 @@ class SparseSimilarity:
             lambda start, stop: add_sparse_products(table, start, stop, top, left, np.float32(weight), source, postings),
             table.shape[0],
             table.size,
+        )
+        if scores is not out:
+            out += scores.to(out.device)
+
+    def add_best(self, own: IntArray, others: IntArray, weight: float, out: Tensor) -> None:
+        """Add ``weight`` times the largest product of two groups' rows to ``out``; products are taken to be at least 0.
+
+        Args:
+            own: (height + 1,) where each group of source rows begins; groups are adjacent and not empty.
+            others: (width + 1,) the same of target rows.
+            weight: a factor.
+            out: (height, width), may live on another device.
+        """
+        scores = out if out.device.type == "cpu" else torch.zeros(out.shape)
+        table, source, postings = scores.numpy(), self._rows[0], self._postings
+        names = int(own[-1] - own[0]) * int(others[-1] - others[0])
+        spread(
+            lambda start, stop: add_best_products(table, start, stop, np.float32(weight), own, others, source, postings), table.shape[0], names
         )
         if scores is not out:
             out += scores.to(out.device)
@@ -534,11 +552,17 @@ class BestNames(Around):
         return out
 
     def add_block(self, rows: slice, columns: slice, weight: float, out: Tensor) -> None:
-        """Add ``weight`` times the block to ``out``; entities' names are compared in strips, so that memory stays that of a few blocks."""
+        """Add ``weight`` times the block to ``out``, without a table of all the block's names."""
         if not out.numel():
             return
         top, left = rows.indices(self.shape[0])[0], columns.indices(self.shape[1])[0]
         own, others = (self.starts[0][top : top + out.shape[0] + 1], self.starts[1][left : left + out.shape[1] + 1])
+        if isinstance(self.base, SparseSimilarity):
+            self.base.add_best(own, others, weight, out)
+        else:
+            self._add_strips(own, others, weight, out)
+
+    def _add_strips(self, own: IntArray, others: IntArray, weight: float, out: Tensor) -> None:
         across = slice(int(others[0]), int(others[-1]))
         for part in cut(len(own) - 1, max(out.shape[0] // 4, 1)):
             ends = own[part.start : part.stop + 1]

@@ -8,7 +8,7 @@ import torch
 
 from engine.names import get_name_encoder, name_similarity, name_tensors
 from engine.names.synonyms import MOST_NAMES, WEIGHTS, all_names, encode_all, kind_of, left_out_finding
-from engine.search import BestNames
+from engine.search import BestNames, StructuralSimilarity
 from tests.names.graphs import graph_with
 
 ALT, RELATED = "http://www.w3.org/2004/02/skos/core#altLabel", "http://www.geneontology.org/formats/oboInOwl#hasRelatedSynonym"
@@ -84,6 +84,16 @@ def test_pairs_and_blocks_are_those_of_the_best_names() -> None:
     np.testing.assert_allclose(chosen.block(slice(0, 2), slice(0, 2)).numpy(), expected[[3, 0]][:, [2, 0]], atol=1e-6)
     assert expected[0, 2] == pytest.approx(WEIGHTS["exact"] ** 2)  # Colonia and Colonia, both synonyms
     assert expected[1, 0] == pytest.approx(WEIGHTS["loose"] * WEIGHTS["exact"])
+
+
+def test_dense_rows_of_names_are_compared_alike() -> None:
+    sparse = several()
+    rows = [torch.from_numpy(side.toarray()) for side in (sparse.base.source, sparse.base.target)]
+    dense = BestNames(StructuralSimilarity(*rows), *sparse.starts)
+    np.testing.assert_allclose(dense.block(slice(1, 4), slice(0, 3)).numpy(), slow(sparse)[1:], atol=1e-6)
+    weighted = torch.ones(4, 3)
+    sparse.add_block(slice(0, 4), slice(0, 3), 0.5, weighted)
+    np.testing.assert_allclose(weighted.numpy(), 1 + 0.5 * slow(sparse), atol=1e-6)
 
 
 def test_the_two_names_that_meet_are_known() -> None:
