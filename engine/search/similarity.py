@@ -281,9 +281,7 @@ class SparseSimilarity:
         scores = out if out.device.type == "cpu" else torch.zeros(out.shape)
         table, source, postings = scores.numpy(), self._rows[0], self._postings
         names = int(own[-1] - own[0]) * int(others[-1] - others[0])
-        spread(
-            lambda start, stop: add_best_products(table, start, stop, np.float32(weight), own, others, source, postings), table.shape[0], names
-        )
+        spread(lambda start, stop: add_best_products(table, start, stop, np.float32(weight), own, others, source, postings), table.shape[0], names)
         if scores is not out:
             out += scores.to(out.device)
 
