@@ -31,7 +31,22 @@ from engine.explore.neighbourhood import IncidentTriples, facing
 from engine.explore.proxies import ProxyView
 from engine.explore.relations import RelationView
 from engine.explore.review_queue import ReviewQueue, SampleEstimate, estimate_from_sample
-from engine.exporting import FORMATS, ExportSelection, ExportTable, Format, Predicate, get_format, pairs_to_export, reviewed_pairs, write_export
+from engine.exporting import (
+    FORMATS,
+    Canonical,
+    ExportSelection,
+    ExportTable,
+    Fold,
+    FoldOptions,
+    Format,
+    Predicate,
+    get_format,
+    pairs_to_export,
+    reviewed_pairs,
+    with_fold,
+    write_conflicts,
+    write_export,
+)
 from engine.names.value_start import start_finding
 from engine.pipeline import Listener, event_text, train_run
 from engine.reviews import Decision, ReviewStore
@@ -577,6 +592,9 @@ def export(
     part: Literal["all", "reviewed"] = "all",
     predicate: Predicate | None = None,
     repair: bool = False,
+    canonical: Canonical = "source",
+    least_correspondence: float = 0.5,
+    conflicts: PathLike | None = None,
     force: bool = False,
 ) -> ExportTable:
     """Write a run's alignment to a file that other tools read (docs/exporting.md).
@@ -594,6 +612,9 @@ def export(
         part: "reviewed" for the pairs that reviewers accepted.
         predicate: what sssom and ntriples say of a pair; None: the format's own.
         repair: leave out, of each two pairs that contradict the graphs' class hierarchies, the weaker one.
+        canonical: of the merged formats: whose identifier a folded entity gets, or "minted" for a new one.
+        least_correspondence: of the merged formats: probability that relations and attributes need, both ways, to become one.
+        conflicts: a CSV file for the values of folded entities that differ (:func:`engine.exporting.value_conflicts`); None writes none.
         force: replace a file that is there already.
 
     Returns:
@@ -616,8 +637,10 @@ def export(
         raise ExportError(f"reviewers have not accepted any pair of {opened.run.dataset}; review some first, or export all pairs.")
     least = suggested_probability(opened) if min_probability == "suggested" else min_probability
     selection = ExportSelection(part, decoder, side, least, seeds, known_links, repair=repair)
-    table = pairs_to_export(opened.view, selection, reviewed)
-    write_export(Path(path or fmt.file_name(opened.id)), table, fmt, predicate, force=force)
+    table, options = pairs_to_export(opened.view, selection, reviewed), FoldOptions(canonical, least_correspondence)
+    write_export(Path(path or fmt.file_name(opened.id)), table, with_fold(fmt, options), predicate, force=force)
+    if conflicts is not None:
+        write_conflicts(Path(conflicts), Fold.of(table, options), force=force)
     return table
 
 

@@ -14,6 +14,7 @@ from engine.data.knowledge_graph import Side
 from engine.errors import printable
 from engine.explore.review_queue import SampleEstimate
 from engine.exporting import (
+    CANONICAL,
     DECODER_NAMES,
     FORMATS,
     ONE_TO_ONE,
@@ -23,6 +24,7 @@ from engine.exporting import (
     Format,
     decoder_help,
     get_format,
+    split_merged,
 )
 
 
@@ -49,9 +51,37 @@ def add_export(commands: Commands) -> None:
     parser.add_argument("--reviewed", action="store_true", help="export only the pairs that reviewers accepted")
     parser.add_argument("--repair", action="store_true", help="leave out the weaker of two pairs that contradict the class hierarchies of the graphs")
     parser.add_argument("--predicate", choices=tuple(PREDICATES), help="predicate for sssom and ntriples (default skos:exactMatch and owl:sameAs)")
+    whose = "merged formats: whose identifier a folded entity gets; minted: a new one (default source)"
+    parser.add_argument("--canonical", choices=CANONICAL, default="source", help=whose)
+    both = "merged formats: probability, in both directions, from which two relations or attributes become one (default 0.5; 2: never)"
+    parser.add_argument("--least-correspondence", type=float, default=0.5, metavar="P", help=both)
+    parser.add_argument("--conflicts", type=Path, metavar="FILE", help="CSV file for values of matched entities that differ, with a proposal")
     parser.add_argument("--force", action="store_true", help="overwrite an existing file")
     add_models(parser)
     add_json(parser)
+
+
+def add_split(commands: Commands) -> None:
+    parser = add_command(
+        commands,
+        "split",
+        split_command,
+        help="separate a merged graph into its two graphs",
+        description="Write the two graphs and the pairs of a merged graph (export --format merged or merged-parquet) as a data set.",
+    )
+    parser.add_argument("file", type=Path, metavar="FILE", help="the merged graph")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the tables of the two graphs and the pairs")
+    parser.add_argument("--force", action="store_true", help="overwrite existing tables")
+    add_json(parser)
+
+
+def split_command(parsed: argparse.Namespace) -> int:
+    rows = split_merged(parsed.file, parsed.out, force=parsed.force)
+    if parsed.json:
+        print_json({"folder": str(parsed.out), "rows": rows})
+    else:
+        print(printable(f"{parsed.out}: " + ", ".join(f"{number:,} rows in {name}" for name, number in rows.items())))
+    return 0
 
 
 def probability_or_suggested(text: str) -> float | Literal["suggested"]:
@@ -79,6 +109,9 @@ def export_command(parsed: argparse.Namespace) -> int:
         part="reviewed" if parsed.reviewed else "all",
         predicate=parsed.predicate,
         repair=parsed.repair,
+        canonical=parsed.canonical,
+        least_correspondence=parsed.least_correspondence,
+        conflicts=parsed.conflicts,
         force=parsed.force,
     )
     sample = run.reviewed_sample() if run.decisions() else None  # ordering all matches takes time and is not needed then

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engine.exporting.formats import FORMATS, PREDICATES, Format, Predicate, get_format
+from engine.exporting.merged import CANONICAL, Canonical, Fold, FoldOptions, split_merged, value_conflicts, with_fold, write_conflicts
 from engine.exporting.relations import predicate_of, write_relations
 from engine.exporting.reviewed import DecidedPair, reviewed_pairs
 from engine.exporting.selection import (
@@ -24,6 +25,7 @@ from engine.exporting.table import COLUMNS, Conflicts, ExpectedQuality, ExportTa
 from engine.exporting.writing import export_bytes, preview_lines, write_export
 
 __all__ = [
+    "CANONICAL",
     "COLUMNS",
     "DECODER_NAMES",
     "DECODER_WORDS",
@@ -31,11 +33,14 @@ __all__ = [
     "ONE_TO_ONE",
     "PREDICATES",
     "STORED",
+    "Canonical",
     "Conflicts",
     "DecidedPair",
     "ExpectedQuality",
     "ExportSelection",
     "ExportTable",
+    "Fold",
+    "FoldOptions",
     "Format",
     "Part",
     "Predicate",
@@ -51,6 +56,10 @@ __all__ = [
     "prepare",
     "preview_lines",
     "reviewed_pairs",
+    "split_merged",
+    "value_conflicts",
+    "with_fold",
+    "write_conflicts",
     "write_export",
     "write_relations",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from engine.errors import RunDamagedError, RunError
@@ -107,6 +108,24 @@ class Run:
                 found = _rows(source, wanted, where) if where else file.read(columns=wanted)
                 table: pd.DataFrame = found.to_pandas()
                 return table
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise RunDamagedError(f"{path} cannot be read as a table ({one_line(error)}); {RESTORE}.") from error
+
+    def stretches(self, name: str, columns: Sequence[str], where: Mapping[str, str], rows: int) -> Iterator[pd.DataFrame]:
+        """The same part of a table as :meth:`table` gives, at most ``rows`` rows at a time, so that memory does not grow with the table.
+
+        Raises:
+            RunDamagedError, RunError: as :meth:`table`.
+        """
+        path = self._intact(with_suffix(name, ".parquet"))
+        try:
+            with pa.memory_map(str(path)) as source, pq.ParquetFile(source) as file:
+                for batch in file.iter_batches(rows, columns=[*columns, *where]):
+                    block = pa.Table.from_batches([batch])
+                    for column, value in where.items():
+                        block = block.filter(pc.equal(block[column], value))
+                    if len(block):
+                        yield block.select(list(columns)).to_pandas()
         except (pa.ArrowException, OSError, ValueError) as error:
             raise RunDamagedError(f"{path} cannot be read as a table ({one_line(error)}); {RESTORE}.") from error
 

@@ -29,6 +29,8 @@ from engine.search.similarity import StructuralSimilarity
 from engine.util.arrays import IntArray
 
 LEAST_ROUND_EPOCHS = 5
+LEAST_STARTED_ROUND_EPOCHS = 3
+"""The same where most of the pairs that training begins with come from the facts of the graphs: rounds are then as long as with many seed links."""
 LEAST_ROUND_STEPS = 15
 KNOWN_COUNTERPARTS = "rounds chose among entities known to have a counterpart"
 
@@ -133,10 +135,16 @@ def steps_of(pairs: int, batch_size: int) -> int:
     return max(1, math.ceil(pairs / batch_size))
 
 
-def round_epochs(config: SemiConfig, training: TrainingConfig, pairs: int) -> int:
-    """Epochs of a round: the paper's 5, and at least 15 optimiser steps; the share of them that ``training.effort`` says."""
-    steps = steps_of(pairs, training.batch_size)
-    return config.round_epochs or math.ceil(training.effort * max(LEAST_ROUND_EPOCHS, math.ceil(LEAST_ROUND_STEPS / steps)))
+def round_epochs(config: SemiConfig, training: TrainingConfig, pairs: int, *, started: bool = False) -> int:
+    """Epochs of a round: the paper's 5, and at least 15 optimiser steps; the share of them that ``training.effort`` says.
+
+    Args:
+        config, training: settings.
+        pairs: that training begins with.
+        started: whether most of them come from the facts of the graphs, and few are seed links; then 3 epochs are as good as 5.
+    """
+    least, steps = LEAST_STARTED_ROUND_EPOCHS if started else LEAST_ROUND_EPOCHS, steps_of(pairs, training.batch_size)
+    return config.round_epochs or math.ceil(training.effort * max(least, math.ceil(LEAST_ROUND_STEPS / steps)))
 
 
 @torch.no_grad()

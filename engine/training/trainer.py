@@ -192,7 +192,8 @@ class Trainer:
 
     @property
     def round_epochs(self) -> int:
-        return round_epochs(self.config.semi, self.config.training, self.seed_pairs)
+        started = self.seed_pairs > 2 * len(self.task.train_links)
+        return round_epochs(self.config.semi, self.config.training, self.seed_pairs, started=started)
 
     @property
     def epochs(self) -> int:

@@ -7,8 +7,9 @@ from typing import Final
 from engine.errors import ConfigError
 from engine.exporting.formats.simple import CSV, NTRIPLES, OPENEA, PARQUET, PREDICATES, TSV, Format, Predicate
 from engine.exporting.formats.sssom import SSSOM
+from engine.exporting.merged.files import merged_formats
 
-FORMATS: Final[dict[str, Format]] = {one.name: one for one in (CSV, TSV, PARQUET, SSSOM, NTRIPLES, OPENEA)}
+FORMATS: Final[dict[str, Format]] = {one.name: one for one in (CSV, TSV, PARQUET, SSSOM, NTRIPLES, OPENEA, *merged_formats())}
 """By name, in the order in which they are offered."""
 
 

@@ -46,6 +46,7 @@ class Format:
         write: writes the pairs; the predicate is what it says of each of them, where it says anything.
         predicate: what it says unless asked otherwise; None: the format has no predicates.
         readable: whether its first lines are readable text.
+        stem: how names of its files begin.
     """
 
     name: str
@@ -56,10 +57,11 @@ class Format:
     write: Callable[[IO[bytes], ExportTable, Predicate], None]
     predicate: Predicate | None = None
     readable: bool = True
+    stem: str = "links"
 
     def file_name(self, run: str) -> str:
         """'links-europe-basic-s0.csv': a name that says what is in it, and that makes the file the links of a data set's folder."""
-        return f"links-{run.replace('/', '-')}{self.suffix}"
+        return f"{self.stem}-{run.replace('/', '-')}{self.suffix}"
 
 
 # What is written of a pair means this pair and no other one: how identifiers are spelt in an export, and which of them a format cannot hold.

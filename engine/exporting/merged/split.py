@@ -1,0 +1,149 @@
+"""A merged graph separated into the two graphs and the links that it was made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyoxigraph as ox
+
+from engine.data.knowledge_graph import SIDES, Side
+from engine.data.labels import XSD_STRING
+from engine.errors import DataError, ExportError
+from engine.exporting.merged.files import COLUMNS, MATCHES, ROWS_AT_ONCE, graph_name, term
+from engine.util.files import new_file
+from engine.util.text import one_line
+
+PARTS: Final = {"relation": "triples", "attribute": "attributes"}
+HEADS: Final = {"triples": ("head", "relation", "tail"), "attributes": ("entity", "attribute", "value"), "links": ("source", "target")}
+Row = tuple[str, ...]
+
+
+@dataclass
+class Split:
+    """The rows of the two graphs, by file."""
+
+    rows: dict[str, list[Row]] = field(default_factory=dict)
+
+    def add(self, kind: str, graph: str, subject: str, predicate: str, obj: str) -> None:
+        if graph == MATCHES:
+            self.rows.setdefault("links", []).append((subject, obj))
+        else:
+            self.rows.setdefault(f"{PARTS[kind]}_{graph}", []).append((subject, predicate, obj))
+
+
+def split_merged(path: Path, folder: Path, *, force: bool = False) -> dict[str, int]:
+    """Write the two graphs of a merged one, and the pairs it was folded by, as Parquet tables that the engine reads as a data set.
+
+    Args:
+        path: a file of ``export --format merged`` or ``merged-parquet``.
+        folder: where the tables go; made where it is missing.
+        force: whether tables that are there may be replaced.
+
+    Returns:
+        Rows of each file.
+
+    Raises:
+        DataError: the file is no merged graph, or cannot be read.
+        ExportError: a table is there already, or cannot be written.
+    """
+    found = Split()
+    read = read_parquet if path.name.lower().endswith(".parquet") else read_trig
+    for kind, graph, subject, predicate, obj in read(path):
+        found.add(kind, graph, subject, predicate, obj)
+    if not {f"triples_{side}" for side in SIDES} <= found.rows.keys():
+        raise DataError("this is not a merged graph: it does not have the triples of two graphs; give a file of export --format merged.", path=path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ExportError(f"the folder {folder} cannot be made ({error.strerror}); choose another with --out.") from None
+    for name, rows in found.rows.items():
+        head = HEADS[name.partition("_")[0]]
+        table = pa.table({column: pa.array(values, type=pa.string()) for column, values in zip(head, zip(*rows, strict=True), strict=True)})
+        with new_file(folder / f"{name}.parquet", force=force) as file:
+            pq.write_table(table, file, compression="zstd")
+    return {f"{name}.parquet": len(rows) for name, rows in found.rows.items()}
+
+
+def read_parquet(path: Path) -> Iterator[tuple[str, str, str, str, str]]:
+    """Kind, graph, and the original statement of each row."""
+    wanted = ["kind", "graph", "original_subject", "original_predicate", "original_object"]
+    try:
+        with pq.ParquetFile(path) as file:
+            if not set(COLUMNS) <= set(file.schema_arrow.names):
+                raise DataError("this is not a merged graph: columns are missing; give a file of export --format merged-parquet.", path=path)
+            for batch in file.iter_batches(ROWS_AT_ONCE, columns=wanted):
+                frame: pd.DataFrame = batch.to_pandas()
+                yield from zip(*(frame[name].astype(str).tolist() for name in wanted), strict=True)
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"cannot be read as Parquet ({one_line(error)}).", path=path) from error
+
+
+def read_trig(path: Path) -> Iterator[tuple[str, str, str, str, str]]:
+    """The same of TriG; the names come from the graph of matches, so the file is read twice."""
+    names = Originals.of(path)
+    graphs = {ox.NamedNode(graph_name(side)): side for side in SIDES}
+    for source, target in names.pairs.values():
+        yield "match", MATCHES, source, "", target
+    for quad in parsed(path):
+        side = graphs.get(quad.graph_name)
+        if side is None:
+            continue
+        subject, name = quad.subject.value, quad.predicate.value
+        if isinstance(quad.object, ox.Literal):
+            yield "attribute", side, names.entity(side, subject), names.part(side, "Attribute", name), raw_value(quad.object)
+            continue
+        head, tail = names.entity(side, subject), names.entity(side, quad.object.value)
+        if turned := names.names.get((side, "RelationInverse", name)):
+            head, tail = tail, head
+        yield "relation", side, head, turned or names.part(side, "Relation", name), tail
+
+
+def parsed(path: Path) -> Iterator[ox.Quad]:
+    try:
+        with path.open("rb") as file:
+            yield from ox.parse(file, format=ox.RdfFormat.TRIG)
+    except (SyntaxError, ValueError, OSError) as error:
+        raise DataError(f"cannot be read as TriG ({one_line(error)}).", path=path) from error
+
+
+@dataclass(frozen=True)
+class Originals:
+    """What was called otherwise: (side, what, name in the merged graph) -> original name; and the pairs by node."""
+
+    names: Mapping[tuple[Side, str, str], str]
+    pairs: Mapping[str, tuple[str, str]]
+
+    @classmethod
+    def of(cls, path: Path) -> Originals:
+        words = {term(f"{side}{what}").value: (side, what) for side in SIDES for what in ("Entity", "Relation", "RelationInverse", "Attribute")}
+        names: dict[tuple[Side, str, str], str] = {}
+        ends: dict[str, dict[str, str]] = {}
+        graph = ox.NamedNode(graph_name(MATCHES))
+        for quad in parsed(path):
+            if quad.graph_name != graph:
+                continue
+            if (known := words.get(quad.predicate.value)) is not None:
+                names[(*known, quad.subject.value)] = quad.object.value
+            for side in SIDES:
+                if quad.predicate == term(side):
+                    ends.setdefault(quad.subject.value, {})[side] = quad.object.value
+        return cls(names, {node: (found["source"], found["target"]) for node, found in ends.items()})
+
+    def entity(self, side: Side, name: str) -> str:
+        return self.part(side, "Entity", name)
+
+    def part(self, side: Side, what: str, name: str) -> str:
+        return self.names.get((side, what, name), name)
+
+
+def raw_value(value: ox.Literal) -> str:
+    """A literal as the graphs hold values."""
+    if value.language:
+        return f'"{value.value}"@{value.language}'
+    return value.value if value.datatype.value == XSD_STRING else f'"{value.value}"^^<{value.datatype.value}>'
