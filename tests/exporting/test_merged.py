@@ -53,7 +53,7 @@ def people(
     uris: tuple[Sequence[str], Sequence[str]] = ((S + "a", S + "b", S + "c", "d e"), (T + "a", T + "b", T + "c", "d e", S + "a")),
     values: Sequence[Attribute] = VALUES,
 ) -> MemoryRun:
-    """Four and five people, of whom the first three are linked; 'd e' and the source's first identifier mean something else in the target graph."""
+    """Four and five people; the first three are linked; 'd e' and the source's first identifier mean something else in the target graph."""
     own = graph_tables("source", uris[0], ["Alan", "Ada", "Grace", ""], [(0, 0, 1), (1, 1, 2), (2, 1, 3)], [S + "knows", S + "child"])
     other = graph_tables(
         "target", uris[1], ["Alan", "Ada", "Grace", "", ""], [(0, 0, 1), (2, 1, 1), (3, 1, 2), (4, 2, 0)], [T + "knows", T + "parent", S + "child"]
@@ -114,7 +114,7 @@ def test_matched_entities_become_one_and_relations_that_correspond_as_well() -> 
 
 
 def test_a_relation_is_not_folded_where_its_graph_has_another_of_that_name() -> None:
-    """The target has ``child`` itself: were ``parent`` written as ``child``, the two could not be told apart."""
+    """The target has ``child`` itself: were ``parent`` written as ``child``, the two would be one."""
     rows = rows_of(exported())
     target = rows[(rows["graph"] == "target") & (rows["kind"] == "relation")]
     assert set(target["predicate"]) == {S + "knows", T + "parent", S + "child"}

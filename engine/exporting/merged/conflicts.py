@@ -45,7 +45,7 @@ def value_conflicts(fold: Fold) -> pd.DataFrame:
             if right is None or right not in theirs or exact_keys(texts) & exact_keys(theirs[right]) or texts == theirs[right]:
                 continue
             if any(value_keys(text) for text in texts) and any(value_keys(text) for text in theirs[right]):
-                rows.append(conflict(fold, pair, (left, right), (texts, theirs[right]), left in single["source"] and right in single["target"]))
+                rows.append(conflict_row(fold, pair, (left, right), (texts, theirs[right]), left in single["source"] and right in single["target"]))
     return pd.DataFrame(rows, columns=list(CONFLICT_COLUMNS)).astype("str")
 
 
@@ -79,7 +79,7 @@ def shared_attributes(fold: Fold) -> Mapping[str, str]:
     return {original: back[name] for original, name in fold.attributes["source"].names.items() if name in back}
 
 
-def conflict(fold: Fold, pair: int, names: tuple[str, str], texts: tuple[Sequence[str], Sequence[str]], functional: bool) -> dict[str, str]:
+def conflict_row(fold: Fold, pair: int, names: tuple[str, str], texts: tuple[Sequence[str], Sequence[str]], functional: bool) -> dict[str, str]:
     source, target = int(fold.source[pair]), int(fold.target[pair])
     graphs = fold.view.graphs
     proposal, reason = proposed(texts[0][0], texts[1][0], fold.options.canonical == "target") if functional else ("", "")

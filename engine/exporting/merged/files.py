@@ -37,13 +37,13 @@ SCHEMA: Final = pa.schema(
 )
 
 
-def statements(fold: Fold, side: Side) -> Iterator[pd.DataFrame]:
+def graph_statements(fold: Fold, side: Side) -> Iterator[pd.DataFrame]:
     """The statements of one graph in the merged one, with ``COLUMNS``: relations, then attribute values."""
-    yield from (related(fold, side, block) for block in stretches(fold, "triples", side, ["head", "relation", "tail"]))
-    yield from (valued(fold, side, block) for block in stretches(fold, "attributes", side, ["entity", "attribute", "value"]))
+    yield from (related(fold, side, block) for block in graph_rows(fold, "triples", side, ["head", "relation", "tail"]))
+    yield from (valued(fold, side, block) for block in graph_rows(fold, "attributes", side, ["entity", "attribute", "value"]))
 
 
-def stretches(fold: Fold, name: str, side: Side, columns: list[str]) -> Iterator[pd.DataFrame]:
+def graph_rows(fold: Fold, name: str, side: Side, columns: list[str]) -> Iterator[pd.DataFrame]:
     """A graph's rows of a table, some at a time."""
     run = fold.view.run
     if hasattr(run, "stretches"):
@@ -53,7 +53,7 @@ def stretches(fold: Fold, name: str, side: Side, columns: list[str]) -> Iterator
     yield from (table.iloc[start : start + ROWS_AT_ONCE] for start in range(0, len(table), ROWS_AT_ONCE))
 
 
-class Names:
+class GraphTexts:
     """Texts of one graph by number, for columns."""
 
     def __init__(self, fold: Fold, side: Side) -> None:
@@ -73,7 +73,7 @@ class Names:
 
 def related(fold: Fold, side: Side, block: pd.DataFrame) -> pd.DataFrame:
     """Statements between entities; a relation that runs the other way in the other graph is written in that graph's direction."""
-    names, parts = Names(fold, side), fold.relations[side]
+    names, parts = GraphTexts(fold, side), fold.relations[side]
     head, relation, tail = (block[column].to_numpy(dtype=np.int64) for column in ("head", "relation", "tail"))
     original = names.relations[relation]
     turned = np.array([name in parts.turned for name in names.relations], dtype=np.bool_)[relation]
@@ -99,7 +99,7 @@ def related(fold: Fold, side: Side, block: pd.DataFrame) -> pd.DataFrame:
 
 def valued(fold: Fold, side: Side, block: pd.DataFrame) -> pd.DataFrame:
     """Attribute values."""
-    names = Names(fold, side)
+    names = GraphTexts(fold, side)
     entity = block["entity"].to_numpy(dtype=np.int64)
     original = block["attribute"].to_numpy(dtype=object)
     basis, probability = names.of_pair(entity)
@@ -152,13 +152,13 @@ def match_statements(fold: Fold) -> pd.DataFrame:
     )
 
 
-def write_parquet(file: IO[bytes], table: ExportTable, predicate: Predicate, options: FoldOptions | None = None) -> None:
+def write_statement_table(file: IO[bytes], table: ExportTable, predicate: Predicate, options: FoldOptions | None = None) -> None:
     """A row a statement: as it is in the merged graph, as it was, in which graph, and why its entities are folded."""
     fold = Fold.of(table, options)
     about = {"run": fold.run, "engine": __version__, "canonical": fold.options.canonical}
     with pq.ParquetWriter(file, SCHEMA.with_metadata(about), compression="zstd") as writer:
         for side in SIDES:
-            for block in statements(fold, side):
+            for block in graph_statements(fold, side):
                 writer.write_table(arrow_table(block))
         writer.write_table(arrow_table(match_statements(fold)))
 
@@ -185,7 +185,7 @@ def quads(fold: Fold) -> Iterator[ox.Quad]:
     yield from about(fold)
     for side in SIDES:
         graph = ox.NamedNode(graph_name(side))
-        for block in statements(fold, side):
+        for block in graph_statements(fold, side):
             for row in zip(*(block[name].tolist() for name in ("subject", "predicate", "object", "kind")), strict=True):
                 subject, relation, value, kind = row
                 obj = ox.NamedNode(value) if kind == "relation" else rdf_literal(value)
@@ -275,7 +275,7 @@ MERGED_PARQUET: Final = Format(
     suffix=".merged.parquet",
     media_type="application/vnd.apache.parquet",
     does="both graphs as one, a row per statement with its origin",
-    write=write_parquet,
+    write=write_statement_table,
     readable=False,
     stem="graph",
 )
@@ -287,5 +287,5 @@ def merged_formats() -> tuple[Format, ...]:
 
 def with_fold(fmt: Format, options: FoldOptions) -> Format:
     """The format with other options; any other format as it is."""
-    writers = {MERGED.name: write_trig, MERGED_PARQUET.name: write_parquet}
+    writers = {MERGED.name: write_trig, MERGED_PARQUET.name: write_statement_table}
     return replace(fmt, write=partial(writers[fmt.name], options=options)) if fmt.name in writers else fmt

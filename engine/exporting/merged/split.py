@@ -25,7 +25,7 @@ Row = tuple[str, ...]
 
 
 @dataclass
-class Split:
+class SplitRows:
     """The rows of the two graphs, by file."""
 
     rows: dict[str, list[Row]] = field(default_factory=dict)
@@ -52,7 +52,7 @@ def split_merged(path: Path, folder: Path, *, force: bool = False) -> dict[str, 
         DataError: the file is no merged graph, or cannot be read.
         ExportError: a table is there already, or cannot be written.
     """
-    found = Split()
+    found = SplitRows()
     read = read_parquet if path.name.lower().endswith(".parquet") else read_trig
     for kind, graph, subject, predicate, obj in read(path):
         found.add(kind, graph, subject, predicate, obj)
