@@ -65,7 +65,7 @@ class GraphTexts:
         self.probability = np.concatenate([fold.probability, [np.nan]])
         self.pair_of = fold.pair_of[side]
 
-    def of_pair(self, entities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+    def of_pair(self, entities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Basis and probability of the pairs that entities are folded by; "" and NaN where they are not."""
         pairs = self.pair_of[entities]
         return self.basis[pairs], self.probability[np.where(pairs == ALONE, len(self.probability) - 1, pairs)]
@@ -122,7 +122,7 @@ def valued(fold: Fold, side: Side, block: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def renamed(originals: np.ndarray, parts: NamedParts) -> list[str]:  # type: ignore[type-arg]
+def renamed(originals: np.ndarray, parts: NamedParts) -> list[str]:
     return [parts.names[str(name)] for name in originals.tolist()]
 
 

@@ -91,14 +91,14 @@ def read_trig(path: Path) -> Iterator[tuple[str, str, str, str, str]]:
     for source, target in names.pairs.values():
         yield "match", MATCHES, source, "", target
     for quad in parsed(path):
-        side = graphs.get(quad.graph_name)
+        side = graphs.get(quad.graph_name) if isinstance(quad.graph_name, ox.NamedNode) else None
         if side is None:
             continue
-        subject, name = quad.subject.value, quad.predicate.value
+        subject, name = value_of(quad.subject, path), quad.predicate.value
         if isinstance(quad.object, ox.Literal):
             yield "attribute", side, names.entity(side, subject), names.part(side, "Attribute", name), raw_value(quad.object)
             continue
-        head, tail = names.entity(side, subject), names.entity(side, quad.object.value)
+        head, tail = names.entity(side, subject), names.entity(side, value_of(quad.object, path))
         if turned := names.names.get((side, "RelationInverse", name)):
             head, tail = tail, head
         yield "relation", side, head, turned or names.part(side, "Relation", name), tail
@@ -129,10 +129,10 @@ class Originals:
             if quad.graph_name != graph:
                 continue
             if (known := words.get(quad.predicate.value)) is not None:
-                names[(*known, quad.subject.value)] = quad.object.value
+                names[(*known, value_of(quad.subject, path))] = value_of(quad.object, path)
             for side in SIDES:
                 if quad.predicate == term(side):
-                    ends.setdefault(quad.subject.value, {})[side] = quad.object.value
+                    ends.setdefault(value_of(quad.subject, path), {})[side] = value_of(quad.object, path)
         return cls(names, {node: (found["source"], found["target"]) for node, found in ends.items()})
 
     def entity(self, side: Side, name: str) -> str:
@@ -140,6 +140,16 @@ class Originals:
 
     def part(self, side: Side, what: str, name: str) -> str:
         return self.names.get((side, what, name), name)
+
+
+def value_of(node: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple, path: Path) -> str:
+    """
+    Raises:
+        DataError: a triple about a triple, which no merged graph holds.
+    """
+    if isinstance(node, ox.Triple):
+        raise DataError("this is not a merged graph: it has a triple about a triple; give a file of export --format merged.", path=path)
+    return node.value
 
 
 def raw_value(value: ox.Literal) -> str:
