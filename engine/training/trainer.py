@@ -39,6 +39,8 @@ LEAST_EPOCHS = 20
 LEAST_STEPS = 60
 LEAST_STARTED_EPOCHS = 10
 """Epochs before the first round where training starts with more than the seed links: it then has more pairs in each."""
+MOSTLY_STARTED = 4
+"""How many times as many pairs as seed links training begins with where it counts as started from the facts."""
 LATEST_STEPS = 50
 """Number of the latest steps that the time left is estimated by."""
 
@@ -192,7 +194,7 @@ class Trainer:
 
     @property
     def round_epochs(self) -> int:
-        started = self.seed_pairs > 2 * len(self.task.train_links)
+        started = self.seed_pairs > MOSTLY_STARTED * len(self.task.train_links)
         return round_epochs(self.config.semi, self.config.training, self.seed_pairs, started=started)
 
     @property

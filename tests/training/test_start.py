@@ -12,7 +12,7 @@ from engine.config import DataConfig, RunConfig, SemiConfig
 from engine.data import AlignmentTask, load_task
 from engine.data.knowledge_graph import KnowledgeGraph, empty_attributes
 from engine.errors import TrainingError
-from engine.training.semi import Round, selection_pool
+from engine.training.semi import LEAST_ROUND_EPOCHS, LEAST_STARTED_ROUND_EPOCHS, Round, Selection, selection_pool
 from engine.training.start import resolve_start, start_pairs
 from engine.training.trainer import Trainer
 from engine.util.paths import SAMPLES
@@ -86,6 +86,17 @@ def test_more_pairs_make_fewer_epochs_of_as_many_steps(europe: AlignmentTask) ->
     assert trained.epochs == trainer.basic_epochs
     assert trained.epochs == max(10, -(-alone // trainer.steps_per_epoch))
     assert len([line for line in trained.trace if "epoch" in line]) == trained.epochs
+
+
+def test_rounds_are_shorter_where_most_pairs_come_from_the_facts(europe: AlignmentTask) -> None:
+    config = RunConfig(variant="semi").with_values({"training.batch_size": 2})
+    trainer = Trainer(europe, config)
+    trainer.start = Selection(np.repeat(europe.train_links, 2, axis=0), np.ones(2 * len(europe.train_links), dtype=np.float32))
+    assert trainer.round_epochs == LEAST_ROUND_EPOCHS
+    trainer.start = Selection(np.repeat(europe.train_links, 4, axis=0), np.ones(4 * len(europe.train_links), dtype=np.float32))
+    assert trainer.round_epochs == LEAST_STARTED_ROUND_EPOCHS < LEAST_ROUND_EPOCHS
+    trainer.config = config.with_values({"semi.round_epochs": 7})
+    assert trainer.round_epochs == 7
 
 
 def test_excluded_attributes_start_nothing(unlinked: AlignmentTask) -> None:
