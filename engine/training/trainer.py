@@ -39,7 +39,7 @@ LEAST_EPOCHS = 20
 LEAST_STEPS = 60
 LEAST_STARTED_EPOCHS = 10
 """Epochs before the first round where training starts with more than the seed links: it then has more pairs in each."""
-MOSTLY_STARTED = 4
+MOSTLY_STARTED = 6
 """How many times as many pairs as seed links training begins with where it counts as started from the facts."""
 LATEST_STEPS = 50
 """Number of the latest steps that the time left is estimated by."""

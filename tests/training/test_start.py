@@ -91,9 +91,9 @@ def test_more_pairs_make_fewer_epochs_of_as_many_steps(europe: AlignmentTask) ->
 def test_rounds_are_shorter_where_most_pairs_come_from_the_facts(europe: AlignmentTask) -> None:
     config = RunConfig(variant="semi").with_values({"training.batch_size": 2})
     trainer = Trainer(europe, config)
-    trainer.start = Selection(np.repeat(europe.train_links, 2, axis=0), np.ones(2 * len(europe.train_links), dtype=np.float32))
-    assert trainer.round_epochs == LEAST_ROUND_EPOCHS
     trainer.start = Selection(np.repeat(europe.train_links, 4, axis=0), np.ones(4 * len(europe.train_links), dtype=np.float32))
+    assert trainer.round_epochs == LEAST_ROUND_EPOCHS
+    trainer.start = Selection(np.repeat(europe.train_links, 6, axis=0), np.ones(6 * len(europe.train_links), dtype=np.float32))
     assert trainer.round_epochs == LEAST_STARTED_ROUND_EPOCHS < LEAST_ROUND_EPOCHS
     trainer.config = config.with_values({"semi.round_epochs": 7})
     assert trainer.round_epochs == 7
