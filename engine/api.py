@@ -43,9 +43,10 @@ from engine.exporting import (
     get_format,
     pairs_to_export,
     reviewed_pairs,
+    value_conflicts,
     with_fold,
-    write_conflicts,
     write_export,
+    write_plain,
 )
 from engine.names.value_start import start_finding
 from engine.pipeline import Listener, event_text, train_run
@@ -614,7 +615,7 @@ def export(
         repair: leave out, of each two pairs that contradict the graphs' class hierarchies, the weaker one.
         canonical: of the merged formats: whose identifier a folded entity gets, or "minted" for a new one.
         least_correspondence: of the merged formats: probability that relations and attributes need, both ways, to become one.
-        conflicts: a CSV file for the values of folded entities that differ (:func:`engine.exporting.value_conflicts`); None writes none.
+        conflicts: a .csv or .tsv file for the values of folded entities that differ (:func:`engine.exporting.value_conflicts`); None writes none.
         force: replace a file that is there already.
 
     Returns:
@@ -640,7 +641,7 @@ def export(
     table, options = pairs_to_export(opened.view, selection, reviewed), FoldOptions(canonical, least_correspondence)
     write_export(Path(path or fmt.file_name(opened.id)), table, with_fold(fmt, options), predicate, force=force)
     if conflicts is not None:
-        write_conflicts(Path(conflicts), Fold.of(table, options), force=force)
+        write_plain(value_conflicts(Fold.of(table, options)), Path(conflicts), force=force)
     return table
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from engine._version import __version__
 from engine.api import MODELS, configure, open_run, summary_row
+from engine.cli.clusters import add_clusters
 from engine.cli.export import add_export, add_split
 from engine.cli.housekeeping import add_backup, add_clean_up
 from engine.cli.importing import add_import
@@ -104,6 +105,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_queue(commands)
     add_export(commands)
     add_split(commands)
+    add_clusters(commands)
     add_backup(commands)
     add_import(commands)
     add_options(commands)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from engine.exporting.clusters import Clusters, combined, write_clusters
 from engine.exporting.formats import FORMATS, PREDICATES, Format, Predicate, get_format
-from engine.exporting.merged import CANONICAL, Canonical, Fold, FoldOptions, split_merged, value_conflicts, with_fold, write_conflicts
+from engine.exporting.formats.simple import write_plain
+from engine.exporting.merged import CANONICAL, Canonical, Fold, FoldOptions, split_merged, value_conflicts, with_fold
 from engine.exporting.relations import predicate_of, write_relations
 from engine.exporting.reviewed import DecidedPair, reviewed_pairs
 from engine.exporting.selection import (
@@ -34,6 +36,7 @@ __all__ = [
     "PREDICATES",
     "STORED",
     "Canonical",
+    "Clusters",
     "Conflicts",
     "DecidedPair",
     "ExpectedQuality",
@@ -46,6 +49,7 @@ __all__ = [
     "Predicate",
     "Prepared",
     "check_measurable",
+    "combined",
     "decoder_help",
     "default_decoder",
     "export_bytes",
@@ -59,7 +63,8 @@ __all__ = [
     "split_merged",
     "value_conflicts",
     "with_fold",
-    "write_conflicts",
+    "write_clusters",
     "write_export",
+    "write_plain",
     "write_relations",
 ]

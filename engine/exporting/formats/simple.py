@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import IO, Final, Literal
 from weakref import WeakKeyDictionary
 
@@ -22,6 +23,7 @@ from engine.data.rows import CONTROL
 from engine.errors import ExportError
 from engine.exporting.table import COLUMNS, COUNTS, NUMBERS, TEXTS, ExportTable
 from engine.runs.entities import GraphView
+from engine.util.files import new_file
 from engine.util.text import count, shorten
 
 # What every format offers.
@@ -118,6 +120,23 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 def one_line_cell(text: str) -> str:
     """The text without line ends and other control characters."""
     return _CONTROL.sub(" ", text)
+
+
+def write_plain(table: pd.DataFrame, path: Path, *, force: bool = False) -> None:
+    """Write a table as CSV or TSV without cells that a spreadsheet would run.
+
+    Raises:
+        ExportError: another ending, or the file cannot be written.
+    """
+    separators = {".csv": ",", ".tsv": "\t"}
+    if path.suffix.lower() not in separators:
+        raise ExportError(f"the ending of '{path.name}' does not determine a format; use .csv, .tsv, .parquet or .sssom.tsv.")
+    texts = [name for name in table if not pd.api.types.is_numeric_dtype(table[name])]
+    safe = table.assign(**{name: table[name].astype(str).map(lambda text: defuse(one_line_cell(text))) for name in texts})
+    content = safe.to_csv(index=False, sep=separators[path.suffix.lower()], float_format="%.6g", lineterminator="\n")
+    with new_file(path, force=force) as file:
+        file.write(b"\xef\xbb\xbf" if path.suffix.lower() == ".csv" else b"")
+        file.write(str(content).encode("utf-8", "replace"))
 
 
 def write_csv(file: IO[bytes], table: ExportTable, predicate: Predicate) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.exporting.merged.conflicts import CONFLICT_COLUMNS, value_conflicts, write_conflicts
+from engine.exporting.merged.conflicts import CONFLICT_COLUMNS, value_conflicts
 from engine.exporting.merged.files import MERGED, MERGED_PARQUET, merged_formats, with_fold
 from engine.exporting.merged.fold import CANONICAL, Canonical, Fold, FoldOptions
 from engine.exporting.merged.split import split_merged
@@ -19,5 +19,4 @@ __all__ = [
     "split_merged",
     "value_conflicts",
     "with_fold",
-    "write_conflicts",
 ]

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 import pandas as pd
 
-from engine.data.dialects import defuse
 from engine.data.knowledge_graph import SIDES, Side
 from engine.data.labels import literal_of
 from engine.explore.side_by_side import exact_keys, value_likeness
-from engine.exporting.formats.simple import one_line_cell
 from engine.exporting.merged.fold import Fold
 from engine.names.synonyms import kind_of
 from engine.names.values import value_keys
-from engine.util.files import new_file
 
 CONFLICT_COLUMNS: Final = (
     *("entity", "source", "target", "source_attribute", "target_attribute"),
@@ -105,15 +101,3 @@ def proposed(source: str, target: str, target_first: bool) -> tuple[str, str]:
             return literal_of(text).text, "more precise: a date, where the other graph has its year"
     side: Side = "target" if target_first else "source"
     return literal_of(target if target_first else source).text, f"one value per entity; the {side} graph comes first"
-
-
-def write_conflicts(path: Path, fold: Fold, *, force: bool = False) -> None:
-    """Write :func:`value_conflicts` as CSV, without cells that a spreadsheet would run.
-
-    Raises:
-        ExportError: the file is there already, or cannot be written.
-    """
-    safe = value_conflicts(fold).map(lambda text: defuse(one_line_cell(text)))
-    with new_file(path, force=force) as file:
-        file.write(b"\xef\xbb\xbf")
-        file.write(str(safe.to_csv(index=False, lineterminator="\n")).encode("utf-8", "replace"))
