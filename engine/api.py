@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
@@ -19,9 +19,10 @@ from engine.config import PRESETS, DataConfig, Preset, RunConfig, Variant
 from engine.data import AlignmentTask, Inspection, inspect_task, load_task
 from engine.data.knowledge_graph import SIDES, Side
 from engine.data.library import starting_config
-from engine.errors import ConfigError, ExportError, RunError
+from engine.errors import ConfigError, DataError, ExportError, RunError
 from engine.evaluation.calibration import Calibration, Threshold
 from engine.explanation import Explainer, Report, compare_with, conflict, context, explain, intervene, named_evidence, resolve_pair, sibling_runs
+from engine.explanation.new_entities import EXAMPLE, NewEntities, NewEntity, PlacedEntity, new_entity
 from engine.explanation.rivals import runner_up
 from engine.explanation.summary import summary_lines
 from engine.explore.alignment import Alignment, alignments
@@ -137,6 +138,44 @@ class OpenRun:
         return pd.DataFrame(rows, columns=list(MATCH_COLUMNS)).astype(
             {"names": "float64", "values": "float64", "probability": "float64", "added": "Int64"}
         )
+
+    def align_new(self, entities: Iterable[NewEntity | Mapping[str, Any]], *, side: Side = "source", top: int = 10) -> list[PlacedEntity]:
+        """The best matches of entities that the run has never seen, with its frozen weights: nothing is trained, and nothing of the run changes.
+
+        Args:
+            entities: each with ``id``, and any of ``label``, ``names``, ``triples`` (head, relation, tail, as the graph names them) and ``values``
+                (attribute, value). They may have triples with each other.
+            side: the graph that they belong to.
+            top: how many candidates of the other graph to give.
+
+        Returns:
+            for each entity its ``matches`` (a data frame), the ``basis`` of the best one (shares of structure, names and values), how many triples
+            were ``used``, and what was ``ignored``, such as a relation that the graph does not have.
+
+        Raises:
+            EntityError: an identifier that the graph has already, or an entity of which nothing is known that the run looks at.
+            DataError: a mapping that is no entity.
+            RunError: the run has no stored weights.
+
+        Example:
+            >>> neighbour = run.table("entities").query("graph == 'source'")["uri"].iloc[0]
+            >>> relation = run.table("relations").query("graph == 'source'")["name"].iloc[0]
+            >>> placed = run.align_new([{"id": "new", "triples": [["new", relation, neighbour]]}], top=3)
+            >>> len(placed[0].matches), placed[0].used
+            (3, 1)
+        """
+        records = [one if isinstance(one, NewEntity) else entity_of(one) for one in entities]
+        return self._newcomers(side).place(records, top)
+
+    def _newcomers(self, side: Side) -> NewEntities:
+        """Kept for each graph, with the names and weights that it loads."""
+        if side not in self._new_entities:
+            self._new_entities[side] = NewEntities(self.view, self.explainer, side, self._calibration)
+        return self._new_entities[side]
+
+    @cached_property
+    def _new_entities(self) -> dict[Side, NewEntities]:
+        return {}
 
     def pair(self, source: str, target: str, *, pool: Pool = "all") -> PairScore:
         """Everything that is shown for a pair: scores, ranks from both sides, verdict, probability.
@@ -270,8 +309,16 @@ class OpenRun:
             >>> threshold is None or 0 <= threshold.probability <= 1
             True
         """
+        return None if self._calibration is None else self._calibration.balanced_threshold()
+
+    @property
+    def _calibration(self) -> Calibration | None:
+        """
+        Raises:
+            RunDamagedError: it cannot be read.
+        """
         fit = dict(self.json("calibration").get("fit") or {})
-        return Calibration.from_dict(fit).balanced_threshold() if fit.get("calibrated") else None
+        return Calibration.from_dict(fit) if fit.get("calibrated") else None
 
     def neighbourhood(self, entity: str, hops: int = 1, *, side: Side | None = None) -> networkx.MultiDiGraph:
         """The triples around an entity as a networkx graph, to draw or to compute with.
@@ -428,6 +475,21 @@ class OpenRun:
     def relation_names(self) -> Mapping[Side, Sequence[str]]:
         """Names by number."""
         return {side: profile.sort_values("relation")["name"].tolist() for side, profile in self.relation_profiles.items()}
+
+
+def entity_of(record: Mapping[str, Any]) -> NewEntity:
+    """
+    Raises:
+        DataError: no new entity.
+    """
+
+    def plain(value: Any) -> Any:
+        return [plain(one) for one in value] if isinstance(value, list | tuple) else value
+
+    try:
+        return new_entity({name: plain(value) for name, value in record.items()})
+    except ValueError as error:
+        raise DataError(f"{error}; expected an entity like {EXAMPLE}.") from None
 
 
 def read(data: PathLike, *, seed: int = 0, settings: Mapping[str, Any] | None = None) -> AlignmentTask:

@@ -23,6 +23,7 @@ from engine.cli.clusters import add_clusters
 from engine.cli.export import add_export, add_split
 from engine.cli.housekeeping import add_backup, add_clean_up
 from engine.cli.importing import add_import
+from engine.cli.new_entities import match_new
 from engine.cli.options import Commands, add_command, add_json, add_models, add_pool, add_run, by_side, print_json
 from engine.cli.queue import add_queue, add_queueing, queue_instead
 from engine.config import PRESETS, SECTIONS, VARIANTS, RunConfig, section_options
@@ -223,11 +224,14 @@ def add_match(commands: Commands) -> None:
         "match",
         match,
         help="show an entity's best matches",
-        description="Show the best matches of an entity of either graph among the entities of the other graph, by CSLS.",
+        description="Show the best matches of an entity of either graph among the entities of the other graph, by CSLS. With --new, of entities that "
+        "the run has not seen.",
     )
     add_run(parser)
-    parser.add_argument("entity", metavar="ENTITY", help="URI, ID or label of the entity")
-    parser.add_argument("--side", choices=typing.get_args(Side), help="graph of the entity (default: both)")
+    parser.add_argument("entity", metavar="ENTITY", help="URI, ID or label of the entity; with --new the file")
+    parser.add_argument("--side", choices=typing.get_args(Side), help="graph of the entity (default: both; of new entities source)")
+    new = "match the new entities of a file, one JSON object per line with id, label, names, triples and values (docs/python.md); nothing is trained"
+    parser.add_argument("--new", action="store_true", help=new)
     parser.add_argument("--top", type=int, default=10, metavar="N", help="number of matches (default 10)")
     add_pool(parser)
     add_models(parser)
@@ -474,6 +478,8 @@ NOTHING_KNOWN = (
 def match(parsed: argparse.Namespace) -> int:
     if not 1 <= parsed.top <= 1000:
         raise ConfigError(f"--top must lie between 1 and 1000; got {parsed.top}.")
+    if parsed.new:
+        return match_new(parsed)
     run = open_run(parsed.run, parsed.models)
     view = run.view
     entity = view.resolve(parsed.entity, parsed.side)

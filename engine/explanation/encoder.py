@@ -101,12 +101,13 @@ class EditedGraph:
         self.endpoints = sorted({end for triple in self.removed for end in (triple.head, triple.tail)})
         self.extra: list[tuple[int, ...]] = []
         self._entries = {entity: self._remaining(entity) for entity in self.endpoints}
-        self._rows = {entity: self._built(entries) for entity, entries in self._entries.items()}
+        self._rows = {entity: self.built(entries) for entity, entries in self._entries.items()}
 
     def _remaining(self, entity: int) -> list[Entry]:
         return [entry for entry in self.whole.entries(entity) if self.whole.triple(entity, entry) not in self.removed]
 
-    def _built(self, entries: list[Entry]) -> Row:
+    def built(self, entries: list[Entry]) -> Row:
+        """The messages that these incoming edges make."""
         if self.whole.by_triple:
             return Row(*np.array(entries, dtype=np.int64).reshape(-1, 2).T)
         together: dict[int, list[int]] = {}
@@ -218,6 +219,18 @@ class FrozenEncoder:
             attention = np.zeros_like(attention)
         return np.ascontiguousarray(np.einsum("sd,lcd->lsc", vectors, attention))
 
+    def units_with(self, extra: Sequence[tuple[int, ...]]) -> tuple[FloatArray, FloatArray]:
+        """(S + n, d) unit vectors and (L, S + n, C) attention scores, those of n further units behind the graph's own.
+
+        Args:
+            extra: the directed relations of each further unit.
+        """
+        if not extra:
+            return self.vectors, self.scores
+        offsets = row_starts([len(members) for members in extra])
+        more = self._unit_vectors(offsets, np.array([one for members in extra for one in members], dtype=np.int64))
+        return np.concatenate([self.vectors, more]), np.concatenate([self.scores, self._attention_scores(more)], axis=1)
+
     def _sent_by_all(self) -> list[Float32Array]:
         """What every entity sends to the layers above: its vectors of layers 0 .. L - 1, each (E, C, d)."""
         adjacency, nothing = self.graph.adjacency, np.empty((0, len(self.channels), self.dim))
@@ -304,23 +317,13 @@ class FrozenVectors:
 
     def __init__(self, encoder: FrozenEncoder, entities: Sequence[int], graph: EditedGraph) -> None:
         self.encoder, self.graph, self.entities = encoder, graph, list(entities)
-        self._vectors, self._scores = self._units()
+        self._vectors, self._scores = encoder.units_with(graph.extra)
         self._changed: list[tuple[IntArray, FloatArray]] = []  # for each layer below: who sends something else, and what
         self.layers = [np.tanh(self._inputs(self.entities))]
         self._evaluate()
         parts = self.layers if encoder.config.multi_hop else self.layers[-1:]
         self.hidden: FloatArray = np.concatenate(parts, axis=2)
         self.final = encoder.finished(self.hidden)
-
-    def _units(self) -> tuple[FloatArray, FloatArray]:
-        """Unit vectors and attention scores, those of units that only the edited graph has included."""
-        encoder, extra = self.encoder, self.graph.extra
-        if not extra:
-            return encoder.vectors, encoder.scores
-        offsets = row_starts([len(members) for members in extra])
-        more = encoder._unit_vectors(offsets, np.array([one for members in extra for one in members], dtype=np.int64))
-        scores = np.concatenate([encoder.scores, encoder._attention_scores(more)], axis=1)
-        return np.concatenate([encoder.vectors, more]), scores
 
     def _evaluate(self) -> None:
         """Layer by layer: the entities themselves, and whoever sends them something else than on the whole graph."""

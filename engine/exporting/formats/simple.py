@@ -131,8 +131,9 @@ def write_plain(table: pd.DataFrame, path: Path, *, force: bool = False) -> None
     separators = {".csv": ",", ".tsv": "\t"}
     if path.suffix.lower() not in separators:
         raise ExportError(f"the ending of '{path.name}' does not determine a format; use .csv, .tsv, .parquet or .sssom.tsv.")
-    texts = [name for name in table if not pd.api.types.is_numeric_dtype(table[name])]
-    safe = table.assign(**{name: table[name].astype(str).map(lambda text: defuse(one_line_cell(text))) for name in texts})
+    safe = table.copy()
+    for name in table.select_dtypes(exclude="number"):
+        safe[name] = table[name].astype(str).map(lambda text: defuse(one_line_cell(text)))
     content = safe.to_csv(index=False, sep=separators[path.suffix.lower()], float_format="%.6g", lineterminator="\n")
     with new_file(path, force=force) as file:
         file.write(b"\xef\xbb\xbf" if path.suffix.lower() == ".csv" else b"")

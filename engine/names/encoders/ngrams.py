@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy import sparse
@@ -10,6 +10,8 @@ from scipy import sparse
 from engine.names.encoders.base import EncodedNames, register_encoder, romanised
 from engine.search import SparseSimilarity
 
+RowsOf = Callable[[Sequence[str]], sparse.csr_array]
+"""Names -> (n, F) rows."""
 SHORTEST, LONGEST = 2, 4
 """Length of the n-grams, blanks at the ends of words included. Measured in benchmarks/RESULTS.md."""
 
@@ -23,12 +25,22 @@ class NgramEncoder:
 
     def encode(self, source: Sequence[str], target: Sequence[str]) -> EncodedNames:
         """See :meth:`engine.names.encoders.base.NameEncoder.encode`."""
+        plain = [romanised(name) for name in (*source, *target)]
+        rows = self._fit(plain)(plain)
+        return EncodedNames(SparseSimilarity(rows[: len(source)], rows[len(source) :]))
+
+    def fitted(self, names: Sequence[str]) -> tuple[RowsOf, int]:
+        """Further names as rows like those of the names that the weights are fitted on, and the number of columns."""
+        rows_of = self._fit([romanised(name) for name in names])
+        return lambda more: rows_of([romanised(name) for name in more]), rows_of([""]).shape[1]
+
+    @staticmethod
+    def _fit(plain: Sequence[str]) -> RowsOf:
+        """Of romanised names."""
         from sklearn.feature_extraction.text import TfidfVectorizer  # a second that runs without names need not wait for
 
-        plain = [romanised(name) for name in (*source, *target)]
         if not any(plain):
-            rows = sparse.csr_array((len(plain), 1), dtype=np.float32)
-        else:
-            vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(SHORTEST, LONGEST), lowercase=False, sublinear_tf=True, dtype=np.float32)
-            rows = vectorizer.fit([name for name in plain if name]).transform(plain)
-        return EncodedNames(SparseSimilarity(rows[: len(source)], rows[len(source) :]))
+            return lambda names: sparse.csr_array((len(names), 1), dtype=np.float32)
+        vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(SHORTEST, LONGEST), lowercase=False, sublinear_tf=True, dtype=np.float32)
+        vectorizer.fit([name for name in plain if name])
+        return lambda names: sparse.csr_array(vectorizer.transform(names))
