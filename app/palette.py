@@ -21,6 +21,9 @@ GRAPH: Final[Mapping[Side, str]] = {"source": _PLACES[0], "target": _PLACES[1]}
 VARIANT: Final[Mapping[str, str]] = {"basic": _PLACES[2], "semi": _PLACES[3], "literal": _PLACES[4]}
 RIGHT, WRONG, UNKNOWN = _PLACES[5:8]
 DIRECTION: Final[Mapping[Literal["forward", "inverse"], str]] = {"forward": _PLACES[8], "inverse": _PLACES[9]}
+SUPPORT, OPPOSE, NEUTRAL = _PLACES[8], _PLACES[9], _PLACES[7]
+"""What raises and what lowers a score, and what is neither. Not the colours of correct and incorrect: evidence for a pair may mislead.
+The grey is not far enough from the other two for all eyes: bars of it have a pattern of their own."""
 SEQUENTIAL: Final = [[place / 9, f"#{place + 11:06}"] for place in range(10)]
 """A colour scale from nothing to much."""
 

@@ -1,0 +1,97 @@
+"""What a score is made of: five groups that open into channels and hops, all parts as a table, and the parts of the calibrated probability."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pandas as pd
+import streamlit as st
+
+from app import cache, components, evidence_figures, state, text
+from app.cache import OpenRun
+from app.glossary import PROBABILITY_FEATURES
+from app.glossary import explain as term
+from app.state import ExplainAddress
+from engine.errors import EngineError
+from engine.explanation import Explanation, ProbabilityParts, probability_parts
+from engine.explanation.report import signed
+from engine.explanation.summary import capital, group_name, score_groups
+
+FORMULA: Final = (
+    "CSLS = 2 · similarity − hubness of the source − hubness of the target. The similarity is the cosine of the two embeddings, in literal runs plus "
+    "those of names and values. A part is one channel and hop: the product of the two vectors there, divided by both norms and counted twice."
+)
+
+
+@st.fragment
+def groups(found: Explanation, page: ExplainAddress) -> None:
+    """The score as at most five bars, of which each can be opened. A fragment: only this part is redrawn."""
+    groups = score_groups(found)
+    several = [group.name for group in groups if len(group.parts) > 1]
+    st.markdown("**Score breakdown**", help=term("CSLS", "channel", "layer", "proxy", "hubness"))
+    key = state.widget_key(state.EXPLAIN_BUTTON, "groups", page.runs[0], page.source, page.target, several)
+    opened = st.pills("Open into channels and hops", several, selection_mode="multi", format_func=capital, key=key)
+    bars = evidence_figures.group_bars(groups, set(opened))
+    first, worst = max(groups, key=lambda group: group.value), min(groups, key=lambda group: group.value)
+    caption = f"Largest contribution: {first.name} ({signed(first.value)})."
+    if worst.value < 0:
+        caption += f" {capital(worst.name)} lowers the score by {-worst.value:.3f}."
+    _waterfall(found, bars, "explanation-groups", caption)
+
+
+def details(run: OpenRun, found: Explanation, page: ExplainAddress) -> None:
+    """The tab Score: every part, and what the probability is made of."""
+    parts = found.decomposition.parts
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        st.subheader("Score by channel and hop", anchor=False, help=term("channel", "layer", "proxy", "hubness"))
+        rounding = f" They add up to the score but for {found.decomposition.rounding:+.6f} (rounding of stored vectors)."
+        _waterfall(found, evidence_figures.part_bars(parts), "explanation-parts", f"{text.count(len(parts), 'part')} of the score.{rounding}")
+        st.caption(FORMULA)
+    with right:
+        st.subheader("All parts", anchor=False)
+        rows = [{"part": evidence_figures.part_words(part), "group": group_name(part), "value": part.value} for part in parts]
+        components.table(pd.DataFrame(rows), name="score-parts", columns={"value": st.column_config.NumberColumn(format="%+.3f")})
+    _probability(run, found, page)
+
+
+def _waterfall(found: Explanation, bars: list[evidence_figures.Bar], name: str, caption: str) -> None:
+    pair = found.pair
+    note = "" if pair.probability is None else text.figure_label(f" ({pair.probability:.0%})")
+    components.figure(
+        evidence_figures.waterfall(bars, "CSLS" if pair.probability is None else "CSLS (probability)", pair.csls, note),
+        name=name,
+        title=f"Score breakdown: {text.cell(pair.source.title, 30)} – {text.cell(pair.target.title, 30)}",
+        caption=caption,
+        data=evidence_figures.part_table(found.decomposition.parts),
+        height=evidence_figures.waterfall_height(len(bars) + 1),
+    )
+
+
+def _probability(run: OpenRun, found: Explanation, page: ExplainAddress) -> None:
+    """What raised and lowered the calibrated probability, where the run has stored it."""
+    pair = found.pair.source.index, found.pair.target.index
+
+    def compute() -> ProbabilityParts | None:
+        return probability_parts(run.view, run.json("calibration"), *pair)
+
+    try:
+        parts = cache.kept([run], ("probability", *map(str, pair), page.pool), compute)
+    except EngineError as error:
+        st.caption(f":material/info: {text.plain(str(error), 400)}")
+        return
+    if parts is None:
+        return
+    st.subheader(f"What the probability of {parts.probability:.0%} is made of", anchor=False)
+    st.caption(
+        f"A prediction that is average in all features has {parts.average:.0%}. Each line adds to the log odds of that: above 0 it raises the "
+        "probability, below 0 it lowers it. Scores, ranks and margins are those among all entities without a seed link. "
+        "Averages of ranks, degrees and counts are geometric means."
+    )
+    rows = [
+        {"feature": PROBABILITY_FEATURES[part.feature], "this pair": part.value, "average": part.usual, "log odds": part.log_odds}
+        for part in parts.parts
+    ]
+    numbers = {name: st.column_config.NumberColumn(format="%.4g") for name in ("this pair", "average")}
+    odds = st.column_config.NumberColumn(format="%+.2f", help=term("calibrated probability"))
+    components.table(pd.DataFrame(rows), name="probability-parts", columns={**numbers, "log odds": odds})
