@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from app import text
@@ -56,6 +56,7 @@ ROW_HEIGHT, WIDTH, NODE_HEIGHT, FAR_HEIGHT, CENTRE_HEIGHT, MARGIN = 30, 132, 22,
 NARROW_BELOW = 1040  # pixels; boxes would overlap
 CENTRES = 2  # the first nodes of a figure
 LEAST_ROWS = 3
+TITLE_ROOM = 44  # pixels
 HIGHEST_CENTRE = 6.0  # in rows: of long columns the centre stays in sight
 THINNEST, WIDEST, WITHOUT_ATTENTION = 1.0, 6.0, 1.4  # edges, in pixels
 
@@ -137,6 +138,25 @@ def facing_figure(facing: Facing) -> Figure:
     option |= _wide(drawn, facing, rows, widest)
     option["media"] = [{"query": {"maxWidth": NARROW_BELOW}, "option": _narrow(drawn, facing)}]
     return Figure(option, (rows + 1) * ROW_HEIGHT, tuple(box.entity for box in boxes), more, widest)
+
+
+def with_title(figure: Figure, title: str, source: str, name: str) -> Figure:
+    """The figure below its title and where its numbers come from, with a button that saves it as a picture; the renderer decides the format.
+
+    Args:
+        name: of the file, without its ending.
+    """
+    heading = {"text": _literal(title), "subtext": _literal(source), "left": 0, "top": 0, "itemGap": 4}
+    heading |= {"textStyle": {"fontSize": 13, "color": LINK_INK}, "subtextStyle": {"fontSize": 11, "color": LINK_INK}}
+    save = {"saveAsImage": {"name": name, "title": "Save picture", "pixelRatio": 2}}
+    option = {**_lowered(figure.option), "title": heading, "toolbox": {"right": 0, "top": 0, "feature": save}}
+    option["media"] = [{**one, "option": _lowered(one["option"])} for one in figure.option["media"]]
+    return replace(figure, option=option, height=figure.height + TITLE_ROOM)
+
+
+def _lowered(option: dict[str, Any]) -> dict[str, Any]:
+    """The same with room for a title above."""
+    return {**option, "grid": {**option["grid"], "top": option["grid"]["top"] + TITLE_ROOM}}
 
 
 def clicked_entity(figure: Figure, event: Any) -> Entity | None:

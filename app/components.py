@@ -107,9 +107,11 @@ def entity_link(runs: Sequence[str], entity: Entity, pool: Pool = "all", *, matc
     pages.link(pages.ENTITY, state.entity_address(runs, entity, match, pool), f"{label}{detail}")
 
 
-def entity_heading(view: RunView, entity: Entity) -> None:
-    """An entity's label first, below it its graph and its identifier."""
+def entity_heading(view: RunView, entity: Entity, facts: Sequence[str] = ()) -> None:
+    """An entity's label first, below it its graph and its identifier; without a label also what is known of it (``facts``)."""
     st.subheader(text.plain(entity.title) or "(no name)", anchor=False)
+    if not entity.label and facts:
+        st.markdown(text.plain(" · ".join(facts), 200))
     unnamed = "" if entity.label else " · no label, so its ID is shown"
     st.caption(f"{graph_name(view, entity.side)} · {text.count(entity.degree, 'triple')}{unnamed}")
     st.code(text.cell(entity.uri, 400), language=None, wrap_lines=True)
@@ -147,7 +149,7 @@ def verdict_cell(verdict: Verdict) -> str:
 
 def labelled_lines(lines: Iterable[SummaryLine]) -> None:
     """A line of text for each, its label in bold."""
-    st.markdown("  \n".join(f"**{text.plain(line.label)}:** {text.plain(line.text, 600)}" for line in lines))
+    st.markdown("  \n".join(f"**{text.plain(line.label)}:** {text.plain(text.with_minus(line.text), 600)}" for line in lines))
 
 
 def pair_header(view: RunView, pair: PairScore, runs: Sequence[str], asked: Side, here: pages.Page[Any] = pages.ENTITY) -> None:
@@ -161,12 +163,14 @@ def pair_header(view: RunView, pair: PairScore, runs: Sequence[str], asked: Side
             st.markdown(f"##### {entity_label(pair.source)} ↔ {entity_label(pair.target)}", width="content")
             verdict_badge(pair.verdict, pair.added)
             review_badge(view, pair)
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(score_line(view, pair, asked), help=score_help(view, pair), width="content")
             match = pair.target if asked == "source" else pair.source
             address = state.entity_address(runs, match, pair.source if asked == "source" else pair.target, pair.pool)
-            pages.link(pages.ENTITY, address, "Swap sides" if here is pages.ENTITY else "Open on Entity", icon=":material/swap_horiz:")
+            if here is pages.ENTITY:
+                pages.link(pages.ENTITY, address, "Swap sides", icon=":material/swap_horiz:")
+            else:
+                pages.link(pages.ENTITY, address, "Open on Entity", icon=pages.ENTITY.icon)
             pair_links(runs, pair, asked, here)
+        st.markdown(score_line(view, pair, asked), help=score_help(view, pair))
         other_links(view, pair, runs)
 
 
@@ -390,9 +394,9 @@ def figure(
         The chosen points; none without ``on_select``.
     """
     picture = st.session_state.get(state.PICTURE_FORMAT, "png")
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with st.container(horizontal=True, wrap=False, vertical_alignment="top"):
         st.markdown(caption, width="stretch")
-        _downloads(name, data, picture, key or name)
+        downloads(name, data, picture, key or name)
     fig.update_layout(LAYOUT, height=height + TITLE_HEIGHT, title=figure_title(title or name.replace("-", " ").capitalize()))
     config = {**MODE_BAR, "toImageButtonOptions": {"format": picture, "filename": text.file_name(name), "scale": 2}}
     event: Any = st.plotly_chart(
@@ -420,7 +424,8 @@ def follow_point(key: str, parameter: str) -> None:
         state.set_parameter(parameter, str(points[0]["customdata"][0]))
 
 
-def _downloads(name: str, data: pd.DataFrame, picture: str, key: str) -> None:
+def downloads(name: str, data: pd.DataFrame | Callable[[], pd.DataFrame], picture: str, key: str) -> None:
+    """What can be saved of a figure: its numbers, and how its picture is saved. The format is kept for all figures of the session."""
     with st.popover("Download", icon=":material/download:", type="tertiary"):
         download(data, name, key=key)
         widget = state.widget_key(state.PICTURE_FORMAT, key, picture)
@@ -431,7 +436,7 @@ def _downloads(name: str, data: pd.DataFrame, picture: str, key: str) -> None:
         st.segmented_control(
             "Picture", ["png", "svg"], format_func=str.upper, default=picture, required=True, key=widget, on_change=keep, width="content"
         )
-        st.caption("To save the picture with its title and source, click the camera above the figure (on a touch screen: tap the figure first).")
+        st.caption("To save the picture with its title and source, click the button at its upper right (on a touch screen: tap the figure first).")
 
 
 def table(

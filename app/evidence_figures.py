@@ -52,7 +52,7 @@ def group_bars(groups: Sequence[ScoreGroup], opened: Collection[str] = ()) -> li
 
 
 def waterfall(bars: Sequence[Bar], end: str, total: float, note: str = "") -> go.Figure:
-    """Bars that add up to a score, or to the difference of two, and the sum at the end; ``note`` follows its number."""
+    """Bars that add up to a score, or to the difference of two, and the sum at the end; ``note`` follows its number in brackets."""
     values = np.array([bar.value for bar in bars])
     reached = np.concatenate([[0.0], np.cumsum(values)])
     names = [*(text.figure_label(bar.name, BAR_LENGTH) for bar in bars), text.figure_label(end, BAR_LENGTH)]
@@ -62,7 +62,7 @@ def waterfall(bars: Sequence[Bar], end: str, total: float, note: str = "") -> go
             y=names,
             x=[*values.tolist(), total],
             base=[*reached[:-1].tolist(), 0.0],
-            text=[*(f"{value:+.3f}".replace("-", "−") for value in values), f"{total:.3f}{note}".replace("-", "−")],
+            text=[*(f"{value:+.3f}".replace("-", "−") for value in values), f"{total:.3f}".replace("-", "−") + (f" ({note})" if note else "")],
             textposition="outside",
             cliponaxis=False,
             marker={

@@ -11,12 +11,11 @@ import streamlit as st
 from app import charts, components, facing, pages, state, text
 from app.cache import OpenRun
 from app.glossary import explain as term
-from app.palette import PLAIN_MARKS, TIES
+from app.palette import PLAIN_MARKS
 from app.state import EntityAddress, EvidenceShown, ExplainAddress
 from engine.data.knowledge_graph import SIDES, Side
 from engine.explanation import Aligned, Explanation, NeighbourProduct
-from engine.explanation.report import signed
-from engine.runs.view import status_words
+from engine.runs.view import HELD_OUT, status_words
 
 SHOWN: Final[Mapping[EvidenceShown, str]] = {
     "supporting": "Supporting",
@@ -25,11 +24,11 @@ SHOWN: Final[Mapping[EvidenceShown, str]] = {
     "graph": "Neighbourhood graph",
 }
 WHY: Final[Mapping[Aligned, str]] = {
-    "this pair": TIES["this pair"].words,
-    "seed": TIES["seed link"].words,
-    "added": TIES["added in a round"].words,
-    "predicted": TIES["predicted"].words,
-    "elsewhere": TIES["elsewhere"].words,
+    "this pair": "the pair itself",
+    "seed": "seed link",
+    "added": "added",
+    "predicted": "predicted",
+    "elsewhere": "not matched",
 }
 BAR_WIDTH: Final = 120  # pixels
 TABLE_HEIGHT: Final = 420
@@ -48,7 +47,8 @@ def evidence(run: OpenRun, page: ExplainAddress, found: Explanation) -> None:
         pairs = pairs_shown(found, shown)
         st.markdown(sentence(found, shown, pairs))
         if pairs:
-            _offer(page, pairs, table(found, pairs, name=f"evidence-{shown}", page=page))
+            weights = st.toggle("Attention weights", key=state.widget_key(state.MORE_COLUMNS, "evidence"), help=term("attention"))
+            _offer(page, pairs, table(found, pairs, name=f"evidence-{shown}", page=page, weights=weights))
 
 
 def pairs_shown(found: Explanation, shown: EvidenceShown) -> Sequence[NeighbourProduct]:
@@ -65,21 +65,23 @@ def sentence(found: Explanation, shown: EvidenceShown, pairs: Sequence[Neighbour
     if not pairs:
         verbs = {"supporting": "supports the match", "opposing": "opposes the match"}
         return f"No pair of neighbours {verbs.get(shown, 'among the strongest is aligned')}."
-    listed = signed(sum(pair.value for pair in pairs))
+    listed = text.signed(sum(pair.value for pair in pairs))
     if shown == "aligned":
         return f"Of the strongest supporting and opposing pairs, **{len(pairs):,}** are aligned, or are the two entities themselves: {listed} in all."
     whole = found.neighbours.positive if shown == "supporting" else found.neighbours.negative
-    known = signed(sum(pair.value for pair in pairs if pair.aligned != "elsewhere"))
+    known = text.signed(sum(pair.value for pair in pairs if pair.aligned != "elsewhere"))
     return (
-        f"{SHOWN[shown]} pairs of neighbours contribute **{signed(whole)}** to the score. The {len(pairs):,} strongest are listed ({listed}); "
+        f"{SHOWN[shown]} pairs of neighbours contribute **{text.signed(whole)}** to the score. The {len(pairs):,} strongest are listed ({listed}); "
         f"aligned pairs among them and the two entities themselves contribute {known}."
     )
 
 
-def table(found: Explanation, pairs: Sequence[NeighbourProduct], *, name: str, page: ExplainAddress | None = None) -> int | None:
-    """The pairs, a row each; the number of the row that is chosen where there is a page to follow it."""
+def table(
+    found: Explanation, pairs: Sequence[NeighbourProduct], *, name: str, page: ExplainAddress | None = None, weights: bool = False
+) -> int | None:
+    """The pairs, a row each; the number of the row that is chosen where there is a page to follow it. ``weights``: with attention weights."""
     neighbours = found.neighbours
-    attention = {(one.entity.side, one.entity.index): one.attention for one in (*neighbours.source, *neighbours.target)}
+    attention = {(one.entity.side, one.entity.index): one.attention for one in (*neighbours.source, *neighbours.target) if weights}
     data = pd.DataFrame([_row(pair, (neighbours.positive, neighbours.negative), attention) for pair in pairs])
     share = st.column_config.ProgressColumn(
         format="percent",
@@ -88,15 +90,24 @@ def table(found: Explanation, pairs: Sequence[NeighbourProduct], *, name: str, p
         width=BAR_WIDTH,
         help="Share of all supporting pairs; of opposing pairs, share of all opposing ones. The bar is full for the strongest row.",
     )
-    weights = {f"attention {PLAIN_MARKS[side]}": st.column_config.NumberColumn(format="percent", help=term("attention")) for side in SIDES}
-    columns = {"contribution": st.column_config.NumberColumn(format="%+.3f", help="Part of the CSLS score."), "share": share, **weights}
+    extra = {f"attention {PLAIN_MARKS[side]}": st.column_config.NumberColumn(format="percent", help=term("attention")) for side in SIDES}
+    why = st.column_config.TextColumn(
+        help="Added: in a semi-supervised round. Predicted: one is the best match of the other. In brackets: a link held out for evaluation."
+    )
+    columns = {
+        "why aligned": why,
+        "contribution": st.column_config.NumberColumn(format="%+.3f", help="Part of the CSLS score."),
+        "share": share,
+        **extra,
+    }
     return components.table(
-        data.dropna(axis=1, how="all"),
+        data,
         name=name,
         columns=columns,
         height=TABLE_HEIGHT if len(data) > 10 else "auto",
         share_decimals=3,
-        **({} if page is None else {"key": state.widget_key(state.EVIDENCE_TABLE, name, *page.runs, page.source, page.target), "on_select": "rerun"}),  # type: ignore[arg-type]
+        key=None if page is None else state.widget_key(state.EVIDENCE_TABLE, name, *page.runs, page.source, page.target, weights),
+        on_select="ignore" if page is None else "rerun",
     )
 
 
@@ -106,17 +117,17 @@ def _row(pair: NeighbourProduct, sums: tuple[float, float], attention: Mapping[t
     row: dict[str, object] = {}
     for side, (entity, edges) in ends.items():
         mark = PLAIN_MARKS[side]  # type: ignore[index]
-        row[f"{mark} {side} neighbour"] = text.cell(entity.title, 80)
+        row[f"{mark} neighbour"] = text.cell(entity.title, 80)
         row[f"{mark} relation"] = charts.edge_words(edges) or "itself"
-    row |= {"aligned": _why(pair), "contribution": pair.value, "share": pair.value / whole if whole else 0.0}
-    return row | {f"attention {PLAIN_MARKS[side]}": attention.get((side, ends[side][0].index)) for side in SIDES}
+    row |= {"why aligned": _why(pair), "contribution": pair.value, "share": pair.value / whole if whole else 0.0}
+    return row | {f"attention {PLAIN_MARKS[side]}": attention.get((side, ends[side][0].index)) for side in SIDES if attention}
 
 
 def _why(pair: NeighbourProduct) -> str:
     """What ties the two; a link that is kept for evaluation is named as well, though training did not use it."""
     why = WHY[pair.aligned]
     known = status_words(pair.verdict, None)
-    return f"{why} ({known})" if pair.aligned in ("predicted", "added") and known in ("test link", "validation link") else why
+    return f"{why} ({known})" if pair.aligned in ("predicted", "added") and pair.verdict in HELD_OUT else why
 
 
 def _offer(page: ExplainAddress, pairs: Sequence[NeighbourProduct], row: int | None) -> None:

@@ -36,7 +36,7 @@ VARIANT_POINTS: Final[Mapping[str, str]] = {"basic": "circle", "semi": "diamond"
 BADGES: Final[Mapping[str, Literal["gray", "violet", "green"]]] = {"basic": "gray", "semi": "violet", "literal": "green"}
 DASHES: Final = ("solid", "dash", "dot", "dashdot")
 
-Tie = Literal["this pair", "seed link", "added in a round", "held out", "predicted", "elsewhere"]
+Tie = Literal["seed link", "added in a round", "held out", "predicted"]
 
 
 @dataclass(frozen=True)
@@ -44,25 +44,21 @@ class TieLine:
     """How a line between two entities looks that belong together in some way, in every figure that draws such lines.
 
     Attributes:
-        plotly, echarts: the dashes in each library's words.
+        echarts: the dashes in the library's words.
         shape: in the reader's.
         words: its meaning.
     """
 
-    plotly: str
     echarts: str | Sequence[int]
     shape: str
     words: str
-    opacity: float = 1.0
 
 
 TIES: Final[Mapping[Tie, TieLine]] = {
-    "this pair": TieLine("solid", "solid", "solid with a square", "the pair itself"),
-    "seed link": TieLine("solid", "solid", "solid", "seed link"),
-    "added in a round": TieLine("dashdot", (9, 4, 2, 4), "dashes and dots", "added in a round"),
-    "predicted": TieLine("dash", "dashed", "dashed", "predicted match"),
-    "held out": TieLine("dot", "dotted", "dotted", "link kept for evaluation"),
-    "elsewhere": TieLine("18px,7px", (18, 7), "long pale dashes", "not matched with each other", 0.5),
+    "seed link": TieLine("solid", "solid", "seed link"),
+    "added in a round": TieLine((9, 4, 2, 4), "dashes and dots", "added in a round"),
+    "predicted": TieLine("dashed", "dashed", "predicted match"),
+    "held out": TieLine("dotted", "dotted", "link kept for evaluation"),
 }
 """One meaning for each kind of line, whichever page draws it."""
 

@@ -1,4 +1,4 @@
-"""What if: evidence to select, the score before and after its removal, the smallest set that was found to change the match, and how far to trust it."""
+"""What if: evidence to select, the score before and after its removal, a minimal set that changes the match, and a check of all this."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import streamlit as st
 from app import cache, components, state, text
 from app.cache import OpenRun
 from app.column_widths import with_room
-from app.glossary import explain as term
 from app.palette import PLAIN_MARKS
 from app.state import ExplainAddress
 from engine.data.knowledge_graph import SIDES, Side
@@ -166,7 +165,6 @@ def _table(page: ExplainAddress, offered: Sequence[Offer], gone: Sequence[Offer]
     columns = {
         "contribution": st.column_config.NumberColumn(format="%+.3f", help=contribution),
         "estimated loss": st.column_config.NumberColumn(format="%+.3f", help=loss),
-        "attention": st.column_config.NumberColumn(format="percent", help=term("attention")),
     }
     st.dataframe(
         data,
@@ -184,20 +182,15 @@ def _table(page: ExplainAddress, offered: Sequence[Offer], gone: Sequence[Offer]
 
 def _row(offer: Offer) -> dict[str, object]:
     one = offer.evidence
-    row: dict[str, object] = {
-        "relation": text.cell(offer.relation, 60),
-        "triples": 1,
-        "contribution": None,
-        "estimated loss": None,
-        "attention": None,
-    }
     if isinstance(one, PairValue):
         words = f"{local_name(one.source_attribute)}: {one.source_text}"
-        return {"evidence": text.cell(words, 80), **row, "relation": "value", "triples": 0, "contribution": one.value, "estimated loss": one.value}
+        return {"evidence": text.cell(words, 80), "relation": "value", "contribution": one.value, "estimated loss": one.value}
+    relation = text.cell(offer.relation, 60)
     if isinstance(one, OneTriple):
-        return {"evidence": f"{PLAIN_MARKS[one.item.side]} {text.cell(one.item.neighbour.title, 60)}, this triple only", **row}
-    numbers = {"triples": len(one.triples), "contribution": one.value, "estimated loss": one.cost, "attention": round(one.attention, 3)}
-    return {"evidence": f"{PLAIN_MARKS[one.side]} {text.cell(one.neighbour.title, 80)}", **row, **numbers}
+        words = f"{PLAIN_MARKS[one.item.side]} {text.cell(one.item.neighbour.title, 60)}, this triple only"
+        return {"evidence": words, "relation": relation, "contribution": None, "estimated loss": None}
+    words = f"{PLAIN_MARKS[one.side]} {text.cell(one.neighbour.title, 80)}"
+    return {"evidence": words, "relation": relation, "contribution": one.value, "estimated loss": one.cost}
 
 
 # What becomes of the pair
@@ -209,7 +202,7 @@ def _result(run: OpenRun, page: ExplainAddress, experiment: Experiment, gone: Se
     _decision_choice(page, ends["source"], ends["target"])
     before_and_after(result, page.side, ends)
     if gone:
-        st.markdown(text.plain(removal_sentence(result, page.side), 600))
+        st.markdown(text.plain(text.with_minus(removal_sentence(result, page.side)), 600))
     message = state.widget_key(state.EXPLAIN_BUTTON, "notice", *page.runs, page.source, page.target, page.pool, page.side)
 
     def flip() -> None:

@@ -14,9 +14,10 @@ from app.glossary import explain as term
 from app.state import ExplainAddress
 from engine.errors import EngineError
 from engine.explanation import Explanation, ProbabilityParts, probability_parts
-from engine.explanation.report import signed
-from engine.explanation.summary import capital, group_name, score_groups
+from engine.explanation.summary import capital, score_groups
 
+SEEN: Final = 0.0005
+"""Smaller differences round to nothing."""
 FORMULA: Final = (
     "CSLS = 2 · similarity − hubness of the source − hubness of the target. The similarity is the cosine of the two embeddings, in literal runs plus "
     "those of names and values. A part is one channel and hop: the product of the two vectors there, divided by both norms and counted twice."
@@ -33,7 +34,7 @@ def groups(found: Explanation, page: ExplainAddress) -> None:
     opened = st.pills("Open into channels and hops", several, selection_mode="multi", format_func=capital, key=key)
     bars = evidence_figures.group_bars(groups, set(opened))
     first, worst = max(groups, key=lambda group: group.value), min(groups, key=lambda group: group.value)
-    caption = f"Largest contribution: {first.name} ({signed(first.value)})."
+    caption = f"Largest contribution: {first.name} ({text.signed(first.value)})."
     if worst.value < 0:
         caption += f" {capital(worst.name)} lowers the score by {-worst.value:.3f}."
     _waterfall(found, bars, "explanation-groups", caption)
@@ -41,23 +42,21 @@ def groups(found: Explanation, page: ExplainAddress) -> None:
 
 def details(run: OpenRun, found: Explanation, page: ExplainAddress) -> None:
     """The tab Score: every part, and what the probability is made of."""
-    parts = found.decomposition.parts
+    groups, parts = score_groups(found), found.decomposition.parts
     left, right = st.columns([3, 2], gap="large")
     with left:
         st.subheader("Score by channel and hop", anchor=False, help=term("channel", "layer", "proxy", "hubness"))
-        rounding = f" They add up to the score but for {found.decomposition.rounding:+.6f} (rounding of stored vectors)."
-        _waterfall(found, evidence_figures.part_bars(parts), "explanation-parts", f"{text.count(len(parts), 'part')} of the score.{rounding}")
+        bars = evidence_figures.group_bars(groups, {group.name for group in groups})
+        rounding = "" if abs(found.decomposition.rounding) < SEEN else f", but for {text.signed(found.decomposition.rounding)} of rounding"
+        _waterfall(found, bars, "explanation-parts", f"The score is the sum of {text.count(len(parts), 'part')}{rounding}.")
         st.caption(FORMULA)
     with right:
-        st.subheader("All parts", anchor=False)
-        rows = [{"part": evidence_figures.part_words(part), "group": group_name(part), "value": part.value} for part in parts]
-        components.table(pd.DataFrame(rows), name="score-parts", columns={"value": st.column_config.NumberColumn(format="%+.3f")})
-    _probability(run, found, page)
+        _probability(run, found, page)
 
 
 def _waterfall(found: Explanation, bars: list[evidence_figures.Bar], name: str, caption: str) -> None:
     pair = found.pair
-    note = "" if pair.probability is None else text.figure_label(f" ({pair.probability:.0%})")
+    note = "" if pair.probability is None else text.figure_label(f"{pair.probability:.0%}")
     components.figure(
         evidence_figures.waterfall(bars, "CSLS" if pair.probability is None else "CSLS (probability)", pair.csls, note),
         name=name,

@@ -9,6 +9,7 @@ from typing import Final
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app import alternatives, cache, components, evidence_table, frame, pages, removal, score_breakdown, side_by_side, state, text
 from app.cache import OpenRun
@@ -17,7 +18,7 @@ from app.state import ExplainAddress, ExplainTab
 from engine.data.knowledge_graph import SIDES
 from engine.errors import EngineError, EntityError
 from engine.explanation import Context, Explanation, context, explain
-from engine.explanation.report import rounds_words, signed
+from engine.explanation.report import rounds_words
 from engine.explanation.rivals import runner_up
 from engine.explanation.summary import summary_lines
 from engine.explanation.verdict import verdict_line
@@ -39,13 +40,14 @@ STARTS: Final = 6
 
 def render(run: OpenRun, address: ExplainAddress) -> None:
     """The page: one line and a few facts on the pair, then the part that is asked for; the others are not computed."""
-    _search(address)
+    choices = _search(address)
     entities = components.asked_pair(run.view, address.source, address.target, address.pool)
     if entities is None:
         _starts(run, address)
         return
     source, target = entities
-    address = replace(address, pool=components.pool_choice(run.view, entities, address.pool))
+    with choices:
+        address = replace(address, pool=components.pool_choice(run.view, entities, address.pool))
     with st.spinner("Explaining the score…"):
         question = ("explanation", str(source.index), str(target.index), address.pool)
         found = cache.kept([run], question, lambda: explain(run.explainer, source.index, target.index, address.pool, LISTED))
@@ -94,9 +96,10 @@ def _tabs(run: OpenRun, found: Explanation, address: ExplainAddress) -> None:
 # Which pair
 
 
-def _search(address: ExplainAddress) -> None:
-    """Both entities, by label, id or URI; the second may stay empty."""
-    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+def _search(address: ExplainAddress) -> DeltaGenerator:
+    """Both entities, by label, id or URI; the second may stay empty. Returns the row, for further choices."""
+    row = st.container(horizontal=True, gap="medium", vertical_alignment="bottom")
+    with row:
         for side in SIDES:
             components.search_box(
                 f"{PLAIN_MARKS[side]} Entity of the {side}",
@@ -105,6 +108,7 @@ def _search(address: ExplainAddress) -> None:
                 name=side,
                 clears=("against", "without"),
             )
+    return row
 
 
 def _starts(run: OpenRun, address: ExplainAddress) -> None:
@@ -134,9 +138,10 @@ def _overview(run: OpenRun, found: Explanation, address: ExplainAddress) -> None
     """Values next to each other, and the score in a few bars."""
     left, right = st.columns(2, gap="large")
     with left:
-        st.markdown("**Values side by side**")
+        st.markdown("**Side by side**")
         side_by_side.values(run, found.pair.source, found.pair.target)
         _shared_values(found)
+        side_by_side.neighbours(run, found.pair.source, found.pair.target)
     with right:
         score_breakdown.groups(found, address)
 
@@ -150,7 +155,9 @@ def _shared_values(found: Explanation) -> None:
         st.markdown("The two share no value of the attributes that this run compares.")
         return
     total = sum(one.value for one in found.values)
-    st.caption(f"They add {signed(total)} to the score: the more, the fewer entities have the value, and the more often the two attributes agree.")
+    st.caption(
+        f"They add {text.signed(total)} to the score: the more, the fewer entities have the value, and the more often the two attributes agree."
+    )
     rows = {
         "source attribute": [text.cell(one.source_attribute) for one in found.values],
         "source value": [text.cell(one.source_text) for one in found.values],

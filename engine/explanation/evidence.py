@@ -1,6 +1,6 @@
 """What neighbours and relations contribute to a pair's score, and whether these neighbours are aligned with each other.
 
-All values are parts of the CSLS score. Contributions of neighbours add up to the multi-hop parts of the score: the listed pairs, the ``rest`` and what
+All values are parts of the CSLS score. Contributions of neighbours add up to its multi-hop parts: the listed pairs, the ``rest`` and what
 has no neighbour (an entity's own relations, layer 0 of the relation channel). For relations, what has no relation is layer 0 of the entity channel.
 """
 

@@ -19,7 +19,7 @@ MOST_TRIPLES: Final = 2_000
 
 
 def known_facts(adjacency: IncidentTriples, entity: Entity) -> tuple[str, ...]:
-    """Up to three facts, the most telling first; nothing for an entity that the data says nothing of.
+    """Up to three facts: type, a value, the nearest neighbour with a label. Empty where the data has none of them.
 
     Args:
         adjacency: of the run.
