@@ -146,8 +146,11 @@ def with_title(figure: Figure, title: str, source: str, name: str) -> Figure:
     Args:
         name: of the file, without its ending.
     """
-    heading = {"text": _literal(title), "subtext": _literal(source), "left": 0, "top": 0, "itemGap": 4}
-    heading |= {"textStyle": {"fontSize": 13, "color": LINK_INK}, "subtextStyle": {"fontSize": 11, "color": LINK_INK}}
+    heading = {"text": _literal(title), "subtext": _literal(source), "left": 0, "top": 4, "padding": 0, "itemGap": 2}
+    heading |= {
+        "textStyle": {"fontSize": 13, "lineHeight": 18, "color": LINK_INK},
+        "subtextStyle": {"fontSize": 11, "lineHeight": 14, "color": LINK_INK},
+    }
     save = {"saveAsImage": {"name": name, "title": "Save picture", "pixelRatio": 2}}
     option = {**_lowered(figure.option), "title": heading, "toolbox": {"right": 0, "top": 0, "feature": save}}
     option["media"] = [{**one, "option": _lowered(one["option"])} for one in figure.option["media"]]

@@ -407,7 +407,13 @@ def figure(
 
 def figure_title(title: str) -> dict[str, Any]:
     """A figure's title, below it where its numbers come from."""
-    return {"text": text.figure_label(title, 100), "subtitle": {"text": text.figure_label(figure_source(), 160)}, "x": 0, "xanchor": "left"}
+    return {
+        "text": text.figure_label(title, 100),
+        "subtitle": {"text": text.figure_label(figure_source(), 160)},
+        "x": 0,
+        "xanchor": "left",
+        "font": {"size": 14},
+    }
 
 
 def figure_source() -> str:

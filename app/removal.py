@@ -128,7 +128,7 @@ def asked_offer(offers: Sequence[Offer], reference: str) -> Offer:
     for offer in offers:
         if offer.reference == reference:
             return offer
-    raise EvidenceError(f"this link removes '{reference[:80]}', which is neither a neighbour of this pair nor a value that it shares.")
+    raise EvidenceError(f"This link removes '{reference[:80]}', which is neither a neighbour of this pair nor a value that it shares.")
 
 
 def evidence_of(gone: Sequence[Offer]) -> frozenset[Evidence]:

@@ -43,15 +43,38 @@ def groups(found: Explanation, page: ExplainAddress) -> None:
 def details(run: OpenRun, found: Explanation, page: ExplainAddress) -> None:
     """The tab Score: every part, and what the probability is made of."""
     groups, parts = score_groups(found), found.decomposition.parts
-    left, right = st.columns([3, 2], gap="large")
-    with left:
-        st.subheader("Score by channel and hop", anchor=False, help=term("channel", "layer", "proxy", "hubness"))
-        bars = evidence_figures.group_bars(groups, {group.name for group in groups})
-        rounding = "" if abs(found.decomposition.rounding) < SEEN else f", but for {text.signed(found.decomposition.rounding)} of rounding"
-        _waterfall(found, bars, "explanation-parts", f"The score is the sum of {text.count(len(parts), 'part')}{rounding}.")
-        st.caption(FORMULA)
-    with right:
-        _probability(run, found, page)
+    st.subheader("Score by channel and hop", anchor=False, help=term("channel", "layer", "proxy", "hubness"))
+    bars = evidence_figures.group_bars(groups, {group.name for group in groups})
+    rounding = "" if abs(found.decomposition.rounding) < SEEN else f", but for {text.signed(found.decomposition.rounding)} of rounding"
+    _waterfall(found, bars, "explanation-parts", f"The score is the sum of {text.count(len(parts), 'part')}{rounding}.")
+    st.caption(FORMULA)
+    _shared_values(found)
+    _probability(run, found, page)
+
+
+def _shared_values(found: Explanation) -> None:
+    """What shared values add to the score, where the run compares values."""
+    if found.pair.values is None:
+        return
+    st.subheader("Shared values", anchor=False)
+    if not found.values:
+        st.markdown("The two share no value of the attributes that this run compares.")
+        return
+    total = sum(one.value for one in found.values)
+    st.caption(
+        f"They add {text.signed(total)} to the score: the more, the fewer entities have the value, and the more often the two attributes agree."
+    )
+    rows = {
+        "source attribute": [text.cell(one.source_attribute) for one in found.values],
+        "source value": [text.cell(one.source_text) for one in found.values],
+        "target value": [text.cell(one.target_text) for one in found.values],
+        "target attribute": [text.cell(one.target_attribute) for one in found.values],
+        "value": [one.value for one in found.values],
+        "entities": [f"{one.source_entities:,} and {one.target_entities:,}" for one in found.values],
+    }
+    help = "How many entities of each graph have the value."
+    columns = {"value": st.column_config.NumberColumn(format="%+.3f"), "entities": st.column_config.TextColumn(help=help)}
+    components.table(pd.DataFrame(rows), name="shared-values", columns=columns)
 
 
 def _waterfall(found: Explanation, bars: list[evidence_figures.Bar], name: str, caption: str) -> None:
@@ -88,7 +111,7 @@ def _probability(run: OpenRun, found: Explanation, page: ExplainAddress) -> None
         "Averages of ranks, degrees and counts are geometric means."
     )
     rows = [
-        {"feature": PROBABILITY_FEATURES[part.feature], "this pair": part.value, "average": part.usual, "log odds": part.log_odds}
+        {"feature": PROBABILITY_FEATURES[part.feature], "log odds": part.log_odds, "this pair": part.value, "average": part.usual}
         for part in parts.parts
     ]
     numbers = {name: st.column_config.NumberColumn(format="%.4g") for name in ("this pair", "average")}

@@ -159,7 +159,6 @@ def _triple_row(neighbour: Neighbour) -> dict[str, object]:
         "relation": charts.edge_words(neighbour.edges),
         "neighbour": text.cell(neighbour.entity.title),
         "attention": neighbour.attention,
-        "id": text.cell(neighbour.entity.short_id),
         "triples": neighbour.entity.degree,
     }
 
@@ -193,6 +192,7 @@ def _match_table(opened: OpenRun, entity: Entity, matches: list[Match], match: E
         on_select=follow,
         chosen=next((row for row, candidate in enumerate(matches) if match is not None and candidate.entity == match.index), None),
         columns={
+            "match": st.column_config.TextColumn(width=240 if any(not match.label for match in matches) else None),
             "rank": st.column_config.NumberColumn(width=50, help=explain("rank")),
             "verdict": st.column_config.TextColumn(help="Empty where no known link confirms the pair."),
             "CSLS": st.column_config.NumberColumn(format="%.3f", width="small", help=explain("CSLS")),

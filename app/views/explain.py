@@ -140,35 +140,9 @@ def _overview(run: OpenRun, found: Explanation, address: ExplainAddress) -> None
     with left:
         st.markdown("**Side by side**")
         side_by_side.values(run, found.pair.source, found.pair.target)
-        _shared_values(found)
         side_by_side.neighbours(run, found.pair.source, found.pair.target)
     with right:
         score_breakdown.groups(found, address)
-
-
-def _shared_values(found: Explanation) -> None:
-    """What shared values add to the score, where the run compares values."""
-    if found.pair.values is None:
-        return
-    st.markdown("**Shared values in the score**")
-    if not found.values:
-        st.markdown("The two share no value of the attributes that this run compares.")
-        return
-    total = sum(one.value for one in found.values)
-    st.caption(
-        f"They add {text.signed(total)} to the score: the more, the fewer entities have the value, and the more often the two attributes agree."
-    )
-    rows = {
-        "source attribute": [text.cell(one.source_attribute) for one in found.values],
-        "source value": [text.cell(one.source_text) for one in found.values],
-        "target value": [text.cell(one.target_text) for one in found.values],
-        "target attribute": [text.cell(one.target_attribute) for one in found.values],
-        "value": [one.value for one in found.values],
-        "entities": [f"{one.source_entities:,} and {one.target_entities:,}" for one in found.values],
-    }
-    help = "How many entities of each graph have the value."
-    columns = {"value": st.column_config.NumberColumn(format="%+.3f"), "entities": st.column_config.TextColumn(help=help)}
-    components.table(pd.DataFrame(rows), name="shared-values", columns=columns)
 
 
 def _elsewhere(run: OpenRun, address: ExplainAddress, pair: PairScore) -> None:

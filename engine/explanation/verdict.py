@@ -23,6 +23,8 @@ LEVELS: Final[tuple[tuple[float, str], ...]] = (
 DIFFERENT: Final = frozenset({"Probably different", "Very likely different"})
 CLOSE: Final = 0.05
 """A rival with a smaller margin of CSLS is close."""
+UNLIKE: Final = 0.3
+"""Names with a smaller similarity are different."""
 
 
 def verdict_line(found: Explanation, faced: Facing, rivals: Sequence[Match]) -> SummaryLine:
@@ -67,7 +69,7 @@ def value_reasons(found: Explanation) -> Iterator[str]:
     pair = found.pair
     if pair.names is not None:
         equal = folded_label(pair.source.title) == folded_label(pair.target.title)
-        yield "equal names" if equal else f"name similarity {pair.names:.2f}"
+        yield "equal names" if equal else "different names" if pair.names < UNLIKE else f"name similarity {pair.names:.2f}"
     if found.values:
         yield count(len(found.values), "shared value")
 
