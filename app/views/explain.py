@@ -72,12 +72,14 @@ def _summary(run: OpenRun, found: Explanation, address: ExplainAddress) -> None:
 def _tabs(run: OpenRun, found: Explanation, address: ExplainAddress) -> None:
     """The parts of the page. The open one is in the address; a name that is no tab never gets here."""
     open_tab = address.tab or address.suggested_tab
+    if open_tab != "overview":
+        state.set_parameter("tab", open_tab)  # so that it stays open when what suggested it is gone
     key = state.widget_key(state.CHOICE, "explain-tabs")
     st.session_state[key] = TABS[open_tab]
 
     def follow() -> None:
         chosen = next((tab for tab, label in TABS.items() if label == st.session_state[key]), None)
-        state.set_parameter("tab", None if chosen == address.suggested_tab else chosen)
+        state.set_parameter("tab", None if chosen == address.suggested_tab == "overview" else chosen)
 
     content: Mapping[ExplainTab, Callable[[], None]] = {
         "overview": lambda: _overview(run, found, address),
