@@ -20,7 +20,7 @@ from engine.data.knowledge_graph import SIDES, Finding, Severity, Side
 from engine.data.labels import literal_of
 from engine.errors import EngineError, EntityError
 from engine.explanation import resolve_pair
-from engine.explanation.summary import SummaryLine
+from engine.explanation.summary import SummaryLine, capital
 from engine.explore.description import known_facts
 from engine.explore.neighbourhood import IncidentTriples
 from engine.reviews.snapshot import Outcome
@@ -152,7 +152,7 @@ def labelled_lines(lines: Iterable[SummaryLine]) -> None:
     st.markdown("  \n".join(f"**{text.plain(line.label)}:** {text.plain(text.with_minus(line.text), 600)}" for line in lines))
 
 
-def pair_header(view: RunView, pair: PairScore, runs: Sequence[str], asked: Side, here: pages.Page[Any] = pages.ENTITY) -> None:
+def pair_header(view: RunView, pair: PairScore, runs: Sequence[str], asked: Side, here: pages.Page[Any] | None = None) -> None:
     """The same header wherever a pair appears: both labels, what links and reviewers say, the scores and ranks in one line, links to other pages.
 
     ``runs``: the one that the scores are of, then those that are carried along. ``asked`` is the side that the page is about; a link leads to
@@ -397,7 +397,7 @@ def figure(
     with st.container(horizontal=True, wrap=False, vertical_alignment="top"):
         st.markdown(caption, width="stretch")
         downloads(name, data, picture, key or name)
-    fig.update_layout(LAYOUT, height=height + TITLE_HEIGHT, title=figure_title(title or name.replace("-", " ").capitalize()))
+    fig.update_layout(LAYOUT, height=height + TITLE_HEIGHT, title=figure_title(title or capital(name.replace("-", " "))))
     config = {**MODE_BAR, "toImageButtonOptions": {"format": picture, "filename": text.file_name(name), "scale": 2}}
     event: Any = st.plotly_chart(
         fig, key=key, on_select=on_select, selection_mode="points", config=config, alt=f"Figure: {name}; its data can be downloaded as a table."

@@ -238,7 +238,7 @@ def _title_and_facts(opened: OpenRun, entity: Entity) -> str:
 
 def _pair(opened: OpenRun, entity: Entity, match: Entity, pool: Pool, address: EntityAddress) -> None:
     source, target = (entity, match) if entity.side == "source" else (match, entity)
-    components.pair_header(opened.view, opened.view.pair(source.index, target.index, pool), address.runs, entity.side)
+    components.pair_header(opened.view, opened.view.pair(source.index, target.index, pool), address.runs, entity.side, pages.ENTITY)
     components.unlabelled_notes(opened.adjacency, [match])
     _other_runs(entity, match, pool, address)
     st.subheader("Values side by side", anchor=False)
