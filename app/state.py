@@ -251,20 +251,20 @@ class ExplainAddress(Address):
     Attributes:
         pool: the candidates that ranks and hubness are of.
         side: the graph of the entity from which the pair is looked at: its candidates compete, and its decision is what may flip.
-        against: a rival of either graph; None for the runner-up of the entity of ``side``.
-        without: removed neighbours, ``side:URI`` each.
         tab: the part of the page; None: as the rest of the address suggests.
         evidence: which pairs of neighbours the tab Evidence lists, or the graph.
+        against: a rival of either graph; None for the runner-up of the entity of ``side``.
+        without: removed neighbours, ``side:URI`` each; ``side:URI → RELATION`` for one of several triples, ``value:ATTRIBUTE=VALUE`` for values.
     """
 
     source: str | None = None
     target: str | None = None
     pool: Pool = "all"
     side: Side = "source"
-    against: str | None = None
-    without: tuple[str, ...] = ()
     tab: ExplainTab | None = None
     evidence: EvidenceShown = "supporting"
+    against: str | None = None
+    without: tuple[str, ...] = ()
 
     @property
     def suggested_tab(self) -> ExplainTab:

@@ -79,7 +79,7 @@ def _tabs(run: OpenRun, found: Explanation, address: ExplainAddress) -> None:
 
     def follow() -> None:
         chosen = next((tab for tab, label in TABS.items() if label == st.session_state[key]), None)
-        state.set_parameter("tab", None if chosen == address.suggested_tab == "overview" else chosen)
+        state.show_address(replace(ExplainAddress.read(), tab=chosen))  # with what was chosen in the open tab meanwhile
 
     content: Mapping[ExplainTab, Callable[[], None]] = {
         "overview": lambda: _overview(run, found, address),
