@@ -161,7 +161,7 @@ def summary_table(run: OpenRun, found: RivalComparison) -> pd.DataFrame:
     columns = [_numbers(run, pair, found.shared) for pair in (found.pair, found.rival)]
     names = [name for name in columns[0] if any(column[name] for column in columns)]
     return pd.DataFrame(
-        {"": names, **{head: [column[name] or "–" for name in names] for head, column in zip(("this pair", "rival"), columns, strict=True)}}
+        {"measure": names, **{head: [column[name] or "–" for name in names] for head, column in zip(("this pair", "rival"), columns, strict=True)}}
     )
 
 

@@ -160,7 +160,7 @@ def pair_header(view: RunView, pair: PairScore, runs: Sequence[str], asked: Side
     """
     with st.container(border=True, key="pair_header"):
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f"##### {entity_label(pair.source)} ↔ {entity_label(pair.target)}", width="content")
+            st.markdown(f"### {entity_label(pair.source)} ↔ {entity_label(pair.target)}", width="content")
             verdict_badge(pair.verdict, pair.added)
             review_badge(view, pair)
             match = pair.target if asked == "source" else pair.source

@@ -267,7 +267,7 @@ def _expanded(opened: OpenRun, address: EntityAddress, reference: str) -> None:
             shown = None
         with st.container(horizontal=True, vertical_alignment="center"):
             if shown is not None:
-                st.markdown(f"##### {components.entity_label(shown.faced.source)} ↔ {components.entity_label(shown.faced.target)}", width="content")
+                st.markdown(f"#### {components.entity_label(shown.faced.source)} ↔ {components.entity_label(shown.faced.target)}", width="content")
                 pages.link(
                     pages.ENTITY,
                     replace(address, side=pair[0].side, entity=pair[0].uri, match=pair[1].uri, expand=()),

@@ -240,7 +240,7 @@ def before_and_after(found: Intervention, side: Side, ends: dict[str, Entity]) -
     rows = [_measured(name, *values, changed) for name, values in _measures(found.before, found.after, side)]
     rows += [
         {
-            "": f"rank from {PLAIN_MARKS[one]} {text.plain(ends[one].title, 30)}",
+            "measure": f"rank from {PLAIN_MARKS[one]} {text.plain(ends[one].title, 30)}",
             "before": f"{found.before.rank(one):,}",
             "after": f"{found.after.rank(one):,}" if changed else "–",
             "change": _moved(found.before.rank(one), found.after.rank(one)) if changed else "–",
@@ -260,7 +260,12 @@ def _measures(before: PairRank, after: PairRank, side: Side) -> Iterator[tuple[s
 
 
 def _measured(name: str, old: float, new: float, changed: bool) -> dict[str, str]:
-    return {"": name, "before": text.score(old), "after": text.score(new) if changed else "–", "change": text.signed(new - old) if changed else "–"}
+    return {
+        "measure": name,
+        "before": text.score(old),
+        "after": text.score(new) if changed else "–",
+        "change": text.signed(new - old) if changed else "–",
+    }
 
 
 def _moved(old: int, new: int) -> str:

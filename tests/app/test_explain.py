@@ -257,7 +257,7 @@ def test_the_rivals_of_both_sides_are_listed(drawn: MemoryRun, models: Path, ope
         assert table["candidate"].tolist() == [one.label or one.uri for one in rivals]
         assert table["CSLS"].tolist() == pytest.approx([one.csls for one in rivals])
         assert table["margin"].tolist() == pytest.approx([own - one.csls for one in rivals])
-    summary = next(one.value for one in app.table if "rival" in one.value.columns).set_index("")
+    summary = next(one.value for one in app.table if "rival" in one.value.columns).set_index("measure")
     assert summary.loc["CSLS", "this pair"] == f"{own:.3f}"
     assert summary.loc["CSLS", "rival"] == f"{rivals_best(view, 3, 5):.3f}"
 
@@ -325,6 +325,17 @@ def test_entities_without_triples(models: Path, open_page: OpenPage) -> None:
     assert_no_crash(app)
     assert "no triples" in words(app)
     assert "Neither entity has a triple that could be removed" in words(app)
+
+
+def test_of_an_entity_without_a_label_its_neighbour_is_named(models: Path, open_page: OpenPage) -> None:
+    run = drawn_run(3)
+    entities = run.tables["entities"]
+    entities = entities.assign(label=entities["label"].where((entities["graph"] != "source") | (entities["entity"] != 3), ""))
+    run = replace(run, tables={**run.tables, "entities": entities})
+    app = open_page("explain", run=written(run, models), source=uri(run, "source", 3), target=uri(run, "target", 5))
+    assert_no_crash(app)
+    (note,) = [one.value for one in app.caption if "has no label: " in one.value]
+    assert "→" in note or "←" in note
 
 
 @pytest.mark.parametrize("variant", ["semi", "literal"])
