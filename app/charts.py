@@ -37,23 +37,23 @@ Kind = Literal["alone", "centre", "aligned", "far", "more"]
 
 # Where edges meet a box, in pixels of a page 1,120 wide: the edge that is nearer to the centre for neighbours, its middle for the two centres.
 COLUMNS: Mapping[tuple[Side, Kind], float] = {
-    ("source", "alone"): 132,
-    ("source", "centre"): 262,
-    ("source", "aligned"): 398,
-    ("target", "aligned"): 722,
-    ("target", "centre"): 858,
-    ("target", "alone"): 988,
+    ("source", "alone"): 112,
+    ("source", "centre"): 228,
+    ("source", "aligned"): 344,
+    ("target", "aligned"): 776,
+    ("target", "centre"): 892,
+    ("target", "alone"): 1008,
 }
 FAR_COLUMNS: Mapping[tuple[Side, Kind], float] = {
-    ("source", "centre"): 66,
-    ("source", "aligned"): 196,
-    ("source", "far"): 392,
-    ("target", "far"): 728,
-    ("target", "aligned"): 924,
-    ("target", "centre"): 1054,
+    ("source", "centre"): 56,
+    ("source", "aligned"): 172,
+    ("source", "far"): 372,
+    ("target", "far"): 748,
+    ("target", "aligned"): 948,
+    ("target", "centre"): 1064,
 }
-ROW_HEIGHT, WIDTH, NODE_HEIGHT, FAR_HEIGHT, CENTRE_HEIGHT, MARGIN = 30, 132, 22, 17, 34, 6
-NARROW_BELOW = 1040  # pixels; boxes would overlap
+ROW_HEIGHT, WIDTH, NODE_HEIGHT, FAR_HEIGHT, CENTRE_HEIGHT, MARGIN = 30, 112, 22, 17, 34, 6
+NARROW_BELOW = 860  # pixels: boxes would come too close to each other
 CENTRES = 2  # the first nodes of a figure
 LEAST_ROWS = 3
 TITLE_ROOM = 44  # pixels

@@ -163,8 +163,8 @@ def _table(page: ExplainAddress, offered: Sequence[Offer], gone: Sequence[Offer]
     contribution = "Sum of all its pairs with the other entity's neighbours, as a part of the score."
     loss = "Estimate of how much of the margin over the runner-up its removal costs."
     columns = {
-        "contribution": st.column_config.NumberColumn(format="%+.3f", help=contribution),
-        "estimated loss": st.column_config.NumberColumn(format="%+.3f", help=loss),
+        "contribution": st.column_config.NumberColumn(format="%+.3f", width=92, help=contribution),
+        "estimated loss": st.column_config.NumberColumn(format="%+.3f", width=108, help=loss),
     }
     st.dataframe(
         data,

@@ -53,8 +53,8 @@ def render(opened: OpenRun, address: EntityAddress) -> None:
 @st.fragment
 def _search(opened: OpenRun, address: EntityAddress, names: Mapping[Side, str]) -> None:
     """A box whose list of results comes from the server; emptied when another entity is opened. Reads nothing of the run that can be damaged."""
-    box, sides = st.columns([3, 1], vertical_alignment="bottom")
-    typed = box.text_input(
+    row = st.container(horizontal=True, vertical_alignment="bottom")
+    typed = row.text_input(
         SEARCH_LABEL,
         key=state.widget_key(state.SEARCH, address.runs[0], address.side, address.entity),
         max_chars=LONGEST_QUERY,
@@ -62,7 +62,7 @@ def _search(opened: OpenRun, address: EntityAddress, names: Mapping[Side, str]) 
         icon=":material/search:",
         live="300ms",
     )
-    side = sides.segmented_control(
+    side = row.segmented_control(
         "In", SIDES, format_func=names.__getitem__, key=state.widget_key(state.SEARCH_SIDE, names), help="None selected: both graphs."
     )
     _open_the_only_result(opened, address, side)
@@ -107,7 +107,7 @@ def _suggestions(opened: OpenRun, address: EntityAddress) -> None:
 
 
 def _entity_and_match(opened: OpenRun, entity: Entity, address: EntityAddress) -> None:
-    left, right = st.columns([2, 3], gap="large")
+    left, right = st.columns([4, 5], gap="large")
     with right:
         pool = components.pool_choice(opened.view, [entity], address.pool)
         matches = opened.view.matches(entity.side, entity.index, TOP, pool)
