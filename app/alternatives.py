@@ -151,6 +151,7 @@ def _difference_figure(address: ExplainAddress, found: RivalComparison, rival: E
         title=f"{text.cell(found.pair.source.title, 30)} – {text.cell(found.pair.target.title, 30)} compared with {text.cell(rival.title, 30)}",
         caption=f"CSLS {text.score(found.pair.csls)} against {text.score(found.rival.csls)} for {components.entity_label(rival)}: "
         f"margin **{text.signed(found.total)}**. Bars: contributions to this pair minus those to the other.",
+        alt=evidence_figures.spoken(bars, "Difference", found.total),
         data=evidence_figures.part_table(found.differences),
         height=evidence_figures.waterfall_height(len(bars) + 1),
     )

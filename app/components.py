@@ -371,6 +371,7 @@ def figure(
     caption: str,
     data: pd.DataFrame,
     title: str | None = None,
+    alt: str | None = None,
     height: int = 380,
     key: str | None = None,
     on_select: Callable[[], None] | Literal["ignore", "rerun"] = "ignore",
@@ -385,6 +386,7 @@ def figure(
         name: of the downloads: "degree-hits".
         caption: Markdown; labels in it have passed :func:`app.text.plain`.
         title: of the picture; None: from the name.
+        alt: what the figure shows, for screen readers: the numbers themselves where they are few.
         data: what the figure shows, as a table, for the download.
         height: in pixels.
         key: needed with ``on_select``; from :func:`app.state.widget_key`, so that a choice belongs to what is shown.
@@ -397,10 +399,16 @@ def figure(
     with st.container(horizontal=True, wrap=False, vertical_alignment="top"):
         st.markdown(caption, width="stretch")
         downloads(name, data, picture, key or name)
-    fig.update_layout(LAYOUT, height=height + TITLE_HEIGHT, title=figure_title(title or capital(name.replace("-", " "))))
+    shown = title or capital(name.replace("-", " "))
+    fig.update_layout(LAYOUT, height=height + TITLE_HEIGHT, title=figure_title(shown))
     config = {**MODE_BAR, "toImageButtonOptions": {"format": picture, "filename": text.file_name(name), "scale": 2}}
     event: Any = st.plotly_chart(
-        fig, key=key, on_select=on_select, selection_mode="points", config=config, alt=f"Figure: {name}; its data can be downloaded as a table."
+        fig,
+        key=key,
+        on_select=on_select,
+        selection_mode="points",
+        config=config,
+        alt=f"Figure: {shown}. {alt or 'Its data can be downloaded as a table.'}",
     )
     return list(event["selection"]["points"]) if on_select != "ignore" and event else []
 

@@ -82,6 +82,11 @@ def waterfall(bars: Sequence[Bar], end: str, total: float, note: str = "") -> go
     return fig
 
 
+def spoken(bars: Sequence[Bar], end: str, total: float) -> str:
+    """A waterfall's numbers, for those who do not see it: 'Neighbours +1.295; ...; CSLS 0.512.'"""
+    return "; ".join([*(f"{bar.name} {text.signed(bar.value)}" for bar in bars), f"{end} {text.signed(total)}"]) + "."
+
+
 def waterfall_height(bars: int) -> int:
     return 110 + 26 * bars
 

@@ -85,6 +85,7 @@ def _waterfall(found: Explanation, bars: list[evidence_figures.Bar], name: str, 
         name=name,
         title=f"Score breakdown: {text.cell(pair.source.title, 30)} – {text.cell(pair.target.title, 30)}",
         caption=caption,
+        alt=evidence_figures.spoken(bars, "CSLS", pair.csls),
         data=evidence_figures.part_table(found.decomposition.parts),
         height=evidence_figures.waterfall_height(len(bars) + 1),
     )

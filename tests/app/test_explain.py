@@ -72,6 +72,8 @@ def test_the_waterfall_ends_at_the_score(tab: str, drawn: MemoryRun, models: Pat
     steps = [base + value for base, value in zip(trace["base"], trace["x"], strict=True)]
     assert trace["base"][1:-1] == pytest.approx(steps[:-2], abs=1e-6), "each bar begins where the one before it ends"
     assert f"**CSLS {found.pair.csls:.3f}**" in words(app)
+    spoken = app.get("plotly_chart")[0].proto.alt
+    assert all(f" {value:+.3f}".replace("-", "−") in spoken for value in trace["x"]), "the same numbers for those who do not see the figure"
     assert len(trace["x"]) == 1 + (len(found.decomposition.parts) if tab == "score" else len(score_groups(found)))
 
 
