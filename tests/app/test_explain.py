@@ -329,6 +329,23 @@ def test_entities_without_triples(models: Path, open_page: OpenPage) -> None:
     assert "Neither entity has a triple that could be removed" in words(app)
 
 
+@pytest.mark.parametrize("tab", ["overview", "score", "evidence", "what-if", "alternatives", "other-runs"])
+def test_hostile_labels_are_text_in_every_tab(tab: str, models: Path, open_page: OpenPage) -> None:
+    run = drawn_run(4, variant="literal")
+    entities = run.tables["entities"]
+    labels = "<script>alert(1)</script> **b** :red[x] [a](javascript:b) $x$ " + entities["entity"].astype(str)
+    run = replace(run, tables={**run.tables, "entities": entities.assign(label=labels)})
+    app = open_page("explain", run=written(run, models), source=uri(run, "source", 3), target=uri(run, "target", 5), tab=tab)
+    assert_no_crash(app)
+    assert not app.error
+    cells = [str(cell) for table in app.table for cell in table.value.to_numpy().ravel()]
+    shown = "\n".join([words(app), *cells, *(link.proto.label for link in app.get("page_link")), *(one.label for one in app.toggle)])
+    for raw in ("<script>", "**b**", ":red[x]", "](javascript:", " $x$"):
+        assert raw not in shown, raw
+    for chart in app.get("plotly_chart"):
+        assert not any(raw in chart.proto.spec for raw in ("<script>", "$x$"))
+
+
 def test_of_an_entity_without_a_label_its_neighbour_is_named(models: Path, open_page: OpenPage) -> None:
     run = drawn_run(3)
     entities = run.tables["entities"]
