@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from app import text
@@ -37,25 +37,26 @@ Kind = Literal["alone", "centre", "aligned", "far", "more"]
 
 # Where edges meet a box, in pixels of a page 1,120 wide: the edge that is nearer to the centre for neighbours, its middle for the two centres.
 COLUMNS: Mapping[tuple[Side, Kind], float] = {
-    ("source", "alone"): 132,
-    ("source", "centre"): 262,
-    ("source", "aligned"): 398,
-    ("target", "aligned"): 722,
-    ("target", "centre"): 858,
-    ("target", "alone"): 988,
+    ("source", "alone"): 112,
+    ("source", "centre"): 228,
+    ("source", "aligned"): 344,
+    ("target", "aligned"): 776,
+    ("target", "centre"): 892,
+    ("target", "alone"): 1008,
 }
 FAR_COLUMNS: Mapping[tuple[Side, Kind], float] = {
-    ("source", "centre"): 66,
-    ("source", "aligned"): 196,
-    ("source", "far"): 392,
-    ("target", "far"): 728,
-    ("target", "aligned"): 924,
-    ("target", "centre"): 1054,
+    ("source", "centre"): 56,
+    ("source", "aligned"): 172,
+    ("source", "far"): 372,
+    ("target", "far"): 748,
+    ("target", "aligned"): 948,
+    ("target", "centre"): 1064,
 }
-ROW_HEIGHT, WIDTH, NODE_HEIGHT, FAR_HEIGHT, CENTRE_HEIGHT, MARGIN = 30, 132, 22, 17, 34, 6
-NARROW_BELOW = 1040  # pixels; boxes would overlap
+ROW_HEIGHT, WIDTH, NODE_HEIGHT, FAR_HEIGHT, CENTRE_HEIGHT, MARGIN = 30, 112, 22, 17, 34, 6
+NARROW_BELOW = 860  # pixels: boxes would come too close to each other
 CENTRES = 2  # the first nodes of a figure
 LEAST_ROWS = 3
+TITLE_ROOM = 44  # pixels
 HIGHEST_CENTRE = 6.0  # in rows: of long columns the centre stays in sight
 THINNEST, WIDEST, WITHOUT_ATTENTION = 1.0, 6.0, 1.4  # edges, in pixels
 
@@ -137,6 +138,28 @@ def facing_figure(facing: Facing) -> Figure:
     option |= _wide(drawn, facing, rows, widest)
     option["media"] = [{"query": {"maxWidth": NARROW_BELOW}, "option": _narrow(drawn, facing)}]
     return Figure(option, (rows + 1) * ROW_HEIGHT, tuple(box.entity for box in boxes), more, widest)
+
+
+def with_title(figure: Figure, title: str, source: str, name: str) -> Figure:
+    """The figure below its title and where its numbers come from, with a button that saves it as a picture; the renderer decides the format.
+
+    Args:
+        name: of the file, without its ending.
+    """
+    heading = {"text": _literal(title), "subtext": _literal(source), "left": 0, "top": 4, "padding": 0, "itemGap": 2}
+    heading |= {
+        "textStyle": {"fontSize": 13, "lineHeight": 18, "color": LINK_INK},
+        "subtextStyle": {"fontSize": 11, "lineHeight": 14, "color": LINK_INK},
+    }
+    save = {"saveAsImage": {"name": name, "title": "Save picture", "pixelRatio": 2}}
+    option = {**_lowered(figure.option), "title": heading, "toolbox": {"right": 0, "top": 0, "feature": save}}
+    option["media"] = [{**one, "option": _lowered(one["option"])} for one in figure.option["media"]]
+    return replace(figure, option=option, height=figure.height + TITLE_ROOM)
+
+
+def _lowered(option: dict[str, Any]) -> dict[str, Any]:
+    """The same with room for a title above."""
+    return {**option, "grid": {**option["grid"], "top": option["grid"]["top"] + TITLE_ROOM}}
 
 
 def clicked_entity(figure: Figure, event: Any) -> Entity | None:

@@ -16,11 +16,13 @@ from app.column_widths import shown_format, with_room
 from app.glossary import explain
 from app.palette import MARKS
 from engine.data.dialects import defuse
-from engine.data.knowledge_graph import Finding, Severity, Side
+from engine.data.knowledge_graph import SIDES, Finding, Severity, Side
 from engine.data.labels import literal_of
 from engine.errors import EngineError, EntityError
 from engine.explanation import resolve_pair
-from engine.explanation.summary import SummaryLine
+from engine.explanation.summary import SummaryLine, capital
+from engine.explore.description import known_facts
+from engine.explore.neighbourhood import IncidentTriples
 from engine.reviews.snapshot import Outcome
 from engine.runs.entities import LONGEST_QUERY, Entity, other
 from engine.runs.view import PairScore, Pool, Relation, RunView, Verdict, status_sentence
@@ -29,8 +31,9 @@ BadgeColour = Literal["green", "red", "gray", "yellow", "blue", "orange"]
 
 T = TypeVar("T")
 
+TITLE_HEIGHT = 16  # pixels: the title is beside the buttons, its source below them
 LAYOUT: Mapping[str, Any] = {
-    "margin": {"l": 8, "r": 8, "t": 36, "b": 8},
+    "margin": {"l": 8, "r": 8, "t": 36 + TITLE_HEIGHT, "b": 8},
     # below the figure, which leaves room for it: above it are the buttons, which on a phone would lie on its entries
     "legend": {"orientation": "h", "yref": "container", "yanchor": "bottom", "y": 0, "xanchor": "left", "x": 0},
     "hoverlabel": {"namelength": -1},
@@ -104,9 +107,11 @@ def entity_link(runs: Sequence[str], entity: Entity, pool: Pool = "all", *, matc
     pages.link(pages.ENTITY, state.entity_address(runs, entity, match, pool), f"{label}{detail}")
 
 
-def entity_heading(view: RunView, entity: Entity) -> None:
-    """An entity's label first, below it its graph and its identifier."""
+def entity_heading(view: RunView, entity: Entity, facts: Sequence[str] = ()) -> None:
+    """An entity's label first, below it its graph and its identifier; without a label also what is known of it (``facts``)."""
     st.subheader(text.plain(entity.title) or "(no name)", anchor=False)
+    if not entity.label and facts:
+        st.markdown(text.plain(" · ".join(facts), 200))
     unnamed = "" if entity.label else " · no label, so its ID is shown"
     st.caption(f"{graph_name(view, entity.side)} · {text.count(entity.degree, 'triple')}{unnamed}")
     st.code(text.cell(entity.uri, 400), language=None, wrap_lines=True)
@@ -144,44 +149,62 @@ def verdict_cell(verdict: Verdict) -> str:
 
 def labelled_lines(lines: Iterable[SummaryLine]) -> None:
     """A line of text for each, its label in bold."""
-    st.markdown("  \n".join(f"**{text.plain(line.label)}:** {text.plain(line.text, 600)}" for line in lines))
+    st.markdown("  \n".join(f"**{text.plain(line.label)}:** {text.plain(text.with_minus(line.text), 600)}" for line in lines))
 
 
-def pair_header(view: RunView, pair: PairScore, runs: Sequence[str], asked: Side) -> None:
-    """The same header wherever a pair appears: both labels, the verdict, the scores, the ranks from both ends, the run.
+def pair_header(view: RunView, pair: PairScore, runs: Sequence[str], asked: Side, here: pages.Page[Any] | None = None) -> None:
+    """The same header wherever a pair appears: both labels, what links and reviewers say, the scores and ranks in one line, links to other pages.
 
     ``runs``: the one that the scores are of, then those that are carried along. ``asked`` is the side that the page is about; a link leads to
-    the other one.
+    the other one. ``here``: the page, to which no link leads.
     """
     with st.container(border=True, key="pair_header"):
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f"##### {entity_label(pair.source)} ↔ {entity_label(pair.target)}")
+            st.markdown(f"### {entity_label(pair.source)} ↔ {entity_label(pair.target)}", width="content")
             verdict_badge(pair.verdict, pair.added)
             review_badge(view, pair)
-        with st.container(horizontal=True, gap="medium"):
-            st.metric("CSLS", text.score(pair.csls), help=explain("CSLS"), width="content")
-            st.metric("Cosine", text.score(pair.cosine), help=explain("cosine"), width="content")
-            if pair.names is not None:
-                st.metric("Names", text.score(pair.names), help="Name similarity. In this run, CSLS includes structure and names.", width="content")
-            if pair.values:
-                st.metric("Values", text.score(pair.values), help="Similarity of other attribute values. CSLS includes it.", width="content")
-            if pair.probability is not None:
-                st.metric("Probability", f"{pair.probability:.0%}", help=explain("calibrated probability"), width="content")
-            ranks: tuple[tuple[Side, int, int], ...] = (
-                ("source", pair.rank_from_source, pair.pool_sizes[0]),
-                ("target", pair.rank_from_target, pair.pool_sizes[1]),
-            )
-            for side, rank, size in ranks:
-                pool = f"{size:,} {POOL_WORDS[pair.pool]} of the other graph{view.pool_note(pair.pool)}"
-                words = f"Rank of the pair among this entity's pairs with {pool}."
-                st.metric(f"Rank from {text.plain(view.graphs[side].name, 30)}", f"{rank:,} of {size:,}", help=words, width="content")
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.caption(f"Ranked among {'the test' if pair.pool == 'test' else 'all'} entities of the other graph. Run {text.plain(runs[0])}.")
             match = pair.target if asked == "source" else pair.source
             address = state.entity_address(runs, match, pair.source if asked == "source" else pair.target, pair.pool)
-            pages.link(pages.ENTITY, address, "Swap sides", icon=":material/swap_horiz:")
-            pair_links(runs, pair, asked)
+            if here is pages.ENTITY:
+                pages.link(pages.ENTITY, address, "Swap sides", icon=":material/swap_horiz:")
+            else:
+                pages.link(pages.ENTITY, address, "Open on Entity", icon=pages.ENTITY.icon)
+            pair_links(runs, pair, asked, here)
+        st.markdown(score_line(view, pair, asked), help=score_help(view, pair))
         other_links(view, pair, runs)
+
+
+def score_line(view: RunView, pair: PairScore, asked: Side) -> str:
+    """'**69%** probability · CSLS 0.425 · margin +0.403 · rank 1 of 2,160 from A, 1 of 1,510 from B', for Markdown."""
+    parts = [] if pair.probability is None else [f"**{pair.probability:.0%}** probability"]
+    parts.append(f"**CSLS {text.score(pair.csls)}**")
+    if (margin := margin_of(view, pair, asked)) is not None:
+        parts.append(f"margin {text.signed(margin)}")
+    parts.append(f"cosine {text.score(pair.cosine)}")
+    parts += [f"{word} {text.score(value)}" for word, value in (("names", pair.names), ("values", pair.values)) if value]
+    (one, two), (first, second) = pair.pool_sizes, (text.plain(view.graphs[side].name, 30) for side in SIDES)
+    parts.append(f"rank {pair.rank_from_source:,} of {one:,} from {first}, {pair.rank_from_target:,} of {two:,} from {second}")
+    return " · ".join(parts)
+
+
+def score_help(view: RunView, pair: PairScore) -> str:
+    """The terms of :func:`score_line`, and the pool that ranks count."""
+    terms = [*(["calibrated probability"] if pair.probability is not None else []), "CSLS", "margin", "cosine", "rank"]
+    return f"{explain(*terms)}\n\nRanked among {'the test' if pair.pool == 'test' else 'all'} entities of the other graph{view.pool_note(pair.pool)}."
+
+
+def margin_of(view: RunView, pair: PairScore, side: Side) -> float | None:
+    """CSLS of the pair minus that of the best other candidate of one of its entities; None without any."""
+    own, across = (pair.source, pair.target) if side == "source" else (pair.target, pair.source)
+    rival = next((one for one in view.matches(side, own.index, 2, pair.pool) if one.entity != across.index), None)
+    return None if rival is None else pair.csls - rival.csls
+
+
+def unlabelled_notes(adjacency: IncidentTriples, entities: Sequence[Entity]) -> None:
+    """For each of some entities that has no label: what is known of it instead."""
+    for entity in entities:
+        if not entity.label and (facts := known_facts(adjacency, entity)):
+            st.caption(f"{MARKS[entity.side]} {text.plain(entity.short_id, 60)} has no label: {text.plain(' · '.join(facts), 200)}")
 
 
 def other_links(view: RunView, pair: PairScore, runs: Sequence[str]) -> None:
@@ -250,13 +273,17 @@ def pool_choice(view: RunView, entities: Sequence[Entity], asked: Pool) -> Pool:
     return choice("Candidates", names, name=state.POOL, value=asked, default="all", help=explain("pool"))
 
 
-def pair_links(runs: Sequence[str], pair: PairScore, asked: Side = "source") -> None:
+def pair_links(runs: Sequence[str], pair: PairScore, asked: Side = "source", here: pages.Page[Any] | None = None) -> None:
     """Where else this pair can be looked at: the one place for links of a pair's header to other pages. ``asked``: from whose side."""
     source, target = pair.source.uri, pair.target.uri
-    why = state.ExplainAddress(tuple(runs), source=source, target=target, pool=pair.pool, side=asked)
-    pages.link(pages.EXPLAIN, why, "Explain score", icon=":material/balance:")
-    seen = state.ProxiesAddress(tuple(runs), source=source, target=target)
-    pages.link(pages.PROXIES, seen, "Compare proxy attention", icon=":material/hub:", help=explain("proxy"))
+    if here is not pages.EXPLAIN:
+        why = state.ExplainAddress(tuple(runs), source=source, target=target, pool=pair.pool, side=asked)
+        pages.link(pages.EXPLAIN, why, "Explain score", icon=":material/balance:")
+    if here is not pages.PROXIES:
+        seen = state.ProxiesAddress(tuple(runs), source=source, target=target)
+        pages.link(pages.PROXIES, seen, "Compare proxy attention", icon=":material/hub:", help=explain("proxy"))
+    if here is pages.EXPLAIN:
+        pages.link(pages.REVIEW, state.ReviewAddress(tuple(runs), source=source, target=target), "Review this pair", icon=":material/rule:")
 
 
 def choice(label: str, options: Mapping[T, str], *, name: str, value: T, default: T, help: str | None = None, clears: Sequence[str] = ()) -> T:
@@ -343,16 +370,23 @@ def figure(
     name: str,
     caption: str,
     data: pd.DataFrame,
+    title: str | None = None,
+    alt: str | None = None,
     height: int = 380,
     key: str | None = None,
     on_select: Callable[[], None] | Literal["ignore", "rerun"] = "ignore",
 ) -> list[Mapping[str, Any]]:
-    """A figure in the house's style: one line on what it shows for this data, the figure, and its downloads.
+    """A figure in the house's style: one line on what it shows for this data, beside it the downloads, then the figure.
+
+    Title and source are drawn in the figure itself, so that a picture of it can be understood without the page. The picture is made by the browser:
+    nothing is fetched, and the server needs no browser of its own.
 
     Args:
         fig: with colours from :mod:`app.palette`; labels in it have passed :func:`app.text.figure_label`.
         name: of the downloads: "degree-hits".
         caption: Markdown; labels in it have passed :func:`app.text.plain`.
+        title: of the picture; None: from the name.
+        alt: what the figure shows, for screen readers: the numbers themselves where they are few.
         data: what the figure shows, as a table, for the download.
         height: in pixels.
         key: needed with ``on_select``; from :func:`app.state.widget_key`, so that a choice belongs to what is shown.
@@ -361,15 +395,40 @@ def figure(
     Returns:
         The chosen points; none without ``on_select``.
     """
-    st.markdown(caption)
-    fig.update_layout(LAYOUT, height=height)
     picture = st.session_state.get(state.PICTURE_FORMAT, "png")
+    with st.container(horizontal=True, wrap=False, vertical_alignment="top"):
+        st.markdown(caption, width="stretch")
+        downloads(name, data, picture, key or name)
+    shown = title or capital(name.replace("-", " "))
+    fig.update_layout(LAYOUT, height=height + TITLE_HEIGHT, title=figure_title(shown))
     config = {**MODE_BAR, "toImageButtonOptions": {"format": picture, "filename": text.file_name(name), "scale": 2}}
     event: Any = st.plotly_chart(
-        fig, key=key, on_select=on_select, selection_mode="points", config=config, alt=f"Figure: {name}; its data can be downloaded as a table."
+        fig,
+        key=key,
+        on_select=on_select,
+        selection_mode="points",
+        config=config,
+        alt=f"Figure: {shown}. {alt or 'Its data can be downloaded as a table.'}",
     )
-    _downloads(name, data, picture, key or name)
     return list(event["selection"]["points"]) if on_select != "ignore" and event else []
+
+
+def figure_title(title: str) -> dict[str, Any]:
+    """A figure's title, below it where its numbers come from."""
+    return {
+        "text": text.figure_label(title, 100),
+        "subtitle": {"text": text.figure_label(figure_source(), 160)},
+        "x": 0,
+        "xanchor": "left",
+        "font": {"size": 14},
+    }
+
+
+def figure_source() -> str:
+    """The data set and the runs of the page, as the address has them: 'Data set europe, run semi-s0-8dfc6351'."""
+    runs = state.asked_runs()[: state.MOST_RUNS]
+    data, ids = (dict.fromkeys(run.rpartition("/")[place] for run in runs) for place in (0, 2))
+    return f"Data set {', '.join(data)}, {'run' if len(ids) == 1 else 'runs'} {', '.join(ids)}" if runs else "Dual-AMN Explorer"
 
 
 def follow_point(key: str, parameter: str) -> None:
@@ -379,7 +438,8 @@ def follow_point(key: str, parameter: str) -> None:
         state.set_parameter(parameter, str(points[0]["customdata"][0]))
 
 
-def _downloads(name: str, data: pd.DataFrame, picture: str, key: str) -> None:
+def downloads(name: str, data: pd.DataFrame | Callable[[], pd.DataFrame], picture: str, key: str) -> None:
+    """What can be saved of a figure: its numbers, and how its picture is saved. The format is kept for all figures of the session."""
     with st.popover("Download", icon=":material/download:", type="tertiary"):
         download(data, name, key=key)
         widget = state.widget_key(state.PICTURE_FORMAT, key, picture)
@@ -390,7 +450,7 @@ def _downloads(name: str, data: pd.DataFrame, picture: str, key: str) -> None:
         st.segmented_control(
             "Picture", ["png", "svg"], format_func=str.upper, default=picture, required=True, key=widget, on_change=keep, width="content"
         )
-        st.caption("To save the picture, click the camera above the figure (on a touch screen: tap the figure first).")
+        st.caption("To save the picture with its title and source, click the button at its upper right (on a touch screen: tap the figure first).")
 
 
 def table(

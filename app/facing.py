@@ -31,7 +31,6 @@ from engine.runs.entities import Entity, other
 from engine.runs.view import HELD_OUT, status_words
 
 MOST_EXPANDED = 4
-CARD_HEIGHT = 112  # pixels: what a click offers is as high as the hint before it, so that the figure stays where it is
 
 
 @dataclass(frozen=True)
@@ -156,24 +155,29 @@ def _end(pair: NeighbourPair, side: Side) -> Neighbour:
 
 @st.fragment
 def _figure(shown: Shown) -> None:
-    """The figure, and above it what the last click offers. Reads nothing of the run that has not been read before."""
-    figure = charts.facing_figure(shown.faced)
-    card = st.container(border=True, height=CARD_HEIGHT)
+    """The figure, and below it what the last click offers. Reads nothing of the run that has not been read before."""
+    names = " – ".join(text.cell(one.title, 40) for one in (shown.faced.source, shown.faced.target))
+    figure = charts.with_title(charts.facing_figure(shown.faced), f"Neighbourhoods: {names}", components.figure_source(), "neighbourhoods")
+    picture = st.session_state.get(state.PICTURE_FORMAT, "png")
     chosen: Any = st.echarts_chart(
         figure.option,
         height=figure.height,
-        key=state.widget_key(state.FACING_FIGURE, *shown.key),
+        key=state.widget_key(state.FACING_FIGURE, *shown.key, picture),
         on_select="rerun",
+        renderer="svg" if picture == "svg" else "canvas",
         alt=f"Neighbours of {text.cell(shown.faced.source.title)} and {text.cell(shown.faced.target.title)}; the table below lists the same.",
     )
-    with card:
-        entity, more = charts.clicked_entity(figure, chosen), charts.clicked_more(figure, chosen)
-        if entity is not None:
-            _card(shown, entity)
-        elif more is not None:
-            _all_of(shown, more)
-        else:
-            st.caption("Click a neighbour to show, open or expand it. Hover over a box or a line to see its relations.")
+    entity, more = charts.clicked_entity(figure, chosen), charts.clicked_more(figure, chosen)
+    with st.container(horizontal=True, wrap=False, vertical_alignment="top"):
+        with st.container():
+            if entity is not None:
+                _card(shown, entity)
+            elif more is not None:
+                _all_of(shown, more)
+            else:
+                st.caption("Click a neighbour to show, open or expand it. Hover over a box or a line to see its relations.")
+        key = state.widget_key(state.FACING_FIGURE, "downloads", *shown.key)
+        components.downloads("neighbourhoods", lambda: pd.DataFrame(_drawn_rows(shown)), picture, key)
 
 
 def _card(shown: Shown, entity: Entity) -> None:
@@ -263,7 +267,7 @@ def _expanded(opened: OpenRun, address: EntityAddress, reference: str) -> None:
             shown = None
         with st.container(horizontal=True, vertical_alignment="center"):
             if shown is not None:
-                st.markdown(f"##### {components.entity_label(shown.faced.source)} ↔ {components.entity_label(shown.faced.target)}", width="content")
+                st.markdown(f"#### {components.entity_label(shown.faced.source)} ↔ {components.entity_label(shown.faced.target)}", width="content")
                 pages.link(
                     pages.ENTITY,
                     replace(address, side=pair[0].side, entity=pair[0].uri, match=pair[1].uri, expand=()),

@@ -21,6 +21,9 @@ GRAPH: Final[Mapping[Side, str]] = {"source": _PLACES[0], "target": _PLACES[1]}
 VARIANT: Final[Mapping[str, str]] = {"basic": _PLACES[2], "semi": _PLACES[3], "literal": _PLACES[4]}
 RIGHT, WRONG, UNKNOWN = _PLACES[5:8]
 DIRECTION: Final[Mapping[Literal["forward", "inverse"], str]] = {"forward": _PLACES[8], "inverse": _PLACES[9]}
+SUPPORT, OPPOSE, NEUTRAL = _PLACES[8], _PLACES[9], _PLACES[7]
+"""What raises and what lowers a score, and what is neither. Not the colours of correct and incorrect: evidence for a pair may mislead.
+The grey is not far enough from the other two for all eyes: bars of it have a pattern of their own."""
 SEQUENTIAL: Final = [[place / 9, f"#{place + 11:06}"] for place in range(10)]
 """A colour scale from nothing to much."""
 
@@ -33,7 +36,7 @@ VARIANT_POINTS: Final[Mapping[str, str]] = {"basic": "circle", "semi": "diamond"
 BADGES: Final[Mapping[str, Literal["gray", "violet", "green"]]] = {"basic": "gray", "semi": "violet", "literal": "green"}
 DASHES: Final = ("solid", "dash", "dot", "dashdot")
 
-Tie = Literal["this pair", "seed link", "added in a round", "held out", "predicted", "elsewhere"]
+Tie = Literal["seed link", "added in a round", "held out", "predicted"]
 
 
 @dataclass(frozen=True)
@@ -41,25 +44,21 @@ class TieLine:
     """How a line between two entities looks that belong together in some way, in every figure that draws such lines.
 
     Attributes:
-        plotly, echarts: the dashes in each library's words.
+        echarts: the dashes in the library's words.
         shape: in the reader's.
         words: its meaning.
     """
 
-    plotly: str
     echarts: str | Sequence[int]
     shape: str
     words: str
-    opacity: float = 1.0
 
 
 TIES: Final[Mapping[Tie, TieLine]] = {
-    "this pair": TieLine("solid", "solid", "solid with a square", "the pair itself"),
-    "seed link": TieLine("solid", "solid", "solid", "seed link"),
-    "added in a round": TieLine("dashdot", (9, 4, 2, 4), "dashes and dots", "added in a round"),
-    "predicted": TieLine("dash", "dashed", "dashed", "predicted match"),
-    "held out": TieLine("dot", "dotted", "dotted", "link kept for evaluation"),
-    "elsewhere": TieLine("18px,7px", (18, 7), "long pale dashes", "not matched with each other", 0.5),
+    "seed link": TieLine("solid", "solid", "seed link"),
+    "added in a round": TieLine((9, 4, 2, 4), "dashes and dots", "added in a round"),
+    "predicted": TieLine("dashed", "dashed", "predicted match"),
+    "held out": TieLine("dotted", "dotted", "link kept for evaluation"),
 }
 """One meaning for each kind of line, whichever page draws it."""
 

@@ -37,6 +37,8 @@ Come = Literal["upload", "archive", "server"]
 Shown = Literal["misses", "hits", "all"]
 ReviewKind = Literal["uncertain", "conflicts", "sure", "second", "sample", "decided"]
 Decided = Literal["all", "accept", "reject", "skip", "disputed"]
+ExplainTab = Literal["overview", "score", "evidence", "what-if", "alternatives", "other-runs"]
+EvidenceShown = Literal["supporting", "opposing", "aligned", "graph"]
 
 # Parameters of an address that are changed one by one
 RUN: Final = "run"
@@ -92,6 +94,7 @@ UPLOAD: Final = "upload"
 IMPORT_BUTTON: Final = "import_button"
 SEED_TABLE: Final = "seed_table"
 PICTURE_FORMAT: Final = "picture_format"
+MORE_COLUMNS: Final = "more_columns"
 PREVIEW: Final = "preview"
 REVIEWER_NAME: Final = "reviewer_name"
 REVIEW_NOTE: Final = "review_note"
@@ -248,16 +251,25 @@ class ExplainAddress(Address):
     Attributes:
         pool: the candidates that ranks and hubness are of.
         side: the graph of the entity from which the pair is looked at: its candidates compete, and its decision is what may flip.
+        tab: the part of the page; None: as the rest of the address suggests.
+        evidence: which pairs of neighbours the tab Evidence lists, or the graph.
         against: a rival of either graph; None for the runner-up of the entity of ``side``.
-        without: removed neighbours, ``side:URI`` each.
+        without: removed neighbours, ``side:URI`` each; ``side:URI → RELATION`` for one of several triples, ``value:ATTRIBUTE=VALUE`` for values.
     """
 
     source: str | None = None
     target: str | None = None
     pool: Pool = "all"
     side: Side = "source"
+    tab: ExplainTab | None = None
+    evidence: EvidenceShown = "supporting"
     against: str | None = None
     without: tuple[str, ...] = ()
+
+    @property
+    def suggested_tab(self) -> ExplainTab:
+        """The tab to open where the address names none: what the other parameters are about, so that older links show what they always showed."""
+        return "what-if" if self.without else "alternatives" if self.against else "overview"
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ T = TypeVar("T")
 
 LONGEST_LABEL = 120
 _FIGURE_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;", "%": "&#37;", "{": "&#123;"})
+_NEGATIVE = re.compile(r"(?<![\w.\-])-(?=\d)")
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 _DIRECTION_MARKS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _FIRST_STRONG_ISOLATE, _POP_ISOLATE = "\u2068", "\u2069"
@@ -95,6 +96,11 @@ def score(value: float) -> str:
 def signed(value: float) -> str:
     """'+0.032', '−0.004': three decimals."""
     return f"{value:+.3f}".replace("-", "−")
+
+
+def with_minus(words: str) -> str:
+    """The same with a minus sign in front of each negative number: 'margin −0.004'."""
+    return _NEGATIVE.sub("−", words)
 
 
 def share_with_interval(value: float, interval: Sequence[float] | None) -> str:

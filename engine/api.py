@@ -25,6 +25,7 @@ from engine.explanation import Explainer, Report, compare_with, conflict, contex
 from engine.explanation.new_entities import EXAMPLE, NewEntities, NewEntity, PlacedEntity, new_entity
 from engine.explanation.rivals import runner_up
 from engine.explanation.summary import summary_lines
+from engine.explanation.verdict import verdict_line
 from engine.explore.alignment import Alignment, alignments
 from engine.explore.data_profile import inspect_run, relation_profile
 from engine.explore.hierarchy import contradiction_table
@@ -228,11 +229,13 @@ class OpenRun:
         removed = [named_evidence(self.explainer, left, right, words, pool, side) for words in remove]
         siblings = sibling_runs(RunStore(self.models), self.id, self.fingerprint)
         found = explain(self.explainer, left, right, pool, top)
-        rival = runner_up(self.explainer, left, right, pool)
+        rivals = {end: runner_up(self.explainer, left, right, pool, end) for end in SIDES}
+        faced = facing(self.adjacency, left, right)
+        verdict = verdict_line(found, faced, [one for one in rivals.values() if one is not None])
         return Report(
             run=self.id,
             explanation=found,
-            summary=summary_lines(found, facing(self.adjacency, left, right), rival),
+            summary=(verdict, *summary_lines(found, faced, rivals["source"], rivals["target"])),
             context=context(self.explainer, left, right, siblings, pool),
             conflict=conflict(self.explainer, right),
             conflict_of_source=conflict(self.explainer, left, side="source"),

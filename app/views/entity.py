@@ -8,7 +8,7 @@ from dataclasses import replace
 import pandas as pd
 import streamlit as st
 
-from app import cache, charts, components, enter_key, frame, pages, state, text
+from app import cache, charts, components, enter_key, frame, pages, side_by_side, state, text
 from app.cache import OpenRun
 from app.facing import neighbourhoods
 from app.glossary import explain
@@ -16,9 +16,10 @@ from app.palette import PLAIN_MARKS
 from app.state import EntityAddress
 from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import EngineError
+from engine.explore.description import known_facts
 from engine.explore.neighbourhood import Neighbour, neighbourhood
 from engine.runs.entities import LONGEST_QUERY, Entity, other
-from engine.runs.view import Match, Pool
+from engine.runs.view import Match, Pool, Verdict
 
 SEARCH_LABEL = "Search by label, ID or URI"
 RESULTS = 50
@@ -27,8 +28,12 @@ FACTS = 100
 SUGGESTIONS = 6
 ROWS_SHOWN = 320  # pixels
 
-OPTIONAL_COLUMNS = ("names", "values", "probability", "added")
+OPTIONAL_COLUMNS = ("probability", "verdict", "names", "values", "added")
 """Columns that only some runs have something for."""
+MORE_COLUMNS = frozenset({"rank", "cosine", "names", "values", "added", "id"})
+"""Columns that are shown on request."""
+CONFIRMED: frozenset[Verdict] = frozenset({"seed link", "known validation link", "known test link", "probable pair"})
+"""Verdicts that a row of the table shows: that another candidate is correct is seen in its own row."""
 
 
 def render(opened: OpenRun, address: EntityAddress) -> None:
@@ -48,8 +53,8 @@ def render(opened: OpenRun, address: EntityAddress) -> None:
 @st.fragment
 def _search(opened: OpenRun, address: EntityAddress, names: Mapping[Side, str]) -> None:
     """A box whose list of results comes from the server; emptied when another entity is opened. Reads nothing of the run that can be damaged."""
-    box, sides = st.columns([3, 1], vertical_alignment="bottom")
-    typed = box.text_input(
+    row = st.container(horizontal=True, vertical_alignment="bottom")
+    typed = row.text_input(
         SEARCH_LABEL,
         key=state.widget_key(state.SEARCH, address.runs[0], address.side, address.entity),
         max_chars=LONGEST_QUERY,
@@ -57,7 +62,7 @@ def _search(opened: OpenRun, address: EntityAddress, names: Mapping[Side, str]) 
         icon=":material/search:",
         live="300ms",
     )
-    side = sides.segmented_control(
+    side = row.segmented_control(
         "In", SIDES, format_func=names.__getitem__, key=state.widget_key(state.SEARCH_SIDE, names), help="None selected: both graphs."
     )
     _open_the_only_result(opened, address, side)
@@ -102,14 +107,14 @@ def _suggestions(opened: OpenRun, address: EntityAddress) -> None:
 
 
 def _entity_and_match(opened: OpenRun, entity: Entity, address: EntityAddress) -> None:
-    left, right = st.columns([2, 3], gap="large")
+    left, right = st.columns([4, 5], gap="large")
     with right:
         pool = components.pool_choice(opened.view, [entity], address.pool)
         matches = opened.view.matches(entity.side, entity.index, TOP, pool)
         match = _chosen_match(opened, entity, address, matches)
         _match_table(opened, entity, matches, match, pool)
     with left:
-        _facts(opened, entity, match, address)
+        _facts(opened, entity, address)
     if match is None and opened.view.is_zero(entity.side, entity.index):
         components.empty_state("No match", "The embedding of this entity is a zero vector, so all candidates are equally similar.")
         return
@@ -119,12 +124,12 @@ def _entity_and_match(opened: OpenRun, entity: Entity, address: EntityAddress) -
     _pair(opened, entity, match, pool, address)
 
 
-def _facts(opened: OpenRun, entity: Entity, match: Entity | None, address: EntityAddress) -> None:
-    """What the data says of the entity, and beside it of its match, so that both can be read in one place."""
-    components.entity_heading(opened.view, entity)
+def _facts(opened: OpenRun, entity: Entity, address: EntityAddress) -> None:
+    """What the data has of the entity alone."""
+    components.entity_heading(opened.view, entity, () if entity.label else known_facts(opened.adjacency, entity))
     around = neighbourhood(opened.adjacency, entity.side, entity.index, FACTS)
-    attributes = len(opened.view.attributes(entity.side, entity.index))
-    triples, facts = st.tabs([text.count(around.total, "neighbour"), text.count(attributes, "attribute")])
+    attributes = opened.view.attributes(entity.side, entity.index)
+    triples, facts = st.tabs([text.count(around.total, "neighbour"), text.count(len(attributes), "attribute")])
     with triples:
         if around.total:
             data = pd.DataFrame([_triple_row(neighbour) for neighbour in around.neighbours]).dropna(axis=1, how="all")
@@ -143,18 +148,10 @@ def _facts(opened: OpenRun, entity: Entity, match: Entity | None, address: Entit
             whole = replace(address, side=entity.side, entity=entity.uri, listed=entity.side)
             pages.link(pages.ENTITY, whole, f"Show all {around.total:,} in the table below")
     with facts:
-        for one in (entity, match):
-            if one is not None:
-                _attributes(opened, one)
-
-
-def _attributes(opened: OpenRun, entity: Entity) -> None:
-    st.caption(components.entity_label(entity))
-    attributes = opened.view.attributes(entity.side, entity.index)
-    if attributes:
-        components.table(components.attribute_table(attributes), name=f"attributes-{entity.side}", key=f"attributes-{entity.side}")
-    else:
-        st.markdown("This entity has no attributes.")
+        if attributes:
+            components.table(components.attribute_table(attributes), name=f"attributes-{entity.side}", key=f"attributes-{entity.side}")
+        else:
+            st.markdown("This entity has no attributes.")
 
 
 def _triple_row(neighbour: Neighbour) -> dict[str, object]:
@@ -162,7 +159,6 @@ def _triple_row(neighbour: Neighbour) -> dict[str, object]:
         "relation": charts.edge_words(neighbour.edges),
         "neighbour": text.cell(neighbour.entity.title),
         "attention": neighbour.attention,
-        "id": text.cell(neighbour.entity.short_id),
         "triples": neighbour.entity.degree,
     }
 
@@ -177,7 +173,10 @@ def _chosen_match(opened: OpenRun, entity: Entity, address: EntityAddress, match
 
 def _match_table(opened: OpenRun, entity: Entity, matches: list[Match], match: Entity | None, pool: Pool) -> None:
     across = other(entity.side)
-    st.subheader(f"Best matches in {components.graph_name(opened.view, across)}", anchor=False)
+    more_key = state.widget_key(state.MORE_COLUMNS, "matches")
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.subheader(f"Best matches in {components.graph_name(opened.view, across)}", anchor=False, width="content")
+        more = st.toggle("More columns", key=more_key, help="Also rank, cosine, similarity of names and values, round and ID.")
     size = opened.view.pool_size(across, pool)
     st.caption(f"By CSLS, {components.pool_words(opened.view, entity.side, pool, size)}. Select a row to compare it below.")
     key = state.widget_key(state.MATCH_TABLE, opened.card.run, entity.side, entity.uri, pool)
@@ -187,15 +186,15 @@ def _match_table(opened: OpenRun, entity: Entity, matches: list[Match], match: E
         state.set_parameter(state.MATCH, matches[rows[0]].uri if rows else None)
 
     components.table(
-        pd.DataFrame(_match_rows(opened, across, matches)),
+        pd.DataFrame(_match_rows(opened, across, matches, more)),
         name="matches",
-        pinned=("rank", "match"),
         key=key,
         on_select=follow,
         chosen=next((row for row, candidate in enumerate(matches) if match is not None and candidate.entity == match.index), None),
         columns={
+            "match": st.column_config.TextColumn(width=240 if any(not match.label for match in matches) else None),
             "rank": st.column_config.NumberColumn(width=50, help=explain("rank")),
-            "verdict": st.column_config.TextColumn(help="Whether known links confirm or contradict the pair."),
+            "verdict": st.column_config.TextColumn(help="Empty where no known link confirms the pair."),
             "CSLS": st.column_config.NumberColumn(format="%.3f", width="small", help=explain("CSLS")),
             "cosine": st.column_config.NumberColumn(format="%.3f", width="small", help=explain("cosine")),
             "names": st.column_config.NumberColumn(format="%.3f", width="small", help="Name similarity."),
@@ -206,26 +205,32 @@ def _match_table(opened: OpenRun, entity: Entity, matches: list[Match], match: E
     )
 
 
-def _match_rows(opened: OpenRun, across: Side, matches: list[Match]) -> list[dict[str, object]]:
-    """A row per match; what this run has for none of them has no column."""
-    rows = [_match_row(candidate, opened.view.entity(across, candidate.entity)) for candidate in matches]
-    empty = [name for name in OPTIONAL_COLUMNS if all(row[name] is None for row in rows)]
-    return [{name: value for name, value in row.items() if name not in empty} for row in rows]
+def _match_rows(opened: OpenRun, across: Side, matches: list[Match], more: bool) -> list[dict[str, object]]:
+    """A row per match; what this run has for none of them has no column. ``more``: with the columns that few readers need."""
+    rows = [_match_row(opened, candidate, opened.view.entity(across, candidate.entity)) for candidate in matches]
+    left_out = {name for name in OPTIONAL_COLUMNS if all(row[name] is None for row in rows)} | (set() if more else MORE_COLUMNS)
+    return [{name: value for name, value in row.items() if name not in left_out} for row in rows]
 
 
-def _match_row(match: Match, candidate: Entity) -> dict[str, object]:
+def _match_row(opened: OpenRun, match: Match, candidate: Entity) -> dict[str, object]:
     return {
-        "rank": match.rank,
-        "match": text.cell(candidate.title),
-        "verdict": components.verdict_cell(match.verdict),
+        "match": _title_and_facts(opened, candidate),
+        "probability": match.probability,
         "CSLS": match.csls,
+        "verdict": components.verdict_cell(match.verdict) if match.verdict in CONFIRMED else None,
+        "rank": match.rank,
         "cosine": match.cosine,
         "names": match.names,
         "values": match.values or None,
-        "probability": match.probability,
         "added": None if match.added is None else f"round {match.added}",
         "id": text.cell(candidate.short_id),
     }
+
+
+def _title_and_facts(opened: OpenRun, entity: Entity) -> str:
+    """The label; of an entity without one its id, and what is known of it."""
+    facts = () if entity.label else known_facts(opened.adjacency, entity)
+    return text.cell(f"{entity.title} ({', '.join(facts)})" if facts else entity.title)
 
 
 # The pair
@@ -233,8 +238,11 @@ def _match_row(match: Match, candidate: Entity) -> dict[str, object]:
 
 def _pair(opened: OpenRun, entity: Entity, match: Entity, pool: Pool, address: EntityAddress) -> None:
     source, target = (entity, match) if entity.side == "source" else (match, entity)
-    components.pair_header(opened.view, opened.view.pair(source.index, target.index, pool), address.runs, entity.side)
+    components.pair_header(opened.view, opened.view.pair(source.index, target.index, pool), address.runs, entity.side, pages.ENTITY)
+    components.unlabelled_notes(opened.adjacency, [match])
     _other_runs(entity, match, pool, address)
+    st.subheader("Values side by side", anchor=False)
+    side_by_side.values(opened, source, target)
     neighbourhoods(opened, address, source, target)
 
 

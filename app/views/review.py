@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import cache, components, evidence_figures, facing, frame, pages, reviewing, side_by_side, state, text
+from app import cache, components, evidence_table, facing, frame, pages, reviewing, side_by_side, state, text
 from app.cache import OpenRun
 from app.glossary import explain as term
 from app.palette import PLAIN_MARKS
@@ -57,7 +57,7 @@ CANDIDATES_HELP = (
     "The source's next best candidates with their CSLS. A number key accepts that candidate and rejects the pair above; 0 rejects all that are "
     "listed. Undo takes back the whole choice."
 )
-EVIDENCE = 8  # pairs of neighbours drawn
+EVIDENCE = 8  # pairs of neighbours listed
 LISTED = 40  # as on the page Explain, which so shares what is computed
 TABLE_HEIGHT = 460  # pixels
 
@@ -353,15 +353,8 @@ def _evidence(found: Explanation, faced: Facing) -> None:
     if not pairs:
         st.markdown("No pair of neighbours supports the match.")
         return
-    figure, height = evidence_figures.facing_pairs(pairs)
-    rows = [{"source": pair.source.title, "target": pair.target.title, "value": pair.value, "aligned": pair.aligned} for pair in pairs]
-    components.figure(
-        figure,
-        name="review-evidence",
-        caption=f"**Supporting evidence**: the {len(pairs)} strongest pairs of neighbours, solid where they are known or were trained on as a pair.",
-        data=pd.DataFrame(rows),
-        height=height,
-    )
+    st.markdown(f"**Supporting evidence**: the {len(pairs)} strongest pairs of neighbours.")
+    evidence_table.table(found, pairs, name="review-evidence")
 
 
 def _progress_words(found: ReviewProgress, standing: Sequence[Decision], left: int) -> None:

@@ -1,6 +1,6 @@
-"""Which neighbours and which relations carry a pair's score, and whether these neighbours are aligned with each other.
+"""What neighbours and relations contribute to a pair's score, and whether these neighbours are aligned with each other.
 
-All values are shares of the CSLS score. What neighbours carry adds up to the multi-hop parts of the score: the listed pairs, the ``rest`` and what
+All values are parts of the CSLS score. Contributions of neighbours add up to its multi-hop parts: the listed pairs, the ``rest`` and what
 has no neighbour (an entity's own relations, layer 0 of the relation channel). For relations, what has no relation is layer 0 of the entity channel.
 """
 
@@ -29,13 +29,13 @@ CSLS_SHARE = 2.0
 
 @dataclass(frozen=True)
 class ExplainedNeighbour:
-    """A neighbour of one of the two entities and all that it carries.
+    """A neighbour of one of the two entities and all that it contributes.
 
     Attributes:
         edges: the triples between the two; empty for the entity itself.
         value: the sum of its pairs with all messages that the other entity receives.
         attention: the share of attention that it gets, averaged over channels and layers (0 .. 1).
-        itself: it is the entity itself: what its own features, and triples with itself, carry.
+        itself: it is the entity itself: what its own features, and triples with itself, contribute.
     """
 
     entity: Entity
@@ -67,13 +67,13 @@ class NeighbourProduct:
 
 @dataclass(frozen=True)
 class NeighbourEvidence:
-    """The neighbours that carry a score.
+    """The neighbours that contribute to a score.
 
     Attributes:
         supporting: pairs with the largest positive values, best first.
         opposing: pairs with the smallest negative values, worst first.
         rest: the sum of all other pairs.
-        own_relations: what the two entities' relations carry without any neighbour.
+        own_relations: what the two entities' relations contribute without any neighbour.
         positive, negative: the sums of all positive and of all negative pairs.
         source, target: the neighbours by the size of their value, the largest first; the entity itself among them.
         hidden_source, hidden_target: how many neighbours are beyond the cap.
@@ -107,7 +107,7 @@ class RelationPair:
 
 @dataclass(frozen=True)
 class RelationEvidence:
-    """The relations that carry a score; ``own_neighbours`` is what comes without a relation (layer 0 of the entity channel)."""
+    """The relations that contribute to a score; ``own_neighbours`` is what comes without a relation (layer 0 of the entity channel)."""
 
     supporting: tuple[RelationPair, ...]
     opposing: tuple[RelationPair, ...]
@@ -121,7 +121,7 @@ class RelationEvidence:
 
 
 def neighbour_products(snapshot: FrozenVectors) -> Products[int]:
-    """What the neighbours of a snapshot's two entities carry, as shares of the CSLS score."""
+    """What the neighbours of a snapshot's two entities contribute, as parts of the CSLS score."""
     source, target = snapshot.entities[:2]
     return Products(by_neighbour(snapshot, source), by_neighbour(snapshot, target), CSLS_SHARE * cosine_blocks(snapshot).scale)
 
@@ -165,7 +165,7 @@ def relation_evidence(explainer: Explainer, snapshot: FrozenVectors, top: int) -
 
 
 def _own(snapshot: FrozenVectors, channel: str, scale: float) -> float:
-    """What layer 0 of a channel carries."""
+    """What layer 0 of a channel contributes."""
     source, target = (left_out(snapshot, entity, 0, channel) for entity in snapshot.entities[:2])
     return float(source @ target) * scale
 
@@ -209,20 +209,20 @@ def aligned_with(view: RunView, source: int, target: int) -> Aligned:
     return "elsewhere"
 
 
-# Why a pair scored what it scored: everything that is said of it, in one value that can be kept and written down.
+# Everything that explains a pair's score, in one value that can be kept and written down.
 
 TOP = 40
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """A pair's score taken apart.
+    """A pair's score broken down.
 
     Attributes:
         pair: scores, ranks and verdict, as they are shown everywhere.
         decomposition: parts that add up to the CSLS score.
-        neighbours, relations: the multi-hop parts once more, by what carries them.
-        notes: what has to be considered before drawing conclusions, a sentence each.
+        neighbours, relations: the multi-hop parts once more, by what contributes to them.
+        notes: what limits the conclusions, a sentence each.
         values: the values that both have, whose shares add up to what values add to the score.
     """
 
@@ -235,7 +235,7 @@ class Explanation:
 
 
 def explain(explainer: Explainer, source: int, target: int, pool: Pool = "all", top: int = TOP) -> Explanation:
-    """Take a pair's score apart.
+    """Break a pair's score down.
 
     Args:
         explainer: of the run.
@@ -264,9 +264,9 @@ def notes_on(explainer: Explainer, pair: PairScore) -> tuple[str, ...]:
     notes = []
     for entity in (pair.source, pair.target):
         if not entity.degree:
-            notes.append(f"The {entity.side} entity has no triples, so no neighbour carries anything: all of its score is its own.")
+            notes.append(f"The {entity.side} entity has no triples, so no neighbour contributes to the score.")
     if explainer.looks_at_names and pair.names is None:
-        notes.append("At least one of the two has no name, so the structure's score stands in for the similarity of the names.")
+        notes.append("At least one of the two has no name, so the similarity of the structure is used in place of that of the names.")
     if explainer.looks_at_names and pair.names is not None and (met := explainer.names_met(pair.source.index, pair.target.index)):
         notes.append(met)
     if pair.verdict == "seed link":

@@ -89,7 +89,7 @@ class Explainer:
         except RunDamagedError:
             raise
         except (RunError, KeyError):
-            raise RunError("this run has no stored weights, so its scores cannot be taken apart; train it again, or choose another run.") from None
+            raise RunError("this run has no stored weights, so its scores cannot be explained; train it again, or open another run.") from None
         except ValueError as error:
             raise RunDamagedError(f"the run's weights do not fit its graph ({error}); train it again with --fresh.") from None
 

@@ -1,4 +1,4 @@
-"""Whether the evidence that was found is what the match rests on: by removing it, by keeping nothing else, and beside random evidence of equal size.
+"""Whether the evidence that was found is what the match rests on: by removing it, by keeping nothing else, and compared with random evidence.
 
 A neighbour with all its triples is one piece of evidence (:class:`engine.explanation.removal.Item`); both entities' neighbours count.
 """
@@ -60,7 +60,7 @@ class RemovalAgreement:
     """Spearman's rank correlations with what removing neighbours one by one really does; None for fewer than four, or where all are equal.
 
     Attributes:
-        carried: of what neighbours carry with what the score loses.
+        carried: of what neighbours contribute with what the score loses.
         estimated: of the estimated cost with what the margin loses.
         compared: neighbours that were removed one by one, of ``total``.
     """
@@ -72,12 +72,12 @@ class RemovalAgreement:
 
     @property
     def warning(self) -> str:
-        """A sentence where what neighbours carry should not be read as what their removal would do; else ""."""
+        """A sentence where contributions should not be read as effects of removal; else ""."""
         if self.carried is None or self.carried >= LOW_AGREEMENT:
             return ""
         return (
-            f"What a neighbour carries and what its removal costs agree little here (rank correlation {self.carried:.2f} over {self.compared} "
-            "neighbours): parts say what adds up to the score, removal says what would be without a neighbour."
+            f"Contributions and removal effects agree little here (rank correlation {self.carried:.2f}, n = {self.compared:,} neighbours). "
+            "A contribution is a part of the score. A removal effect is the change of the score when the neighbour is removed."
         )
 
 

@@ -10,20 +10,21 @@ import pandas as pd
 
 from engine.data.knowledge_graph import Side
 from engine.errors import printable_lines
+from engine.explanation.decomposition import ScorePart
 from engine.explanation.evidence import Aligned, Explanation, NeighbourEvidence, NeighbourProduct, RelationPair
 from engine.explanation.explainer import Context, PairRound
 from engine.explanation.intervention import Intervention, PairRank, Rival
 from engine.explanation.rivals import Conflict, RivalComparison
-from engine.explanation.summary import SummaryLine, quoted_title
+from engine.explanation.summary import SummaryLine, grouped_parts, quoted_title, score_groups
 from engine.explanation.value_evidence import PairValue
 from engine.explore.neighbourhood import Edge
 from engine.runs.entities import Entity, other
 from engine.runs.view import PairScore, status_words
 from engine.util.text import count
 
-# One sentence about a pair, made of its numbers. It says what adds up to the score, never why training came to these weights.
+# One sentence about a pair, made of its numbers: what adds up to the score, never why training came to these weights.
 
-THIN = 0.01  # of all that pairs of neighbours carry for the match; a single pair below this explains nothing by itself
+THIN = 0.01  # of all that supporting pairs of neighbours contribute; a single pair below this explains nothing by itself
 SELECTION_SCORES = {
     "mutual": "the pair's CSLS when it was selected as each other's best match",
     "sinkhorn": "the pair's share, from 0 to 1, in the round's one-to-one assignment (Sinkhorn)",
@@ -39,10 +40,10 @@ ALIGNED_WORDS: dict[Aligned, str] = {
 
 
 def sentence(found: Explanation) -> str:
-    """What the score is, what it adds up from, and which two neighbours carry the most."""
+    """The score, its parts, and the two neighbours that contribute the most."""
     carried = carried_words(found.neighbours) + shared_value_words(found)
     against = found.neighbours.negative
-    counter = f", and pairs that speak against it add up to {signed(against)}" if carried and round(against, 3) else ""
+    counter = f", and opposing pairs add up to {signed(against)}" if carried and round(against, 3) else ""
     who = f"{quoted_title(found.pair.source)} and {quoted_title(found.pair.target)}"
     return f"{who} score {found.pair.csls:.3f}, {standing_words(found.pair)}: {sums(found)}{carried}{counter}."
 
@@ -51,20 +52,20 @@ def shared_value_words(found: Explanation) -> str:
     """The shared value that adds the most; empty where none adds anything that is seen."""
     if not found.values or not round(found.values[0].value, 3):
         return ""
-    return f"; of the {count(len(found.values), 'shared value')} most is added by {found.values[0].words}, {signed(found.values[0].value)}"
+    return f"; of the {count(len(found.values), 'shared value')} the largest contribution is {found.values[0].words}, {signed(found.values[0].value)}"
 
 
 def carried_words(neighbours: NeighbourEvidence) -> str:
-    """The pair of neighbours that carries the most; where it carries next to nothing of the whole, that is said of it. Empty without any."""
+    """The pair of neighbours that contributes the most; where that is next to nothing of the whole, the words say so. Empty without any."""
     if not neighbours.supporting:
         return ""
     strongest = neighbours.supporting[0]
     if strongest.value < THIN * neighbours.positive:
         return (
-            f"; {signed(neighbours.positive)} come from pairs of neighbours that each carry little, at the most {signed(strongest.value)} by "
+            f"; pairs of neighbours contribute {signed(neighbours.positive)}, each of them little, at most {signed(strongest.value)} by "
             f"{pair_words(strongest).removesuffix(',')}"
         )
-    return f"; of all pairs of neighbours {pair_words(strongest)} carries the most ({signed(strongest.value)})"
+    return f"; the largest contribution of a pair of neighbours is {signed(strongest.value)}, by {pair_words(strongest).removesuffix(',')}"
 
 
 def standing_words(pair: PairScore) -> str:
@@ -78,17 +79,7 @@ def standing_words(pair: PairScore) -> str:
 
 def sums(found: Explanation) -> str:
     """The parts of the score in a few groups; they add up to it."""
-    parts, neighbours = found.decomposition, found.neighbours
-    groups = [
-        ("graph neighbourhood", parts.total("multi-hop") - neighbours.own_relations),
-        ("relation profile", neighbours.own_relations),
-        ("proxy matching", parts.total("proxies")),
-        ("names", parts.total("names")),
-        ("values", parts.total("values")),
-        ("structure in place of a missing name", parts.total("no name")),
-        ("hubness correction", parts.total("hubness")),
-    ]
-    return ", ".join(f"{name} {signed(value)}" for name, value in groups if round(value, 3))
+    return ", ".join(f"{group.name} {signed(group.value)}" for group in score_groups(found) if round(group.value, 3))
 
 
 def pair_words(pair: NeighbourProduct) -> str:
@@ -292,7 +283,7 @@ def lines(report: Report, top: int = 10) -> Iterator[str]:
     yield from (str(line) for line in report.summary)
     yield from (f"Note: {note}" for note in found.notes)
     yield ""
-    yield from (f"{signed(part.value):>8}  {part.name}" for part in found.decomposition.parts)
+    yield from group_lines(found.decomposition.parts)
     known = status_words(found.pair.verdict, found.pair.added)
     yield f"{found.pair.csls:>8.3f}  CSLS (cosine {found.pair.cosine:.3f}); {standing_words(found.pair)}; {known}"
     if found.values:
@@ -312,6 +303,14 @@ def lines(report: Report, top: int = 10) -> Iterator[str]:
         if len(report.intervention.removed) > top:
             yield f"  and {len(report.intervention.removed) - top:,} more"
         yield removal_sentence(report.intervention, report.side)
+
+
+def group_lines(parts: Sequence[ScorePart]) -> Iterator[str]:
+    """The groups of a score, below each its parts where it has several."""
+    for group in grouped_parts(parts):
+        yield f"{signed(group.value):>8}  {group.name}"
+        if len(group.parts) > 1:
+            yield from (f"{'':>10}{signed(part.value):>8}  {part.name}" for part in group.parts)
 
 
 def neighbour_line(pair: NeighbourProduct) -> str:
@@ -346,8 +345,8 @@ def conflict_lines(conflict: Conflict) -> Iterator[str]:
 
 def comparison_lines(comparison: RivalComparison, top: int) -> Iterator[str]:
     rival = comparison.rival.target if comparison.shared == "source" else comparison.rival.source
-    yield f"\nbeside {quoted_title(rival)}, which scores {comparison.rival.csls:.3f}:"
-    yield from (f"{signed(part.value):>8}  {part.name}" for part in comparison.differences)
+    yield f"\ncompared with {quoted_title(rival)}, CSLS {comparison.rival.csls:.3f}:"
+    yield from group_lines(comparison.differences)
     yield f"{signed(comparison.total):>8}  difference of the two scores"
     for one in comparison.neighbours[:top]:
-        yield f"{signed(one.value):>8}  {quoted_title(one.entity)}: {signed(one.pair)} here, {signed(one.rival)} there"
+        yield f"{signed(one.value):>8}  {quoted_title(one.entity)}: {signed(one.pair)} for this pair, {signed(one.rival)} for the rival"

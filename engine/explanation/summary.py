@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from engine.explanation.decomposition import ScorePart
 from engine.explanation.evidence import Explanation
 from engine.explore.neighbourhood import Facing
-from engine.runs.entities import Entity
+from engine.runs.entities import Entity, short_id
 from engine.runs.view import Match, PairScore
 from engine.util.text import count, shortened
 
@@ -32,42 +33,58 @@ class SummaryLine:
 
 @dataclass(frozen=True)
 class ScoreGroup:
-    """Parts of a CSLS score that belong together, and their sum."""
+    """Parts of a CSLS score, or of the difference of two, that belong together."""
 
     name: str
-    value: float
+    parts: tuple[ScorePart, ...]
+
+    @property
+    def value(self) -> float:
+        """The sum of the parts."""
+        return sum(part.value for part in self.parts)
+
+
+GROUPS: Final = ("own relations", "neighbours", "names and values", "proxy correction", "hubness correction")
+"""What a score is the sum of, in the order in which it is shown."""
+
+
+def group_name(part: ScorePart) -> str:
+    """The group that a part of a score belongs to."""
+    if part.kind == "multi-hop":
+        return "own relations" if (part.channel, part.layer) == ("relation", 0) else "neighbours"
+    return {"proxies": "proxy correction", "hubness": "hubness correction"}.get(part.kind, "names and values")
+
+
+def grouped_parts(parts: Sequence[ScorePart]) -> tuple[ScoreGroup, ...]:
+    """Parts in a few groups; groups whose parts are all nothing are left out."""
+    groups = [ScoreGroup(name, tuple(part for part in parts if group_name(part) == name)) for name in GROUPS]
+    return tuple(group for group in groups if any(abs(part.value) >= FEW for part in group.parts))
 
 
 def score_groups(found: Explanation) -> tuple[ScoreGroup, ...]:
-    """The score as a sum of a few groups, the hubness correction last; groups that the run lacks are left out."""
-    parts, own = found.decomposition, found.neighbours.own_relations
-    groups = [
-        ScoreGroup("graph neighbourhood", parts.total("multi-hop") - own),
-        ScoreGroup("relation profile", own),
-        ScoreGroup("proxy matching", parts.total("proxies")),
-        ScoreGroup("names", parts.total("names")),
-        ScoreGroup("structure in place of a missing name", parts.total("no name")),
-        ScoreGroup("values", parts.total("values")),
-        ScoreGroup("hubness correction", parts.total("hubness")),
-    ]
-    return tuple(group for group in groups if abs(group.value) >= FEW)
+    """The score as a sum of at most five groups, the hubness correction last."""
+    return grouped_parts(found.decomposition.parts)
 
 
-def summary_lines(found: Explanation, faced: Facing | None = None, rival: Match | None = None) -> tuple[SummaryLine, ...]:
+def summary_lines(
+    found: Explanation, faced: Facing | None = None, rival: Match | None = None, rival_of_target: Match | None = None
+) -> tuple[SummaryLine, ...]:
     """What decides about a pair; lines without content are left out.
 
     Args:
         found: the explanation.
         faced: the neighbourhoods of the two entities; None: what is aligned is not counted.
         rival: the best other candidate of the source.
+        rival_of_target: the best other candidate of the target.
     """
+    rivals = (("source", rival), ("target", rival_of_target))
     lines = {
         "Match": match_words(found.pair),
         "Basis": basis_words(found),
         "Neighbours": " ".join(neighbour_words(found, faced)),
         "Values": value_words(found),
         "Against": against_words(found),
-        "Runner-up": "" if rival is None else rival_words(found.pair, rival),
+        "Runner-up": " ".join(f"{rival_words(found.pair, one)} for the {side}." for side, one in rivals if one is not None),
     }
     return tuple(SummaryLine(label, text) for label, text in lines.items() if text)
 
@@ -93,10 +110,8 @@ def match_words(pair: PairScore) -> str:
 
 def basis_words(found: Explanation) -> str:
     """What the positive evidence rests on."""
-    groups = {group.name: group.value for group in score_groups(found)}
-    outside = ("names", "values", "hubness correction")
-    parts = {"names": groups.get("names", 0.0), "values": groups.get("values", 0.0)}
-    parts["graph structure"] = sum(value for name, value in groups.items() if name not in outside)
+    total_of = found.decomposition.total
+    parts = {"names": total_of("names"), "values": total_of("values"), "graph structure": total_of("multi-hop", "proxies", "no name")}
     positive = sorted(((name, value) for name, value in parts.items() if value >= FEW), key=lambda part: -part[1])
     total = sum(value for _, value in positive)
     if not positive:
@@ -143,10 +158,14 @@ def against_words(found: Explanation) -> str:
 
 
 def rival_words(pair: PairScore, rival: Match) -> str:
-    """The best other candidate of the source."""
+    """The best other candidate of one of the two."""
     margin = pair.csls - rival.csls
     place = f"margin {margin:+.3f}" if margin >= 0 else f"ahead by {-margin:.3f}"
-    return f"'{shortened(rival.label or rival.uri, LABEL_LENGTH)}', CSLS {rival.csls:.3f}, {place}."
+    return f"{quoted_label(rival)} (CSLS {rival.csls:.3f}, {place})"
+
+
+def quoted_label(match: Match) -> str:
+    return f"'{shortened(match.label or short_id(match.uri), LABEL_LENGTH)}'"
 
 
 def quoted_title(entity: Entity) -> str:

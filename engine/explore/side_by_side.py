@@ -187,7 +187,7 @@ def value_likeness(one: str, two: str) -> Likeness:
     if plain[0] and plain[0] == plain[1] and max(map(len, texts)) <= LONGEST:
         return Likeness(1.0)
     share = difflib.SequenceMatcher(None, plain[0], plain[1], autojunk=False).ratio()
-    return Likeness(min(share, 0.99), f"{share:.0%} alike" if share >= ALIKE else "")
+    return Likeness(min(share, 0.99), f"similarity {share:.0%}" if share >= ALIKE else "")
 
 
 def near_numbers(one: float, two: float) -> Likeness:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.charts import CENTRES, THINNEST, WIDEST, Figure, clicked_entity, clicked_more, edge_width, edge_words, facing_figure, percent
+from app.charts import CENTRES, THINNEST, WIDEST, Figure, clicked_entity, clicked_more, edge_width, edge_words, facing_figure, percent, with_title
 from engine.explore.neighbourhood import Edge, IncidentTriples, facing
 from engine.runs.view import RunView
 from tests.run_fixture import analysed, sample_run
@@ -62,6 +62,18 @@ def test_the_narrow_figure_has_the_same_nodes_in_the_same_order(adjacency: Incid
     narrow = figure.option["media"][0]["option"]["series"][0]["data"]
     shown = len(figure.entities) + len(figure.more)
     assert [node["id"] for node in narrow] == [node["id"] for node in nodes(figure)][:shown]
+
+
+def test_a_titled_figure_names_its_source_and_can_be_saved(adjacency: IncidentTriples) -> None:
+    plain = facing_figure(facing(adjacency, 0, counterpart(adjacency, 0)))
+    figure = with_title(plain, "A {b|x} title", "Data set x, run y", "neighbourhoods")
+    assert figure.option["title"]["text"] == "A ❴b|x❵ title"
+    assert figure.option["title"]["subtext"] == "Data set x, run y"
+    assert figure.option["toolbox"]["feature"]["saveAsImage"]["name"] == "neighbourhoods"
+    lowered = figure.height - plain.height
+    assert figure.option["grid"]["top"] - plain.option["grid"]["top"] == lowered > 0
+    narrow = [one.option["media"][0]["option"]["grid"]["top"] for one in (plain, figure)]
+    assert narrow[1] - narrow[0] == lowered
 
 
 def test_labels_cannot_be_templates(adjacency: IncidentTriples) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 
 import pandas as pd
@@ -14,6 +15,7 @@ from app import components, text
 from app.components import csv_bytes
 from app.glossary import PROBABILITY_FEATURES, TERMS, explain
 from engine.evaluation.calibration import FEATURES
+from tests.app.conftest import OpenPage
 
 
 def test_a_download_holds_every_script_and_no_formula() -> None:
@@ -70,3 +72,20 @@ def test_values_are_shown_as_text_with_language_and_type_beside_them() -> None:
     }
     assert list(components.attribute_table([("note", "plain")]).columns) == ["attribute", "value"]
     assert list(components.attribute_table([]).columns) == ["attribute", "value"]
+
+
+def test_negative_numbers_have_a_minus_sign_and_names_keep_their_hyphens() -> None:
+    assert text.with_minus("margin -0.094 (-1.452) of Baden-2 and 3-4, rank -12") == "margin −0.094 (−1.452) of Baden-2 and 3-4, rank −12"
+
+
+def test_a_picture_of_a_figure_has_its_title_and_source(run: str, open_page: OpenPage) -> None:
+    app = open_page("pairs", run=run)
+    (spec,) = [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
+    title = spec["layout"]["title"]
+    assert title["text"]
+    assert title["subtitle"]["text"] == f"Data set {run.partition('/')[0]}, run {run.partition('/')[2]}"
+    (config,) = [json.loads(chart.proto.config) for chart in app.get("plotly_chart")]
+    assert config["toImageButtonOptions"]["format"] == "png"
+    next(one for one in app.segmented_control if one.label == "Picture").set_value("svg").run()
+    (config,) = [json.loads(chart.proto.config) for chart in app.get("plotly_chart")]
+    assert config["toImageButtonOptions"]["format"] == "svg"

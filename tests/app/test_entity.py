@@ -48,25 +48,36 @@ def test_a_deep_link_shows_the_entity_its_matches_and_the_pair(run: str, view: R
     assert_no_crash(app)
     assert "City 5" in words(app)
     expected = view.matches("source", 5, top=10)
-    shown = tables(app)["rank"]
-    assert shown["rank"].tolist() == [match.rank for match in expected]
+    shown = tables(app)["match"]
+    assert list(shown.columns) == ["match", "CSLS", "verdict"], "this run has no probabilities; the rest is shown on request"
     assert shown["CSLS"].tolist() == [match.csls for match in expected]
-    assert shown["cosine"].tolist() == [match.cosine for match in expected]
-    assert shown["verdict"].tolist()[0] == "⚓ seed"
-    metrics = {metric.label.replace("\u2068", "").replace("\u2069", ""): metric.value for metric in app.metric}
-    assert metrics["CSLS"] == f"{expected[0].csls:.3f}"
-    assert metrics["Cosine"] == f"{expected[0].cosine:.3f}"
-    assert metrics["Rank from GeoOne"] == f"{expected[0].rank} of 84"
+    assert shown["verdict"].fillna("").tolist() == ["⚓ seed", *[""] * 9], "what no link confirms has none"
+    header = words(app).replace("\u2068", "").replace("\u2069", "")
+    assert f"**CSLS {expected[0].csls:.3f}** · margin +{expected[0].csls - expected[1].csls:.3f} · cosine {expected[0].cosine:.3f} · " in header
+    assert f"rank {expected[0].rank} of 84 from GeoOne, " in header
     assert "of 84 entities of GeoTwo" in words(app), "the pool is named"
+    next(toggle for toggle in app.toggle if toggle.label == "More columns").set_value(True).run()
+    shown = tables(app)["match"]
+    assert shown["rank"].tolist() == [match.rank for match in expected]
+    assert shown["cosine"].tolist() == [match.cosine for match in expected]
+
+
+def test_the_values_of_entity_and_match_are_next_to_each_other(run: str, view: RunView, open_page: OpenPage) -> None:
+    match = view.entity("target", view.matches("source", 5, 1)[0].entity)
+    app = open_page("entity", run=run, side="source", entity=CITY_5)
+    assert_no_crash(app)
+    assert "Values side by side" in [one.value for one in app.subheader]
+    values = next(one.value for one in app.table if "comparison" in one.value.columns)
+    first = values.iloc[0].str.replace("\\", "").str.strip("\u2068\u2069")
+    assert first.tolist()[:3] == ["name", "City 5", match.title]
 
 
 def test_a_link_to_a_pair_shows_that_pair(run: str, view: RunView, open_page: OpenPage) -> None:
     other = view.matches("source", 5, top=3)[2]
     app = open_page("entity", run=run, side="source", entity=CITY_5, match=other.uri)
     assert_no_crash(app)
-    metrics = [metric.value for metric in app.metric]
-    assert metrics[0] == f"{other.csls:.3f}"
-    assert metrics[2] == "3 of 84"
+    assert f"**CSLS {other.csls:.3f}**" in words(app)
+    assert "rank 3 of 84 from " in words(app)
     assert "incorrect: contradicts a known link" in words(app)
 
 
@@ -75,7 +86,8 @@ def test_the_target_side_works_the_same(run: str, view: RunView, open_page: Open
     app = open_page("entity", run=run, side="target", entity=target.uri)
     assert_no_crash(app)
     pair = view.pair(5, target.index)
-    assert [metric.value for metric in app.metric][:2] == [f"{pair.csls:.3f}", f"{pair.cosine:.3f}"]
+    assert f"**CSLS {pair.csls:.3f}**" in words(app)
+    assert f"cosine {pair.cosine:.3f}" in words(app)
 
 
 def test_a_test_entity_can_be_ranked_in_the_published_pool(run: str, view: RunView, open_page: OpenPage) -> None:
@@ -83,7 +95,7 @@ def test_a_test_entity_can_be_ranked_in_the_published_pool(run: str, view: RunVi
     app = open_page("entity", run=run, side="source", entity=uri, pool="test")
     assert_no_crash(app)
     assert "of 30 test entities of GeoTwo" in words(app)
-    assert tables(app)["rank"]["CSLS"].tolist() == [match.csls for match in view.matches("source", 20, 10, "test")]
+    assert tables(app)["match"]["CSLS"].tolist() == [match.csls for match in view.matches("source", 20, 10, "test")]
 
 
 def test_a_pool_that_the_entity_is_not_in_is_explained(run: str, open_page: OpenPage) -> None:
@@ -132,6 +144,26 @@ def test_an_entity_without_a_label_shows_its_id(run: str, open_page: OpenPage) -
     assert_no_crash(app)
     assert "Entity\\_7" in app.subheader[0].value
     assert "no label, so its ID is shown" in words(app)
+
+
+def test_of_an_entity_without_a_label_its_type_a_value_and_a_neighbour_are_shown(models: Path, open_page: OpenPage) -> None:
+    sample = sample_run()
+    entities, triples = sample.tables["entities"], sample.tables["triples"]
+    mine = triples[(triples["graph"] == "source") & ((triples["head"] == 7) | (triples["tail"] == 7))]
+    assert len(mine)
+    attributes = pd.DataFrame({"graph": "source", "entity": [7, 7], "attribute": ["rdf:type", "http://x/population"], "value": ["City", '"1200"']})
+    others = sample.tables["attributes"].query("not (graph == 'source' and entity == 7)")
+    sample.tables = {**sample.tables, "attributes": pd.concat([others, attributes], ignore_index=True)}
+    assert not entities.query("graph == 'source' and entity == 7")["label"].iloc[0]
+    run = write_run(sample, models)
+    app = open_page("entity", run=run, side="source", entity="http://one.example/resource/Entity_7")
+    assert_no_crash(app)
+    shown = words(app).replace("\\", "").replace("\u2068", "")
+    assert "City · population 1200 · " in shown
+    target = next(iter(RunView(sample).counterparts("source", 7)))
+    app = open_page("entity", run=run, side="target", entity=RunView(sample).entity("target", target).uri)
+    row = next(cell for cell in tables(app)["match"]["match"] if cell.startswith("Entity_7"))
+    assert row.startswith("Entity_7 (City, population 1200")
 
 
 def test_search_results_come_from_the_server_at_most_fifty(run: str, open_page: OpenPage) -> None:

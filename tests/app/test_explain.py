@@ -12,10 +12,12 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from engine.cli.main import main
 from engine.data.knowledge_graph import SIDES
 from engine.explanation import Experiment, Explainer, explain, flipping_set, items_of, pair_values, triples_of
 from engine.explanation.decomposition import feature_parts
 from engine.explanation.evidence import aligned_with
+from engine.explanation.summary import score_groups
 from engine.explore.neighbourhood import tied
 from engine.runs.view import RowScores, RunView, status_sentence
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
@@ -46,26 +48,88 @@ def charts(app: AppTest) -> list[dict[str, Any]]:
     return [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
 
 
-def metric(app: AppTest, label: str) -> Any:
-    """The last metric of a name: the header has one as well."""
-    return [one for one in app.metric if one.label.startswith(label)][-1]
+def states(app: AppTest) -> pd.DataFrame:
+    """The pair before and after a removal, by measure."""
+    table: pd.DataFrame = next(one.value for one in app.table if "before" in one.value.columns)
+    return table.set_index(table.columns[0])
 
 
-def test_the_waterfall_ends_at_the_score(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
-    app = open_page("explain", run=written(drawn, models), source=uri(drawn, "source", 3), target=uri(drawn, "target", 5))
+def open_tab(app: AppTest) -> str:
+    """The tab that has any content; the others are not computed."""
+    (found,) = [tab.label for tab in app.tabs if tab.children]
+    return found
+
+
+@pytest.mark.parametrize("tab", ["overview", "score"])
+def test_the_waterfall_ends_at_the_score(tab: str, drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
+    app = open_page("explain", run=written(drawn, models), source=uri(drawn, "source", 3), target=uri(drawn, "target", 5), tab=tab)
     assert_no_crash(app)
     found = explain(explainer_of(drawn), 3, 5)
     (trace,) = charts(app)[0]["data"]
-    assert trace["measure"][-1] == "total"
+    assert trace["base"][-1] == 0
     assert trace["x"][-1] == pytest.approx(found.pair.csls, abs=1e-5)
-    assert sum(trace["x"][:-1]) == pytest.approx(found.pair.csls, abs=1e-3)
-    assert f"{found.pair.csls:.3f}" in words(app)
+    assert sum(trace["x"][:-1]) == pytest.approx(found.pair.csls, abs=5e-3)
+    steps = [base + value for base, value in zip(trace["base"], trace["x"], strict=True)]
+    assert trace["base"][1:-1] == pytest.approx(steps[:-2], abs=1e-6), "each bar begins where the one before it ends"
+    assert f"**CSLS {found.pair.csls:.3f}**" in words(app)
+    spoken = app.get("plotly_chart")[0].proto.alt
+    assert all(f" {value:+.3f}".replace("-", "−") in spoken for value in trace["x"]), "the same numbers for those who do not see the figure"
+    assert len(trace["x"]) == 1 + (len(found.decomposition.parts) if tab == "score" else len(score_groups(found)))
+
+
+def test_a_group_of_the_breakdown_opens_into_its_parts(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
+    app = open_page("explain", run=written(drawn, models), source=uri(drawn, "source", 3), target=uri(drawn, "target", 5))
+    groups = score_groups(explain(explainer_of(drawn), 3, 5))
+    (pills,) = [one for one in app.button_group if one.label == "Open into channels and hops"]
+    pills.set_value(["hubness correction"]).run()
+    assert_no_crash(app)
+    (trace,) = charts(app)[0]["data"]
+    assert trace["y"][-3:-1] == ["Hubness of the source", "Hubness of the target"]
+    assert len(trace["y"]) == len(groups) + 2
+
+
+def test_the_verdict_comes_first_and_the_command_line_says_the_same(
+    drawn: MemoryRun, models: Path, open_page: OpenPage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = written(drawn, models)
+    ends = uri(drawn, "source", 3), uri(drawn, "target", 5)
+    app = open_page("explain", run=run, source=ends[0], target=ends[1])
+    shown = words(app).replace("\\", "").replace("\u2068", "").replace("\u2069", "").replace("−", "-").replace("**", "")
+    assert main(["explain", run, *ends, "--models", str(models), "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)["summary"]
+    assert summary[0]["label"] == "Verdict"
+    assert f"#### {summary[0]['text']}" in shown
+    assert all(f"{line['label']}: {line['text']}" in shown for line in summary[1:])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "tab"),
+    [
+        ({}, "Overview"),
+        ({"tab": "evidence"}, "Evidence"),
+        ({"tab": "other-runs"}, "Other runs"),
+        ({"against": "7"}, "Alternatives"),
+        ({"without": "item"}, "What if"),
+        ({"without": "item", "tab": "score"}, "Score"),
+    ],
+)
+def test_the_tab_is_in_the_address_and_older_links_open_what_they_showed(
+    drawn: MemoryRun, models: Path, open_page: OpenPage, parameters: dict[str, str], tab: str
+) -> None:
+    item = items_of(Experiment(explainer_of(drawn), 3, 5))[0]
+    values = {"item": f"{item.side}:{item.neighbour.uri}", "7": uri(drawn, "target", 7)}
+    asked = {name: values.get(value, value) for name, value in parameters.items()}
+    app = open_page("explain", run=written(drawn, models), source=uri(drawn, "source", 3), target=uri(drawn, "target", 5), **asked)
+    assert_no_crash(app)
+    assert not app.error
+    assert open_tab(app) == tab
+    assert {name: app.query_params[name] for name in asked} == asked
 
 
 @pytest.mark.parametrize("stored", [True, False])
-def test_a_probability_is_taken_apart_where_the_run_stores_its_parts(drawn: MemoryRun, models: Path, open_page: OpenPage, stored: bool) -> None:
+def test_a_probability_is_broken_down_where_the_run_stores_its_parts(drawn: MemoryRun, models: Path, open_page: OpenPage, stored: bool) -> None:
     run = with_probability(drawn, stored)
-    names = {"source": uri(drawn, "source", 3), "target": uri(drawn, "target", 5)}
+    names = {"source": uri(drawn, "source", 3), "target": uri(drawn, "target", 5), "tab": "score"}
     app = open_page("explain", run=written(run, models), **names)
     assert_no_crash(app)
     tables = [table.value for table in app.dataframe if "log odds" in table.value.columns]
@@ -73,19 +137,45 @@ def test_a_probability_is_taken_apart_where_the_run_stores_its_parts(drawn: Memo
     if stored:
         expected = {part.feature: part.log_odds for part in feature_parts(fit(), VALUES[None])}
         assert sorted(tables[0]["log odds"]) == pytest.approx(sorted(expected.values()), abs=1e-5)
-        assert "aligned neighbours" in set(tables[0]["what"])
-        assert "What the probability of" in words(app) or any("What the probability of" in one.label for one in app.expander)
+        assert "aligned neighbours" in set(tables[0]["feature"])
+        assert "What the probability of" in words(app)
 
 
-def test_evidence_that_is_drawn_is_the_strongest(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
-    app = open_page("explain", run=written(drawn, models), source=uri(drawn, "source", 3), target=uri(drawn, "target", 5))
-    supporting, opposing = explain(explainer_of(drawn), 3, 5).neighbours.supporting, explain(explainer_of(drawn), 3, 5).neighbours.opposing
-    for chart, pairs in zip(charts(app)[1:3], (supporting, opposing), strict=True):
-        lines = [trace for trace in chart["data"] if trace["mode"].startswith("lines") and "hovertemplate" in trace]  # without the legend
-        assert len(lines) == min(len(pairs), 12)
-        widths = [line["line"]["width"] for line in lines]
-        assert widths == sorted(widths, reverse=True)
-        assert f"{pairs[0].value:+.3f}" in lines[0]["hovertemplate"]
+def evidence_of(app: AppTest) -> pd.DataFrame:
+    table: pd.DataFrame = next(one.value for one in app.dataframe if "why aligned" in one.value.columns)
+    return table
+
+
+@pytest.mark.parametrize("shown", ["supporting", "opposing", "aligned"])
+def test_the_evidence_is_a_table_with_the_strongest_pair_first(shown: str, drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
+    ends = {"source": uri(drawn, "source", 3), "target": uri(drawn, "target", 5)}
+    app = open_page("explain", run=written(drawn, models), **ends, tab="evidence", evidence=shown)
+    assert_no_crash(app)
+    neighbours = explain(explainer_of(drawn), 3, 5).neighbours
+    listed = {"supporting": neighbours.supporting, "opposing": neighbours.opposing}.get(shown)
+    if listed is None:
+        both = (*neighbours.supporting, *neighbours.opposing)
+        listed = tuple(sorted((pair for pair in both if pair.aligned != "elsewhere"), key=lambda pair: -abs(pair.value)))
+    table = evidence_of(app)
+    assert table["contribution"].tolist() == pytest.approx([pair.value for pair in listed])
+    assert table["● neighbour"].tolist() == [pair.source.title for pair in listed]
+    assert table["◆ neighbour"].tolist() == [pair.target.title for pair in listed]
+    assert all(relation == "itself" or relation[0] in "→←" for relation in (*table["● relation"], *table["◆ relation"]))
+    whole = [neighbours.positive if pair.value >= 0 else neighbours.negative for pair in listed]
+    assert table["share"].tolist() == pytest.approx([pair.value / total for pair, total in zip(listed, whole, strict=True)], abs=6e-4)
+    assert not charts(app)
+
+
+def test_attention_weights_and_the_graph_are_shown_on_request(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
+    app = open_page("explain", run=written(drawn, models), source=uri(drawn, "source", 3), target=uri(drawn, "target", 5), tab="evidence")
+    assert "attention ●" not in evidence_of(app).columns
+    next(one for one in app.toggle if one.label == "Attention weights").set_value(True).run()
+    assert {"attention ●", "attention ◆"} <= set(evidence_of(app).columns)
+    (choice,) = [one for one in app.segmented_control if one.label == "Pairs of neighbours"]
+    choice.set_value("graph").run()
+    assert_no_crash(app)
+    assert app.query_params["evidence"] == "graph"
+    assert len(app.get("echarts_chart")) == 1
 
 
 def test_evidence_is_removed_and_put_back(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
@@ -97,12 +187,40 @@ def test_evidence_is_removed_and_put_back(drawn: MemoryRun, models: Path, open_p
     app = open_page("explain", run=written(drawn, models), **ends, without=reference)
     assert_no_crash(app)
     after = experiment.without(triples_of([item])).after
-    assert metric(app, "CSLS").value == f"{after.csls:.3f}"
-    assert metric(app, "CSLS").delta == f"{after.csls - experiment.before.csls:+.3f}"
+    shown = states(app).loc["CSLS"]
+    assert shown["before"] == f"{experiment.before.csls:.3f}"
+    assert shown["after"] == f"{after.csls:.3f}"
+    assert shown["change"] == f"{after.csls - experiment.before.csls:+.3f}".replace("-", "−")
     next(button for button in app.button if button.label == "Put all back").click().run()
     assert_no_crash(app)
     assert "without" not in app.query_params
-    assert metric(app, "CSLS").value == f"{experiment.before.csls:.3f}"
+    assert open_tab(app) == "What if", "the tab that the removal suggested stays open"
+    assert states(app).loc["CSLS"].tolist() == [f"{experiment.before.csls:.3f}", "–", "–"]
+
+
+def test_one_of_several_triples_of_a_neighbour_can_be_removed(models: Path, open_page: OpenPage) -> None:
+    run = drawn_run(3)
+    explainer = explainer_of(run)
+    pairs = ((source, target) for source in range(14) for target in range(17))
+    experiment, item = next(
+        (experiment, item)
+        for source, target in pairs
+        for experiment in [Experiment(explainer, source, target)]
+        for item in items_of(experiment)
+        if len(item.triples) > 1 and len({one.relation for one in item.triples}) == len(item.triples)
+    )
+    triple = item.triples[0]
+    named = explainer.named([triple])[0]
+    arrow = "→" if named.tail.index == item.neighbour.index else "←"
+    ends = {"source": uri(run, "source", experiment.source), "target": uri(run, "target", experiment.target)}
+    reference = f"{item.side}:{item.neighbour.uri} {arrow} {named.relation}"
+    app = open_page("explain", run=written(run, models), **ends, without=reference)
+    assert_no_crash(app)
+    assert not app.error
+    assert states(app).loc["CSLS", "after"] == f"{experiment.without([triple]).after.csls:.3f}"
+    listed = next(frame.value for frame in app.dataframe if "estimated loss" in frame.value.columns)
+    assert listed["evidence"].str.endswith("this triple only").sum() >= 2
+    assert "Removing 1 triple" in words(app)
 
 
 def test_the_smallest_set_that_flips_goes_into_the_address(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
@@ -111,7 +229,7 @@ def test_the_smallest_set_that_flips_goes_into_the_address(drawn: MemoryRun, mod
         found = flipping_set(Experiment(explainer, source, target))
         if found.flips:
             break
-    app = open_page("explain", run=run, source=uri(drawn, "source", source))
+    app = open_page("explain", run=run, source=uri(drawn, "source", source), tab="what-if")
     next(button for button in app.button if button.label == "Find a minimal flipping set").click().run()
     assert_no_crash(app)
     asked = app.query_params["without"]
@@ -124,14 +242,35 @@ def test_a_rival_that_is_named(drawn: MemoryRun, models: Path, open_page: OpenPa
     assert_no_crash(app)
     explainer = explainer_of(drawn)
     difference = explainer.view.pair(3, 5).csls - explainer.view.pair(3, 7).csls
-    (trace,) = charts(app)[3]["data"]
+    (trace,) = charts(app)[0]["data"]
     assert trace["x"][-1] == pytest.approx(difference, abs=1e-5)
     assert any(link.startswith("explain?") and "against" not in link for link in links(app))
 
 
+def test_the_rivals_of_both_sides_are_listed(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
+    ends = {"source": uri(drawn, "source", 3), "target": uri(drawn, "target", 5)}
+    app = open_page("explain", run=written(drawn, models), **ends, tab="alternatives")
+    assert_no_crash(app)
+    view = explainer_of(drawn).view
+    own = view.pair(3, 5).csls
+    tables = [one.value for one in app.dataframe if "margin" in one.value.columns]
+    for table, side, entity, across in zip(tables, SIDES, (3, 5), (5, 3), strict=True):
+        rivals = [one for one in view.matches(side, entity, 6) if one.entity != across][:5]
+        assert table["candidate"].tolist() == [one.label or one.uri for one in rivals]
+        assert table["CSLS"].tolist() == pytest.approx([one.csls for one in rivals])
+        assert table["margin"].tolist() == pytest.approx([own - one.csls for one in rivals])
+    summary = next(one.value for one in app.table if "rival" in one.value.columns).set_index("measure")
+    assert summary.loc["CSLS", "this pair"] == f"{own:.3f}"
+    assert summary.loc["CSLS", "rival"] == f"{rivals_best(view, 3, 5):.3f}"
+
+
+def rivals_best(view: RunView, source: int, target: int) -> float:
+    return next(one.csls for one in view.matches("source", source, 2) if one.entity != target)
+
+
 def test_how_far_it_can_be_trusted_is_computed_when_asked(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
-    app = open_page("explain", run=written(drawn, models), source=uri(drawn, "source", 3))
-    assert "largest estimated loss" not in words(app).replace("with the largest estimated loss of margin", "")
+    app = open_page("explain", run=written(drawn, models), source=uri(drawn, "source", 3), tab="what-if")
+    assert "largest estimated loss" not in words(app)
     next(one for one in app.toggle if one.label.startswith("Compare with removing")).set_value(True).run()
     assert_no_crash(app)
     assert "**Necessity.** Removing" in words(app)
@@ -145,6 +284,8 @@ def test_how_far_it_can_be_trusted_is_computed_when_asked(drawn: MemoryRun, mode
         ({"without": "source:http://no.example/where"}, "neither a neighbour of this pair nor a value"),
         ({"against": "nobody at all"}, "nobody at all"),
         ({"pool": "some"}, "pool=some"),
+        ({"tab": "<b>"}, "tab=<b>"),
+        ({"evidence": "none"}, "Expected 'supporting', 'opposing', 'aligned' or 'graph'"),
     ],
 )
 def test_what_is_not_there_is_reported(drawn: MemoryRun, models: Path, parameters: dict[str, str], message: str, open_page: OpenPage) -> None:
@@ -170,7 +311,7 @@ def test_a_pair_the_wrong_way_round_is_understood(drawn: MemoryRun, models: Path
     app = open_page("explain", run=written(drawn, models), source=uri(drawn, "target", 5), target=uri(drawn, "source", 3))
     assert_no_crash(app)
     assert not app.error
-    assert metric(app, "CSLS").value == f"{explain(explainer_of(drawn), 3, 5).pair.csls:.3f}"
+    assert f"**CSLS {explain(explainer_of(drawn), 3, 5).pair.csls:.3f}**" in words(app)
 
 
 def test_without_a_pair_there_are_some_to_begin_with(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
@@ -182,10 +323,38 @@ def test_without_a_pair_there_are_some_to_begin_with(drawn: MemoryRun, models: P
 
 def test_entities_without_triples(models: Path, open_page: OpenPage) -> None:
     run = drawn_run(task=lonely_task())
-    app = open_page("explain", run=written(run, models), source=uri(run, "source", 0), target=uri(run, "target", 0))
+    app = open_page("explain", run=written(run, models), source=uri(run, "source", 0), target=uri(run, "target", 0), tab="what-if")
     assert_no_crash(app)
     assert "no triples" in words(app)
     assert "Neither entity has a triple that could be removed" in words(app)
+
+
+@pytest.mark.parametrize("tab", ["overview", "score", "evidence", "what-if", "alternatives", "other-runs"])
+def test_hostile_labels_are_text_in_every_tab(tab: str, models: Path, open_page: OpenPage) -> None:
+    run = drawn_run(4, variant="literal")
+    entities = run.tables["entities"]
+    labels = "<script>alert(1)</script> **b** :red[x] [a](javascript:b) $x$ " + entities["entity"].astype(str)
+    run = replace(run, tables={**run.tables, "entities": entities.assign(label=labels)})
+    app = open_page("explain", run=written(run, models), source=uri(run, "source", 3), target=uri(run, "target", 5), tab=tab)
+    assert_no_crash(app)
+    assert not app.error
+    cells = [str(cell) for table in app.table for cell in table.value.to_numpy().ravel()]
+    shown = "\n".join([words(app), *cells, *(link.proto.label for link in app.get("page_link")), *(one.label for one in app.toggle)])
+    for raw in ("<script>", "**b**", ":red[x]", "](javascript:", " $x$"):
+        assert raw not in shown, raw
+    for chart in app.get("plotly_chart"):
+        assert not any(raw in chart.proto.spec for raw in ("<script>", "$x$"))
+
+
+def test_of_an_entity_without_a_label_its_neighbour_is_named(models: Path, open_page: OpenPage) -> None:
+    run = drawn_run(3)
+    entities = run.tables["entities"]
+    entities = entities.assign(label=entities["label"].where((entities["graph"] != "source") | (entities["entity"] != 3), ""))
+    run = replace(run, tables={**run.tables, "entities": entities})
+    app = open_page("explain", run=written(run, models), source=uri(run, "source", 3), target=uri(run, "target", 5))
+    assert_no_crash(app)
+    (note,) = [one.value for one in app.caption if "has no label: " in one.value]
+    assert "→" in note or "←" in note
 
 
 @pytest.mark.parametrize("variant", ["semi", "literal"])
@@ -193,10 +362,14 @@ def test_other_variants_and_other_runs(variant: str, models: Path, open_page: Op
     run = drawn_run(variant=variant)
     first = written(run, models)
     second = written(drawn_run(variant=variant), models, run_id=f"{variant}-s1-0123abcd")
-    app = open_page("explain", run=first, source=uri(run, "source", 1), target=uri(run, "target", 2))
+    app = open_page("explain", run=first, source=uri(run, "source", 1), target=uri(run, "target", 2), tab="other-runs")
     assert_no_crash(app)
     assert "Used as a training pair in round 1" in words(app)
     assert any(link.startswith("explain?") and second.rpartition("/")[2] in link for link in links(app))
+    (table,) = [one.value for one in app.dataframe if "random seed" in one.value.columns]
+    assert table["run"].tolist() == [first, second], "a row for each run, the open one first"
+    score = f"**CSLS {table['CSLS'].iloc[0]:.3f}**"
+    assert score in words(app)
 
 
 def test_a_run_without_weights_says_so(models: Path, run: str, open_page: OpenPage) -> None:
@@ -251,18 +424,18 @@ def test_from_the_target_its_rival_is_shown_and_the_other_is_one_click_away(draw
     ends = {"source": uri(drawn, "source", 3), "target": uri(drawn, "target", 5)}
     before = Experiment(explainer_of(drawn), 3, 5).before
     rivals = {side: before.rival(side) for side in SIDES}
-    app = open_page("explain", run=written(drawn, models), **ends, side="target")
+    app = open_page("explain", run=written(drawn, models), **ends, side="target", tab="alternatives")
     assert_no_crash(app)
     (choice,) = [one for one in app.segmented_control if one.label == "Runner-up"]
     assert choice.value == "target"
     for option, side in zip(choice.options, SIDES, strict=True):
         assert rivals[side].entity.title in option.replace("\\", "")  # type: ignore[union-attr]
-    (trace,) = charts(app)[3]["data"]
+    (trace,) = charts(app)[0]["data"]
     assert trace["x"][-1] == pytest.approx(before.margin("target"), abs=1e-5)
     choice.set_value("source").run()
     assert_no_crash(app)
     assert "side" not in app.query_params
-    (trace,) = charts(app)[3]["data"]
+    (trace,) = charts(app)[0]["data"]
     assert trace["x"][-1] == pytest.approx(before.margin("source"), abs=1e-5)
 
 
@@ -279,15 +452,15 @@ def test_the_pool_can_be_chosen_and_all_numbers_are_of_it(models: Path, open_pag
     source, target = (next(i for i in range(9) if view.in_pool(side, i, "test") and elsewhere.in_pool(side, i, "test")) for side in SIDES)
     first = written(run, models)
     written(other, models, run_id="basic-s1-0123abcd")
-    app = open_page("explain", run=first, source=uri(run, "source", source), target=uri(run, "target", target))
+    app = open_page("explain", run=first, source=uri(run, "source", source), target=uri(run, "target", target), tab="other-runs")
     (choice,) = [one for one in app.segmented_control if one.label == "Candidates"]
     choice.set_value("test").run()
     assert_no_crash(app)
     assert app.query_params["pool"] in ("test", ["test"])
-    assert app.metric[0].value == f"{view.pair(source, target, 'test').csls:.3f}"
-    message = [link.proto.label for link in app.get("page_link") if "seed 0: CSLS" in link.proto.label]
-    assert message
-    assert all(f"CSLS {elsewhere.pair(source, target, 'test').csls:.3f}" in one for one in message)
+    assert f"**CSLS {view.pair(source, target, 'test').csls:.3f}**" in words(app)
+    (table,) = [one.value for one in app.dataframe if "random seed" in one.value.columns]
+    expected = [one.pair(source, target, "test").csls for one in (view, elsewhere)]
+    assert table["CSLS"].tolist() == pytest.approx(expected)
 
 
 def test_a_pair_outside_of_the_test_entities_is_ranked_among_all(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
@@ -300,24 +473,13 @@ def test_a_pair_outside_of_the_test_entities_is_ranked_among_all(drawn: MemoryRu
     assert not [one for one in app.segmented_control if one.label == "Candidates"]
 
 
-def test_the_list_of_evidence_begins_with_who_is_drawn_first(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
-    app = open_page("explain", run=written(drawn, models), source=uri(drawn, "source", 3), target=uri(drawn, "target", 5))
+def test_the_list_of_evidence_begins_with_the_strongest_pairs(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
+    app = open_page("explain", run=written(drawn, models), source=uri(drawn, "source", 3), target=uri(drawn, "target", 5), tab="what-if")
     found = explain(explainer_of(drawn), 3, 5).neighbours.supporting
     removable = {(item.side, item.neighbour.index): item.neighbour.title for item in items_of(Experiment(explainer_of(drawn), 3, 5))}
     drawn_first = [removable[one.side, one.index] for pair in found for one in (pair.source, pair.target) if (one.side, one.index) in removable]
-    listed = next(frame.value for frame in app.dataframe if "estimated loss" in frame.value.columns)["neighbour"].tolist()
+    listed = next(frame.value for frame in app.dataframe if "estimated loss" in frame.value.columns)["evidence"].tolist()
     assert listed[0].endswith(drawn_first[0])
-
-
-def test_the_figure_of_pairs_names_relations_and_numbers(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
-    app = open_page("explain", run=written(drawn, models), source=uri(drawn, "source", 3), target=uri(drawn, "target", 5))
-    pairs = explain(explainer_of(drawn), 3, 5).neighbours.supporting[:12]
-    figure = charts(app)[1]["data"]
-    (numbers,) = [trace["text"] for trace in figure if trace["mode"] == "text"]
-    assert numbers == [f"{pair.value:+.3f}" for pair in pairs]
-    names = [label for trace in figure if trace["mode"] == "markers+text" for label in trace["text"]]
-    assert all("<br><sub>" in label for label in names)
-    assert any("→ " in label or "← " in label for label in names)
 
 
 def test_a_pair_that_is_held_out_and_was_added_is_described_alike_everywhere(models: Path, open_page: OpenPage) -> None:
@@ -351,9 +513,10 @@ def test_shared_values_are_listed_and_can_be_removed(models: Path, open_page: Op
     run_id = written(run, models)
     app = open_page("explain", run=run_id, **names, without=f"value:{first.source_attribute}={first.source_text}")
     assert_no_crash(app)
-    assert "Values side by side" in [one.value for one in app.subheader]
+    after = Experiment(explainer, source, target).without(first.facts).after
+    assert float(states(app).loc["CSLS", "after"]) == pytest.approx(after.csls, abs=1e-3)
+    assert "Removing 1 shared value" in words(app)
+
+    app = open_page("explain", run=run_id, **names, tab="score")
     listed = next(frame.value for frame in app.dataframe if "source value" in frame.value.columns)
     assert listed["value"].tolist() == pytest.approx([one.value for one in shared])
-    after = Experiment(explainer, source, target).without(first.facts).after
-    assert float(metric(app, "CSLS").value.replace("−", "-")) == pytest.approx(after.csls, abs=1e-3)
-    assert "Removing 1 shared value" in words(app)

@@ -21,6 +21,7 @@ FAMILIES = {
     "variants": tuple(palette.VARIANT.values()),
     "verdicts": (palette.RIGHT, palette.WRONG, palette.UNKNOWN),
     "directions": tuple(palette.DIRECTION.values()),
+    "contributions": (palette.SUPPORT, palette.OPPOSE),
 }
 # Machado, Oliveira and Fernandes 2009, severity 1, for linear RGB
 EYES = {

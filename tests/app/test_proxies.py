@@ -86,7 +86,9 @@ def test_a_pair(whole: str, whole_run: MemoryRun, open_page: OpenPage) -> None:
     known = whole_run.tables["pair_divergence"].query("channel == 'entity' and role in ['train', 'valid', 'test']")["divergence"]
     assert f"Divergence: {row['divergence'] * 1e6:.1f} × 10⁻⁶ bit" in words(app)
     assert f"It is lower for **{(known < row['divergence']).mean():.0%}** of the {len(known)} known links" in words(app)
-    assert {"CSLS", "Cosine"} <= {metric.label for metric in app.metric}, "the same header as everywhere"
+    pair = view.pair(source.index, target.index)
+    assert f"**CSLS {pair.csls:.3f}**" in words(app), "the same header as everywhere"
+    assert f"cosine {pair.cosine:.3f}" in words(app)
     attention = charts(app)[0]["data"]
     assert len(attention) == 2
     assert (source.uri, target.uri) in {(link["entity"][0], link["match"][0]) for link in entity_links(app) if "match" in link}

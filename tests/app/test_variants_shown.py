@@ -37,16 +37,18 @@ def knowing_run(models: Path) -> str:
 def test_rounds_and_probabilities_are_shown_where_there_are_any(knowing_run: str, open_page: OpenPage) -> None:
     app = open_page("entity", run=knowing_run, side="source", entity=CITY_5)
     assert_no_crash(app)
-    table = next(element.value for element in app.dataframe if "rank" in element.value.columns)
+    next(toggle for toggle in app.toggle if toggle.label == "More columns").set_value(True).run()
+    table = next(element.value for element in app.dataframe if "match" in element.value.columns)
     assert table["probability"].tolist()[0] == pytest.approx(0.88)
     assert table["added"].tolist()[0] == "round 1"
     assert "names" not in table.columns
     assert "added in round 1" in words(app)
-    assert {metric.label: metric.value for metric in app.metric}["Probability"] == "88%"
+    assert "**88%** probability · " in words(app)
 
 
 def test_a_basic_run_has_no_such_columns(run: str, open_page: OpenPage) -> None:
     app = open_page("entity", run=run, side="source", entity=CITY_5)
     assert_no_crash(app)
+    next(toggle for toggle in app.toggle if toggle.label == "More columns").set_value(True).run()
     table = next(element.value for element in app.dataframe if "rank" in element.value.columns)
     assert not {"names", "probability", "added"} & set(table.columns)

@@ -127,10 +127,10 @@ def test_the_sentence_says_the_numbers_and_adds_up() -> None:
 def test_the_sentence_singles_out_no_pair_that_carries_next_to_nothing() -> None:
     found = explain(explainer_of(drawn_run(3)), 1, 2)
     strongest = found.neighbours.supporting[0]
-    assert "carries the most" in sentence(found)
+    assert "the largest contribution of a pair of neighbours is" in sentence(found)
     many = replace(found, neighbours=replace(found.neighbours, positive=200 * strongest.value))
-    assert "carries the most" not in sentence(many)
-    assert f"each carry little, at the most {strongest.value:+.3f}" in sentence(many)
+    assert "the largest contribution of a pair of neighbours is" not in sentence(many)
+    assert f"each of them little, at most {strongest.value:+.3f}" in sentence(many)
     none = replace(found, neighbours=replace(found.neighbours, supporting=()))
     assert "pairs of neighbours" not in sentence(none)
 

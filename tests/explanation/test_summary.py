@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from engine.data.knowledge_graph import SIDES
 from engine.explanation import explain
 from engine.explanation.rivals import runner_up
-from engine.explanation.summary import match_words, score_groups, summary_lines
+from engine.explanation.summary import FEW, GROUPS, grouped_parts, match_words, score_groups, summary_lines
+from engine.explanation.verdict import CLOSE, verdict_line
 from engine.explore.neighbourhood import IncidentTriples, facing
 from tests.explanation.runs import drawn_run, explainer_of, lonely_task
 
@@ -21,10 +24,18 @@ def test_groups_add_up_to_the_score(variant: str) -> None:
         found = explain(explainer, source, target)
         groups = score_groups(found)
         assert sum(group.value for group in groups) == pytest.approx(found.pair.csls, abs=0.005)
-        assert [group.name for group in groups][-1] == "hubness correction"
-        assert ("names" in [group.name for group in groups]) == (
-            variant == "literal" and found.pair.names is not None and abs(found.pair.names) > 0.01
-        )
+        names = [group.name for group in groups]
+        assert names == [name for name in GROUPS if name in names], "in the order in which they are shown, the hubness correction last"
+        assert names[-1] == "hubness correction"
+        assert ("names and values" in names) == (variant == "literal")
+        own = sum(group.value for group in groups if group.name == "own relations")
+        assert own == pytest.approx(found.neighbours.own_relations, abs=FEW)
+
+
+def test_the_parts_of_groups_are_those_of_the_score() -> None:
+    found = explain(explainer_of(drawn_run(3, variant="literal")), 1, 2)
+    parts = [part for group in grouped_parts(found.decomposition.parts) for part in group.parts]
+    assert sorted(part.name for part in parts) == sorted(part.name for part in found.decomposition.parts)
 
 
 def test_lines_say_what_the_numbers_say() -> None:
@@ -39,7 +50,10 @@ def test_lines_say_what_the_numbers_say() -> None:
     assert 0 < shares[0] <= 100
     assert f"{faced.total_pairs} of {faced.total_source} and {faced.total_pairs} of {faced.total_target}" in lines["Neighbours"]
     assert rival is not None
-    assert f"CSLS {rival.csls:.3f}" in lines["Runner-up"]
+    assert f"CSLS {rival.csls:.3f}, " in lines["Runner-up"]
+    assert lines["Runner-up"].endswith(" for the source.")
+    both = summary_lines(found, faced, rival, runner_up(explainer, 1, 2, side="target"))
+    assert next(line.text for line in both if line.label == "Runner-up").endswith(" for the target.")
     assert "Values" in lines
     assert all(len(line.split(". ")) <= 4 for line in lines.values())
 
@@ -60,3 +74,50 @@ def test_the_match_line_has_a_form_for_each_place() -> None:
     assert len(set(forms.values())) == 4
     assert "each other's best match" in forms[1, 1]
     assert all("probability 50%" in words for words in forms.values())
+
+
+def verdict_of(source: int, target: int, variant: str = "basic", rivals: bool = True, **changed: Any) -> str:
+    """The verdict of a drawn pair, some of whose numbers are changed."""
+    explainer = explainer_of(drawn_run(3, variant=variant))
+    found = explain(explainer, source, target)
+    found = replace(found, pair=replace(found.pair, **changed))
+    candidates = [runner_up(explainer, source, target, side=side) for side in SIDES] if rivals else []
+    return verdict_line(found, facing(IncidentTriples(explainer.view), source, target), [one for one in candidates if one is not None]).text
+
+
+@pytest.mark.parametrize(
+    ("probability", "level"),
+    [(0.97, "Very likely the same"), (0.8, "Probably the same"), (0.5, "Uncertain"), (0.2, "Probably different"), (0.01, "Very likely different")],
+)
+def test_the_verdict_follows_the_probability(probability: float, level: str) -> None:
+    assert verdict_of(1, 2, probability=probability, verdict="unknown").startswith(f"{level}: ")
+
+
+def test_without_a_probability_ranks_and_margin_decide_and_never_very() -> None:
+    best = {"rank_from_source": 1, "rank_from_target": 1, "verdict": "unknown"}
+    far, near = verdict_of(1, 2, csls=9.0, **best), verdict_of(1, 2, csls=rival_score() + CLOSE / 2, **best)
+    assert far.startswith("Probably the same: ")
+    assert far.endswith("no close rival.")
+    assert near.startswith("Uncertain: ")
+    assert "is a close rival (margin +0.025)" in near
+    assert verdict_of(1, 2, csls=9.0, **{**best, "rank_from_target": 2}).startswith("Uncertain: ")
+    assert verdict_of(1, 2, rank_from_source=3, rank_from_target=2, verdict="unknown").startswith("Probably different: ")
+    assert "scores higher by" in verdict_of(1, 2, csls=-9.0, **best)
+    assert "no other candidate" in verdict_of(1, 2, rivals=False, **best)
+
+
+def rival_score() -> float:
+    explainer = explainer_of(drawn_run(3))
+    return max(found.csls for side in SIDES if (found := runner_up(explainer, 1, 2, side=side)) is not None)
+
+
+def test_the_verdict_counts_neighbours_and_says_what_links_confirm() -> None:
+    explainer = explainer_of(drawn_run(3))
+    faced = facing(IncidentTriples(explainer.view), 1, 2)
+    words = verdict_of(1, 2, probability=0.97, verdict="known test link")
+    assert f"{faced.total_pairs} of {faced.total_source}" in words
+    assert words.endswith("A test link confirms the pair.")
+    assert "so this is an error of the run" in verdict_of(1, 2, probability=0.01, verdict="known validation link")
+    assert "has another counterpart" in verdict_of(1, 2, verdict="contradicts a known link")
+    assert verdict_of(1, 2, verdict="seed link").startswith("Known to be the same (seed link): ")
+    assert verdict_of(0, 0, variant="literal", names=0.5).count("name similarity 0.50") == 1

@@ -31,11 +31,11 @@ from tests.run_fixture import MemoryRun
         ("-5", "5", "different", ""),
         ("1912-06-23", "1912-01-01", "similar", "same year"),
         ("48.2082, 16.3738", "48.21, 16.41", "similar", "near"),
-        ("Cagayan Valley", "Cagayan", "similar", "67% alike"),
+        ("Cagayan Valley", "Cagayan", "similar", "similarity 67%"),
         ("Москва", "Moskva", "same", ""),
         ("Bavaria", "Bayern", "different", ""),
         ("", "", "same", ""),
-        ("x" * 10000, "x" * 9999 + "y", "similar", "100% alike"),
+        ("x" * 10000, "x" * 9999 + "y", "similar", "similarity 100%"),
     ],
 )
 def test_how_alike_two_values_are(one: str, two: str, mark: str, note: str) -> None:
