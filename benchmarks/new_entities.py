@@ -52,7 +52,8 @@ def measured(run: OpenRun, side: Side, size: int) -> str:
         hits += placed.matches["uri"].iloc[0] == names[counterpart]
         before += best.get(entity) == counterpart
     median = statistics.median(seconds)
-    return f"{run.id}, {len(drawn)} {side} entities: Hits@1 {hits / len(drawn):.3f} as new, {before / len(drawn):.3f} in the run; {median * 1000:.0f} ms each"
+    shares = f"Hits@1 {hits / len(drawn):.3f} as new, {before / len(drawn):.3f} in the run"
+    return f"{run.id}, {len(drawn)} {side} entities: {shares}; {median * 1000:.0f} ms each"
 
 
 def as_new(run: OpenRun, side: Side, entities: Sequence[int]) -> list[tuple[int, NewEntity]]:
