@@ -35,7 +35,7 @@ Listed = Literal["drawn", "source", "target"]
 ProxyUse = Literal["nearest", "attention"]
 Come = Literal["upload", "archive", "server"]
 Shown = Literal["misses", "hits", "all"]
-ReviewKind = Literal["uncertain", "conflicts", "sure", "second", "sample", "decided"]
+ReviewKind = Literal["uncertain", "conflicts", "hierarchy", "sure", "second", "sample", "decided"]
 Decided = Literal["all", "accept", "reject", "skip", "disputed"]
 
 # Parameters of an address that are changed one by one
