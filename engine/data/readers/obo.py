@@ -20,7 +20,7 @@ from engine.data.readers.ontology import (
     Some,
     literal_value,
 )
-from engine.data.readers.owl_triples import ABOUT_PROPERTIES, DISJOINT, UNREAD
+from engine.data.readers.owl_triples import ABOUT_PROPERTIES, DIFFERENT, UNREAD
 from engine.errors import DataError
 from engine.util.text import one_line, shorten
 
@@ -100,7 +100,7 @@ class _Reading:
             "PropertyValueClause": self._value,
             "ReplacedByClause": lambda name, clause: self.ontology.annotate(name, REPLACED_BY, str(_replacement(clause))),
             "ConsiderClause": lambda name, clause: self.ontology.annotate(name, f"{OBO_IN_OWL}consider", str(_replacement(clause))),
-            "DisjointFromClause": lambda name, clause: self._leave_out(DISJOINT),
+            "DisjointFromClause": self._disjoint,
             "UnionOfClause": lambda name, clause: self._leave_out(next(iter(UNREAD.values()))),
         }
 
@@ -167,6 +167,12 @@ class _Reading:
             self.ontology.annotate(name, relation, str(said.value))
         else:
             self.ontology.describe(name, relation, literal_value(str(said.value), datatype=_datatype(str(said.datatype))))
+
+    def _disjoint(self, name: str, clause: Any) -> None:
+        if self._kind(name) == "classes":
+            self.ontology.disjoint([name, str(clause.term)])
+        else:
+            self._leave_out(DIFFERENT)
 
     def _leave_out(self, reason: str) -> None:
         self.ontology.left_out[reason] += 1

@@ -37,6 +37,7 @@ SUBPROPERTY: Final = f"{RDFS}subPropertyOf"
 DOMAIN: Final = f"{RDFS}domain"
 RANGE: Final = f"{RDFS}range"
 EQUIVALENT: Final = f"{OWL}equivalentClass"
+DISJOINT_WITH: Final = f"{OWL}disjointWith"
 INVERSE: Final = f"{OWL}inverseOf"
 DEPRECATED: Final = f"{OWL}deprecated"
 LITERAL_FORM: Final = "http://www.w3.org/2008/05/skos-xl#literalForm"
@@ -48,6 +49,8 @@ VOCABULARIES: Final = (
 TEXT_ENDINGS: Final = ("synonym", "label", "definition", "altname", "alternativename")
 """Ends of local names, folded, of properties whose value is a text, be it that of a node of its own."""
 LISTED: Final = 12
+MOST_DISJOINT: Final = 100
+"""Classes of one axiom that are related two by two; the pairs of more would outnumber all else that an ontology says."""
 
 IDENTITIES: Final = "of owl:sameAs or skos:exactMatch, which say who is who"
 GENERAL: Final = "about an anonymous class alone"
@@ -55,6 +58,7 @@ NESTED: Final = "with a restriction inside of a restriction"
 UNKNOWN_ENDS: Final = "between things of which not both are aligned"
 VOCABULARY: Final = "with the vocabulary of RDF, OWL or annotations"
 ANNOTATED: Final = "read without the annotations of the axiom"
+DISJOINT: Final = f"of disjointness among other things than two to {MOST_DISJOINT} named classes"
 ANONYMOUS: Final = "of anonymous individuals or nodes"
 
 
@@ -163,6 +167,21 @@ class Ontology:
             for expression in expressions:
                 if not isinstance(expression, str):
                     self.below(name, expression)
+
+    def disjoint(self, expressions: Sequence[Expression]) -> None:
+        """Classes of which no two have anything in common: a triple for every two."""
+        named = sorted({one for one in expressions if isinstance(one, str)})
+        self.left_out[DISJOINT] += not 2 <= len(named) <= MOST_DISJOINT
+        if len(named) <= MOST_DISJOINT:
+            for one, other in itertools.combinations(named, 2):
+                self.relate(one, DISJOINT_WITH, other, "classes")
+
+    def disjoint_union(self, name: str, expressions: Sequence[Expression]) -> None:
+        """A class that disjoint ones make up: these are below it."""
+        for one in expressions:
+            if isinstance(one, str):
+                self.below(one, name)
+        self.disjoint(expressions)
 
     def _use(self, kind: Kind, name: str) -> None:
         """What is of a kind by its place in an axiom, declared or not."""

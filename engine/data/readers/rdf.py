@@ -23,7 +23,7 @@ from engine.data.readers.base import Part, RawDataset, RawGraph, RawLinks, liste
 from engine.data.readers.cells import Cell, is_alignment, read_cells
 from engine.data.readers.naming import NamedFilesReader
 from engine.data.readers.obo import read_obo
-from engine.data.readers.ontology import Aligned, Ontology
+from engine.data.readers.ontology import Aligned, Ontology, literal_value
 from engine.data.readers.owl_axioms import read_axioms
 from engine.data.readers.owl_triples import is_ontology, ontology_of
 from engine.data.readers.syntaxes import BYTES_OF_ONTOLOGIES, OntologySyntax, ontology_syntax
@@ -261,12 +261,21 @@ class _Collector:
             out |= hanging
             waiting += hanging
         before = len(heads) + len(self.attributes[0])
+        types = [self.datatypes.get(row, "") for row in range(len(self.attributes[0]))] if self.datatypes else []
         kept = [head not in out and tail not in out for head, tail in zip(heads, tails, strict=True)]
         described = [entity not in out for entity in self.attributes[0]]
         for columns, rows in ((self.triples, kept), (self.attributes, described)):
             for column in columns:
                 column[:] = itertools.compress(column, rows)
+        self.datatypes = {row: datatype for row, datatype in enumerate(itertools.compress(types, described)) if datatype}
         return before - sum(kept) - sum(described)
+
+    def keep_datatypes(self) -> None:
+        """Give values their datatypes, so that ``"1912"^^<...#gYear>`` is not taken for a number."""
+        values = self.attributes[2]
+        for row, datatype in self.datatypes.items():
+            typed = literal_value(values[row], datatype=datatype)
+            values[row] = self.shared.setdefault(typed, typed)
 
     def name_blank_nodes(self, text: str) -> None:
         """Give nodes without a label an identifier that does not depend on the order of the file."""
@@ -311,6 +320,7 @@ def read_graph(path: Path, findings: list[Finding], aligned: Aligned = "auto", *
         return found.graph(aligned, findings)
     left_out = collector.leave_out_statements() + collector.nested
     collector.name_blank_nodes(text)
+    collector.keep_datatypes()
     heads, relations, tails = collector.triples
     _check(path, heads, relations, tails)
     findings += _noticed(path, collector, left_out)
