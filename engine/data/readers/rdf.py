@@ -171,8 +171,8 @@ class RdfReader(NamedFilesReader):
         return bool(rdf_suffix(path) or table_suffix(path))
 
     def read(self, folder: Path, config: DataConfig) -> RawDataset:
-        files = complete(self.sorted_files(folder))
-        findings: list[Finding] = []
+        files = complete(self.sorted_files(folder, config.links))
+        findings = files.noticed()
         source, target = (read_graph(files.graph(number), findings, config.ontology) for number in "12")
 
         def read(path: Path, part: Part) -> dict[Part, RawLinks]:
