@@ -74,7 +74,9 @@ def render(run: OpenRun, address: ReviewAddress) -> None:
         return
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         about = ABOUT[address.kind]
-        components.choice("Queue", _kinds(run, address), name="kind", value=address.kind, default="uncertain", help=about, clears=("source", "target"))
+        components.choice(
+            "Queue", _kinds(run, address), name="kind", value=address.kind, default="uncertain", help=about, clears=("source", "target")
+        )
         if address.kind not in ("decided", "sample"):
             key = state.widget_key(state.CHOICE, "known", address.known)
             follow = partial(_ask_about_known, key)
