@@ -94,7 +94,7 @@ def best_assignment(candidates: Candidates) -> IntArray:
 
 
 def best_of_several(candidates: Candidates, capacity: Capacity) -> IntArray:
-    """Positions of the pairs with the largest sum of CSLS, counted from below the lowest, in which no entity is more often than its capacity allows."""
+    """Positions of the pairs with the largest sum of CSLS, counted from below the lowest, with no entity more often than its capacity allows."""
     if not len(candidates):
         return np.empty(0, dtype=np.int64)
     if min(capacity) > 1:
