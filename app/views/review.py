@@ -38,7 +38,7 @@ KINDS: Mapping[ReviewKind, str] = {
 ABOUT: Mapping[ReviewKind, str] = {
     "uncertain": "Least certain first: probability near 50%; in runs without probabilities, the smallest margin.",
     "conflicts": "Targets that are the best match of several sources, the closest contest first. At most one of these pairs can be correct.",
-    "hierarchy": "Mutual best matches that the class hierarchies of the graphs rule out together, first the pair with the most stronger ones against it.",
+    "hierarchy": "Mutual best matches that the class hierarchies of the graphs rule out together, first the pair that contradicts most.",
     "sure": "Mutual best matches with a high probability, accepted together.",
     "second": "Pairs that others have decided and you have not. A second opinion settles disputes and measures agreement.",
     "sample": "A random sample of the matches that no known link covers, in the same order for every reviewer, with the scores hidden. Decide 50 or "
