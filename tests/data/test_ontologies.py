@@ -261,6 +261,13 @@ class TestObo:
         assert "1 class (deprecated)" in found["ontology-left-out"].message
         assert found["ontology-imports"].examples == ("http://elsewhere.org/other.obo",)
 
+    def test_lines_that_are_comments(self, tmp_path: Path) -> None:
+        graph, _ = read(tmp_path, "wine.obo", "! first\nformat-version: 1.2\n ! more\n\n! term\n[Term]\nid: A:1\n! parent\nis_a: A:2 ! drink\n")
+        assert triples(graph) == {("A:1", "subClassOf", "A:2")}
+        with pytest.raises(DataError) as caught:
+            read(tmp_path, "wrong.obo", "! first\nformat-version: 1.2\n\n[Term]\n! here\nid: A:1\nis_a\n")
+        assert caught.value.line == 7
+
     def test_instances(self, tmp_path: Path) -> None:
         graph, _ = read(tmp_path, "wine.obo", OBO, "individuals")
         assert triples(graph) == {("I:1", "from", "I:2")}
@@ -489,8 +496,8 @@ class TestBadInput:
             ("a.ofn", "Ontology(<http://x.org>)", "no classes and no individuals"),
             ("a.ttl", f"{PREFIXES} <{X}> a owl:Ontology .", "no classes and no individuals"),
             ("a.ttl", f"{PREFIXES} <{X}> a owl:Ontology . :p a owl:ObjectProperty .", "only 1 property"),
-            ("a.owl", "hello", "not valid RDF"),
-            ("a.owx", "hello", "not valid OWL/XML"),
+            ("a.owl", "hello", "not RDF/XML: it begins with 'hello'"),
+            ("a.owx", "hello", "not OWL/XML: it begins with 'hello'"),
             ("a.omn", "Ontology: <http://x>\nClass: <http://a>\n  SubClassOf: <http://p> somme <http://b>\n", "not valid OWL Manchester syntax"),
             ("a.ofn", "Ontology(<http://x>\nSubClassOf(<http://a> zz:B))", "undefined prefix"),
         ],

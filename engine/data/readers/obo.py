@@ -39,6 +39,8 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
 """Clause -> the attribute and where its value is."""
 SCOPES: Final[Mapping[str, str]] = {scope: f"{OBO_IN_OWL}has{scope.title()}Synonym" for scope in ("EXACT", "BROAD", "NARROW", "RELATED")}
 _INSTANCE: Final = re.compile(r"^\[Instance\][ \t]*(?:![^\n]*)?$", re.MULTILINE)
+_COMMENT: Final = re.compile(r"^[ \t]*![^\n]*", re.MULTILINE)
+"""A line that is all comment, which the parser does not take."""
 _STANZA: Final = re.compile(r"^\[", re.MULTILINE)
 _MEMBER: Final = re.compile(r"^instance_of:", re.MULTILINE)
 _IDENTIFIER: Final = re.compile(r"^id:[ \t]*(\S+)", re.MULTILINE)
@@ -51,7 +53,7 @@ def read_obo(path: Path, text: str) -> Ontology:
     """
     import fastobo  # takes a moment, and few files need it
 
-    terms, individuals = _with_terms(text)
+    terms, individuals = _with_terms(_COMMENT.sub("", text))
     reading = _Reading(path, individuals)
     try:
         frames = fastobo.iter(io.BytesIO(terms.encode()), ordered=True, threads=1)

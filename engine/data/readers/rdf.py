@@ -16,6 +16,7 @@ import pyoxigraph as ox
 
 from engine.config import DataConfig
 from engine.data.apart import EQUAL, RELATIONS, SKOS, Apart, confidence_of, local_predicate
+from engine.data.beginnings import LONGEST_LINE, beginning, check_lines, check_obo, check_statements, check_xml
 from engine.data.files import read_text
 from engine.data.knowledge_graph import Finding
 from engine.data.labels import XSD_STRING, tagged
@@ -33,7 +34,7 @@ from engine.data.tabular import table_suffix
 from engine.data.texts import STRETCH, Texts
 from engine.errors import DataError
 from engine.util.memory import MIB, check_fits, check_room
-from engine.util.text import count, shorten
+from engine.util.text import count, one_line, shorten, size_text
 
 # Identifiers of blank nodes that do not depend on the order of a file.
 #
@@ -304,6 +305,7 @@ def read_graph(path: Path, findings: list[Finding], aligned: Aligned = "auto", *
     Raises:
         DataError: as :func:`parse`; an identifier that cannot be one; a named graph that is not there; an ontology without anything to align.
     """
+    check_beginning(path)
     collector, text = _Collector(named_graphs), read_text(path)
     if syntax := ontology_syntax(path, text):
         return _axioms(path, text, syntax).graph(aligned, findings)
@@ -329,12 +331,30 @@ def read_graph(path: Path, findings: list[Finding], aligned: Aligned = "auto", *
     return RawGraph(path, columns[0], columns[1], columns[2], attributes=(entities, attributes, values), identities=collector.identities)
 
 
+def check_beginning(path: Path) -> None:
+    """Refuse at once what cannot be RDF or an ontology, whatever its size.
+
+    Raises:
+        DataError: it begins as nothing of its kind does.
+    """
+    head = beginning(path)
+    syntax = ontology_syntax(path, head)
+    kind = FORMATS.get(rdf_suffix(path))
+    if syntax == "obo":
+        check_obo(path, head)
+    elif syntax == "owx" or (syntax is None and kind == ox.RdfFormat.RDF_XML):
+        check_xml(path, head, "OWL/XML" if syntax else "RDF/XML")
+    elif syntax is None and kind in (ox.RdfFormat.N_TRIPLES, ox.RdfFormat.N_QUADS):
+        check_statements(path, head, "N-Triples" if kind == ox.RdfFormat.N_TRIPLES else "N-Quads")
+
+
 def _axioms(path: Path, text: str, syntax: OntologySyntax) -> Ontology:
     """The axioms of a text that is no RDF."""
     if not text.strip():
         raise DataError("this file is empty; expected an ontology.", path=path)
     check_fits(path, BYTES_OF_ONTOLOGIES[syntax] * len(text) / MIB)
     if syntax == "obo":
+        check_lines(path, text)
         return read_obo(path, text)
     if syntax == "owx":
         check_entities(path, text)
@@ -372,6 +392,7 @@ def read_same_as(path: Path) -> RawLinks:
     Raises:
         DataError: as :func:`parse`; no link and nothing to keep apart; an identifier that cannot be one.
     """
+    check_beginning(path)
     found, text = _Mappings(), read_text(path)
     with_cells = FORMATS[rdf_suffix(path)] == ox.RdfFormat.RDF_XML and is_alignment(text)
     if with_cells:
@@ -444,11 +465,14 @@ def parse(path: Path) -> Iterator[Any]:
 
 def _statements(path: Path, text: str) -> Iterator[Any]:
     kind = FORMATS[rdf_suffix(path)]
-    if kind == ox.RdfFormat.N_TRIPLES and QUOTED_TRIPLE.search(text):
+    if kind in (ox.RdfFormat.N_TRIPLES, ox.RdfFormat.N_QUADS):
+        check_lines(path, text)
+    if kind == ox.RdfFormat.N_TRIPLES and "<<" in text and QUOTED_TRIPLE.search(text):
         kind = ox.RdfFormat.TURTLE  # of which N-Triples are a part, and which has triples about triples as older programs write them
     is_xml = kind == ox.RdfFormat.RDF_XML
     if is_xml:
         check_entities(path, text)
+        check_end(path, text)
     try:
         yield from ox.parse(text, format=kind)
     except SyntaxError as error:
@@ -461,7 +485,10 @@ def _statements(path: Path, text: str) -> Iterator[Any]:
             raise DataError(words, path=path, line=line) from None
         raise DataError(f"this is not valid RDF ({_explanation(error)}); correct this {'line' if line else 'file'}.", path=path, line=line) from None
     except (OSError, ValueError) as error:
-        raise DataError(f"this file cannot be read as RDF ({error}).", path=path) from None
+        raise DataError(f"this file cannot be read as RDF ({one_line(error, 160)}).", path=path) from None
+    except MemoryError:  # of the parser's own, for a single piece
+        words = f"a name or text in this file is longer than {size_text(LONGEST_LINE)}; shorten it, or check that it is the right file."
+        raise DataError(words, path=path) from None
 
 
 def _explanation(error: SyntaxError) -> str:
@@ -485,6 +512,8 @@ MOST_EXPANDED: Final = 2**28  # characters
 CHUNK: Final = 2**16  # characters
 _DECLARATION = re.compile(r"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
 _NESTED = re.compile(r"&(?!#|lt;|gt;|amp;|quot;|apos;)")
+_ROOT = re.compile(r"<([A-Za-z_][\w:.-]*)")
+_LAST = re.compile(r"</([A-Za-z_][\w:.-]*)\s*>\s*\Z")
 _REFERENCE = re.compile(r"&([^&;\s]{1,200});")
 EXTERNAL = "this XML refers to another file (an external entity or document type), which is never read; remove that declaration."
 FAR_LONGER = "the entities of this XML would make it far longer than it is; write their texts out."
@@ -496,7 +525,7 @@ def check_entities(path: Path, text: str) -> None:
         DataError: an external entity or document type, entities inside of entities, entities that would make the text far longer, or a document type
             where none is allowed.
     """
-    if not _DECLARATION.search(text):
+    if "<!" not in text or not _DECLARATION.search(text):
         return
     prolog = _Prolog(path, text)
     if line := error_line(text):  # after what the parser of the prolog saw there may be another document type
@@ -505,6 +534,19 @@ def check_entities(path: Path, text: str) -> None:
         uses = Counter(match[1] for match in _REFERENCE.finditer(text))
         if sum(length * uses[name] for name, length in prolog.longest.items()) > MOST_EXPANDED:
             raise DataError(FAR_LONGER, path=path)
+
+
+def check_end(path: Path, text: str) -> None:
+    """The RDF parser takes a file that was cut off between two tags for a whole one.
+
+    Raises:
+        DataError: the text does not end with the end of its first element.
+    """
+    root, last = _ROOT.search(text), _LAST.search(text, max(0, len(text) - CHUNK))
+    if root and last and root[1] == last[1]:
+        return
+    if text.strip() and (line := error_line(text)):
+        raise DataError("this XML is not complete or not well-formed here; it may have been cut off on its way: get it again.", path=path, line=line)
 
 
 class _FirstElementError(Exception):
