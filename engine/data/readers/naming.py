@@ -35,7 +35,7 @@ DATA_ENDINGS = (
     *(".csv", ".tsv", ".tab", ".parquet", ".jsonl", ".jsonld", ".ndjson", ".xlsx", ".xls", ".ods"),
     *(".nt", ".ntriples", ".ttl", ".turtle", ".rdf", ".owl", ".xml", ".nq", ".nquads", ".trig", ".n3"),
     *(".obo", ".ofn", ".omn", ".owx"),
-    *(".graphml", ".gexf", ".sqlite", ".sqlite3", ".db"),
+    *(".graphml", ".gexf", ".sqlite", ".sqlite3", ".db", ".duckdb"),
 )
 
 
