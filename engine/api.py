@@ -34,6 +34,7 @@ from engine.explore.review_queue import ReviewQueue, SampleEstimate, estimate_fr
 from engine.exporting import FORMATS, ExportSelection, ExportTable, Format, Predicate, get_format, pairs_to_export, reviewed_pairs, write_export
 from engine.names.value_start import start_finding
 from engine.pipeline import Listener, event_text, train_run
+from engine.reporting import report_html
 from engine.reviews import Decision, ReviewStore
 from engine.runs import Run, RunStore, RunSummary
 from engine.runs.tensors import has_table
@@ -329,6 +330,18 @@ class OpenRun:
             True
         """
         return estimate_from_sample(self.queue, self.decisions()) if reviews_file(self.models).exists() else None
+
+    def report(self) -> str:
+        """The run as one HTML page: figures, tables and examples, readable without a server; everything that the data says is escaped.
+
+        Raises:
+            RunError: the run has no stored alignment.
+
+        Example:
+            >>> run.report().startswith("<!DOCTYPE html>")
+            True
+        """
+        return report_html(self)
 
     # What is stored
 

@@ -20,7 +20,7 @@ from typing import Any
 from engine._version import __version__
 from engine.analysis.run_tables import seed_links
 from engine.api import MODELS, configure, open_run, summary_row
-from engine.cli.export import add_export
+from engine.cli.export import add_export, add_report
 from engine.cli.housekeeping import add_backup, add_clean_up
 from engine.cli.importing import add_import
 from engine.cli.options import Commands, add_command, add_json, add_models, add_pool, add_run, by_side, print_json
@@ -104,6 +104,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_inspect(commands)
     add_queue(commands)
     add_export(commands)
+    add_report(commands)
     add_backup(commands)
     add_import(commands)
     add_options(commands)
