@@ -34,7 +34,6 @@ from engine.explore.review_queue import ReviewQueue, SampleEstimate, estimate_fr
 from engine.exporting import FORMATS, ExportSelection, ExportTable, Format, Predicate, get_format, pairs_to_export, reviewed_pairs, write_export
 from engine.names.value_start import start_finding
 from engine.pipeline import Listener, event_text, train_run
-from engine.reporting import report_html
 from engine.reviews import Decision, ReviewStore
 from engine.runs import Run, RunStore, RunSummary
 from engine.runs.tensors import has_table
@@ -341,6 +340,8 @@ class OpenRun:
             >>> run.report().startswith("<!DOCTYPE html>")
             True
         """
+        from engine.reporting import report_html  # takes a moment, and few programs need it
+
         return report_html(self)
 
     # What is stored

@@ -13,8 +13,8 @@ from app import cache, components, frame, pages, palette, state, text
 from app.glossary import explain
 from app.state import Come, ImportAddress, TrainAddress
 from engine.data.knowledge_graph import SIDES, Side
-from engine.data.readers.databases import DEFAULT_QUERY, LONGEST_QUERY
 from engine.data.readers.ontology import Aligned
+from engine.data.readers.queries import DEFAULT_QUERY, LONGEST_QUERY
 from engine.data.readers.rdf import DEFAULT_GRAPH
 from engine.data.tabular import Layout
 from engine.errors import DataImportError, EngineError

@@ -24,7 +24,6 @@ from engine.exporting import (
     decoder_help,
     get_format,
 )
-from engine.reporting import write_report
 
 
 def add_export(commands: Commands) -> None:
@@ -71,6 +70,8 @@ def add_report(commands: Commands) -> None:
 
 
 def report_command(parsed: argparse.Namespace) -> int:
+    from engine.reporting import write_report  # takes a moment, and no other command needs it
+
     run = open_run(parsed.run, parsed.models)
     path = parsed.out or Path(f"report-{run.id.replace('/', '-')}.html")
     write_report(run, path, force=parsed.force)

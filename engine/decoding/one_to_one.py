@@ -49,8 +49,8 @@ class StableDecoder:
         order = np.argsort(descending_keys(candidates.csls, scrambled(candidates.codes)))
         if not self.one_to_one:
             taken = np.zeros(len(candidates), dtype=np.bool_)
-            room = [np.full(count, most, dtype=np.int64) for count, most in zip(candidates.shape, self.capacity, strict=True)]
-            take_with_room(order, candidates.sources, candidates.targets, *room, taken)
+            of_source, of_target = (np.full(count, most, dtype=np.int64) for count, most in zip(candidates.shape, self.capacity, strict=True))
+            take_with_room(order, candidates.sources, candidates.targets, of_source, of_target, taken)
             return decided_on_several(self.name, candidates, np.flatnonzero(taken), self.capacity)
         by_source, by_target = (np.full(count, NONE, dtype=np.int64) for count in candidates.shape)
         take_greedily(order, candidates.sources, candidates.targets, by_source, by_target)
@@ -114,8 +114,8 @@ def repeated(candidates: Candidates, capacity: Capacity) -> tuple[Candidates, In
     order = np.lexsort([targets, sources])
     origins = origins[order]
     shape = candidates.shape[0] * capacity.source, candidates.shape[1] * capacity.target
-    parts = {"similarity": candidates.similarity[origins], "csls": candidates.csls[origins]}
-    return replace(candidates, shape=shape, sources=sources[order], targets=targets[order], **parts), origins
+    similarity, csls = candidates.similarity[origins], candidates.csls[origins]
+    return replace(candidates, shape=shape, sources=sources[order], targets=targets[order], similarity=similarity, csls=csls), origins
 
 
 def best_corner(candidates: Candidates, capacity: Capacity) -> IntArray:

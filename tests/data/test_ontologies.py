@@ -399,6 +399,25 @@ def test_random_ontologies_are_the_same_graph_in_every_syntax(tmp_path_factory: 
         assert set(zip(*graph.attributes, strict=True)) == {one for one in ontology.texts if one[0] in kept}
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "a.ttl",
+            f"""{PREFIXES} @prefix sh: <http://www.w3.org/ns/shacl#> . : a owl:Ontology .
+:A a owl:Class ; rdfs:subClassOf :B . :shape a sh:NodeShape .
+:Colour a rdfs:Datatype ; rdfs:subClassOf rdfs:Resource ; owl:oneOf ( "red" ) .""",
+        ),
+        ("a.ofn", f"Prefix(:=<{X}>) Ontology(<{X}> SubClassOf(:A :B) Declaration(Datatype(:Colour)) SubClassOf(:Colour :B))"),
+        ("a.obo", f"format-version: 1.2\n\n[Term]\nid: {X}A\nis_a: {X}B\nrelationship: has_value_type xsd:anyURI\n"),
+    ],
+)
+def test_datatypes_and_shapes_are_no_classes(name: str, text: str, tmp_path: Path) -> None:
+    graph, _ = read(tmp_path, name, text)
+    assert short([(one,) for one in graph.entities]) == {("A",), ("B",)}
+    assert triples(graph) == {("A", "subClassOf", "B")}
+
+
 # Disjointness
 
 

@@ -353,3 +353,33 @@ _:t rdf:predicate :p ; :seen "2001-01-01"^^xsd:date .
     }
     years = [value_keys(value) for value in (f'"1912"^^<{xsd}gYear>', f'"1912-06-23"^^<{xsd}date>')]
     assert set(years[0]) <= set(years[1])
+
+
+RELATIVE_XML = (
+    '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:rdfs="http://www.w3.org/2000/01/rdf-schema#" '
+    'xmlns:owl="http://www.w3.org/2002/07/owl#"{}><owl:Ontology rdf:about=""/><owl:Class rdf:ID="A"/><owl:Class rdf:about="#B">'
+    '<rdfs:subClassOf rdf:resource="#A"/></owl:Class></rdf:RDF>'
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("g.ttl", f"{PREFIXES}:a :p <b> .\n<b> :p :c .\n", [("b", "http://x.org/c"), ("http://x.org/a", "b")]),
+        ("g.ttl", f"@base <http://y.org/> .\n{PREFIXES}:a :p <b> .\n", [("http://x.org/a", "http://y.org/b")]),
+        ("g.owl", RELATIVE_XML.format(""), [("#B", "#A")]),
+        ("g.owl", RELATIVE_XML.format(' xml:base="http://y.org/o"'), [("http://y.org/o#B", "http://y.org/o#A")]),
+    ],
+)
+def test_identifiers_without_a_scheme_are_kept_as_written(name: str, text: str, expected: list[tuple[str, str]], tmp_path: Path) -> None:
+    graph, findings = read(tmp_path / name, text)
+    assert sorted(zip(graph.heads, graph.tails, strict=True)) == expected
+    assert any(finding.code == "relative-identifiers" for finding in findings) == ("base" not in text)
+
+
+def test_other_mistakes_stay_mistakes(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="not valid RDF") as caught:
+        read(tmp_path / "g.ttl", f"{PREFIXES}:a :p <b> .\n:a :p .\n")
+    assert caught.value.line == 4
+    with pytest.raises(DataError, match="not valid RDF"):
+        read(tmp_path / "h.ttl", f"{PREFIXES}:a :p <http://x.org/a b> .\n")

@@ -32,8 +32,6 @@ EXPORT_WORDS: Final[Mapping[ExportForm, str]] = {
     "sqlite": "SQLite database",
     "duckdb": "DuckDB database",
 }
-DATABASES: Final[frozenset[ExportForm]] = frozenset({"sqlite", "duckdb"})
-"""Those of which a query says what is the graph."""
 
 
 def export_form(path: Path) -> ExportForm | None:
@@ -50,7 +48,7 @@ def read_export(path: Path, form: ExportForm, findings: list[Finding], query: st
     """
     if form == "jsonl":
         return read_json_lines(path, findings)
-    if form in DATABASES:
+    if form == "sqlite" or form == "duckdb":
         return read_database(path, query, findings)
     return read_xml_graph(path, form, findings)
 

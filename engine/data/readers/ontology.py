@@ -43,7 +43,8 @@ DEPRECATED: Final = f"{OWL}deprecated"
 LITERAL_FORM: Final = "http://www.w3.org/2008/05/skos-xl#literalForm"
 VOCABULARIES: Final = (
     *(RDF, RDFS, OWL, OBO_IN_OWL, "http://www.w3.org/2001/XMLSchema#", "http://www.w3.org/2003/11/swrl#", "http://www.w3.org/2004/02/skos/core#"),
-    *("http://www.w3.org/2008/05/skos-xl#", "http://protege.stanford.edu/plugins/owl/protege#"),
+    *("http://www.w3.org/2008/05/skos-xl#", "http://protege.stanford.edu/plugins/owl/protege#", "http://www.w3.org/ns/shacl#"),
+    *("xsd:", "owl:", "rdf:", "rdfs:"),  # as OBO writes them
 )
 """Namespaces of the language itself and of the usual annotations: their classes and properties are no ontology's subject."""
 TEXT_ENDINGS: Final = ("synonym", "label", "definition", "altname", "alternativename")
@@ -107,6 +108,7 @@ class Ontology:
         path: the file, for messages.
         kinds: which things are of which kind; one may be of several.
         deprecated: things that are out of use.
+        datatypes: types of data, which are no classes whatever else is said of them.
         imports: ontologies that this one refers to.
         left_out: reason -> axioms.
     """
@@ -114,6 +116,7 @@ class Ontology:
     path: Path
     kinds: dict[Kind, dict[str, None]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
     deprecated: set[str] = field(default_factory=set)
+    datatypes: set[str] = field(default_factory=set)
     imports: dict[str, None] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
     _triples: Columns = field(default_factory=_columns)
@@ -210,7 +213,8 @@ class Ontology:
         return RawGraph(self.path, heads, relations, tails, entities=Texts.of(sorted(things)), attributes=attributes)
 
     def _used(self, kind: Kind) -> dict[str, None]:
-        return {name: None for name in self.kinds[kind] if name not in self.deprecated and not is_vocabulary(name) and not name.startswith("_:")}
+        out = self.deprecated | self.datatypes
+        return {name: None for name in self.kinds[kind] if name not in out and not is_vocabulary(name) and not name.startswith("_:")}
 
     def _settle_annotations(self) -> None:
         """Nodes with a text become that text, things of the ontology the ends of triples, anything else a value."""

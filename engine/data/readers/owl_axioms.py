@@ -205,6 +205,7 @@ class _Reading:
             "Import": self._import,
             "DeclareClass": lambda axiom: self.ontology.declare("classes", _name(axiom.first)),
             "DeclareNamedIndividual": lambda axiom: self.ontology.declare("individuals", _name(axiom.first)),
+            "DeclareDatatype": lambda axiom: self.ontology.datatypes.add(_name(axiom.first)),
             "DeclareObjectProperty": lambda axiom: self.ontology.declare("properties", _name(axiom.first)),
             "DeclareDataProperty": lambda axiom: self.ontology.declare("properties", _name(axiom.first)),
             "SubClassOf": self._subclass,

@@ -139,6 +139,8 @@ class _Reading:
                 self.headers.add(subject)
             elif value in DECLARATIONS:
                 self.ontology.declare(DECLARATIONS[value], subject)
+            if value == f"{RDFS}Datatype":
+                self.ontology.datatypes.add(subject)
             if value == OBJECT_PROPERTY:
                 self.object_properties.add(subject)
             elif value in (f"{OWL}DeprecatedClass", f"{OWL}DeprecatedProperty"):

@@ -147,6 +147,8 @@ FORMATS = {
     ".trig": ox.RdfFormat.TRIG,
     ".jsonld": ox.RdfFormat.JSON_LD,
 }
+RELATIVE: Final = "No scheme found in an absolute IRI"
+"""What the parser says of an IRI that needs a base."""
 QUOTED_TRIPLE: Final = re.compile(r"(?:^|[ \t])<<[ \t<]", re.MULTILINE)
 """A triple that is the subject or object of another one, as RDF-star has it; or a text that looks so."""
 DEFAULT_GRAPH: Final = "default"
@@ -309,10 +311,15 @@ def read_graph(path: Path, findings: list[Finding], aligned: Aligned = "auto", *
     collector, text = _Collector(named_graphs), read_text(path)
     if syntax := ontology_syntax(path, text):
         return _axioms(path, text, syntax).graph(aligned, findings)
-    for number, statement in enumerate(_statements(path, text)):
-        if number % STRETCH == 0:
-            check_room(path)
-        collector.add(statement)
+    try:
+        _collect(path, text, collector)
+    except _RelativeError as error:
+        collector = _Collector(named_graphs)
+        _collect(path, text, collector, lenient=True)
+        where = f", the first in line {error.line:,}" if error.line else ""
+        examples = "identifiers without a scheme, such as <ASHRAE> or #A"
+        message = f"{path.name} has {examples}{where}, and gives no base for them; they are kept as written."
+        findings.append(Finding("relative-identifiers", "warning", message, advice="Write whole IRIs, or a base (@base, xml:base), into the file."))
     for missing in sorted({*(named_graphs or ())} - collector.graphs - {DEFAULT_GRAPH}):
         known = ", ".join(shorten(name, 60) for name in sorted(collector.graphs)[:GRAPHS_LISTED]) or "none"
         raise DataError(f"there is no named graph '{shorten(missing)}' in this file; there are {known}.", path=path)
@@ -329,6 +336,13 @@ def read_graph(path: Path, findings: list[Finding], aligned: Aligned = "auto", *
     entities, attributes, values = map(Texts.of, collector.attributes)
     columns = [Texts.of(column) for column in collector.triples]
     return RawGraph(path, columns[0], columns[1], columns[2], attributes=(entities, attributes, values), identities=collector.identities)
+
+
+def _collect(path: Path, text: str, collector: _Collector, *, lenient: bool = False) -> None:
+    for number, statement in enumerate(_statements(path, text, lenient=lenient)):
+        if number % STRETCH == 0:
+            check_room(path)
+        collector.add(statement)
 
 
 def check_beginning(path: Path) -> None:
@@ -463,7 +477,12 @@ def parse(path: Path) -> Iterator[Any]:
     yield from _statements(path, read_text(path))
 
 
-def _statements(path: Path, text: str) -> Iterator[Any]:
+class _RelativeError(DataError):
+    """An IRI without a scheme, in a file that gives no base for it."""
+
+
+def _statements(path: Path, text: str, *, lenient: bool = False) -> Iterator[Any]:
+    """``lenient``: take IRIs as they are written."""
     kind = FORMATS[rdf_suffix(path)]
     if kind in (ox.RdfFormat.N_TRIPLES, ox.RdfFormat.N_QUADS):
         check_lines(path, text)
@@ -474,7 +493,7 @@ def _statements(path: Path, text: str) -> Iterator[Any]:
         check_entities(path, text)
         check_end(path, text)
     try:
-        yield from ox.parse(text, format=kind)
+        yield from ox.parse(text, format=kind, lenient=lenient)
     except SyntaxError as error:
         if kind == ox.RdfFormat.JSON_LD and "LoadDocumentCallback" in str(error):
             words = "this JSON-LD refers to a context in another file, which is never read; write the context into this file."
@@ -483,7 +502,8 @@ def _statements(path: Path, text: str) -> Iterator[Any]:
         if kind == ox.RdfFormat.N_QUADS and line and QUOTED_TRIPLE.search(text.split("\n", line)[line - 1]):
             words = "this line has a triple about a triple (<< ... >>), which N-Quads does not have; export the file as TriG, or remove the line."
             raise DataError(words, path=path, line=line) from None
-        raise DataError(f"this is not valid RDF ({_explanation(error)}); correct this {'line' if line else 'file'}.", path=path, line=line) from None
+        words = f"this is not valid RDF ({_explanation(error)}); correct this {'line' if line else 'file'}."
+        raise (_RelativeError if RELATIVE in str(error) else DataError)(words, path=path, line=line) from None
     except (OSError, ValueError) as error:
         raise DataError(f"this file cannot be read as RDF ({one_line(error, 160)}).", path=path) from None
     except MemoryError:  # of the parser's own, for a single piece
