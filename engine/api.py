@@ -396,6 +396,20 @@ class OpenRun:
         """
         return estimate_from_sample(self.queue, self.decisions()) if reviews_file(self.models).exists() else None
 
+    def report(self) -> str:
+        """The run as one HTML page: figures, tables and examples, readable without a server; everything that the data says is escaped.
+
+        Raises:
+            RunError: the run has no stored alignment.
+
+        Example:
+            >>> run.report().startswith("<!DOCTYPE html>")
+            True
+        """
+        from engine.reporting import report_html  # takes a moment, and few programs need it
+
+        return report_html(self)
+
     # What is stored
 
     @property

@@ -64,6 +64,9 @@ class DataConfig(Section):
     )
     name_language_source: str | None = option(None, "languages of names in the source graph; default: data.name_language")
     name_language_target: str | None = option(None, "languages of names in the target graph; default: data.name_language")
+    links: str | None = option(
+        None, "name of the file with the known links, where several files of the folder could be it (formats tables, rdf, ontology and exports)"
+    )
     ontology: Literal["auto", "classes", "individuals", "properties", "all", "plain"] = option(
         "auto",
         "what of an ontology is aligned; auto: its classes, its individuals where it has no classes; plain: no ontology is looked for in RDF, and "

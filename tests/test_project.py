@@ -33,6 +33,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"analysis"}),
     frozenset({"explore", "pipeline"}),
     frozenset({"explanation", "exporting", "jobs"}),
+    frozenset({"reporting"}),
     frozenset({"api"}),
     frozenset({"cli"}),
     frozenset({"__main__"}),

@@ -13,8 +13,8 @@ from app import cache, components, frame, pages, palette, state, text
 from app.glossary import explain
 from app.state import Come, ImportAddress, TrainAddress
 from engine.data.knowledge_graph import SIDES, Side
-from engine.data.readers.databases import DEFAULT_QUERY, LONGEST_QUERY
 from engine.data.readers.ontology import Aligned
+from engine.data.readers.queries import DEFAULT_QUERY, LONGEST_QUERY
 from engine.data.readers.rdf import DEFAULT_GRAPH
 from engine.data.tabular import Layout
 from engine.errors import DataImportError, EngineError
@@ -51,7 +51,7 @@ from engine.importing.detect import DELIMITERS, FORM_WORDS
 COME_WORDS: Final[Mapping[Come, str]] = {"upload": "Separate files", "archive": "One archive", "server": "A folder on the server"}
 FORMATS: Final = (
     "CSV, TSV, Parquet (triples, or a row for each entity), Neo4j's CSV, RDF (Turtle, TriG, N-Triples, N-Quads, RDF/XML, JSON-LD), "
-    "an ontology (OWL, OBO), GraphML, GEXF or JSON lines, plain or gzipped, or a SQLite database"
+    "an ontology (OWL, OBO), GraphML, GEXF or JSON lines, plain or gzipped, or a SQLite or DuckDB database"
 )
 STEPS: Final = (r"1\. Files", r"2\. Check", r"3\. Go")
 SIDE_ROLES: Final[Mapping[Side, tuple[Role, Role]]] = {"source": ("graph 1", "attributes 1"), "target": ("graph 2", "attributes 2")}
@@ -382,7 +382,7 @@ def _tables(staged: Staged, files: Sequence[UnderstoodFile]) -> None:
             with column, st.container(border=True, key=f"file_{number}"):
                 st.markdown(f"**{text.plain(ROLE_WORDS.get(file.role, file.role).capitalize())}**: {text.plain(file.name, 60)}")
                 st.caption(" · ".join(text.plain(words, 200) for words in (file.words, *(one.words for one in file.counts))))
-                if file.form == FORM_WORDS["sqlite"]:
+                if file.form in (FORM_WORDS["sqlite"], FORM_WORDS["duckdb"]):
                     _query(staged, file)
                 if file.table is not None:
                     _table(staged, file, file.table)

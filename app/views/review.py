@@ -29,6 +29,7 @@ from engine.util.arrays import IntArray
 KINDS: Mapping[ReviewKind, str] = {
     "uncertain": "Uncertain",
     "conflicts": "Conflicts",
+    "hierarchy": "Contradictions",
     "sure": "Bulk accept",
     "second": "Second opinion",
     "sample": "Random sample",
@@ -37,6 +38,7 @@ KINDS: Mapping[ReviewKind, str] = {
 ABOUT: Mapping[ReviewKind, str] = {
     "uncertain": "Least certain first: probability near 50%; in runs without probabilities, the smallest margin.",
     "conflicts": "Targets that are the best match of several sources, the closest contest first. At most one of these pairs can be correct.",
+    "hierarchy": "Mutual best matches that the class hierarchies of the graphs rule out together, first the pair that contradicts most.",
     "sure": "Mutual best matches with a high probability, accepted together.",
     "second": "Pairs that others have decided and you have not. A second opinion settles disputes and measures agreement.",
     "sample": "A random sample of the matches that no known link covers, in the same order for every reviewer, with the scores hidden. Decide 50 or "
@@ -57,6 +59,9 @@ CANDIDATES_HELP = (
     "The source's next best candidates with their CSLS. A number key accepts that candidate and rejects the pair above; 0 rejects all that are "
     "listed. Undo takes back the whole choice."
 )
+CONTRADICTIONS = 6  # listed at a pair
+CROSSWISE = "In one graph this pair's class is below that of the other pair; in the other graph it is above it."
+DISJOINT = "If this pair is correct, its class is below two classes that one of the graphs declares disjoint."
 EVIDENCE = 8  # pairs of neighbours listed
 LISTED = 40  # as on the page Explain, which so shares what is computed
 TABLE_HEIGHT = 460  # pixels
@@ -69,7 +74,9 @@ def render(run: OpenRun, address: ReviewAddress) -> None:
         return
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         about = ABOUT[address.kind]
-        components.choice("Queue", KINDS, name="kind", value=address.kind, default="uncertain", help=about, clears=("source", "target"))
+        components.choice(
+            "Queue", _kinds(run, address), name="kind", value=address.kind, default="uncertain", help=about, clears=("source", "target")
+        )
         if address.kind not in ("decided", "sample"):
             key = state.widget_key(state.CHOICE, "known", address.known)
             follow = partial(_ask_about_known, key)
@@ -85,6 +92,13 @@ def render(run: OpenRun, address: ReviewAddress) -> None:
         _sure(run, address, author)
     else:
         _one_by_one(run, address, author)
+
+
+def _kinds(run: OpenRun, address: ReviewAddress) -> Mapping[ReviewKind, str]:
+    """The queues; that of contradictions only where there are any, or a link asks for it."""
+    if address.kind == "hierarchy" or run.queue.alignment.contradictions:
+        return KINDS
+    return {kind: title for kind, title in KINDS.items() if kind != "hierarchy"}
 
 
 KNOWN = "Off: pairs that validation or test links already decide are left out. Seed links are always left out."
@@ -191,6 +205,7 @@ def _pair(run: OpenRun, address: ReviewAddress, author: str, pair: tuple[int, in
         _candidates(run, author, scored, blind)
     if not blind:
         _claims(run, address, scored)
+        _contradicted(run, address, scored)
         _details(run, address, scored, faced)
     with verdicts:  # last: until the whole pair is there, keys find the buttons of the pair before, which is decided already
         _buttons(run, author, scored)
@@ -295,6 +310,25 @@ def _claims(run: OpenRun, address: ReviewAddress, pair: PairScore) -> None:
         source, target = run.queue.pair(int(rows[row]))
         rival = replace(address, source=source, target=target)
         pages.link(pages.REVIEW, rival, f"Review {text.plain(run.queue.title('source', source), 40)} instead", icon=LOOK)
+
+
+def _contradicted(run: OpenRun, address: ReviewAddress, pair: PairScore) -> None:
+    """The matches that this pair contradicts by the class hierarchies, each with a link; nothing where there are none."""
+    row = run.queue.row((pair.source.uri, pair.target.uri))
+    found = [] if row is None else run.queue.contradicted_by(row)
+    if not found:
+        return
+    st.markdown("**Contradictions**: the class hierarchies rule out that all of these pairs are correct.", help=term("contradiction"))
+    for other, reason in found[:CONTRADICTIONS]:
+        if other == row:
+            st.markdown(f"- {DISJOINT}")
+            continue
+        source, target = run.queue.pair(other)
+        words = f"{text.plain(run.queue.title('source', source), 60)} ↔ {text.plain(run.queue.title('target', target), 60)}"
+        st.markdown(f"- {CROSSWISE if reason == 'crosswise' else DISJOINT}")
+        pages.link(pages.REVIEW, replace(address, source=source, target=target), f"Review {words}", icon=LOOK)
+    if len(found) > CONTRADICTIONS:
+        st.caption(f"{text.count(len(found) - CONTRADICTIONS, 'more contradiction')}.")
 
 
 def _review_cell(run: OpenRun, source: str, target: str) -> str:

@@ -27,8 +27,10 @@ from torch import Tensor
 
 from engine.data.knowledge_graph import SIDES, AlignmentTask, KnowledgeGraph, Side
 from engine.evaluation.metrics import Evaluation
+from engine.runs.tensors import RunLike
 from engine.search import CslsTopK, Matches
 from engine.training.semi import Selection, no_selection
+from engine.util.arrays import IntArray
 
 START = "start"
 APART = "mappings_apart"
@@ -136,6 +138,13 @@ def graph_of(tables: Mapping[str, pd.DataFrame], side: Side) -> KnowledgeGraph:
         relations=tuple(relations["name"]),
         triples=triples[["head", "relation", "tail"]].to_numpy(dtype=np.int64),
     )
+
+
+def seed_links(run: RunLike) -> IntArray:
+    """(L, 2) the links that a run was trained on, source and target entities."""
+    links = run.table("links")
+    found: IntArray = links.loc[links["role"] == "train", ["source", "target"]].to_numpy(dtype=np.int64)
+    return found
 
 
 def hubness_tensors(found: CslsTopK, evaluation: Evaluation, num_source: int, num_target: int) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""``python -m engine export``: an alignment as a file."""
+"""``python -m engine export`` and ``report``: an alignment, or a whole run, as a file."""
 
 from __future__ import annotations
 
@@ -81,6 +81,34 @@ def split_command(parsed: argparse.Namespace) -> int:
         print_json({"folder": str(parsed.out), "rows": rows})
     else:
         print(printable(f"{parsed.out}: " + ", ".join(f"{number:,} rows in {name}" for name, number in rows.items())))
+    return 0
+
+
+def add_report(commands: Commands) -> None:
+    parser = add_command(
+        commands,
+        "report",
+        report_command,
+        help="write a run as one HTML page",
+        description="Write figures, tables and examples of a run to one HTML file that needs no server and no network (docs/exporting.md).",
+    )
+    add_run(parser)
+    parser.add_argument("--out", type=Path, metavar="FILE", help="output file; default: report-DATA-RUN.html in this folder")
+    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
+    add_models(parser)
+    add_json(parser)
+
+
+def report_command(parsed: argparse.Namespace) -> int:
+    from engine.reporting import write_report  # takes a moment, and no other command needs it
+
+    run = open_run(parsed.run, parsed.models)
+    path = parsed.out or Path(f"report-{run.id.replace('/', '-')}.html")
+    write_report(run, path, force=parsed.force)
+    if parsed.json:
+        print_json({"run": run.id, "file": str(path)})
+    else:
+        print(printable(f"wrote {path}"))
     return 0
 
 

@@ -122,7 +122,7 @@ def _add_contents(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             f"--query{number}",
             metavar="SELECT",
-            help=f"of a SQLite database as {side} graph: a query for its triples (head, relation, tail) or entities (id, ...)",
+            help=f"of a SQLite or DuckDB database as {side} graph: a query for its triples (head, relation, tail) or entities (id, ...)",
         )
         parser.add_argument(
             f"--named-graphs{number}",

@@ -18,9 +18,10 @@ from types import FrameType
 from typing import Any
 
 from engine._version import __version__
+from engine.analysis.run_tables import seed_links
 from engine.api import MODELS, configure, open_run, summary_row
 from engine.cli.clusters import add_clusters
-from engine.cli.export import add_export, add_split
+from engine.cli.export import add_export, add_report, add_split
 from engine.cli.housekeeping import add_backup, add_clean_up
 from engine.cli.importing import add_import
 from engine.cli.new_entities import match_new
@@ -107,6 +108,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_export(commands)
     add_split(commands)
     add_clusters(commands)
+    add_report(commands)
     add_backup(commands)
     add_import(commands)
     add_options(commands)
@@ -423,7 +425,8 @@ def evaluate(parsed: argparse.Namespace) -> int:
         metrics |= {name: value for name, value in run.metrics.items() if name == "alignment"}  # the same for every pool
     else:
         evidence = graph_evidence(run) if parsed.decoder in GRAPH_DECODERS else None
-        found = evaluate_decoders(similarity, test, [parsed.decoder], k, parsed.pool, index=parsed.index, evidence=evidence, untested=untested)
+        options: dict[str, Any] = {"index": parsed.index, "evidence": evidence, "seeds": seed_links(run), "untested": untested}
+        found = evaluate_decoders(similarity, test, [parsed.decoder], k, parsed.pool, **options)
         metrics = found[parsed.decoder].to_dict()
     sample = opened.reviewed_sample()
     if parsed.json:

@@ -59,7 +59,7 @@ BYTES_A_CHARACTER: Final = 0.25
 BYTES_A_STATEMENT: Final = 560.0
 """Of RDF: three Python strings with their places in the columns; measured between 450 and 565."""
 COPIES_OF_RDF: Final = 2.0
-BYTES_OF_EXPORTS: Final[Mapping[ExportForm, float]] = {"graphml": 14.0, "gexf": 14.0, "jsonl": 10.0, "sqlite": 10.0}
+BYTES_OF_EXPORTS: Final[Mapping[ExportForm, float]] = {"graphml": 14.0, "gexf": 14.0, "jsonl": 10.0, "sqlite": 10.0, "duckdb": 60.0}
 """A byte of a file; GraphML and GEXF are held whole as text, XML and graph. Measured with 125,000 triples and attributes (13, 12, 6 to 9)."""
 STATEMENT_ENDS: Final = re.compile(rb"[.;,]\s|/>|</|\":")
 """What a statement ends with in Turtle, in XML and in JSON-LD, where several may be on one line."""

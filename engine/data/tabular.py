@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from engine.data.beginnings import check_first_line
 from engine.data.dialects import TAB, Csv, OddLines, Shape, Tsv, find_delimiter, said_delimiter
 from engine.data.files import Block, Cells, Grid, checked_width, read_grid, read_head
 from engine.data.knowledge_graph import Finding
@@ -346,6 +347,7 @@ def _line(table: Table) -> int | None:
 
 
 def _open_text(path: Path, layout: Layout, shapes: Sequence[Sequence[Role]]) -> Table:
+    check_first_line(path)
     dialect = _dialect(path, layout, read_head(path, HEAD), shapes)
     grid = read_grid(path, dialect)
     if not len(grid):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine.decoding.base import DECODER_TITLES, DECODERS, GRAPH_DECODERS, NONE, Decoder, Decoding, get_decoder
 from engine.decoding.candidates import TOP, Candidates, find_candidates
+from engine.decoding.capacity import Capacity, capacity_of
 from engine.decoding.graph_evidence import GraphEvidence
 from engine.decoding.nearest import CslsDecoder, MutualDecoder
 from engine.decoding.one_to_one import AssignmentDecoder, StableDecoder
@@ -18,6 +19,7 @@ __all__ = [
     "TOP",
     "AssignmentDecoder",
     "Candidates",
+    "Capacity",
     "CslsDecoder",
     "Decoder",
     "Decoding",
@@ -26,6 +28,7 @@ __all__ = [
     "PropagationDecoder",
     "SinkhornDecoder",
     "StableDecoder",
+    "capacity_of",
     "find_candidates",
     "get_decoder",
     "log_plan",

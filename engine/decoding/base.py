@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from engine.data.knowledge_graph import Side
 from engine.decoding.candidates import BoolArray, Candidates, FloatArray, Lists
+from engine.decoding.capacity import ONE, Capacity, capacity_of
 from engine.decoding.graph_evidence import GraphEvidence
 from engine.decoding.kernels import best_two, list_ranks
 from engine.errors import ConfigError
@@ -29,10 +30,12 @@ class Decoding:
         decoder: its registered name.
         candidates: what was decoded.
         scores: (P,) the decoder's score of each candidate pair, in float32: lists are read in descending order of it. A pair that a one-to-one
-            decoder decided on has ``inf``, so that it comes first in both lists.
+            decoder decided on has ``inf``, so that it comes first in both lists (of several pairs of an entity, finite scores above all others).
         chosen_by_source: (n,) position of the pair that each source is matched by, -1 for none.
         chosen_by_target: (m,) the same for targets. For one-to-one decoders these are the same pairs.
         tolerance: scores closer than this are equal.
+        capacity: how many counterparts a one-to-one decoder gave an entity at most.
+        taken: positions of all pairs that were decided on, ascending, where an entity may be in several; the two ``chosen`` have its best one.
     """
 
     decoder: str
@@ -41,6 +44,8 @@ class Decoding:
     chosen_by_source: IntArray  # (n,)
     chosen_by_target: IntArray  # (m,)
     tolerance: float
+    capacity: Capacity = ONE
+    taken: IntArray | None = None
 
     def chosen(self, side: Side) -> IntArray:
         """Position of the pair that each entity of one graph is matched by, -1 for none."""
@@ -65,6 +70,8 @@ class Decoding:
 
     def pairs(self) -> IntArray:
         """Positions of the distinct pairs predicted from either end, ascending."""
+        if self.taken is not None:
+            return self.taken
         positions = np.concatenate([self.chosen_by_source, self.chosen_by_target])
         return np.unique(positions[positions != NONE])
 
@@ -117,6 +124,8 @@ DECODERS: dict[str, Callable[[], Decoder]] = {}
 """Decoders for which scores are enough."""
 GRAPH_DECODERS: dict[str, Callable[[GraphEvidence], Decoder]] = {}
 """Decoders that also look at the graphs' triples."""
+SEVERAL: dict[str, Callable[[Capacity], Decoder]] = {}
+"""Those of the first that are one-to-one, but give an entity several counterparts where the known links do."""
 DECODER_TITLES: dict[str, str] = {}
 """Name -> title of every registered decoder."""
 
@@ -128,6 +137,12 @@ def register_decoder(cls: DecoderClass) -> DecoderClass:
     return cls
 
 
+def register_decoder_of_several(cls: DecoderClass) -> DecoderClass:
+    """Class decorator: the same for a one-to-one decoder that is built with a capacity."""
+    SEVERAL[cls.name] = cls  # type: ignore[attr-defined]
+    return register_decoder(cls)
+
+
 def register_graph_decoder(cls: DecoderClass) -> DecoderClass:
     """Class decorator: makes a decoder that is built from the graphs' evidence available under its name."""
     GRAPH_DECODERS[cls.name] = cls  # type: ignore[attr-defined]
@@ -135,18 +150,23 @@ def register_graph_decoder(cls: DecoderClass) -> DecoderClass:
     return cls
 
 
-def get_decoder(decoder: str | Decoder, evidence: GraphEvidence | None = None) -> Decoder:
+def get_decoder(decoder: str | Decoder, evidence: GraphEvidence | None = None, seeds: IntArray | None = None) -> Decoder:
     """A decoder by its registered name, with its default settings; an instance is passed through.
 
     Args:
         decoder: name or instance.
         evidence: the graphs, for decoders that look at them; its pools must be those that are to be decoded.
+        seeds: (L, 2) links that are known to be right; None: those of the evidence. One-to-one decoders learn from them how many counterparts an
+            entity may have.
 
     Raises:
         ConfigError: no decoder has this name, or it needs graphs and there are none.
     """
     if not isinstance(decoder, str):
         return decoder
+    if decoder in SEVERAL:
+        known = evidence.seeds if seeds is None and evidence is not None else seeds
+        return SEVERAL[decoder](ONE if known is None else capacity_of(known))
     if decoder in DECODERS:
         return DECODERS[decoder]()
     if decoder not in GRAPH_DECODERS:
@@ -168,3 +188,20 @@ def decided(decoder: str, candidates: Candidates, scores: FloatArray, by_source:
     scores = scores.copy()
     scores[by_source[by_source != NONE]] = np.inf
     return Decoding(decoder, candidates, scores, by_source, by_target, candidates.tolerance)
+
+
+def decided_on_several(decoder: str, candidates: Candidates, taken: IntArray, capacity: Capacity) -> Decoding:
+    """The decoding of a decoder that gives entities several counterparts: its pairs come first in both lists, by CSLS, and the others follow.
+
+    Args:
+        taken: positions of the pairs that were decided on.
+    """
+    taken = np.sort(taken)
+    by_source, by_target = (np.full(count, NONE, dtype=np.int64) for count in candidates.shape)
+    ascending = taken[np.argsort(candidates.csls[taken], kind="stable")]
+    by_source[candidates.sources[ascending]] = ascending  # the last one stays: the best
+    by_target[candidates.targets[ascending]] = ascending
+    scores = candidates.csls.copy()
+    if len(taken):
+        scores[taken] += np.float32(1) + np.ptp(scores)
+    return Decoding(decoder, candidates, scores, by_source, by_target, candidates.tolerance, capacity, taken)

@@ -120,6 +120,17 @@ def take_greedily(order: IntArray, sources: IntArray, targets: IntArray, of_sour
 
 
 @compiled
+def take_with_room(order: IntArray, sources: IntArray, targets: IntArray, room_source: IntArray, room_target: IntArray, taken: BoolArray) -> None:
+    """The same where each entity has room for several pairs; what is left of it is counted down."""
+    for edge in order:
+        source, target = sources[edge], targets[edge]
+        if room_source[source] > 0 and room_target[target] > 0:
+            taken[edge] = True
+            room_source[source] -= 1
+            room_target[target] -= 1
+
+
+@compiled
 def list_ranks(indptr: IntArray, edges: IntArray, scores: ScoreArray, right: BoolArray, tolerance: float, queries: IntArray, out: IntArray) -> None:
     """Rank of the best right pair in each query's list, 0 if none is listed; other pairs within the tolerance come before it."""
     for place in range(len(queries)):

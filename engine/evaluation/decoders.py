@@ -20,6 +20,7 @@ import torch
 from engine.data.knowledge_graph import Side
 from engine.decoding.base import NONE, Decoder, Decoding, get_decoder, where_chosen
 from engine.decoding.candidates import TOP, Candidates, find_candidates
+from engine.decoding.capacity import ONE
 from engine.decoding.graph_evidence import GraphEvidence
 from engine.errors import DataError
 from engine.evaluation.metrics import DirectionMetrics, Pool, SearchedPool, Selectable, direction_metrics, pool_words, search_pool
@@ -189,7 +190,8 @@ def decoder_protocol(decoding: Decoding, pool: Pool, links_name: str, untested: 
     """How figures came about, in one line."""
     lists = "all pairs" if decoding.candidates.complete else f"the {decoding.candidates.top} best candidates by CSLS from either side"
     words = pool_words(pool, decoding.candidates.shape, links_name, untested)
-    return f"decoder {decoding.decoder} over {lists}, {words}, published direction target to source, ties are no hits"
+    several = "" if decoding.capacity == ONE else f" with {decoding.capacity.words}"
+    return f"decoder {decoding.decoder}{several} over {lists}, {words}, published direction target to source, ties are no hits"
 
 
 @torch.no_grad()
@@ -206,6 +208,7 @@ def evaluate_decoders(
     index: str | SearchIndex = "exact",
     links_name: str = "test",
     evidence: GraphEvidence | None = None,
+    seeds: IntArray | None = None,
     untested: int = 0,
 ) -> Mapping[str, DecodingEvaluation]:
     """Evaluate a similarity with several decoders that share one search for candidates.
@@ -217,6 +220,7 @@ def evaluate_decoders(
         k, pool, bootstrap, seed, index, links_name, untested: as in :func:`engine.evaluation.metrics.evaluate_links`.
         top: candidates an entity.
         evidence: the graphs, for decoders that look at them; its pools are replaced by this evaluation's.
+        seeds: (S, 2) links that were trained on, by which one-to-one decoders know how many counterparts there may be; None: those of the evidence.
 
     Returns:
         Evaluations by the decoder's name, in the order given.
@@ -227,7 +231,7 @@ def evaluate_decoders(
         ConfigError: unknown decoder or index.
     """
     searched = search_pool(similarity, links, k, pool, index=index, untested=untested)
-    return decode_searched(searched, decoders, top, bootstrap, seed, links_name=links_name, evidence=evidence)
+    return decode_searched(searched, decoders, top, bootstrap, seed, links_name=links_name, evidence=evidence, seeds=seeds)
 
 
 @torch.no_grad()
@@ -240,10 +244,11 @@ def decode_searched(
     *,
     links_name: str = "test",
     evidence: GraphEvidence | None = None,
+    seeds: IntArray | None = None,
 ) -> Mapping[str, DecodingEvaluation]:
     """The same of a pool that has been searched; the decoders work side by side, on as many threads as torch uses."""
     pools = searched.source_pool, searched.target_pool
-    chosen = [get_decoder(decoder, evidence and evidence.within(*pools)) for decoder in decoders]
+    chosen = [get_decoder(decoder, evidence and evidence.within(*pools), seeds) for decoder in decoders]
     candidates = find_candidates(searched.similarity, top=top, index=searched.index, terms=searched.hubness)
     ranks, pool = searched.ranks, searched.pool
     if isinstance(searched.similarity, HeldSimilarity):

@@ -18,6 +18,7 @@ import pandas as pd
 from scipy.stats import binomtest
 
 from engine.analysis.entities import LEAST_DEGREES, bucket_names, degree_buckets
+from engine.analysis.run_tables import seed_links
 from engine.config import UNUSED_SECTIONS
 from engine.data.knowledge_graph import Side
 from engine.decoding import DECODERS
@@ -232,7 +233,7 @@ def evaluated(run: RunLike, links: IntArray, side: Side, decoder: str = CSLS) ->
     if decoder not in DECODERS:
         raise ComparisonError(f"decoder '{decoder}' of run {name_of(run)} cannot be evaluated again; compare by {CSLS}, or train the run again.")
     neighbours = int(run.manifest.get("config", {}).get("search", {}).get("csls_k", 10))
-    found = evaluate_decoders(run_similarity(run), links, [decoder], neighbours, bootstrap=0)[decoder]
+    found = evaluate_decoders(run_similarity(run), links, [decoder], neighbours, bootstrap=0, seeds=seed_links(run))[decoder]
     direction, answers = (found.source_to_target, found.source_answers) if side == "source" else (found.target_to_source, found.target_answers)
     return Outcomes(side, decoder, direction.queries, direction.ranks, answers)
 

@@ -60,7 +60,11 @@ class Hierarchy:
             if low != high:
                 self._parents.setdefault(low, []).append(high)
         pairs = triples[kind_of == "disjoint"][:, [0, 2]].tolist()
-        self.disjoint = frozenset((min(pair), max(pair)) for pair in pairs if pair[0] != pair[1])
+        self.disjoint: dict[int, set[int]] = {}
+        for one, other in pairs:
+            if one != other:
+                self.disjoint.setdefault(one, set()).add(other)
+                self.disjoint.setdefault(other, set()).add(one)
         self._ancestors: dict[int, frozenset[int]] = {}
 
     def __bool__(self) -> bool:
@@ -153,9 +157,9 @@ def incoherent(found: Mapping[Side, Hierarchy], pairs: Sequence[tuple[int, int]]
             yield position
 
 
-def disjoint_within(disjoint: frozenset[tuple[int, int]], held: set[int]) -> bool:
-    """Whether two of some entities are declared disjoint."""
-    return any(one in held and two in held for one, two in disjoint)
+def disjoint_within(disjoint: Mapping[int, set[int]], held: set[int]) -> bool:
+    """Whether two of some entities are declared disjoint; ``disjoint``: entity -> those that it is disjoint with."""
+    return any(not disjoint[one].isdisjoint(held) for one in held if one in disjoint)
 
 
 def repaired_pairs(found: Sequence[Contradiction], count: int) -> BoolArray:

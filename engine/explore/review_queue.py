@@ -18,13 +18,14 @@ import numpy as np
 from engine.data.knowledge_graph import SIDES, Side
 from engine.evaluation.metrics import rate_interval
 from engine.explore.alignment import KNOWN, Alignment
+from engine.explore.hierarchy import Reason
 from engine.reviews import Choice, Decision, ReviewStore, Verdict, snapshot_of
 from engine.reviews.decisions import Pair
 from engine.runs.view import PairScore, RunView
 from engine.util.arrays import BoolArray, FloatArray, IntArray
 from engine.util.text import count
 
-Kind = Literal["uncertain", "conflicts", "sure", "second", "sample"]
+Kind = Literal["uncertain", "conflicts", "hierarchy", "sure", "second", "sample"]
 
 SURE_PROBABILITY = 0.95
 SURE_MARGIN = 0.3
@@ -136,11 +137,14 @@ class ReviewQueue:
         """All rows of a kind in its order, seed links left out.
 
         "uncertain": probability nearest to one half, then what has none by the smallest margin. "conflicts": targets that several sources claim,
-        the closest contest first, the claims on a target together and the best first. "sure": the most probable, or in a run without
+        the closest contest first, the claims on a target together and the best first. "hierarchy": mutual matches that contradict the graphs'
+        hierarchies, first what has to give way to the most others. "sure": the most probable, or in a run without
         probabilities mutual matches with the largest margin. "second": as "uncertain". "sample": at random, without those that known
         links settle (:mod:`engine.explore.review_queue`).
         """
-        return self._sample if kind == "sample" else self._orders["uncertain" if kind == "second" else kind]
+        if kind in ("sample", "hierarchy"):  # which take a while, and are seldom asked for
+            return self._sample if kind == "sample" else self._contradicting
+        return self._orders["uncertain" if kind == "second" else kind]
 
     @cached_property
     def _orders(self) -> dict[str, IntArray]:
@@ -178,6 +182,27 @@ class ReviewQueue:
             rows = rows[~np.isnan(self.probability[rows])]
         probability = np.nan_to_num(self.probability[rows])
         return rows[np.lexsort([-self.margin[rows], -probability])]
+
+    @cached_property
+    def _contradicting(self) -> IntArray:
+        """The pair that loses the most contradictions first; of equals, the one with the lowest CSLS."""
+        found = self.alignment.contradictions
+        lost = np.bincount([one.weaker for one in found], minlength=len(self.alignment)) if found else np.zeros(len(self.alignment), dtype=np.int64)
+        rows = np.flatnonzero(self.alignment.contradicting & (self.alignment.known != KNOWN.index("seed")))
+        csls = self.alignment.rows["csls"].to_numpy(dtype=np.float64)
+        return rows[np.lexsort([csls[rows], -lost[rows]])]
+
+    @cached_property
+    def _against(self) -> dict[int, list[tuple[int, Reason]]]:
+        against: dict[int, list[tuple[int, Reason]]] = {}
+        for one in self.alignment.contradictions:
+            for row, other in dict.fromkeys([(one.weaker, one.stronger), (one.stronger, one.weaker)]):
+                against.setdefault(row, []).append((other, one.reason))
+        return against
+
+    def contradicted_by(self, row: int) -> Sequence[tuple[int, Reason]]:
+        """The rows that a row contradicts by the graphs' hierarchies, and why; the row itself where its own classes are at odds."""
+        return self._against.get(row, [])
 
     def claims(self, target: int) -> IntArray:
         """Rows of all sources that have a target as their best match, seed links included, the highest CSLS first."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from engine.analysis.run_tables import APART, graph_of
+from engine.analysis.run_tables import APART, graph_of, seed_links
 from engine.data.knowledge_graph import SIDES, Side
 from engine.decoding import DECODER_TITLES, DECODERS, GRAPH_DECODERS, NONE, Candidates, Decoding, GraphEvidence, find_candidates, get_decoder
 from engine.decoding.base import best_pairs, decided
@@ -99,7 +99,8 @@ def predictions(view: RunView, decoder: str, settled: Settled) -> Predictions:
         return OneToOne(view).predictions(settled)
     terms = all_hubness(view)
     candidates = find_candidates(view.similarity, terms.k, terms=terms)
-    decoding = get_decoder(decoder, graph_evidence(view.run) if decoder in GRAPH_DECODERS else None).decode(candidates)
+    evidence = graph_evidence(view.run) if decoder in GRAPH_DECODERS else None
+    decoding = get_decoder(decoder, evidence, seed_links(view.run)).decode(candidates)
     return Predictions({side: _predictions(decoding, side) for side in SIDES}, candidates)
 
 
@@ -156,9 +157,8 @@ def _tolerated(tolerance: float) -> tuple[tuple[float, Literal["left"]], tuple[f
 
 def graph_evidence(run: RunLike) -> GraphEvidence:
     """A run's graphs and seed links, for decoders that look at them."""
-    tables = {name: run.table(name) for name in ("entities", "relations", "triples", "links")}
-    seeds = tables["links"].loc[tables["links"]["role"] == "train", ["source", "target"]].to_numpy(dtype="int64")
-    return GraphEvidence.of(graph_of(tables, "source"), graph_of(tables, "target"), seeds)
+    tables = {name: run.table(name) for name in ("entities", "relations", "triples")}
+    return GraphEvidence.of(graph_of(tables, "source"), graph_of(tables, "target"), seed_links(run))
 
 
 def _predictions(decoding: Decoding, side: Side) -> pd.DataFrame:

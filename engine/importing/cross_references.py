@@ -10,7 +10,7 @@ from typing import Final
 
 from engine.data.apart import RELATIONS, Apart, local_predicate
 from engine.data.knowledge_graph import SIDES, Finding, Side
-from engine.data.labels import local_name
+from engine.data.labels import literal_of, local_name
 from engine.data.readers import RawDataset, RawGraph, RawLinks
 from engine.data.readers.base import Part
 from engine.data.readers.tables import with_apart
@@ -43,7 +43,7 @@ def with_cross_references(raw: RawDataset, attribute: str) -> RawDataset:
         forms = entity_forms(other.identifiers)
         for entity, value in _values(graph, attribute):
             values += 1
-            found = forms.get(value.strip())
+            found = forms.get(literal_of(value).text.strip())
             if not found:
                 unknown["with several entities to fit" if found == _AMBIGUOUS else "without an entity of the other graph"] += 1
             else:

@@ -14,7 +14,8 @@ from engine.data.dialects import TAB
 from engine.data.files import read_head
 from engine.data.knowledge_graph import FileCount
 from engine.data.readers import READERS
-from engine.data.readers.databases import DUCKDB_MAGIC, SQLITE_MAGIC
+from engine.data.readers.databases import SQLITE_MAGIC
+from engine.data.readers.duckdb_files import is_duckdb
 from engine.data.readers.entity_tables import ENTITY_ROLES, entity_layout, is_entity_table
 from engine.data.readers.exports import EXPORT_ENDINGS, EXPORT_WORDS, ExportForm, export_form
 from engine.data.readers.json_records import is_json_lines
@@ -58,6 +59,7 @@ Form = Literal[
     "gexf",
     "jsonl",
     "sqlite",
+    "duckdb",
     "neo4j",
 ]
 SHAPES: Final[Mapping[str, Sequence[Sequence[Role]]]] = {
@@ -87,6 +89,7 @@ FORM_WORDS: Final[Mapping[Form, str]] = {
     "gexf": EXPORT_WORDS["gexf"],
     "jsonl": EXPORT_WORDS["jsonl"],
     "sqlite": EXPORT_WORDS["sqlite"],
+    "duckdb": EXPORT_WORDS["duckdb"],
     "neo4j": "Neo4j's CSV",
 }
 RDF_FORMS: Final[frozenset[Form]] = frozenset({"turtle", "ntriples", "rdfxml", "nquads", "trig", "jsonld"})
@@ -184,11 +187,13 @@ def sniff(path: Path, name: str, role: str = "") -> Sniffed:
     shown = shorten(name)
     if head.startswith(SQLITE_MAGIC) and (not role or role.startswith("graph")):
         return Sniffed("sqlite")
+    if is_duckdb(head):
+        if not role or role.startswith("graph"):
+            return Sniffed("duckdb")
+        raise DataImportError(f"{shown} is a DuckDB database, which is read as a graph only; export its tables as Parquet or CSV.")
     for magic, what in _MAGIC:
         if head.startswith(magic):
             raise DataImportError(f"{shown} is {what}; expected a text table, Parquet or RDF.")
-    if head[8:12] == DUCKDB_MAGIC:
-        raise DataImportError(f"{shown} is a DuckDB database; export its tables as Parquet or CSV, or to SQLite.")
     if b"\0" in head and head[:2] not in (b"\xff\xfe", b"\xfe\xff"):  # UTF-16 has its own message in the reader
         raise DataImportError(f"{shown} is a binary file, whatever its name says; expected a text table, Parquet or RDF.")
     text = head.decode("utf-8-sig", "replace")

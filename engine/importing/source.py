@@ -171,6 +171,8 @@ ROLE_WORDS: Final[Mapping[str, str]] = {
     "attributes 2": "names and attributes of the target graph",
     "links": "known links",
 }
+OPTIONAL_ROLES: Final[tuple[Role, ...]] = ("links", "attributes 1", "attributes 2")
+"""Those that the command line has an option for."""
 FILE_BY_FILE: Final = ("tables", "rdf", "ontology", "exports")
 """Formats whose files are understood one by one, whatever they are called; a folder of any other that is registered is read as a whole."""
 DEEPEST: Final = 3
@@ -296,7 +298,11 @@ def assign(material: Material, corrected: Mapping[str, str]) -> dict[str, Source
             settled |= {f"{role} file {number}": unsaid[name] for number, name in enumerate(names[1:], start=2)}
         elif len(names) > 1:
             listed = " and ".join(shorten(name, 40) for name in names[:3])
-            raise DataImportError(f"{listed} could each be the {ROLE_WORDS.get(role, role)}; say which one it is.")
+            option = f"with --{role.replace(' ', '')} on the command line" if role in OPTIONAL_ROLES else "by other names"
+            words = (
+                f"{listed} could each be the {ROLE_WORDS.get(role, role)}; say which one under 'Which file is what' on the page Import, or {option}."
+            )
+            raise DataImportError(words)
         settled[role] = unsaid[names[0]]
     return settled
 

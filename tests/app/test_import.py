@@ -172,6 +172,18 @@ def test_files_of_a_folder_are_given_roles(models: Path, open_page: OpenPage, tm
     assert "8 entities" in words(app)
 
 
+def test_which_of_two_files_holds_the_links_is_chosen(models: Path, open_page: OpenPage, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    contents = {"kg1.csv": GRAPH_1, "kg2.csv": GRAPH_2, "links.csv": LINKS, "reference_alignment.csv": "\n".join(LINKS.splitlines()[:4])}
+    for name, content in contents.items():
+        (tmp_path / "mine" / name).write_text(content, encoding="utf-8")
+    app = open_page("import", staging=stage_folder(tmp_path / "mine").token)
+    assert "could each be the known links; say which one" in message(app)
+    element(app.selectbox, "Known links").set_value("reference_alignment.csv").run()
+    assert_no_crash(app)
+    assert "3 train" in words(app)
+
+
 @pytest.mark.parametrize("token", ["../..", "0" * 32, "<b>x</b>", "x" * 5000])
 def test_imports_that_are_not_there(token: str, models: Path, open_page: OpenPage) -> None:
     app = open_page("import", staging=token)

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from app import components, reviewing
+from engine.data.knowledge_graph import SIDES
 from engine.reviews import Choice, ReviewStore
 from engine.reviews.decisions import BULK_NOTE
 from engine.runs import RunStore
@@ -19,7 +21,7 @@ from engine.runs.view import RunView, status_sentence
 from engine.util.paths import reviews_file
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.explanation.runs import drawn_run
-from tests.explore.test_review_queue import calibrated, contested_run, queue_of
+from tests.explore.test_review_queue import calibrated, contested_run, contradicting_run, queue_of
 from tests.run_fixture import BLANK_ENDS, MemoryRun, blank_ended_run, jolted, sample_run, write_run
 
 DATA = "0" * 64
@@ -274,7 +276,7 @@ def test_the_sample_keeps_its_order_after_other_lists_and_bulk(run: str, models:
     assert "of the random sample" in words(app)
 
 
-@pytest.mark.parametrize("kind", ["conflicts", "second", "sure", "sample", "decided"])
+@pytest.mark.parametrize("kind", ["conflicts", "hierarchy", "second", "sure", "sample", "decided"])
 def test_every_kind_has_something_to_say_when_it_is_empty(run: str, open_page: OpenPage, kind: str) -> None:
     app = open_page("review", run=run, reviewer="Ann", kind=kind, threshold="99")
     assert_no_crash(app)
@@ -364,6 +366,27 @@ def test_a_claim_is_shown_beside_its_rivals(models: Path, open_page: OpenPage, s
     assert f"this target is the best match of {len(rivals) - 1} other" in words(app)
     alone = next(queue.pair(one) for one in queue.order("uncertain").tolist() if len(queue.claims(queue.indices(one)[1])) == 1)
     assert "Competing sources" not in words(open_page("review", run=run, reviewer="Ann", source=alone[0], target=alone[1]))
+
+
+def test_contradictions_are_a_queue_of_their_own_and_each_leads_to_its_other_pair(models: Path, open_page: OpenPage) -> None:
+    contradicting = contradicting_run()
+    run, queue = write_run(contradicting, models), queue_of(contradicting)
+    app = open_page("review", run=run, reviewer="Ann", kind="hierarchy", known="yes")
+    assert_no_crash(app)
+    (first, *_) = queue.order("hierarchy").tolist()
+    one, two = (queue.view.entity(side, entity) for side, entity in zip(SIDES, queue.indices(first), strict=True))
+    assert shown(app) == f"##### {components.entity_label(one)} ↔ {components.entity_label(two)}"
+    assert "**Contradictions**: the class hierarchies rule out" in words(app)
+    others = [queue.pair(row) for row, _ in queue.contradicted_by(first)]
+    asked = [(parse_qs(link)["source"], parse_qs(link)["target"]) for link in links(app) if link.startswith("review?") and "source=" in link]
+    assert others
+    assert set(others[:6]) <= {(source, target) for (source,), (target,) in asked}
+    assert "Contradictions" in next(group for group in app.button_group if group.label == "Queue").options
+
+
+def test_a_run_without_a_hierarchy_has_no_queue_of_contradictions(run: str, open_page: OpenPage) -> None:
+    app = open_page("review", run=run, reviewer="Ann")
+    assert "Contradictions" not in next(group for group in app.button_group if group.label == "Queue").options
 
 
 @pytest.mark.parametrize("end", ["source", "target"])

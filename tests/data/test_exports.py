@@ -277,5 +277,5 @@ class TestSqlite:
     def test_damaged_and_other_files(self, database: Path, tmp_path: Path) -> None:
         data = database.read_bytes()
         refuse(tmp_path / "b.sqlite", data[:1500] + b"\xff" * 3000, "damaged", query="SELECT * FROM city")
-        refuse(tmp_path / "c.sqlite", b"head,relation,tail\n", "no SQLite database")
+        refuse(tmp_path / "c.sqlite", b"head,relation,tail\n", "no SQLite or DuckDB database")
         refuse(put(tmp_path / "d.sqlite", data, gz=True).with_suffix(""), b"\x1f\x8b", "gzip")

@@ -240,7 +240,7 @@ class TestRdf:
         assert re.fullmatch(r"_:\[[0-9a-f]{16}\]", unnamed)
         assert target.entities == (unnamed, "_:somewhere", bern, oslo, rome, wien)
         assert len(target.triples) == 4
-        assert sorted(target.attributes["value"]) == ['"Rom"@de', "540", "Oslo"]
+        assert sorted(target.attributes["value"]) == ['"540"^^<http://www.w3.org/2001/XMLSchema#integer>', '"Rom"@de', "Oslo"]
         assert target.labels[target.index[rome]] == "Rom"
 
     def test_anonymous_nodes_are_called_the_same_each_time(self, folder: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyhornedowl
 import pyoxigraph as ox
 import pytest
@@ -21,6 +22,7 @@ from engine.data.readers import RawGraph
 from engine.data.readers.ontology import Aligned
 from engine.data.readers.rdf import read_graph
 from engine.errors import DataError
+from engine.explore.hierarchy import Contradiction, Hierarchy, contradictions
 from engine.names.synonyms import kind_of
 from tests.data.writers import put
 from tests.effort import examples
@@ -94,6 +96,7 @@ CLASS_TRIPLES = {
     ("Wine", "from", "Valley"),
     ("Wine", "rel", "Grape"),
     ("Wine", "seeAlso", "Region"),
+    ("Region", "disjointWith", "Wine"),
 }
 INDIVIDUAL_TRIPLES = {("Riesling1", "from", "Mosel")}
 WINE_ATTRIBUTES = {
@@ -175,12 +178,12 @@ class TestEverySyntax:
             *("1 class (deprecated)", "1 class of the vocabulary", "2 individuals (not aligned)", "3 properties (not aligned)"),
             *(
                 "1 axiom with a universal restriction",
-                "1 axiom of disjointness",
                 "1 axiom with a cardinality",
                 "1 axiom read without the annotations of the axiom",
             ),
         ):
             assert words in left_out
+        assert "disjointness" not in left_out
         assert name == "wine.omn" or "1 axiom about an anonymous class alone" in left_out
         assert found["ontology-imports"].examples == ("http://elsewhere.org/food.owl",)
 
@@ -246,6 +249,7 @@ class TestObo:
         assert triples(graph) == {
             *(("A:1", "subClassOf", "A:2"), ("A:1", "from", "A:3"), ("A:1", "subClassOf", "A:4"), ("A:1", "from", "A:5")),
             *(("A:1", "equivalentClass", "A:6"), ("A:1", "like", "A:3")),
+            ("A:1", "disjointWith", "A:3"),
         }
         assert short(zip(*graph.attributes, strict=True)) == {
             *(("A:1", "label", "wine"), ("A:1", "IAO_0000115", 'A drink "of grapes".')),
@@ -256,6 +260,13 @@ class TestObo:
         }
         assert "1 class (deprecated)" in found["ontology-left-out"].message
         assert found["ontology-imports"].examples == ("http://elsewhere.org/other.obo",)
+
+    def test_lines_that_are_comments(self, tmp_path: Path) -> None:
+        graph, _ = read(tmp_path, "wine.obo", "! first\nformat-version: 1.2\n ! more\n\n! term\n[Term]\nid: A:1\n! parent\nis_a: A:2 ! drink\n")
+        assert triples(graph) == {("A:1", "subClassOf", "A:2")}
+        with pytest.raises(DataError) as caught:
+            read(tmp_path, "wrong.obo", "! first\nformat-version: 1.2\n\n[Term]\n! here\nid: A:1\nis_a\n")
+        assert caught.value.line == 7
 
     def test_instances(self, tmp_path: Path) -> None:
         graph, _ = read(tmp_path, "wine.obo", OBO, "individuals")
@@ -293,12 +304,13 @@ class Drawn:
     below: tuple[tuple[str, str], ...]
     some: tuple[tuple[str, str, str], ...]
     same: tuple[tuple[str, str], ...]
+    apart: tuple[tuple[str, str], ...]
     texts: tuple[tuple[str, str, str], ...]
     old: tuple[str, ...]
 
     @property
     def names(self) -> set[str]:
-        ends = {end for pair in (*self.below, *self.same) for end in pair} | {end for head, _, tail in self.some for end in (head, tail)}
+        ends = {end for pair in (*self.below, *self.same, *self.apart) for end in pair} | {end for head, _, tail in self.some for end in (head, tail)}
         return ends | {name for name, _, _ in self.texts} | set(self.old)
 
     def turtle(self) -> str:
@@ -308,6 +320,7 @@ class Drawn:
             f"<{one}> rdfs:subClassOf [ a owl:Restriction ; owl:onProperty <{by}> ; owl:someValuesFrom <{other}> ] ." for one, by, other in self.some
         ]
         lines += [f"<{name}> owl:equivalentClass <{other}> ." for name, other in self.same]
+        lines += [f"<{name}> owl:disjointWith <{other}> ." for name, other in self.apart]
         lines += [f"<{name}> <{kind}> {_quoted(text)} ." for name, kind, text in self.texts]
         lines += [f"<{name}> owl:deprecated true ." for name in self.old]
         return PREFIXES + f"<{X}o> a owl:Ontology .\n" + "\n".join(lines)
@@ -317,6 +330,7 @@ class Drawn:
         lines += [f"SubClassOf(<{name}> <{other}>)" for name, other in self.below]
         lines += [f"SubClassOf(<{name}> ObjectSomeValuesFrom(<{relation}> <{other}>))" for name, relation, other in self.some]
         lines += [f"EquivalentClasses(<{name}> <{other}>)" for name, other in self.same]
+        lines += [f"DisjointClasses(<{name}> <{other}>)" for name, other in self.apart]
         lines += [f"AnnotationAssertion(<{kind}> <{name}> {_quoted(text)})" for name, kind, text in self.texts]
         lines += [f'AnnotationAssertion(<{OWL}deprecated> <{name}> "true"^^<http://www.w3.org/2001/XMLSchema#boolean>)' for name in self.old]
         return f"Ontology(<{X}o>\n" + "\n".join(lines) + "\n)"
@@ -327,6 +341,7 @@ class Drawn:
             clauses = [f"is_a: {other}" for one, other in self.below if one == name]
             clauses += [f"relationship: {relation} {other}" for one, relation, other in self.some if one == name]
             clauses += [f"equivalent_to: {other}" for one, other in self.same if one == name]
+            clauses += [f"disjoint_from: {other}" for one, other in self.apart if one == name]
             clauses += [f"synonym: {_quoted(text)} {SCOPES[kind]} []" for one, kind, text in self.texts if one == name]
             clauses += ["is_obsolete: true"] if name in self.old else []
             stanzas.append("\n".join(["[Term]", f"id: {name}", *clauses]))
@@ -356,6 +371,7 @@ drawn = st.builds(
     several(names, names),
     several(names, relations, names),
     several(names, names).map(lambda pairs: tuple(pair for pair in pairs if pair[0] != pair[1])),
+    several(names, names).map(lambda pairs: tuple(pair for pair in pairs if pair[0] != pair[1])),
     several(names, st.sampled_from(sorted(SCOPES)), texts),
     st.lists(st.just(f"{X}9"), max_size=1).map(tuple),
 ).filter(lambda one: bool(one.names - set(one.old)))
@@ -375,11 +391,72 @@ def test_random_ontologies_are_the_same_graph_in_every_syntax(tmp_path_factory: 
     kept = ontology.names - set(ontology.old)
     expected = {(one, f"{RDFS}subClassOf", other) for one, other in ontology.below}
     expected |= set(ontology.some) | {(min(pair), f"{OWL}equivalentClass", max(pair)) for pair in ontology.same}
+    expected |= {(min(pair), f"{OWL}disjointWith", max(pair)) for pair in ontology.apart}
     for name, text in written.items():
         graph, _ = read(folder, name, text)
         assert set(graph.entities) == kept
         assert set(zip(graph.heads, graph.relations, graph.tails, strict=True)) == {one for one in expected if {one[0], one[2]} <= kept}
         assert set(zip(*graph.attributes, strict=True)) == {one for one in ontology.texts if one[0] in kept}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "a.ttl",
+            f"""{PREFIXES} @prefix sh: <http://www.w3.org/ns/shacl#> . : a owl:Ontology .
+:A a owl:Class ; rdfs:subClassOf :B . :shape a sh:NodeShape .
+:Colour a rdfs:Datatype ; rdfs:subClassOf rdfs:Resource ; owl:oneOf ( "red" ) .""",
+        ),
+        ("a.ofn", f"Prefix(:=<{X}>) Ontology(<{X}> SubClassOf(:A :B) Declaration(Datatype(:Colour)) SubClassOf(:Colour :B))"),
+        ("a.obo", f"format-version: 1.2\n\n[Term]\nid: {X}A\nis_a: {X}B\nrelationship: has_value_type xsd:anyURI\n"),
+    ],
+)
+def test_datatypes_and_shapes_are_no_classes(name: str, text: str, tmp_path: Path) -> None:
+    graph, _ = read(tmp_path, name, text)
+    assert short([(one,) for one in graph.entities]) == {("A",), ("B",)}
+    assert triples(graph) == {("A", "subClassOf", "B")}
+
+
+# Disjointness
+
+
+APART_TURTLE = f"""{PREFIXES} : a owl:Ontology . :Thing a owl:Class ; owl:disjointUnionOf ( :A :B :C ) .
+[] a owl:AllDisjointClasses ; owl:members ( :D :E [ owl:unionOf ( :A :B ) ] :F ) .
+[] a owl:AllDifferent ; owl:distinctMembers ( :i :j ) ."""
+APART_FUNCTIONAL = f"""Prefix(:=<{X}>) Ontology(<{X}> DisjointUnion(:Thing :A :B :C)
+DisjointClasses(:D :E ObjectUnionOf(:A :B) :F) DifferentIndividuals(:i :j))"""
+
+
+class TestDisjointness:
+    @pytest.mark.parametrize("name", ["a.ttl", "a.ofn"])
+    def test_every_two_of_several_classes(self, name: str, tmp_path: Path) -> None:
+        graph, found = read(tmp_path, name, APART_TURTLE if name == "a.ttl" else APART_FUNCTIONAL)
+        expected = {(one, "disjointWith", other) for one, other in ("AB", "AC", "BC", "DE", "DF", "EF")}
+        assert triples(graph) == expected | {(one, "subClassOf", "Thing") for one in "ABC"}
+        assert "1 axiom of different individuals or disjoint properties" in found["ontology-left-out"].message
+
+    def test_of_very_many_classes_it_is_counted_only(self, tmp_path: Path) -> None:
+        text = f"Prefix(:=<{X}>) Ontology(<{X}> SubClassOf(:c0 :c1) DisjointClasses({' '.join(f':c{number}' for number in range(101))}))"
+        graph, found = read(tmp_path, "a.ofn", text)
+        assert triples(graph) == {("c0", "subClassOf", "c1")}
+        assert "1 axiom of disjointness among other things than two to 100 named classes" in found["ontology-left-out"].message
+
+    def test_merged_disjoint_classes_are_a_contradiction(self, tmp_path: Path) -> None:
+        put(tmp_path / "source.obo", "format-version: 1.2\n\n[Term]\nid: dog\nis_a: animal\n\n[Term]\nid: fern\nis_a: plant\n")
+        below = "".join(f"SubClassOf(:{one} :Tier) " for one in ("Hund", "Farn"))
+        put(tmp_path / "target.ofn", f"Prefix(:=<{X}>) Ontology(<{X}> {below} DisjointClasses(:Tier :Pflanze))")
+        put(tmp_path / "links.csv", f"source,target\nanimal,{X}Tier\n")
+        task = load_task(tmp_path, DataConfig())
+        graphs = {"source": task.source, "target": task.target}
+        matched = {"source": ("dog", "animal", "fern", "plant"), "target": ("Hund", "Tier", "Farn", "Pflanze")}
+        ends = [
+            np.array([graphs[side].entities.index(name if side == "source" else f"{X}{name}") for name in names]) for side, names in matched.items()
+        ]
+        found = contradictions(
+            {side: Hierarchy(graph.triples, graph.relations) for side, graph in graphs.items()}, *ends, np.array([0.9, 0.8, 0.1, 0.7])
+        )
+        assert found == [Contradiction("disjoint", 2, 2)]
 
 
 # What is an ontology, and which of its things are aligned
@@ -438,8 +515,8 @@ class TestBadInput:
             ("a.ofn", "Ontology(<http://x.org>)", "no classes and no individuals"),
             ("a.ttl", f"{PREFIXES} <{X}> a owl:Ontology .", "no classes and no individuals"),
             ("a.ttl", f"{PREFIXES} <{X}> a owl:Ontology . :p a owl:ObjectProperty .", "only 1 property"),
-            ("a.owl", "hello", "not valid RDF"),
-            ("a.owx", "hello", "not valid OWL/XML"),
+            ("a.owl", "hello", "not RDF/XML: it begins with 'hello'"),
+            ("a.owx", "hello", "not OWL/XML: it begins with 'hello'"),
             ("a.omn", "Ontology: <http://x>\nClass: <http://a>\n  SubClassOf: <http://p> somme <http://b>\n", "not valid OWL Manchester syntax"),
             ("a.ofn", "Ontology(<http://x>\nSubClassOf(<http://a> zz:B))", "undefined prefix"),
         ],

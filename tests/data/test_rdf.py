@@ -17,6 +17,7 @@ from engine.data.knowledge_graph import AlignmentTask, Finding
 from engine.data.readers.base import RawGraph
 from engine.data.readers.rdf import read_graph
 from engine.errors import DataError
+from engine.names.values import value_keys
 from tests.data.writers import put, same_as, small_sample, write_rdf
 
 PREFIXES = "@prefix : <http://x.org/> .\n@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> .\n"
@@ -330,3 +331,55 @@ def test_triples_about_triples_that_a_syntax_does_not_have(tmp_path: Path) -> No
 def test_a_literal_that_looks_like_a_triple_about_a_triple(tmp_path: Path) -> None:
     graph, _ = read(tmp_path / "g.nt", f'{N_TRIPLE} .\n<http://x.org/1> <http://x.org/name> "a << b"@en .\n')
     assert facts(graph) == [("http://x.org/1", "http://x.org/name", '"a << b"@en')]
+
+
+def test_values_keep_their_datatypes_whatever_is_left_out_around_them(tmp_path: Path) -> None:
+    graph, _ = read(
+        tmp_path / "g.ttl",
+        f"""{PREFIXES}@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+_:s a rdf:Statement ; rdf:subject :a ; :sure 0.5 .
+:a :born "1912"^^xsd:gYear ; :name "A"^^xsd:string , "Ah"@en ; :height 1.7 .
+_:t rdf:predicate :p ; :seen "2001-01-01"^^xsd:date .
+[] :in :a ; :size 3 .""",
+    )
+    x, xsd = "http://x.org/", "http://www.w3.org/2001/XMLSchema#"
+    values = {(attribute.removeprefix(x), value) for _, attribute, value in facts(graph)}
+    assert values == {
+        ("born", f'"1912"^^<{xsd}gYear>'),
+        ("height", f'"1.7"^^<{xsd}decimal>'),
+        ("size", f'"3"^^<{xsd}integer>'),
+        ("name", "A"),
+        ("name", '"Ah"@en'),
+    }
+    years = [value_keys(value) for value in (f'"1912"^^<{xsd}gYear>', f'"1912-06-23"^^<{xsd}date>')]
+    assert set(years[0]) <= set(years[1])
+
+
+RELATIVE_XML = (
+    '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:rdfs="http://www.w3.org/2000/01/rdf-schema#" '
+    'xmlns:owl="http://www.w3.org/2002/07/owl#"{}><owl:Ontology rdf:about=""/><owl:Class rdf:ID="A"/><owl:Class rdf:about="#B">'
+    '<rdfs:subClassOf rdf:resource="#A"/></owl:Class></rdf:RDF>'
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("g.ttl", f"{PREFIXES}:a :p <b> .\n<b> :p :c .\n", [("b", "http://x.org/c"), ("http://x.org/a", "b")]),
+        ("g.ttl", f"@base <http://y.org/> .\n{PREFIXES}:a :p <b> .\n", [("http://x.org/a", "http://y.org/b")]),
+        ("g.owl", RELATIVE_XML.format(""), [("#B", "#A")]),
+        ("g.owl", RELATIVE_XML.format(' xml:base="http://y.org/o"'), [("http://y.org/o#B", "http://y.org/o#A")]),
+    ],
+)
+def test_identifiers_without_a_scheme_are_kept_as_written(name: str, text: str, expected: list[tuple[str, str]], tmp_path: Path) -> None:
+    graph, findings = read(tmp_path / name, text)
+    assert sorted(zip(graph.heads, graph.tails, strict=True)) == expected
+    assert any(finding.code == "relative-identifiers" for finding in findings) == ("base" not in text)
+
+
+def test_other_mistakes_stay_mistakes(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="not valid RDF") as caught:
+        read(tmp_path / "g.ttl", f"{PREFIXES}:a :p <b> .\n:a :p .\n")
+    assert caught.value.line == 4
+    with pytest.raises(DataError, match="not valid RDF"):
+        read(tmp_path / "h.ttl", f"{PREFIXES}:a :p <http://x.org/a b> .\n")

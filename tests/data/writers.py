@@ -325,6 +325,18 @@ def write_sqlite(folder: Path, sample: Sample, *, gz: bool = False) -> None:
     put(folder / "links.csv", as_csv(("source", "target", "split"), rows) if sample.train else as_csv(("source", "target"), sample.links), gz=gz)
 
 
+def write_duckdb(folder: Path, sample: Sample) -> None:
+    """Databases whose table ``triples`` is the graph, and a table of links; needs the package duckdb."""
+    import duckdb
+
+    for number, triples, _ in sample.graphs():
+        with duckdb.connect(str(folder / f"graph_{number}.duckdb")) as connection:
+            connection.execute("CREATE TABLE triples (head VARCHAR, relation VARCHAR, tail VARCHAR)")
+            connection.executemany("INSERT INTO triples VALUES (?, ?, ?)", list(triples))
+    rows = [(*link, "train" if link in sample.train else "test") for link in sample.links]
+    put(folder / "links.csv", as_csv(("source", "target", "split"), rows) if sample.train else as_csv(("source", "target"), sample.links))
+
+
 WRITERS: dict[str, tuple[str, Callable[..., None]]] = {
     "openea": ("openea", write_openea),
     "dbp15k": ("dbp15k", write_dbp15k),

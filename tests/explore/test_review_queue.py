@@ -42,6 +42,16 @@ def contested_run() -> MemoryRun:
     return replace(run, tables={**run.tables, "matches": matches})
 
 
+def contradicting_run() -> MemoryRun:
+    """Cities are classes below their country in one graph and above it in the other, so that matched ones contradict the match of their country."""
+    run = sample_run()
+    relations, triples = run.tables["relations"].copy(), run.tables["triples"].copy()
+    relations.loc[relations["relation"].eq(0), "name"] = "http://x.org/subClassOf"
+    turned = triples["graph"].eq("target") & triples["relation"].eq(0)
+    triples.loc[turned, ["head", "tail"]] = triples.loc[turned, ["tail", "head"]].to_numpy()
+    return replace(run, tables={**run.tables, "relations": relations, "triples": triples})
+
+
 @pytest.fixture(params=["calibrated", "plain"])
 def queue(request: pytest.FixtureRequest) -> ReviewQueue:
     run = contested_run()
@@ -63,7 +73,7 @@ def test_the_fixture_has_what_the_tests_need() -> None:
 
 def test_seed_links_are_never_asked_about(queue: ReviewQueue) -> None:
     verdicts = queue.alignment.rows["verdict"].to_numpy()
-    for kind in ("uncertain", "conflicts", "sure", "second"):
+    for kind in ("uncertain", "conflicts", "hierarchy", "sure", "second"):
         assert "seed link" not in verdicts[queue.order(kind)]  # type: ignore[arg-type]
     assert len(queue.order("uncertain")) == int((verdicts != "seed link").sum())
 
@@ -96,6 +106,25 @@ def test_claims_on_a_target_come_together_the_best_first_and_the_closest_contest
         claims = np.sort(csls[targets == targets[block[0]]])[::-1]
         contests.append(claims[0] - claims[1])
     assert contests == sorted(contests)
+
+
+def test_contradictions_begin_with_what_loses_the_most_of_them() -> None:
+    queue = queue_of(contradicting_run())
+    found, rows = queue.alignment.contradictions, queue.order("hierarchy")
+    lost = Counter(one.weaker for one in found)
+    seeds = {row for row, verdict in enumerate(queue.alignment.rows["verdict"]) if verdict == "seed link"}
+    assert len(rows)
+    assert set(rows.tolist()) == {row for one in found for row in (one.weaker, one.stronger)} - seeds
+    keys = [(-lost[row], queue.alignment.rows["csls"].to_numpy()[row]) for row in rows.tolist()]
+    assert keys == sorted(keys)
+    for row in rows.tolist():
+        expected = sorted((one.weaker + one.stronger - row, one.reason) for one in found if row in (one.weaker, one.stronger))
+        assert sorted(queue.contradicted_by(row)) == expected
+
+
+def test_without_a_hierarchy_nothing_contradicts_it(queue: ReviewQueue) -> None:
+    assert not len(queue.order("hierarchy"))
+    assert list(queue.contradicted_by(0)) == []
 
 
 def test_sure_pairs_are_mutual_and_say_how_many_are_wrong(queue: ReviewQueue) -> None:

@@ -64,6 +64,10 @@ def test_databases_are_graphs_and_nothing_else(tmp_path: Path) -> None:
     assert sniff(tmp_path / "file", "a.csv", "graph 1").form == "sqlite"
     with pytest.raises(DataImportError, match="is a database, which is read as a graph only"):
         sniff(tmp_path / "file", "a.csv", "links")
+    (tmp_path / "file").write_bytes(b"01234567DUCK\0\0")
+    assert sniff(tmp_path / "file", "a.csv", "graph 1").form == "duckdb"
+    with pytest.raises(DataImportError, match="is a DuckDB database, which is read as a graph only"):
+        sniff(tmp_path / "file", "a.csv", "links")
 
 
 @pytest.mark.parametrize(
@@ -73,7 +77,6 @@ def test_databases_are_graphs_and_nothing_else(tmp_path: Path) -> None:
         (b"\x89PNG\r\n\x1a\n", "a picture"),
         (b"%PDF-1.7", "a PDF"),
         (b"\x7fELF\x02", "a program"),
-        (b"01234567DUCK\0\0", "is a DuckDB database"),
         (b"BZh91AY", "bzip2"),
         (b"a,b,c\n\0\0\0", "a binary file, whatever its name says"),
         (b"<!DOCTYPE html>\n<html><body>Sign in, please</body></html>", "is a web page and not a table"),

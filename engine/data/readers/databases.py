@@ -1,11 +1,10 @@
-"""A SQLite file with a query: read-only, one SELECT, within limits of time and rows."""
+"""A SQLite file with a query: read-only, one SELECT, within limits of time and rows; or a DuckDB file."""
 
 from __future__ import annotations
 
-import re
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -13,24 +12,19 @@ from typing import Any, Final
 from engine.data.files import read_head
 from engine.data.knowledge_graph import Finding
 from engine.data.readers.base import RawGraph
-from engine.data.readers.records import IDENTIFIER_WORDS, Notes, RowsBuilder, divided, named_list, recorded_graph
-from engine.data.tabular import TRIPLE_ROLES, is_header, normalise_name
-from engine.data.texts import Texts
+from engine.data.readers.duckdb_files import is_duckdb, read_duckdb
+from engine.data.readers.queries import DEFAULT_QUERY, EXAMPLE, ROWS, SECONDS, check_query, graph_of_rows
+from engine.data.readers.records import Notes, named_list
 from engine.errors import DataError
-from engine.util.text import count, shorten
+from engine.util.text import shorten
 
 SQLITE_MAGIC: Final = b"SQLite format 3\0"
-DUCKDB_MAGIC: Final = b"DUCK"
-SECONDS: Final = 120.0
-ROWS: Final = 20_000_000
-LONGEST_QUERY: Final = 20_000
 LONGEST_CELL: Final = 2**24
 INSTRUCTIONS: Final = 50_000
 """Steps of SQLite's machine between two looks at the clock."""
-DEFAULT_QUERY: Final = "SELECT head, relation, tail FROM triples"
 ALLOWED: Final = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE})
 FORBIDDEN_FUNCTIONS: Final = frozenset({"load_extension", "fts3_tokenizer", "readfile", "writefile", "edit"})
-EXAMPLE: Final = "SELECT head, relation, tail FROM triples"
+TITLE: Final = "SQLite database"
 
 
 def read_database(path: Path, query: str, findings: list[Finding]) -> RawGraph:
@@ -45,6 +39,8 @@ def read_database(path: Path, query: str, findings: list[Finding]) -> RawGraph:
     Raises:
         DataError: no database, a query that is none or does something else than read, too long or too many rows, columns that are no graph.
     """
+    if is_duckdb(read_head(path, len(SQLITE_MAGIC))):
+        return read_duckdb(path, query, findings)
     _check(path, query)
     notes = Notes(path)
     with _opened(path) as connection:
@@ -59,20 +55,15 @@ def read_database(path: Path, query: str, findings: list[Finding]) -> RawGraph:
         if cursor.description is None:
             raise DataError(f"this query gives no rows and columns; write one SELECT, for example {EXAMPLE}.", path=path)
         names = [str(column[0]) for column in cursor.description]
-        graph = _graph(path, names, _rows(path, cursor), notes)
+        graph = graph_of_rows(path, names, _rows(path, cursor), notes, TITLE)
     findings += notes.findings()
     return graph
 
 
 def _check(path: Path, query: str) -> None:
-    head = read_head(path, len(SQLITE_MAGIC))
-    if head != SQLITE_MAGIC:
-        raise DataError("this is no SQLite database; expected one with a table of triples, or a query.", path=path)
-    with path.open("rb") as file:
-        if file.read(2) == b"\x1f\x8b":
-            raise DataError("a database is not read from a gzip file; unpack it first.", path=path)
-    if len(query) > LONGEST_QUERY or "\0" in query:
-        raise DataError(f"the query is longer than {LONGEST_QUERY:,} characters, or holds a NUL character; write a shorter one.", path=path)
+    if read_head(path, len(SQLITE_MAGIC)) != SQLITE_MAGIC:
+        raise DataError("this is no SQLite or DuckDB database; expected one with a table of triples, or a query.", path=path)
+    check_query(path, query)
 
 
 @contextmanager
@@ -127,63 +118,3 @@ def _rows(path: Path, cursor: sqlite3.Cursor) -> Iterator[tuple[Any, ...]]:
         if number > ROWS:
             raise DataError(f"the query gives more than {ROWS:,} rows, the limit; thin out the graph, or export the rows as CSV.", path=path)
         yield row
-
-
-def _graph(path: Path, names: Sequence[str], rows: Iterator[tuple[Any, ...]], notes: Notes) -> RawGraph:
-    normal = [normalise_name(name) for name in names]
-    own = next((normal.index(word) for word in IDENTIFIER_WORDS if word in normal), None)
-    if is_header(names, TRIPLE_ROLES) or (own is None and len(names) == len(TRIPLE_ROLES)):
-        return _triples(path, names, rows, notes)
-    if own is None:
-        found = named_list(names)
-        raise DataError(f"the query must give head, relation and tail, or a column 'id' and others; it gives {found}.", path=path)
-    return _entities(path, names, own, rows, notes)
-
-
-def _triples(path: Path, names: Sequence[str], rows: Iterator[tuple[Any, ...]], notes: Notes) -> RawGraph:
-    normal = [normalise_name(name) for name in names]
-    places = [role.find(normal) for role in TRIPLE_ROLES] if is_header(names, TRIPLE_ROLES) else list(range(len(TRIPLE_ROLES)))
-    at = [place for place in places if place is not None]
-    if len(set(at)) < len(TRIPLE_ROLES):
-        raise DataError(f"the query must give head, relation and tail; it gives {named_list(names)}.", path=path)
-    value_at = normal.index("value") if "value" in normal else None
-    triples, attributes = RowsBuilder(path), RowsBuilder(path)
-    number = 0
-    for row in rows:
-        number += 1
-        head, relation, tail = (_cell(row[place]) for place in at)
-        value = "" if value_at is None else _cell(row[value_at])
-        if head and relation and tail:
-            triples.add(head, relation, tail)
-        elif head and relation and value:
-            attributes.add(head, relation, value)
-        else:
-            notes.left_out["row", "with an empty cell"] += 1
-    notes.recognised = f"a SQLite database, whose query gives {count(number, 'row')} of head, relation and tail"
-    return recorded_graph(path, triples.columns(), attributes.columns(), Texts.of(()), notes)
-
-
-def _entities(path: Path, names: Sequence[str], own: int, rows: Iterator[tuple[Any, ...]], notes: Notes) -> RawGraph:
-    facts, ids = RowsBuilder(path), dict[str, None]()
-    for row in rows:
-        entity = _cell(row[own])
-        if not entity.strip():
-            notes.left_out["row", "without an identifier"] += 1
-            continue
-        ids[entity] = None
-        for place, cell in enumerate(row):
-            if place != own and (text := _cell(cell)).strip():
-                facts.add(entity, names[place], text)
-    listed = Texts.of(ids)
-    triples, attributes, related = divided(facts.columns(), listed.words)
-    notes.recognised = (
-        f"a SQLite database, whose query gives a row for each of {count(len(ids), 'entity', 'entities')}; relations are {named_list(related)}"
-    )
-    return recorded_graph(path, triples, attributes, listed, notes)
-
-
-def _cell(value: Any) -> str:
-    """A value as text; what is no text and no number is none."""
-    if isinstance(value, bytes) or value is None:
-        return ""
-    return re.sub(r"\.0\Z", "", repr(value)) if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""Graphs as databases and programs export them: GraphML, GEXF, JSON lines, SQLite; a file for each graph."""
+"""Graphs as databases and programs export them: GraphML, GEXF, JSON lines, SQLite, DuckDB; a file for each graph."""
 
 from __future__ import annotations
 
@@ -17,14 +17,21 @@ from engine.data.readers.tables import complete, gather_links, read_link_parts
 from engine.data.readers.xml_graphs import read_xml_graph
 from engine.data.tabular import table_suffix
 
-ExportForm = Literal["graphml", "gexf", "jsonl", "sqlite"]
+ExportForm = Literal["graphml", "gexf", "jsonl", "sqlite", "duckdb"]
 EXPORT_ENDINGS: Final[Mapping[ExportForm, tuple[str, ...]]] = {
     "graphml": (".graphml",),
     "gexf": (".gexf",),
     "jsonl": (".jsonl", ".ndjson"),
     "sqlite": (".sqlite", ".sqlite3", ".db"),
+    "duckdb": (".duckdb",),
 }
-EXPORT_WORDS: Final[Mapping[ExportForm, str]] = {"graphml": "GraphML", "gexf": "GEXF", "jsonl": "JSON lines", "sqlite": "SQLite database"}
+EXPORT_WORDS: Final[Mapping[ExportForm, str]] = {
+    "graphml": "GraphML",
+    "gexf": "GEXF",
+    "jsonl": "JSON lines",
+    "sqlite": "SQLite database",
+    "duckdb": "DuckDB database",
+}
 
 
 def export_form(path: Path) -> ExportForm | None:
@@ -41,14 +48,14 @@ def read_export(path: Path, form: ExportForm, findings: list[Finding], query: st
     """
     if form == "jsonl":
         return read_json_lines(path, findings)
-    if form == "sqlite":
+    if form == "sqlite" or form == "duckdb":
         return read_database(path, query, findings)
     return read_xml_graph(path, form, findings)
 
 
 class ExportsReader(NamedFilesReader):
     name = "exports"
-    description = "GraphML, GEXF, JSON lines or a SQLite database: a file for each graph, and links as a table or as owl:sameAs triples"
+    description = "GraphML, GEXF, JSON lines, a SQLite or DuckDB database: a file for each graph, and links as a table or as owl:sameAs triples"
 
     def is_graph(self, path: Path) -> bool:
         return export_form(path) is not None
@@ -57,8 +64,8 @@ class ExportsReader(NamedFilesReader):
         return bool(rdf_suffix(path) or table_suffix(path))
 
     def read(self, folder: Path, config: DataConfig) -> RawDataset:
-        files = complete(self.sorted_files(folder))
-        findings: list[Finding] = []
+        files = complete(self.sorted_files(folder, config.links))
+        findings = files.noticed()
         source, target = (self._graph(files.graph(number), findings) for number in "12")
 
         def read(path: Path, part: Part) -> dict[Part, RawLinks]:

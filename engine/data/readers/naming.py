@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from engine.data.apart import FILE_WORD
 from engine.data.files import list_files
+from engine.data.knowledge_graph import Finding
 from engine.data.readers.base import PART_WORDS, Detection, Part
 from engine.errors import DataError
 from engine.util.text import shorten
@@ -34,7 +35,7 @@ DATA_ENDINGS = (
     *(".csv", ".tsv", ".tab", ".parquet", ".jsonl", ".jsonld", ".ndjson", ".xlsx", ".xls", ".ods"),
     *(".nt", ".ntriples", ".ttl", ".turtle", ".rdf", ".owl", ".xml", ".nq", ".nquads", ".trig", ".n3"),
     *(".obo", ".ofn", ".omn", ".owx"),
-    *(".graphml", ".gexf", ".sqlite", ".sqlite3", ".db"),
+    *(".graphml", ".gexf", ".sqlite", ".sqlite3", ".db", ".duckdb"),
 )
 
 
@@ -42,11 +43,12 @@ DATA_ENDINGS = (
 class NamedFiles:
     """Files by role: "graph 1", "attributes 1", "declared entities 1", "declared relations 1", the same with 2, "links", "links train", ...
 
-    Several files in one role are a mistake.
+    Several files in one role are a mistake. ``set_aside``: files of links that the owner of the data did not choose.
     """
 
     folder: Path
     roles: Mapping[str, tuple[Path, ...]]
+    set_aside: tuple[Path, ...] = ()
 
     @property
     def detection(self) -> Detection:
@@ -83,6 +85,15 @@ class NamedFiles:
         parts: dict[str, Part] = {"links": "all", **{f"links {part}": part for part in PART_WORDS.values()}}
         return {part: path for role, part in sorted(parts.items()) if (path := self._single(role)) is not None}
 
+    def noticed(self) -> list[Finding]:
+        """That there are other files of links than the chosen one."""
+        if not self.set_aside:
+            return []
+        names = tuple(shorten(path.name) for path in self.set_aside)
+        chosen = next((paths[0] for role, paths in self.roles.items() if role.startswith("links") and role != APART), None)
+        words = f"{', '.join(names[:3])} {'was' if len(names) == 1 else 'were'} not read: data.links takes the links from {chosen and chosen.name}."
+        return [Finding("links-not-chosen", "info", words, len(names), names[:3], "Choose another file with data.links where that one is meant.")]
+
     def apart(self) -> Path | None:
         """The file of mappings that are no links."""
         return self._single(APART)
@@ -98,27 +109,49 @@ class NamedFiles:
     def _single(self, role: str) -> Path | None:
         paths = self.roles.get(role, ())
         if len(paths) > 1:
-            raise DataError(f"{paths[0].name} and {paths[1].name} could both be the {role}; rename or remove one of them.", path=self.folder)
+            shown = [shorten(path.name, 60) for path in paths[:2]]
+            choose = f"choose one with data.links (--set data.links={shown[0]}), or " if role == "links" else ""
+            raise DataError(f"{shown[0]} and {shown[1]} could both be the {role}; {choose}rename or remove one of them.", path=self.folder)
         return paths[0] if paths else None
 
 
-def sort_files(folder: Path, is_graph: Callable[[Path], bool], is_links: Callable[[Path], bool]) -> NamedFiles:
+def sort_files(folder: Path, is_graph: Callable[[Path], bool], is_links: Callable[[Path], bool], links: str | None = None) -> NamedFiles:
     """Give each file of the folder its role.
 
     Args:
         folder: the data set.
         is_graph, is_links: whether a file's ending is one that a graph, or links, may have.
+        links: name of the file that holds the links, whatever others are called.
 
     Raises:
-        DataError: the folder cannot be listed.
+        DataError: the folder cannot be listed; it has no such file of links.
     """
     roles: dict[str, list[Path]] = {}
     for path in list_files(folder):
         roles.setdefault(_role(path.name), []).append(path)
+    set_aside = () if links is None else _choose_links(folder, roles, links, is_links)
     roles = {role: [path for path in paths if (is_links if _may_be_links(role, path) else is_graph)(path)] for role, paths in roles.items()}
     found = _with_sides({role: paths for role, paths in roles.items() if paths}, lambda path: path.name)
     fitting = {role: tuple(path for path in paths if role.startswith("links") or is_graph(path)) for role, paths in found.items()}
-    return NamedFiles(folder, {role: paths for role, paths in fitting.items() if paths})
+    return NamedFiles(folder, {role: paths for role, paths in fitting.items() if paths}, set_aside)
+
+
+def _choose_links(folder: Path, roles: dict[str, list[Path]], links: str, is_links: Callable[[Path], bool]) -> tuple[Path, ...]:
+    """Leaves the chosen file alone to be the links; returns the others that could have been.
+
+    Raises:
+        DataError: there is no such file, or it is none of links.
+    """
+    role, path = next(((role, path) for role, paths in roles.items() for path in paths if path.name == links), (None, None))
+    if role is None or path is None or not is_links(path):
+        could = sorted(one.name for role, paths in roles.items() if role.startswith("links") for one in paths if is_links(one))
+        known = f"; choose among {', '.join(shorten(name, 60) for name in could[:5])}" if could else "; correct or remove data.links"
+        raise DataError(f"data.links names {shorten(links, 60)}, and this folder has no such file of links{known}.", path=folder)
+    roles[role].remove(path)
+    rivals = [one for one in roles if one.startswith("links") and one != APART]
+    others = [one for rival in rivals for one in roles.pop(rival) if is_links(one)]
+    roles[role if role in rivals else "links"] = [path]
+    return tuple(sorted(others))
 
 
 class NamedFilesReader(ABC):
@@ -132,8 +165,9 @@ class NamedFilesReader(ABC):
     def is_links(self, path: Path) -> bool:
         """Whether a file's ending is one of links."""
 
-    def sorted_files(self, folder: Path) -> NamedFiles:
-        return sort_files(folder, self.is_graph, self.is_links)
+    def sorted_files(self, folder: Path, links: str | None = None) -> NamedFiles:
+        """``links``: as ``data.links``."""
+        return sort_files(folder, self.is_graph, self.is_links, links)
 
     def detect(self, folder: Path) -> Detection:
         return self.sorted_files(folder).detection

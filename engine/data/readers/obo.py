@@ -20,7 +20,7 @@ from engine.data.readers.ontology import (
     Some,
     literal_value,
 )
-from engine.data.readers.owl_triples import ABOUT_PROPERTIES, DISJOINT, UNREAD
+from engine.data.readers.owl_triples import ABOUT_PROPERTIES, DIFFERENT, UNREAD
 from engine.errors import DataError
 from engine.util.text import one_line, shorten
 
@@ -39,6 +39,8 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
 """Clause -> the attribute and where its value is."""
 SCOPES: Final[Mapping[str, str]] = {scope: f"{OBO_IN_OWL}has{scope.title()}Synonym" for scope in ("EXACT", "BROAD", "NARROW", "RELATED")}
 _INSTANCE: Final = re.compile(r"^\[Instance\][ \t]*(?:![^\n]*)?$", re.MULTILINE)
+_COMMENT: Final = re.compile(r"^[ \t]*![^\n]*", re.MULTILINE)
+"""A line that is all comment, which the parser does not take."""
 _STANZA: Final = re.compile(r"^\[", re.MULTILINE)
 _MEMBER: Final = re.compile(r"^instance_of:", re.MULTILINE)
 _IDENTIFIER: Final = re.compile(r"^id:[ \t]*(\S+)", re.MULTILINE)
@@ -51,7 +53,7 @@ def read_obo(path: Path, text: str) -> Ontology:
     """
     import fastobo  # takes a moment, and few files need it
 
-    terms, individuals = _with_terms(text)
+    terms, individuals = _with_terms(_COMMENT.sub("", text))
     reading = _Reading(path, individuals)
     try:
         frames = fastobo.iter(io.BytesIO(terms.encode()), ordered=True, threads=1)
@@ -100,7 +102,7 @@ class _Reading:
             "PropertyValueClause": self._value,
             "ReplacedByClause": lambda name, clause: self.ontology.annotate(name, REPLACED_BY, str(_replacement(clause))),
             "ConsiderClause": lambda name, clause: self.ontology.annotate(name, f"{OBO_IN_OWL}consider", str(_replacement(clause))),
-            "DisjointFromClause": lambda name, clause: self._leave_out(DISJOINT),
+            "DisjointFromClause": self._disjoint,
             "UnionOfClause": lambda name, clause: self._leave_out(next(iter(UNREAD.values()))),
         }
 
@@ -167,6 +169,12 @@ class _Reading:
             self.ontology.annotate(name, relation, str(said.value))
         else:
             self.ontology.describe(name, relation, literal_value(str(said.value), datatype=_datatype(str(said.datatype))))
+
+    def _disjoint(self, name: str, clause: Any) -> None:
+        if self._kind(name) == "classes":
+            self.ontology.disjoint([name, str(clause.term)])
+        else:
+            self._leave_out(DIFFERENT)
 
     def _leave_out(self, reason: str) -> None:
         self.ontology.left_out[reason] += 1

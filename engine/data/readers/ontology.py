@@ -37,17 +37,21 @@ SUBPROPERTY: Final = f"{RDFS}subPropertyOf"
 DOMAIN: Final = f"{RDFS}domain"
 RANGE: Final = f"{RDFS}range"
 EQUIVALENT: Final = f"{OWL}equivalentClass"
+DISJOINT_WITH: Final = f"{OWL}disjointWith"
 INVERSE: Final = f"{OWL}inverseOf"
 DEPRECATED: Final = f"{OWL}deprecated"
 LITERAL_FORM: Final = "http://www.w3.org/2008/05/skos-xl#literalForm"
 VOCABULARIES: Final = (
     *(RDF, RDFS, OWL, OBO_IN_OWL, "http://www.w3.org/2001/XMLSchema#", "http://www.w3.org/2003/11/swrl#", "http://www.w3.org/2004/02/skos/core#"),
-    *("http://www.w3.org/2008/05/skos-xl#", "http://protege.stanford.edu/plugins/owl/protege#"),
+    *("http://www.w3.org/2008/05/skos-xl#", "http://protege.stanford.edu/plugins/owl/protege#", "http://www.w3.org/ns/shacl#"),
+    *("xsd:", "owl:", "rdf:", "rdfs:"),  # as OBO writes them
 )
 """Namespaces of the language itself and of the usual annotations: their classes and properties are no ontology's subject."""
 TEXT_ENDINGS: Final = ("synonym", "label", "definition", "altname", "alternativename")
 """Ends of local names, folded, of properties whose value is a text, be it that of a node of its own."""
 LISTED: Final = 12
+MOST_DISJOINT: Final = 100
+"""Classes of one axiom that are related two by two; the pairs of more would outnumber all else that an ontology says."""
 
 IDENTITIES: Final = "of owl:sameAs or skos:exactMatch, which say who is who"
 GENERAL: Final = "about an anonymous class alone"
@@ -55,6 +59,7 @@ NESTED: Final = "with a restriction inside of a restriction"
 UNKNOWN_ENDS: Final = "between things of which not both are aligned"
 VOCABULARY: Final = "with the vocabulary of RDF, OWL or annotations"
 ANNOTATED: Final = "read without the annotations of the axiom"
+DISJOINT: Final = f"of disjointness among other things than two to {MOST_DISJOINT} named classes"
 ANONYMOUS: Final = "of anonymous individuals or nodes"
 
 
@@ -103,6 +108,7 @@ class Ontology:
         path: the file, for messages.
         kinds: which things are of which kind; one may be of several.
         deprecated: things that are out of use.
+        datatypes: types of data, which are no classes whatever else is said of them.
         imports: ontologies that this one refers to.
         left_out: reason -> axioms.
     """
@@ -110,6 +116,7 @@ class Ontology:
     path: Path
     kinds: dict[Kind, dict[str, None]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
     deprecated: set[str] = field(default_factory=set)
+    datatypes: set[str] = field(default_factory=set)
     imports: dict[str, None] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
     _triples: Columns = field(default_factory=_columns)
@@ -164,6 +171,21 @@ class Ontology:
                 if not isinstance(expression, str):
                     self.below(name, expression)
 
+    def disjoint(self, expressions: Sequence[Expression]) -> None:
+        """Classes of which no two have anything in common: a triple for every two."""
+        named = sorted({one for one in expressions if isinstance(one, str)})
+        self.left_out[DISJOINT] += not 2 <= len(named) <= MOST_DISJOINT
+        if len(named) <= MOST_DISJOINT:
+            for one, other in itertools.combinations(named, 2):
+                self.relate(one, DISJOINT_WITH, other, "classes")
+
+    def disjoint_union(self, name: str, expressions: Sequence[Expression]) -> None:
+        """A class that disjoint ones make up: these are below it."""
+        for one in expressions:
+            if isinstance(one, str):
+                self.below(one, name)
+        self.disjoint(expressions)
+
     def _use(self, kind: Kind, name: str) -> None:
         """What is of a kind by its place in an axiom, declared or not."""
         if not is_vocabulary(name):
@@ -191,7 +213,8 @@ class Ontology:
         return RawGraph(self.path, heads, relations, tails, entities=Texts.of(sorted(things)), attributes=attributes)
 
     def _used(self, kind: Kind) -> dict[str, None]:
-        return {name: None for name in self.kinds[kind] if name not in self.deprecated and not is_vocabulary(name) and not name.startswith("_:")}
+        out = self.deprecated | self.datatypes
+        return {name: None for name in self.kinds[kind] if name not in out and not is_vocabulary(name) and not name.startswith("_:")}
 
     def _settle_annotations(self) -> None:
         """Nodes with a text become that text, things of the ontology the ends of triples, anything else a value."""

@@ -29,7 +29,7 @@ from engine.data.readers.ontology import (
     literal_value,
     says_yes,
 )
-from engine.data.readers.owl_triples import ABOUT_PROPERTIES, CARDINALITY, DATA_VALUES, DISJOINT, INVERSES, MOST_LEVELS, UNREAD
+from engine.data.readers.owl_triples import ABOUT_PROPERTIES, CARDINALITY, DATA_VALUES, DIFFERENT, INVERSES, MOST_LEVELS, UNREAD
 from engine.data.rows import MAX_IDENTIFIER
 from engine.errors import DataError
 from engine.util.text import one_line
@@ -205,10 +205,13 @@ class _Reading:
             "Import": self._import,
             "DeclareClass": lambda axiom: self.ontology.declare("classes", _name(axiom.first)),
             "DeclareNamedIndividual": lambda axiom: self.ontology.declare("individuals", _name(axiom.first)),
+            "DeclareDatatype": lambda axiom: self.ontology.datatypes.add(_name(axiom.first)),
             "DeclareObjectProperty": lambda axiom: self.ontology.declare("properties", _name(axiom.first)),
             "DeclareDataProperty": lambda axiom: self.ontology.declare("properties", _name(axiom.first)),
             "SubClassOf": self._subclass,
             "EquivalentClasses": lambda axiom: self.ontology.equivalent([expression_of(one) for one in axiom.first]),
+            "DisjointClasses": lambda axiom: self.ontology.disjoint([expression_of(one) for one in axiom.first]),
+            "DisjointUnion": lambda axiom: self.ontology.disjoint_union(_name(axiom.first), [expression_of(one) for one in axiom.second]),
             "ClassAssertion": self._member,
             "ObjectPropertyAssertion": self._assertion,
             "DataPropertyAssertion": self._data,
@@ -225,8 +228,8 @@ class _Reading:
         name = type(axiom).__name__
         if name in self.readers:
             self.readers[name](axiom)
-        elif name in ("DisjointClasses", "DisjointUnion", "DifferentIndividuals", "DisjointObjectProperties", "DisjointDataProperties"):
-            self.ontology.left_out[DISJOINT] += 1
+        elif name in ("DifferentIndividuals", "DisjointObjectProperties", "DisjointDataProperties"):
+            self.ontology.left_out[DIFFERENT] += 1
         elif name == "SameIndividual":
             self.ontology.left_out[IDENTITIES] += 1
         elif name.startswith("Negative"):

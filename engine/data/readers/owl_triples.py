@@ -11,6 +11,7 @@ from engine.data.readers.ontology import (
     ANNOTATED,
     ANONYMOUS,
     DEPRECATED,
+    DISJOINT_WITH,
     DOMAIN,
     EQUIVALENT,
     GENERAL,
@@ -62,13 +63,12 @@ UNREAD: Final[Mapping[str, str]] = {
     f"{OWL}allValuesFrom": "with a universal restriction",
     f"{OWL}hasSelf": "with a restriction to itself",
 }
-DISJOINT: Final = "of disjointness"
+DIFFERENT: Final = "of different individuals or disjoint properties"
 INVERSES: Final = "with the inverse of a property in a restriction"
 CARDINALITY: Final = "with a cardinality that says no more than a number"
 DATA_VALUES: Final = "with a value or type of data in a restriction"
 ABOUT_PROPERTIES: Final = "about properties and anonymous classes"
 AT_LEAST: Final = (f"{OWL}minQualifiedCardinality", f"{OWL}qualifiedCardinality")
-DISJOINTNESS: Final = frozenset({f"{OWL}disjointWith", f"{OWL}disjointUnionOf", f"{OWL}complementOf", f"{OWL}differentFrom"})
 BETWEEN_PROPERTIES: Final = frozenset({SUBPROPERTY, DOMAIN, RANGE, INVERSE})
 OF_PROPERTIES: Final = frozenset({f"{OWL}propertyChainAxiom", f"{OWL}hasKey", f"{OWL}equivalentProperty", f"{OWL}propertyDisjointWith"})
 AXIOM: Final = f"{OWL}Axiom"
@@ -139,6 +139,8 @@ class _Reading:
                 self.headers.add(subject)
             elif value in DECLARATIONS:
                 self.ontology.declare(DECLARATIONS[value], subject)
+            if value == f"{RDFS}Datatype":
+                self.ontology.datatypes.add(subject)
             if value == OBJECT_PROPERTY:
                 self.object_properties.add(subject)
             elif value in (f"{OWL}DeprecatedClass", f"{OWL}DeprecatedProperty"):
@@ -166,8 +168,12 @@ class _Reading:
             ontology.equivalent([subject, Both(tuple(map(self._expression, self._list(value))))])
         elif predicate in UNREAD:
             ontology.left_out[UNREAD[predicate]] += 1
-        elif predicate in DISJOINTNESS:
-            ontology.left_out[DISJOINT] += 1
+        elif predicate == DISJOINT_WITH:
+            ontology.disjoint([subject, self._expression(value)])
+        elif predicate == f"{OWL}disjointUnionOf":
+            ontology.disjoint_union(subject, list(map(self._expression, self._list(value))))
+        elif predicate == f"{OWL}differentFrom":
+            ontology.left_out[DIFFERENT] += 1
         elif predicate in OF_PROPERTIES or (predicate in BETWEEN_PROPERTIES and value.startswith("_:")):
             ontology.left_out[ABOUT_PROPERTIES] += 1
         elif predicate in BETWEEN_PROPERTIES:
@@ -197,8 +203,13 @@ class _Reading:
             ontology.left_out[GENERAL] += 1
         elif predicate == EQUIVALENT:
             ontology.equivalent([value, self._expression(subject)])
-        elif predicate == TYPE and value in (f"{OWL}AllDisjointClasses", f"{OWL}AllDifferent", f"{OWL}AllDisjointProperties"):
-            ontology.left_out[DISJOINT] += 1
+        elif predicate == DISJOINT_WITH:
+            ontology.disjoint([self._expression(subject), self._expression(value)])
+        elif predicate == TYPE and value == f"{OWL}AllDisjointClasses":
+            members = self.below.get(subject, {}).get(f"{OWL}members", ())
+            ontology.disjoint([self._expression(one) for node in members for one in self._list(node)])
+        elif predicate == TYPE and value in (f"{OWL}AllDifferent", f"{OWL}AllDisjointProperties"):
+            ontology.left_out[DIFFERENT] += 1
         elif predicate == TYPE and value == f"{OWL}NegativePropertyAssertion":
             ontology.left_out["that are negative"] += 1
         elif predicate == TYPE and value not in DECLARATIONS and not value.startswith((OWL, RDF, RDFS, OBO_IN_OWL)):

@@ -16,6 +16,7 @@ import pyoxigraph as ox
 
 from engine.config import DataConfig
 from engine.data.apart import EQUAL, RELATIONS, SKOS, Apart, confidence_of, local_predicate
+from engine.data.beginnings import LONGEST_LINE, beginning, check_lines, check_obo, check_statements, check_xml
 from engine.data.files import read_text
 from engine.data.knowledge_graph import Finding
 from engine.data.labels import XSD_STRING, tagged
@@ -23,7 +24,7 @@ from engine.data.readers.base import Part, RawDataset, RawGraph, RawLinks, liste
 from engine.data.readers.cells import Cell, is_alignment, read_cells
 from engine.data.readers.naming import NamedFilesReader
 from engine.data.readers.obo import read_obo
-from engine.data.readers.ontology import Aligned, Ontology
+from engine.data.readers.ontology import Aligned, Ontology, literal_value
 from engine.data.readers.owl_axioms import read_axioms
 from engine.data.readers.owl_triples import is_ontology, ontology_of
 from engine.data.readers.syntaxes import BYTES_OF_ONTOLOGIES, OntologySyntax, ontology_syntax
@@ -33,7 +34,7 @@ from engine.data.tabular import table_suffix
 from engine.data.texts import STRETCH, Texts
 from engine.errors import DataError
 from engine.util.memory import MIB, check_fits, check_room
-from engine.util.text import count, shorten
+from engine.util.text import count, one_line, shorten, size_text
 
 # Identifiers of blank nodes that do not depend on the order of a file.
 #
@@ -146,6 +147,8 @@ FORMATS = {
     ".trig": ox.RdfFormat.TRIG,
     ".jsonld": ox.RdfFormat.JSON_LD,
 }
+RELATIVE: Final = "No scheme found in an absolute IRI"
+"""What the parser says of an IRI that needs a base."""
 QUOTED_TRIPLE: Final = re.compile(r"(?:^|[ \t])<<[ \t<]", re.MULTILINE)
 """A triple that is the subject or object of another one, as RDF-star has it; or a text that looks so."""
 DEFAULT_GRAPH: Final = "default"
@@ -171,8 +174,8 @@ class RdfReader(NamedFilesReader):
         return bool(rdf_suffix(path) or table_suffix(path))
 
     def read(self, folder: Path, config: DataConfig) -> RawDataset:
-        files = complete(self.sorted_files(folder))
-        findings: list[Finding] = []
+        files = complete(self.sorted_files(folder, config.links))
+        findings = files.noticed()
         source, target = (read_graph(files.graph(number), findings, config.ontology) for number in "12")
 
         def read(path: Path, part: Part) -> dict[Part, RawLinks]:
@@ -261,12 +264,21 @@ class _Collector:
             out |= hanging
             waiting += hanging
         before = len(heads) + len(self.attributes[0])
+        types = [self.datatypes.get(row, "") for row in range(len(self.attributes[0]))] if self.datatypes else []
         kept = [head not in out and tail not in out for head, tail in zip(heads, tails, strict=True)]
         described = [entity not in out for entity in self.attributes[0]]
         for columns, rows in ((self.triples, kept), (self.attributes, described)):
             for column in columns:
                 column[:] = itertools.compress(column, rows)
+        self.datatypes = {row: datatype for row, datatype in enumerate(itertools.compress(types, described)) if datatype}
         return before - sum(kept) - sum(described)
+
+    def keep_datatypes(self) -> None:
+        """Give values their datatypes, so that ``"1912"^^<...#gYear>`` is not taken for a number."""
+        values = self.attributes[2]
+        for row, datatype in self.datatypes.items():
+            typed = literal_value(values[row], datatype=datatype)
+            values[row] = self.shared.setdefault(typed, typed)
 
     def name_blank_nodes(self, text: str) -> None:
         """Give nodes without a label an identifier that does not depend on the order of the file."""
@@ -295,13 +307,19 @@ def read_graph(path: Path, findings: list[Finding], aligned: Aligned = "auto", *
     Raises:
         DataError: as :func:`parse`; an identifier that cannot be one; a named graph that is not there; an ontology without anything to align.
     """
+    check_beginning(path)
     collector, text = _Collector(named_graphs), read_text(path)
     if syntax := ontology_syntax(path, text):
         return _axioms(path, text, syntax).graph(aligned, findings)
-    for number, statement in enumerate(_statements(path, text)):
-        if number % STRETCH == 0:
-            check_room(path)
-        collector.add(statement)
+    try:
+        _collect(path, text, collector)
+    except _RelativeError as error:
+        collector = _Collector(named_graphs)
+        _collect(path, text, collector, lenient=True)
+        where = f", the first in line {error.line:,}" if error.line else ""
+        examples = "identifiers without a scheme, such as <ASHRAE> or #A"
+        message = f"{path.name} has {examples}{where}, and gives no base for them; they are kept as written."
+        findings.append(Finding("relative-identifiers", "warning", message, advice="Write whole IRIs, or a base (@base, xml:base), into the file."))
     for missing in sorted({*(named_graphs or ())} - collector.graphs - {DEFAULT_GRAPH}):
         known = ", ".join(shorten(name, 60) for name in sorted(collector.graphs)[:GRAPHS_LISTED]) or "none"
         raise DataError(f"there is no named graph '{shorten(missing)}' in this file; there are {known}.", path=path)
@@ -311,6 +329,7 @@ def read_graph(path: Path, findings: list[Finding], aligned: Aligned = "auto", *
         return found.graph(aligned, findings)
     left_out = collector.leave_out_statements() + collector.nested
     collector.name_blank_nodes(text)
+    collector.keep_datatypes()
     heads, relations, tails = collector.triples
     _check(path, heads, relations, tails)
     findings += _noticed(path, collector, left_out)
@@ -319,12 +338,37 @@ def read_graph(path: Path, findings: list[Finding], aligned: Aligned = "auto", *
     return RawGraph(path, columns[0], columns[1], columns[2], attributes=(entities, attributes, values), identities=collector.identities)
 
 
+def _collect(path: Path, text: str, collector: _Collector, *, lenient: bool = False) -> None:
+    for number, statement in enumerate(_statements(path, text, lenient=lenient)):
+        if number % STRETCH == 0:
+            check_room(path)
+        collector.add(statement)
+
+
+def check_beginning(path: Path) -> None:
+    """Refuse at once what cannot be RDF or an ontology, whatever its size.
+
+    Raises:
+        DataError: it begins as nothing of its kind does.
+    """
+    head = beginning(path)
+    syntax = ontology_syntax(path, head)
+    kind = FORMATS.get(rdf_suffix(path))
+    if syntax == "obo":
+        check_obo(path, head)
+    elif syntax == "owx" or (syntax is None and kind == ox.RdfFormat.RDF_XML):
+        check_xml(path, head, "OWL/XML" if syntax else "RDF/XML")
+    elif syntax is None and kind in (ox.RdfFormat.N_TRIPLES, ox.RdfFormat.N_QUADS):
+        check_statements(path, head, "N-Triples" if kind == ox.RdfFormat.N_TRIPLES else "N-Quads")
+
+
 def _axioms(path: Path, text: str, syntax: OntologySyntax) -> Ontology:
     """The axioms of a text that is no RDF."""
     if not text.strip():
         raise DataError("this file is empty; expected an ontology.", path=path)
     check_fits(path, BYTES_OF_ONTOLOGIES[syntax] * len(text) / MIB)
     if syntax == "obo":
+        check_lines(path, text)
         return read_obo(path, text)
     if syntax == "owx":
         check_entities(path, text)
@@ -362,6 +406,7 @@ def read_same_as(path: Path) -> RawLinks:
     Raises:
         DataError: as :func:`parse`; no link and nothing to keep apart; an identifier that cannot be one.
     """
+    check_beginning(path)
     found, text = _Mappings(), read_text(path)
     with_cells = FORMATS[rdf_suffix(path)] == ox.RdfFormat.RDF_XML and is_alignment(text)
     if with_cells:
@@ -432,15 +477,23 @@ def parse(path: Path) -> Iterator[Any]:
     yield from _statements(path, read_text(path))
 
 
-def _statements(path: Path, text: str) -> Iterator[Any]:
+class _RelativeError(DataError):
+    """An IRI without a scheme, in a file that gives no base for it."""
+
+
+def _statements(path: Path, text: str, *, lenient: bool = False) -> Iterator[Any]:
+    """``lenient``: take IRIs as they are written."""
     kind = FORMATS[rdf_suffix(path)]
-    if kind == ox.RdfFormat.N_TRIPLES and QUOTED_TRIPLE.search(text):
+    if kind in (ox.RdfFormat.N_TRIPLES, ox.RdfFormat.N_QUADS):
+        check_lines(path, text)
+    if kind == ox.RdfFormat.N_TRIPLES and "<<" in text and QUOTED_TRIPLE.search(text):
         kind = ox.RdfFormat.TURTLE  # of which N-Triples are a part, and which has triples about triples as older programs write them
     is_xml = kind == ox.RdfFormat.RDF_XML
     if is_xml:
         check_entities(path, text)
+        check_end(path, text)
     try:
-        yield from ox.parse(text, format=kind)
+        yield from ox.parse(text, format=kind, lenient=lenient)
     except SyntaxError as error:
         if kind == ox.RdfFormat.JSON_LD and "LoadDocumentCallback" in str(error):
             words = "this JSON-LD refers to a context in another file, which is never read; write the context into this file."
@@ -449,9 +502,13 @@ def _statements(path: Path, text: str) -> Iterator[Any]:
         if kind == ox.RdfFormat.N_QUADS and line and QUOTED_TRIPLE.search(text.split("\n", line)[line - 1]):
             words = "this line has a triple about a triple (<< ... >>), which N-Quads does not have; export the file as TriG, or remove the line."
             raise DataError(words, path=path, line=line) from None
-        raise DataError(f"this is not valid RDF ({_explanation(error)}); correct this {'line' if line else 'file'}.", path=path, line=line) from None
+        words = f"this is not valid RDF ({_explanation(error)}); correct this {'line' if line else 'file'}."
+        raise (_RelativeError if RELATIVE in str(error) else DataError)(words, path=path, line=line) from None
     except (OSError, ValueError) as error:
-        raise DataError(f"this file cannot be read as RDF ({error}).", path=path) from None
+        raise DataError(f"this file cannot be read as RDF ({one_line(error, 160)}).", path=path) from None
+    except MemoryError:  # of the parser's own, for a single piece
+        words = f"a name or text in this file is longer than {size_text(LONGEST_LINE)}; shorten it, or check that it is the right file."
+        raise DataError(words, path=path) from None
 
 
 def _explanation(error: SyntaxError) -> str:
@@ -475,6 +532,8 @@ MOST_EXPANDED: Final = 2**28  # characters
 CHUNK: Final = 2**16  # characters
 _DECLARATION = re.compile(r"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
 _NESTED = re.compile(r"&(?!#|lt;|gt;|amp;|quot;|apos;)")
+_ROOT = re.compile(r"<([A-Za-z_][\w:.-]*)")
+_LAST = re.compile(r"</([A-Za-z_][\w:.-]*)\s*>\s*\Z")
 _REFERENCE = re.compile(r"&([^&;\s]{1,200});")
 EXTERNAL = "this XML refers to another file (an external entity or document type), which is never read; remove that declaration."
 FAR_LONGER = "the entities of this XML would make it far longer than it is; write their texts out."
@@ -486,7 +545,7 @@ def check_entities(path: Path, text: str) -> None:
         DataError: an external entity or document type, entities inside of entities, entities that would make the text far longer, or a document type
             where none is allowed.
     """
-    if not _DECLARATION.search(text):
+    if "<!" not in text or not _DECLARATION.search(text):
         return
     prolog = _Prolog(path, text)
     if line := error_line(text):  # after what the parser of the prolog saw there may be another document type
@@ -495,6 +554,19 @@ def check_entities(path: Path, text: str) -> None:
         uses = Counter(match[1] for match in _REFERENCE.finditer(text))
         if sum(length * uses[name] for name, length in prolog.longest.items()) > MOST_EXPANDED:
             raise DataError(FAR_LONGER, path=path)
+
+
+def check_end(path: Path, text: str) -> None:
+    """The RDF parser takes a file that was cut off between two tags for a whole one.
+
+    Raises:
+        DataError: the text does not end with the end of its first element.
+    """
+    root, last = _ROOT.search(text), _LAST.search(text, max(0, len(text) - CHUNK))
+    if root and last and root[1] == last[1]:
+        return
+    if text.strip() and (line := error_line(text)):
+        raise DataError("this XML is not complete or not well-formed here; it may have been cut off on its way: get it again.", path=path, line=line)
 
 
 class _FirstElementError(Exception):

@@ -52,8 +52,8 @@ class TablesReader(NamedFilesReader):
         return bool(table_suffix(path))
 
     def read(self, folder: Path, config: DataConfig) -> RawDataset:
-        files = complete(self.sorted_files(folder))
-        findings: list[Finding] = []
+        files = complete(self.sorted_files(folder, config.links))
+        findings = files.noticed()
         source, target = (_read_graph(files, number, findings) for number in "12")
         links, given = gather_links(files, read_link_parts)
         return RawDataset(source, target, links, given, tuple(findings))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NoReturn, get_args
 from xml.parsers import expat
 
+from engine.data.beginnings import beginning, check_xml
 from engine.data.files import read_text
 from engine.data.knowledge_graph import Finding
 from engine.data.readers.base import RawGraph
@@ -39,6 +40,7 @@ def read_xml_graph(path: Path, kind: XmlGraph, findings: list[Finding]) -> RawGr
     Raises:
         DataError: not well-formed, a document type, larger than 256 MiB, or nothing that networkx reads.
     """
+    check_xml(path, beginning(path), TITLES[kind])
     text = read_text(path)
     if len(text) > MOST_BYTES:
         words = f"this {TITLES[kind]} holds more than {size_text(MOST_BYTES)} of text, and its parser needs all of it in memory at once"
