@@ -173,6 +173,8 @@ class PairFilterAddress(Address):
     probability_to: float | None = None
     csls_from: float | None = None
     csls_to: float | None = None
+    margin_from: float | None = None
+    margin_to: float | None = None
     degree_from: int | None = None
     degree_to: int | None = None
     conflicts: bool = False
@@ -182,11 +184,12 @@ class PairFilterAddress(Address):
 
 @dataclass(frozen=True)
 class PairsAddress(PairFilterAddress):
-    """The table of pairs: its filters, order and page."""
+    """The table of pairs: its filters, order and page, and whether all columns are shown."""
 
     order: PairOrder = "doubt"
     reverse: bool = False
     page: int = 1
+    wide: bool = False
 
 
 @dataclass(frozen=True)
