@@ -372,11 +372,12 @@ def figure(
     return list(event["selection"]["points"]) if on_select != "ignore" and event else []
 
 
-def follow_point(key: str, parameter: str) -> None:
-    """For ``on_select`` of :func:`figure`: the first value that a chosen point carries (``customdata``) becomes a parameter of the address."""
+def follow_point(key: str, parameter: str, **others: str) -> None:
+    """For ``on_select`` of :func:`figure`: the first value that a chosen point carries (``customdata``) becomes a parameter of the address, and
+    ``others`` become parameters together with it."""
     points = st.session_state[key]["selection"]["points"]
     if points:  # and not where the figure was redrawn, which chooses nothing
-        state.set_parameter(parameter, str(points[0]["customdata"][0]))
+        state.set_parameters({parameter: str(points[0]["customdata"][0]), **others})
 
 
 def _downloads(name: str, data: pd.DataFrame, picture: str, key: str) -> None:
