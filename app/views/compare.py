@@ -320,7 +320,7 @@ def _relations(pair: Pair) -> None:
     with table:
         _by_relation(pair.main, pair.address, found)
     with curves:
-        _relation_curves(pair.runs, pair.address.side, "hits@1")
+        _relation_curves(pair, "hits@1")
 
 
 def _relation_names(run: OpenRun, side: Side) -> list[str]:
@@ -361,7 +361,7 @@ def _by_relation(run: OpenRun, address: CompareAddress, found: Comparison) -> No
         key=key,
         on_select=follow,
         chosen=chosen[0] if chosen else None,
-        height=420,
+        height=420 if len(shown) > 10 else "auto",
         columns={
             "relation": st.column_config.TextColumn(width=170),
             "queries": st.column_config.NumberColumn("test entities", width=90),
@@ -407,9 +407,9 @@ def _chip(label: str, parameter: str) -> None:
     st.button(label, icon=":material/close:", key=state.widget_key(state.CLEAR, parameter), on_click=state.set_parameter, args=(parameter, None))
 
 
-def _relation_curves(runs: Sequence[OpenRun], side: Side, rate: Rate) -> None:
-    """The relations with the most test entities, the one where the first run is furthest ahead on top."""
-    tables = []
+def _relation_curves(pair: Pair, rate: Rate) -> None:
+    """The relations with the most test entities, the one where the main run is furthest ahead of the baseline on top."""
+    runs, side, tables = pair.runs, pair.address.side, []
     for run in runs:
         table = run.table("relation_hits")
         tables.append(table[(table["graph"] == side) & (table["role"] == "any")].set_index("relation"))
@@ -418,18 +418,18 @@ def _relation_curves(runs: Sequence[OpenRun], side: Side, rate: Rate) -> None:
     frequent = common.nlargest(RELATIONS_DRAWN, "queries").index
     if not len(frequent):
         return
-    lead = (tables[0].loc[frequent, rate] - tables[1].loc[frequent, rate]).sort_values(ascending=False, kind="stable")
+    baseline = tables[runs.index(pair.baseline)]
+    lead = (tables[0].loc[frequent, rate] - baseline.loc[frequent, rate]).sort_values(ascending=False, kind="stable")
     names = [short_id(one) for one in _relation_names(runs[0], side)]
     shown = [table.loc[lead.index] for table in tables]
-    top = f"{text.plain(names[int(lead.index[0])])} ({lead.iloc[0]:+.3f})"
-    first, second = run_labels(runs)[:2]
+    top = f"{text.plain(names[int(lead.index[0])])} ({text.signed(lead.iloc[0])})"
     components.figure(
         relation_figure(runs, shown, [names[relation] for relation in lead.index], rate),
         name="hits@1-by-relation",
-        caption=f"**By relation** (the {len(lead)} with the most test entities). {text.plain(first)} minus {text.plain(second)} is "
-        f"largest for {top}.",
+        caption=f"**Accuracy by relation** (the {len(lead)} with the most test entities). {text.plain(pair.names[0])} minus "
+        f"{text.plain(pair.names[1])} is largest for {top}.",
         data=pd.concat([table.assign(run=run.card.run, name=[names[one] for one in lead.index]) for run, table in zip(runs, shown, strict=True)]),
-        height=120 + 34 * len(lead),
+        height=120 + 30 * len(lead),
     )
 
 
