@@ -94,7 +94,12 @@ def score(value: float) -> str:
 
 def signed(value: float) -> str:
     """'+0.032', '−0.004': three decimals."""
-    return f"{value:+.3f}".replace("-", "−")
+    return minus(f"{value:+.3f}")
+
+
+def minus(number: str) -> str:
+    """A number as text with a minus sign in place of a hyphen."""
+    return number.replace("-", "−")
 
 
 def share_with_interval(value: float, interval: Sequence[float] | None) -> str:

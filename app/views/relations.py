@@ -194,8 +194,9 @@ def _sentence(setting: Setting, found: pd.DataFrame) -> str:
     """Which of the importances these are, and who comes first and last."""
     first, last = found.iloc[0], found.iloc[-1]
     start = f"Layer {setting.layer}, {setting.channel} channel, {setting.direction} ({MESSAGE_WORDS[setting.direction]}): "
-    most = f"highest: {_named(first)} ({first['importance']:.3f}, rank {first['rank']:,} of {first['of']:,})"
-    least = f"; lowest: {_named(last)} ({last['importance']:.3f}, rank {last['rank']:,})" if len(found) > 1 else ""
+    highest, lowest = (text.minus(text.score(row["importance"])) for row in (first, last))
+    most = f"highest: {_named(first)} ({highest}, rank {first['rank']:,} of {first['of']:,})"
+    least = f"; lowest: {_named(last)} ({lowest}, rank {last['rank']:,})" if len(found) > 1 else ""
     return f"{start}{most}{least}."
 
 
@@ -224,7 +225,7 @@ def _bars_figure(run: OpenRun, shown: pd.DataFrame, relation: Relation | None) -
             orientation="h",
             name=f"{PLAIN_MARKS[side]} {text.figure_label(run.view.graphs[side].name, 30)}",
             marker={"color": GRAPH[side], "pattern": {"shape": "" if side == "source" else "/", "size": 5, "solidity": 0.3}},
-            text=[f"{value:.3g}" for value in part["importance"]],
+            text=[text.minus(f"{value:.3g}") for value in part["importance"]],
             textposition="outside",
             hovertext=part["hint"],
             hoverinfo="text",
@@ -399,7 +400,7 @@ COLUMNS = {
     "rank": st.column_config.NumberColumn(width=60, help="Rank by importance within the layer and channel, over both graphs and directions."),
     "importance": _number(explain("importance")),
     "band": st.column_config.TextColumn(width="small", help=explain("band")),
-    "triples": st.column_config.NumberColumn(width="small", help=explain("frequency")),
+    "triples": st.column_config.NumberColumn(format="localized", width="small", help=explain("frequency")),
     "functionality": _number(explain("functionality")),
     "inverse functionality": _number(explain("inverse functionality")),
     "attention": _number(f"Mean over the relation's messages. {explain('attention')}"),
