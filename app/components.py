@@ -38,6 +38,7 @@ LAYOUT: Mapping[str, Any] = {
     "bargap": 0.25,
 }
 MODE_BAR: Mapping[str, Any] = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d", "pan2d", "zoom2d"]}
+ROWS_IN_WORDS = 40  # of a figure's data, for screen readers
 OTHER_LINKS = 3  # of an entity, that the header of a pair names
 LINK_WORDS: Mapping[Relation, str] = {
     "seed link": "Seed link",
@@ -349,6 +350,8 @@ def figure(
 ) -> list[Mapping[str, Any]]:
     """A figure in the house's style: one line on what it shows for this data, the figure, and its downloads.
 
+    Its name for screen readers is the line and the data as text.
+
     Args:
         fig: with colours from :mod:`app.palette`; labels in it have passed :func:`app.text.figure_label`.
         name: of the downloads: "degree-hits".
@@ -365,11 +368,28 @@ def figure(
     fig.update_layout(LAYOUT, height=height)
     picture = st.session_state.get(state.PICTURE_FORMAT, "png")
     config = {**MODE_BAR, "toImageButtonOptions": {"format": picture, "filename": text.file_name(name), "scale": 2}}
-    event: Any = st.plotly_chart(
-        fig, key=key, on_select=on_select, selection_mode="points", config=config, alt=f"Figure: {name}; its data can be downloaded as a table."
-    )
+    alt = f"{text.unmarked(caption)} {in_words(data)}"
+    event: Any = st.plotly_chart(fig, key=key, on_select=on_select, selection_mode="points", config=config, alt=alt)
     _downloads(name, data, picture, key or name)
     return list(event["selection"]["points"]) if on_select != "ignore" and event else []
+
+
+def in_words(data: pd.DataFrame) -> str:
+    """A figure's data as text, the first rows of it: "Data: range 1, entities 22; range 2, entities 21." """
+    rows = [
+        ", ".join(f"{name} {words}" for name, value in row.items() if (words := _value_words(value)))
+        for row in data.head(ROWS_IN_WORDS).to_dict("records")
+    ]
+    more = f" {len(data) - ROWS_IN_WORDS:,} more rows are in the download." if len(data) > ROWS_IN_WORDS else ""
+    return f"Data: {'; '.join(rows)}.{more}" if rows else "There is no data to show."
+
+
+def _value_words(value: Any) -> str:
+    if isinstance(value, str):
+        return text.cell(value, 60)
+    if pd.isna(value):
+        return ""
+    return f"{value:.3g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
 def follow_point(key: str, parameter: str, **others: str) -> None:

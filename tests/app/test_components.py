@@ -70,3 +70,12 @@ def test_values_are_shown_as_text_with_language_and_type_beside_them() -> None:
     }
     assert list(components.attribute_table([("note", "plain")]).columns) == ["attribute", "value"]
     assert list(components.attribute_table([]).columns) == ["attribute", "value"]
+
+
+def test_a_figures_data_in_words() -> None:
+    data = pd.DataFrame({"range": ["1", "<b>2</b>"], "entities": [1234, 5], "share": [0.123456, float("nan")]})
+    assert components.in_words(data) == "Data: range 1, entities 1,234, share 0.123; range <b>2</b>, entities 5."
+    assert components.in_words(data.iloc[:0]) == "There is no data to show."
+    many = components.in_words(pd.DataFrame({"n": range(45)}))
+    assert many.startswith("Data: n 0; n 1;")
+    assert many.endswith("n 39. 5 more rows are in the download.")
