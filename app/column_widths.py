@@ -38,7 +38,7 @@ def with_room(data: pd.DataFrame, columns: Mapping[str, Any] | None) -> dict[str
         given, head = _given(config), _head(str(name), config)
         if needed is not None:
             found[str(name)] = {**(config or {}), "width": max(needed, given or 0, head)}
-        elif given and config.get("label") is None:
+        elif given and config is not None and config.get("label") is None:
             found[str(name)] = {**config, "width": max(given, head)}
     return found
 
