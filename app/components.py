@@ -260,10 +260,21 @@ def pair_links(runs: Sequence[str], pair: PairScore, asked: Side = "source") -> 
     pages.link(pages.PROXIES, seen, "Compare proxy attention", icon=":material/hub:", help=explain("proxy"))
 
 
-def choice(label: str, options: Mapping[T, str], *, name: str, value: T, default: T, help: str | None = None, clears: Sequence[str] = ()) -> T:
+def choice(
+    label: str,
+    options: Mapping[T, str],
+    *,
+    name: str,
+    value: T,
+    default: T,
+    help: str | None = None,
+    clears: Sequence[str] = (),
+    also: Mapping[str, str] | None = None,
+) -> T:
     """A row of choices of which one is chosen, kept in the address as the parameter ``name``; returns ``value``, which comes from the address.
 
     The default is left out of the address, and so are, after another choice, the parameters ``clears``, which made sense with the former one only.
+    ``also`` are parameters that another choice sets together with it, such as the tab that is open.
     Option texts are ours or have passed :func:`app.text.plain`.
     """
     labels = text.distinct_labels(options)
@@ -272,7 +283,7 @@ def choice(label: str, options: Mapping[T, str], *, name: str, value: T, default
     def follow() -> None:
         chosen = st.session_state[key]
         if chosen in labels:
-            state.set_parameters({name: None if chosen == default else str(chosen), **dict.fromkeys(clears)})
+            state.set_parameters({name: None if chosen == default else str(chosen), **dict.fromkeys(clears), **(also or {})})
 
     st.segmented_control(label, list(labels), format_func=labels.__getitem__, default=value, required=True, key=key, on_change=follow, help=help)
     return value
@@ -316,15 +327,16 @@ def search_box(
     name: str = state.SEARCHED,
     width: int | Literal["stretch"] = "stretch",
     clears: Sequence[str] = (),
+    also: Mapping[str, str] | None = None,
 ) -> None:
     """What to search for, kept in the address as the parameter ``name``, from where ``found`` comes.
 
-    Another search takes the parameters ``clears`` out of the address.
+    Another search takes the parameters ``clears`` out of the address and sets those of ``also``.
     """
     key = state.widget_key(state.CHOICE, name, label, found)
 
     def follow() -> None:
-        state.set_parameters({name: st.session_state[key] if st.session_state[key].strip() else None, **dict.fromkeys(clears)})
+        state.set_parameters({name: st.session_state[key] if st.session_state[key].strip() else None, **dict.fromkeys(clears), **(also or {})})
 
     st.text_input(
         label,

@@ -28,6 +28,8 @@ from engine.runs.entities import short_id
 
 RELATIONS_DRAWN = 12
 CERTAIN = 0.05
+HERE = {state.TAB: "changed"}
+"""Kept in the address by choices within the list, for without them the address would lead to the summary."""
 TABS: Mapping[CompareTab, str] = {
     "summary": "Summary",
     "changed": "Changed predictions",
@@ -44,7 +46,10 @@ def render(runs: Sequence[OpenRun], address: CompareAddress) -> None:
     tab: CompareTab = address.tab or ("changed" if asked else "summary")
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         names: dict[Side, str] = {side: components.graph_name(runs[0].view, side) for side in SIDES}
-        components.choice("Test entities of", names, name="side", value=address.side, default="target", clears=(state.RELATION,), help=WHOSE)
+        kept = {} if tab == "summary" else {state.TAB: tab}
+        components.choice(
+            "Test entities of", names, name="side", value=address.side, default="target", clears=(state.RELATION,), help=WHOSE, also=kept
+        )
         decoder = _decoder(runs, address)
         baseline = _baseline(runs, address)
     pair = Pair(runs, baseline, address, decoder)
@@ -377,7 +382,7 @@ def _flip_list(main: OpenRun, address: CompareAddress, chosen: pd.DataFrame, fou
     st.subheader(f"Correct in {text.plain(right)}, incorrect in {text.plain(wrong)}", anchor=False)
     flips: dict[Flip, str] = {"gained": f"gained · {int(found.gained.sum()):,}", "lost": f"lost · {int(found.lost.sum()):,}"}
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        components.choice("Show", flips, name="flip", value=address.flip, default="gained", help=explain("changed prediction"))
+        components.choice("Show", flips, name="flip", value=address.flip, default="gained", help=explain("changed prediction"), also=HERE)
         if address.bucket is not None:
             _chip(f"{address.bucket} triples", state.BUCKET)
         if address.relation is not None:
@@ -392,6 +397,7 @@ def _flip_list(main: OpenRun, address: CompareAddress, chosen: pd.DataFrame, fou
         address.side,
         listed.rename(columns={"degree": "triples", worst: rank}),
         search=address.search,
+        also=HERE,
         name=f"{address.flip}-{right}-{wrong}",
         answers={answer: said},
         columns={
@@ -404,7 +410,8 @@ def _flip_list(main: OpenRun, address: CompareAddress, chosen: pd.DataFrame, fou
 
 def _chip(label: str, parameter: str) -> None:
     """A filter that is on; a click takes it off."""
-    st.button(label, icon=":material/close:", key=state.widget_key(state.CLEAR, parameter), on_click=state.set_parameter, args=(parameter, None))
+    changes = {parameter: None, **HERE}
+    st.button(label, icon=":material/close:", key=state.widget_key(state.CLEAR, parameter), on_click=state.set_parameters, args=(changes,))
 
 
 def _relation_curves(pair: Pair, rate: Rate) -> None:

@@ -20,6 +20,8 @@ from engine.data.knowledge_graph import SIDES, Side
 from engine.explore.comparison import Outcomes, bucket_ranks, outcomes
 
 TABS: dict[DegreeTab, str] = {"chart": "Accuracy", "entities": "Misses and hits"}
+HERE = {state.TAB: "entities"}
+"""Kept in the address by choices within the list, for without them the address would lead to the chart."""
 SHOWN: dict[Shown, str] = {"misses": "misses", "hits": "hits", "all": "all"}
 
 
@@ -54,10 +56,10 @@ def _bucket(runs: Sequence[OpenRun], address: DegreeAddress, bucket: str, table:
     runs_named = run_labels(runs)
     main = runs_named[0]
     with st.container(horizontal=True, gap="medium"):
-        components.choice("Triples · test entities", labels, name=state.BUCKET, value=bucket, default=next(iter(counts)), help=explain("degree"))
-        components.choice(
-            "Show", SHOWN, name="show", value=address.show, default="misses", help=f"Hit: the true counterpart is ranked first in {text.plain(main)}."
-        )
+        first = next(iter(counts))
+        components.choice("Triples · test entities", labels, name=state.BUCKET, value=bucket, default=first, help=explain("degree"), also=HERE)
+        hit = f"Hit: the true counterpart is ranked first in {text.plain(main)}."
+        components.choice("Show", SHOWN, name="show", value=address.show, default="misses", help=hit, also=HERE)
     with components.errors_shown(), st.spinner("Ranking the test entities…"):
         found = [_outcomes(run, address.side) for run in runs]
     ranks = bucket_ranks(found, runs[0].view.graphs[address.side].degrees, bucket, address.show)
@@ -70,6 +72,7 @@ def _bucket(runs: Sequence[OpenRun], address: DegreeAddress, bucket: str, table:
         address.side,
         ranks.rename(columns=names),
         search=address.search,
+        also=HERE,
         name=f"degree-{bucket}-{address.show}",
         answers={"answer": said},
         columns={

@@ -196,7 +196,7 @@ def _use(run: OpenRun, address: ProxiesAddress, channel: Channel) -> None:
     help = (
         "Nearest proxy: share of a graph's entities whose nearest proxy this is. Attention: mean proxy attention of a graph's entities; 1 is uniform."
     )
-    use = components.choice("Measure", USES, name="use", value=address.use, default="nearest", help=help)
+    use = components.choice("Measure", USES, name="use", value=address.use, default="nearest", help=help, also={state.TAB: "usage"})
     table = run.proxies.use(channel)
     order = _order(run, channel, use)
     components.figure(
@@ -223,7 +223,7 @@ def _use_figure(run: OpenRun, table: pd.DataFrame, order: list[int], use: ProxyU
             x=[str(proxy) for proxy in order],
             y=[_legend(run, side) for side in SIDES],
             colorscale=SEQUENTIAL,
-            colorbar={"tickformat": form, "thickness": 12},
+            colorbar={"title": "share" if use == "nearest" else "× uniform", "tickformat": form, "thickness": 12},
             hovertemplate=f"proxy %{{x}}<br>%{{y}}: %{{z:{form}}}<extra></extra>",
         )
     )

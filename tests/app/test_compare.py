@@ -193,7 +193,10 @@ def test_flips_are_narrowed_by_degree_relation_and_search(runs: list[str], model
     assert set(tables(bucket)["entity"]["triples"]) == {2}
     assert [button.label for button in bucket.button] == ["Swap", "2 triples"]
     bucket.button[1].click().run()
-    assert bucket.query_params == {"run": runs[:2], "side": "source", "search": "entity"}
+    assert bucket.query_params == {"run": runs[:2], "side": "source", "search": "entity", "tab": "changed"}
+    bucket.text_input[0].set_value("").run()
+    assert_no_crash(bucket)
+    assert "Correct in semi, incorrect in basic" in message(bucket), "the list stays open"
 
 
 def test_another_graph_forgets_the_relation_of_the_first(runs: list[str], open_page: OpenPage) -> None:
@@ -201,7 +204,7 @@ def test_another_graph_forgets_the_relation_of_the_first(runs: list[str], open_p
     control(app, "Test entities of").set_value("target").run()
     assert_no_crash(app)
     assert not app.error
-    assert app.query_params == {"run": runs[:2]}
+    assert app.query_params == {"run": runs[:2], "tab": "changed"}
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,14 @@ def test_an_address_without_a_tab_opens_the_list_where_it_asks_something_of_it(r
         assert any("id" in element.value.columns for element in app.dataframe) != bool(charts)
 
 
+def test_choices_within_the_list_stay_in_it(runs: list[str], open_page: OpenPage) -> None:
+    app = open_page("degree", run=runs, show="hits")
+    control(app, "Show").set_value("misses").run()
+    assert_no_crash(app)
+    assert app.query_params == {"run": runs, "tab": "entities"}
+    assert not app.get("plotly_chart")
+
+
 def test_two_runs_of_a_variant_are_named_by_their_ids(runs: list[str], second_run: MemoryRun, models: Path, open_page: OpenPage) -> None:
     again = write_run(second_run, models, run_id="basic-s1")
     traces = figure(open_page("degree", run=[*runs, again]))["data"]

@@ -91,7 +91,11 @@ def test_three_numbers_first_and_only_the_open_tab(whole: str, whole_run: Memory
 
 def test_old_links_open_what_they_ask_for(whole: str, open_page: OpenPage) -> None:
     assert entity_links(open_page("proxies", run=whole, proxy="2"))
-    assert "times uniform" in words(open_page("proxies", run=whole, use="attention"))
+    app = open_page("proxies", run=whole, use="attention")
+    assert "times uniform" in words(app)
+    next(group for group in app.button_group if group.label == "Measure").set_value("nearest").run()
+    assert_no_crash(app)
+    assert "Most used: proxy" in words(app), "the tab stays open"
     app = open_page("proxies", run=whole, tab="pair")
     assert_no_crash(app)
     assert "have the same nearest proxy" in words(app), "no pair, no tab of it"
