@@ -28,6 +28,7 @@ from engine.runs.entities import short_id
 
 RELATIONS_DRAWN = 12
 CERTAIN = 0.05
+LONG = 520  # pixels of a table that is scrolled
 HERE = {state.TAB: "changed"}
 """Kept in the address by choices within the list, for without them the address would lead to the summary."""
 TABS: Mapping[CompareTab, str] = {
@@ -458,7 +459,8 @@ def _settings_and_cost(pair: Pair) -> None:
     table = config_differences(manifests, everything=not only)
     if len(table):
         readable = table.rename(columns=dict(enumerate(labels))).map(lambda cell: text.cell(cell))
-        components.table(readable, name="settings")
+        first = st.column_config.TextColumn(width=text_width(table["setting"]))
+        components.table(readable, name="settings", columns={"setting": first}, height=LONG if len(table) > 14 else "auto")
     st.subheader("Cost", anchor=False)
     st.markdown("**Time and memory**, as measured during training; other load on the machine is included.")
     costs = {label: _costs(run) for run, label in zip(runs, labels, strict=True)}
