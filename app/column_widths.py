@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import pandas as pd
@@ -15,6 +15,7 @@ import pandas as pd
 NAMED: Final[Mapping[str, int]] = {"small": 75, "medium": 200, "large": 400}
 """Streamlit's words for widths, in pixels."""
 LETTER: Final = 8.2  # pixels of a digit or sign of a cell, with some to spare for other fonts
+HEAD_LETTER: Final = 7.4  # pixels of a letter of a head
 PADDING: Final = 20  # pixels at both sides of a cell together
 WIDEST: Final = 420
 NUMBERS: Final = re.compile(r"(?:[\d.,%()+\-−–—<\s]|to|of)*")
@@ -22,7 +23,9 @@ NUMBERS: Final = re.compile(r"(?:[\d.,%()+\-−–—<\s]|to|of)*")
 
 
 def with_room(data: pd.DataFrame, columns: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The configuration of a table's columns, in which each column of numbers is at least as wide as its widest number.
+    """The configuration of a table's columns, in which each column of numbers is at least as wide as its widest number, and as its head.
+
+    Other columns are as wide as their heads at least where a width is set. A head that the data names, such as a graph, may be cut.
 
     Args:
         data: the whole table.
@@ -32,9 +35,17 @@ def with_room(data: pd.DataFrame, columns: Mapping[str, Any] | None) -> dict[str
     for name in data.columns:
         config = found.get(str(name))
         needed = needed_width(data[name], shown_format(config))
+        given, head = _given(config), _head(str(name), config)
         if needed is not None:
-            found[str(name)] = {**(config or {}), "width": max(needed, _given(config) or _head(str(name), config))}
+            found[str(name)] = {**(config or {}), "width": max(needed, given or 0, head)}
+        elif given and config is not None and config.get("label") is None:
+            found[str(name)] = {**config, "width": max(given, head)}
     return found
+
+
+def text_width(values: Iterable[str]) -> int:
+    """Pixels for the longest of some texts, within bounds."""
+    return min(math.ceil(LETTER * max(map(len, values), default=0)) + PADDING, WIDEST)
 
 
 def needed_width(values: pd.Series[Any], form: str | None) -> int | None:
@@ -48,7 +59,7 @@ def needed_width(values: pd.Series[Any], form: str | None) -> int | None:
         shown = [str(value) for value in present if str(value)]
         if not shown or not all(NUMBERS.fullmatch(one) for one in shown):
             return None
-    return min(math.ceil(LETTER * max(map(len, shown), default=0)) + PADDING, WIDEST)
+    return text_width(shown)
 
 
 def _ends(values: pd.Series[Any]) -> list[float]:
@@ -81,6 +92,6 @@ def _given(config: Any) -> int | None:
 
 
 def _head(name: str, config: Any) -> int:
-    """Pixels for a column's head, where nothing else says how wide the column is to be."""
+    """Pixels for a column's head."""
     label = (config or {}).get("label") if isinstance(config, Mapping) else None
-    return math.ceil(LETTER * len(str(label or name))) + PADDING
+    return math.ceil(HEAD_LETTER * len(str(label or name))) + PADDING

@@ -41,6 +41,7 @@ LAYOUT: Mapping[str, Any] = {
     "bargap": 0.25,
 }
 MODE_BAR: Mapping[str, Any] = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d", "pan2d", "zoom2d"]}
+ROWS_IN_WORDS = 40  # of a figure's data, for screen readers
 OTHER_LINKS = 3  # of an entity, that the header of a pair names
 LINK_WORDS: Mapping[Relation, str] = {
     "seed link": "Seed link",
@@ -286,10 +287,21 @@ def pair_links(runs: Sequence[str], pair: PairScore, asked: Side = "source", her
         pages.link(pages.REVIEW, state.ReviewAddress(tuple(runs), source=source, target=target), "Review this pair", icon=":material/rule:")
 
 
-def choice(label: str, options: Mapping[T, str], *, name: str, value: T, default: T, help: str | None = None, clears: Sequence[str] = ()) -> T:
+def choice(
+    label: str,
+    options: Mapping[T, str],
+    *,
+    name: str,
+    value: T,
+    default: T,
+    help: str | None = None,
+    clears: Sequence[str] = (),
+    also: Mapping[str, str] | None = None,
+) -> T:
     """A row of choices of which one is chosen, kept in the address as the parameter ``name``; returns ``value``, which comes from the address.
 
     The default is left out of the address, and so are, after another choice, the parameters ``clears``, which made sense with the former one only.
+    ``also`` are parameters that another choice sets together with it, such as the tab that is open.
     Option texts are ours or have passed :func:`app.text.plain`.
     """
     labels = text.distinct_labels(options)
@@ -298,7 +310,7 @@ def choice(label: str, options: Mapping[T, str], *, name: str, value: T, default
     def follow() -> None:
         chosen = st.session_state[key]
         if chosen in labels:
-            state.set_parameters({name: None if chosen == default else str(chosen), **dict.fromkeys(clears)})
+            state.set_parameters({name: None if chosen == default else str(chosen), **dict.fromkeys(clears), **(also or {})})
 
     st.segmented_control(label, list(labels), format_func=labels.__getitem__, default=value, required=True, key=key, on_change=follow, help=help)
     return value
@@ -342,15 +354,16 @@ def search_box(
     name: str = state.SEARCHED,
     width: int | Literal["stretch"] = "stretch",
     clears: Sequence[str] = (),
+    also: Mapping[str, str] | None = None,
 ) -> None:
     """What to search for, kept in the address as the parameter ``name``, from where ``found`` comes.
 
-    Another search takes the parameters ``clears`` out of the address.
+    Another search takes the parameters ``clears`` out of the address and sets those of ``also``.
     """
     key = state.widget_key(state.CHOICE, name, label, found)
 
     def follow() -> None:
-        state.set_parameters({name: st.session_state[key] if st.session_state[key].strip() else None, **dict.fromkeys(clears)})
+        state.set_parameters({name: st.session_state[key] if st.session_state[key].strip() else None, **dict.fromkeys(clears), **(also or {})})
 
     st.text_input(
         label,
@@ -381,6 +394,8 @@ def figure(
     Title and source are drawn in the figure itself, so that a picture of it can be understood without the page. The picture is made by the browser:
     nothing is fetched, and the server needs no browser of its own.
 
+    Its name for screen readers is the line and the data as text.
+
     Args:
         fig: with colours from :mod:`app.palette`; labels in it have passed :func:`app.text.figure_label`.
         name: of the downloads: "degree-hits".
@@ -408,7 +423,7 @@ def figure(
         on_select=on_select,
         selection_mode="points",
         config=config,
-        alt=f"Figure: {shown}. {alt or 'Its data can be downloaded as a table.'}",
+        alt=f"Figure: {shown}. {text.unmarked(caption)} {alt or in_words(data)}",
     )
     return list(event["selection"]["points"]) if on_select != "ignore" and event else []
 
@@ -431,11 +446,30 @@ def figure_source() -> str:
     return f"Data set {', '.join(data)}, {'run' if len(ids) == 1 else 'runs'} {', '.join(ids)}" if runs else "Dual-AMN Explorer"
 
 
-def follow_point(key: str, parameter: str) -> None:
-    """For ``on_select`` of :func:`figure`: the first value that a chosen point carries (``customdata``) becomes a parameter of the address."""
+def in_words(data: pd.DataFrame) -> str:
+    """A figure's data as text, the first rows of it: "Data: range 1, entities 22; range 2, entities 21." """
+    rows = [
+        ", ".join(f"{name} {words}" for name, value in row.items() if (words := _value_words(value)))
+        for row in data.head(ROWS_IN_WORDS).to_dict("records")
+    ]
+    more = f" {len(data) - ROWS_IN_WORDS:,} more rows are in the download." if len(data) > ROWS_IN_WORDS else ""
+    return f"Data: {'; '.join(rows)}.{more}" if rows else "There is no data to show."
+
+
+def _value_words(value: Any) -> str:
+    if isinstance(value, str):
+        return text.cell(value, 60)
+    if pd.isna(value):
+        return ""
+    return f"{value:.3g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def follow_point(key: str, parameter: str, **others: str) -> None:
+    """For ``on_select`` of :func:`figure`: the first value that a chosen point carries (``customdata``) becomes a parameter of the address, and
+    ``others`` become parameters together with it."""
     points = st.session_state[key]["selection"]["points"]
     if points:  # and not where the figure was redrawn, which chooses nothing
-        state.set_parameter(parameter, str(points[0]["customdata"][0]))
+        state.set_parameters({parameter: str(points[0]["customdata"][0]), **others})
 
 
 def downloads(name: str, data: pd.DataFrame | Callable[[], pd.DataFrame], picture: str, key: str) -> None:

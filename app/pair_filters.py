@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import streamlit as st
 
-from app import state, text
+from app import cache, state, text
 from app.cache import OpenRun
 from app.state import AddressError, PairFilterAddress
-from engine.explore.alignment import Known, PairFilter, incident_entities
+from engine.data.knowledge_graph import Side
+from engine.explore.alignment import Known, PairFilter, incident_entities, relation_members
 from engine.runs.entities import short_id
+from engine.util.arrays import IntArray
 
 P = TypeVar("P", bound=PairFilterAddress)
 
@@ -26,9 +28,25 @@ def change(parameters: Parameters) -> None:
     state.set_parameters({"page": None, **parameters})
 
 
+def follow(key: str, parameters: Callable[[Any], Parameters]) -> Callable[[], None]:
+    """A callback that makes parameters of the address from the widget's value."""
+    return lambda: change(parameters(st.session_state[key]))
+
+
+def single(name: str) -> Callable[[Any], Parameters]:
+    """A number or a switch as the parameter of this name; nothing and "off" leave it out."""
+    return lambda value: {name: "yes" if value is True else None if value is None or value is False else str(value)}
+
+
 def carried(kind: type[P], address: PairFilterAddress) -> P:
     """Another page's address with the same runs and filters."""
     return kind(**{field.name: getattr(address, field.name) for field in fields(PairFilterAddress)})
+
+
+def members(run: OpenRun, side: Side) -> tuple[IntArray, IntArray]:
+    """Distinct (relation, entity that is its head or tail) of a graph, computed once for all sessions."""
+    entities = len(run.view.graphs[side])
+    return cache.kept([run], ("members", side), lambda: relation_members(run.table("triples"), side, entities))
 
 
 def chips(run: OpenRun, address: PairFilterAddress) -> None:
@@ -56,6 +74,7 @@ def active(run: OpenRun, address: PairFilterAddress) -> list[tuple[str, tuple[st
     ranges = (
         ("probability", address.probability_from, address.probability_to),
         ("CSLS", address.csls_from, address.csls_to),
+        ("margin", address.margin_from, address.margin_to),
         ("degree", address.degree_from, address.degree_to),
     )
     for words, low, high in ranges:
@@ -96,6 +115,7 @@ def wanted(run: OpenRun, address: PairFilterAddress) -> PairFilter:
         known=frozenset(address.known),
         probability=(address.probability_from, address.probability_to),
         csls=(address.csls_from, address.csls_to),
+        margin=(address.margin_from, address.margin_to),
         degree=(address.degree_from, address.degree_to),
         text=address.search or "",
         incident=incident,

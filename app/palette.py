@@ -35,6 +35,8 @@ POINTS: Final[Mapping[Side, str]] = {"source": "circle", "target": "diamond"}
 VARIANT_POINTS: Final[Mapping[str, str]] = {"basic": "circle", "semi": "diamond", "literal": "square"}
 BADGES: Final[Mapping[str, Literal["gray", "violet", "green"]]] = {"basic": "gray", "semi": "violet", "literal": "green"}
 DASHES: Final = ("solid", "dash", "dot", "dashdot")
+FIRST_DASH: Final[Mapping[str, int]] = {"basic": 0, "semi": 1, "literal": 2}
+"""Where in ``DASHES`` a variant begins, so that runs can be distinguished in grey."""
 
 Tie = Literal["seed link", "added in a round", "held out", "predicted"]
 
@@ -68,7 +70,7 @@ BOX_FILLS: Final[Mapping[Side, str]] = {"source": "#2b6cb0", "target": "#a85413"
 
 @dataclass(frozen=True)
 class LineStyle:
-    """How a run looks in a figure: the variant gives colour and point, and the second run of a variant another dash."""
+    """How a run looks in a figure: the variant gives colour, point and first dash, and the second run of a variant an open point and another dash."""
 
     colour: str
     point: str
@@ -82,6 +84,6 @@ def run_styles(variants: Sequence[str]) -> list[LineStyle]:
     for variant in variants:
         colour, point = VARIANT.get(variant, UNKNOWN), VARIANT_POINTS.get(variant, "x")
         open_point = point if not seen[variant] else f"{point}-open"
-        styles.append(LineStyle(colour, open_point, DASHES[seen[variant] % len(DASHES)]))
+        styles.append(LineStyle(colour, open_point, DASHES[(FIRST_DASH.get(variant, 0) + seen[variant]) % len(DASHES)]))
         seen[variant] += 1
     return styles

@@ -28,6 +28,7 @@ def query_list(
     name: str,
     answers: Mapping[str, str],
     columns: Mapping[str, Any] | None = None,
+    also: Mapping[str, str] | None = None,
 ) -> None:
     """The list with its search. A row that is chosen opens the entity's page with all the runs.
 
@@ -40,8 +41,9 @@ def query_list(
         name: of the download.
         answers: column of ``table`` with entities of the other graph -> its heading.
         columns: as in :func:`app.components.table`.
+        also: as in :func:`app.components.search_box`.
     """
-    components.search_box("Search in this list", search, placeholder="label, ID or URI")
+    components.search_box("Search in this list", search, placeholder="label, ID or URI", also=also)
     fitting = table[run.view.graphs[side].fitting(search)[table["entity"].to_numpy()]] if search else table
     if fitting.empty:
         st.info("No entity in this list matches the search." if len(table) else "This list is empty.", icon=":material/search_off:")

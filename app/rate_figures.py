@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 
 import pandas as pd
@@ -21,9 +23,12 @@ SPREAD = 0.09  # between the runs' points of one bucket, so that their intervals
 PALE = "rgba(128, 136, 144, 0.18)"  # behind what is chosen, on light and dark ground
 
 
-def run_names(runs: Sequence[OpenRun]) -> list[str]:
-    """Names of runs for tables and figures."""
-    return cache.run_names([run.card for run in runs])
+def run_labels(runs: Sequence[OpenRun]) -> list[str]:
+    """What to call runs in tables and figures: the variant where only one of them has it, else the run's own name."""
+    times = Counter(run.card.variant for run in runs)
+    names = cache.run_names([run.card for run in runs])
+    labels = {number: text.cell(run.card.variant, 30) if times[run.card.variant] == 1 else names[number] for number, run in enumerate(runs)}
+    return list(text.distinct_labels(labels).values())
 
 
 def check_bucket(bucket: str | None) -> None:
@@ -52,14 +57,16 @@ def degree_figure(runs: Sequence[OpenRun], tables: Sequence[pd.DataFrame], rate:
     fig = make_subplots(rows=2, shared_xaxes=True, row_heights=[0.76, 0.24], vertical_spacing=0.05)
     middle = (len(runs) - 1) / 2
     styles = run_styles([run.card.variant for run in runs])
-    for number, (name, table, style) in enumerate(zip(run_names(runs), tables, styles, strict=True)):
+    for number, (run, name, table, style) in enumerate(zip(runs, run_labels(runs), tables, styles, strict=True)):
         fig.add_scatter(
             x=table["bucket"].map(places) + (number - middle) * SPREAD,
             y=table[rate],
             name=text.figure_label(name),
             mode="lines+markers",
             customdata=table[["bucket", "queries", f"{rate}_low", f"{rate}_high"]],
-            hovertemplate="%{y:.3f} (%{customdata[2]:.3f}–%{customdata[3]:.3f}) of %{customdata[1]:,}",
+            hovertemplate="%{y:.3f} (%{customdata[2]:.3f}–%{customdata[3]:.3f}) of %{customdata[1]:,} · "
+            + text.figure_label(run.card.run_id, 40)
+            + f"<extra>{text.figure_label(name)}</extra>",
             error_y={"array": table[f"{rate}_high"] - table[rate], "arrayminus": table[rate] - table[f"{rate}_low"], "thickness": 1.2, "width": 2},
             line={"color": style.colour, "dash": style.dash, "width": 2},
             marker={"symbol": style.point, "size": 9, "color": style.colour},
@@ -69,7 +76,9 @@ def degree_figure(runs: Sequence[OpenRun], tables: Sequence[pd.DataFrame], rate:
         fig.add_vrect(x0=places[chosen] - 0.45, x1=places[chosen] + 0.45, fillcolor=PALE, line_width=0, layer="below", row="all", col=1)
     fig.update_xaxes(tickvals=list(places.values()), ticktext=list(places), range=[-0.5, len(places) - 0.5], showgrid=False, zeroline=False)
     fig.update_xaxes(title="triples per entity", row=2)
-    fig.update_yaxes(range=[0, 1.02], title=RATES[rate], row=1)
+    ends = pd.concat([table[[f"{rate}_low", f"{rate}_high"]] for table in tables])
+    room = 0.05  # above and below the intervals
+    fig.update_yaxes(range=[max(0.0, float(ends.min().min()) - room), min(1.0, float(ends.max().max())) + room / 2], title=RATES[rate], row=1)
     fig.update_layout(hovermode="x unified")
     return fig
 
@@ -99,7 +108,7 @@ def relation_figure(runs: Sequence[OpenRun], tables: Sequence[pd.DataFrame], nam
     labels = [text.figure_label(name, 26) for name in names]
     middle = (len(runs) - 1) / 2
     styles = run_styles([run.card.variant for run in runs])
-    for number, (name, table, style) in enumerate(zip(run_names(runs), tables, styles, strict=True)):
+    for number, (name, table, style) in enumerate(zip(run_labels(runs), tables, styles, strict=True)):
         fig.add_scatter(
             x=table[rate],
             y=[place + (number - middle) * 2 * SPREAD for place in range(len(labels))],
@@ -117,13 +126,14 @@ def relation_figure(runs: Sequence[OpenRun], tables: Sequence[pd.DataFrame], nam
 
 
 def flip_figure(flips: pd.DataFrame, chosen: str | None = None) -> go.Figure:
-    """Gained upwards and lost downwards, by degree. Bars carry their bucket."""
+    """Gained upwards and lost downwards, by degree, as shares of the test entities in each range. Bars carry their bucket."""
     fig = go.Figure()
     places = list(range(len(flips)))
+    shares = {name: flips[name] / flips["queries"].clip(lower=1) for name in ("gained", "lost")}
     for name, sign, colour, pattern in (("gained", 1, RIGHT, ""), ("lost", -1, WRONG, "/")):
         fig.add_bar(
             x=places,
-            y=sign * flips[name],
+            y=sign * shares[name],
             name=name,
             customdata=flips[["bucket", name, "queries"]],
             text=[f"{'+' if sign > 0 else '−'}{count:,}" if count else "" for count in flips[name]],
@@ -137,12 +147,21 @@ def flip_figure(flips: pd.DataFrame, chosen: str | None = None) -> go.Figure:
     if chosen is not None and chosen in set(flips["bucket"]):
         place = flips["bucket"].tolist().index(chosen)
         fig.add_vrect(x0=place - 0.48, x1=place + 0.48, fillcolor=PALE, line_width=0, layer="below")
-    gained, lost = int(flips["gained"].max()), int(flips["lost"].max())
-    room = 0.25 * max(gained, lost, 1)  # for the numbers
+    gained, lost = float(shares["gained"].max()), float(shares["lost"].max())
+    room = 0.2 * max(gained, lost, 0.01)  # for the numbers
+    step = _step(gained + lost + 2 * room)
+    ticks = [number * step for number in range(-math.floor((lost + room) / step), math.floor((gained + room) / step) + 1)]
     fig.update_xaxes(title="triples per entity", tickvals=places, ticktext=flips["bucket"].tolist(), range=[-0.5, len(flips) - 0.5], zeroline=False)
-    fig.update_yaxes(title="test entities", range=[-lost - room, gained + room], showticklabels=False)
-    fig.update_layout(barmode="relative")
+    words = [f"{100 * abs(tick):.3g}%" for tick in ticks]
+    fig.update_yaxes(title="share of the test entities", range=[-lost - room, gained + room], tickvals=ticks, ticktext=words)
+    fig.update_layout(barmode="relative", showlegend=True)
     return fig
+
+
+def _step(span: float) -> float:
+    """Between ticks, so that there are three to seven: 0.01, 0.02, 0.05, 0.1 and so on."""
+    power = 10.0 ** math.floor(math.log10(span))
+    return next(factor * power for factor in (0.2, 0.5, 1.0, 2.0) if span / (factor * power) <= 7)
 
 
 def lead_words(difference: Difference, first: str) -> str:

@@ -36,6 +36,11 @@ ProxyUse = Literal["nearest", "attention"]
 Come = Literal["upload", "archive", "server"]
 Shown = Literal["misses", "hits", "all"]
 ReviewKind = Literal["uncertain", "conflicts", "hierarchy", "sure", "second", "sample", "decided"]
+CompareTab = Literal["summary", "changed", "degree", "relation", "settings"]
+DegreeTab = Literal["chart", "entities"]
+RelationsTab = Literal["importance", "counterparts", "examples"]
+RelationsView = Literal["list", "chart", "all", "correspondences", "attributes"]
+ProxiesTab = Literal["pair", "agreement", "divergence", "usage", "nearest", "cosine"]
 Decided = Literal["all", "accept", "reject", "skip", "disputed"]
 ExplainTab = Literal["overview", "score", "evidence", "what-if", "alternatives", "other-runs"]
 EvidenceShown = Literal["supporting", "opposing", "aligned", "graph"]
@@ -57,6 +62,9 @@ THRESHOLD: Final = "threshold"
 AUTHOR: Final = "author"
 STAGING: Final = "staging"
 STORED: Final = "stored"
+TAB: Final = "tab"
+VIEW: Final = "view"
+DIFFERENCES: Final = "differences"
 
 # Which part of a run's metrics is about queries of which graph
 DIRECTION_OF: Final[Mapping[Side, str]] = {"source": "source_to_target", "target": "target_to_source"}
@@ -82,6 +90,8 @@ EVIDENCE_TABLE: Final = "evidence_table"
 EXPLAIN_BUTTON: Final = "explain_button"
 PAIR_FIGURE: Final = "pair_figure"
 ENTITY_TABLE: Final = "entity_table"
+TABS: Final = "tabs"
+CLOSE_PAIR: Final = "close_pair"
 DELETE_BUTTON: Final = "delete_button"
 DELETING: Final = "deleting"
 DOWNLOAD: Final = "download"
@@ -176,6 +186,8 @@ class PairFilterAddress(Address):
     probability_to: float | None = None
     csls_from: float | None = None
     csls_to: float | None = None
+    margin_from: float | None = None
+    margin_to: float | None = None
     degree_from: int | None = None
     degree_to: int | None = None
     conflicts: bool = False
@@ -185,11 +197,12 @@ class PairFilterAddress(Address):
 
 @dataclass(frozen=True)
 class PairsAddress(PairFilterAddress):
-    """The table of pairs: its filters, order and page."""
+    """The table of pairs: its filters, order and page, and whether all columns are shown."""
 
     order: PairOrder = "doubt"
     reverse: bool = False
     page: int = 1
+    wide: bool = False
 
 
 @dataclass(frozen=True)
@@ -220,6 +233,7 @@ class RelationsAddress(Address):
     Attributes:
         graph: None for both.
         least: triples that a relation must have to be listed.
+        view: the part of the page; ``tab``: the part of what it shows of one relation.
     """
 
     layer: int | None = None
@@ -231,17 +245,24 @@ class RelationsAddress(Address):
     band: Band | None = None
     least: int = 1
     search: str | None = None
+    view: RelationsView = "list"
+    tab: RelationsTab = "importance"
 
 
 @dataclass(frozen=True)
 class ProxiesAddress(Address):
-    """A channel, in it a proxy or a pair of entities, and how the use of proxies is measured."""
+    """A channel, in it a proxy or a pair of entities, and how the use of proxies is measured.
+
+    Attributes:
+        tab: None: the one of what the address asks for, else the first.
+    """
 
     channel: Channel = "entity"
     proxy: int | None = None
     source: str | None = None
     target: str | None = None
     use: ProxyUse = "nearest"
+    tab: ProxiesTab | None = None
 
 
 @dataclass(frozen=True)
@@ -296,18 +317,29 @@ class ReviewAddress(Address):
 
 @dataclass(frozen=True)
 class DegreeAddress(Address):
-    """What to measure, of which graph's queries, and the bucket that is looked at; ``search`` is in the list of its entities."""
+    """What to measure, of which graph's queries, and the bucket that is looked at; ``search`` is in the list of its entities.
+
+    Attributes:
+        tab: None: the entities where the address has a choice among them, else the chart.
+    """
 
     side: Side = "target"
     rate: Rate = "hits@1"
     bucket: str | None = None
     show: Shown = "misses"
     search: str | None = None
+    tab: DegreeTab | None = None
 
 
 @dataclass(frozen=True)
 class CompareAddress(Address):
-    """Which of the other runs to hold the main one against, decoded by what, and which flips to list."""
+    """The baseline that the main run is compared with, the decoder of both, and which changed predictions to list.
+
+    Attributes:
+        against: the baseline, one of the other runs; None for the first of them.
+        differences: only the settings that differ.
+        tab: None: the changed predictions where the address has a choice among them, else the summary.
+    """
 
     side: Side = "target"
     decoder: str = "csls"
@@ -316,6 +348,8 @@ class CompareAddress(Address):
     bucket: str | None = None
     relation: str | None = None
     search: str | None = None
+    differences: bool = True
+    tab: CompareTab | None = None
 
 
 @dataclass(frozen=True)

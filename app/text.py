@@ -19,6 +19,8 @@ LONGEST_LABEL = 120
 _FIGURE_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;", "%": "&#37;", "{": "&#123;"})
 _NEGATIVE = re.compile(r"(?<![\w.\-])-(?=\d)")
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
+_DIRECTIVE = re.compile(r"(?<!\\):[a-z-]+\[((?:\\.|[^\]\\])*)\]")
+_EMPHASIS = re.compile(r"\\([!-/:-@\[-`{-~])|\*\*|`")
 _DIRECTION_MARKS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _FIRST_STRONG_ISOLATE, _POP_ISOLATE = "\u2068", "\u2069"
 
@@ -38,6 +40,12 @@ def plain(text: str, length: int = LONGEST_LABEL) -> str:
     """For Markdown: every punctuation mark escaped, and an island for its writing direction, so that a right-to-left name moves nothing else."""
     escaped = _PUNCTUATION.sub(r"\\\1", clip(text, length))
     return f"{_FIRST_STRONG_ISOLATE}{escaped}{_POP_ISOLATE}" if escaped else ""
+
+
+def unmarked(markdown: str) -> str:
+    """A sentence of ours in Markdown as plain text, for a name that screen readers use: what :func:`plain` escaped is as it was."""
+    without_colours = _DIRECTIVE.sub(r"\1", markdown)
+    return _EMPHASIS.sub(lambda found: found.group(1) or "", without_colours).replace(_FIRST_STRONG_ISOLATE, "").replace(_POP_ISOLATE, "")
 
 
 def cell(text: str, length: int = 200) -> str:
@@ -95,7 +103,12 @@ def score(value: float) -> str:
 
 def signed(value: float) -> str:
     """'+0.032', '−0.004': three decimals."""
-    return f"{value:+.3f}".replace("-", "−")
+    return minus(f"{value:+.3f}")
+
+
+def minus(number: str) -> str:
+    """A number as text with a minus sign in place of a hyphen."""
+    return number.replace("-", "−")
 
 
 def with_minus(words: str) -> str:

@@ -1,51 +1,127 @@
-"""Compare: what did one run buy over another, and at what price?"""
+"""Compare: what a run gained and lost against a baseline, and what differs in settings and cost."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import cache, components, frame, pages, state, text
+from app import cache, components, frame, pages, pair_filters, state, text
 from app.cache import OpenRun
+from app.column_widths import text_width
+from app.degree_chart import rates_by_degree
 from app.glossary import explain
 from app.query_list import query_list
-from app.rate_figures import RATES, WHOSE, check_bucket, degree_figure, flip_figure, lead_words, measured, net_words, relation_figure, run_names
-from app.state import AddressError, CompareAddress, Flip, Rate
-from engine.analysis.relations import incidences
-from engine.analysis.run_tables import graph_of
+from app.rate_figures import RATES, WHOSE, check_bucket, flip_figure, lead_words, measured, net_words, relation_figure, run_labels
+from app.state import AddressError, CompareAddress, CompareTab, DegreeAddress, Flip, Rate
+from app.tabs import open_tab
 from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import ComparisonError
 from engine.evaluation.metrics import stored_interval
 from engine.explore.comparison import CSLS, Comparison, Difference, compare, config_differences
 from engine.reviews import describe_reviews
 from engine.runs.entities import short_id
-from engine.util.arrays import IntArray
 
 RELATIONS_DRAWN = 12
 CERTAIN = 0.05
-GRAPH_TABLES = ("entities", "relations", "triples")
+LONG = 520  # pixels of a table that is scrolled
+HERE = {state.TAB: "changed"}
+"""Kept in the address by choices within the list, for without them the address would lead to the summary."""
+TABS: Mapping[CompareTab, str] = {
+    "summary": "Summary",
+    "changed": "Changed predictions",
+    "degree": "By degree",
+    "relation": "By relation",
+    "settings": "Settings and cost",
+}
 
 
 def render(runs: Sequence[OpenRun], address: CompareAddress) -> None:
     """The page."""
-    with st.container(horizontal=True, gap="medium"):
+    check_bucket(address.bucket)
+    asked = address.bucket is not None or address.relation is not None or address.search is not None or address.flip != "gained"
+    tab: CompareTab = address.tab or ("changed" if asked else "summary")
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         names: dict[Side, str] = {side: components.graph_name(runs[0].view, side) for side in SIDES}
-        components.choice("Test entities of", names, name="side", value=address.side, default="target", clears=(state.RELATION,), help=WHOSE)
+        kept = {} if tab == "summary" else {state.TAB: tab}
+        components.choice(
+            "Test entities of", names, name="side", value=address.side, default="target", clears=(state.RELATION,), help=WHOSE, also=kept
+        )
         decoder = _decoder(runs, address)
-    st.subheader("Accuracy on the test links", anchor=False)
-    _metrics(runs, address.side, decoder)
-    _pair(runs, address, decoder)
-    st.header("Accuracy by degree and relation", anchor=False)
-    _curves(runs, address.side)
-    st.header("Settings and cost", anchor=False)
-    _settings(runs)
-    _costs(runs)
+        baseline = _baseline(runs, address)
+    pair = Pair(runs, baseline, address, decoder)
+    parts: Mapping[CompareTab, Callable[[Pair], None]] = {
+        "summary": _summary,
+        "changed": _changed,
+        "degree": _degree,
+        "relation": _relations,
+        "settings": _settings_and_cost,
+    }
+    with open_tab(TABS, tab):
+        parts[tab](pair)
 
 
+@dataclass(frozen=True)
+class Pair:
+    """The main run against its baseline, among all open runs.
+
+    Attributes:
+        runs: all of them, the main one first.
+        baseline: one of the others.
+    """
+
+    runs: Sequence[OpenRun]
+    baseline: OpenRun
+    address: CompareAddress
+    decoder: str
+
+    @property
+    def main(self) -> OpenRun:
+        return self.runs[0]
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Of the main run and of the baseline."""
+        labels = run_labels(self.runs)
+        return labels[0], labels[self.runs.index(self.baseline)]
+
+    def found(self) -> Comparison | None:
+        """What changed; None where the two cannot be compared, and the page says why."""
+        try:
+            with st.spinner("Comparing the two runs…"):
+                return _compared(self.main, self.baseline, self.address.side, self.decoder)
+        except ComparisonError as error:
+            components.show_error(error)
+            if self.main.card.metrics is None:
+                components.measure_by_sample(self.main.card.run)
+            return None
+
+
+def _baseline(runs: Sequence[OpenRun], address: CompareAddress) -> OpenRun:
+    """The run of the address, where it is open and not the main one itself, and the ways to another one."""
+    found = next((run for run in runs[1:] if run.card.run == address.against), runs[1])
+    offered = {run.card.run: text.plain(name) for run, name in zip(runs[1:], run_labels(runs)[1:], strict=True)}
+    components.choice("Baseline", offered, name="against", value=found.card.run, default=runs[1].card.run, help=BASELINE)
+    order = [found.card.run, *(run.card.run for run in runs if run is not found)]
+    st.button(
+        "Swap",
+        icon=":material/swap_horiz:",
+        type="tertiary",
+        key=state.widget_key(state.CLEAR, "swap", order),
+        on_click=state.set_parameters,
+        args=({state.RUN: order, "against": None},),
+        help="Exchange main run and baseline.",
+    )
+    if address.against is not None and found.card.run != address.against:
+        st.caption(f"This link compares with run {text.plain(address.against)}, which is not selected. Add it above.")
+    return found
+
+
+BASELINE = "The run that all others are compared with. Changed predictions are those of the main run, the first one above."
 DECODER = "How the alignment is derived from the scores. csls (best match of each entity) is the published protocol."
 
 
@@ -71,65 +147,74 @@ def _figures(run: OpenRun, side: Side, decoder: str) -> Mapping[str, Any] | None
     return found
 
 
-def _metrics(runs: Sequence[OpenRun], side: Side, decoder: str) -> None:
-    """A row a run, and how far the main run is ahead of it."""
-    names = run_names(runs)
-    rows = [_metrics_row(run, name, side, decoder) for run, name in zip(runs, names, strict=True)]
-    rows[0] |= {f"Δ {label} vs main run": "—" for label in RATES.values()}
-    for row, other in zip(rows[1:], runs[1:], strict=True):
-        row |= _lead(runs[0], other, side, decoder)
-    components.table(
-        pd.DataFrame(rows),
-        name="runs",
-        columns={
-            **{label: st.column_config.NumberColumn(format="%.3f", width=70, help=explain(label)) for label in RATES.values()},
-            "95% interval": st.column_config.TextColumn(help=f"Of Hits@1. {explain('interval')}"),
-            **{f"Δ {label} vs main run": st.column_config.TextColumn(help=LEAD) for label in RATES.values()},
-        },
-    )
-    for run, name in zip(runs, names, strict=True):
+def _summary(pair: Pair) -> None:
+    """The figures of all runs, then what changed between two of them."""
+    _metrics(pair)
+    found = pair.found()
+    if found is not None:
+        st.subheader(f"{text.plain(pair.names[0])} against {text.plain(pair.names[1])}", anchor=False)
+        _verdict(found, _differences(pair.main, pair.baseline, pair.address.side, pair.decoder)["hits@1"], *pair.names)
+
+
+def _metrics(pair: Pair) -> None:
+    """A column per run; below each rate how far the run is ahead of the baseline."""
+    runs, labels = pair.runs, run_labels(pair.runs)
+    roles = {runs[0].card.run: " (main run)", pair.baseline.card.run: " (baseline)"}
+    cells = {f"{label}{roles.get(run.card.run, '')}": _metric_cells(run, pair) for run, label in zip(runs, labels, strict=True)}
+    table = pd.DataFrame({"measure": ROWS, **{name: [column[row] for row in ROWS] for name, column in cells.items()}})
+    widths = {name: st.column_config.TextColumn(width=text_width([name, *(found[row] for row in ROWS[1:])])) for name, found in cells.items()}
+    components.table(table, name="runs", columns={"measure": st.column_config.TextColumn(width=170, help=LEAD), **widths})
+    for run, name in zip(runs, labels, strict=True):
         if words := describe_reviews(run.run.manifest):
             st.caption(f":material/rule: **{text.plain(name)}** was trained with reviews: {words}")
     if len({run.card.split for run in runs}) > 1:
         st.caption(
-            "These runs split the links differently: each row is measured on its own test links. The differences are measured on the test links that "
-            "both have and neither trained on, ranked again among the entities of these."
+            "These runs split the links differently: each column is measured on its own test links. The differences are measured on the test links "
+            "that both have and neither trained on, ranked again among the entities of these."
         )
 
 
+def _ahead(label: str) -> str:
+    return f"Δ {label} vs baseline"
+
+
+ROWS = ("run", "variant", "Hits@1", "95% interval", _ahead("Hits@1"), "Hits@10", _ahead("Hits@10"), "MRR", _ahead("MRR"))
 LEAD = (
-    "This run minus the main run, on the same test entities, with the 95% interval of the difference. It covers the choice of test entities, "
-    "not the variation between random seeds."
+    "Δ: the run minus the baseline, on the same test entities, with the 95% interval of the difference. It covers the choice of test entities, "
+    f"not the variation between random seeds.\n\n{explain('Hits@1', 'Hits@10', 'MRR', 'interval')}"
 )
 
 
-def _metrics_row(run: OpenRun, name: str, side: Side, decoder: str) -> dict[str, object]:
-    row: dict[str, object] = {"run": name, "variant": text.cell(run.card.variant)}
-    figures = _figures(run, side, decoder)
+def _metric_cells(run: OpenRun, pair: Pair) -> dict[str, str]:
+    """A run's column: row -> text."""
+    cells = {"run": text.cell(run.card.run_id, 60), "variant": text.cell(run.card.variant), **_leads(run, pair)}
+    figures = _figures(run, pair.address.side, pair.decoder)
     if figures is None:
-        return row | dict.fromkeys(RATES.values()) | {"95% interval": "no test links"}
+        return cells | dict.fromkeys(RATES.values(), "—") | {"95% interval": "no test links"}
     found = stored_interval(figures, "hits@1", run.card.links.get("test", 0))
-    words = f"{text.score(found[0][0])}–{text.score(found[0][1])}, n = {found[1]:,}" if found else ""
-    return row | {"Hits@1": figures["hits@1"], "95% interval": words, "Hits@10": figures["hits@10"], "MRR": figures["mrr"]}
+    interval = f"{text.score(found[0][0])}–{text.score(found[0][1])}, n = {found[1]:,}" if found else "—"
+    return cells | {label: text.score(figures[rate]) for rate, label in RATES.items()} | {"95% interval": interval}
 
 
-def _lead(main: OpenRun, other: OpenRun, side: Side, decoder: str) -> dict[str, str]:
-    """Nothing where the two cannot be compared; the pair's own section says why."""
+def _leads(run: OpenRun, pair: Pair) -> dict[str, str]:
+    """By how much a run is ahead of the baseline in each rate; the pair's own section says why two cannot be compared."""
+    if run is pair.baseline:
+        return {_ahead(label): "—" for label in RATES.values()}
     try:
-        found = _differences(main, other, side, decoder)
-        compared = _compared(main, other, side, decoder)
+        found = _differences(run, pair.baseline, pair.address.side, pair.decoder)
+        compared = _compared(run, pair.baseline, pair.address.side, pair.decoder)
     except ComparisonError:
-        return dict.fromkeys((f"Δ {label} vs main run" for label in RATES.values()), "not comparable")
-    n = "" if compared.same_split else f", n = {len(compared.queries):,}"  # otherwise that of the row
-    return {f"Δ {label} vs main run": _signed(found[rate], n) for rate, label in RATES.items()}
+        return {_ahead(label): "not comparable" for label in RATES.values()}
+    n = "" if compared.same_split else f", n = {len(compared.queries):,}"  # otherwise that of the column
+    return {_ahead(label): _signed(found[rate], n) for rate, label in RATES.items()}
 
 
 def _signed(difference: Difference, n: str = "") -> str:
-    """'+0.032 (+0.025 to +0.039)', of the other run less the main one."""
+    """'+0.032 (+0.025 to +0.039)'."""
     if difference.interval is None:
-        return text.signed(-difference.value)
-    low, high = (-end for end in reversed(difference.interval))
-    return f"{text.signed(-difference.value)} ({text.signed(low)} to {text.signed(high)}{n})"
+        return text.signed(difference.value)
+    low, high = difference.interval
+    return f"{text.signed(difference.value)} ({text.signed(low)} to {text.signed(high)}{n})"
 
 
 def _compared(main: OpenRun, other: OpenRun, side: Side, decoder: str) -> Comparison:
@@ -139,37 +224,6 @@ def _compared(main: OpenRun, other: OpenRun, side: Side, decoder: str) -> Compar
 def _differences(main: OpenRun, other: OpenRun, side: Side, decoder: str) -> Mapping[Rate, Difference]:
     found = _compared(main, other, side, decoder)
     return cache.kept([main, other], ("differences", side, decoder), lambda: {rate: found.difference(rate) for rate in RATES})
-
-
-# Two runs: what flipped
-
-
-def _pair(runs: Sequence[OpenRun], address: CompareAddress, decoder: str) -> None:
-    main, other = runs[0], _other(runs, address)
-    first, second = (run_names(runs)[runs.index(run)] for run in (main, other))
-    st.header(f"{text.plain(first)} against {text.plain(second)}", anchor=False)
-    if len(runs) > 2:
-        offered = {run.card.run: text.plain(name) for run, name in zip(runs[1:], run_names(runs)[1:], strict=True)}
-        components.choice("Compare main run with", offered, name="against", value=other.card.run, default=runs[1].card.run)
-    try:
-        with st.spinner("Comparing the two runs…"):
-            found = _compared(main, other, address.side, decoder)
-    except ComparisonError as error:
-        components.show_error(error)
-        return
-    _verdict(found, _differences(main, other, address.side, decoder)["hits@1"], first, second)
-    _flips(main, address, found, (first, second))
-
-
-def _other(runs: Sequence[OpenRun], address: CompareAddress) -> OpenRun:
-    """The run of the address, where it is open and not the main one itself."""
-    if address.against is None:
-        return runs[1]
-    for run in runs[1:]:
-        if run.card.run == address.against:
-            return run
-    st.caption(f"This link compares with run {text.plain(address.against)}, which is not selected. Add it above.")
-    return runs[1]
 
 
 def _verdict(found: Comparison, difference: Difference, first: str, second: str) -> None:
@@ -209,43 +263,70 @@ def _words(p_value: float | None) -> str:
     )
 
 
-def _flips(main: OpenRun, address: CompareAddress, found: Comparison, names: tuple[str, str]) -> None:
-    """Where gains and losses lie, and who they are."""
-    check_bucket(address.bucket)
-    graph = main.view.graphs[address.side]
-    relation = _relation(main, address)
-    degrees, relations = st.columns([3, 2], gap="large")
-    with degrees:
-        _by_degree(found.by_degree(graph.degrees), address)
-    with relations:
-        _by_relation(main, address, found)
-    table = found.table(graph.degrees)
+# Which predictions changed
+
+
+def _changed(pair: Pair) -> None:
+    """Who they are, narrowed to a range of degrees or a relation."""
+    relation = _relation(pair.main, pair.address)
+    found = pair.found()
+    if found is None:
+        return
+    address = pair.address
+    table = found.table(pair.main.view.graphs[address.side].degrees)
     chosen = table[table[address.flip]]
     if address.bucket is not None:
         chosen = chosen[chosen["bucket"] == address.bucket]
     if relation is not None:
-        members, entities = _members(main, address.side)
+        members, entities = pair_filters.members(pair.main, address.side)
         chosen = chosen[chosen["entity"].isin(entities[members == relation])]
-    _flip_list(main, address, chosen, found, names)
+    _flip_list(pair.main, address, chosen, found, pair.names)
 
 
-def _by_degree(flips: pd.DataFrame, address: CompareAddress) -> None:
+def _degree(pair: Pair) -> None:
+    """Gains and losses by degree, then the accuracy of all runs, which the page Degree shows, too."""
+    found = pair.found()
+    if found is None:
+        return
+    address = pair.address
+    _by_degree(found.by_degree(pair.main.view.graphs[address.side].degrees), address, pair.names)
+    tables = [measured(run, address.side) for run in pair.runs]
+    if not any(len(table) for table in tables):
+        return
+    st.subheader("Accuracy by degree", anchor=False)
+    key = state.widget_key(state.DEGREE_FIGURE, "rates", address.runs, address.side)
+    rates_by_degree(pair.runs, tables, "hits@1", key=key, bucket=address.bucket, on_select=lambda: _follow_bucket(key))
+    pages.link(pages.DEGREE, DegreeAddress(address.runs, address.side, tab="entities"), "List misses by degree", icon=":material/bar_chart:")
+
+
+def _follow_bucket(key: str) -> None:
+    components.follow_point(key, state.BUCKET, tab="changed")
+
+
+def _by_degree(flips: pd.DataFrame, address: CompareAddress, names: tuple[str, str]) -> None:
     key = state.widget_key(state.DEGREE_FIGURE, address.runs, address.side, address.decoder, address.against)
     asked = flips[flips["queries"] > 0].reset_index(drop=True)
     components.figure(
         flip_figure(asked, address.bucket),
         name="flips-by-degree",
-        caption=f"**By degree.** {net_words(asked)} Click a bar to list its entities.",
+        caption=f"**Gained and lost by {text.plain(names[0])} against {text.plain(names[1])}.** {net_words(asked)} Click a bar to list its entities.",
         data=asked,
-        height=340,
+        height=300,
         key=key,
-        on_select=lambda: components.follow_point(key, state.BUCKET),
+        on_select=lambda: _follow_bucket(key),
     )
 
 
-def _members(run: OpenRun, side: Side) -> tuple[IntArray, IntArray]:
-    """Distinct (relation, entity that is its head or tail)."""
-    return cache.kept([run], ("members", side), lambda: incidences(graph_of({name: run.table(name) for name in GRAPH_TABLES}, side))["any"])
+def _relations(pair: Pair) -> None:
+    """Gains and losses by relation, then the accuracy of all runs for the relations of the most test entities."""
+    found = pair.found()
+    if found is None:
+        return
+    table, curves = st.columns(2, gap="large")
+    with table:
+        _by_relation(pair.main, pair.address, found)
+    with curves:
+        _relation_curves(pair, "hits@1")
 
 
 def _relation_names(run: OpenRun, side: Side) -> list[str]:
@@ -264,17 +345,20 @@ def _relation(run: OpenRun, address: CompareAddress) -> int | None:
 
 def _by_relation(run: OpenRun, address: CompareAddress, found: Comparison) -> None:
     names = _relation_names(run, address.side)
-    flips = found.by_relation(*_members(run, address.side), len(names))
+    flips = found.by_relation(*pair_filters.members(run, address.side), len(names))
     flips = flips[flips["gained"] + flips["lost"] > 0]
     flips = flips.assign(net=flips["gained"] - flips["lost"], flipped=flips["gained"] + flips["lost"])
     flips = flips.sort_values(["flipped", "queries"], ascending=False, ignore_index=True).drop(columns="flipped")
     shown = flips.assign(relation=[text.cell(short_id(names[relation])) for relation in flips["relation"]])
-    st.markdown("**By relation.** An entity counts for each of its relations. Select a row to list only its entities.")
+    st.markdown("**Gained and lost by relation.** An entity counts for each of its relations. Select a row to list its entities.")
     key = state.widget_key(state.RELATION_TABLE, address)
 
     def follow() -> None:
         rows = st.session_state[key]["selection"]["rows"]
-        state.set_parameter(state.RELATION, names[int(flips["relation"].iloc[rows[0]])] if rows else None)
+        if rows:
+            state.set_parameters({state.RELATION: names[int(flips["relation"].iloc[rows[0]])], state.TAB: "changed"})
+        else:
+            state.set_parameter(state.RELATION, None)
 
     chosen = [row for row, relation in enumerate(flips["relation"].tolist()) if names[relation] == address.relation]
     components.table(
@@ -283,8 +367,9 @@ def _by_relation(run: OpenRun, address: CompareAddress, found: Comparison) -> No
         key=key,
         on_select=follow,
         chosen=chosen[0] if chosen else None,
-        height=340,
+        height=420 if len(shown) > 10 else "auto",
         columns={
+            "relation": st.column_config.TextColumn(width=170),
             "queries": st.column_config.NumberColumn("test entities", width=90),
             "gained": st.column_config.NumberColumn(width=70),
             "lost": st.column_config.NumberColumn(width=60),
@@ -294,15 +379,15 @@ def _by_relation(run: OpenRun, address: CompareAddress, found: Comparison) -> No
 
 
 def _flip_list(main: OpenRun, address: CompareAddress, chosen: pd.DataFrame, found: Comparison, names: tuple[str, str]) -> None:
-    st.subheader("Changed predictions", anchor=False)
+    right, wrong = names if address.flip == "gained" else names[::-1]
+    st.subheader(f"Correct in {text.plain(right)}, incorrect in {text.plain(wrong)}", anchor=False)
     flips: dict[Flip, str] = {"gained": f"gained · {int(found.gained.sum()):,}", "lost": f"lost · {int(found.lost.sum()):,}"}
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        components.choice("Show", flips, name="flip", value=address.flip, default="gained", help=explain("changed prediction"))
+        components.choice("Show", flips, name="flip", value=address.flip, default="gained", help=explain("changed prediction"), also=HERE)
         if address.bucket is not None:
             _chip(f"{address.bucket} triples", state.BUCKET)
         if address.relation is not None:
             _chip(text.plain(short_id(address.relation), 60), state.RELATION)
-    right, wrong = names if address.flip == "gained" else names[::-1]
     worst = "other_rank" if address.flip == "gained" else "main_rank"
     answer = "other_answer" if address.flip == "gained" else "main_answer"
     rank, said = f"rank in {wrong}", f"predicted by {wrong}"
@@ -313,6 +398,7 @@ def _flip_list(main: OpenRun, address: CompareAddress, chosen: pd.DataFrame, fou
         address.side,
         listed.rename(columns={"degree": "triples", worst: rank}),
         search=address.search,
+        also=HERE,
         name=f"{address.flip}-{right}-{wrong}",
         answers={answer: said},
         columns={
@@ -325,34 +411,13 @@ def _flip_list(main: OpenRun, address: CompareAddress, chosen: pd.DataFrame, fou
 
 def _chip(label: str, parameter: str) -> None:
     """A filter that is on; a click takes it off."""
-    st.button(label, icon=":material/close:", key=state.widget_key(state.CLEAR, parameter), on_click=state.set_parameter, args=(parameter, None))
+    changes = {parameter: None, **HERE}
+    st.button(label, icon=":material/close:", key=state.widget_key(state.CLEAR, parameter), on_click=state.set_parameters, args=(changes,))
 
 
-# All runs over each other
-
-
-def _curves(runs: Sequence[OpenRun], side: Side) -> None:
-    """By degree and by relation, in the published protocol."""
-    rate: Rate = "hits@1"
-    tables = [measured(run, side) for run in runs]
-    if not any(len(table) for table in tables):
-        components.nothing_measured([run.card.run for run in runs])
-        return
-    least = [f"{text.plain(name)} {text.score(table.iloc[0][rate])}" for name, table in zip(run_names(runs), tables, strict=True) if len(table)]
-    bucket = next(table for table in tables if len(table)).iloc[0]["bucket"]
-    components.figure(
-        degree_figure(runs, tables, rate),
-        name="hits@1-by-degree",
-        caption=f"**By degree** (decoder csls). Hits@1 for entities with {bucket} {'triple' if bucket == '1' else 'triples'}: {', '.join(least)}.",
-        data=pd.concat([table.assign(run=run.card.run) for run, table in zip(runs, tables, strict=True)]),
-        height=420,
-    )
-    _relation_curves(runs, side, rate)
-
-
-def _relation_curves(runs: Sequence[OpenRun], side: Side, rate: Rate) -> None:
-    """The relations with the most test entities, the one where the first run is furthest ahead on top."""
-    tables = []
+def _relation_curves(pair: Pair, rate: Rate) -> None:
+    """The relations with the most test entities, the one where the main run is furthest ahead of the baseline on top."""
+    runs, side, tables = pair.runs, pair.address.side, []
     for run in runs:
         table = run.table("relation_hits")
         tables.append(table[(table["graph"] == side) & (table["role"] == "any")].set_index("relation"))
@@ -361,37 +426,46 @@ def _relation_curves(runs: Sequence[OpenRun], side: Side, rate: Rate) -> None:
     frequent = common.nlargest(RELATIONS_DRAWN, "queries").index
     if not len(frequent):
         return
-    lead = (tables[0].loc[frequent, rate] - tables[1].loc[frequent, rate]).sort_values(ascending=False, kind="stable")
+    baseline = tables[runs.index(pair.baseline)]
+    lead = (tables[0].loc[frequent, rate] - baseline.loc[frequent, rate]).sort_values(ascending=False, kind="stable")
     names = [short_id(one) for one in _relation_names(runs[0], side)]
     shown = [table.loc[lead.index] for table in tables]
-    top = f"{text.plain(names[int(lead.index[0])])} ({lead.iloc[0]:+.3f})"
-    first, second = run_names(runs)[:2]
+    top = f"{text.plain(names[int(lead.index[0])])} ({text.signed(lead.iloc[0])})"
     components.figure(
         relation_figure(runs, shown, [names[relation] for relation in lead.index], rate),
         name="hits@1-by-relation",
-        caption=f"**By relation** (the {len(lead)} with the most test entities). {text.plain(first)} minus {text.plain(second)} is "
-        f"largest for {top}.",
+        caption=f"**Accuracy by relation** (the {len(lead)} with the most test entities). {text.plain(pair.names[0])} minus "
+        f"{text.plain(pair.names[1])} is largest for {top}.",
         data=pd.concat([table.assign(run=run.card.run, name=[names[one] for one in lead.index]) for run, table in zip(runs, shown, strict=True)]),
-        height=120 + 34 * len(lead),
+        height=120 + 30 * len(lead),
     )
 
 
-# Settings and costs
+# Settings and cost
 
 
-def _settings(runs: Sequence[OpenRun]) -> None:
-    names = run_names(runs)
-    table = config_differences([run.run.manifest for run in runs])
-    st.markdown(f"**Settings that differ:** {len(table)}. All other settings are equal.")
+def _settings_and_cost(pair: Pair) -> None:
+    """A column per run, of what was set and of what it took."""
+    runs, labels = pair.runs, run_labels(pair.runs)
+    key = state.widget_key(state.CHOICE, state.DIFFERENCES, pair.address.differences)
+    only = pair.address.differences
+    st.subheader("Settings", anchor=False)
+    st.toggle(
+        "Differences only", value=only, key=key, on_change=lambda: state.set_parameter(state.DIFFERENCES, None if st.session_state[key] else "no")
+    )
+    manifests = [run.run.manifest for run in runs]
+    differing = len(config_differences(manifests))
+    st.markdown(f"**Settings that differ:** {differing}. {'All other settings are equal.' if only else 'All settings are listed.'}")
+    table = config_differences(manifests, everything=not only)
     if len(table):
-        readable = table.rename(columns=dict(enumerate(names))).map(lambda cell: text.cell(cell))
-        components.table(readable, name="settings")
-
-
-def _costs(runs: Sequence[OpenRun]) -> None:
-    rows = [_cost_row(run, name) for run, name in zip(runs, run_names(runs), strict=True)]
+        readable = table.rename(columns=dict(enumerate(labels))).map(lambda cell: text.cell(cell))
+        first = st.column_config.TextColumn(width=text_width(table["setting"]))
+        components.table(readable, name="settings", columns={"setting": first}, height=LONG if len(table) > 14 else "auto")
+    st.subheader("Cost", anchor=False)
     st.markdown("**Time and memory**, as measured during training; other load on the machine is included.")
-    components.table(pd.DataFrame(rows), name="costs", columns={"pairs added": st.column_config.TextColumn(help=explain("semi"))})
+    costs = {label: _costs(run) for run, label in zip(runs, labels, strict=True)}
+    rows = [name for name in next(iter(costs.values())) if any(column[name] for column in costs.values())]
+    components.table(pd.DataFrame({"cost": rows, **{label: [column[name] for name in rows] for label, column in costs.items()}}), name="costs")
 
 
 def _training_time(training: Mapping[str, Any]) -> str:
@@ -401,16 +475,16 @@ def _training_time(training: Mapping[str, Any]) -> str:
     return text.duration(training["seconds"]) + (" (structure run)" if training.get("structure_run") else "")
 
 
-def _cost_row(run: OpenRun, name: str) -> dict[str, object]:
+def _costs(run: OpenRun) -> dict[str, str]:
+    """What a run took: name -> text, empty where nothing is known."""
     manifest = run.run.manifest
     training, peak = manifest.get("training", {}), manifest.get("peak_rss_mb")
     selections = run.table("selections") if run.has("selections") else pd.DataFrame({"round": []})
     last = selections[selections["round"] == selections["round"].max()]
     rounds = int(selections["round"].nunique())
     return {
-        "run": name,
-        "epochs": training.get("epochs"),
-        "rounds": rounds,
+        "epochs": f"{training['epochs']:,}" if training.get("epochs") is not None else "",
+        "rounds": str(rounds),
         "pairs added": f"{len(last):,} in the last round" if rounds else "none",
         "training": _training_time(training),
         "whole run": text.duration(run.card.seconds),

@@ -1,9 +1,8 @@
-"""Proxies: how does the model see across?"""
+"""Proxies: how proxy matching compares the two graphs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -14,16 +13,32 @@ from app import components, frame, pages, state, text
 from app.cache import OpenRun
 from app.glossary import explain
 from app.palette import GRAPH, PLAIN_MARKS, POINTS, RIGHT, SEQUENTIAL, UNKNOWN, WRONG
-from app.state import ProxiesAddress, ProxyUse
+from app.state import ProxiesAddress, ProxiesTab, ProxyUse
+from app.tabs import open_tab
 from engine.data.knowledge_graph import SIDES, Side
 from engine.explore.proxies import Channel, Near, PairAttention, ProxyAgreement, ProxyView, log_histogram
 from engine.runs.entities import Entity
 
 USES: dict[ProxyUse, str] = {"nearest": "nearest proxy", "attention": "attention"}
+TABS: Mapping[ProxiesTab, str] = {
+    "pair": "This pair",
+    "agreement": "Agreement",
+    "divergence": "Divergence",
+    "usage": "Usage",
+    "nearest": "Nearest entities",
+    "cosine": "Cosine",
+}
 STARTS = 4
 MILLION = 1e6  # divergences are so small
 KNOWN, DRAWN = "known links", "random pairs"
-FILL = 0.35
+TICKS = 8  # proxies from one tick to the next
+FIGURE_HEIGHT = 340
+FEW = 20  # proxies that all have a tick
+HEADROOM = 1.1  # above the highest point
+DIVERGENCE_RATIO = (
+    "Median divergence of random pairs divided by that of known links. At 1, proxy attention does not distinguish linked pairs from random ones; "
+    "the higher, the better it does."
+)
 
 
 def render(run: OpenRun, address: ProxiesAddress) -> None:
@@ -34,17 +49,46 @@ def render(run: OpenRun, address: ProxiesAddress) -> None:
         return
     channel = _channel(view, address)
     pair = components.asked_pair(run.view, address.source, address.target)
-    if pair is not None:
-        _pair(run, address, channel, *pair)
-    left, right = st.columns(2, gap="large")
-    with left:
-        _distribution(run, channel)
-    with right:
-        _meetings(run, channel)
-    _use(run, address, channel)
-    _proxy(run, address, channel)
-    if pair is None:
-        _pairs(run, address, channel)
+    _metrics(run, channel)
+    tab, tabs = _tab(address, paired=pair is not None), {name: words for name, words in TABS.items() if name != "pair" or pair is not None}
+    with open_tab(tabs, tab):
+        if tab == "pair" and pair is not None:
+            _pair(run, address, channel, *pair)
+        elif tab == "agreement":
+            _meetings(run, channel)
+        elif tab == "divergence":
+            _pairs(run, address, channel)
+        elif tab == "usage":
+            _use(run, address, channel)
+        elif tab == "nearest":
+            _proxy(run, address, channel)
+        else:
+            _distribution(run, channel)
+
+
+def _tab(address: ProxiesAddress, *, paired: bool) -> ProxiesTab:
+    """The tab of the address, else the one of what it asks for."""
+    if address.tab is not None and (paired or address.tab != "pair"):
+        return address.tab
+    if paired:
+        return "pair"
+    return "nearest" if address.proxy is not None else "usage" if address.use != "nearest" else "agreement"
+
+
+def _metrics(run: OpenRun, channel: Channel) -> None:
+    """How well proxies bring the two graphs together, in three numbers."""
+    agreement = run.proxies.agreement(channel)
+    known, drawn = run.proxies.known_divergence(channel)["divergence"], run.proxies.drawn_divergence(channel)
+    linked, random = (float(np.median(values)) if len(values) else 0.0 for values in (known.to_numpy(), drawn))
+    with st.container(horizontal=True, gap="large"):
+        st.metric(
+            "Nearest-proxy agreement",
+            "—" if agreement.same is None else text.percent(agreement.same),
+            help=f"Share of the {agreement.links:,} known links whose two entities have the same nearest proxy.",
+        )
+        st.metric("Random baseline", f"{agreement.chance:.1%}", help="The agreement to expect of random pairs.")
+        ratio = f"{random / linked:.1f}×" if linked and random else "—"
+        st.metric("Median divergence ratio", ratio, help=f"{DIVERGENCE_RATIO}\n\n{explain('divergence')}")
 
 
 def _channel(view: ProxyView, address: ProxiesAddress) -> Channel:
@@ -65,7 +109,6 @@ def _distribution(run: OpenRun, channel: Channel) -> None:
     table = run.proxies.distribution(channel)
     middle = table["low"] + (table["high"] - table["low"]) / 2
     means = {side: float(np.average(middle[table["graph"] == side], weights=table.loc[table["graph"] == side, "share"])) for side in SIDES}
-    st.subheader("Cosine to proxies", anchor=False, help=explain("proxy", "cosine"))
     components.figure(
         _distribution_figure(run, table),
         name=f"proxy-similarity-{channel}",
@@ -73,7 +116,9 @@ def _distribution(run: OpenRun, channel: Channel) -> None:
         f"the target; range "
         f"{table['low'].min():.2f} to {table['high'].max():.2f}. Similar curves mean that the proxies fit both graphs equally.",
         data=table,
+        height=FIGURE_HEIGHT,
     )
+    st.caption("Share of all (entity, proxy) pairs of a graph.", help=explain("proxy", "cosine"))
 
 
 def _distribution_figure(run: OpenRun, table: pd.DataFrame) -> go.Figure:
@@ -88,8 +133,18 @@ def _distribution_figure(run: OpenRun, table: pd.DataFrame) -> go.Figure:
             hovertemplate="%{x:.2f}: %{y:.2%}",
         )
     fig.update_xaxes(title="cosine to a proxy")
-    fig.update_yaxes(title="share", tickformat=".0%", rangemode="tozero")
+    fig.update_yaxes(title="share of entity–proxy pairs", tickformat=".0%", range=_headroom(table))
     return fig
+
+
+def _headroom(table: pd.DataFrame) -> list[float]:
+    """The range of an axis of shares, so that no curve touches the frame."""
+    return [0.0, HEADROOM * max(float(table["share"].max()), 1e-9)]
+
+
+def _ticks(order: Sequence[int]) -> list[str]:
+    """The proxies that have a tick, of those of an axis."""
+    return [str(proxy) for proxy in (order if len(order) <= FEW else order[::TICKS])]
 
 
 def _legend(run: OpenRun, side: Side) -> str:
@@ -97,7 +152,6 @@ def _legend(run: OpenRun, side: Side) -> str:
 
 
 def _meetings(run: OpenRun, channel: Channel) -> None:
-    st.subheader("Nearest-proxy agreement", anchor=False)
     agreement = run.proxies.agreement(channel)
     if agreement.same is None:
         st.markdown("The data set has no known links, so agreement cannot be measured.")
@@ -107,7 +161,7 @@ def _meetings(run: OpenRun, channel: Channel) -> None:
         f"**{text.percent(agreement.same)}** of the {agreement.links:,} known links have the same nearest proxy at both ends (the diagonal); "
         f"expected for random pairs: {agreement.chance:.1%}."
     )
-    components.figure(_meetings_figure(agreement, order), name=f"proxy-meetings-{channel}", caption=caption, data=agreement.table)
+    components.figure(_meetings_figure(agreement, order), name=f"proxy-meetings-{channel}", caption=caption, data=agreement.table, height=460)
 
 
 def _meetings_figure(agreement: ProxyAgreement, order: list[int]) -> go.Figure:
@@ -127,8 +181,8 @@ def _meetings_figure(agreement: ProxyAgreement, order: list[int]) -> go.Figure:
             hovertemplate="nearest to the source: proxy %{y}<br>nearest to the target: proxy %{x}<br>%{z} links<extra></extra>",
         )
     )
-    fig.update_xaxes(title="proxy nearest to the target", type="category", showticklabels=len(order) <= 20)
-    fig.update_yaxes(title="proxy nearest to the source", type="category", showticklabels=len(order) <= 20, autorange="reversed")
+    fig.update_xaxes(title="proxy nearest to the target (most used first)", type="category", tickvals=_ticks(order))
+    fig.update_yaxes(title="proxy nearest to the source", type="category", tickvals=_ticks(order), autorange="reversed")
     return fig
 
 
@@ -139,11 +193,10 @@ def _order(run: OpenRun, channel: Channel, use: ProxyUse) -> list[int]:
 
 
 def _use(run: OpenRun, address: ProxiesAddress, channel: Channel) -> None:
-    st.subheader("Proxy usage", anchor=False)
     help = (
         "Nearest proxy: share of a graph's entities whose nearest proxy this is. Attention: mean proxy attention of a graph's entities; 1 is uniform."
     )
-    use = components.choice("Measure", USES, name="use", value=address.use, default="nearest", help=help)
+    use = components.choice("Measure", USES, name="use", value=address.use, default="nearest", help=help, also={state.TAB: "usage"})
     table = run.proxies.use(channel)
     order = _order(run, channel, use)
     components.figure(
@@ -170,11 +223,11 @@ def _use_figure(run: OpenRun, table: pd.DataFrame, order: list[int], use: ProxyU
             x=[str(proxy) for proxy in order],
             y=[_legend(run, side) for side in SIDES],
             colorscale=SEQUENTIAL,
-            colorbar={"tickformat": form, "thickness": 12},
+            colorbar={"title": "share" if use == "nearest" else "× uniform", "tickformat": form, "thickness": 12},
             hovertemplate=f"proxy %{{x}}<br>%{{y}}: %{{z:{form}}}<extra></extra>",
         )
     )
-    fig.update_xaxes(type="category", title="proxy (most used first)")
+    fig.update_xaxes(type="category", title="proxy (most used first)", tickvals=_ticks(order))
     fig.update_yaxes(autorange="reversed")
     return fig
 
@@ -187,7 +240,6 @@ def _proxy(run: OpenRun, address: ProxiesAddress, channel: Channel) -> None:
     if address.proxy is not None and address.proxy not in order:
         st.error(f"There is no proxy {address.proxy}. The {channel} channel has proxies 0 to {len(order) - 1}.", icon=":material/error:")
     proxy = address.proxy if address.proxy in order else order[0]
-    st.subheader("Nearest entities", anchor=False)
     _choose_proxy(order, proxy)
     near = run.proxies.nearest(channel, proxy)
     together = sum(one.counterpart is not None for one in near["source"])
@@ -237,12 +289,17 @@ def _pair(run: OpenRun, address: ProxiesAddress, channel: Channel, source: Entit
     found = run.proxies.pair(channel, source.index, target.index)
     with st.container(horizontal=True, vertical_alignment="center"):
         pages.link(pages.ENTITY, state.entity_address(address.runs, source, target), "Open pair", icon=":material/arrow_forward:")
-        pages.link(pages.PROXIES, replace(address, source=None, target=None), "All entities", icon=":material/arrow_back:")
+        leave = {"source": None, "target": None, state.TAB: None}
+        st.button("Close pair", icon=":material/close:", type="tertiary", key=state.CLOSE_PAIR, on_click=state.set_parameters, args=(leave,))
     left, right = st.columns(2, gap="large")
     with left:
         st.subheader("Proxy attention", anchor=False, help=explain("proxy", "relative attention"))
         components.figure(
-            _attention_figure(source, target, found), name=f"proxy-attention-{channel}", caption=_attention_sentence(found, channel), data=found.table
+            _attention_figure(source, target, found),
+            name=f"proxy-attention-{channel}",
+            caption=_attention_sentence(found, channel),
+            data=found.table,
+            height=FIGURE_HEIGHT,
         )
     with right:
         st.subheader("Divergence", anchor=False, help=explain("divergence"))
@@ -271,8 +328,8 @@ def _attention_figure(source: Entity, target: Entity, found: PairAttention) -> g
             hovertemplate="proxy %{x}: %{y:.3f}",
         )
     fig.add_hline(y=1, line={"width": 1, "dash": "dot", "color": UNKNOWN})
-    fig.update_xaxes(type="category", title="proxy (highest attention first)")
-    fig.update_yaxes(title="attention (1 = uniform)")
+    fig.update_xaxes(type="category", title="proxy (highest attention first)", tickvals=_ticks(found.table["proxy"].tolist()))
+    fig.update_yaxes(title="relative attention (1 = uniform)")
     return fig
 
 
@@ -291,7 +348,8 @@ def _divergences(run: OpenRun, channel: Channel, caption: str, marked: float | N
     if table.empty:
         st.markdown(caption)
         return
-    components.figure(_divergence_figure(table, marked), name=f"proxy-divergence-{channel}", caption=caption, data=table)
+    components.figure(_divergence_figure(table, marked), name=f"proxy-divergence-{channel}", caption=caption, data=table, height=FIGURE_HEIGHT)
+    st.caption("Share of the pairs at each divergence, on a log axis.", help=explain("divergence"))
 
 
 def _divergence_figure(table: pd.DataFrame, marked: float | None) -> go.Figure:
@@ -310,13 +368,12 @@ def _divergence_figure(table: pd.DataFrame, marked: float | None) -> go.Figure:
         fig.add_vline(x=10**place, line={"width": 2, "color": WRONG})
         fig.add_annotation(x=place, y=1, yref="paper", text="this pair", showarrow=False, xanchor="left", xshift=4)
     fig.update_xaxes(type="log", dtick=1, title="Jensen–Shannon divergence (10⁻⁶ bit)")
-    fig.update_yaxes(title="share", tickformat=".0%", rangemode="tozero")
+    fig.update_yaxes(title="share of pairs", tickformat=".0%", range=_headroom(table))
     return fig
 
 
 def _pairs(run: OpenRun, address: ProxiesAddress, channel: Channel) -> None:
     """Without a pair: how pairs differ on the whole, and some to start with."""
-    st.subheader("Proxy-attention divergence", anchor=False, help=explain("divergence"))
     known, drawn = run.proxies.known_divergence(channel)["divergence"], run.proxies.drawn_divergence(channel)
     left, right = st.columns([3, 2], gap="large")
     with left:
@@ -328,8 +385,9 @@ def _pairs(run: OpenRun, address: ProxiesAddress, channel: Channel) -> None:
             if pairs:
                 st.markdown(f"##### {title}")
             for source, target in pairs:
-                there = replace(address, source=source.uri, target=target.uri)
-                pages.link(pages.PROXIES, there, components.pair_label(source, target))
+                there = {"source": source.uri, "target": target.uri, state.TAB: None}
+                key = state.widget_key(state.CHOICE, "start", source.uri, target.uri)
+                st.button(components.pair_label(source, target), key=key, type="tertiary", on_click=state.set_parameters, args=(there,))
 
 
 def _pairs_sentence(known: pd.Series, drawn: np.ndarray) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -14,7 +13,8 @@ from app import components, frame, pages, state, text
 from app.cache import OpenRun
 from app.glossary import explain
 from app.palette import DIRECTION, GRAPH, MARKS, PLAIN_MARKS, UNKNOWN
-from app.state import AddressError, Direction, RelationsAddress
+from app.state import AddressError, Direction, RelationsAddress, RelationsTab, RelationsView
+from app.tabs import open_tab
 from engine.analysis.relations import BANDS
 from engine.data.knowledge_graph import SIDES, Side
 from engine.explore.relations import Relation, RelationView, Setting, Twin, of_each_band
@@ -38,65 +38,92 @@ COMPARED_COLUMNS = {
 OF_EACH_BAND = 12
 EXAMPLES = 8
 BAR_HEIGHT, BARS_MARGIN = 21, 110  # pixels
+LIST_HEIGHT = 640
 LABEL_LENGTH = 26
+VIEWS: Mapping[RelationsView, str] = {
+    "list": "Relations",
+    "chart": "Chart",
+    "all": "All columns",
+    "correspondences": "Correspondences",
+    "attributes": "Compared attributes",
+}
+TABS: Mapping[RelationsTab, str] = {"importance": "Importance", "counterparts": "Counterparts", "examples": "Examples"}
 
 
 def render(run: OpenRun, address: RelationsAddress) -> None:
     """The page."""
-    view = run.relations
-    if not view.layers:
-        components.empty_state(
-            "No relation importance",
-            "This model weights all relations equally, or the graphs have no triples. Choose a run with relational attention.",
-        )
-        _correspondences(run)
-        _compared_attributes(run)
-        return
+    offered = {view: words for view, words in VIEWS.items() if view not in STORED or run.view.has(STORED[view])}
+    view: RelationsView = address.view if address.view in offered else "list"
+    with open_tab(offered, view, name=state.VIEW):
+        if view == "correspondences":
+            _correspondences(run)
+        elif view == "attributes":
+            _compared_attributes(run)
+        elif not run.relations.layers:
+            components.empty_state(
+                "No relation importance",
+                "This model weights all relations equally, or the graphs have no triples. Choose a run with relational attention.",
+            )
+        else:
+            _ranked(run, address, view)
+
+
+STORED: Mapping[RelationsView, str] = {"correspondences": "correspondences", "attributes": "value_attributes"}
+"""Tables that runs of older versions do not have."""
+
+
+def _ranked(run: OpenRun, address: RelationsAddress, view: RelationsView) -> None:
+    """The relations by importance: a list next to one of them, a chart, or a table with everything."""
+    relations = run.relations
+    setting = Setting(
+        address.layer if address.layer in relations.layers else relations.layers[0],
+        address.channel if address.channel in relations.channels else relations.channels[0],
+        address.direction,
+    )
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        setting = _setting(view, address)
-        _filters(run, address)
+        _search_box(address)
+        with st.popover("Settings", icon=":material/tune:"):
+            _settings(run, address, setting)
     if address.layer not in (None, setting.layer):
         st.caption(f"This run has no layer {address.layer}; layer {setting.layer} is shown.")
-    found = view.search(setting, address.search or "", side=address.graph, band=address.band, least=address.least)
+    found = relations.search(setting, address.search or "", side=address.graph, band=address.band, least=address.least)
     if found.empty:
-        components.empty_state("No relations match", "Try a part of the name, or change the graph or band above.")
-    relation = _relation(view, address, found)
-    left, right = st.columns(2, gap="large")
-    with left:
-        if len(found):
+        components.empty_state("No relations match", "Try a part of the name, or change the graph or band in the settings.")
+    else:
+        st.markdown(_sentence(setting, found))
+    relation = _relation(relations, address, found)
+    if view == "list":
+        left, right = st.columns([6, 5], gap="large")
+        with left:
+            if len(found):
+                _table(run, setting, found, relation)
+        with right:
+            if relation is not None:
+                _one_relation(run, address, relation)
+    elif len(found):
+        if view == "chart":
             _bars(run, address, setting, found, relation)
-    with right:
-        if relation is not None:
-            _one_relation(run, address, relation)
-    if len(found):
-        _table(run, setting, found, relation)
-    _correspondences(run)
-    _compared_attributes(run)
+        else:
+            _table(run, setting, found, relation, wide=True)
 
 
 # Which importances, and which relations
 
 
-def _setting(view: RelationView, address: RelationsAddress) -> Setting:
+def _settings(run: OpenRun, address: RelationsAddress, setting: Setting) -> None:
     """What the address asks for, else what the run has; choices only where there is one."""
-    layer = address.layer if address.layer in view.layers else view.layers[0]
-    channel = address.channel if address.channel in view.channels else view.channels[0]
+    view = run.relations
     if len(view.layers) > 1:
         layers = {number: str(number) for number in view.layers}
-        components.choice("Layer", layers, name="layer", value=layer, default=view.layers[0], help=explain("layer"))
+        components.choice("Layer", layers, name="layer", value=setting.layer, default=view.layers[0], help=explain("layer"))
     if len(view.channels) > 1:
         channels: dict[str, str] = {name: name for name in view.channels}
-        components.choice("Channel", channels, name="channel", value=channel, default="entity", help=explain("channel"))
+        components.choice("Channel", channels, name="channel", value=setting.channel, default="entity", help=explain("channel"))
     components.choice(
         "Direction", DIRECTION_WORDS, name="direction", value=address.direction, default="forward", help=explain("direction", "importance")
     )
-    return Setting(layer, channel, address.direction)
-
-
-def _filters(run: OpenRun, address: RelationsAddress) -> None:
     graphs: dict[str, str] = {"both": "both", **{str(side): f"{PLAIN_MARKS[side]} {text.plain(run.view.graphs[side].name, 20)}" for side in SIDES}}
     components.choice("Graph", graphs, name="graph", value=address.graph or "both", default="both")
-    _search_box(address)
     bands: dict[str, str] = {"all": "all", **{str(band): band for band in BANDS}}
     components.choice("Band", bands, name="band", value=address.band or "all", default="all", help=explain("band"))
     numbers = {number: f"{number:,}" for number in sorted({*LEAST, address.least})}
@@ -115,7 +142,7 @@ def _search_box(address: RelationsAddress) -> None:
         placeholder="a part of the name",
         icon=":material/search:",
         live="300ms",
-        width=260,
+        width=320,
         on_change=lambda: state.set_parameter("search", st.session_state[key].strip() or None),
     )
 
@@ -136,8 +163,7 @@ def _relation(view: RelationView, address: RelationsAddress, found: pd.DataFrame
 def _open(rows: pd.DataFrame, row: int, view: RelationView) -> None:
     """From a callback: look at the relation of a row."""
     side: Side = rows["graph"].iloc[row]
-    state.set_parameter("side", side)
-    state.set_parameter("relation", view.relations[side][int(rows["relation"].iloc[row])].name)
+    state.set_parameters({"side": side, "relation": view.relations[side][int(rows["relation"].iloc[row])].name, state.VIEW: None})
 
 
 # All of them
@@ -145,7 +171,6 @@ def _open(rows: pd.DataFrame, row: int, view: RelationView) -> None:
 
 def _bars(run: OpenRun, address: RelationsAddress, setting: Setting, found: pd.DataFrame, relation: Relation | None) -> None:
     shown = of_each_band(found, OF_EACH_BAND)
-    st.subheader("Relation importance", anchor=False, help=explain("importance", "band"))
     key = state.widget_key(state.RELATION_BARS, run.card.run, setting, address.graph, address.band, address.least, address.search, relation)
 
     def follow() -> None:
@@ -157,33 +182,30 @@ def _bars(run: OpenRun, address: RelationsAddress, setting: Setting, found: pd.D
     components.figure(
         _bars_figure(run, shown, relation),
         name=f"relation-importance-layer-{setting.layer}-{setting.channel}-{setting.direction}",
-        caption=_sentence(setting, found, shown),
+        caption=_drawn(found, shown),
         data=found,
         height=BARS_MARGIN + BAR_HEIGHT * (len(shown) + shown["band"].nunique()),
         key=key,
         on_select=follow,
     )
-    st.caption(_drawn(found, shown))
 
 
-def _sentence(setting: Setting, found: pd.DataFrame, shown: pd.DataFrame) -> str:
+def _sentence(setting: Setting, found: pd.DataFrame) -> str:
     """Which of the importances these are, and who comes first and last."""
     first, last = found.iloc[0], found.iloc[-1]
     start = f"Layer {setting.layer}, {setting.channel} channel, {setting.direction} ({MESSAGE_WORDS[setting.direction]}): "
-    most = f"highest: {_named(first)} ({first['importance']:.3f}, rank {first['rank']:,} of {first['of']:,})"
-    least = f"; lowest: {_named(last)} ({last['importance']:.3f}, rank {last['rank']:,})" if len(found) > 1 else ""
+    highest, lowest = (text.minus(text.score(row["importance"])) for row in (first, last))
+    most = f"highest: {_named(first)} ({highest}, rank {first['rank']:,} of {first['of']:,})"
+    least = f"; lowest: {_named(last)} ({lowest}, rank {last['rank']:,})" if len(found) > 1 else ""
     return f"{start}{most}{least}."
 
 
 def _drawn(found: pd.DataFrame, shown: pd.DataFrame) -> str:
     """What of the list the figure shows."""
     if len(shown) == len(found):
-        return "Ranks and bands cover both graphs and directions. Click a bar to show the relation."
+        return f"All {text.count(len(found), 'relation')}; ranks and bands cover both graphs and directions. Click a bar to show the relation."
     which = "the first, middle and last of each band" if shown["band"].nunique() > 1 else "the first"
-    return (
-        f"{len(shown)} of {len(found):,} relations shown ({which}); the table lists all. Ranks and bands cover both graphs and "
-        f"directions. Click a bar."
-    )
+    return f"{len(shown)} of {len(found):,} relations ({which}); ranks and bands cover both graphs and directions. Click a bar to show the relation."
 
 
 def _named(row: pd.Series) -> str:
@@ -202,8 +224,8 @@ def _bars_figure(run: OpenRun, shown: pd.DataFrame, relation: Relation | None) -
             y=part["place"],
             orientation="h",
             name=f"{PLAIN_MARKS[side]} {text.figure_label(run.view.graphs[side].name, 30)}",
-            marker={"color": GRAPH[side]},
-            text=[f"{value:.3g}" for value in part["importance"]],
+            marker={"color": GRAPH[side], "pattern": {"shape": "" if side == "source" else "/", "size": 5, "solidity": 0.3}},
+            text=[text.minus(f"{value:.3g}") for value in part["importance"]],
             textposition="outside",
             hovertext=part["hint"],
             hoverinfo="text",
@@ -250,9 +272,10 @@ def _hint(row: Mapping[Any, Any]) -> str:
     return "<br>".join(parts)
 
 
-def _table(run: OpenRun, setting: Setting, found: pd.DataFrame, relation: Relation | None) -> None:
+def _table(run: OpenRun, setting: Setting, found: pd.DataFrame, relation: Relation | None, *, wide: bool = False) -> None:
+    """The relations as rows to choose from; ``wide``: with everything that is known of each."""
     measured = bool(found["queries"].notna().any())
-    key = state.widget_key(state.RELATION_TABLE, run.card.run, setting, len(found), found["name"].iloc[0], found["name"].iloc[-1])
+    key = state.widget_key(state.RELATION_TABLE, run.card.run, setting, wide, len(found), found["name"].iloc[0], found["name"].iloc[-1])
     chosen = _row_of(found, relation)
     if key not in st.session_state or st.session_state[key]["selection"]["rows"] != chosen:
         st.session_state[key] = {"selection": {"rows": chosen, "columns": [], "cells": []}}
@@ -262,29 +285,36 @@ def _table(run: OpenRun, setting: Setting, found: pd.DataFrame, relation: Relati
         if rows:
             _open(found, rows[0], run.relations)
         else:
-            state.set_parameter("side", None)
-            state.set_parameter("relation", None)
+            state.set_parameters({"side": None, "relation": None})
 
-    st.subheader(text.count(len(found), "relation"), anchor=False)
     unmeasured = "" if measured else " There are no test links, so there is no Hits@1."
-    st.caption(f"Layer {setting.layer}, {setting.channel} channel, {setting.direction}. Select a row to show the relation above.{unmeasured}")
+    st.caption(f"{text.count(len(found), 'relation')}. Select a row to show the relation.{unmeasured}")
     if not measured:
         components.measure_by_sample(run.card.run)
+    rows = _rows(found, measured)
+    shown = rows if wide else rows[[name for name in SHORT if name in rows]]
     components.table(
-        _rows(found, measured), name="relations", whole=lambda: found, pinned=("rank", "relation"), key=key, on_select=follow, columns=COLUMNS
+        shown,
+        name="relations",
+        whole=lambda: found,
+        pinned=("relation",),
+        key=key,
+        on_select=follow,
+        columns=_columns(found),
+        height=LIST_HEIGHT if len(shown) > 17 else "auto",
     )
 
 
 def _correspondences(run: OpenRun) -> None:
     """Which relations and attributes of the two graphs say the same, by the facts of matched entities."""
-    if not run.view.has("correspondences"):
-        return  # runs of older versions
     found = run.correspondences()
-    st.subheader("Corresponding relations and attributes", anchor=False, help=explain("correspondence"))
     if found.empty:
         st.caption("Too few facts of matched entities agree to find corresponding relations.")
         return
-    st.caption("How often a fact of one graph holds for the matched entities in the other graph. Matches: seed links and mutual best matches.")
+    st.caption(
+        "How often a fact of one graph holds for the matched entities in the other graph. Matches: seed links and mutual best matches.",
+        help=explain("correspondence"),
+    )
     shown = pd.DataFrame(
         {
             "Kind": found["kind"],
@@ -301,10 +331,7 @@ def _correspondences(run: OpenRun) -> None:
 
 def _compared_attributes(run: OpenRun) -> None:
     """The attributes whose values a literal run compares, and how to leave one out."""
-    if not run.view.has("value_attributes"):
-        return
     found = run.table("value_attributes")
-    st.subheader("Compared attributes", anchor=False)
     st.caption(
         "Attributes are paired by the values that seed links and added pairs share. An equal value counts by the agreement of its "
         "attributes, divided "
@@ -332,9 +359,9 @@ def _row_of(found: pd.DataFrame, relation: Relation | None) -> list[int]:
 def _rows(found: pd.DataFrame, measured: bool) -> pd.DataFrame:
     rows = pd.DataFrame(
         {
-            "rank": found["rank"],
             "relation": [f"{PLAIN_MARKS[side]} {text.cell(title, 80)}" for side, title in zip(found["graph"], found["title"], strict=True)],
             "importance": found["importance"],
+            "rank": found["rank"],
             "band": found["band"],
             "triples": found["frequency"],
             "functionality": found["functionality"],
@@ -352,11 +379,28 @@ def _number(help: str, digits: str = "%.3f") -> Any:
     return st.column_config.NumberColumn(format=digits, width="small", help=help)
 
 
+SHORT = ("relation", "importance", "triples", "Hits@1")
+"""Columns of the list next to one relation."""
+
+
+def _columns(found: pd.DataFrame) -> dict[str, Any]:
+    """As of the table of one relation, with the importance as a bar from the lowest to the highest."""
+    low, high = float(found["importance"].min()), float(found["importance"].max())
+    bar = st.column_config.ProgressColumn(
+        format="%.3f",
+        width=130,
+        min_value=min(low, 0.0),
+        max_value=max(high, min(low, 0.0) + 1e-6),
+        help=f"Bar from the lowest to the highest importance. {explain('importance')}",
+    )
+    return {**COLUMNS, "relation": st.column_config.TextColumn(width=190), "importance": bar}
+
+
 COLUMNS = {
     "rank": st.column_config.NumberColumn(width=60, help="Rank by importance within the layer and channel, over both graphs and directions."),
     "importance": _number(explain("importance")),
     "band": st.column_config.TextColumn(width="small", help=explain("band")),
-    "triples": st.column_config.NumberColumn(width="small", help=explain("frequency")),
+    "triples": st.column_config.NumberColumn(format="localized", width="small", help=explain("frequency")),
     "functionality": _number(explain("functionality")),
     "inverse functionality": _number(explain("inverse functionality")),
     "attention": _number(f"Mean over the relation's messages. {explain('attention')}"),
@@ -382,9 +426,13 @@ def _one_relation(run: OpenRun, address: RelationsAddress, relation: Relation) -
         st.markdown("No triple has this relation, so the model has not learned it.")
         return
     _metrics(run.relations, relation, rows.iloc[0])
-    _everywhere(rows, relation)
-    _twins(run, address, relation)
-    _examples(run, address, relation)
+    with open_tab(TABS, address.tab):
+        if address.tab == "importance":
+            _everywhere(rows, relation)
+        elif address.tab == "counterparts":
+            _twins(run, relation)
+        else:
+            _examples(run, address, relation)
 
 
 def _metrics(view: RelationView, relation: Relation, row: pd.Series) -> None:
@@ -449,24 +497,28 @@ def _everywhere_figure(rows: pd.DataFrame) -> go.Figure:
     for place in (1 / 3, 2 / 3):
         fig.add_vline(x=place, line={"width": 1, "dash": "dot", "color": UNKNOWN})
     fig.update_xaxes(
-        range=[-0.04, 1.04], tickvals=[1 / 6, 0.5, 5 / 6], ticktext=list(reversed(BANDS)), title="rank among all relations", showgrid=False
+        range=[-0.04, 1.04],
+        tickvals=[1 / 6, 0.5, 5 / 6],
+        ticktext=list(reversed(BANDS)),
+        title="share of all relations with a lower importance",
+        showgrid=False,
     )
     fig.update_yaxes(autorange="reversed", type="category")
     return fig
 
 
-def _twins(run: OpenRun, address: RelationsAddress, relation: Relation) -> None:
-    st.markdown("##### Counterparts in the other graph", help=f"{explain('relation counterpart')} {TWIN_HELP}")
+def _twins(run: OpenRun, relation: Relation) -> None:
     twins = run.relations.twins(relation)
     if not twins:
         st.markdown("None: this model does not use relation vectors, or the other graph has no triples.")
         return
-    st.caption(_twin_sentence(twins[0]))
+    st.caption(_twin_sentence(twins[0]), help=f"{explain('relation counterpart')} {TWIN_HELP}")
     with st.container(gap="xsmall"):
         for twin in twins:
-            there = replace(address, side=twin.relation.side, relation=twin.relation.name)
+            there = {"side": twin.relation.side, "relation": twin.relation.name}
             label = f"{MARKS[twin.relation.side]} **{text.plain(twin.relation.title)}** :gray[{_twin_words(twin)}]"
-            pages.link(pages.RELATIONS, there, label)
+            key = state.widget_key(state.CHOICE, "counterpart", twin.relation, twin.turned)
+            st.button(label, key=key, type="tertiary", on_click=state.set_parameters, args=(there,))
 
 
 def _twin_sentence(twin: Twin) -> str:
@@ -488,7 +540,6 @@ def _twin_words(twin: Twin) -> str:
 
 
 def _examples(run: OpenRun, address: RelationsAddress, relation: Relation) -> None:
-    st.markdown("##### Examples")
     examples = run.relations.examples(relation, EXAMPLES)
     name = text.plain(relation.title, 40)
     for example in examples:

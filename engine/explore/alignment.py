@@ -29,6 +29,7 @@ Range = tuple[float | None, float | None]
 Known = Literal["seed", "right", "wrong", "probable", "unknown"]
 PairOrder = Literal["doubt", "probability", "csls", "cosine", "margin", "degree", "claims", "label"]
 Score = Literal["probability", "csls"]
+FilterPart = Literal["known", "probability", "csls", "margin", "degree", "incident", "conflicts", "contradictions", "added", "text"]
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 KNOWN: tuple[Known, ...] = get_args(Known)
@@ -41,6 +42,7 @@ KNOWN_OF: Mapping[Verdict, Known] = {
     "unknown": "unknown",
 }
 _KNOWN_CODES = np.array([KNOWN.index(KNOWN_OF[verdict]) for verdict in VERDICTS], dtype=np.int8)
+RANGES: tuple[FilterPart, ...] = ("probability", "csls", "margin", "degree")
 PAIRS_AT_ONCE = 2**15
 BINS = 24
 
@@ -51,7 +53,7 @@ class PairFilter:
 
     Attributes:
         known: what the known links say of the pair.
-        probability, csls: ends of the range, both included. A row without a probability is in no range of probabilities.
+        probability, csls, margin: ends of the range, both included. A row without the value is in no range of it.
         degree: of the entity whose match is looked for.
         text: part of a label, an id or a URI of either entity, in any script; case and accents do not matter.
         incident: (E,) the entities to keep, for example those of a relation.
@@ -63,6 +65,7 @@ class PairFilter:
     known: frozenset[Known] = frozenset()
     probability: Range = (None, None)
     csls: Range = (None, None)
+    margin: Range = (None, None)
     degree: Range = (None, None)
     text: str = ""
     incident: BoolArray | None = None
@@ -158,21 +161,35 @@ class Alignment:
 
     def select(self, wanted: PairFilter) -> IntArray:
         """Ascending positions of the rows that pass every part of a filter."""
-        keep = np.ones(len(self), dtype=bool)
+        return self.passing(self.parts(wanted))
+
+    def parts(self, wanted: PairFilter) -> dict[FilterPart, BoolArray]:
+        """(n,) the rows that pass it, for each part of a filter that is set."""
+        found: dict[FilterPart, BoolArray] = {}
         if wanted.known:
-            keep &= np.isin(self.known, [KNOWN.index(one) for one in wanted.known])
-        for column, ends in (("probability", wanted.probability), ("csls", wanted.csls), ("degree", wanted.degree)):
-            keep &= within(self.rows[column].to_numpy(), ends)
+            found["known"] = np.isin(self.known, [KNOWN.index(one) for one in wanted.known])
+        ranges: Mapping[FilterPart, Range] = {name: getattr(wanted, name) for name in RANGES}
+        for name, ends in ranges.items():
+            if ends != (None, None):
+                found[name] = within(self.rows[name].to_numpy(), ends)
         if wanted.incident is not None:
-            keep &= wanted.incident[self.rows["entity"].to_numpy()]
+            found["incident"] = wanted.incident[self.rows["entity"].to_numpy()]
         if wanted.conflicts:
-            keep &= self.rows["claims"].to_numpy() > 1
+            found["conflicts"] = self.rows["claims"].to_numpy() > 1
         if wanted.contradictions:
-            keep &= self.contradicting
+            found["contradictions"] = self.contradicting
         if wanted.added:
-            keep &= self.rows["added"].to_numpy() > 0
+            found["added"] = self.rows["added"].to_numpy() > 0
         if wanted.text.strip():
-            keep &= self._holding(wanted.text)
+            found["text"] = self._holding(wanted.text)
+        return found
+
+    def passing(self, parts: Mapping[FilterPart, BoolArray], without: FilterPart | None = None) -> IntArray:
+        """Ascending positions of the rows that pass every part but one: what a choice within this one would leave."""
+        keep = np.ones(len(self), dtype=bool)
+        for name, passed in parts.items():
+            if name != without:
+                keep &= passed
         return np.flatnonzero(keep)
 
     def _holding(self, text: str) -> BoolArray:
@@ -315,6 +332,19 @@ def incident_entities(triples: pd.DataFrame, side: Side, relation: int, entities
     touched[rows["head"].to_numpy()] = True
     touched[rows["tail"].to_numpy()] = True
     return touched
+
+
+def relation_members(triples: pd.DataFrame, side: Side, entities: int) -> tuple[IntArray, IntArray]:
+    """Distinct (relation, entity that is its head or tail) of a graph, as two arrays (n,).
+
+    Args:
+        triples: the run's table of that name.
+        entities: E, of this graph.
+    """
+    rows, width = triples[triples["graph"] == side], max(entities, 1)
+    relation = rows["relation"].to_numpy(dtype=np.int64) * width
+    distinct = np.unique(np.concatenate([relation + rows[end].to_numpy(dtype=np.int64) for end in ("head", "tail")]))
+    return distinct // width, distinct % width
 
 
 # Making it

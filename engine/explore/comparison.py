@@ -364,16 +364,20 @@ def bucket_ranks(several: Sequence[Outcomes], degrees: IntArray, bucket: str, sh
     return table.iloc[order].reset_index(drop=True)
 
 
-def config_differences(manifests: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """What was set, or used, differently: ``setting``, then a column a run by its position, as texts; settings that all share have no row.
+def config_differences(manifests: Sequence[Mapping[str, Any]], *, everything: bool = False) -> pd.DataFrame:
+    """What was set, or used, differently: ``setting``, then a column a run by its position, as texts.
 
     A section that a run's variant does not look at differs from nothing.
+
+    Args:
+        manifests: of the runs.
+        everything: with the settings that all runs share.
     """
     found = [settings_of(manifest) for manifest in manifests]
     names = dict.fromkeys(name for settings in found for name in settings)
     rows = [{"setting": name, **{number: settings.get(name, NOT_KNOWN) for number, settings in enumerate(found)}} for name in names]
     differing = [row for row in rows if len({value for key, value in row.items() if key != "setting" and value != NOT_USED}) > 1]
-    return pd.DataFrame(differing, columns=["setting", *range(len(found))])
+    return pd.DataFrame(rows if everything else differing, columns=["setting", *range(len(found))])
 
 
 def settings_of(manifest: Mapping[str, Any]) -> dict[str, str]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from app.pages import ENTITY, EXPLAIN, PAGES, REVIEW
@@ -19,11 +18,7 @@ from tests.app.conftest import CHROMIUM, PATIENCE
 EXPECTED = "/_stcore/"  # Streamlit looks for its own address below the page's, and finds nothing there
 TABLE_ROW = 35  # pixels
 TOWN = "http://one.example/resource/Entity_5"
-WHITE_ON_PRIMARY = (
-    "[data-tag]"  # Streamlit writes white on the primary colour there and the primary colour on the ground elsewhere: no colour does for both
-)
 WALKED_TO = (EXPLAIN, REVIEW)
-LOOKED_AT = ((ENTITY, "light"), (EXPLAIN, "dark"))
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")]
 
@@ -38,14 +33,6 @@ def page(browser: Browser) -> Iterator[Page]:
 
 every_page = pytest.mark.parametrize(
     "asked_page", [page if page in WALKED_TO else pytest.param(page, marks=pytest.mark.slow) for page in PAGES], ids=lambda page: page.name
-)
-every_page_in_both_schemes = pytest.mark.parametrize(
-    ("asked_page", "scheme"),
-    [
-        pytest.param(page, scheme, id=f"{page.name}-{scheme}", marks=() if (page, scheme) in LOOKED_AT else pytest.mark.slow)
-        for page in PAGES
-        for scheme in ("light", "dark")
-    ],
 )
 """Some by default, all by the slow tests."""
 
@@ -96,27 +83,6 @@ def test_every_page_opens_by_the_navigation_keeps_the_run_and_leaves_the_console
     page.set_viewport_size({"width": 390, "height": 900})
     page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollWidth <= window.innerWidth", timeout=PATIENCE)  # on a phone
     assert not problems
-
-
-@every_page_in_both_schemes
-def test_no_serious_barrier_that_is_ours(browser: Browser, app: str, asked_page: AppPage[Any], scheme: Literal["light", "dark"]) -> None:
-    context = browser.new_context(viewport={"width": 1280, "height": 1600}, color_scheme=scheme)
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE)
-    parameters = {"run": ["towns/basic-s0", "towns/semi-s0"], "source": [TOWN], "entity": [TOWN]}
-    page.goto(f"{app}/{'' if asked_page.name == 'home' else asked_page.name}?{urlencode(parameters, doseq=True)}")
-    page.wait_for_selector(QUIET)
-    page.wait_for_selector("[data-testid=stSkeleton]", state="detached")
-    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
-    serious = [
-        f"{one['id']}: {node['html'][:200]}"
-        for one in found
-        if one["impact"] in ("serious", "critical")
-        for node in one["nodes"]
-        if not page.locator(node["target"][0]).first.evaluate(f"node => node.closest('{WHITE_ON_PRIMARY}') !== null")
-    ]
-    context.close()
-    assert not serious
 
 
 def test_search_opens_an_entity_the_address_follows_and_back_leads_back(page: Page, app: str) -> None:
@@ -186,9 +152,22 @@ def main_part(page: Page) -> str:
     """The text of the page below the navigation and the choice of runs, once it is complete, times of day left out."""
     page.wait_for_selector(QUIET)
     page.get_by_text("Neighbours as a table").wait_for()
+    page.wait_for_selector("[data-testid=stSkeleton]", state="detached")
     page.wait_for_timeout(1500)
     shown = page.locator("[data-testid=stMain]").inner_text()
     return re.sub(r"\d+ \w+ ago|just now", "", shown.partition(ENTITY.question)[2])
+
+
+def test_tabs_are_in_the_address_and_the_way_back_leads_through_them(page: Page, app: str) -> None:
+    page.goto(f"{app}/degree?run=towns%2Fbasic-s0")
+    page.get_by_role("figure", name=re.compile(r"^Hits@1 .* Data: graph target, bucket")).wait_for()
+    page.get_by_role("tab", name="Misses and hits").click()
+    address_says(page, "tab", "entities")
+    page.get_by_label("Search in this list").wait_for()
+    assert page.locator("[data-testid=stPlotlyChart]").count() == 0
+    page.go_back()
+    page.locator("[data-testid=stPlotlyChart]").first.wait_for()
+    expect(page.get_by_role("tab", name="Accuracy")).to_have_attribute("aria-selected", "true", timeout=PATIENCE)
 
 
 @pytest.mark.slow
@@ -236,9 +215,11 @@ def test_an_analysts_path(browser: Browser, page: Page, app: str) -> None:
     page.wait_for_function("new URLSearchParams(location.search).getAll('run').length === 2")
     page.wait_for_selector(QUIET)
 
+    page.get_by_role("tab", name="Changed predictions").click()
+    address_says(page, "tab", "changed")
     page.get_by_text(re.compile(r"^lost · \d")).click()
     address_says(page, "flip", "lost")
-    choose_row(page, "Changed predictions", 0)
+    choose_row(page, "Correct in", 0)
     page.wait_for_url("**/entity?*")
     page.get_by_text("This entity in the other open runs").wait_for()
     assert "rank" in page.locator("[data-testid=stPageLink-NavLink]", has_text="CSLS").first.inner_text()

@@ -50,3 +50,16 @@ def test_columns_without_a_configuration_have_room_for_number_and_head() -> None
 
 def test_a_table_without_rows_is_no_error() -> None:
     assert with_room(pd.DataFrame({"n": pd.Series([], dtype="int64")}), None)["n"]["width"] > 0
+
+
+def test_no_head_of_ours_is_cut() -> None:
+    data = pd.DataFrame({"inverse functionality": [0.5], "known as": ["x"], "graph": ["y"]})
+    columns = {
+        "inverse functionality": st.column_config.NumberColumn(width="small"),
+        "known as": st.column_config.TextColumn(width=20),
+        "graph": st.column_config.TextColumn("the name of a graph as the data have it", width=100),
+    }
+    found = with_room(data, columns)
+    assert found["inverse functionality"]["width"] > 21 * 7
+    assert found["known as"]["width"] > 8 * 7
+    assert found["graph"]["width"] == 100

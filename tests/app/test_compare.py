@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pandas as pd
 import pytest
@@ -12,12 +13,15 @@ from streamlit.testing.v1 import AppTest
 
 from app import text
 from app.rate_figures import lead_words, net_words
+from app.state import CompareTab
 from engine.explore.comparison import Comparison, Difference, compare
 from engine.runs import RunStore
 from engine.runs.entities import short_id
 from engine.runs.view import RunView
 from tests.app.conftest import OpenPage, PutRun, assert_no_crash, links, words
 from tests.run_fixture import MemoryRun, analysed, jolted, sample_run, write_run
+
+TABS = get_args(CompareTab)
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +53,15 @@ def tables(app: AppTest) -> dict[str, pd.DataFrame]:
     return found
 
 
+def costs(app: AppTest) -> pd.DataFrame:
+    return tables(app)["cost"].set_index("cost")
+
+
+def measures(app: AppTest) -> pd.DataFrame:
+    """The figures of the runs: a row per measure, a column per run."""
+    return tables(app)["measure"].set_index("measure")
+
+
 def control(app: AppTest, label: str) -> Any:
     return next(group for group in app.button_group if group.label == label)
 
@@ -63,25 +76,64 @@ def message(app: AppTest) -> str:
 
 @pytest.mark.parametrize("decoder", ["csls", "sinkhorn"])
 def test_flips_metrics_and_lists_are_the_engines(runs: list[str], models: Path, open_page: OpenPage, decoder: str) -> None:
-    app = open_page("compare", run=runs[:2], decoder=decoder, flip="lost")
+    app = open_page("compare", run=runs[:2], decoder=decoder)
     assert_no_crash(app)
     found = compared(models, runs[0], runs[1], decoder)
     test, lead = found.mcnemar(), found.difference("hits@1")
     assert metrics(app)["Gained"] == str(test.gained)
     assert metrics(app)["Lost"] == str(test.lost)
     assert test.gained > 0
-    shown = tables(app)
+    shown = measures(app)
     assert lead.interval is not None
-    low, high = (text.signed(-end) for end in reversed(lead.interval))
-    expected = f"{text.signed(-lead.value)} ({low} to {high})"
-    assert shown["run"]["Δ Hits@1 vs main run"].tolist() == ["—", expected]
+    low, high = (text.signed(end) for end in lead.interval)
+    assert list(shown.columns) == ["semi (main run)", "basic (baseline)"]
+    assert shown.loc["Δ Hits@1 vs baseline"].tolist() == [f"{text.signed(lead.value)} ({low} to {high})", "—"]
     stored = RunStore(models).find(runs[1]).json("decoders")[decoder]["target_to_source"]
     if decoder != "csls":  # the fixture's metrics are made up
-        assert shown["run"]["Hits@10"].iloc[1] == stored["hits@10"]
+        assert shown.loc["Hits@10"].iloc[1] == f"{stored['hits@10']:.3f}"
+    app = open_page("compare", run=runs[:2], decoder=decoder, flip="lost")
+    assert_no_crash(app)
     assert control(app, "Show").options == [f"gained · {test.gained}", f"lost · {test.lost}"]
     uris = RunStore(models).find(runs[0]).table("entities").query("graph == 'target'").set_index("entity")["uri"]
     lost = {short_id(uri) for uri in uris.loc[found.queries[found.lost]]}
-    assert (set(shown["entity"]["id"]) if lost else set()) == lost
+    assert (set(tables(app)["entity"]["id"]) if lost else set()) == lost
+    assert "Correct in basic, incorrect in semi" in message(app)
+
+
+def test_only_the_open_tab_is_there(runs: list[str], open_page: OpenPage) -> None:
+    """And an address without a tab opens the one that it asks something of."""
+    first = {tab: [str(one.value.columns[0]) for one in open_page("compare", run=runs[:2], tab=tab).dataframe] for tab in TABS}
+    assert first == {
+        "summary": ["measure"],
+        "changed": ["entity"],
+        "degree": ["run"],
+        "relation": ["relation"],
+        "settings": ["setting", "cost"],
+    }
+    for asked, summary in (({}, True), ({"bucket": "2"}, False), ({"search": "city"}, False), ({"bucket": "2", "tab": "summary"}, True)):
+        app = open_page("compare", run=runs[:2], **asked)
+        assert_no_crash(app)
+        assert ("measure" in tables(app)) == summary
+        assert ("Correct in semi, incorrect in basic" in message(app)) != summary
+    app = open_page("compare", run=runs[:2], tab="all")
+    assert "Expected 'summary', 'changed'" in app.error[0].value.replace("\\", "")
+
+
+def test_figures_are_one_bar_chart_of_gains_and_losses_and_the_chart_of_the_page_degree(runs: list[str], models: Path, open_page: OpenPage) -> None:
+    app = open_page("compare", run=runs[:2], tab="degree")
+    assert_no_crash(app)
+    flips, rates = (json.loads(chart.proto.spec) for chart in app.get("plotly_chart"))
+    assert [trace["name"] for trace in flips["data"]] == ["gained", "lost"]
+    found = compared(models, runs[0], runs[1])
+    table = found.by_degree(RunView(RunStore(models).find(runs[0])).graphs["target"].degrees).query("queries > 0")
+    assert [one.lstrip("+") or "0" for one in flips["data"][0]["text"]] == [str(count) for count in table["gained"]]
+    assert flips["layout"]["yaxis"]["title"]["text"] == "share of the test entities"
+    of_degree = json.loads(open_page("degree", run=runs[:2]).get("plotly_chart")[0].proto.spec)
+    assert rates == of_degree
+    assert [trace["name"] for trace in rates["data"][:2]] == ["semi", "basic"], "variants and not run ids"
+    assert len({trace["line"]["dash"] for trace in rates["data"][:2]}) == 2, "can be distinguished in grey"
+    relation = open_page("compare", run=runs[:2], tab="relation").get("plotly_chart")
+    assert len(relation) == 1
 
 
 def test_the_test_is_put_into_words_that_fit(runs: list[str], models: Path, open_page: OpenPage) -> None:
@@ -103,20 +155,28 @@ def test_the_test_is_put_into_words_that_fit(runs: list[str], models: Path, open
     assert compared(models, runs[0], again).mcnemar().p_value is None
 
 
-def test_one_of_several_runs_is_held_against_the_first(runs: list[str], models: Path, open_page: OpenPage) -> None:
+def test_any_other_run_can_be_the_baseline(runs: list[str], models: Path, open_page: OpenPage) -> None:
     app = open_page("compare", run=runs, against=runs[2])
     assert_no_crash(app)
     assert metrics(app)["Lost"] == str(compared(models, runs[0], runs[2]).mcnemar().lost)
-    assert "semi-s0 against literal-s0" in message(app)
+    assert "semi against literal" in message(app)
+    shown, leads = measures(app), compared(models, runs[1], runs[2]).difference("mrr")
+    assert list(shown.columns) == ["semi (main run)", "basic", "literal (baseline)"]
+    assert shown.loc["Δ MRR vs baseline"].iloc[1].partition(" ")[0] == text.signed(leads.value), "of every run, not of the main one alone"
+    assert shown.loc["run"].tolist() == ["semi-s0", "basic-s0", "literal-s0"]
+    app.button[0].click().run()
+    assert_no_crash(app)
+    assert app.query_params == {"run": [runs[2], runs[0], runs[1]]}
+    assert "literal against semi" in message(app)
     app = open_page("compare", run=runs, against="towns/gone")
     assert_no_crash(app)
     assert "towns/gone" in message(app)
-    assert "semi-s0 against basic-s0" in message(app)
+    assert "semi against basic" in message(app)
 
 
 def test_flips_are_narrowed_by_degree_relation_and_search(runs: list[str], models: Path, open_page: OpenPage) -> None:
-    app = open_page("compare", run=runs[:2], side="source")
-    whole, relations = tables(app)["entity"], tables(app)["relation"]
+    whole = tables(open_page("compare", run=runs[:2], side="source", tab="changed"))["entity"]
+    relations = tables(open_page("compare", run=runs[:2], side="source", tab="relation"))["relation"]
     found = compared(models, runs[0], runs[1], side="source")
     assert len(whole) == found.gained.sum()
     view, listed = RunView(RunStore(models).find(runs[0])), whole
@@ -131,9 +191,12 @@ def test_flips_are_narrowed_by_degree_relation_and_search(runs: list[str], model
     bucket = open_page("compare", run=runs[:2], side="source", bucket="2", search="entity")
     assert_no_crash(bucket)
     assert set(tables(bucket)["entity"]["triples"]) == {2}
-    assert [button.label for button in bucket.button] == ["2 triples"]
-    bucket.button[0].click().run()
-    assert bucket.query_params == {"run": runs[:2], "side": "source", "search": "entity"}
+    assert [button.label for button in bucket.button] == ["Swap", "2 triples"]
+    bucket.button[1].click().run()
+    assert bucket.query_params == {"run": runs[:2], "side": "source", "search": "entity", "tab": "changed"}
+    bucket.text_input[0].set_value("").run()
+    assert_no_crash(bucket)
+    assert "Correct in semi, incorrect in basic" in message(bucket), "the list stays open"
 
 
 def test_another_graph_forgets_the_relation_of_the_first(runs: list[str], open_page: OpenPage) -> None:
@@ -141,7 +204,7 @@ def test_another_graph_forgets_the_relation_of_the_first(runs: list[str], open_p
     control(app, "Test entities of").set_value("target").run()
     assert_no_crash(app)
     assert not app.error
-    assert app.query_params == {"run": runs[:2]}
+    assert app.query_params == {"run": runs[:2], "tab": "changed"}
 
 
 @pytest.mark.parametrize(
@@ -161,10 +224,15 @@ def test_senseless_addresses(runs: list[str], open_page: OpenPage, parameters: d
 
 
 def test_settings_that_differ_and_costs(runs: list[str], open_page: OpenPage) -> None:
-    app = open_page("compare", run=runs[:2])
+    app = open_page("compare", run=runs[:2], tab="settings")
     assert tables(app)["setting"].to_numpy().tolist() == [["variant", "semi", "basic"]]
-    costs = app.dataframe[-1].value
-    assert costs["whole run"].tolist() == ["1 min 2 s"] * 2
+    assert costs(app).loc["whole run"].tolist() == ["1 min 2 s"] * 2
+    app.toggle[0].set_value(False).run()
+    assert_no_crash(app)
+    assert app.query_params["differences"] == "no"
+    every = tables(app)["setting"].set_index("setting")
+    assert every.loc["seed"].nunique() == 1
+    assert every.loc["variant"].tolist() == ["semi", "basic"]
 
 
 def test_the_training_of_a_structure_differs_from_the_runs_own(better: MemoryRun, models: Path, put_run: PutRun, open_page: OpenPage) -> None:
@@ -172,20 +240,24 @@ def test_the_training_of_a_structure_differs_from_the_runs_own(better: MemoryRun
     semi = put_run(better, models, run_id="semi-s0", variant="semi", seconds=75.0, training={"seconds": 70.0})
     training = {"seconds": 70.0, "structure_run": semi}
     literal = put_run(better, models, run_id="literal-s0", variant="literal", seconds=4.0, training=training)
-    costs = open_page("compare", run=[literal, semi]).dataframe[-1].value
-    assert costs["whole run"].tolist() == ["4 s", "1 min 15 s"]
-    assert costs["training"].tolist() == ["1 min 10 s (structure run)", "1 min 10 s"]
+    shown = costs(open_page("compare", run=[literal, semi], tab="settings"))
+    assert shown.loc["whole run"].tolist() == ["4 s", "1 min 15 s"]
+    assert shown.loc["training"].tolist() == ["1 min 10 s (structure run)", "1 min 10 s"]
 
 
 def test_runs_without_test_links_say_so(models: Path, open_page: OpenPage) -> None:
     sample = sample_run()
     known = sample.tables["links"]
     bare = analysed(replace(sample, tables={**sample.tables, "links": known[known["role"] != "test"]}, metrics=None))
-    app = open_page("compare", run=[write_run(bare, models, run_id="a"), write_run(bare, models, run_id="b")])
+    names = [write_run(bare, models, run_id="a"), write_run(bare, models, run_id="b")]
+    for tab in TABS[:-1]:
+        app = open_page("compare", run=names, tab=tab)
+        assert_no_crash(app)
+        assert "has no test links" in message(app)
+        assert any("kind=sample" in link for link in links(app))
+    assert measures(open_page("compare", run=names)).loc["95% interval"].tolist() == ["no test links"] * 2
+    app = open_page("compare", run=names, tab="settings")
     assert_no_crash(app)
-    assert "has no test links" in message(app)
-    assert tables(app)["run"]["95% interval"].tolist() == ["no test links"] * 2
-    assert any("kind=sample" in link for link in links(app))
     assert "settings that differ" in message(app).lower()
 
 
@@ -202,6 +274,7 @@ def test_other_splits_are_compared_on_what_both_tested(
     assert_no_crash(app)
     assert "Of 25 test entities in both runs" in message(app)
     assert "split the links differently" in message(app)
+    app = open_page("compare", run=[first, second], tab="settings")
     assert tables(app)["setting"].to_numpy().tolist() == [["split", "given: 721_5fold/1", "random, seed 1"]]
 
 

@@ -89,3 +89,12 @@ def test_a_picture_of_a_figure_has_its_title_and_source(run: str, open_page: Ope
     next(one for one in app.segmented_control if one.label == "Picture").set_value("svg").run()
     (config,) = [json.loads(chart.proto.config) for chart in app.get("plotly_chart")]
     assert config["toImageButtonOptions"]["format"] == "svg"
+
+
+def test_a_figures_data_in_words() -> None:
+    data = pd.DataFrame({"range": ["1", "<b>2</b>"], "entities": [1234, 5], "share": [0.123456, float("nan")]})
+    assert components.in_words(data) == "Data: range 1, entities 1,234, share 0.123; range <b>2</b>, entities 5."
+    assert components.in_words(data.iloc[:0]) == "There is no data to show."
+    many = components.in_words(pd.DataFrame({"n": range(45)}))
+    assert many.startswith("Data: n 0; n 1;")
+    assert many.endswith("n 39. 5 more rows are in the download.")

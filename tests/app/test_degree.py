@@ -78,7 +78,8 @@ def test_the_figure_holds_what_the_runs_store(runs: list[str], models: Path, ope
     for run, trace in zip(runs, traces, strict=False):
         table = RunStore(models).find(run).table("degree").query("graph == @side and queries > 0").sort_values("least_degree")
         assert numbers(trace["y"]) == pytest.approx(table[rate].tolist())
-        assert trace["name"] == run.partition("/")[2]
+        assert trace["name"] == run.partition("/")[2].partition("-")[0], "the variant"
+        assert run.partition("/")[2] in trace["hovertemplate"], "and the run itself in the hint"
     assert [int(one.replace(",", "")) for one in traces[-1]["text"]] == table["queries"].tolist(), "the bars count test entities"
     assert sum(table["queries"]) == 30
 
@@ -94,8 +95,8 @@ def test_a_bucket_lists_its_entities_with_every_runs_rank(runs: list[str], model
     assert len(expected) > 1
     shown = listed(app)
     assert shown["id"].tolist() == [short_id(uri) for uri in entities.loc[expected["entity"], "uri"]]
-    assert shown["rank in semi-s0"].tolist() == expected[0].tolist()
-    assert shown["rank in basic-s0"].tolist() == expected[1].tolist()
+    assert shown["rank in semi"].tolist() == expected[0].tolist()
+    assert shown["rank in basic"].tolist() == expected[1].tolist()
     assert set(degree_buckets(shown["triples"].to_numpy())) == {bucket_names().index(CHOSEN)}
 
 
@@ -113,11 +114,34 @@ def test_the_list_is_searched_and_the_address_says_so(runs: list[str], open_page
 
 
 def test_choices_are_kept_in_the_address(runs: list[str], open_page: OpenPage) -> None:
-    app = open_page("degree", run=runs)
+    app = open_page("degree", run=runs, tab="entities")
     for label, value in (("Measure", "mrr"), ("Test entities of", "source"), ("Triples · test entities", "2"), ("Show", "hits")):
         control(app, label).set_value(value).run()
         assert_no_crash(app)
-    assert app.query_params == {"run": runs, "rate": "mrr", "side": "source", "bucket": "2", "show": "hits"}
+    assert app.query_params == {"run": runs, "rate": "mrr", "side": "source", "bucket": "2", "show": "hits", "tab": "entities"}
+
+
+def test_an_address_without_a_tab_opens_the_list_where_it_asks_something_of_it(runs: list[str], open_page: OpenPage) -> None:
+    """Links from before there were tabs stay valid."""
+    for asked, charts in (({}, 1), ({"bucket": "2"}, 0), ({"show": "all"}, 0), ({"bucket": "2", "tab": "chart"}, 1)):
+        app = open_page("degree", run=runs, **asked)
+        assert_no_crash(app)
+        assert len(app.get("plotly_chart")) == charts
+        assert any("id" in element.value.columns for element in app.dataframe) != bool(charts)
+
+
+def test_choices_within_the_list_stay_in_it(runs: list[str], open_page: OpenPage) -> None:
+    app = open_page("degree", run=runs, show="hits")
+    control(app, "Show").set_value("misses").run()
+    assert_no_crash(app)
+    assert app.query_params == {"run": runs, "tab": "entities"}
+    assert not app.get("plotly_chart")
+
+
+def test_two_runs_of_a_variant_are_named_by_their_ids(runs: list[str], second_run: MemoryRun, models: Path, open_page: OpenPage) -> None:
+    again = write_run(second_run, models, run_id="basic-s1")
+    traces = figure(open_page("degree", run=[*runs, again]))["data"]
+    assert [trace["name"] for trace in traces[:3]] == ["semi", "basic-s0", "basic-s1"]
 
 
 def test_hostile_labels_are_listed_as_text(runs: list[str], models: Path, open_page: OpenPage) -> None:

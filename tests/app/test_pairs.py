@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,10 @@ from tests.run_fixture import HOSTILE_LABELS, MemoryRun, graph_tables, sample_ru
 def table(app: Any) -> pd.DataFrame:
     frame: pd.DataFrame = app.dataframe[0].value
     return frame
+
+
+def facet(app: Any, label: str) -> Any:
+    return next(group for group in app.button_group if group.label == label)
 
 
 def chips(app: Any) -> list[str]:
@@ -38,7 +43,7 @@ def knowing() -> MemoryRun:
 
 
 def test_worst_decided_first_as_the_stored_tables_have_it(run: str, open_page: OpenPage) -> None:
-    app = open_page("pairs", run=run)
+    app = open_page("pairs", run=run, wide="yes")
     assert_no_crash(app)
     alignment = alignments(RunView(sample_run()))["source"]
     positions = alignment.ordered(alignment.select(PairFilter()))
@@ -100,11 +105,60 @@ def test_widgets_write_the_address(models: Path, open_page: OpenPage) -> None:
     assert app.query_params["probability_from"] == "0.2"
     assert "probability_to" not in app.query_params
     assert (table(app)["probability"] >= 0.2).all()
-    conflicts = next(toggle for toggle in app.toggle if "conflicts" in toggle.label)
-    conflicts.set_value(True).run()
+    facet(app, "Only pairs with").set_value(["conflicts"]).run()
     assert_no_crash(app)
     assert app.query_params["conflicts"] == "yes"
     assert chips(app)[:2] == ["probability ≥ 0.2", "conflicts"]
+    facet(app, "Only pairs with").set_value([]).run()
+    assert "conflicts" not in app.query_params
+    facet(app, "Margin").set_value("0.1–0.3").run()
+    assert_no_crash(app)
+    assert (app.query_params["margin_from"], app.query_params["margin_to"]) == ("0.1", "0.3")
+    assert chips(app)[:2] == ["probability ≥ 0.2", "margin 0.1–0.3"]
+    assert table(app)["margin"].between(0.1, 0.3).all()
+    facet(app, "Margin").set_value(None).run()
+    assert "margin_from" not in app.query_params
+
+
+def test_a_facet_counts_the_pairs_that_all_other_filters_leave(models: Path, open_page: OpenPage) -> None:
+    alignment = alignments(RunView(knowing()))["target"]
+    rows = alignment.rows
+    app = open_page("pairs", run=write_run(knowing(), models), side="target", known="right", degree_to="3")
+    assert_no_crash(app)
+    few = (rows["degree"] <= 3).to_numpy()
+    right = rows["verdict"].isin(["known test link", "known validation link"]).to_numpy()
+    unknown = (rows["verdict"] == "unknown").to_numpy()
+    conflicts = (rows["claims"] > 1).to_numpy()
+    assert conflicts.any()
+    assert f"? unknown · {(few & unknown).sum()}" in facet(app, "Verdict").options, "not of the verdict itself"
+    assert facet(app, "Only pairs with").options[0] == f"conflicts · {(few & right & conflicts).sum()}"
+    assert facet(app, "Margin").options[-1] == f"over 0.3 · {(few & right & (rows['margin'] >= 0.3)).sum()}"
+    (relation,) = [box for box in app.selectbox if box.label == "Relation of the entity"]
+    triples = sample_run().tables["triples"].query("graph == 'target'")
+    names = sample_run().tables["relations"].query("graph == 'target'").set_index("relation")["name"]
+    chosen = set(rows["entity"][few & right])
+    number = {name: len(chosen & set(triples.loc[triples["relation"] == one, ["head", "tail"]].to_numpy().ravel())) for one, name in names.items()}
+    listed = sorted((-count, name) for name, count in number.items() if count)
+    assert relation.options == [f"{name} · {-count}" for count, name in listed]
+    spec = json.loads(app.get("plotly_chart")[0].proto.spec)
+    assert spec["layout"]["yaxis"]["type"] == "log"
+    counted = sum(int(hover.partition(": ")[2].split()[0]) for hover in spec["data"][0]["hovertext"])
+    assert counted == (few & right & (rows["entity"] >= 12)).sum() > 0, "all that have a probability"
+
+
+def test_further_columns_on_request(models: Path, open_page: OpenPage) -> None:
+    app = open_page("pairs", run=write_run(knowing(), models))
+    assert list(table(app).columns) == ["entity", "match", "probability", "verdict", "added", "margin", "degree"]
+    next(toggle for toggle in app.toggle if toggle.label == "All columns").set_value(True).run()
+    assert app.query_params["wide"] == "yes"
+    assert {"CSLS", "cosine", "match degree", "competing"} <= set(table(app).columns)
+
+
+def test_any_margin_of_the_address_is_a_chip(run: str, open_page: OpenPage) -> None:
+    app = open_page("pairs", run=run, margin_to="0.5")
+    assert_no_crash(app)
+    assert chips(app) == ["margin ≤ 0.5"]
+    assert (table(app)["margin"] <= 0.5).all()
 
 
 def test_a_relation_keeps_its_entities(run: str, open_page: OpenPage) -> None:
@@ -126,7 +180,7 @@ def test_a_relation_that_is_not_there_can_be_removed(run: str, open_page: OpenPa
 @pytest.mark.parametrize(("page", "first"), [("2", 100), ("999999999999", 100), ("-3", 0), ("0", 0)])
 def test_pages_of_a_long_table(models: Path, open_page: OpenPage, page: str, first: int) -> None:
     run = write_run(sample_run(cities=130), models)
-    app = open_page("pairs", run=run, page=page, order="degree")
+    app = open_page("pairs", run=run, page=page, order="degree", wide="yes")
     assert_no_crash(app)
     alignment = alignments(RunView(sample_run(cities=130)))["source"]
     positions = alignment.ordered(alignment.select(PairFilter()), "degree")[first : first + 100]

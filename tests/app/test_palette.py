@@ -89,3 +89,10 @@ def test_runs_of_a_figure_all_look_different() -> None:
 
 def test_a_variant_has_one_colour_everywhere() -> None:
     assert palette.run_styles(["semi", "basic"])[1].colour == palette.run_styles(["basic", "basic"])[1].colour
+
+
+def test_runs_can_be_distinguished_in_grey() -> None:
+    """By their dashes and points alone."""
+    for variants in (("basic", "semi", "literal"), ("semi", "semi", "basic", "literal")):
+        assert len({(one.point, one.dash) for one in palette.run_styles(variants)}) == len(variants)
+    assert len({one.dash for one in palette.run_styles(("basic", "semi", "literal"))}) == 3

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from engine.explore.proxies import ProxyView
 from engine.runs.view import RunView
 from tests.app.conftest import OpenPage, PutRun, assert_no_crash, links, words
 from tests.run_fixture import MemoryRun, write_run
@@ -25,6 +28,13 @@ def whole(whole_run: MemoryRun, models: Path, put_run: PutRun) -> str:
 
 def charts(app: AppTest) -> list[dict[str, Any]]:
     return [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
+
+
+def numbers(values: Any) -> list[float]:
+    """A trace's coordinates, which may be packed."""
+    if isinstance(values, dict):
+        return [float(one) for one in np.frombuffer(base64.b64decode(values["bdata"]), dtype=values["dtype"])]
+    return [float(one) for one in values]
 
 
 def entity_links(app: AppTest) -> list[dict[str, list[str]]]:
@@ -43,7 +53,7 @@ def test_what_is_near_a_proxy(whole: str, whole_run: MemoryRun, open_page: OpenP
 
 
 def test_a_proxy_is_chosen_from_a_list(whole: str, open_page: OpenPage) -> None:
-    app = open_page("proxies", run=whole)
+    app = open_page("proxies", run=whole, tab="nearest")
     chooser = next(box for box in app.selectbox if "Proxy" in box.label)
     chooser.select(int(chooser.options[-1])).run()
     assert_no_crash(app)
@@ -59,17 +69,48 @@ def test_a_proxy_that_is_not_there(whole: str, proxy: str, open_page: OpenPage) 
     assert entity_links(app)
 
 
-def test_the_figures_say_what_the_run_holds(whole: str, whole_run: MemoryRun, open_page: OpenPage) -> None:
-    app = open_page("proxies", run=whole)
-    assert_no_crash(app)
+TABS = {"agreement": "heatmap", "divergence": "scatter", "usage": "heatmap", "nearest": None, "cosine": "scatter"}
+
+
+def test_three_numbers_first_and_only_the_open_tab(whole: str, whole_run: MemoryRun, open_page: OpenPage) -> None:
     links_known = whole_run.tables["links"].query("role != 'unsure'")
-    assert f"of the {len(links_known)} known links have the same nearest proxy" in words(app)
-    kinds = [[trace["type"] for trace in chart["data"]] for chart in charts(app)]
-    assert kinds == [["scatter", "scatter"], ["heatmap"], ["heatmap"], ["scatter", "scatter"]]
+    assert f"of the {len(links_known)} known links have the same nearest proxy" in words(open_page("proxies", run=whole))
+    view = ProxyView(RunView(whole_run), whole_run.table, whole_run.tensor)
+    agreement, divergences = view.agreement("entity"), view.known_divergence("entity")["divergence"]
+    for tab, kind in TABS.items():
+        app = open_page("proxies", run=whole, tab=tab)
+        assert_no_crash(app)
+        assert {trace["type"] for chart in charts(app) for trace in chart["data"]} == ({kind} if kind else set())
+        assert {metric.label: metric.value for metric in app.metric} == {
+            "Nearest-proxy agreement": f"{agreement.same:.0%}",
+            "Random baseline": f"{agreement.chance:.1%}",
+            "Median divergence ratio": f"{np.median(view.drawn_divergence('entity')) / divergences.median():.1f}×",
+        }
+        assert bool(entity_links(app)) == (tab == "nearest")
+
+
+def test_old_links_open_what_they_ask_for(whole: str, open_page: OpenPage) -> None:
+    assert entity_links(open_page("proxies", run=whole, proxy="2"))
+    app = open_page("proxies", run=whole, use="attention")
+    assert "times uniform" in words(app)
+    next(group for group in app.button_group if group.label == "Measure").set_value("nearest").run()
+    assert_no_crash(app)
+    assert "Most used: proxy" in words(app), "the tab stays open"
+    app = open_page("proxies", run=whole, tab="pair")
+    assert_no_crash(app)
+    assert "have the same nearest proxy" in words(app), "no pair, no tab of it"
+
+
+def test_curves_have_room_above_them(whole: str, open_page: OpenPage) -> None:
+    for tab in ("divergence", "cosine"):
+        (chart,) = charts(open_page("proxies", run=whole, tab=tab))
+        highest = max(max(numbers(trace["y"])) for trace in chart["data"])
+        assert chart["layout"]["yaxis"]["range"] == pytest.approx([0, 1.1 * highest])
+        assert len({trace["line"]["dash"] for trace in chart["data"]}) == 2, "distinguishable in grey"
 
 
 def test_choices_go_into_the_address(whole: str, open_page: OpenPage) -> None:
-    app = open_page("proxies", run=whole)
+    app = open_page("proxies", run=whole, tab="usage")
     for label, value in (("Channel", "relation"), ("Measure", "attention")):
         next(group for group in app.button_group if group.label == label).set_value(value).run()
         assert_no_crash(app)
@@ -108,13 +149,20 @@ def test_a_pair_that_is_not_there(whole: str, name: str, open_page: OpenPage) ->
     assert_no_crash(app)
     assert "the source graph does not have" in app.error[0].value
     assert "<b>" not in words(app)
-    assert len(charts(app)) == 4, "the rest of the page is there"
+    assert len(charts(app)) == 1, "the rest of the page is there"
 
 
 def test_without_a_pair_some_are_offered(whole: str, open_page: OpenPage) -> None:
-    found = [link for link in links(open_page("proxies", run=whole)) if link.startswith("proxies?")]
-    assert len(found) == 2 * 4
-    assert all("source=" in link and "target=" in link for link in found)
+    app = open_page("proxies", run=whole, tab="divergence")
+    offered = [button for button in app.button if "↔" in button.label]
+    assert len(offered) == 2 * 4
+    offered[0].click().run()
+    assert_no_crash(app)
+    assert {"source", "target"} <= set(app.query_params)
+    assert "Proxy attention" in words(app)
+    next(button for button in app.button if button.label == "Close pair").click().run()
+    assert_no_crash(app)
+    assert set(app.query_params) == {"run"}
 
 
 def test_hostile_labels_are_text(whole: str, open_page: OpenPage) -> None:
@@ -134,7 +182,8 @@ def test_without_links(whole_run: MemoryRun, models: Path, open_page: OpenPage) 
     for parameters in ({}, {"source": CITY_5}):
         app = open_page("proxies", run=run, **parameters)
         assert_no_crash(app)
-        assert "The data set has no known links" in words(app)
+        assert ("The data set has no known links" in words(app)) == (not parameters)
+        assert app.metric[0].value == "—"
 
 
 def test_without_proxies(whole_run: MemoryRun, models: Path, open_page: OpenPage) -> None:

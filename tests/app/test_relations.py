@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,7 @@ def whole(whole_run: MemoryRun, models: Path, put_run: PutRun) -> str:
 
 
 def ranking(app: AppTest) -> pd.DataFrame:
-    return next(element.value for element in app.dataframe if "test entities" in element.value or "id" in element.value)
+    return next(element.value for element in app.dataframe if {"relation", "importance"} <= set(element.value.columns))
 
 
 def bars(app: AppTest) -> list[dict[str, Any]]:
@@ -43,10 +44,18 @@ def test_it_says_which_importance_it_ranks(whole: str, whole_run: MemoryRun, ope
     assert_no_crash(app)
     assert "Layer 1, entity channel, forward (messages from tail to head)" in words(app)
     expected = stored(whole_run)
+    assert list(ranking(app).columns) == ["relation", "importance", "triples", "Hits@1"]
+    assert ranking(app)["importance"].tolist() == expected["importance"].tolist()
+    app = open_page("relations", run=whole, view="chart")
+    assert_no_crash(app)
+    assert sum(len(trace["text"]) for trace in bars(app)) == len(expected)
+    assert len({trace["marker"]["pattern"]["shape"] for trace in bars(app)}) == 2, "the graphs can be distinguished in grey"
+    app = open_page("relations", run=whole, view="all")
+    assert_no_crash(app)
     assert ranking(app)["importance"].tolist() == expected["importance"].tolist()
     assert ranking(app)["rank"].tolist() == expected["rank"].tolist()
     assert ranking(app)["band"].tolist() == expected["band"].tolist()
-    assert sum(len(trace["text"]) for trace in bars(app)) == len(expected)
+    assert ranking(app)["functionality"].tolist() == expected["functionality"].tolist()
 
 
 def test_the_address_chooses_another_one(whole: str, whole_run: MemoryRun, open_page: OpenPage) -> None:
@@ -63,7 +72,7 @@ def test_choices_go_into_the_address(whole: str, open_page: OpenPage) -> None:
         assert_no_crash(app)
     asked = {name: app.query_params[name] for name in ("layer", "channel", "direction", "graph", "least")}
     assert asked == {"layer": "2", "channel": "relation", "direction": "inverse", "graph": "target", "least": "10"}
-    assert set(ranking(app)["id"]) == {"liegtIn", "nahe"}
+    assert set(ranking(app)["relation"]) == {"◆ liegtIn", "◆ nahe"}
 
 
 def test_a_layer_that_the_run_lacks(whole: str, open_page: OpenPage) -> None:
@@ -76,7 +85,7 @@ def test_searching_on_the_server(whole: str, open_page: OpenPage) -> None:
     app = open_page("relations", run=whole)
     app.text_input[0].set_value("LIEGT").run()
     assert app.query_params["search"] == "LIEGT"
-    assert ranking(app)["id"].tolist() == ["liegtIn"]
+    assert ranking(app)["relation"].tolist() == ["◆ liegtIn"]
     app.text_input[0].set_value("nothing like it").run()
     assert_no_crash(app)
     assert "No relations match" in words(app)
@@ -100,15 +109,28 @@ def test_one_relation(whole: str, whole_run: MemoryRun, open_page: OpenPage) -> 
     assert f"of {hits['queries']} test entities that have the relation" in words(app)
 
 
-def test_its_twins_and_examples_can_be_opened(whole: str, whole_run: MemoryRun, open_page: OpenPage) -> None:
-    found = links(open_page("relations", run=whole, side="target", relation="nahe", layer="2"))
-    twins = [link for link in found if link.startswith("relations?")]
+def test_its_counterparts_and_examples_can_be_opened(whole: str, whole_run: MemoryRun, open_page: OpenPage) -> None:
+    app = open_page("relations", run=whole, side="target", relation="nahe", layer="2", tab="counterparts")
     stored = whole_run.tables["relation_twins"].query("graph == 'target' and relation == 1").sort_values("rank")
     names = whole_run.tables["relations"].query("graph == 'source'").set_index("relation")["name"]
-    assert twins == [f"relations?run=towns%2Fbasic-s0-0123abcd&layer=2&side=source&relation={names[twin]}" for twin in stored["twin"]]
+    expected = [names[twin] for twin in stored["twin"]]
+    assert [button.label.partition("**")[2].partition("**")[0].strip("\u2068\u2069") for button in app.button] == expected
+    app.button[1].click().run()
+    assert_no_crash(app)
+    asked = {"side": "source", "relation": expected[1], "layer": "2", "tab": "counterparts"}
+    assert {name: app.query_params[name] for name in asked} == asked
+    found = links(open_page("relations", run=whole, side="target", relation="nahe", tab="examples"))
     entities = [link for link in found if link.startswith("entity?")]
     assert len(entities) == 2 * 8
     assert all("side=target" in link for link in entities)
+
+
+def test_only_the_open_tab_is_there(whole: str, open_page: OpenPage) -> None:
+    for tab, charts in (("importance", 1), ("counterparts", 0), ("examples", 0)):
+        app = open_page("relations", run=whole, tab=tab)
+        assert_no_crash(app)
+        assert len(app.get("plotly_chart")) == charts
+        assert bool([link for link in links(app) if link.startswith("entity?")]) == (tab == "examples")
 
 
 def test_without_a_choice_the_first_of_the_list_is_looked_at(whole: str, whole_run: MemoryRun, open_page: OpenPage) -> None:
@@ -132,13 +154,14 @@ def test_hostile_names_are_text(whole_run: MemoryRun, models: Path, open_page: O
     hostile = ["<b>{x}</b> $y$ %{z}", "**a** [b](javascript:alert(1))", HOSTILE_LABELS[4], "علاقة", "e\x00\u202ef", "=1+1"]
     tables = {**whole_run.tables, "relations": whole_run.tables["relations"].assign(name=hostile)}
     run = write_run(replace(whole_run, tables=tables), models)
-    for name in hostile[:4]:
-        app = open_page("relations", run=run, relation=name)
+    for name, asked in itertools.product(hostile[:4], ({}, {"view": "chart"}, {"view": "all"}, {"tab": "counterparts"}, {"tab": "examples"})):
+        app = open_page("relations", run=run, relation=name, **asked)
         assert_no_crash(app)
         assert not app.error
         markdown = words(app).replace(app.code[0].value, "") if app.code else words(app)  # code is shown as it is
         assert "<b>" not in markdown
         assert "](javascript" not in markdown
+        assert not [button.label for button in app.button if "<b>" in button.label or "](javascript" in button.label]
         for chart in app.get("plotly_chart"):
             assert "<b>{x}" not in chart.proto.spec
             assert "%{z}" not in chart.proto.spec
@@ -155,10 +178,11 @@ def test_without_test_links_there_is_no_accuracy(whole_run: MemoryRun, models: P
 
 
 @pytest.mark.parametrize(
-    ("table", "message"), [("relation_importance", "No relation importance"), ("relation_twins", "None: this model does not use relation vectors")]
+    ("table", "message"),
+    [("relation_importance", "No relation importance"), ("relation_twins", "None: this model does not use relation vectors")],
 )
 def test_without_attention_or_twins(table: str, message: str, whole_run: MemoryRun, models: Path, open_page: OpenPage) -> None:
-    app = open_page("relations", run=write_run(without(whole_run, table), models))
+    app = open_page("relations", run=write_run(without(whole_run, table), models), tab="counterparts")
     assert_no_crash(app)
     assert message in words(app)
 
@@ -182,7 +206,7 @@ def test_corresponding_relations_are_listed_and_their_names_are_text(whole_run: 
         "support": [12.0, 3.0],
     }
     run = write_run(replace(whole_run, tables={**whole_run.tables, "correspondences": pd.DataFrame(rows)}), models)
-    app = open_page("relations", run=run)
+    app = open_page("relations", run=run, view="correspondences")
     assert_no_crash(app)
     table = next(element.value for element in app.dataframe if "Facts" in element.value)
     assert table["Direction"].tolist() == ["reversed", "same"]
@@ -192,6 +216,8 @@ def test_corresponding_relations_are_listed_and_their_names_are_text(whole_run: 
 
 def test_runs_of_older_versions_have_no_correspondences(whole_run: MemoryRun, models: Path, open_page: OpenPage) -> None:
     tables = {name: table for name, table in whole_run.tables.items() if name != "correspondences"}
-    app = open_page("relations", run=write_run(replace(whole_run, tables=tables), models))
+    app = open_page("relations", run=write_run(replace(whole_run, tables=tables), models), view="correspondences")
     assert_no_crash(app)
     assert not [element for element in app.dataframe if "Facts" in element.value]
+    assert "Correspondences" not in [tab.label for tab in app.tabs]
+    assert len(ranking(app)) == 6, "the list in its place"

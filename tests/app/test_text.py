@@ -84,3 +84,12 @@ def test_counts() -> None:
 @pytest.mark.parametrize(("share", "message"), [(0, "0%"), (0.004, "under 1%"), (0.337, "34%"), (0.996, "over 99%"), (1, "100%")])
 def test_percent(share: float, message: str) -> None:
     assert text.percent(share) == message
+
+
+@given(st.text(max_size=60))
+def test_what_was_escaped_is_plain_again_in_names_for_screen_readers(raw: str) -> None:
+    assert text.unmarked(f"**{text.plain(raw)}** is :blue[{text.plain(raw)}].") == f"{text.clip(raw)} is {text.clip(raw)}."
+
+
+def test_our_markup_is_left_out_of_names() -> None:
+    assert text.unmarked("Largest: :blue[●] **Rome** (`a`), 2 \\* 3") == "Largest: ● Rome (a), 2 * 3"

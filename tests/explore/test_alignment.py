@@ -11,7 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.data.knowledge_graph import SIDES, Side
-from engine.explore.alignment import KNOWN, KNOWN_OF, VERDICTS, Alignment, PairFilter, alignments, incident_entities, verdict_codes, within
+from engine.explore.alignment import (
+    KNOWN,
+    KNOWN_OF,
+    VERDICTS,
+    Alignment,
+    PairFilter,
+    alignments,
+    incident_entities,
+    relation_members,
+    verdict_codes,
+    within,
+)
 from engine.runs.view import RunView
 from tests.run_fixture import MemoryRun, sample_run
 
@@ -287,3 +298,24 @@ def test_entities_without_a_runner_up_have_no_margin() -> None:
     alignment = alignments(RunView(replace(run, tables={**run.tables, "matches": matches[matches["rank"] == 1]})))["source"]
     assert alignment.rows["margin"].isna().all()
     assert len(alignment.ordered(alignment.select(ALL))) == len(alignment)
+
+
+def test_parts_of_a_filter_and_all_but_one(both: dict[Side, Alignment]) -> None:
+    alignment = both["source"]
+    wanted = PairFilter(margin=(0.01, None), degree=(2, None), conflicts=True)
+    parts = alignment.parts(wanted)
+    assert set(parts) == {"margin", "degree", "conflicts"}
+    assert alignment.passing(parts).tolist() == alignment.select(wanted).tolist()
+    assert alignment.passing(parts, without="margin").tolist() == alignment.select(replace(wanted, margin=(None, None))).tolist()
+    rows = alignment.rows.iloc[alignment.select(PairFilter(margin=(0.01, 0.2)))]
+    assert rows["margin"].between(0.01, 0.2).all()
+    assert alignment.passing({}).tolist() == list(range(len(alignment)))
+
+
+def test_members_of_relations_are_those_that_are_incident(view: RunView) -> None:
+    triples, size = view.run.table("triples"), len(view.graphs["target"])
+    relations, entities = relation_members(triples, "target", size)
+    assert len({*zip(relations.tolist(), entities.tolist(), strict=True)}) == len(relations) > 0
+    for relation in range(3):
+        assert sorted(entities[relations == relation]) == np.flatnonzero(incident_entities(triples, "target", relation, size)).tolist()
+    assert [len(one) for one in relation_members(triples.iloc[:0], "target", 0)] == [0, 0]
