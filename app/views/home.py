@@ -23,8 +23,6 @@ COLUMNS = 3
 
 def render(runs: cache.RunList) -> None:
     """The page."""
-    st.title("Dual-AMN Explorer", anchor=False)
-    st.markdown("Align two knowledge graphs, see why each pair matches, review and export the result.")
     deleting.outcome()
     jobs = _jobs()
     _at_work([job for job in jobs if job.active])

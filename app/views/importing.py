@@ -75,8 +75,6 @@ Change = Callable[[Corrections], Corrections]
 
 def render(runs: cache.RunList) -> None:
     """The page."""
-    st.title(pages.IMPORT.title, anchor=False)
-    st.caption(pages.IMPORT.question)
     address = ImportAddress.read()
     step = 2 if address.stored else 1 if address.staging else 0
     if not runs.cards and not step:

@@ -88,8 +88,6 @@ PRESET_WORDS: dict[Preset, str] = {
 
 def render(runs: cache.RunList) -> None:
     """The page."""
-    st.title(pages.TRAIN.title, anchor=False)
-    st.caption(pages.TRAIN.question)
     address = TrainAddress.read()
     queue = JobQueue(cache.models_folder())
     jobs = queue.jobs()

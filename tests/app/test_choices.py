@@ -136,9 +136,9 @@ def twins(whole_run: MemoryRun, models: Path, put_run: PutRun) -> list[str]:
 
 def test_runs_of_the_same_id_are_named_with_their_data_set(twins: list[str], open_page: OpenPage) -> None:
     app = open_page("compare", run=twins)
-    assert sorted(app.multiselect[0].options) == sorted(twins)
-    assert app.multiselect[0].value == twins
-    app.multiselect[0].set_value(twins[::-1]).run()
+    assert sorted(app.sidebar.multiselect[0].options) == sorted(twins)
+    assert app.sidebar.multiselect[0].value == twins
+    app.sidebar.multiselect[0].set_value(twins[::-1]).run()
     assert_no_crash(app)
     assert app.query_params["run"] == twins[::-1], "none is dropped"
     assert "people/basic" in words(app).replace("\\", "")
@@ -146,9 +146,9 @@ def test_runs_of_the_same_id_are_named_with_their_data_set(twins: list[str], ope
 
 def test_each_data_set_has_its_own_place_in_the_lists(twins: list[str], open_page: OpenPage) -> None:
     app = open_page("entity", run=twins[:1])
-    assert sorted(app.selectbox[0].options) == ["people", "staff"]
-    assert [option.partition(" ·")[0] for option in app.selectbox[1].options] == ["basic-s0"]
-    app.selectbox[0].set_value(f"people/{'0' * 64}").run()
+    assert sorted(app.sidebar.selectbox[0].options) == ["people", "staff"]
+    assert [option.partition(" ·")[0] for option in app.sidebar.selectbox[1].options] == ["basic-s0"]
+    app.sidebar.selectbox[0].set_value(f"people/{'0' * 64}").run()
     assert app.query_params["run"] == twins[1]
 
 
