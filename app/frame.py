@@ -22,6 +22,7 @@ from app.quick_search import recent, remember, search
 from app.sharing import PRODUCT, share
 from app.state import Address, AddressError
 from engine.errors import EngineError
+
 WIDE = """
 @media (min-width: 800px) {
   [data-testid=stMainBlockContainer] { padding-left: 2.5rem; padding-right: 2.5rem; }
@@ -111,7 +112,7 @@ def _sidebar(page: Page[Any], runs: RunList, cards: Sequence[RunCard], carried: 
             search(cards[0], carried.runs or (cards[0].run,), focus)
         _navigation(page, carried, focus)
         if cards and not failed:
-            recent(cards[0], carried.runs or (cards[0].run,), focus)
+            recent(cards[0], carried.runs or (cards[0].run,), focus if state.shows_focus(page.address) else None)
         sign_in.sign_out_button()
         st.components.v2.component("wide_pages", css=WIDE, isolate_styles=False)(key="wide_pages", height="content")
 

@@ -106,7 +106,7 @@ def _address(card: RunCard, step: int) -> Address:
     found = view.well_connected("source", 1)
     if not found:
         return Address(chosen)
-    match = next((one.entity for one in view.matches("source", found[0].index, 1)), None)
+    match = next((view.entity("target", one.entity) for one in view.matches("source", found[0].index, 1)), None)
     if step == 1:
         return state.entity_address(chosen, found[0], match)
     return ExplainAddress(chosen, source=found[0].uri, target=None if match is None else match.uri)
