@@ -52,8 +52,8 @@ FAR_COLUMNS: Mapping[tuple[Side, Kind], float] = {
     ("target", "aligned"): 924,
     ("target", "centre"): 1054,
 }
-ROW_HEIGHT, WIDTH, NODE_HEIGHT, FAR_HEIGHT, CENTRE_HEIGHT, MARGIN = 30, 132, 22, 17, 34, 6
-NARROW_BELOW = 1040  # pixels; boxes would overlap
+ROW_HEIGHT, WIDTH, NODE_HEIGHT, FAR_HEIGHT, CENTRE_HEIGHT, MARGIN = 30, 120, 22, 17, 34, 6
+NARROW_BELOW = 945  # pixels; boxes would overlap
 CENTRES = 2  # the first nodes of a figure
 LEAST_ROWS = 3
 HIGHEST_CENTRE = 6.0  # in rows: of long columns the centre stays in sight

@@ -23,12 +23,15 @@ from app.sharing import PRODUCT, share
 from app.state import Address, AddressError
 from engine.errors import EngineError
 
-WIDE = """
+STYLE = """
 @media (min-width: 800px) {
   [data-testid=stMainBlockContainer] { padding-left: 2.5rem; padding-right: 2.5rem; }
 }
+button[data-testid^=stBaseButton-primary], button[data-testid^=stBaseButton-primary]:hover { color: light-dark(#ffffff, #16191d); }
 """
-"""Streamlit keeps 5rem free at both sides of a page, and has no setting for it; next to a sidebar, tables need the room."""
+"""What Streamlit has no setting for. Next to a sidebar, tables need the room that it leaves free at both sides of a page; and white on the primary
+colour of the dark theme cannot be read.
+"""
 
 
 def without_run(page: Page[A], render: Callable[[RunList], None]) -> None:
@@ -114,7 +117,7 @@ def _sidebar(page: Page[Any], runs: RunList, cards: Sequence[RunCard], carried: 
         if cards and not failed:
             recent(cards[0], carried.runs or (cards[0].run,), focus if state.shows_focus(page.address) else None)
         sign_in.sign_out_button()
-        st.components.v2.component("wide_pages", css=WIDE, isolate_styles=False)(key="wide_pages", height="content")
+        st.components.v2.component("page_style", css=STYLE, isolate_styles=False)(key="page_style", height="content")
 
 
 def _navigation(page: Page[Any], carried: Address, focus: state.Focus | None) -> None:

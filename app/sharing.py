@@ -19,14 +19,16 @@ PRODUCT = "Dual-AMN Explorer"
 
 @st.fragment
 def share(page: Page[Any], runs: Sequence[str], cards: Sequence[RunCard]) -> None:
-    """A popover with both. Opening it reads the address again, which parts of the page may have changed since the page was drawn.
+    """A popover with both, made when it is opened: parts of the page may have changed the address since the page was drawn.
 
     Args:
         page: the one that is open.
         runs: of the address, the main one first.
         cards: of the runs that the page shows.
     """
-    popover = st.popover("Share", icon=":material/share:", type="tertiary", width="content", on_change="rerun", key=state.widget_key(state.SHARE))
+    popover = st.popover("Share", icon=":material/share:", type="tertiary", width="content", on_change="rerun", key=state.SHARE)
+    if not popover.open:
+        return
     try:
         asked = page.address.read().parameters()
     except AddressError:  # which the page shows

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import cache, tour
+from app import cache, state, tour
 from app.pages import PAGES, Page
 from app.sharing import citation, link_to
 from engine import __version__
@@ -25,8 +25,12 @@ def runs(whole_run: MemoryRun, models: Path, put_run: PutRun) -> list[str]:
 
 
 def shared(app: AppTest) -> list[str]:
-    """The link and the citation."""
-    return [code.value for code in app.code if "?" in code.value or code.value.startswith(("/", "Dual-AMN"))][:2]
+    """The link and the citation, once the popover is open."""
+    before = [code.value for code in app.code]
+    app.session_state[state.SHARE] = True
+    shown = [code.value for code in app.run().code]
+    assert len(shown) == len(before) + 2
+    return shown[:2]
 
 
 def press(app: AppTest, label: str) -> AppTest:
