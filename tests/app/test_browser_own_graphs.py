@@ -77,10 +77,10 @@ def imported(page: Page, app: str) -> None:
     """From an empty home page to a stored data set."""
     page.goto(app)
     follow(page, "Import your own two graphs")
-    page.get_by_text("Read and check").wait_for()
+    page.get_by_text("Check files").wait_for()
     for box, (name, content) in files().items():
         upload(page, box, name, content)
-    page.get_by_role("button", name="Read and check").click()
+    page.get_by_role("button", name="Check files").click()
     page.get_by_text("The first row of the source graph looks like a header").wait_for()
     declare_header(page, "Ziel")
     page.get_by_text("1,510 entities · 9 relations · 4,548 triples").wait_for()
@@ -89,8 +89,8 @@ def imported(page: Page, app: str) -> None:
     name.fill(NAME)
     name.press("Enter")
     page.wait_for_selector(QUIET)
-    page.get_by_role("button", name="Store the data set").click()
-    page.get_by_text("is stored").wait_for()
+    page.get_by_role("button", name="Save data set").click()
+    page.get_by_text("is saved").wait_for()
 
 
 def asked_for(page: Page, **settings: str) -> str:
