@@ -274,8 +274,14 @@ def _preview(table: ExportTable, fmt: Format, address: ExportAddress) -> None:
         shown = pd.DataFrame(
             {name: [text.cell(cell) for cell in rows[name]] if pd.api.types.is_string_dtype(rows[name]) else rows[name] for name in FIRST}
         )
-        options = {"hide_index": True, "placeholder": "–", "alt": "Table: the first rows of the export"}
-        st.dataframe(shown, key=state.widget_key(state.PREVIEW, address), column_config=with_room(shown, None), **options)
+        st.dataframe(
+            shown,
+            hide_index=True,
+            placeholder="–",
+            alt="Table: the first rows of the export",
+            key=state.widget_key(state.PREVIEW, address),
+            column_config=with_room(shown, None),
+        )
         columns = " Labels are shown first; the file has the columns in the order of its documentation."
     else:
         lines = preview_lines(table, fmt, address.predicate if fmt.predicate else None, ROWS)

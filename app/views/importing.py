@@ -109,9 +109,10 @@ def _upload_files() -> None:
     )
     given: dict[Role, Any] = {}
     source, target, links = st.columns(3)
-    for column, role, mark in ((source, "graph 1", palette.MARKS["source"]), (target, "graph 2", palette.MARKS["target"])):
+    for column, side in zip((source, target), SIDES, strict=True):
         with column:
-            given[role] = _uploader(role, f"{mark} {ROLE_WORDS[role].capitalize()}")
+            graph = SIDE_ROLES[side][0]
+            given[graph] = _uploader(graph, f"{palette.MARKS[side]} {ROLE_WORDS[graph].capitalize()}")
     with links:
         given["links"] = _uploader("links", "Known links", help=LINKS_HELP)
     with st.expander("Names and attributes in separate files (optional)"):
@@ -121,7 +122,7 @@ def _upload_files() -> None:
                 given[attributes] = _uploader(attributes, f"{palette.MARKS[side]} {ROLE_WORDS[attributes].capitalize()}")
     st.caption(_limit_words())
     uploads = [Upload(file.name, file, role) for role, file in given.items() if file is not None]
-    missing = [ROLE_WORDS[role] for role in ("graph 1", "graph 2") if given[role] is None]
+    missing = [ROLE_WORDS[graph] for graph, _ in SIDE_ROLES.values() if given[graph] is None]
     _read_button(lambda: stage(uploads), missing=f"the {' and the '.join(missing)}" if missing else "")
 
 
