@@ -66,6 +66,7 @@ class RunCard:
     protocol: str
     paper: PaperFigure | None
     structure_run: str  # whose training a literal run builds on; empty where it trained itself
+    engine: str  # version that made it
     seal: str  # checksum of the manifest, and so of all files: what was read of a run with another one is of another run
 
     @property
@@ -242,6 +243,7 @@ def _card(summary: RunSummary, manifest: Mapping[str, Any]) -> RunCard:
         protocol="; ".join(filter(None, [str(manifest["protocol"]), rounds_protocol(manifest)])),
         paper=paper_figure(source, target, summary.variant),
         structure_run=str(manifest.get("training", {}).get("structure_run", "")),
+        engine=str(manifest.get("versions", {}).get("engine", "")),
         seal=str(manifest[SEAL]),
     )
 

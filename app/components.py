@@ -589,19 +589,42 @@ def nothing_measured(runs: Sequence[str]) -> None:
 
 
 def findings(found: Sequence[Finding]) -> None:
-    """What inspection noticed: how much of each kind, then each with what to do and examples. Errors are expanded."""
+    """What inspection noticed: how much of each severity, then each cause with what to do and examples. Errors are expanded."""
     if not found:
         st.markdown("No problems found.")
         return
-    kinds = [(severity, sum(finding.severity == severity for finding in found)) for severity in SEVERITIES]
+    causes = _by_cause(found)
+    kinds = [(severity, sum(cause[0].severity == severity for cause in causes)) for severity in SEVERITIES]
     st.markdown(", ".join(text.count(number, SEVERITIES[severity][1]) for severity, number in kinds if number) + ". Open one for examples.")
-    for finding in found:
-        with st.expander(text.plain(finding.message, 400), icon=SEVERITIES[finding.severity][0], expanded=finding.severity == "error"):
-            if finding.advice:
-                st.markdown(text.plain(finding.advice, 400))
-            for example in finding.examples:
+    for cause in causes:
+        gravest = cause[0]
+        with st.expander(text.plain(_together(cause), 500), icon=SEVERITIES[gravest.severity][0], expanded=gravest.severity == "error"):
+            for one in cause if len(cause) > 2 else ():
+                st.markdown(f"- {text.plain(one.message, 400)}")
+            for advice in dict.fromkeys(one.advice for one in cause if one.advice):
+                st.markdown(text.plain(advice, 400))
+            for example in (example for one in cause for example in one.examples):
                 st.code(text.cell(example, 300), language=None, wrap_lines=True)
-            st.caption(f"Code: {text.plain(finding.code)}")
+            st.caption(f"Code: {text.plain(gravest.code)}")
+
+
+def _by_cause(found: Sequence[Finding]) -> list[list[Finding]]:
+    """Findings of one code together, as of both graphs, the gravest first; in the order of the first of each."""
+    causes: dict[str, list[Finding]] = {}
+    for finding in found:
+        causes.setdefault(finding.code, []).append(finding)
+    grave = list(SEVERITIES)
+    return [sorted(cause, key=lambda one: grave.index(one.severity)) for cause in causes.values()]
+
+
+def _together(cause: Sequence[Finding]) -> str:
+    """The messages of one cause in one line: of both graphs, what follows a colon and is the same is said once; of more than two, the first one."""
+    if len(cause) > 2:
+        return f"{cause[0].message} ({len(cause) - 1} more of this kind)"
+    heads, tails = zip(*((head, tail) for head, _, tail in (one.message.partition(": ") for one in cause)), strict=True)
+    if len(cause) > 1 and tails[0] and len(set(tails)) == 1:
+        return f"{'; '.join(heads)}: {tails[0]}"
+    return " ".join(one.message for one in cause)
 
 
 def show_error(error: EngineError) -> None:

@@ -1,4 +1,5 @@
-"""The frame of every page: navigation, title and question, the choice of data set and runs, and what happens when something is not there.
+"""The frame of every page: the sidebar with the choice of data set and runs, search and navigation; the heading; what happens when something is
+not there.
 
 The choice lives in the address alone, and every link of the navigation carries it, so that any view can be bookmarked, shared and opened in a
 new tab.
@@ -12,23 +13,40 @@ from dataclasses import replace
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from app import cache, components, pages, sign_in, state, text
+from app import cache, components, pages, sign_in, state, text, tour
 from app.cache import OpenRun, RunCard, RunList
 from app.pages import A, Page
+from app.quick_search import recent, remember, search
+from app.sharing import PRODUCT, share
 from app.state import Address, AddressError
 from engine.errors import EngineError
 
-PRODUCT = "Dual-AMN Explorer"
+STYLE = """
+@media (min-width: 800px) {
+  [data-testid=stMainBlockContainer] { padding-left: 2.5rem; padding-right: 2.5rem; }
+}
+button[data-testid^=stBaseButton-primary], button[data-testid^=stBaseButton-primary]:hover { color: light-dark(#ffffff, #16191d); }
+"""
+"""What Streamlit has no setting for. Next to a sidebar, tables need the room that it leaves free at both sides of a page; and white on the primary
+colour of the dark theme cannot be read.
+"""
 
 
 def without_run(page: Page[A], render: Callable[[RunList], None]) -> None:
     """A page that needs no run; the choice of other pages is carried along all the same."""
     runs = cache.list_runs(cache.models_folder())
-    _navigation(page, _carried(runs), runs)
+    cards, problem = _asked(replace(page, most=1), runs)
+    asked = [] if problem else [runs.find(run) for run in _carried(runs).runs]
+    _sidebar(page, runs, asked or cards, _carried(runs), failed=problem is not None)
     _name_tab(page)
+    header = _heading(page)
     with suppress(AddressError):  # which the page shows by itself where it reads its address
         state.show_address(page.address.read())
+    with header, st.container(width="content"):
+        share(page, [card.run for card in asked], ())
+    tour.banner(page, runs)
     with components.errors_shown(way_on=False):
         render(runs)
 
@@ -37,6 +55,7 @@ def one_run(page: Page[A], render: Callable[[OpenRun, A], None]) -> None:
     """A page of one run: ``render(run, address)``, where the first of ``address.runs`` is this run."""
     with _chosen(page) as (cards, address):
         (opened,) = _open(cards[:1])
+        _remember(opened)
         render(opened, address)
 
 
@@ -52,39 +71,70 @@ def _chosen(page: Page[A]) -> Iterator[tuple[Sequence[RunCard], A]]:
     runs = cache.list_runs(cache.models_folder())
     cards, problem = _asked(page, runs)
     carried = Address(tuple(card.run for card in cards))
-    _navigation(page, _carried(runs) if problem else carried, runs)
+    _sidebar(page, runs, cards, _carried(runs) if problem else carried, failed=problem is not None)
     _name_tab(page, cards)
-    heading, choosing = st.columns([2, 3], gap="large", vertical_alignment="bottom")
-    with heading:
-        st.title(page.title, anchor=False)
-        st.caption(page.question)
+    header = _heading(page)
     if not runs.cards:
         _nothing_yet(runs)
     with components.errors_shown():
-        with choosing:
-            _choose(page, runs, cards, failed=problem is not None)
         if problem is not None:
             raise problem
         address = replace(page.address.read(), runs=carried.runs)
         state.show_address(address)
+        with header, st.container(width="content"):
+            share(page, carried.runs, cards[: page.most])
+        tour.banner(page, runs)
         if len(cards) < page.least:
             _more_needed(page, runs, cards)
         yield cards, address
 
 
-# Navigation
+def _heading(page: Page[Any]) -> DeltaGenerator:
+    """Title and purpose in one row; returns the row, for what is added at its end."""
+    row = st.container(horizontal=True, wrap=False, vertical_alignment="top", key="page_header")
+    with row, st.container(horizontal=True, vertical_alignment="center", gap="medium", width="stretch"):
+        st.title(PRODUCT if page is pages.HOME else page.title, anchor=False, width="content")
+        st.caption(page.question, width="content")
+    return row
 
 
-def _navigation(page: Page[Any], carried: Address, runs: RunList) -> None:
-    """Links and not Streamlit's own menu, which forgets the address's parameters. The link of the page that is open leads to its beginning."""
+# The sidebar
+
+
+def _sidebar(page: Page[Any], runs: RunList, cards: Sequence[RunCard], carried: Address, *, failed: bool) -> None:
+    """What every page has at its side: the choice of data set and runs, the search for entities, the navigation. On a phone it is folded.
+
+    ``cards``: the runs that are open, or those that a page without runs would open next; ``carried``: the runs that links carry along.
+    """
     focus = _focus(page, carried, runs)
-    with st.container(horizontal=True, gap="medium", vertical_alignment="center", key="navigation"):
-        for group in pages.GROUPS:
-            with st.container(horizontal=True, gap="xsmall", width="content"):
-                for other in group:
-                    address = carried if focus is None or other is page else focus.address(other.address, carried.runs)
-                    pages.link(other, address, other.title)
+    own = page if page.least else replace(page, most=1)  # a page without runs chooses one, and carries it along
+    with st.sidebar, st.container(gap="small", key="frame"):
+        if runs.cards:
+            _choose(own, runs, cards, failed=failed)
+        if cards and not failed:
+            search(cards[0], carried.runs or (cards[0].run,), focus)
+        _navigation(page, carried, focus)
+        if cards and not failed:
+            recent(cards[0], carried.runs or (cards[0].run,), focus if state.shows_focus(page.address) else None)
         sign_in.sign_out_button()
+        st.components.v2.component("page_style", css=STYLE, isolate_styles=False)(key="page_style", height="content")
+
+
+def _navigation(page: Page[Any], carried: Address, focus: state.Focus | None) -> None:
+    """Links and not Streamlit's own menu, which forgets the address's parameters. The link of the page that is open leads to its beginning."""
+    with st.container(gap="xxsmall", key="navigation"):
+        for heading, group in pages.GROUPS.items():
+            if heading:
+                st.caption(heading)
+            for other in group:
+                address = carried if focus is None or other is page else focus.address(other.address, carried.runs)
+                pages.link(other, address, other.title, icon=other.icon)
+
+
+def _remember(opened: OpenRun) -> None:
+    """Note the entity that is open; a broken address names none."""
+    with suppress(AddressError):
+        remember(opened, state.asked_focus())
 
 
 def _focus(page: Page[Any], carried: Address, runs: RunList) -> state.Focus | None:
@@ -152,21 +202,25 @@ def _default(page: Page[Any], cards: Sequence[RunCard]) -> list[RunCard]:
 def _choose(page: Page[Any], runs: RunList, cards: Sequence[RunCard], *, failed: bool) -> None:
     groups = runs.groups()
     main = cards[0] if cards else None
-    data, choice = st.columns([2, 3])
-    with data:
-        components.select(
-            "Data set",
-            runs.data_names(),
-            name=state.DATA_CHOICE,
-            value=main.data if main else None,
-            on_choose=lambda chosen: state.show_parameters(Address((groups[chosen][0].run,)).parameters()),
-            placeholder="choose",
-        )
-    with choice:
-        if page.most == 1 or failed:
-            _choose_one(groups[main.data] if main else runs.cards, cards)
+
+    def follow(run: str) -> None:
+        if page.least:  # what else the address says is about the former data
+            state.show_parameters(Address((run,)).parameters())
         else:
-            _choose_several(page, runs.of_same_data(cards[0]) if cards else runs.cards, cards)
+            state.set_parameter(state.RUN, run)
+
+    components.select(
+        "Data set",
+        runs.data_names(),
+        name=state.DATA_CHOICE,
+        value=main.data if main else None,
+        on_choose=lambda chosen: follow(groups[chosen][0].run),
+        placeholder="choose",
+    )
+    if page.most == 1 or failed:
+        _choose_one(groups[main.data] if main else runs.cards, cards)
+    else:
+        _choose_several(page, runs.of_same_data(cards[0]) if cards else runs.cards, cards)
 
 
 def _choose_one(offered: Sequence[RunCard], cards: Sequence[RunCard]) -> None:

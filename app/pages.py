@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, NoReturn, TypeVar
 
@@ -53,7 +54,9 @@ class Page(Generic[A]):
         return f"views/{self.module or self.name}.py"
 
 
-HOME: Final = Page("home", "Home", ":material/home:", "Your data sets and runs.", Address, least=0)
+HOME: Final = Page(
+    "home", "Home", ":material/home:", "Align two knowledge graphs, see why each pair matches, review and export the result.", Address, least=0
+)
 ENTITY: Final = Page("entity", "Entity", ":material/travel_explore:", "One entity, its best matches, and their neighbourhoods.", EntityAddress)
 EXPLAIN: Final = Page(
     "explain", "Explain", ":material/balance:", "How a pair's score is made up, and how it compares with other candidates.", ExplainAddress
@@ -79,13 +82,15 @@ EXPORT: Final = Page(
     "export", "Export", ":material/file_export:", "Download the alignment as CSV, TSV, Parquet, SSSOM, RDF or OpenEA links.", ExportAddress
 )
 
-GROUPS: Final[tuple[tuple[Page[Any], ...], ...]] = (
-    (HOME,),
-    (ENTITY, EXPLAIN, PAIRS, REVIEW),
-    (RELATIONS, PROXIES, DEGREE, COMPARE),
-    (DATASET, IMPORT, TRAIN, EXPORT),
-)
-PAGES: Final = tuple(page for group in GROUPS for page in group)
+GROUPS: Final[Mapping[str, tuple[Page[Any], ...]]] = {
+    "": (HOME,),
+    "Explore": (ENTITY, EXPLAIN, PAIRS),
+    "Review and export": (REVIEW, EXPORT),
+    "Understand the model": (RELATIONS, PROXIES, DEGREE, COMPARE),
+    "Data and runs": (DATASET, IMPORT, TRAIN),
+}
+"""The sections of the navigation, by their headings."""
+PAGES: Final = tuple(page for group in GROUPS.values() for page in group)
 
 
 def link(page: Page[A], address: A, label: str, *, icon: str | None = None, help: str | None = None) -> None:

@@ -30,23 +30,7 @@ BANNED_IN_TEXTS = BANNED | {
     r"\d+ %": "a share is 95%, without a space",
 }
 PATTERNS = {re.compile(rf"\b(?:{words})(?!\w)", re.IGNORECASE): instead for words, instead in BANNED_IN_TEXTS.items()}
-UNFINISHED = frozenset(
-    {
-        "app/views/importing.py",
-        "engine/cli/importing.py",
-        "engine/data/dialects.py",
-        "engine/data/files.py",
-        "engine/data/inspection.py",
-        "engine/data/links.py",
-        "engine/data/readers/dbp15k.py",
-        "engine/data/readers/openea.py",
-        "engine/data/rows.py",
-        "engine/importing/archives.py",
-        "engine/importing/preview.py",
-        "engine/importing/seeds.py",
-        "engine/importing/staging.py",
-    }
-)
+UNFINISHED = frozenset({})
 """Files whose texts are still to be rewritten. The list may only shrink: a file without a complaint has to leave it."""
 FILES = [path for path in CODE if path.relative_to(ROOT).parts[0] in ("app", "engine")]
 SQL = re.compile(r"^\W*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|EXISTS)\b")

@@ -1,4 +1,4 @@
-"""Data set: what is in the two graphs, and what do they have in common?"""
+"""Data set: problems of the data first, then sizes, links, degrees, triples and relations in tabs."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from engine.util.arrays import IntArray
 SAMPLES = 5
 LISTED = 200
 HEIGHT, ROW_HEIGHT = 330, 35  # pixels
+TABS = ("Sizes and links", "Degrees", "Sample triples", "One graph in detail")
 
 ROLES: Mapping[str, str] = {"train": "seed", "valid": "validation", "test": "test", "unsure": "probable"}
 
@@ -36,22 +37,27 @@ ROLES: Mapping[str, str] = {"train": "seed", "valid": "validation", "test": "tes
 def render(run: OpenRun, address: DataSetAddress) -> None:
     """The page."""
     found = run.inspection
-    sizes, links = st.columns([3, 2], gap="large")
-    with sizes:
-        _sizes(run, found)
-    with links:
-        _links(found)
-        _paper(found)
     st.subheader("Data quality", anchor=False)
     components.findings(found.findings)
     if not run.card.links.get("test"):
         components.measure_by_sample(run.card.run)
-    _degrees(run)
-    _samples(run, address)
-    st.header("One graph in detail", anchor=False)
-    side = components.choice("Graph", _names(run), name="side", value=address.side, default="source")
-    _relations(run, address, side)
-    _alone(run, address, side)
+    detailed = address.relation is not None or address.search is not None or address.side != "source"
+    overview, degrees, samples, detail = st.tabs(TABS, default=TABS[-1] if detailed else TABS[0])
+    with overview:
+        sizes, links = st.columns([3, 2], gap="large")
+        with sizes:
+            _sizes(run, found)
+        with links:
+            _links(found)
+            _paper(found)
+    with degrees:
+        _degrees(run)
+    with samples:
+        _samples(run, address)
+    with detail:
+        side = components.choice("Graph", _names(run), name="side", value=address.side, default="source")
+        _relations(run, address, side)
+        _alone(run, address, side)
 
 
 def _names(run: OpenRun) -> dict[Side, str]:
@@ -225,7 +231,7 @@ def _relations(run: OpenRun, address: DataSetAddress, side: Side) -> None:
         return
     st.markdown(_relation_sentence(profile))
     shown = _searched(address, profile)
-    listing, detail = st.columns([3, 2], gap="large")
+    listing, detail = st.columns([2, 1], gap="medium")
     with listing:
         _relation_table(run, address, side, shown)
     with detail:
@@ -268,7 +274,7 @@ def _relation_table(run: OpenRun, address: DataSetAddress, side: Side, shown: pd
         chosen=names.index(address.relation) if address.relation in names else None,
         height=HEIGHT if len(shown) > 8 else "auto",
         columns={
-            "name": st.column_config.TextColumn("relation", width=160),
+            "name": st.column_config.TextColumn("relation", width=140),
             "triples": number(format="localized", width=70, help=explain("frequency")),
             "share": number(format="percent", width=65),
             "heads": number(format="localized", width=65, help="Number of distinct heads."),

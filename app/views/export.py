@@ -11,6 +11,7 @@ import streamlit as st
 
 from app import cache, components, frame, pages, pair_filters, palette, state, text
 from app.cache import OpenRun
+from app.column_widths import with_room
 from app.glossary import explain
 from app.state import ExportAddress, PairsAddress, ReviewAddress
 from engine.data.knowledge_graph import SIDES, Side
@@ -38,24 +39,31 @@ from engine.exporting import (
 )
 
 ROWS = 5  # of the preview
+LABELS_FIRST = ("source_label", "target_label", "probability", "csls", "verdict")
 WIDEST_LINE = 240  # characters of the preview
+FIRST = tuple(sorted(COLUMNS, key=lambda name: LABELS_FIRST.index(name) if name in LABELS_FIRST else len(LABELS_FIRST)))
 PARTS: Mapping[Part, str] = {"all": "Whole alignment", "reviewed": "Accepted pairs only"}
 
 
 def render(run: OpenRun, address: ExportAddress) -> None:
     """The page."""
     fmt = get_format(address.format)
-    _pairs_asked_for(run, address)
+    choices, result = st.columns([5, 4], gap="large")
+    with choices:
+        _pairs_asked_for(run, address)
+        _format_asked_for(address, fmt)
     table = _selected(run, address)
-    if not len(table):
-        _nothing(run, address)
-        return
-    _expected(table.expectation())
-    _reviewed_sample(run)
-    _beside_pairs(run, address, len(table))
-    _format_asked_for(address, fmt)
+    with result, st.container(border=True, key="export_card"):
+        if not len(table):
+            _nothing(run, address)
+            return
+        _expected(table.expectation())
+        _take(run, table, fmt, address)
+        _notes(table.expectation())
+        _reviewed_sample(run)
+        _beside_pairs(run, address, len(table))
     _preview(table, fmt, address)
-    _take(run, table, fmt, address)
+    _command_line(run, fmt, address)
 
 
 # What is asked for
@@ -64,12 +72,11 @@ def render(run: OpenRun, address: ExportAddress) -> None:
 def _pairs_asked_for(run: OpenRun, address: ExportAddress) -> None:
     st.subheader("Pairs", anchor=False)
     names: dict[Side, str] = {side: f"{palette.PLAIN_MARKS[side]} {text.plain(run.view.graphs[side].name, 24)}" for side in SIDES}
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        components.choice("Selection", PARTS, name="part", value=address.part, default="all")
-        components.choice("Matches of each entity of", names, name="side", value=address.side, default="source", clears=("relation",))
-        _decoder(run, address)
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="large"):
-        _least_probability(run, address)
+    components.choice("Selection", PARTS, name="part", value=address.part, default="all")
+    components.choice("Matches of each entity of", names, name="side", value=address.side, default="source", clears=("relation",))
+    _decoder(run, address)
+    _least_probability(run, address)
+    with st.container(horizontal=True, gap="large"):
         _switch("Include seed links", "seeds", address.seeds, explain("seed link"))
         _switch("Prefer known links", "links", _known_links(address), KNOWN_LINKS)
     pair_filters.chips(run, address)
@@ -92,7 +99,6 @@ def _decoder(run: OpenRun, address: ExportAddress) -> None:
         format_func=lambda name: f"{DECODER_WORDS.get(name, name)} ({name})",
         key=key,
         on_change=follow,
-        width=330,
         help="How the alignment is derived from the scores. The first two use the stored matches and are fast: one-to-one (each entity in "
         "at most one "
         "pair), or the best match of each entity as in the paper. The others search all entities again, which takes longer on large graphs. The page "
@@ -120,7 +126,6 @@ def _least_probability(run: OpenRun, address: ExportAddress) -> None:
         step=0.01,
         key=key,
         on_change=follow,
-        width=330,
         help=f"{explain('calibrated probability')} Known links and pairs that reviewers accepted are always included.",
     )
 
@@ -195,7 +200,7 @@ def _nothing(run: OpenRun, address: ExportAddress) -> None:
 
 def _expected(expected: ExpectedQuality) -> None:
     measured = expected.measured
-    with st.container(horizontal=True, gap="large"):
+    with st.container(horizontal=True, gap="small"):
         st.metric("Pairs", f"{expected.pairs:,}", delta=", ".join(expected.kinds()) or None, delta_color="off", delta_arrow="off")
         if expected.precision is not None:
             of = f"of {expected.estimated:,} with a probability"
@@ -204,10 +209,14 @@ def _expected(expected: ExpectedQuality) -> None:
         if measured is not None and measured.judged:
             of = text.rate_interval(measured.interval, measured.judged)
             st.metric("Precision on known links", f"{measured.share:.1%}", delta=of, delta_color="off", delta_arrow="off", help=MEASURED)
+
+
+def _notes(expected: ExpectedQuality) -> None:
+    """Conflicts that remain, and how the measured precision compares with Home."""
     if expected.conflicts is not None:
         icon = "warning" if expected.conflicts.contradicting or any(expected.conflicts.shared.values()) else "info"
         st.caption(f":material/{icon}: {text.plain(' '.join(expected.conflicts.sentences()), 800)}")
-    if measured is not None and measured.judged and expected.home is not None:
+    if expected.measured is not None and expected.measured.judged and expected.home is not None:
         st.caption(text.plain(expected.home.sentence(), 400))
 
 
@@ -259,16 +268,26 @@ def _format_asked_for(address: ExportAddress, fmt: Format) -> None:
 
 
 def _preview(table: ExportTable, fmt: Format, address: ExportAddress) -> None:
+    st.subheader("Preview", anchor=False)
     if fmt.name in ("csv", "tsv", "parquet"):
         rows = next(table.head(ROWS).chunks())
         shown = pd.DataFrame(
-            {name: [text.cell(cell) for cell in rows[name]] if pd.api.types.is_string_dtype(rows[name]) else rows[name] for name in COLUMNS}
+            {name: [text.cell(cell) for cell in rows[name]] if pd.api.types.is_string_dtype(rows[name]) else rows[name] for name in FIRST}
         )
-        st.dataframe(shown, hide_index=True, placeholder="–", alt="Table: the first rows of the export", key=state.widget_key(state.PREVIEW, address))
+        st.dataframe(
+            shown,
+            hide_index=True,
+            placeholder="–",
+            alt="Table: the first rows of the export",
+            key=state.widget_key(state.PREVIEW, address),
+            column_config=with_room(shown, None),
+        )
+        columns = " Labels are shown first; the file has the columns in the order of its documentation."
     else:
         lines = preview_lines(table, fmt, address.predicate if fmt.predicate else None, ROWS)
         st.code("\n".join(_shown(lines)), language=None)
-    st.caption(f"Preview: first {min(ROWS, len(table))} of {text.count(len(table), 'pair')}.")
+        columns = ""
+    st.caption(f"The first {min(ROWS, len(table))} of {text.count(len(table), 'pair')}.{columns}")
 
 
 def _shown(lines: Sequence[str]) -> list[str]:
@@ -288,7 +307,13 @@ def _take(run: OpenRun, table: ExportTable, fmt: Format, address: ExportAddress)
         key=state.widget_key(state.DOWNLOAD, "export", address),
         on_click="ignore",
         icon=":material/download:",
+        type="primary",
+        width="stretch",
     )
+
+
+def _command_line(run: OpenRun, fmt: Format, address: ExportAddress) -> None:
+    """The same on the command line, which has no filters of pairs."""
     if not pair_filters.active(run, address):
         with st.expander("Command line"):
             st.code(_command(run, fmt, address), language=None, wrap_lines=True)

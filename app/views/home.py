@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from app import cache, components, deleting, frame, pages, palette, state, text
-from app.glossary import TERMS, explain
+from app import cache, components, deleting, frame, pages, palette, sign_in, state, text
+from app.glossary import explain
 from app.state import CompareAddress, DataSetAddress, EntityAddress, ImportAddress, TrainAddress
 from engine.config import VARIANTS
 from engine.errors import JobError
@@ -17,23 +18,25 @@ from engine.evaluation.metrics import stored_interval
 from engine.evaluation.pairs import figures_sentence
 from engine.jobs import Job, JobQueue
 
-CARDS = 12
-COLUMNS = 3
+ROWS_SHOWN = 12  # of a table; the others are scrolled to
+ROW_HEIGHT = 35  # pixels
+MEASURES = ("Hits@1", "interval", "MRR")
+OPEN = ":material/arrow_forward: Open"
 
 
 def render(runs: cache.RunList) -> None:
     """The page."""
-    st.title("Dual-AMN Explorer", anchor=False)
-    st.markdown("Align two knowledge graphs, see why each pair matches, review and export the result.")
     deleting.outcome()
     jobs = _jobs()
-    _at_work([job for job in jobs if job.active])
+    _first_actions(runs, [job for job in jobs if job.active])
     if runs.cards:
         _runs(runs)
     else:
         _first_steps()
     _unusable(runs, jobs)
     _data_sets(runs)
+    if runs.cards:
+        _deletable(runs)
 
 
 def _jobs() -> Sequence[Job]:
@@ -44,13 +47,16 @@ def _jobs() -> Sequence[Job]:
         return ()
 
 
-def _at_work(jobs: Sequence[Job]) -> None:
-    """The training in progress, and how many wait."""
-    if jobs:
-        with st.container(horizontal=True, vertical_alignment="center", border=True):
+def _first_actions(runs: cache.RunList, jobs: Sequence[Job]) -> None:
+    """The way to a user's own graphs; next to it the training in progress, and how many wait."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        key = state.widget_key(state.IMPORT_BUTTON, "home")
+        if st.button("Train on your own graphs", icon=":material/upload:", type="primary", key=key, help="Import two graphs and known links first."):
+            pages.go(pages.IMPORT, ImportAddress())
+        if jobs:
             waiting = f" · {len(jobs) - 1} more in the queue" if len(jobs) > 1 else ""
             words = "is queued" if jobs[0].state == "queued" else "is being trained"
-            st.markdown(f"**{text.plain(jobs[0].name)}** {words}{waiting}")
+            st.markdown(f"**{text.plain(jobs[0].name)}** {words}{waiting}", width="content")
             pages.link(pages.TRAIN, TrainAddress(job=jobs[0].id), "Show progress", icon=":material/monitoring:")
 
 
@@ -64,21 +70,19 @@ def _first_steps() -> None:
 
 
 def _runs(runs: cache.RunList) -> None:
-    """Runs by data set, newest first; beyond the newest ones a table."""
-    shown = runs.cards[:CARDS]
+    """A table of runs for each data set, the one with the newest run first."""
     names = runs.data_names()
     for data, group in runs.groups().items():
-        cards = [card for card in group if card in shown]
-        if not cards:
-            continue
-        _data_heading(runs, group, names[data])
-        for start in range(0, len(cards), COLUMNS):
-            for column, card in zip(st.columns(COLUMNS), cards[start : start + COLUMNS], strict=False):
-                with column:
-                    _card(card)
+        best = _best_first(group)
+        _data_heading(runs, best, names[data])
+        _run_table(data, best)
+        _notes(best)
         _next_steps(runs, group)
-    if len(runs.cards) > CARDS:
-        _older(runs.cards[CARDS:])
+
+
+def _best_first(group: Sequence[cache.RunCard]) -> list[cache.RunCard]:
+    """Runs by Hits@1 in the published direction, the highest first; those without test links after the others, the newest first."""
+    return sorted(group, key=lambda card: -math.inf if card.metrics is None else float(card.metrics["target_to_source"]["hits@1"]), reverse=True)
 
 
 def _data_heading(runs: cache.RunList, group: Sequence[cache.RunCard], name: str) -> None:
@@ -86,6 +90,7 @@ def _data_heading(runs: cache.RunList, group: Sequence[cache.RunCard], name: str
     same = runs.of_same_data(first)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         st.header(text.plain(name, 60), anchor=False, width="content")
+        pages.link(pages.ENTITY, EntityAddress((first.run,)), "Open best run" if len(group) > 1 else "Open run", icon=":material/arrow_forward:")
         if len(same) > 1:
             found = cache.a_run_a_variant(group, group[:1])
             together = found if len(found) > 1 else (first, *(card for card in (*group, *same) if card is not first))[:2]
@@ -109,53 +114,83 @@ def _next_steps(runs: cache.RunList, group: Sequence[cache.RunCard]) -> None:
         pages.link(pages.TRAIN, address, f"Train the {missing[0]} variant and compare", icon=":material/model_training:")
 
 
+def _run_table(data: str, cards: Sequence[cache.RunCard]) -> None:
+    """A row for each run, with a button that opens it."""
+    clicked = state.widget_key(state.RUN_TABLE, data, [card.run for card in cards])
+    rows = pd.DataFrame([_row(card) for card in cards])
+    shown = rows.drop(columns=[name for name in MEASURES if rows[name].isna().all()])
+    number = st.column_config.NumberColumn
+    components.table(
+        shown.assign(open=OPEN),
+        name="runs",
+        whole=lambda: rows.assign(run=[card.run for card in cards], training=[_making(card) for card in cards]),
+        key=state.widget_key(state.RUN_TABLE, "table", data),
+        height=ROW_HEIGHT * (min(len(rows), ROWS_SHOWN) + 1) + 3,
+        columns={
+            "variant": st.column_config.TextColumn(help=explain(*VARIANTS), width=80),
+            "Hits@1": st.column_config.ProgressColumn(
+                format="%.3f", min_value=0, max_value=1, width=150, help=f"{explain('Hits@1')} Direction: target to source."
+            ),
+            "interval": st.column_config.TextColumn("95% interval", width=110, help=explain("interval")),
+            "MRR": number(format="%.3f", help=explain("MRR")),
+            "random seed": number(width=95),
+            "time": st.column_config.TextColumn(help="Training time. Where names were added to another run, without the training of that run."),
+            "age": st.column_config.DatetimeColumn(format="distance", width=115),
+            "run": st.column_config.TextColumn(width=160),
+            "open": st.column_config.ButtonColumn("", key=clicked, type="tertiary", width=85),
+        },
+    )
+    click: Any = st.session_state.get(clicked)
+    if click and click["row"] < len(cards):
+        pages.go(pages.ENTITY, EntityAddress((cards[click["row"]].run,)))
+
+
+def _row(card: cache.RunCard) -> dict[str, Any]:
+    """What the table says of a run."""
+    row: dict[str, Any] = {"variant": text.cell(card.variant, 20) + (" (stopped early)" if card.stopped else "")}
+    row |= dict.fromkeys(MEASURES)
+    if card.metrics:
+        backward = card.metrics["target_to_source"]
+        found = stored_interval(backward, "hits@1", card.links.get("test", 0))
+        row |= {"Hits@1": backward["hits@1"], "MRR": backward["mrr"]}
+        row["interval"] = f"{text.score(found[0][0])}–{text.score(found[0][1])}" if found else None
+    made = pd.to_datetime(card.created, utc=True, errors="coerce")
+    took = text.duration(card.seconds) + (" (names)" if card.structure_run else "")
+    return row | {"random seed": card.seed, "time": took, "age": made, "run": text.cell(card.run_id, 60)}
+
+
 def _making(card: cache.RunCard) -> str:
     """How long it took; a run that builds on another one did not train again."""
     took = text.duration(card.seconds)
     if not card.structure_run:
         return f"trained in {took}"
-    return f"names added to {text.plain(card.structure_run.rpartition('/')[2], 60)} in {took}"
+    return f"names added to {text.cell(card.structure_run.rpartition('/')[2], 60)} in {took}"
 
 
-def _card(card: cache.RunCard) -> None:
-    with st.container(border=True, height="stretch"):
+def _notes(cards: Sequence[cache.RunCard]) -> None:
+    """How the numbers of a table were measured, what the paper has, and what to do where nothing is measured."""
+    measured = [card for card in cards if card.metrics]
+    notes = []
+    if measured:
+        best = measured[0]
+        forward = text.score((best.metrics or {})["source_to_target"]["hits@1"])
+        pool = f"n = {best.links.get('test', 0):,} test entities"
+        notes.append(f"Hits@1 from target to source, {pool}; from source to target, the first run has {forward}. {text.plain(best.protocol, 600)}.")
+        if aligned := (best.metrics or {}).get("alignment"):
+            notes.append(f"Alignment of the best run: {text.plain(figures_sentence(aligned), 300)}.")
+    papers = {(card.paper.dataset, card.paper.variant): card.paper for card in cards if card.paper}
+    for paper in papers.values():
+        notes.append(
+            f"The paper reports {text.score(paper.hits_at_1)} on {paper.dataset}, {paper.variant} (mean of five runs, 30% of links as seeds)."
+        )
+    if notes:
+        st.caption(" ".join(notes))
+    unmeasured = next((card for card in cards if not card.metrics), None)
+    if unmeasured is not None:
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.badge(text.plain(card.variant, 20), color=palette.BADGES.get(card.variant, "gray"), help=TERMS.get(card.variant))
-            if card.stopped:
-                st.badge("stopped early", icon=":material/warning:", color="yellow")
-            st.caption(f"{text.age(card.created)} · random seed {card.seed} · {_making(card)}")
-        if card.metrics:
-            _figures(card, card.metrics)
-        else:
-            st.markdown("Accuracy not measured: no test links.")
-            components.measure_by_sample(card.run)
-        st.caption(f"{card.links.get('train', 0):,} seed links · {text.plain(card.split, 60)} · {text.plain(card.run_id, 60)}")
-        pages.link(pages.ENTITY, EntityAddress((card.run,)), "Open run", icon=":material/arrow_forward:")
-        deleting.offer(card.run)
-
-
-def _figures(card: cache.RunCard, metrics: Mapping[str, Any]) -> None:
-    """Hits@1 in the published direction with its interval and pool, the other direction, and what the paper has."""
-    backward, forward = metrics["target_to_source"], metrics["source_to_target"]
-    found = stored_interval(backward, "hits@1", card.links.get("test", 0))
-    spread = f"95% interval {text.score(found[0][0])}–{text.score(found[0][1])}, n = {found[1]:,}" if found else None
-    hits = text.score(backward["hits@1"])
-    protocol = f"{explain('Hits@1')}\n\n{text.plain(card.protocol, 600)}"
-    st.metric(
-        "Hits@1, target to source",
-        hits,
-        delta=spread,
-        delta_color="off",
-        delta_arrow="off",
-        help=protocol,
-    )
-    pool = f"of {card.links.get('test', 0):,} test entities"
-    st.caption(f"{pool} · MRR {text.score(backward['mrr'])} · source to target {text.score(forward['hits@1'])}")
-    if aligned := metrics.get("alignment"):
-        st.caption(f"Alignment: {text.plain(figures_sentence(aligned), 300)}")
-    if card.paper:
-        theirs = f"{text.score(card.paper.hits_at_1)} on {card.paper.dataset}, {card.paper.variant}"
-        st.caption(f"The paper reports {theirs} (mean of five runs, 30% of the links as seeds).")
+            words = "Accuracy not measured: no test links." if not measured else "Some runs have no test links, so their accuracy is not measured."
+            st.markdown(words, width="content")
+            components.measure_by_sample(unmeasured.run)
 
 
 def _sizes(card: cache.RunCard) -> str:
@@ -165,16 +200,17 @@ def _sizes(card: cache.RunCard) -> str:
     return f"{source} ↔ {target} entities"
 
 
-def _older(cards: tuple[cache.RunCard, ...]) -> None:
-    rows = [{"run": card.run, "data": text.cell(card.dataset), "variant": card.variant, "made": text.moment(card.created)} for card in cards]
-    with st.expander(f"{text.count(len(cards), 'older run')}"):
-        key = state.widget_key(state.OLDER_RUNS, [card.run for card in cards])
-        chosen = components.table(pd.DataFrame(rows), name="older-runs", key=key, on_select="rerun")
-        if chosen is None:
-            st.caption("Select a row to open the run. All runs are also in the list at the top of the other pages.")
-            return
-        pages.link(pages.ENTITY, EntityAddress((cards[chosen].run,)), f"Open {text.plain(cards[chosen].run)}", icon=":material/arrow_forward:")
-        deleting.offer(cards[chosen].run)
+def _deletable(runs: cache.RunList) -> None:
+    """Runs to delete, for who may: one is chosen, then asked for."""
+    if not sign_in.may_delete():
+        return
+    asked, _ = st.session_state.get(state.DELETING, ("", ""))
+    with st.expander("Delete a run", icon=":material/delete:", expanded=any(card.run == asked for card in runs.cards)):
+        labels = text.distinct_labels({card.run: text.cell(card.run, 80) for card in runs.cards})
+        key = state.widget_key(state.DELETE_BUTTON, labels)
+        chosen = st.selectbox("Run to delete", list(labels), format_func=labels.__getitem__, key=key)
+        if chosen in labels:
+            deleting.offer(chosen)
 
 
 def _unusable(runs: cache.RunList, jobs: Sequence[Job]) -> None:
@@ -216,7 +252,6 @@ def _data_sets(runs: cache.RunList) -> None:
             if data.entities:
                 st.caption(f"{data.entities[0]:,} and {data.entities[1]:,} entities · {text.count(data.links or 0, 'known link')}")
             pages.link(pages.TRAIN, TrainAddress(data=data.name), f"Train on {text.plain(data.name)}", icon=":material/model_training:")
-    pages.link(pages.IMPORT, ImportAddress(), "Import your own two graphs", icon=":material/upload:")
 
 
 frame.without_run(pages.HOME, render)

@@ -48,26 +48,27 @@ from engine.importing import (
 )
 from engine.importing.detect import DELIMITERS, FORM_WORDS
 
-COME_WORDS: Final[Mapping[Come, str]] = {"upload": "Separate files", "archive": "One archive", "server": "A folder on the server"}
+COME_WORDS: Final[Mapping[Come, str]] = {"upload": "Separate files", "archive": "One archive", "server": "Folder on the server"}
 FORMATS: Final = (
-    "CSV, TSV, Parquet (triples, or a row for each entity), Neo4j's CSV, RDF (Turtle, TriG, N-Triples, N-Quads, RDF/XML, JSON-LD), "
-    "an ontology (OWL, OBO), GraphML, GEXF or JSON lines, plain or gzipped, or a SQLite or DuckDB database"
+    "CSV, TSV, Parquet (triples, or one row per entity), Neo4j CSV, RDF (Turtle, TriG, N-Triples, N-Quads, RDF/XML, JSON-LD), "
+    "ontologies (OWL, OBO), GraphML, GEXF, JSON lines, SQLite, DuckDB; plain or gzipped"
 )
-STEPS: Final = (r"1\. Files", r"2\. Check", r"3\. Go")
+STEPS: Final = ("1. Files", "2. Check", "3. Save")
 SIDE_ROLES: Final[Mapping[Side, tuple[Role, Role]]] = {"source": ("graph 1", "attributes 1"), "target": ("graph 2", "attributes 2")}
-SEED_WORDS: Final[Mapping[SeedChoice, str]] = {"none": "none", "exact": "equal names", "near": "equal and nearly equal names"}
+SEED_WORDS: Final[Mapping[SeedChoice, str]] = {"none": "none", "exact": "equal names", "near": "equal and similar names"}
+LINKS_HELP: Final = "Pairs of entities that mean the same thing. Without links, names can suggest some in the next step."
 SEEDS_SHOWN: Final = 500
-NOT_CHOSEN: Final = "found by itself"
+NOT_CHOSEN: Final = "detected automatically"
 ONTOLOGY_WORDS: Final[Mapping[Aligned, str]] = {
-    "auto": "classes; individuals where there are no classes",
+    "auto": "classes, or individuals if there are no classes",
     "classes": "classes",
     "individuals": "individuals",
     "properties": "properties",
     "all": "classes, individuals and properties",
-    "plain": "everything that RDF triples are about, triple by triple",
+    "plain": "all resources, RDF triple by triple",
 }
 NO_PREFERENCE: Final = "no preference"
-BY_ITSELF: Final = ""  # no attribute and no language is called so
+AUTOMATIC: Final = ""  # no attribute and no language is called so
 NO_NAMING: Final[Mapping[str, Any]] = dict.fromkeys(NAMING)
 
 Change = Callable[[Corrections], Corrections]
@@ -75,13 +76,11 @@ Change = Callable[[Corrections], Corrections]
 
 def render(runs: cache.RunList) -> None:
     """The page."""
-    st.title(pages.IMPORT.title, anchor=False)
-    st.caption(pages.IMPORT.question)
     address = ImportAddress.read()
     step = 2 if address.stored else 1 if address.staging else 0
     if not runs.cards and not step:
-        st.caption("No run yet: bring two graphs of your own here, or train on the sample data first.")
-    st.markdown(" › ".join(f"**{words}**" if number == step else words for number, words in enumerate(STEPS)))
+        st.caption("No run yet: import two graphs here, or train on the sample data first.")
+    st.progress(step / (len(STEPS) - 1) if step else 0.04, text=" › ".join(_step_words(number, step) for number in range(len(STEPS))))
     if address.stored:
         _stored(address, address.stored)
     elif address.staging:
@@ -90,38 +89,51 @@ def render(runs: cache.RunList) -> None:
         _files(address)
 
 
+def _step_words(number: int, now: int) -> str:
+    """A step in the row of steps: the present one in bold, those that are done with a mark."""
+    words = STEPS[number].replace(".", "\\.")
+    return f"**{words}**" if number == now else f":gray[{'✓ ' if number < now else ''}{words}]"
+
+
 # 1. Files
 
 
 def _files(address: ImportAddress) -> None:
-    components.choice("How do the data come?", COME_WORDS, name="come", value=address.come, default="upload")
+    components.choice("Data source", COME_WORDS, name="come", value=address.come, default="upload")
     {"upload": _upload_files, "archive": _upload_archive, "server": _choose_folder}[address.come]()
 
 
 def _upload_files() -> None:
-    st.markdown(f"Two graphs as triples, and links between them that are known: {FORMATS}. Columns can be corrected in the next step.")
+    st.markdown(
+        "Upload two graphs as triples and the links between them that are known. You can correct columns in the next step.", help=f"{FORMATS}."
+    )
     given: dict[Role, Any] = {}
-    for column, side in zip(st.columns(2), SIDES, strict=True):
-        graph, attributes = SIDE_ROLES[side]
-        with column, st.container(border=True):
+    source, target, links = st.columns(3)
+    for column, side in zip((source, target), SIDES, strict=True):
+        with column:
+            graph = SIDE_ROLES[side][0]
             given[graph] = _uploader(graph, f"{palette.MARKS[side]} {ROLE_WORDS[graph].capitalize()}")
-            given[attributes] = _uploader(attributes, "Its names and attributes, if they are in another file")
-    with st.container(border=True):
-        given["links"] = _uploader("links", "Known links")
-        st.caption("Pairs of entities that mean the same thing. Without any, names can suggest some in the next step.")
+    with links:
+        given["links"] = _uploader("links", "Known links", help=LINKS_HELP)
+    with st.expander("Names and attributes in separate files (optional)"):
+        for column, side in zip(st.columns(2), SIDES, strict=True):
+            with column:
+                attributes = SIDE_ROLES[side][1]
+                given[attributes] = _uploader(attributes, f"{palette.MARKS[side]} {ROLE_WORDS[attributes].capitalize()}")
     st.caption(_limit_words())
     uploads = [Upload(file.name, file, role) for role, file in given.items() if file is not None]
-    _read_button(lambda: stage(uploads), disabled=given["graph 1"] is None or given["graph 2"] is None)
+    missing = [ROLE_WORDS[graph] for graph, _ in SIDE_ROLES.values() if given[graph] is None]
+    _read_button(lambda: stage(uploads), missing=f"the {' and the '.join(missing)}" if missing else "")
 
 
 def _upload_archive() -> None:
     st.markdown(
-        "A .zip or .tar.gz with two graphs and links, among them folders of the OpenEA and DBP15K benchmarks. Which file is what is told by their "
-        "names: `source.csv`, `target.ttl`, `links.csv`, `attributes_1.csv`; it can be corrected in the next step."
+        "A .zip or .tar.gz with two graphs and links, for example a folder of the OpenEA or DBP15K benchmarks. Files are recognised by their names: "
+        "`source.csv`, `target.ttl`, `links.csv`, `attributes_1.csv`. You can correct this in the next step."
     )
     file = _uploader("archive", "Archive")
     st.caption(_limit_words())
-    _read_button(lambda: stage([Upload(file.name, file)]) if file else stage([]), disabled=file is None)
+    _read_button(lambda: stage([Upload(file.name, file)]) if file else stage([]), missing="" if file else "an archive")
 
 
 def _choose_folder() -> None:
@@ -129,31 +141,36 @@ def _choose_folder() -> None:
     if not folders:
         components.empty_state(
             "No folder to import from",
-            "Whoever runs this server names the folders that may be read, for example:",
+            "The administrator of this server chooses the folders that can be imported, for example:",
             ["DUAL_AMN_IMPORT=FOLDER make app"],
         )
         return
-    st.markdown("Folders and archives that this server lets be imported; nothing is uploaded, and the files stay as they are.")
+    st.markdown("Folders and archives on this server. Nothing is uploaded, and the files are not changed.")
     labels = text.distinct_labels({name: text.cell(name, 120) for name in folders})
     chosen = st.selectbox("Folder or archive", folders, index=None, format_func=labels.__getitem__, placeholder="choose")
-    _read_button(lambda: stage_folder(find(str(chosen))), disabled=chosen is None)
+    _read_button(lambda: stage_folder(find(str(chosen))), missing="" if chosen else "a folder or an archive")
 
 
-def _uploader(role: str, label: str) -> Any:
-    return st.file_uploader(label, key=state.widget_key(state.UPLOAD, role))
+def _uploader(role: str, label: str, help: str | None = None) -> Any:
+    return st.file_uploader(label, key=state.widget_key(state.UPLOAD, role), help=help)
 
 
 def _limit_words() -> str:
     limit = f"{int(st.get_option('server.maxUploadSize')):,} MB"
-    return f"At most {limit} a file; gzip makes triples ten times smaller. Larger graphs are read from a folder on the server."
+    return f"Maximum {limit} per file; gzip makes triples about ten times smaller. Larger graphs can be read from a folder on the server."
 
 
-def _read_button(begin: Callable[[], Staged], *, disabled: bool) -> None:
+def _read_button(begin: Callable[[], Staged], *, missing: str) -> None:
+    """The way to the next step; ``missing``: what has to be chosen before."""
     key = state.widget_key(state.IMPORT_BUTTON, "read")
-    if not st.button("Read and check", icon=":material/fact_check:", disabled=disabled, key=key):
+    with st.container(horizontal=True, vertical_alignment="center"):
+        pressed = st.button("Check files", icon=":material/fact_check:", type="primary", disabled=bool(missing), key=key)
+        if missing:
+            st.caption(f"To continue, choose {missing}.")
+    if not pressed:
         return
     try:
-        with st.spinner("Taking in the files…"):
+        with st.spinner("Reading the files…"):
             staged = begin()
     except EngineError as error:
         components.show_error(error)
@@ -166,13 +183,13 @@ def _read_button(begin: Callable[[], Staged], *, disabled: bool) -> None:
 
 
 def _check(address: ImportAddress, token: str) -> None:
-    pages.link(pages.IMPORT, ImportAddress(address.runs), "Begin again with other files", icon=":material/arrow_back:")
+    pages.link(pages.IMPORT, ImportAddress(address.runs), "Start again with other files", icon=":material/arrow_back:")
     staged = find_staged(token)
     problem: EngineError | None = None
     files: tuple[UnderstoodFile, ...] = ()
     try:
         files = glance(staged.material, staged.corrections)
-        with st.spinner("Reading both graphs and looking for what is wrong…"):
+        with st.spinner("Reading and checking both graphs…"):
             preview = cache.import_preview(staged.token, staged.version)
     except EngineError as error:
         problem = error
@@ -186,30 +203,30 @@ def _check(address: ImportAddress, token: str) -> None:
             _link_choices(staged)
         _tables(staged, files)
         if any(file.role == "links" for file in staged.material.files):
-            _more_links(staged, "Other known links instead of these")
+            _more_links(staged, "Replace the known links")
         return
     _facts(staged, preview)
     _tables(staged, preview.files)
-    st.subheader("What looks wrong, and what to do", anchor=False)
+    st.subheader("Problems and fixes", anchor=False)
     _swap(staged, preview)
     _repair(staged, preview)
     _take_names(staged, preview)
     _link_choices(staged)
     components.findings(preview.findings)
     if staged.material.whole_folder is None and (preview.links_are_wrong or not any(file.role.startswith("links") for file in files)):
-        _more_links(staged, "Other known links instead of these" if preview.links_are_wrong else "A file of known links")
+        _more_links(staged, "Replace the known links" if preview.links_are_wrong else "Known links")
     _seeds(staged, preview)
     _go(staged, preview)
 
 
 def _facts(staged: Staged, preview: Preview) -> None:
-    st.subheader("What was understood", anchor=False)
+    st.subheader("Detected content", anchor=False)
     for column, side in zip(st.columns(2), SIDES, strict=True):
         with column:
             _graph(side, preview.graphs[side])
     if preview.links_left_out:
         given = text.count(preview.links_left_out, "link was", "links were")
-        st.markdown(f"**Links:** {given} read; they are left out until the errors below are corrected.")
+        st.markdown(f"**Links:** {given} read, but not used until the errors below are fixed.")
     else:
         links = ", ".join(f"{count:,} {part}" for part, count in preview.links.items() if count)
         expected = preview.expectation
@@ -234,7 +251,7 @@ def _graph(side: Side, graph: UnderstoodGraph) -> None:
     counts = " · ".join(text.count(number, noun, plural) for number, noun, plural in counted)
     st.markdown(f"{counts} · {text.count(summary.attributes, 'attribute triple')} · {summary.named:,} with a name")
     if graph.namespaces:
-        st.caption("Identifiers begin with " + ", ".join(f"{text.plain(name, 60)} ({count:,})" for name, count in graph.namespaces[:3]))
+        st.caption("Identifiers start with " + ", ".join(f"{text.plain(name, 60)} ({count:,})" for name, count in graph.namespaces[:3]))
     sample = pd.DataFrame([[text.cell(part, 80) for part in triple] for triple in graph.triples], columns=["head", "relation", "tail"])
     components.table(sample, name=f"{side}-triples", key=state.widget_key(state.UPLOAD, "sample", side))
 
@@ -243,13 +260,13 @@ def _ontology(staged: Staged) -> None:
     """What of an ontology is aligned."""
     key = _shown(staged.corrections.ontology, "ontology", staged.token)
     st.selectbox(
-        "What of an ontology is aligned",
+        "Part of the ontology to align",
         ALIGNED,
         format_func=ONTOLOGY_WORDS.__getitem__,
         key=key,
         on_change=lambda: _change(staged, lambda now: dataclasses.replace(now, ontology=st.session_state[key])),
-        help="An ontology has classes (kinds of things), individuals (things) and properties (relations). The lines above say how many there "
-        "are of each, and what was left out and why.",
+        help="An ontology has classes (kinds of things), individuals (things) and properties (relations). The lines above show the number of "
+        "each, and what was left out and why.",
     )
 
 
@@ -283,16 +300,16 @@ def _name_attribute(staged: Staged, preview: Preview) -> None:
             taken += [f"{palette.PLAIN_MARKS[side]} {text.cell(one.attribute, 40)}"] if one.chosen else []
     if not shares:
         return
-    by_itself = f"{NOT_CHOSEN}: {', '.join(taken) or 'none'}"
+    automatic = f"{NOT_CHOSEN}: {', '.join(taken) or 'none'}"
     chosen = staged.corrections.name_attribute
-    key = _shown(chosen if chosen in shares else BY_ITSELF, "name_attribute", staged.token, by_itself, shares)
+    key = _shown(chosen if chosen in shares else AUTOMATIC, "name_attribute", staged.token, automatic, shares)
     st.selectbox(
-        "Attribute that holds the entities' names",
-        [BY_ITSELF, *shares],
-        format_func=lambda name: by_itself if name == BY_ITSELF else f"{text.cell(name, 60)} ({', '.join(shares[name])} of the entities)",
+        "Name attribute",
+        [AUTOMATIC, *shares],
+        format_func=lambda name: automatic if name == AUTOMATIC else f"{text.cell(name, 60)} ({', '.join(shares[name])} of the entities)",
         key=key,
         on_change=lambda: _change(staged, lambda now: dataclasses.replace(now, **NO_NAMING, name_attribute=st.session_state[key] or None)),
-        help="Names are shown everywhere, and the literal variant compares them.",
+        help="Names are shown on all pages, and the literal variant compares them.",
     )
 
 
@@ -306,8 +323,8 @@ def _name_language(staged: Staged, side: Side, graph: UnderstoodGraph) -> None:
     wanted = chosen or staged.corrections.name_language
     now = f"{NO_PREFERENCE} (now {text.cell(graph.preferred, 20) or 'without a language'})" if not wanted else NO_PREFERENCE
     untagged = dict(graph.languages).get("")
-    key = _shown(chosen if chosen in counts else BY_ITSELF, own, staged.token, now, graph.languages)
-    options = [BY_ITSELF, *counts]
+    key = _shown(chosen if chosen in counts else AUTOMATIC, own, staged.token, now, graph.languages)
+    options = [AUTOMATIC, *counts]
 
     def follow() -> None:
         change: dict[str, Any] = {own: st.session_state[key] or None}
@@ -316,11 +333,11 @@ def _name_language(staged: Staged, side: Side, graph: UnderstoodGraph) -> None:
     st.selectbox(
         f"{palette.PLAIN_MARKS[side]} Preferred language of names",
         options,
-        format_func=lambda one: now if one == BY_ITSELF else f"{text.cell(one, 20)} ({text.count(counts[one], 'entity', 'entities')})",
+        format_func=lambda one: now if one == AUTOMATIC else f"{text.cell(one, 20)} ({text.count(counts[one], 'entity', 'entities')})",
         key=key,
         on_change=follow,
-        help="Of several names of an entity, the one in this language is taken. No preference: the language that most entities of both graphs have "
-        "names in. Entities without a name in the preferred language keep one in another language."
+        help="If an entity has several names, the one in this language is used. No preference: the language in which most entities of both graphs "
+        "have names. Entities without a name in the preferred language keep one in another language."
         + (f" {text.count(untagged, 'entity', 'entities')} of this graph also have names without a language." if untagged else ""),
     )
 
@@ -330,7 +347,7 @@ def _forget_naming(staged: Staged) -> None:
     if not staged.corrections.naming:
         return
     st.button(
-        "Reset the choice of names",
+        "Reset the name settings",
         icon=":material/restart_alt:",
         key=state.widget_key(state.IMPORT_BUTTON, "naming", staged.version),
         on_click=_change,
@@ -344,9 +361,9 @@ def _which_is_what(staged: Staged, files: Sequence[UnderstoodFile]) -> None:
         return
     names = [file.name for file in staged.material.files]
     now = {file.role: file.name for file in files}
-    with st.expander(f"Which file is what: {text.count(len(names), 'file')} from {text.plain(staged.material.origin, 60)}", expanded=not files):
+    with st.expander(f"Roles of the files: {text.count(len(names), 'file')} from {text.plain(staged.material.origin, 60)}", expanded=not files):
         if any(not role for role in now):
-            st.caption("A folder of a benchmark's format, read as a whole. Choose files here only where that is wrong.")
+            st.caption("A folder in a benchmark format, read as a whole. Choose files here only if the roles were not recognised.")
         for role in ROLES:
             _role_choice(staged, role, names, now.get(role))
 
@@ -376,7 +393,7 @@ def _tables(staged: Staged, files: Sequence[UnderstoodFile]) -> None:
     shown = [file for file in files if file.role]
     if not shown:
         return
-    st.subheader("The files, and which column is which", anchor=False)
+    st.subheader("Files and columns", anchor=False)
     for start in range(0, len(shown), 2):
         for column, (number, file) in zip(st.columns(2), list(enumerate(shown))[start : start + 2], strict=False):
             with column, st.container(border=True, key=f"file_{number}"):
@@ -404,7 +421,7 @@ def _query(staged: Staged, file: UnderstoodFile) -> None:
         on_change=follow,
         max_chars=LONGEST_QUERY,
         placeholder=DEFAULT_QUERY,
-        help="One SELECT: head, relation and tail, with a column value where a row is an attribute; or a row for each entity, with a column id.",
+        help="One SELECT statement that returns head, relation and tail (and value for attributes), or one row per entity with a column id.",
     )
 
 
@@ -417,7 +434,7 @@ def _rows_are_entities(staged: Staged, file: UnderstoodFile, table: UnderstoodTa
         columns = {"identifier": 0} if st.session_state[key] else {"head": 0, "relation": 1, "tail": 2}
         _lay_out(staged, file, lambda layout: dataclasses.replace(layout, header=table.header or None, columns=columns, relations=None))
 
-    st.toggle("Each row is an entity", key=key, on_change=follow, help="Otherwise each row is a triple.")
+    st.toggle("Each row is an entity", key=key, on_change=follow, help="Off: each row is a triple.")
     if not wide:
         return
     chosen = staged.corrections.tables.get(file.role, Layout()).relations
@@ -434,7 +451,7 @@ def _rows_are_entities(staged: Staged, file: UnderstoodFile, table: UnderstoodTa
         format_func=names.__getitem__,
         key=related,
         on_change=relate,
-        placeholder="those whose values are identifiers of rows",
+        placeholder="columns whose values are IDs of rows",
     )
 
 
@@ -454,7 +471,7 @@ def _table(staged: Staged, file: UnderstoodFile, table: UnderstoodTable) -> None
         if table.delimiter:
             key = _shown(table.header, "header", file.role, staged.token)
             st.toggle(
-                "The first row is a header",
+                "First row is a header",
                 key=key,
                 on_change=lambda: _lay_out(staged, file, lambda layout: dataclasses.replace(layout, header=st.session_state[key])),
             )
@@ -464,7 +481,7 @@ def _table(staged: Staged, file: UnderstoodFile, table: UnderstoodTable) -> None
                 "Remove blanks around cells",
                 key=trim,
                 on_change=lambda: _lay_out(staged, file, lambda layout: dataclasses.replace(layout, trim=st.session_state[trim])),
-                help="Blanks belong to identifiers otherwise: in 'a, near, b' the tail is ' b', which is not 'b'.",
+                help="Off: blanks are part of identifiers. In 'a, near, b', the tail is ' b', not 'b'.",
             )
 
 
@@ -491,7 +508,7 @@ def _delimiter_choice(staged: Staged, file: UnderstoodFile, delimiter: str) -> N
     options = list(dict.fromkeys([*DELIMITERS, delimiter]))
     key = _shown(delimiter, "delimiter", file.role, staged.token)
     st.selectbox(
-        "Between the cells",
+        "Delimiter",
         options,
         format_func=lambda one: DELIMITERS.get(one, one),
         key=key,
@@ -505,7 +522,7 @@ def _swap(staged: Staged, preview: Preview) -> None:
     if not swapped and "links-swapped" not in {finding.code for finding in preview.findings}:
         return
     st.button(
-        "Take the links as the file has them" if swapped else "Swap the links' columns",
+        "Undo the swap of columns" if swapped else "Swap the links' columns",
         icon=":material/swap_horiz:",
         key=state.widget_key(state.IMPORT_BUTTON, "swap", swapped),
         on_click=_change,
@@ -518,7 +535,7 @@ def _repair(staged: Staged, preview: Preview) -> None:
     if not repaired and "links-spelt-otherwise" not in {finding.code for finding in preview.findings}:
         return
     st.button(
-        "Keep the links' own spelling" if repaired else "Spell links as the graphs do",
+        "Keep the spelling of the links" if repaired else "Use the spelling of the graphs",
         icon=":material/spellcheck:",
         key=state.widget_key(state.IMPORT_BUTTON, "repair", repaired),
         on_click=_change,
@@ -531,7 +548,7 @@ def _take_names(staged: Staged, preview: Preview) -> None:
     if not taken and "names-as-triples" not in {finding.code for finding in preview.findings}:
         return
     st.button(
-        "Take names as triples again" if taken else "Take these triples as names",
+        "Use names as triples again" if taken else "Use these triples as names",
         icon=":material/label:",
         key=state.widget_key(state.IMPORT_BUTTON, "names", taken),
         on_click=_change,
@@ -541,18 +558,18 @@ def _take_names(staged: Staged, preview: Preview) -> None:
 
 def _link_choices(staged: Staged) -> None:
     """Which links count, and what else makes some: choices for ontologies."""
-    with st.expander("Links: least confidence, and links from cross references"):
+    with st.expander("Links: minimum confidence, links from cross references"):
         least, attribute = st.columns(2)
         first = _shown(staged.corrections.least_confidence, "least_confidence", staged.token)
         least.number_input(
-            "Least confidence of a link",
+            "Minimum confidence of a link",
             min_value=0.0,
             max_value=1.0,
             step=0.05,
-            placeholder="none: all links count",
+            placeholder="none: all links are used",
             key=first,
             on_change=lambda: _change(staged, lambda now: dataclasses.replace(now, least_confidence=st.session_state[first])),
-            help="Links whose file gives a lower confidence or measure are left out and counted. Links without one stay.",
+            help="Links with a lower confidence are left out and counted. Links without a confidence are kept.",
         )
         second = _shown(staged.corrections.links_from or "", "links_from", staged.token)
         attribute.text_input(
@@ -561,7 +578,7 @@ def _link_choices(staged: Staged) -> None:
             placeholder="for example oboInOwl:hasDbXref",
             key=second,
             on_change=lambda: _change(staged, lambda now: dataclasses.replace(now, links_from=st.session_state[second].strip() or None)),
-            help="Its values become links where they name an entity of the other graph, by its IRI or by a CURIE such as FMA:7088.",
+            help="A value becomes a link if it is the IRI of an entity of the other graph, or a CURIE such as FMA:7088.",
         )
 
 
@@ -569,12 +586,12 @@ def _more_links(staged: Staged, label: str) -> None:
     """A file of known links that is uploaded now; everything else stays as it is."""
     with st.container(border=True):
         file = st.file_uploader(label, key=state.widget_key(state.UPLOAD, "more links", staged.token, staged.version))
-        st.caption(f"The two graphs stay as they are; columns can be corrected once the file is here. {_limit_words()}")
+        st.caption(f"The two graphs are kept. You can correct the columns after the upload. {_limit_words()}")
         key = state.widget_key(state.IMPORT_BUTTON, "more links", staged.version)
-        if not st.button("Take these links", icon=":material/add_link:", disabled=file is None, key=key) or file is None:
+        if not st.button("Use these links", icon=":material/add_link:", disabled=file is None, key=key) or file is None:
             return
     try:
-        with st.spinner("Taking in the file…"):
+        with st.spinner("Reading the file…"):
             add(find_staged(staged.token), Upload(file.name, file, "links"))
     except EngineError as error:
         components.show_error(error)
@@ -590,15 +607,15 @@ def _seeds(staged: Staged, preview: Preview) -> None:
     st.subheader("Seed links from names", anchor=False, help=explain("seed link"))
     exact, near = suggestions.count("exact"), suggestions.count("near")
     st.markdown(
-        f"{text.count(exact, 'pair')} of entities have a name that is unique in both graphs and the same but for case, accents and script; "
-        f"{near:,} more have nearly the same. Equal names can mean two things: look through the list and take the tick from what is wrong."
+        f"{text.count(exact, 'pair')} of entities {'has' if exact == 1 else 'have'} a name that is unique in both graphs and equal except for case, "
+        f"accents and script; {near:,} more have similar names. Different things can have equal names: check the list and clear incorrect pairs."
     )
     if suggestions.too_many:
-        st.caption("There are too many names to look for nearly equal ones.")
+        st.caption("There are too many names to search for similar ones.")
     chosen = staged.corrections.seeds
     key = _shown(chosen, "seeds", staged.token)
     st.segmented_control(
-        "Take as seed links",
+        "Use as seed links",
         list(SEED_WORDS),
         format_func=SEED_WORDS.__getitem__,
         required=True,
@@ -638,16 +655,16 @@ def _seed_table(staged: Staged, heads: Sequence[str], pairs: Sequence[SeedPair],
         on_change=follow,
     )
     if len(pairs) > len(shown):
-        st.caption(f"The first {len(shown):,} of {len(pairs):,}; those that are not shown are taken as well.")
+        st.caption(f"The first {len(shown):,} of {len(pairs):,}. The others are used as well.")
 
 
-# 3. Go
+# 3. Save
 
 
 def _go(staged: Staged, preview: Preview) -> None:
-    st.subheader("Store it", anchor=False)
+    st.subheader("Save", anchor=False)
     if preview.problems:
-        st.markdown("This cannot be stored yet: see what is marked as an error above.")
+        st.markdown("The data set cannot be saved yet. Fix the errors above first.")
         return
     key = state.widget_key(state.CHOICE, "name", staged.token)
     name = st.text_input(
@@ -655,13 +672,13 @@ def _go(staged: Staged, preview: Preview) -> None:
         value=suggested_name(staged.material),
         key=key,
         max_chars=80,
-        help="Letters, digits and _ - .; runs go by it.",
+        help="Letters, digits and _ - . only. Runs are listed under this name.",
         width=400,
     )
-    if not st.button("Store the data set", icon=":material/save:", key=state.widget_key(state.IMPORT_BUTTON, "store")):
+    if not st.button("Save data set", icon=":material/save:", type="primary", key=state.widget_key(state.IMPORT_BUTTON, "store")):
         return
     try:
-        with st.spinner("Reading once more and storing…"):
+        with st.spinner("Saving the data set…"):
             stored = store(staged.material, staged.corrections, name.strip())
     except EngineError as error:
         components.show_error(error)
@@ -679,12 +696,12 @@ def _stored(address: ImportAddress, name: str) -> None:
     """
     found = next((one for one in cache.list_data_sets() if one.name == name), None)
     if found is None:
-        raise DataImportError(f"there is no data set '{text.cell(name, 80)}'; import it again, or choose another one.")
+        raise DataImportError(f"There is no data set '{text.cell(name, 80)}'. Import it again, or choose another one.")
     sizes = f"{found.entities[0]:,} and {found.entities[1]:,} entities, {text.count(found.links or 0, 'known link')}." if found.entities else ""
-    components.empty_state(f"{text.plain(found.name)} is stored", f"{sizes} Train on it next: a run says which entities of the two graphs match.")
-    pages.link(pages.TRAIN, TrainAddress(address.runs, data=found.name), "Train on it", icon=":material/model_training:")
-    pages.link(pages.IMPORT, ImportAddress(address.runs), "Import more", icon=":material/upload:")
-    with st.expander("The same on the command line"):
+    components.empty_state(f"{text.plain(found.name)} is saved", f"{sizes} Next, train on it to find matching entities.")
+    pages.link(pages.TRAIN, TrainAddress(address.runs, data=found.name), "Train on this data set", icon=":material/model_training:")
+    pages.link(pages.IMPORT, ImportAddress(address.runs), "Import another data set", icon=":material/upload:")
+    with st.expander("Command line"):
         st.code(found.train_command, language=None, wrap_lines=True)
 
 

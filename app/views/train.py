@@ -1,4 +1,4 @@
-"""Train: can it do mine?"""
+"""Train: a form with an estimate next to it, the job that is watched, and the queue."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app import cache, components, frame, pages, palette, sign_in, state, text
 from app.glossary import explain
@@ -75,9 +76,9 @@ STATES: dict[State, StateStyle] = {
     "cancelled": StateStyle(":material/close:", "cancelled", "gray"),
 }
 VARIANT_WORDS: dict[Variant, str] = {
-    "basic": "basic :gray[· structure only, fastest]",
-    "semi": "semi :gray[· adds confident predictions as training pairs]",
-    "literal": "literal :gray[· semi plus names and values]",
+    "basic": "basic :gray[· structure only]",
+    "semi": "semi :gray[· adds predictions]",
+    "literal": "literal :gray[· adds names and values]",
 }
 
 PRESET_WORDS: dict[Preset, str] = {
@@ -88,20 +89,18 @@ PRESET_WORDS: dict[Preset, str] = {
 
 def render(runs: cache.RunList) -> None:
     """The page."""
-    st.title(pages.TRAIN.title, anchor=False)
-    st.caption(pages.TRAIN.question)
     address = TrainAddress.read()
     queue = JobQueue(cache.models_folder())
     jobs = queue.jobs()
     watched = queue.find(address.job) if address.job else None
     active = any(job.active for job in jobs)
+    above = st.container()
     st.fragment(_watch, run_every=WATCH_SECONDS if active else None)(address, watched.id if watched else None, active)
-    if watched is None:
-        st.header(NEW, anchor=False)
-        _form(runs, address, jobs)
-    else:
-        with st.expander(NEW, icon=":material/add:"):
+    with above if watched is None else st.expander(NEW, icon=":material/add:"):
+        try:
             _form(runs, replace(address, job=None), jobs)
+        except EngineError as error:  # next to the form, so that the queue is shown all the same
+            components.show_error(error)
 
 
 # The queue and the job that is watched
@@ -133,7 +132,7 @@ def _again(watched: str | None) -> NoReturn:
 def _list(jobs: Sequence[Job], address: TrainAddress) -> None:
     st.subheader("Queue", anchor=False)
     if not jobs:
-        st.markdown("The queue is empty. One job runs at a time; further jobs wait here.")
+        st.caption("The queue is empty. One job runs at a time; further jobs wait here.")
     for job in jobs[:LISTED]:
         style = STATES[job.state]
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -279,6 +278,26 @@ def _form(runs: cache.RunList, address: TrainAddress, jobs: Sequence[Job]) -> No
     data = found[address.data or next(iter(found))]
     first = _first_variant(data, address.seed)
     variant = address.variant or first
+    form, card = st.columns([2, 1], gap="large")
+    with form:
+        base = _settings(found, data, address, variant, first)
+        divided = st.container()  # filled when it is known how many links there are
+    with card, st.container(border=True, key="outlook"):
+        try:
+            config = reachable(base.with_assignments(address.settings), (data.path, *paths.import_folders()))
+            summary = _summary(data, config, address, divided)
+            plan = plan_training(summary, config, cache.models_folder())
+            with divided:
+                _division(summary, address)
+                _held_out(plan, address)
+            _outlook(runs, summary, plan)
+            _start(address, plan, jobs, _refused(data, plan))
+        except EngineError as error:
+            components.show_error(error)
+
+
+def _settings(found: dict[str, StoredDataSet], data: StoredDataSet, address: TrainAddress, variant: Variant, first: Variant) -> RunConfig:
+    """The choices; returns the settings of the variant and the preset, before those of the address."""
     _basics(found, data, address)
     components.choice("Variant", VARIANT_WORDS, name="variant", value=variant, default=first, help=explain(*VARIANTS))
     preset_help = "Fast: fewer epochs, and fewer candidate entities per step. Both can be set below."
@@ -287,15 +306,7 @@ def _form(runs: cache.RunList, address: TrainAddress, jobs: Sequence[Job]) -> No
     base = base.with_assignments(f"{key}={value}" for key, value in data.settings.items())
     with st.expander("Advanced settings", icon=":material/tune:", expanded=bool(address.settings)):
         advanced(address, base)
-    try:
-        config = reachable(base.with_assignments(address.settings), (data.path, *paths.import_folders()))
-        summary = _summary(data, config, address)
-        plan = plan_training(summary, config, cache.models_folder())
-        _division(summary, address)
-        _outlook(runs, summary, plan, address)
-        _start(address, plan, jobs, _refused(data, plan))
-    except EngineError as error:
-        components.show_error(error)
+    return base
 
 
 def _first_variant(data: StoredDataSet, seed: int) -> Variant:
@@ -338,14 +349,15 @@ def _basics(found: dict[str, StoredDataSet], data: StoredDataSet, address: Train
     )
 
 
-def _summary(data: StoredDataSet, config: RunConfig, address: TrainAddress) -> DataSummary:
-    """The data set, with what reviewers decided of it where that is wanted."""
+def _summary(data: StoredDataSet, config: RunConfig, address: TrainAddress, form: DeltaGenerator) -> DataSummary:
+    """The data set, with what reviewers decided of it where that is wanted; ``form`` is where that is chosen."""
     asked = data.path, folder_state(data.path), config.data, config.seed
     found = cache.data_summary(*asked)
     reviews = snapshot_of(found.fingerprint, cache.reviews().standing(found.fingerprint))
     if not (reviews.accepted or reviews.rejected):
         return found
-    _reviews_asked_for(reviews, address)
+    with form:
+        _reviews_asked_for(reviews, address)
     return cache.data_summary(*asked, reviews.digest, reviews) if address.reviews else found
 
 
@@ -398,15 +410,15 @@ def _division(data: DataSummary, address: TrainAddress) -> None:
     )
 
 
-def _outlook(runs: cache.RunList, summary: DataSummary, plan: Plan, address: TrainAddress) -> None:
+def _outlook(runs: cache.RunList, summary: DataSummary, plan: Plan) -> None:
     """What to expect before it starts: time, memory, accuracy."""
+    st.subheader("Estimate", anchor=False)
     sizes = plan.sizes
     with st.spinner("Measuring the speed of this machine…"):
         found = estimate_plan(plan, cache.models_folder())
     links = f"{text.count(sizes.train, 'seed link')}, {sizes.valid:,} validation and {text.count(sizes.test, 'test link')}"
     st.markdown(f"{sizes.entities[0]:,} and {sizes.entities[1]:,} entities with {text.count(sum(sizes.triples), 'triple')}; {links}.")
-    _held_out(plan, address)
-    with st.container(horizontal=True, gap="large"):
+    with st.container(horizontal=True, gap="small"):
         spread = f"{text.duration(found.low)} to {text.duration(found.high)}"
         st.metric("Time", text.duration(found.seconds), delta=spread, delta_color="off", delta_arrow="off", help=_time_words(found))
         free = available_memory()
@@ -481,7 +493,7 @@ def _start(address: TrainAddress, plan: Plan, jobs: Sequence[Job], refused: str 
     if refused:
         st.warning(text.plain(f"{refused[:1].upper()}{refused[1:]}", 600), icon=":material/warning:")
     key = state.widget_key(state.JOB_BUTTON, "submit", plan.name)
-    if st.button(words, icon=":material/play_arrow:", type="primary", key=key, disabled=bool(refused)):
+    if st.button(words, icon=":material/play_arrow:", type="primary", width="stretch", key=key, disabled=bool(refused)):
         check_memory(plan.sizes, plan.config, available_memory())
         job = JobQueue(cache.models_folder()).submit(plan, sign_in.user_name() or "").job
         start_trainer(cache.models_folder())

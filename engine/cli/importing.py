@@ -47,16 +47,16 @@ def add_import(commands: Commands) -> None:
         commands,
         "import",
         import_data,
-        help="make a data set of your own graphs",
+        help="create a data set from your own graphs",
         description="Read two graphs and known links, show what was understood, and store them as a data set that can be trained on; "
-        "docs/importing.md tells more.",
+        "details are in docs/importing.md.",
     )
     parser.add_argument(
         "files",
         nargs="+",
         type=Path,
         metavar="FILE",
-        help="a folder or archive, or the source graph, the target graph and more files told by their names",
+        help="a folder or archive, or the source graph, the target graph and further files, recognised by their names",
     )
     parser.add_argument("--name", help="of the data set; default: the folder's, or 'my-graphs'")
     parser.add_argument("--links", type=Path, metavar="FILE", help="known links")

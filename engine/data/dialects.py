@@ -264,7 +264,7 @@ class Csv:
 
     @staticmethod
     def _invalid(error: csv.Error, start: int, end: int) -> str:
-        span = f", which goes on to line {end:,}" if end > start else ""
+        span = f", which continues to line {end:,}" if end > start else ""
         return f"this is not valid CSV ({error}); check the quotation marks of the row that begins here{span}."
 
 

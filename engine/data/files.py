@@ -307,7 +307,7 @@ def _pieces(path: Path) -> Iterator[bytes]:
         while data:
             total += len(data)
             if total > most:
-                message = f"this gzip file unpacks to {MAX_RATIO} times its size and more; give it unpacked if that is right."
+                message = f"this gzip file unpacks to more than {MAX_RATIO} times its size. If that is correct, provide it unpacked."
                 raise DataError(message, path=path)
             yield data
             data = file.read(BLOCK)

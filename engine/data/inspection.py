@@ -153,7 +153,7 @@ def _judged_links(task: AlignmentTask) -> tuple[IntArray, str]:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.1f} %"
+    return f"{100 * share:.0f}%" if share >= 0.1 else f"{100 * share:.1f}%"
 
 
 def _examples(texts: Sequence[str]) -> tuple[str, ...]:
@@ -170,7 +170,7 @@ def check_self_loops(task: AlignmentTask) -> Iterator[Finding]:
         loops = graph.triples[graph.triples[:, 0] == graph.triples[:, 2]]
         if len(loops):
             examples = tuple(f"{graph.entities[head]} | {graph.relations[relation]}" for head, relation, _ in loops[:NUM_EXAMPLES])
-            message = f"{count(len(loops), 'triple')} of the {side} graph {'leads' if len(loops) == 1 else 'lead'} from an entity to itself."
+            message = f"{count(len(loops), 'triple')} of the {side} graph {'connects' if len(loops) == 1 else 'connect'} an entity with itself."
             yield Finding("self-loops", "info", message, len(loops), examples, "They are kept; remove them if they are mistakes.")
 
 
@@ -181,9 +181,7 @@ def check_isolated(task: AlignmentTask) -> Iterator[Finding]:
         if len(isolated):
             examples = _examples([graph.entities[entity] for entity in isolated[:NUM_EXAMPLES]])
             message = f"{count(len(isolated), 'entity', 'entities')} of the {side} graph {'is' if len(isolated) == 1 else 'are'} in no triple."
-            yield Finding(
-                "isolated-entities", "warning", message, len(isolated), examples, "Structure says nothing about them; only names can align them."
-            )
+            yield Finding("isolated-entities", "warning", message, len(isolated), examples, "Only names and values can align them.")
 
 
 def check_relations_without_triples(task: AlignmentTask) -> Iterator[Finding]:
@@ -193,7 +191,7 @@ def check_relations_without_triples(task: AlignmentTask) -> Iterator[Finding]:
         if len(unused):
             examples = _examples([graph.relations[relation] for relation in unused[:NUM_EXAMPLES]])
             message = f"{count(len(unused), 'relation')} of the {side} graph {'has' if len(unused) == 1 else 'have'} no triples."
-            yield Finding("relations-without-triples", "info", message, len(unused), examples, "They do no harm; check that no triples were lost.")
+            yield Finding("relations-without-triples", "info", message, len(unused), examples, "They are harmless. Check that no triples were lost.")
 
 
 def check_identity_relations(task: AlignmentTask) -> Iterator[Finding]:
@@ -203,8 +201,8 @@ def check_identity_relations(task: AlignmentTask) -> Iterator[Finding]:
         same = int(np.isin(graph.triples[:, 1], identities).sum())
         if same:
             examples = _examples([graph.relations[number] for number in identities])
-            message = f"{count(same, 'triple')} of the {side} graph {'says' if same == 1 else 'say'} that two things are the same."
-            yield Finding("identity-relations", "warning", message, same, examples, "Take them out: they may hold the very answers that are tested.")
+            message = f"{count(same, 'triple')} of the {side} graph {'states' if same == 1 else 'state'} that two things are the same."
+            yield Finding("identity-relations", "warning", message, same, examples, "Remove them: they may contain the test links.")
 
 
 def check_one_to_one(task: AlignmentTask) -> Iterator[Finding]:
@@ -215,7 +213,7 @@ def check_one_to_one(task: AlignmentTask) -> Iterator[Finding]:
         if len(several):
             examples = _examples([task.graph(side).entities[entity] for entity in several[:NUM_EXAMPLES]])
             message = f"{count(len(several), f'{side} entity has', f'{side} entities have')} more than one link."
-            advice = "A drawn split keeps its links together, and any of its counterparts is a hit; one-to-one matching misses all but one of them."
+            advice = "A drawn split keeps an entity's links together, and any counterpart is a hit. One-to-one matching misses all but one."
             yield Finding("links-not-one-to-one", "warning", message, len(several), examples, advice)
 
 
@@ -224,7 +222,7 @@ def check_entity_leakage(task: AlignmentTask) -> Iterator[Finding]:
     seen = [np.concatenate([task.train_links[:, column], task.valid_links[:, column]]) for column in (0, 1)]
     shared = task.test_links[np.isin(task.test_links[:, 0], seen[0]) | np.isin(task.test_links[:, 1], seen[1])]
     if len(shared):
-        message = f"{count(len(shared), 'test link has', 'test links have')} an entity that is in a training or validation link too."
+        message = f"{count(len(shared), 'test link has', 'test links have')} an entity that also has a training or validation link."
         yield Finding(
             "entity-leakage", "warning", message, len(shared), _pairs(task, shared), "Keep all links of an entity in one part of the split."
         )
@@ -236,8 +234,8 @@ def check_overlapping_identifiers(task: AlignmentTask) -> Iterator[Finding]:
         return
     message = f"{count(len(shared), 'identifier occurs', 'identifiers occur')} in both graphs."
     if links := _self_links(task, shared):
-        message += f" {count(links, 'link joins', 'links join')} such an identifier with itself."
-    advice = "They were kept apart and are not taken for the same thing; rename them if that is misleading."
+        message += f" {count(links, 'link connects', 'links connect')} such an identifier with itself."
+    advice = "They are treated as different entities. Rename them if that is misleading."
     yield Finding("overlapping-identifiers", "warning" if links else "info", message, len(shared), _examples(shared), advice)
 
 
@@ -258,7 +256,7 @@ def check_blanks(task: AlignmentTask) -> Iterator[Finding]:
                 f"; without it, {len(twins):,} of them would be the same as another one." if twins else "."
             )
             examples = _examples([f"'{entity}'" for entity in twins or padded])
-            advice = "Blanks belong to identifiers; remove them from the file if they only stand beside its cells."
+            advice = "Blanks are part of identifiers. Remove them from the file if they are not meant."
             yield Finding("blanks-around-identifiers", "warning", message, len(padded), examples, advice)
 
 
@@ -269,13 +267,14 @@ def check_names(task: AlignmentTask) -> Iterator[Finding]:
         if nameless:
             share = len(nameless) / graph.num_entities
             of_them = f"{count(len(nameless), 'entity', 'entities')} of the {side} graph ({_percent(share)})"
+            have = "has" if len(nameless) == 1 else "have"
             severity: Severity = "warning" if share > MOSTLY else "info"
             if graph.attributes.empty:
-                message = f"No name is known of {of_them}: the data has no attributes of this graph, and these identifiers do not speak."
-                advice = "Identifiers stand in for them; if there are names somewhere, add them as attributes."
+                message = f"{of_them} {have} no name: the data has no attributes of this graph, and no name can be derived from these identifiers."
+                advice = "Their identifiers are shown instead. If names exist elsewhere, add them as attributes."
             else:
-                message = f"No name is known of {of_them}: none of the attributes that names are taken from has one."
-                advice = "Identifiers stand in for them; say with data.name_attribute where the names are."
+                message = f"{of_them} {have} no name: none of the name attributes has a value."
+                advice = "Their identifiers are shown instead. Set data.name_attribute if another attribute holds names."
             yield Finding("entities-without-name", severity, message, len(nameless), _examples(nameless), advice)
 
 
@@ -285,11 +284,11 @@ def check_revealing_labels(task: AlignmentTask) -> Iterator[Finding]:
     if not len(same) or len(same) < REPORTED * len(links):
         return
     share, alone = len(same) / len(links), solved / len(links)
-    message = f"{_percent(share)} of the {what} join entities of the same name; comparing names finds {_percent(alone)} of them on its own."
+    message = f"{_percent(share)} of the {what} connect entities of the same name. Comparing names alone finds {_percent(alone)} of them."
     advice = (
-        "Judge a method by what it adds to that."
+        "Judge a method by what it adds to this."
         if alone < NEARLY_SOLVED
-        else "Names nearly solve this task: figures of methods that use them say little."
+        else "Names nearly solve this task, so results of methods that use names are not informative."
     )
     severity: Severity = "warning" if share >= MOSTLY else "info"
     yield Finding("telling-labels", severity, message, len(same), _named_pairs(task, same), advice)
@@ -300,10 +299,9 @@ def check_revealing_identifiers(task: AlignmentTask) -> Iterator[Finding]:
     same, solved = _equal_keys(task, links, lambda graph, entity: identifier_tail(graph.entities[entity]).casefold())
     if not len(same) or len(same) < REPORTED * len(links):
         return
-    message = (
-        f"{_percent(len(same) / len(links))} of the {what} join identifiers that end alike; that alone finds {_percent(solved / len(links))} of them."
-    )
-    advice = "Never use identifiers as features on this data, and mind that names made from them tell the same."
+    share, alone = _percent(len(same) / len(links)), _percent(solved / len(links))
+    message = f"{share} of the {what} connect identifiers with the same ending. Comparing endings alone finds {alone} of them."
+    advice = "Do not use identifiers as features on this data. Names derived from them reveal the same."
     yield Finding("telling-identifiers", "warning", message, len(same), _pairs(task, same), advice)
 
 
@@ -335,19 +333,17 @@ def comparable_name(label: str) -> str:
 def check_seeds(task: AlignmentTask) -> Iterator[Finding]:
     seeds = len(task.train_links)
     if not seeds:
-        yield Finding(
-            "few-seeds", "warning", "There are no seed links.", advice="Add known links: a dozen help already, a few hundred go a long way."
-        )
+        yield Finding("few-seeds", "warning", "There are no seed links.", advice="Add known links: a dozen help, a few hundred help a lot.")
         return
     coverage = seeds / min(task.source.num_entities, task.target.num_entities)
     if seeds < FEW_SEEDS or coverage < LOW_COVERAGE:
         message = f"There {'is' if seeds == 1 else 'are'} only {count(seeds, 'seed link')}, for {_percent(coverage)} of the smaller graph's entities."
-        yield Finding("few-seeds", "warning", message, seeds, advice="Add known links: a dozen more help already, a few hundred go a long way.")
+        yield Finding("few-seeds", "warning", message, seeds, advice="Add known links: a dozen more help, a few hundred help a lot.")
     degrees = task.source.degrees[task.train_links[:, 0]], task.target.degrees[task.train_links[:, 1]]
     idle = int(((degrees[0] == 0) | (degrees[1] == 0)).sum())
     if idle:
         message = f"{count(idle, 'seed link has', 'seed links have')} an end without triples."
-        yield Finding("idle-seeds", "warning", message, idle, advice="Nothing can be learned from them; choose other links.")
+        yield Finding("idle-seeds", "warning", message, idle, advice="They cannot be used for training. Choose other links.")
 
 
 def check_thousands(task: AlignmentTask) -> Iterator[Finding]:
@@ -388,7 +384,7 @@ def check_evaluation(task: AlignmentTask) -> Iterator[Finding]:
     if not any(map(len, task.all_links())):
         yield Finding("no-test-links", "info", "There are no known links, so no accuracy is measured.", advice=no_test_advice(0))
     elif not len(task.test_links):
-        message = f"All {count(len(task.train_links) + len(task.valid_links), 'known link')} train, so no accuracy is measured on links."
+        message = f"All {count(len(task.train_links) + len(task.valid_links), 'known link')} train the model, so no accuracy is measured."
         yield Finding("no-test-links", "info", message, advice=no_test_advice(len(task.train_links) + len(task.valid_links)))
 
 

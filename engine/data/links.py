@@ -244,7 +244,7 @@ def respelling_findings(raw: RawDataset) -> Iterator[Finding]:
         open_ends = f"; {count(unsure, 'fits', 'fit')} several identifiers and cannot be repaired" if unsure else ""
         message = f"{differ} from identifiers of the {side} graph only by Unicode normalisation or percent-encoding{open_ends}."
         examples = tuple(_example(text, one) for text, one in sorted(near.items())[:EXAMPLES] if one is not None)
-        advice = "Write them alike, or import the data with --repair-links."
+        advice = "Use the same spelling in both files, or import the data with --repair-links."
         yield Finding("links-spelt-otherwise", "warning", message, len(near), examples, advice)
 
 

@@ -65,8 +65,8 @@ def long_row_findings(path: Path, long_rows: int, joined: int, swallowed: int, p
     name = shorten(path.name)
     if swallowed:
         message = (
-            f"{name}: {count(swallowed, 'line')} that would make {'a row' if swallowed == 1 else 'rows'} by themselves are inside of a cell that "
-            "begins in an earlier line; a quotation mark there has no end."
+            f"{name}: {count(swallowed, 'separate row')} {'is' if swallowed == 1 else 'are'} inside a cell that "
+            "begins in an earlier line, because a quotation mark there is not closed."
         )
         spans = tuple(f"lines {first:,} to {last:,}" for first, last in places)
         return (Finding("swallowed-rows", "warning", message, swallowed, spans, "Remove the lone quotation mark, or double it."),)

@@ -219,7 +219,7 @@ def _tar_members(archive: Path, meter: _Meter, stack: ExitStack) -> Iterator[_Me
         meter.reach(content.tell())
         if piece.strip(b"\0"):
             raise DataImportError(
-                f"{meter.name} goes on after its end, as several archives in one file do; unpack them, and pack all files into one."
+                f"{meter.name} contains data after its end, as several archives in one file do. Unpack them and pack all files into one archive."
             )
 
 

@@ -47,19 +47,19 @@ ONTOLOGY_OPTION: Final = "Choose with --ontology classes, individuals, propertie
 REMEDIES: Final[Mapping[str, Remedy]] = {
     "links-swapped": Remedy("Swap their columns.", "Swap their columns with --swap-links."),
     "links-unknown": Remedy(
-        "Check that identifiers are written alike, or bring other links instead.",
-        "Check that identifiers are written alike, or give other links with --links FILE.",
+        "Check that both files spell identifiers the same way, or upload other links.",
+        "Check that both files spell identifiers the same way, or provide other links with --links FILE.",
     ),
     "links-partly-unknown": Remedy("Check how these identifiers are written.", "Check how these identifiers are written in --links FILE."),
-    "links-spelt-otherwise": Remedy("Spell them as the graphs do.", "Spell them as the graphs do with --repair-links."),
+    "links-spelt-otherwise": Remedy("Use the graphs' spelling.", "Use the graphs' spelling with --repair-links."),
     "one-graph-twice": Remedy("Choose the other graph's file for one of them.", "Give the source graph's file first and the target graph's second."),
     "shared-triples": Remedy(*["Check that these are two graphs and not one in two versions."] * 2),
     "columns-mixed-up": Remedy(
-        "Check which column holds the relations.", "Say which column holds the relations with --columns graph1:relation=NUMBER (or graph2)."
+        "Check which column holds the relations.", "Set the column of the relations with --columns graph1:relation=NUMBER (or graph2)."
     ),
     "header-as-triple": Remedy(
-        "Say that this file's first row is a header, or leave it as a triple.",
-        "Say that the first row is a header with --columns graph1:header=yes (or graph2), or leave it as a triple.",
+        "Mark this file's first row as a header, or leave it as a triple.",
+        "Mark the first row as a header with --columns graph1:header=yes (or graph2), or leave it as a triple.",
     ),
     "blanks-around-identifiers": Remedy(
         "Switch on 'Remove blanks around cells' below the rows of this file if they do not belong to its identifiers.",
@@ -67,21 +67,21 @@ REMEDIES: Final[Mapping[str, Remedy]] = {
     ),
     "index-column": Remedy(
         "If it holds identifiers, choose it as a column below the rows of this file.",
-        "If it holds identifiers, say which column is which with --columns graph1:head=1,relation=2,tail=3 (or graph2, links).",
+        "If it holds identifiers, assign the columns with --columns graph1:head=1,relation=2,tail=3 (or graph2, links).",
     ),
     "header-as-link": Remedy(
-        "Say that this file's first row is a header, below its rows.",
-        "Say that the first row is a header with --columns links:header=yes, or that it is a link with header=no.",
+        "Mark this file's first row as a header, below its rows.",
+        "Mark the first row as a header with --columns links:header=yes, or that it is a link with header=no.",
     ),
     "files-passed-over": Remedy(
-        "If one of them belongs to the data, choose it under 'Which file is what', or give it a name that says what it is.",
-        "If one of them belongs to the data, give it with --links, --attributes1 or --attributes2, or a name that says what it is.",
+        "If one of them belongs to the data, choose it under 'Roles of the files', or rename it after its role.",
+        "If one of them belongs to the data, provide it with --links, --attributes1 or --attributes2, or rename it after its role.",
     ),
-    "names-as-triples": Remedy("Take them as names.", "Take them as names with --names-from-triples."),
-    "ontology-read": Remedy("Choose below the graphs what is aligned.", ONTOLOGY_OPTION),
-    "ontology-individuals": Remedy("Choose individuals, or all, below the graphs if these are what is to be aligned.", ONTOLOGY_OPTION),
+    "names-as-triples": Remedy("Use them as names.", "Use them as names with --names-from-triples."),
+    "ontology-read": Remedy("Choose below the graphs what to align.", ONTOLOGY_OPTION),
+    "ontology-individuals": Remedy("To align these, choose individuals or all below the graphs.", ONTOLOGY_OPTION),
     "named-graphs": Remedy(
-        "Choose below the graphs which of them are read.",
+        "Choose below the graphs which of them to read.",
         "Choose with --named-graphs1 IRI for the source graph, --named-graphs2 IRI for the target graph.",
     ),
     "graph-recognised": Remedy(
@@ -90,25 +90,25 @@ REMEDIES: Final[Mapping[str, Remedy]] = {
         "if its rows are triples, head=1,relation=2,tail=3.",
     ),
     "no-seeds": Remedy(
-        "Bring a file of known links, or take seeds from names where names suggest some.",
-        "Bring known links with --links FILE, or take seeds with --seeds-from-names where names suggest some.",
+        "Upload known links, or use the seeds that names suggest.",
+        "Provide known links with --links FILE, or use the seeds that names suggest with --seeds-from-names.",
     ),
     "few-seeds": Remedy(
-        "Take seeds from names as well, where names suggest some.",
-        "Bring more with --links FILE, or take seeds with --seeds-from-names where names suggest some.",
+        "Use the seeds that names suggest as well.",
+        "Provide more with --links FILE, or use the seeds that names suggest with --seeds-from-names.",
     ),
     "no-test-links": Remedy(
-        "Review a random sample of the matches to measure it. Where the links suffice, the page Train offers to keep a fifth of them for a test.",
-        f"Review a sample of the matches to measure it, or keep a fifth of the links for a test with --train-ratio {OWN_TRAIN_RATIO:g}.",
+        "Review a random sample of the matches to measure it. With enough links, the page Train can keep a fifth of them for testing.",
+        f"Review a sample of the matches to measure it, or keep a fifth of the links for testing with --train-ratio {OWN_TRAIN_RATIO:g}.",
     ),
     "name-languages": Remedy(
-        "Choose another one for either graph below the attribute that holds the names.",
+        "Choose another language for either graph, below the name attribute.",
         "Choose others with --name-language en,de, or with --name-language source=de --name-language target=en.",
     ),
     "entities-without-name": Remedy(
-        "Identifiers stand in for them. If an attribute holds names, choose it; names in a file of their own can be brought with the graphs.",
-        "Identifiers stand in for them. If an attribute holds names, say so with --name-attribute NAME; "
-        "names in files of their own are given with --attributes1 and --attributes2.",
+        "Their identifiers are shown instead. If an attribute holds names, choose it. Names in a separate file can be uploaded with the graphs.",
+        "Their identifiers are shown instead. If an attribute holds names, set --name-attribute NAME. "
+        "Names in separate files are provided with --attributes1 and --attributes2.",
     ),
 }
 """By a finding's code: what an import alone can notice, and findings of an inspection that an import can do something about."""
@@ -395,7 +395,7 @@ def _one_graph_twice(raw: RawDataset) -> Iterator[Finding]:
         message = "Both graphs are the same: one file was given twice."
         yield Finding("one-graph-twice", "error", message, shared)
     else:
-        message = f"{count(shared, 'triple is', 'triples are')} in both graphs, {100 * shared / smaller:.0f} % of the smaller one."
+        message = f"{count(shared, 'triple is', 'triples are')} in both graphs, {100 * shared / smaller:.0f}% of the smaller one."
         yield Finding("shared-triples", "warning", message, shared)
 
 
@@ -447,7 +447,7 @@ def _no_seeds(task: AlignmentTask, suggestions: SeedSuggestions) -> Finding:
     if pairs != 0:
         message += f" Training can start from {count(shared, 'name or value', 'names and values')} that both graphs have."
     elif shared:
-        message += f" The {count(shared, 'name or value', 'names and values')} of both graphs belong to so many entities that no pair follows."
+        message += f" The {count(shared, 'name or value', 'names and values')} of both graphs belong to too many entities to suggest a pair."
     if suggestions.pairs:
         exact, near = (suggestions.count(likeness) for likeness in ("exact", "near"))
         message += f" Names suggest some: {count(exact, 'pair has', 'pairs have')} the same name, {near:,} nearly the same."

@@ -57,7 +57,7 @@ def _graph(side: str, graph: UnderstoodGraph) -> Iterator[str]:
     for head, relation, tail in graph.triples[:3]:
         yield f"  e.g. {' | '.join(shorten(part, 45) for part in (head, relation, tail))}"
     if graph.names:
-        names = ", ".join(f"{shorten(one.attribute, 40)} ({100 * one.share:.0f} %{', taken' if one.chosen else ''})" for one in graph.names[:4])
+        names = ", ".join(f"{shorten(one.attribute, 40)} ({100 * one.share:.0f}%{', used' if one.chosen else ''})" for one in graph.names[:4])
         yield f"  attributes that may hold names: {names}"
     if any(language for language, _ in graph.languages):
         listed = ", ".join(f"{language or 'without a language'} {number:,}" for language, number in graph.languages[:8])

@@ -76,12 +76,12 @@ class Expectation:
                 "known links, or seeds from names, make them better."
             )
         low, high = (round(100 * share / 5) * 5 for share in (self.lowest, self.highest))
-        share = f"{100 * self.coverage:.1f} %" if self.coverage < 0.1 else f"{100 * self.coverage:.0f} %"
-        expected = f"about {low} to {high} %" if high > low else f"under {max(high, 5)} %"
+        share = f"{100 * self.coverage:.1f}%" if self.coverage < 0.1 else f"{100 * self.coverage:.0f}%"
+        expected = f"about {low} to {high}%" if high > low else f"under {max(high, 5)}%"
         more = " A few hundred more seeds would help most." if self.few else ""
         return (
-            f"{self.seeds:,} seed links cover {share} of the smaller graph's entities. On data sets that were measured, so many gave {expected} "
-            f"right first matches from structure alone; semi and literal runs add to that where the graphs allow it.{more}"
+            f"{self.seeds:,} seed links cover {share} of the smaller graph's entities. On the measured data sets, this share gave {expected} "
+            f"correct first matches from structure alone. Semi and literal runs can add to that.{more}"
         )
 
 

@@ -97,7 +97,7 @@ def find_staged(token: str) -> Staged:
     Raises:
         DataImportError: there is no such import (any more).
     """
-    gone = DataImportError("this import is not there any more (it was stored, or is older than a day); begin again with the files.")
+    gone = DataImportError("this import no longer exists (it was saved, or is older than a day). Start again with the files.")
     if not _TOKEN.fullmatch(token):
         raise gone
     try:

@@ -159,9 +159,13 @@ def words(app: AppTest) -> str:
 
 
 def links(app: AppTest) -> list[str]:
-    """The page's links, those of the navigation left out."""
-    found = [f"{link.proto.page}?{link.proto.query_string}" for link in app.get("page_link")]
-    return found[len(PAGES) :]
+    """The page's links, those of the sidebar left out."""
+    return [f"{link.proto.page}?{link.proto.query_string}" for link in app.main.get("page_link")]
+
+
+def sidebar_links(app: AppTest) -> list[str]:
+    """Those of the navigation, then those to recent entities."""
+    return [f"{link.proto.page}?{link.proto.query_string}" for link in app.sidebar.get("page_link")]
 
 
 def assert_no_crash(app: AppTest) -> None:

@@ -61,9 +61,13 @@ def test_home_leads_to_the_run(page: Page, app: str) -> None:
     failed: list[str] = []
     page.on("requestfailed", lambda request: failed.append(request.url))
     page.goto(app)
-    page.get_by_text("Open run", exact=True).first.click()
+    page.wait_for_selector(QUIET)
+    page.wait_for_timeout(1500)
+    table = page.locator("[data-testid=stDataFrame]").first.bounding_box()
+    assert table is not None
+    page.mouse.click(table["x"] + table["width"] - TABLE_ROW, table["y"] + 2.5 * TABLE_ROW)  # at the end of the second row
     page.get_by_text("start with one of the entities with the most triples").wait_for()
-    assert asked(page) == {"run": "towns/basic-s0"}
+    assert asked(page) == {"run": "towns/semi-s0"}
     assert not [url for url in failed if not url.startswith(app)], "nothing is fetched from elsewhere"
 
 
@@ -114,6 +118,47 @@ def test_enter_opens_the_only_result(page: Page, app: str, pause: int) -> None:
     box.press("Enter")
     heading(page, "City 15")
     address_says(page, "entity", "http://one.example/resource/Entity_15")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_keys_lead_to_the_search_and_enter_opens_what_it_finds(page: Page, app: str, width: int) -> None:
+    """On a narrow screen the sidebar is folded, and opens for it."""
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(f"{app}/degree?run=towns%2Fbasic-s0")
+    page.get_by_text("Entities in this range").wait_for()
+    page.wait_for_selector(QUIET)
+    page.wait_for_timeout(1500)  # until the keys work
+    box = page.get_by_label("Find an entity")
+    for key in ("Control+k", "/"):
+        page.keyboard.press(key)
+        expect(box).to_be_focused(timeout=PATIENCE)
+        box.press("Tab")
+        expect(box).not_to_be_focused(timeout=PATIENCE)
+    page.keyboard.press("/")
+    expect(box).to_be_focused(timeout=PATIENCE)
+    page.keyboard.type("a/b")
+    expect(box).to_have_value("a/b", timeout=PATIENCE)
+    box.fill("")
+    box.press_sequentially("city 15")
+    page.locator(".st-key-quick_results").get_by_text("City 15").wait_for()
+    box.press("Enter")
+    heading(page, "City 15")
+    assert asked(page)["run"] == "towns/basic-s0"
+
+
+@pytest.mark.slow
+def test_what_is_shared_follows_the_page(page: Page, app: str) -> None:
+    """A choice inside of a part that is drawn alone is in the link as well."""
+    page.goto(app + entity_path(5))
+    heading(page, "City 5")
+    page.wait_for_selector(QUIET)
+    page.get_by_role("radiogroup", name="Hops").get_by_text("2", exact=True).click()
+    address_says(page, "hops", "2")
+    page.wait_for_selector(QUIET)
+    page.get_by_role("button", name="Share").click()
+    link = page.locator("[data-testid=stPopoverBody] [data-testid=stCode]").first
+    expect(link).to_contain_text("hops=2", timeout=PATIENCE)
+    assert link.inner_text().strip() == page.url.replace("%20", "+")
 
 
 def click_a_neighbour(page: Page) -> None:
@@ -195,7 +240,7 @@ def test_an_analysts_path(browser: Browser, page: Page, app: str) -> None:
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("requestfailed", lambda request: None if request.url.startswith(app) else problems.append(f"fetched from elsewhere: {request.url}"))
     page.goto(app)
-    page.get_by_text("Open run", exact=True).first.click()
+    page.get_by_role("link", name="Open best run").first.click()
     page.get_by_text("start with one of the entities with the most triples").wait_for()
 
     page.get_by_label("Search by label, ID or URI").press_sequentially("北京")

@@ -43,7 +43,7 @@ def choose(page: Page, label: str, option: str) -> None:
 def declare_header(page: Page, first: str) -> None:
     """Of the source graph; waits until its columns are called by it. ``first``: what the first column is called then."""
     table = page.locator(".st-key-file_0")
-    table.get_by_text("The first row is a header").click()
+    table.get_by_text("First row is a header").click()
     expect(table.get_by_label("Head", exact=True).first).to_have_value(f"1. {first}", timeout=PATIENCE)
     page.wait_for_selector(QUIET)
 
@@ -51,12 +51,12 @@ def declare_header(page: Page, first: str) -> None:
 def begun(page: Page, app: str) -> None:
     """At the second step, with a column and the links wrong."""
     page.goto(f"{app}/import")
-    page.get_by_text("Read and check").wait_for()
+    page.get_by_text("Check files").wait_for()
     upload(page, "Source graph", "one.csv", TURNED)
     upload(page, "Target graph", "two.ttl", TURTLE)
     upload(page, "Known links", "links.csv", SWAPPED)
-    page.get_by_role("button", name="Read and check").click()
-    page.get_by_text("What was understood").wait_for()
+    page.get_by_role("button", name="Check files").click()
+    page.get_by_text("Detected content").wait_for()
     page.wait_for_selector(QUIET)
 
 
@@ -71,15 +71,15 @@ def test_from_two_files_to_a_data_set(browser: Browser, app: str, app_data: Path
     choose(page, "Head", "2. Woher")
     choose(page, "Relation", "3. Art")
     page.get_by_role("button", name="Swap the links' columns").click()
-    page.get_by_role("button", name="Store the data set").wait_for()
+    page.get_by_role("button", name="Save data set").wait_for()
     page.reload()
     expect(page.get_by_text("8 entities · 1 relation · 8 triples")).to_have_count(2, timeout=PATIENCE)
     name = page.get_by_role("textbox", name="Name of the data set")
     name.fill("cities")
     name.press("Enter")
     page.wait_for_selector(QUIET)
-    page.get_by_role("button", name="Store the data set").click()
-    page.get_by_text("is stored").wait_for()
+    page.get_by_role("button", name="Save data set").click()
+    page.get_by_text("is saved").wait_for()
     task = load_task(app_data / "cities")
     straight = {tuple(line.split(",")) for line in GRAPH_1.split("\n")[1:-1]}
     assert {
@@ -94,10 +94,10 @@ def test_a_binary_file_is_refused_in_a_sentence(browser: Browser, app: str) -> N
     page = browser.new_page(viewport={"width": 390, "height": 900})
     page.set_default_timeout(PATIENCE)
     page.goto(f"{app}/import")
-    page.get_by_text("Read and check").wait_for()
+    page.get_by_text("Check files").wait_for()
     upload(page, "Source graph", "one.csv", b"PK\x03\x04\0\0\0\0not a table")
     upload(page, "Target graph", "two.ttl", TURTLE)
-    page.get_by_role("button", name="Read and check").click()
+    page.get_by_role("button", name="Check files").click()
     page.get_by_text("Excel workbook").wait_for()
     assert page.locator("[data-testid=stException]").count() == 0
     assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth <= window.innerWidth")

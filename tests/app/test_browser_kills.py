@@ -130,14 +130,14 @@ def press_store(page: Page, app: str, token: str, name: str) -> None:
     field.fill(name)
     field.press("Enter")
     page.wait_for_selector(QUIET)
-    page.get_by_role("button", name="Store the data set").click()
+    page.get_by_role("button", name="Save data set").click()
 
 
 def store_again(page: Page, app: str, token: str, folder: Path) -> None:
     """What a kill interrupted: the data set is there whole, or not at all and everything that was uploaded still is."""
     if not folder.exists():
         press_store(page, app, token, folder.name)
-        page.get_by_text("is stored").wait_for()
+        page.get_by_text("is saved").wait_for()
     check_data(folder)
 
 

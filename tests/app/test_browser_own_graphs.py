@@ -49,7 +49,7 @@ def files() -> dict[str, tuple[str, str]]:
     values = [f'<{entity}> c:{attribute} "{value}" .' for entity, attribute, value in rows("attr_triples_2")]
     return {
         "Source graph": ("geonames.csv", table(["Ziel", "Beziehung", "Anfang"], backwards)),
-        "Its names and attributes": ("names.csv", table(["entity", "attribute", "value"], rows("attr_triples_1"))),
+        "Names and attributes of the source graph": ("names.csv", table(["entity", "attribute", "value"], rows("attr_triples_1"))),
         "Target graph": ("cldr.ttl", "\n".join(["@prefix c: <cldr:> .", *edges, *values, ""])),
         "Known links": ("links.csv", table(["source", "target"], rows("ent_links"))),
     }
@@ -76,11 +76,12 @@ def follow(page: Page, link: str) -> None:
 def imported(page: Page, app: str) -> None:
     """From an empty home page to a stored data set."""
     page.goto(app)
-    follow(page, "Import your own two graphs")
-    page.get_by_text("Read and check").wait_for()
+    page.get_by_role("button", name="Train on your own graphs").click()
+    page.get_by_text("Check files").wait_for()
+    page.get_by_text("Names and attributes in separate files").click()
     for box, (name, content) in files().items():
         upload(page, box, name, content)
-    page.get_by_role("button", name="Read and check").click()
+    page.get_by_role("button", name="Check files").click()
     page.get_by_text("The first row of the source graph looks like a header").wait_for()
     declare_header(page, "Ziel")
     page.get_by_text("1,510 entities · 9 relations · 4,548 triples").wait_for()
@@ -89,8 +90,8 @@ def imported(page: Page, app: str) -> None:
     name.fill(NAME)
     name.press("Enter")
     page.wait_for_selector(QUIET)
-    page.get_by_role("button", name="Store the data set").click()
-    page.get_by_text("is stored").wait_for()
+    page.get_by_role("button", name="Save data set").click()
+    page.get_by_text("is saved").wait_for()
 
 
 def asked_for(page: Page, **settings: str) -> str:
@@ -141,7 +142,7 @@ def test_from_two_files_to_reviewed_links(browser: Browser, tmp_path: Path) -> N
             kept = load_task(data / NAME).source
             shown = {(kept.entities[head], kept.relations[relation], kept.entities[tail]) for head, relation, tail in kept.triples}
             assert shown == {tuple(row) for row in rows("rel_triples_1")}
-            follow(page, "Train on it")
+            follow(page, "Train on this data set")
             address_says(page, "data", NAME)
             page.get_by_role("button", name="Hold out 10").click()
             address_says(page, "set", "data.valid_ratio=0.1")
@@ -159,7 +160,7 @@ def test_from_two_files_to_reviewed_links(browser: Browser, tmp_path: Path) -> N
             assert [decision.verdict for decision in history] == [KEYS[key] for key in keys]
             assert len({decision.pair for decision in history}) == len(set(seen)) == 10
             assert {(decision.author, decision.withdrawn) for decision in history} == {(REVIEWER, False)}
-            follow(page, "Take the accepted pairs home")
+            follow(page, "Export accepted pairs")
             page.get_by_text("SSSOM", exact=True).click()
             address_says(page, "format", "sssom")
             page.get_by_text("Predicate").wait_for()

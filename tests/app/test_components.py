@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from app import components, text
 from app.components import csv_bytes
 from app.glossary import PROBABILITY_FEATURES, TERMS, explain
+from engine.data.knowledge_graph import Finding, Severity
 from engine.evaluation.calibration import FEATURES
 from tests.app.conftest import OpenPage
 
@@ -98,3 +99,16 @@ def test_a_figures_data_in_words() -> None:
     many = components.in_words(pd.DataFrame({"n": range(45)}))
     assert many.startswith("Data: n 0; n 1;")
     assert many.endswith("n 39. 5 more rows are in the download.")
+
+
+def finding(code: str, message: str, severity: Severity = "info") -> Finding:
+    return Finding(code, severity, message, 1, (f"{code} of {message[:3]}",), "Do something.")
+
+
+def test_findings_of_one_cause_are_one_with_its_gravest_first() -> None:
+    nameless = [finding("a", "2 of KG1 have no name: none has a value.", "info"), finding("a", "9 of KG2 have no name: none has a value.", "warning")]
+    causes = components._by_cause([nameless[0], finding("b", "Another."), nameless[1]])
+    assert [[one.message[:1] for one in cause] for cause in causes] == [["9", "2"], ["A"]]
+    assert components._together(causes[0]) == "9 of KG2 have no name; 2 of KG1 have no name: none has a value."
+    assert components._together([finding("c", "One thing."), finding("c", "Another: thing.")]) == "One thing. Another: thing."
+    assert components._together([finding("d", "Both.")] * 3) == "Both. (2 more of this kind)"

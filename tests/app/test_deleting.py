@@ -29,6 +29,11 @@ def press(app: AppTest, label: str, number: int = 0) -> AppTest:
     return [button for button in app.button if button.label == label][number].click().run()
 
 
+def chosen(app: AppTest, run: str) -> AppTest:
+    """With this run chosen among those that can be deleted."""
+    return next(box for box in app.selectbox if box.label == "Run to delete").set_value(run).run()
+
+
 def labels(app: AppTest) -> list[str]:
     return [button.label for button in app.button]
 
@@ -41,14 +46,14 @@ def ids(models: Path) -> list[str]:
 def test_a_run_is_deleted_after_a_question(whole_run: MemoryRun, models: Path, open_page: OpenPage) -> None:
     kept = write_run(whole_run, models, run_id="literal-s0", variant="literal", training={"structure_run": "towns/semi-s0"})
     gone = write_run(whole_run, models, run_id="semi-s0", variant="semi", created="2026-10-30T12:00:00+00:00")
-    app = press(open_page("home"), "Delete run", 1)
+    app = press(chosen(open_page("home"), gone), "Delete run")
     assert ids(models) == [kept, gone], "nothing goes before the answer"
     message = words(app).replace("\\", "")
     assert "Delete \u2068towns/semi-s0\u2069 permanently?" in message
     assert "towns/literal-s0\u2069 was built on it and remains complete" in message
     assert press(app, "Keep run").button
     assert ids(models) == [kept, gone]
-    app = press(press(app, "Delete run", 1), "Delete permanently")
+    app = press(press(app, "Delete run"), "Delete permanently")
     assert_no_crash(app)
     assert ids(models) == [kept]
     assert "was deleted" in app.success[0].value

@@ -49,7 +49,7 @@ def test_every_format_shows_its_first_rows_and_offers_the_file(models: Path, ope
     assert_no_crash(app)
     assert not app.error
     assert button(app).label == f"Download 64 pairs as {FORMATS[fmt].title}"
-    assert "first 5 of 64 pairs" in words(app)
+    assert "The first 5 of 64 pairs." in words(app)
     if app.dataframe:
         assert app.dataframe[0].value["source"].tolist() == [f"http://one.example/resource/Entity_{number}" for number in range(5)]
     else:

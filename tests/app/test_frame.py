@@ -13,7 +13,7 @@ import streamlit as st
 
 from app.pages import PAGES, Page
 from engine.runs import RunStore
-from tests.app.conftest import OpenPage, PutRun, assert_no_crash, links, words
+from tests.app.conftest import OpenPage, PutRun, assert_no_crash, links, sidebar_links, words
 from tests.run_fixture import MemoryRun, sample_run, write_run
 
 OF_RUNS = [page for page in PAGES if page.least]
@@ -38,7 +38,7 @@ def message(app: Any) -> str:
 
 
 def navigation(app: Any) -> list[str]:
-    return [f"{link.proto.page}?{link.proto.query_string}" for link in app.get("page_link")][: len(PAGES)]
+    return sidebar_links(app)[: len(PAGES)]
 
 
 @every_page
@@ -86,7 +86,7 @@ def test_a_damaged_run_is_explained_and_others_can_be_chosen(page: Page[Any], ru
         assert "cannot be opened" in message(app)
         assert "not valid JSON" in message(app)
         assert links(app)
-        app.selectbox[1].set_value(runs[1]).run()
+        app.sidebar.selectbox[1].set_value(runs[1]).run()
         assert_no_crash(app)
         assert not app.error
         assert app.query_params["run"] == runs[1]
@@ -140,7 +140,7 @@ def test_runs_of_different_data_are_not_mixed(
     app = open_page(page.name, run=[runs[0], other])
     assert_no_crash(app)
     assert "were trained on different data" in message(app)
-    assert len(app.selectbox[0].options) == 2, "the data set can be chosen"
+    assert len(app.sidebar.selectbox[0].options) == 2, "the data set can be chosen"
 
 
 @every_page_of_runs
@@ -152,22 +152,22 @@ def test_too_many_runs(page: Page[Any], runs: list[str], open_page: OpenPage) ->
 
 def test_choosing_another_run_keeps_the_others_open(runs: list[str], open_page: OpenPage) -> None:
     app = open_page("entity", run=runs[:2])
-    app.selectbox[1].set_value(runs[1]).run()
+    app.sidebar.selectbox[1].set_value(runs[1]).run()
     assert app.query_params["run"] == [runs[1], runs[0]]
-    app.selectbox[1].set_value(runs[2]).run()
+    app.sidebar.selectbox[1].set_value(runs[2]).run()
     assert app.query_params["run"] == [runs[2], runs[0]]
 
 
 def test_choosing_other_data_starts_again(whole_run: MemoryRun, models: Path, put_run: PutRun, runs: list[str], open_page: OpenPage) -> None:
     other = put_run(whole_run, models, "villages", "basic-s0", data={**whole_run.manifest["data"], "fingerprint": "1" * 64})
     app = open_page("entity", run=runs[:2], side="source", entity="http://one.example/resource/Entity_5")
-    app.selectbox[0].set_value(f"villages/{'1' * 64}").run()
+    app.sidebar.selectbox[0].set_value(f"villages/{'1' * 64}").run()
     assert app.query_params == {"run": other}
 
 
 def test_runs_of_a_page_of_several_can_be_added_and_removed(runs: list[str], open_page: OpenPage) -> None:
     app = open_page("degree", run=runs[:1])
-    app.multiselect[0].set_value([runs[0], runs[2]]).run()
+    app.sidebar.multiselect[0].set_value([runs[0], runs[2]]).run()
     assert_no_crash(app)
     assert app.query_params["run"] == [runs[0], runs[2]]
 

@@ -6,7 +6,9 @@ import json
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from app import cache
 from app.cache import list_runs
@@ -30,17 +32,23 @@ def test_without_runs_it_says_what_to_do(open_page: OpenPage) -> None:
     assert "No runs yet" in message
     assert "make app" in message
     assert any(link.startswith("train?") and "data=world" in link for link in links(app))
-    assert not app.metric
+    assert not app.dataframe
+
+
+def tables(app: AppTest) -> list[pd.DataFrame]:
+    """One of each data set's runs."""
+    return [one.value for one in app.dataframe if "variant" in one.value.columns]
 
 
 def test_a_run_shows_its_figure_interval_and_pool(run: str, open_page: OpenPage) -> None:
     app = open_page("home")
     assert_no_crash(app)
-    assert [(metric.label, metric.value, metric.delta) for metric in app.metric] == [
-        ("Hits@1, target to source", "0.651", "95% interval 0.472–0.795, n = 30")
-    ]
-    assert "of 30 test entities · MRR 0.763 · source to target 0.643" in words(app)
+    (table,) = tables(app)
+    shown = table.iloc[0]
+    assert (round(shown["Hits@1"], 3), shown["interval"], round(shown["MRR"], 3)) == (0.651, "0.472–0.795", 0.763)
+    assert "n = 30 test entities; from source to target, the first run has 0.643" in words(app)
     assert "The paper reports" not in words(app)
+    assert f"entity?run={run.replace('/', '%2F')}" in links(app)
 
 
 def test_the_papers_figure_is_shown_beside_ours_on_its_data(models: Path, open_page: OpenPage) -> None:
@@ -53,14 +61,27 @@ def test_the_papers_figure_is_shown_beside_ours_on_its_data(models: Path, open_p
     assert "The paper reports 0.731 on DBP15K ZH-EN, basic" in words(open_page("home"))
 
 
-def test_several_runs_come_newest_first_and_many_are_folded(models: Path, open_page: OpenPage) -> None:
-    for day in range(1, 16):
-        write_run(sample_run(), models, run_id=f"basic-s{day}", seed=day, created=f"2026-10-{day:02}T00:00:00+00:00")
+def test_the_best_run_comes_first_and_is_one_click_away(models: Path, open_page: OpenPage) -> None:
+    for seed, hits in ((1, 0.5), (2, 0.75), (3, 0.25)):
+        run = sample_run()
+        assert run.metrics is not None
+        run.metrics["target_to_source"]["hits@1"] = hits
+        write_run(run, models, run_id=f"basic-s{seed}", seed=seed, created=f"2026-10-{seed:02}T00:00:00+00:00")
+    unmeasured = sample_run()
+    unmeasured.metrics = None
+    write_run(unmeasured, models, run_id="basic-s4", seed=4)
     app = open_page("home")
     assert_no_crash(app)
-    seeds = [caption.value.split("seed ")[1].split(" ")[0] for caption in app.caption if " · random seed " in caption.value]
-    assert seeds == [str(day) for day in range(15, 3, -1)]
-    assert [expander.label for expander in app.expander] == ["3 older runs"]
+    (table,) = tables(app)
+    assert table["random seed"].tolist() == [2, 1, 3, 4]
+    assert links(app)[0] == "entity?run=towns%2Fbasic-s2"
+    assert "Some runs have no test links" in words(app)
+
+
+def test_an_age_is_a_time_that_the_browser_puts_into_words(run: str, open_page: OpenPage) -> None:
+    """The rows must not change by themselves, and sort by time."""
+    (table,) = tables(open_page("home"))
+    assert pd.api.types.is_datetime64_any_dtype(table["age"])
 
 
 def test_a_run_that_was_finished_or_deleted_this_moment_is_reported_at_once(models: Path) -> None:
@@ -74,9 +95,8 @@ def test_a_run_that_was_finished_or_deleted_this_moment_is_reported_at_once(mode
 def test_a_run_on_anothers_structure_does_not_claim_its_training(models: Path, open_page: OpenPage) -> None:
     training = {"seconds": 70.0, "structure_run": "towns/semi-s0-aaaaaaaa"}
     write_run(sample_run(), models, run_id="literal-s0-bbbbbbbb", variant="literal", seconds=4.0, training=training)
-    message = words(open_page("home"))
-    assert "names added to semi-s0-aaaaaaaa in 4 s" in message.replace("\\", "").replace("\u2068", "").replace("\u2069", "")
-    assert "trained in" not in message
+    (table,) = tables(open_page("home"))
+    assert table["time"].tolist() == ["4 s (names)"]
 
 
 def test_a_run_without_test_links_has_no_figure(models: Path, open_page: OpenPage) -> None:
@@ -85,7 +105,7 @@ def test_a_run_without_test_links_has_no_figure(models: Path, open_page: OpenPag
     write_run(run, models)
     app = open_page("home")
     assert_no_crash(app)
-    assert not app.metric
+    assert not {"Hits@1", "interval", "MRR"} & set(tables(app)[0].columns)
     assert "no test links" in words(app)
     assert any("review" in link and "kind=sample" in link for link in links(app)), "there is a way to an accuracy all the same"
 
@@ -105,8 +125,8 @@ def test_a_damaged_run_is_listed_with_its_reason_beside_a_whole_one(run: str, mo
     (damaged / "manifest.json").write_bytes(b"{oops")
     app = open_page("home")
     assert_no_crash(app)
-    assert len(app.metric) == 1
-    assert [expander.label for expander in app.expander] == ["1 run folder that cannot be opened"]
+    assert len(tables(app)[0]) == 1
+    assert [expander.label for expander in app.expander] == ["1 run folder that cannot be opened", "Delete a run"]
     message = words(app).replace("\\", "")
     assert "towns/basic-s9-damaged" in message
     assert ": towns/basic-s9-damaged/manifest.json is not valid JSON" in message.translate(str.maketrans("", "", "\u2068\u2069*"))
@@ -163,7 +183,7 @@ def test_an_interrupted_training_of_the_queue_is_resumed_at_its_job(models: Path
 
 def test_a_run_stopped_early_says_so(models: Path, open_page: OpenPage) -> None:
     write_run(sample_run(), models, status="stopped")
-    assert "stopped early" in words(open_page("home"))
+    assert tables(open_page("home"))[0]["variant"].tolist() == ["basic (stopped early)"]
 
 
 @pytest.mark.parametrize("label", HOSTILE_LABELS[:3])

@@ -41,8 +41,8 @@ def message(app: AppTest) -> str:
 def test_the_first_step_asks_for_files_and_names_the_limit(models: Path, open_page: OpenPage) -> None:
     app = open_page("import")
     assert_no_crash(app)
-    assert "At most 200 MB a file" in words(app)
-    assert element(app.button, "Read and check").disabled
+    assert "Maximum 200 MB per file" in words(app)
+    assert element(app.button, "Check files").disabled
 
 
 def test_folders_on_the_server_are_chosen_from_a_list(models: Path, open_page: OpenPage) -> None:
@@ -50,10 +50,10 @@ def test_folders_on_the_server_are_chosen_from_a_list(models: Path, open_page: O
     folders = element(app.selectbox, "Folder or archive")
     assert folders.options == ["sample_data/europe", "sample_data/world"]
     folders.set_value("sample_data/europe").run()
-    element(app.button, "Read and check").click().run()
+    element(app.button, "Check files").click().run()
     assert_no_crash(app)
     assert "1,510 entities" in words(app)
-    assert "Store the data set" in [button.label for button in app.button]
+    assert "Save data set" in [button.label for button in app.button]
 
 
 def test_without_folders_on_the_server_it_says_how_to_get_some(models: Path, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,10 +66,10 @@ def test_the_second_step_shows_both_graphs_and_stores(models: Path, open_page: O
     assert_no_crash(app)
     assert message(app).count("8 entities · 1 relation · 8 triples") == 2
     element(app.text_input, "Name of the data set").set_value("cities").run()
-    element(app.button, "Store the data set").click().run()
+    element(app.button, "Save data set").click().run()
     assert_no_crash(app)
     assert app.query_params == {"stored": "cities"}
-    assert "cities is stored" in message(app)
+    assert "cities is saved" in message(app)
     assert load_task(paths.data_folder() / "cities").num_entities == 16
     assert [path.name for path in paths.data_folder().iterdir()] == ["cities"], "what was staged is gone"
     assert "cities · not trained yet · imported just now" in message(open_page("home"))
@@ -79,7 +79,7 @@ def test_a_name_that_cannot_be_is_refused_and_nothing_is_lost(models: Path, open
     uploaded = staged(models)
     app = open_page("import", staging=uploaded.token)
     element(app.text_input, "Name of the data set").set_value("../x").run()
-    element(app.button, "Store the data set").click().run()
+    element(app.button, "Save data set").click().run()
     assert_no_crash(app)
     assert "cannot be the name of a data set" in app.error[0].value
     assert find_staged(uploaded.token) == uploaded
@@ -110,23 +110,23 @@ def test_what_cannot_be_read_is_said_and_can_be_fixed(models: Path, open_page: O
 
 def test_links_the_wrong_way_round_are_swapped(models: Path, open_page: OpenPage) -> None:
     app = open_page("import", staging=staged(models, links=SWAPPED).token)
-    assert "left out until the errors below" in words(app)
-    assert "cannot be stored yet" in words(app)
+    assert "not used until the errors below" in words(app)
+    assert "cannot be saved yet" in words(app)
     assert "--" not in message(app), "options are of the command line"
     element(app.button, "Swap the links' columns").click().run()
     assert_no_crash(app)
-    assert "Store the data set" in [button.label for button in app.button]
+    assert "Save data set" in [button.label for button in app.button]
 
 
 def test_seeds_from_names_are_taken_and_recorded(models: Path, open_page: OpenPage) -> None:
     uploaded = staged(models, links=None)
     app = open_page("import", staging=uploaded.token)
     assert "8 pairs of entities have a name that is unique in both graphs" in words(app)
-    assert "Store the data set" in [button.label for button in app.button], "training can start from names and values in common"
-    element(app.button_group, "Take as seed links").set_value("exact").run()
+    assert "Save data set" in [button.label for button in app.button], "training can start from names and values in common"
+    element(app.button_group, "Use as seed links").set_value("exact").run()
     assert_no_crash(app)
     element(app.text_input, "Name of the data set").set_value("seeded").run()
-    element(app.button, "Store the data set").click().run()
+    element(app.button, "Save data set").click().run()
     record = json.loads((paths.data_folder() / "seeded" / RECORD).read_text(encoding="utf-8"))
     assert len(record["seed from names"]) == 8
 
@@ -139,13 +139,13 @@ def test_links_can_be_added_in_the_second_step(models: Path, open_page: OpenPage
     uploaded = staged(models, graph_1=nameless, links=None)
     app = open_page("import", staging=uploaded.token)
     assert "Seed links from names" not in words(app)
-    assert "cannot be stored yet" in words(app)
-    assert element(app.button, "Take these links").disabled
-    element(app.file_uploader, "A file of known links").set_value(("known.csv", known.encode(), "text/csv")).run()
-    element(app.button, "Take these links").click().run()
+    assert "cannot be saved yet" in words(app)
+    assert element(app.button, "Use these links").disabled
+    element(app.file_uploader, "Known links").set_value(("known.csv", known.encode(), "text/csv")).run()
+    element(app.button, "Use these links").click().run()
     assert_no_crash(app)
     assert app.query_params["staging"] == uploaded.token
-    assert "Store the data set" in [button.label for button in app.button]
+    assert "Save data set" in [button.label for button in app.button]
     assert not app.file_uploader, "there are links now"
 
 
@@ -153,11 +153,11 @@ def test_links_can_be_added_in_the_second_step(models: Path, open_page: OpenPage
 def test_links_that_fit_nothing_are_replaced(wrong: str, models: Path, open_page: OpenPage) -> None:
     app = open_page("import", staging=staged(models, links=wrong).token)
     assert_no_crash(app)
-    assert "Store the data set" not in [button.label for button in app.button]
-    element(app.file_uploader, "Other known links instead of these").set_value(("links.csv", LINKS.encode(), "text/csv")).run()
-    element(app.button, "Take these links").click().run()
+    assert "Save data set" not in [button.label for button in app.button]
+    element(app.file_uploader, "Replace the known links").set_value(("links.csv", LINKS.encode(), "text/csv")).run()
+    element(app.button, "Use these links").click().run()
     assert_no_crash(app)
-    assert "Store the data set" in [button.label for button in app.button]
+    assert "Save data set" in [button.label for button in app.button]
 
 
 def test_files_of_a_folder_are_given_roles(models: Path, open_page: OpenPage, tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_which_of_two_files_holds_the_links_is_chosen(models: Path, open_page: O
 def test_imports_that_are_not_there(token: str, models: Path, open_page: OpenPage) -> None:
     app = open_page("import", staging=token)
     assert_no_crash(app)
-    assert "begin again with the files" in words(app)
+    assert "Start again with the files" in words(app)
     assert links(app), "a way to begin again"
 
 
@@ -196,7 +196,7 @@ def test_imports_that_are_not_there(token: str, models: Path, open_page: OpenPag
 def test_data_sets_that_are_not_there(name: str, models: Path, open_page: OpenPage) -> None:
     app = open_page("import", stored=name)
     assert_no_crash(app)
-    assert "there is no data set" in words(app)
+    assert "There is no data set" in words(app)
     assert "<b>" not in words(app)
 
 
@@ -231,7 +231,7 @@ def test_the_language_of_names_is_chosen_for_each_graph(models: Path, open_page:
     assert find_staged(found.token).corrections.name_language_source == "de"
     source, target = (one for one in app.selectbox if "Preferred language of names" in one.label)
     assert (source.value, target.value) == ("de", "")
-    element(app.button, "Store the data set").click().run()
+    element(app.button, "Save data set").click().run()
     assert_no_crash(app)
     record = json.loads(next(paths.data_folder().glob(f"*/{RECORD}")).read_text(encoding="utf-8"))
     assert record["settings"] == {"data.name_language_source": "de"}
@@ -243,10 +243,10 @@ def test_a_language_that_is_gone_can_be_reset(models: Path, open_page: OpenPage)
     app = open_page("import", staging=found.token)
     assert_no_crash(app)
     assert "does not have names in the language" in message(app)
-    element(app.button, "Reset the choice of names").click().run()
+    element(app.button, "Reset the name settings").click().run()
     assert_no_crash(app)
     assert find_staged(found.token).corrections.naming == {}
-    assert "Store the data set" in [button.label for button in app.button]
+    assert "Save data set" in [button.label for button in app.button]
 
 
 def test_what_of_an_ontology_is_aligned_is_chosen(models: Path, open_page: OpenPage) -> None:
@@ -256,7 +256,7 @@ def test_what_of_an_ontology_is_aligned_is_chosen(models: Path, open_page: OpenP
     assert_no_crash(app)
     assert "2 classes, 2 individuals" in message(app)
     assert any("never fetched" in one.label for one in app.expander)
-    element(app.selectbox, "What of an ontology is aligned").set_value("individuals").run()
+    element(app.selectbox, "Part of the ontology to align").set_value("individuals").run()
     assert_no_crash(app)
     assert find_staged(one.token).corrections.ontology == "individuals"
     assert "individuals are aligned" in message(app)
@@ -282,4 +282,4 @@ def test_a_wide_table_and_a_database(models: Path, open_page: OpenPage) -> None:
     assert_no_crash(app)
     assert "does something else than read" in message(app)
     element(app.text_area, "Query").set_value("SELECT h, r, t FROM facts").run()
-    assert "Store the data set" in [button.label for button in app.button]
+    assert "Save data set" in [button.label for button in app.button]

@@ -61,7 +61,7 @@ def test_whoever_has_signed_in_sees_the_app_and_can_sign_out(models: Path) -> No
     assert_no_crash(app)
     assert app.get("page_link")
     assert "towns" in words(app)
-    assert labels(app)[0] == "Sign out \u2068Ana \\*b\\*\u2069"
+    assert app.sidebar.button[0].label == "Sign out \u2068Ana \\*b\\*\u2069"
 
 
 def test_without_the_section_everyone_has_access_without_a_name(models: Path) -> None:

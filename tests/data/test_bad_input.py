@@ -241,7 +241,7 @@ class TestIds:
 
     def test_the_same_id_twice(self, dbp15k: Path) -> None:
         put(dbp15k / "ent_ids_1", (dbp15k / "ent_ids_1").read_text() + "0\tagain\n")
-        refuse(dbp15k, "ent_ids_1:7", "id 0 stands here a second time")
+        refuse(dbp15k, "ent_ids_1:7", "id 0 is repeated here")
 
     def test_unknown_entity_in_a_triple(self, dbp15k: Path) -> None:
         put(dbp15k / "triples_1", "0\t0\t2\n0\t0\t98\n")

@@ -118,7 +118,7 @@ def test_gzip_bomb_is_not_unpacked_whole(monkeypatch: pytest.MonkeyPatch, tmp_pa
     WRITERS["openea"][1](tmp_path, small_sample(), gz=True)
     monkeypatch.setattr("engine.data.files.MAX_BYTES", 50)
     monkeypatch.setattr("engine.data.files.MAX_RATIO", 1)
-    assert "give it unpacked if that is right" in outcome(tmp_path)
+    assert "If that is correct, provide it unpacked" in outcome(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["triples_1.csv", "triples_1.tsv"])

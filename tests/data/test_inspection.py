@@ -46,13 +46,13 @@ def test_without_attributes_no_more_is_claimed_than_that(tmp_path: Path) -> None
     both = found(inspect(SAMPLE, tmp_path / "bare"), "entities-without-name")
     assert len(both) == 2
     for finding in both:
-        assert finding.message.startswith("No name is known of 6 entities of the ")
+        assert finding.message.startswith("6 entities of the ")
         assert "the data has no attributes of this graph" in finding.message
         assert "data.name_attribute" not in finding.advice, "there is none to choose"
     heights = tuple((head, "height", "7") for head, _, _ in SAMPLE.source)
     with_heights = dataclasses.replace(SAMPLE, source_attributes=heights)
     (source, _) = found(inspect(with_heights, tmp_path / "heights"), "entities-without-name")
-    assert "none of the attributes that names are taken from has one" in source.message
+    assert "none of the name attributes has a value" in source.message
     assert "data.name_attribute" in source.advice
 
 
@@ -98,7 +98,7 @@ def test_overlapping_identifiers(tmp_path: Path) -> None:
     inspection = inspect(dataclasses.replace(SAMPLE, target=SAMPLE.source, links=tuple((left, left) for left, _ in SAMPLE.links), train=()), tmp_path)
     (finding,) = found(inspection, "overlapping-identifiers")
     assert (finding.severity, finding.count) == ("warning", 6)
-    assert "6 links join such an identifier with itself" in finding.message
+    assert "6 links connect such an identifier with itself" in finding.message
     assert found(inspection, "telling-identifiers")
 
 
@@ -106,7 +106,7 @@ def test_revealing_labels_and_identifiers(tmp_path: Path) -> None:
     inspection = inspect(small_sample(), tmp_path)
     (labels,) = found(inspection, "telling-labels")
     assert (labels.count, labels.severity) == (4, "warning")
-    assert "100 % of the test links" in labels.message
+    assert "100% of the test links" in labels.message
     assert "nearly solve" in labels.advice
     assert found(inspection, "telling-identifiers")[0].examples[0] == "http://left.org/Berlin = http://right.org/Berlin"
 
@@ -121,7 +121,7 @@ def test_names_that_several_bear_settle_nothing(tmp_path: Path) -> None:
         target_attributes=tuple(row for row in attributes if row[0] in linked[1]),
     )
     (finding,) = found(inspect(sample, tmp_path), "telling-labels")
-    assert "100 % of the test links join entities of the same name; comparing names finds 0.0 %" in finding.message
+    assert "100% of the test links connect entities of the same name. Comparing names alone finds 0.0%" in finding.message
     assert "nearly" not in finding.advice
 
 

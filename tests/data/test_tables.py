@@ -132,7 +132,7 @@ def test_lines_that_a_lone_quotation_mark_swallows_are_reported(name: str, conte
     else:
         number, message = codes(path)["swallowed-rows"]
         assert number == 2
-        assert message.startswith("attributes_1.csv: 2 lines that would make rows by themselves are inside of a cell")
+        assert message.startswith("attributes_1.csv: 2 separate rows are inside a cell")
         understood = next(file for file in preview(folder_material(path), Corrections()).files if file.role == "attributes 1")
         assert [(one.lines, one.rows, one.used) for one in understood.counts] == [(5, 3, 3)]
 
@@ -145,7 +145,7 @@ def test_texts_of_several_lines_are_counted_and_no_cause_for_alarm(tmp_path: Pat
 
 def test_an_unclosed_quotation_mark_is_found_where_it_opens(tmp_path: Path) -> None:
     (tmp_path / "kg1.csv").write_text(KG1 + 'a1,near,"b1\n' + "a1,near,c1\n" * 40, encoding="utf-8")
-    with pytest.raises(DataError, match=r"kg1.csv:5: this is not valid CSV .*the row that begins here, which goes on to line 45"):
+    with pytest.raises(DataError, match=r"kg1.csv:5: this is not valid CSV .*the row that begins here, which continues to line 45"):
         read_table(tmp_path / "kg1.csv", TRIPLE_ROLES)
 
 

@@ -168,7 +168,7 @@ def test_several_tars_in_one_file_are_not_read_in_part(pack: Pack, tmp_path: Pat
     for name in "ab":
         pack(tmp_path / name, {f"{name}.csv": b"x"})
     (tmp_path / "both").write_bytes((tmp_path / "a").read_bytes() + (tmp_path / "b").read_bytes())
-    refused(tmp_path / "both", tmp_path / "out", "both goes on after its end, as several archives in one file do", LIMITS)
+    refused(tmp_path / "both", tmp_path / "out", "both contains data after its end, as several archives in one file do", LIMITS)
 
 
 def test_a_gzipped_tar_of_several_members_is_read_whole(tmp_path: Path) -> None:

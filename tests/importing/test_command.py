@@ -88,7 +88,7 @@ def test_few_links_come_with_the_options_for_more(folder: Path, capsys: pytest.C
     (folder / "large.csv").write_text(GRAPH_2 + rows, encoding="utf-8")
     (folder / "other.csv").write_text(GRAPH_1 + rows.replace("b:", "a:"), encoding="utf-8")
     assert main(["import", str(folder / "other.csv"), str(folder / "large.csv"), "--links", str(folder / "links.csv"), "--dry-run"]) == 0
-    assert "Bring more with --links FILE, or take seeds with --seeds-from-names" in capsys.readouterr().out
+    assert "Provide more with --links FILE" in capsys.readouterr().out
 
 
 def test_an_archive(folder: Path, data: Path, tmp_path: Path) -> None:

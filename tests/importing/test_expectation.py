@@ -33,4 +33,4 @@ def test_more_seeds_are_never_worth_less(seeds: int) -> None:
 def test_words() -> None:
     assert "start from names and values" in expectation(0, 100).sentence
     assert "A few hundred more seeds would help most" in expectation(10, 10_000).sentence
-    assert "about 45 to 75 %" in expectation(2500, 10_000).sentence
+    assert "about 45 to 75%" in expectation(2500, 10_000).sentence

@@ -58,7 +58,7 @@ def test_a_single_end(tmp_path: Path, known: str, end: str) -> None:
         assert "links-spelt-otherwise" not in found
         return
     assert found["links-spelt-otherwise"].count == 1
-    assert found["links-spelt-otherwise"].advice == "Spell them as the graphs do."
+    assert found["links-spelt-otherwise"].advice == "Use the graphs' spelling."
     assert "only by Unicode normalisation or percent-encoding" in found["links-spelt-otherwise"].message
     repaired = understand(material, Corrections(repair_links=True))
     assert not {finding.code for finding in repaired.preview.findings} & {"links-spelt-otherwise", "unknown-link-entities"}

@@ -89,7 +89,7 @@ def test_the_folder_is_for_the_servers_user_alone(data: Path) -> None:
 @pytest.mark.parametrize("token", ["", "..", "../x", "0" * 31, "0" * 32, "0" * 32 + "/..", "Z" * 32, "x" * 10_000, "\0"])
 def test_unknown_tokens(token: str, data: Path) -> None:
     data.mkdir()
-    with pytest.raises(DataImportError, match="begin again with the files"):
+    with pytest.raises(DataImportError, match="Start again with the files"):
         find_staged(token)
 
 
@@ -97,7 +97,7 @@ def test_a_damaged_state_is_no_crash(data: Path) -> None:
     staged = stage(three())
     for content in ("", "[]", '{"files": 3}', "{"):
         (data / f"{STAGING}{staged.token}" / "staging.json").write_text(content, encoding="utf-8")
-        with pytest.raises(DataImportError, match="begin again"):
+        with pytest.raises(DataImportError, match="Start again"):
             find_staged(staged.token)
 
 

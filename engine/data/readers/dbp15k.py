@@ -89,11 +89,11 @@ def _read_names(path: Path, what: str, findings: list[Finding]) -> IdNames:
     again = order[1:][ids[order[1:]] == ids[order[:-1]]]
     if len(again):
         at = again.min()
-        raise DataError(f"id {ids[at]} stands here a second time; each id needs one line.", path=path, line=int(rows.lines[at]))
+        raise DataError(f"id {ids[at]} is repeated here. Keep one line per id.", path=path, line=int(rows.lines[at]))
     repeated = np.bincount(texts.codes) > 1
     if repeated.any():
         words = sorted(texts.words.filter(repeated).to_list())
-        message = f"{path.name}: {count(len(words), 'name stands', 'names stand')} for several ids; the ids were appended to tell them apart."
+        message = f"{path.name}: {count(len(words), 'name belongs', 'names belong')} to several ids; the ids were appended to distinguish them."
         findings.append(Finding("repeated-names", "warning", message, len(words), tuple(words[:3]), "Give each entity a name of its own."))
         texts = Texts.of(_made_unique(dict(zip(ids.tolist(), texts, strict=True)), set(words)))
     return IdNames(ids[order], order, texts)

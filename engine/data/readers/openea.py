@@ -41,7 +41,9 @@ class OpenEAReader:
             fold = _choose_fold(folder, folds, config.fold)
             links |= _read_fold(fold)
         elif config.fold != "1":
-            raise DataError(f"there are no folds here, but fold '{escape_controls(config.fold)}' is asked for; leave data.fold at 1.", path=folder)
+            raise DataError(
+                f"fold '{escape_controls(config.fold)}' does not exist, because this folder has no folds. Leave data.fold at 1.", path=folder
+            )
         if (everything := find_file(folder, "ent_links")) is not None:
             links["all"] = _read_links(everything, required=True)
         if (unsure := find_file(folder, "unsure_links")) is not None:
