@@ -80,7 +80,7 @@ dl{display:grid;grid-template-columns:auto 1fr;gap:.15rem .8rem;margin:.5rem 0 0
 dt{color:var(--faint)}
 dd{margin:0;overflow-wrap:anywhere}
 pre{background:var(--panel);padding:.7rem;overflow-x:auto;white-space:pre-wrap;overflow-wrap:anywhere}
-@media (max-width:30rem){dl{grid-template-columns:1fr}dd{margin-bottom:.4rem}}
+@media (max-width:30rem){svg text{font-size:12px}svg .tick{font-size:11px}dl{grid-template-columns:1fr}dd{margin-bottom:.4rem}}
 @media print{details:not([open])>*{display:block}nav{display:none}}
 """
 

@@ -19,7 +19,7 @@ from engine.explanation.summary import summary_lines
 from engine.explore.alignment import KNOWN, Alignment
 from engine.explore.comparison import settings_of
 from engine.explore.neighbourhood import IncidentTriples, facing
-from engine.explore.proxies import ProxyView
+from engine.explore.proxies import Channel, ProxyView
 from engine.explore.relations import RelationView, Setting
 from engine.reporting.drawing import Mark, bar_figure, interval_figure, reliability_figure
 from engine.reporting.markup import Html, data_table, disclosure, element, label, shown, together
@@ -233,15 +233,31 @@ def proxy_section(run: ReportedRun) -> Iterator[object]:
         if found.same is None:
             continue
         bars += [(f"{channel}: linked", found.same, percent(found.same)), (f"{channel}: random", found.chance, percent(found.chance))]
-        rows.append([f"{channel} channel", with_interval(found.same, rate_interval(found.same, found.links), found.links), percent(found.chance)])
+        agreement = with_interval(found.same, rate_interval(found.same, found.links), found.links)
+        rows.append([f"{channel} channel", agreement, percent(found.chance), *map(_divergence_words, _divergences(run.proxies, channel))])
     if rows:
         yield figure_with_table(
             bar_figure(
                 "Nearest-proxy agreement", "Share of linked pairs with the same nearest proxy, compared with random pairs", bars, "share of the pairs"
             ),
             "Nearest-proxy agreement: the share of linked pairs whose two entities have the same nearest proxy, and of random pairs.",
-            data_table(["channel", "linked pairs", "random pairs"], rows, (2,)),
+            data_table(
+                ["channel", "linked pairs", "random pairs", *(f"median divergence of {pairs} pairs" for pairs in ("linked", "random"))],
+                rows,
+                (2, 3, 4),
+            ),
         )
+        yield element("p", "Divergence is the Jensen–Shannon divergence of the two entities' attention over the proxies, in 10⁻⁶ bit.")
+
+
+def _divergences(proxies: ProxyView, channel: Channel) -> tuple[float, float]:
+    """Medians of linked and of random pairs, in bits."""
+    known, drawn = proxies.known_divergence(channel)["divergence"].to_numpy(dtype=np.float64), proxies.drawn_divergence(channel)
+    return float(np.median(known)) if len(known) else float("nan"), float(np.median(drawn)) if len(drawn) else float("nan")
+
+
+def _divergence_words(bits: float) -> str:
+    return UNKNOWN if np.isnan(bits) else f"{1e6 * bits:,.0f}"
 
 
 def probability_section(run: ReportedRun) -> Iterator[object]:
