@@ -255,7 +255,10 @@ def _format_asked_for(address: ExportAddress, fmt: Format) -> None:
     components.choice(
         "Format", {name: one.title for name, one in FORMATS.items()}, name="format", value=fmt.name, default="csv", clears=("predicate",)
     )
-    st.caption(f"{fmt.title} is {fmt.does}. The file can be read as known links of a data set.")
+    if fmt.stem == "links":
+        st.caption(f"{fmt.title} is {fmt.does}. The file can be read as known links of a data set.")
+    else:
+        st.caption(f"{fmt.title}: {fmt.does}. The pairs below are folded into one entity each; `python -m engine split` separates the graphs again.")
     if fmt.predicate is not None:
         components.choice(
             "Predicate",
@@ -269,7 +272,7 @@ def _format_asked_for(address: ExportAddress, fmt: Format) -> None:
 
 def _preview(table: ExportTable, fmt: Format, address: ExportAddress) -> None:
     st.subheader("Preview", anchor=False)
-    if fmt.name in ("csv", "tsv", "parquet"):
+    if fmt.name in ("csv", "tsv", "parquet") or fmt.stem != "links":
         rows = next(table.head(ROWS).chunks())
         shown = pd.DataFrame(
             {name: [text.cell(cell) for cell in rows[name]] if pd.api.types.is_string_dtype(rows[name]) else rows[name] for name in FIRST}
