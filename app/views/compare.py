@@ -322,7 +322,7 @@ def _relations(pair: Pair) -> None:
     found = pair.found()
     if found is None:
         return
-    table, curves = st.columns(2, gap="large")
+    table, curves = st.columns(2, gap="medium")
     with table:
         _by_relation(pair.main, pair.address, found)
     with curves:
@@ -369,7 +369,7 @@ def _by_relation(run: OpenRun, address: CompareAddress, found: Comparison) -> No
         chosen=chosen[0] if chosen else None,
         height=420 if len(shown) > 10 else "auto",
         columns={
-            "relation": st.column_config.TextColumn(width=170),
+            "relation": st.column_config.TextColumn(width=135),
             "queries": st.column_config.NumberColumn("test entities", width=90),
             "gained": st.column_config.NumberColumn(width=70),
             "lost": st.column_config.NumberColumn(width=60),

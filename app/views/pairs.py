@@ -34,7 +34,7 @@ EXPORTED = (
     "This page lists the best match of each entity. The export can have fewer pairs: it omits pairs that reviewers rejected or replaced by an "
     "accepted pair, and pairs that its own settings exclude."
 )
-ALWAYS = ("entity", "match", "probability", "verdict", "added", "margin", "degree")
+ALWAYS = ("entity", "match", "probability", "verdict", "margin", "degree")
 """Columns that are shown without "All columns"."""
 
 
@@ -177,11 +177,11 @@ def _columns(run: OpenRun, side: Side) -> dict[str, Any]:
     config = st.column_config
     heads = {one: f"{palette.PLAIN_MARKS[one]} {text.cell(run.view.graphs[one].name, 30)}" for one in SIDES}
     return {
-        "entity": config.TextColumn(heads[side], width=150),
-        "match": config.TextColumn(heads[other(side)], width=150),
-        "verdict": config.TextColumn(width=115, help="Whether known links confirm or contradict the pair."),
+        "entity": config.TextColumn(heads[side], width=140),
+        "match": config.TextColumn(heads[other(side)], width=140),
+        "verdict": config.TextColumn(width=145, help="Whether known links confirm or contradict the pair."),
         "added": config.TextColumn(width=62, help=explain("semi")),
-        "probability": config.ProgressColumn(format="percent", width=120, min_value=0.0, max_value=1.0, help=explain("calibrated probability")),
+        "probability": config.ProgressColumn(format="percent", width=110, min_value=0.0, max_value=1.0, help=explain("calibrated probability")),
         "margin": config.NumberColumn(format="%.3f", width=62, help=explain("margin")),
         "CSLS": config.NumberColumn(format="%.3f", width=62, help=explain("CSLS")),
         "cosine": config.NumberColumn(format="%.3f", width=62, help=explain("cosine")),

@@ -93,7 +93,7 @@ def _ranked(run: OpenRun, address: RelationsAddress, view: RelationsView) -> Non
         st.markdown(_sentence(setting, found))
     relation = _relation(relations, address, found)
     if view == "list":
-        left, right = st.columns([6, 5], gap="large")
+        left, right = st.columns([6, 5], gap="medium")
         with left:
             if len(found):
                 _table(run, setting, found, relation)
@@ -388,12 +388,12 @@ def _columns(found: pd.DataFrame) -> dict[str, Any]:
     low, high = float(found["importance"].min()), float(found["importance"].max())
     bar = st.column_config.ProgressColumn(
         format="%.3f",
-        width=130,
+        width=115,
         min_value=min(low, 0.0),
         max_value=max(high, min(low, 0.0) + 1e-6),
         help=f"Bar from the lowest to the highest importance. {explain('importance')}",
     )
-    return {**COLUMNS, "relation": st.column_config.TextColumn(width=190), "importance": bar}
+    return {**COLUMNS, "relation": st.column_config.TextColumn(width=165), "importance": bar}
 
 
 COLUMNS = {

@@ -84,7 +84,7 @@ def test_filters_of_the_address_are_applied_and_are_shown_as_chips(models: Path,
 
 
 def test_taking_filters_away(models: Path, open_page: OpenPage) -> None:
-    app = open_page("pairs", run=write_run(knowing(), models), degree_to="3", added="yes", page="7")
+    app = open_page("pairs", run=write_run(knowing(), models), degree_to="3", added="yes", page="7", wide="yes")
     assert len(table(app)) <= 3
     assert "added" in table(app).columns
     app.button[1].click().run()
@@ -148,10 +148,10 @@ def test_a_facet_counts_the_pairs_that_all_other_filters_leave(models: Path, ope
 
 def test_further_columns_on_request(models: Path, open_page: OpenPage) -> None:
     app = open_page("pairs", run=write_run(knowing(), models))
-    assert list(table(app).columns) == ["entity", "match", "probability", "verdict", "added", "margin", "degree"]
+    assert list(table(app).columns) == ["entity", "match", "probability", "verdict", "margin", "degree"]
     next(toggle for toggle in app.toggle if toggle.label == "All columns").set_value(True).run()
     assert app.query_params["wide"] == "yes"
-    assert {"CSLS", "cosine", "match degree", "competing"} <= set(table(app).columns)
+    assert {"added", "CSLS", "cosine", "match degree", "competing"} <= set(table(app).columns)
 
 
 def test_any_margin_of_the_address_is_a_chip(run: str, open_page: OpenPage) -> None:

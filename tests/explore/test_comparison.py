@@ -255,6 +255,14 @@ def test_only_settings_that_differ_are_listed() -> None:
     }, "rounds are of no matter to a basic run"
 
 
+def test_all_settings_can_be_listed() -> None:
+    both = [manifest("semi", encoder__dim=64), manifest("basic")]
+    found = config_differences(both, everything=True).set_index("setting")
+    assert set(found.index) > set(config_differences(both)["setting"])
+    assert found.loc["seed"].nunique() == 1
+    assert found.loc["encoder.dim", 0] == "64"
+
+
 def test_settings_of_older_and_odd_manifests() -> None:
     found = config_differences([{"variant": "basic"}, manifest("basic", training__epochs=None)]).set_index("setting")
     assert found.loc["training.epochs"].tolist() == ["not recorded", "default"]
