@@ -94,6 +94,7 @@ def test_every_page_opens_by_the_navigation_keeps_the_run_and_leaves_the_console
     title = f"{asked_page.title} · towns/basic-s0 · " if asked_page.least else f"{asked_page.title} · "
     expect(page).to_have_title(re.compile(re.escape(title)), timeout=PATIENCE)
     page.wait_for_selector(QUIET)
+    expect(page.locator(".st-key-navigation a[aria-current=page]")).to_have_text(re.compile(f"{asked_page.title}$"), timeout=PATIENCE)
     assert asked(page) == {"run": "towns/basic-s0"}
     assert page.locator("[data-testid=stException]").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
