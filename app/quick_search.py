@@ -28,7 +28,7 @@ export default function ({ data, setTriggerValue }) {
     if (found && found.getBoundingClientRect().right > 0) {
       found.focus();
       found.select();
-    } else if (attempts) setTimeout(() => focus(attempts - 1), 50);  // the sidebar takes a moment to expand
+    } else if (attempts) setTimeout(() => focus(attempts - 1), 50);  // the sidebar takes a moment to expand, more on a busy machine
   };
   const pressed = (event) => {
     if (event.isComposing || event.keyCode === 229) return;
@@ -39,7 +39,7 @@ export default function ({ data, setTriggerValue }) {
       event.preventDefault();
       event.stopPropagation();
       document.querySelector("[data-testid=stExpandSidebarButton]")?.click();
-      focus(20);
+      focus(100);
     } else if (event.key === "Enter" && event.target === box()) {
       setTriggerValue("pressed", event.target.value);
     }
