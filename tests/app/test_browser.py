@@ -162,7 +162,7 @@ def test_keys_lead_to_the_search_and_enter_opens_what_it_finds(page: Page, app: 
     page.goto(f"{app}/degree?run=towns%2Fbasic-s0")
     page.get_by_text("Entities in this range").wait_for()
     page.wait_for_selector(QUIET)
-    page.wait_for_timeout(1500)  # until the keys work
+    page.locator(".st-key-navigation a[aria-current=page]").wait_for(state="attached")  # by the script that the keys belong to
     box = page.get_by_label("Find an entity")
     for key in ("Control+k", "/"):
         page.keyboard.press(key)
