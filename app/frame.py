@@ -112,7 +112,7 @@ def _sidebar(page: Page[Any], runs: RunList, cards: Sequence[RunCard], carried: 
         if runs.cards:
             _choose(own, runs, cards, failed=failed)
         if cards and not failed:
-            search(cards[0], carried.runs or (cards[0].run,), focus)
+            search(page, cards[0], carried.runs or (cards[0].run,), focus)
         _navigation(page, carried, focus)
         if cards and not failed:
             recent(cards[0], carried.runs or (cards[0].run,), focus if state.shows_focus(page.address) else None)
@@ -285,7 +285,7 @@ def _more_needed(page: Page[A], runs: RunList, cards: Sequence[RunCard]) -> None
         )
     else:
         together = more if len(more) > 1 else [*cards, others[0]]
-        components.empty_state("Another run is needed", "Choose a second run above, or open these together:")
+        components.empty_state("Another run is needed", "Choose a second run in the sidebar, or open these together:")
         named = ", ".join(text.plain(name, 60) for name in cache.run_names(together))
         pages.link(page, replace(page.address(), runs=tuple(card.run for card in together)), named, icon=":material/compare_arrows:")
     st.stop()

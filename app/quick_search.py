@@ -9,6 +9,7 @@ import streamlit as st
 
 from app import cache, components, pages, state, text
 from app.cache import OpenRun, RunCard
+from app.pages import Page
 from app.palette import MARKS
 from app.state import EntityAddress, Focus
 from engine.data.knowledge_graph import Side
@@ -27,7 +28,7 @@ export default function ({ data, setTriggerValue }) {
     if (found && found.getBoundingClientRect().right > 0) {
       found.focus();
       found.select();
-    } else if (attempts) setTimeout(() => focus(attempts - 1), 50);  // the sidebar takes a moment to expand
+    } else if (attempts) setTimeout(() => focus(attempts - 1), 50);  // the sidebar takes a moment to expand, more on a busy machine
   };
   const pressed = (event) => {
     if (event.isComposing || event.keyCode === 229) return;
@@ -38,11 +39,16 @@ export default function ({ data, setTriggerValue }) {
       event.preventDefault();
       event.stopPropagation();
       document.querySelector("[data-testid=stExpandSidebarButton]")?.click();
-      focus(20);
+      focus(100);
     } else if (event.key === "Enter" && event.target === box()) {
       setTriggerValue("pressed", event.target.value);
     }
   };
+  for (const link of document.querySelectorAll(".st-key-navigation a")) {
+    const page = link.getAttribute("href").split("?")[0].split("/").pop() || data.home;
+    if (page === data.page) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
   document.addEventListener("keydown", pressed, true);
   return () => document.removeEventListener("keydown", pressed, true);
 }
@@ -59,10 +65,11 @@ class Visited(NamedTuple):
 
 
 @st.fragment
-def search(card: RunCard, runs: Sequence[str], focus: Focus | None) -> None:
+def search(page: Page[Any], card: RunCard, runs: Sequence[str], focus: Focus | None) -> None:
     """The box and its results. The run is opened when something is typed, since most visits of a page search nothing.
 
     Args:
+        page: the one that is open.
         card: the run whose entities are searched.
         runs: what the results' links carry along.
         focus: what is open, so that the box is emptied when something else is opened.
@@ -77,7 +84,7 @@ def search(card: RunCard, runs: Sequence[str], focus: Focus | None) -> None:
         live="300ms",
         label_visibility="collapsed",
     )
-    entered = _entered(key)
+    entered = _entered(page, key)
     if not (typed or "").strip() and not (entered or "").strip():
         return
     try:
@@ -95,10 +102,11 @@ def search(card: RunCard, runs: Sequence[str], focus: Focus | None) -> None:
             components.entity_link(runs, entity)
 
 
-def _entered(key: str) -> str | None:
-    """What the box held when Enter was pressed in it just now: it opens the first result."""
+def _entered(page: Page[Any], key: str) -> str | None:
+    """What the box held when Enter was pressed in it just now: it opens the first result. The same script names the open page for screen readers."""
     watch = st.components.v2.component("quick_search", js=KEYS)
-    found: Any = watch(key=f"{key}:keys", data={"label": LABEL}, height="content", on_pressed_change=lambda: None)
+    data = {"label": LABEL, "page": page.name, "home": pages.HOME.name}
+    found: Any = watch(key=f"{key}:keys", data=data, height="content", on_pressed_change=lambda: None)
     text = found.pressed
     return text if isinstance(text, str) and len(text) <= LONGEST_QUERY else None
 

@@ -234,7 +234,7 @@ def _reviewed_sample(run: OpenRun) -> None:
         components.measure_by_sample(run.card.run)
 
 
-SAMPLED = "It covers the best match of each source entity, before the choices above."
+SAMPLED = "It covers the best match of each source entity, before the choices on the left."
 
 
 def _beside_pairs(run: OpenRun, address: ExportAddress, pairs: int) -> None:
@@ -243,7 +243,7 @@ def _beside_pairs(run: OpenRun, address: ExportAddress, pairs: int) -> None:
     if listed != pairs:
         st.caption(
             f"The page Pairs lists {text.count(listed, 'best match', 'best matches')} with these filters. The difference "
-            "is due to the decoder, the known links, the reviews and the choices above."
+            "is due to the decoder, the known links, the reviews and the choices on the left."
         )
 
 

@@ -57,6 +57,7 @@ STEPS: Final = ("1. Files", "2. Check", "3. Save")
 SIDE_ROLES: Final[Mapping[Side, tuple[Role, Role]]] = {"source": ("graph 1", "attributes 1"), "target": ("graph 2", "attributes 2")}
 SEED_WORDS: Final[Mapping[SeedChoice, str]] = {"none": "none", "exact": "equal names", "near": "equal and similar names"}
 LINKS_HELP: Final = "Pairs of entities that mean the same thing. Without links, names can suggest some in the next step."
+LINK_ROLES: Final[Mapping[str, str]] = {"train": "seed", "valid": "validation", "unsure": "probable"}
 SEEDS_SHOWN: Final = 500
 NOT_CHOSEN: Final = "detected automatically"
 ONTOLOGY_WORDS: Final[Mapping[Aligned, str]] = {
@@ -183,7 +184,14 @@ def _read_button(begin: Callable[[], Staged], *, missing: str) -> None:
 
 
 def _check(address: ImportAddress, token: str) -> None:
-    pages.link(pages.IMPORT, ImportAddress(address.runs), "Start again with other files", icon=":material/arrow_back:")
+    st.button(
+        "Start again with other files",
+        icon=":material/arrow_back:",
+        type="tertiary",
+        key=state.widget_key(state.IMPORT_BUTTON, "again"),
+        on_click=state.show_parameters,
+        args=(ImportAddress(address.runs).parameters(),),
+    )
     staged = find_staged(token)
     problem: EngineError | None = None
     files: tuple[UnderstoodFile, ...] = ()
@@ -228,7 +236,7 @@ def _facts(staged: Staged, preview: Preview) -> None:
         given = text.count(preview.links_left_out, "link was", "links were")
         st.markdown(f"**Links:** {given} read, but not used until the errors below are fixed.")
     else:
-        links = ", ".join(f"{count:,} {part}" for part, count in preview.links.items() if count)
+        links = ", ".join(f"{count:,} {LINK_ROLES.get(part, part)}" for part, count in preview.links.items() if count)
         expected = preview.expectation
         more = f" {REMEDIES['few-seeds'].page}" if expected.seeds and expected.few else ""
         st.markdown(f"**Links:** {links or 'none'}. {text.plain(expected.sentence, 600)}{more}")

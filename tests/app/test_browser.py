@@ -81,6 +81,7 @@ def test_every_page_opens_by_the_navigation_keeps_the_run_and_leaves_the_console
     title = f"{asked_page.title} · towns/basic-s0 · " if asked_page.least else f"{asked_page.title} · "
     expect(page).to_have_title(re.compile(re.escape(title)), timeout=PATIENCE)
     page.wait_for_selector(QUIET)
+    expect(page.locator(".st-key-navigation a[aria-current=page]")).to_have_text(re.compile(f"{asked_page.title}$"), timeout=PATIENCE)
     assert asked(page) == {"run": "towns/basic-s0"}
     assert page.locator("[data-testid=stException]").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
@@ -127,7 +128,7 @@ def test_keys_lead_to_the_search_and_enter_opens_what_it_finds(page: Page, app: 
     page.goto(f"{app}/degree?run=towns%2Fbasic-s0")
     page.get_by_text("Entities in this range").wait_for()
     page.wait_for_selector(QUIET)
-    page.wait_for_timeout(1500)  # until the keys work
+    page.locator(".st-key-navigation a[aria-current=page]").wait_for(state="attached")  # by the script that the keys belong to
     box = page.get_by_label("Find an entity")
     for key in ("Control+k", "/"):
         page.keyboard.press(key)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from engine.explore.alignment import PairFilter
-from engine.exporting import DECODER_NAMES, FORMATS, ExportSelection, export_bytes, get_format, pairs_to_export
+from engine.exporting import COLUMNS, DECODER_NAMES, FORMATS, ExportSelection, export_bytes, get_format, pairs_to_export
 from engine.reviews import Choice, ReviewStore
 from engine.runs import RunStore
 from engine.runs.view import RunView
@@ -55,6 +55,13 @@ def test_every_format_shows_its_first_rows_and_offers_the_file(models: Path, ope
     else:
         assert "Entity_4" in app.code[0].value
         assert "Entity_5" not in app.code[0].value
+
+
+def test_the_preview_has_the_labels_first_and_the_download_stands_out(models: Path, open_page: OpenPage) -> None:
+    app = open_page("export", run=write_run(knowing(), models))
+    assert app.dataframe[0].value.columns[:3].tolist() == ["source_label", "target_label", "probability"]
+    assert set(app.dataframe[0].value.columns) == set(COLUMNS)
+    assert button(app).type == "primary"
 
 
 def test_what_the_address_asks_for_is_what_is_counted(models: Path, open_page: OpenPage) -> None:

@@ -15,7 +15,7 @@ from engine.data import load_task
 from engine.data.library import RECORD
 from engine.importing import Role, Staged, Upload, correct, find_staged, stage, stage_folder
 from engine.util import paths
-from tests.app.conftest import OpenPage, assert_no_crash, links, words
+from tests.app.conftest import OpenPage, assert_no_crash, words
 from tests.data.writers import sqlite_file
 from tests.importing.conftest import GRAPH_1, GRAPH_2, LINKS, NAMES, SWAPPED
 from tests.importing.test_ontologies import OBO, OWL
@@ -43,6 +43,26 @@ def test_the_first_step_asks_for_files_and_names_the_limit(models: Path, open_pa
     assert_no_crash(app)
     assert "Maximum 200 MB per file" in words(app)
     assert element(app.button, "Check files").disabled
+    assert "To continue, choose the source graph and the target graph." in words(app)
+    for label, content in (("Source graph", GRAPH_1), ("Target graph", GRAPH_2)):
+        (box,) = [one for one in app.file_uploader if label in one.label and "attributes" not in one.label]
+        box.set_value(("graph.csv", content.encode(), "text/csv")).run()
+        assert ("To continue, choose the target graph." in words(app)) == (label == "Source graph")
+    assert not element(app.button, "Check files").disabled
+
+
+@pytest.mark.parametrize("come", ["archive", "server"])
+def test_what_is_missing_is_named_whatever_the_data_source(come: str, models: Path, open_page: OpenPage) -> None:
+    app = open_page("import", come=come)
+    assert element(app.button, "Check files").disabled
+    assert "To continue, choose a" in words(app)
+
+
+def test_the_steps_are_shown_with_the_present_one_in_bold(models: Path, open_page: OpenPage) -> None:
+    token = staged(models).token
+    for parameters, shown in (({}, "**1\\. Files** › "), ({"staging": token}, "✓ 1\\. Files] › **2\\. Check** › ")):
+        (progress,) = open_page("import", **parameters).get("progress")
+        assert shown in progress.proto.text
 
 
 def test_folders_on_the_server_are_chosen_from_a_list(models: Path, open_page: OpenPage) -> None:
@@ -189,7 +209,9 @@ def test_imports_that_are_not_there(token: str, models: Path, open_page: OpenPag
     app = open_page("import", staging=token)
     assert_no_crash(app)
     assert "Start again with the files" in words(app)
-    assert links(app), "a way to begin again"
+    app = element(app.button, "Start again with other files").click().run()
+    assert not app.error
+    assert app.query_params == {}
 
 
 @pytest.mark.parametrize("name", ["none", "../..", "<b>x</b>", ".staging-0"])

@@ -147,6 +147,13 @@ def test_a_dead_trainer_is_said_and_its_training_can_be_resumed(models: Path, op
     assert started == [models]
 
 
+def test_the_queue_is_shown_although_the_form_cannot_be(models: Path, open_page: OpenPage) -> None:
+    job = queued(models)
+    app = open_page("train", data="no such data")
+    assert "There is no data set" in app.error[0].value
+    assert f"train?job={job}" in links(app)
+
+
 def test_a_waiting_training_can_be_cancelled(models: Path, open_page: OpenPage) -> None:
     job = queued(models)
     app = open_page("train", job=job)
