@@ -179,7 +179,7 @@ def _columns(run: OpenRun, side: Side) -> dict[str, Any]:
     return {
         "entity": config.TextColumn(heads[side], width=140),
         "match": config.TextColumn(heads[other(side)], width=140),
-        "verdict": config.TextColumn(width=145, help="Whether known links confirm or contradict the pair."),
+        "verdict": config.TextColumn(width=172, help="Whether known links confirm or contradict the pair."),
         "added": config.TextColumn(width=62, help=explain("semi")),
         "probability": config.ProgressColumn(format="percent", width=110, min_value=0.0, max_value=1.0, help=explain("calibrated probability")),
         "margin": config.NumberColumn(format="%.3f", width=62, help=explain("margin")),
