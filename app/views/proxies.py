@@ -161,7 +161,14 @@ def _meetings(run: OpenRun, channel: Channel) -> None:
         f"**{text.percent(agreement.same)}** of the {agreement.links:,} known links have the same nearest proxy at both ends (the diagonal); "
         f"expected for random pairs: {agreement.chance:.1%}."
     )
-    components.figure(_meetings_figure(agreement, order), name=f"proxy-meetings-{channel}", caption=caption, data=agreement.table, height=460)
+    components.figure(
+        _meetings_figure(agreement, order),
+        name=f"proxy-meetings-{channel}",
+        title=f"Nearest-proxy agreement, {channel} channel",
+        caption=caption,
+        data=agreement.table,
+        height=460,
+    )
 
 
 def _meetings_figure(agreement: ProxyAgreement, order: list[int]) -> go.Figure:
@@ -200,7 +207,12 @@ def _use(run: OpenRun, address: ProxiesAddress, channel: Channel) -> None:
     table = run.proxies.use(channel)
     order = _order(run, channel, use)
     components.figure(
-        _use_figure(run, table, order, use), name=f"proxy-use-{channel}-{use}", caption=_use_sentence(table, order, use), data=table, height=230
+        _use_figure(run, table, order, use),
+        name=f"proxy-use-{channel}-{use}",
+        title=f"Proxy usage, {channel} channel",
+        caption=_use_sentence(table, order, use),
+        data=table,
+        height=230,
     )
 
 
@@ -348,7 +360,14 @@ def _divergences(run: OpenRun, channel: Channel, caption: str, marked: float | N
     if table.empty:
         st.markdown(caption)
         return
-    components.figure(_divergence_figure(table, marked), name=f"proxy-divergence-{channel}", caption=caption, data=table, height=FIGURE_HEIGHT)
+    components.figure(
+        _divergence_figure(table, marked),
+        name=f"proxy-divergence-{channel}",
+        title=f"Divergence of proxy attention, {channel} channel",
+        caption=caption,
+        data=table,
+        height=FIGURE_HEIGHT,
+    )
     st.caption("Share of the pairs at each divergence, on a log axis.", help=explain("divergence"))
 
 
