@@ -637,7 +637,8 @@ def make_run_id(task: Identified, config: RunConfig) -> str:
     """For example ``basic-s0-3f9c2a71``: variant, seed, and a hash of data, split, settings and engine version."""
     values = with_absolute_paths(config).to_dict()
     values["training"] = {key: value for key, value in values["training"].items() if key not in EXECUTION_OPTIONS}
-    del values["data"]["ontology"]  # the fingerprint of the data says which graph it made
+    for reading in ("ontology", "links"):  # the fingerprint of the data says which graphs and links it gave
+        del values["data"][reading]
     if values["search"]["index"] == "exact":  # what runs that do not name an index were made with
         del values["search"]["index"]
     if task.own_links and config.semi.pool == "auto":  # before own data had a policy of their own, this meant "test" where there were test links

@@ -126,7 +126,7 @@ def test_keys_lead_to_the_search_and_enter_opens_what_it_finds(page: Page, app: 
     """On a narrow screen the sidebar is folded, and opens for it."""
     page.set_viewport_size({"width": width, "height": 900})
     page.goto(f"{app}/degree?run=towns%2Fbasic-s0")
-    page.get_by_text("Entities in this range").wait_for()
+    page.get_by_role("tab", name="Accuracy").wait_for()
     page.wait_for_selector(QUIET)
     page.locator(".st-key-navigation a[aria-current=page]").wait_for(state="attached")  # by the script that the keys belong to
     box = page.get_by_label("Find an entity")
@@ -206,11 +206,11 @@ def main_part(page: Page) -> str:
 
 def test_tabs_are_in_the_address_and_the_way_back_leads_through_them(page: Page, app: str) -> None:
     page.goto(f"{app}/degree?run=towns%2Fbasic-s0")
-    page.get_by_role("figure", name=re.compile(r"^Hits@1 .* Data: graph target, bucket")).wait_for()
+    page.get_by_role("figure", name=re.compile(r"Hits@1 .* Data: graph target, bucket")).wait_for()
     page.get_by_role("tab", name="Misses and hits").click()
     address_says(page, "tab", "entities")
     page.get_by_label("Search in this list").wait_for()
-    assert page.locator("[data-testid=stPlotlyChart]").count() == 0
+    expect(page.locator("[data-testid=stPlotlyChart]")).to_have_count(0, timeout=PATIENCE)
     page.go_back()
     page.locator("[data-testid=stPlotlyChart]").first.wait_for()
     expect(page.get_by_role("tab", name="Accuracy")).to_have_attribute("aria-selected", "true", timeout=PATIENCE)

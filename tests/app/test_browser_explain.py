@@ -56,6 +56,7 @@ def test_tabs_are_kept_in_the_address_and_only_the_open_one_is_computed(page: Pa
     expect(page.get_by_role("tab", name="What if")).to_have_attribute("aria-selected", "true", timeout=PATIENCE)
 
 
+@pytest.mark.slow
 def test_a_picture_names_the_figure_and_its_source(page: Page, app: str, pair: str, tmp_path: Path) -> None:
     page.goto(f"{app}/explain?{pair}")
     page.locator(".js-plotly-plot").first.wait_for()

@@ -151,6 +151,7 @@ def tick(page: Page, row: int) -> None:
     page.mouse.click(box["x"] + 20, box["y"] + TABLE_ROW * (row + 1.5))
 
 
+@pytest.mark.slow
 def test_bulk_keeps_what_is_on_the_screen_while_another_reviewer_decides(browser: Browser, app: str, app_models: Path) -> None:
     run = of_other_data(calibrated(sample_run()), "sure", SURE_DATA)
     queue = queue_of(run)

@@ -59,6 +59,7 @@ def epoch(page: Page) -> int:
     return int(number[1].replace(",", ""))
 
 
+@pytest.mark.slow
 def test_a_training_is_watched_left_alone_found_again_stopped_and_resumed(browser: Browser, models: Path) -> None:
     with served(models) as (address, _):
         page = new_page(browser)

@@ -201,7 +201,7 @@ def test_which_of_two_files_holds_the_links_is_chosen(models: Path, open_page: O
     assert "could each be the known links; say which one" in message(app)
     element(app.selectbox, "Known links").set_value("reference_alignment.csv").run()
     assert_no_crash(app)
-    assert "3 train" in words(app)
+    assert "3 seed" in words(app)
 
 
 @pytest.mark.parametrize("token", ["../..", "0" * 32, "<b>x</b>", "x" * 5000])

@@ -116,6 +116,7 @@ def test_the_papers_drops_and_the_difference_of_drops(tmp_path: Path) -> None:
     assert rows(ablations.table([on_the_papers_data(tmp_path, 0.8, "full", "semi")]))[0]["paper"] == "-"
 
 
+@pytest.mark.slow
 def test_losses_become_a_table_points_and_a_chart(models: Path, tmp_path: Path, small_world: Path) -> None:
     text = report(models, tmp_path, small_world, "--seeds", "0", "1", "--losses")
     table = {row["loss"]: row for row in rows(text)}
@@ -178,6 +179,7 @@ def test_two_data_sets_of_one_name_are_refused(tmp_path: Path, capsys: pytest.Ca
     assert "'zh_en'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_each_run_is_a_process_and_its_failure_is_reported(tmp_path: Path, small_world: Path) -> None:
     settings = tuple(QUICK[1::2])
     run = train_in_a_process(Experiment(small_world, "basic", 0, settings), tmp_path)

@@ -134,6 +134,7 @@ def test_more_memory_than_there_is_is_refused(monkeypatch: pytest.MonkeyPatch, c
     assert "error: this training needs about" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_process_of_its_own() -> None:
     before = Path.cwd()
     in_a_process(os.chdir, os.sep, "going away")

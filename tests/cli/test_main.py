@@ -204,6 +204,7 @@ def test_a_models_path_that_is_a_file_is_reported(tmp_path: Path, capsys: pytest
     one_line(capsys.readouterr().err)
 
 
+@pytest.mark.slow
 def test_a_full_disk_while_saving_leaves_earlier_runs(
     tmp_path: Path, small_europe: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,6 +302,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory, small_europe: Path) -> Ru
     return RunStore(models).find(summary.id)
 
 
+@pytest.mark.slow
 def test_killed_twice_and_resumed_equals_unbroken(unbroken: Run, small_europe: Path, tmp_path: Path) -> None:
     for epoch in (7, 31):
         process = Process(small_europe, tmp_path, forked=True)
@@ -329,6 +331,7 @@ def started_with(hang_up: signal.Handlers) -> Iterator[None]:
         signal.signal(signal.SIGHUP, before)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_a_hang_up_keeps_what_was_learned_and_under_nohup_nothing_happens(unbroken: Run, small_europe: Path, tmp_path: Path) -> None:
     with started_with(signal.SIG_DFL):
@@ -349,6 +352,7 @@ def test_a_hang_up_keeps_what_was_learned_and_under_nohup_nothing_happens(unbrok
     assert_same_embeddings(RunStore(tmp_path).find(last_json(out)["run"]), unbroken)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_a_terminal_that_is_gone_does_not_end_a_training(small_europe: Path, tmp_path: Path) -> None:
     with started_with(signal.SIG_DFL):

@@ -62,6 +62,7 @@ def test_the_order_depends_on_run_and_pair_alone(pairs: list[tuple[str, str]], r
     assert [fewer[place] for place in sampling_order("basic-s0", fewer)] == fewer
 
 
+@pytest.mark.slow
 def test_another_process_draws_alike_and_another_run_otherwise() -> None:
     pairs = [(f"a{number}", f"b{number}") for number in range(40)]
     code = "from engine.explore.review_queue import sampling_order\nprint(sampling_order('r', [(f'a{n}', f'b{n}') for n in range(40)]).tolist())"

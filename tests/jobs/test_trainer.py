@@ -218,6 +218,7 @@ def test_who_asks_can_be_killed_at_any_moment(data: Path, tmp_path: Path) -> Non
     assert study.app_kills == 3
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_a_trainer_outlives_who_started_it_and_ends_well_on_a_signal(models: Path, plan: MakePlan) -> None:
     """The app dies by kill -9; the trainer continues, and keeps its state when the machine shuts down."""

@@ -106,6 +106,7 @@ def test_compiling_is_announced_and_counted_once_whatever_was_trained_before() -
     assert found.remaining(1, None) == pytest.approx((found.training - found.compiling) * (epochs - 1) / epochs + found.after)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiled", [True, False])
 def test_compiled_kernels_are_found_wherever_numba_keeps_them(tmp_path: Path, compiled: bool) -> None:
     """A folder of another name than the source's, as numba's own in the user's home is."""

@@ -255,6 +255,7 @@ print(hashlib.sha256(trainer.embed().detach().numpy().tobytes()).hexdigest())
 """
 
 
+@pytest.mark.slow
 def test_compiled_here_or_loaded_from_the_cache_the_bits_are_the_same(repository: Path, tmp_path: Path) -> None:
     """The first run on a machine compiles its kernels, the next one loads them: numba's parallel loops are other code there."""
     command = [sys.executable, "-c", TRAINED_HERE, str(repository / "sample_data" / "europe")]

@@ -102,6 +102,7 @@ def worker(launcher: int, rank: int) -> int:
     raise AssertionError("no such process")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path(f"/proc/self/task/{os.getpid()}/children").exists(), reason="finds processes in /proc")
 def test_a_process_that_dies_ends_the_training_with_what_was_learned(data: Path, tmp_path: Path) -> None:
     wanted = config("basic", epochs=30)

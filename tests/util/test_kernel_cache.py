@@ -55,6 +55,7 @@ for files in json.loads(sys.argv[1]):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_what_a_kernel_calls_in_another_file_counts(tmp_path: Path) -> None:
     """What the caller computes in a process of its own, and how often the cache had it."""
@@ -126,6 +127,7 @@ def test_a_read_only_place_leaves_no_folder_behind(tmp_path: Path) -> None:
     assert not [path for path in tmp_path.iterdir() if "kernels" in path.name]
 
 
+@pytest.mark.slow
 def test_every_process_finds_what_another_one_compiled() -> None:
     """The stamp of each kernel is the same in all processes, whatever their hashes and addresses are."""
     code = (
