@@ -203,7 +203,7 @@ def test_the_two_graphs_can_be_separated_again(name: str, rule: Any, tmp_path: P
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00\r"), min_size=1, max_size=8)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     source=st.lists(texts, min_size=4, max_size=4, unique=True),
     target=st.lists(texts, min_size=5, max_size=5, unique=True),
