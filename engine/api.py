@@ -42,6 +42,7 @@ from engine.exporting import (
     FoldOptions,
     Format,
     Predicate,
+    check_plain,
     get_format,
     pairs_to_export,
     reviewed_pairs,
@@ -56,6 +57,7 @@ from engine.reviews import Decision, ReviewStore
 from engine.runs import Run, RunStore, RunSummary
 from engine.runs.tensors import has_table
 from engine.runs.view import PairScore, Pool, RunView
+from engine.util.files import check_new_file
 from engine.util.paths import reviews_file
 
 if TYPE_CHECKING:
@@ -154,8 +156,8 @@ class OpenRun:
             were ``used``, and what was ``ignored``, such as a relation that the graph does not have.
 
         Raises:
-            EntityError: an identifier that the graph has already, or an entity of which nothing is known that the run looks at.
-            DataError: a mapping that is no entity.
+            EntityError: an identifier that the graph has already, or that comes twice.
+            ConfigError, DataError: arguments that cannot be used.
             RunError: the run has no stored weights.
 
         Example:
@@ -165,6 +167,12 @@ class OpenRun:
             >>> len(placed[0].matches), placed[0].used
             (3, 1)
         """
+        if side not in SIDES:
+            raise ConfigError(f"unknown side '{str(side)[:40]}'; choose source or target.")
+        if top < 1:
+            raise ConfigError(f"top must be at least 1; got {top}.")
+        if not isinstance(entities, Iterable) or isinstance(entities, str | Mapping):
+            raise DataError("new entities must be given as a list.")
         records = [one if isinstance(one, NewEntity) else entity_of(one) for one in entities]
         return self._newcomers(side).place(records, top)
 
@@ -494,7 +502,7 @@ class OpenRun:
         return {side: profile.sort_values("relation")["name"].tolist() for side, profile in self.relation_profiles.items()}
 
 
-def entity_of(record: Mapping[str, Any]) -> NewEntity:
+def entity_of(record: Any) -> NewEntity:
     """
     Raises:
         DataError: no new entity.
@@ -504,7 +512,7 @@ def entity_of(record: Mapping[str, Any]) -> NewEntity:
         return [plain(one) for one in value] if isinstance(value, list | tuple) else value
 
     try:
-        return new_entity({name: plain(value) for name, value in record.items()})
+        return new_entity({name: plain(value) for name, value in record.items()} if isinstance(record, Mapping) else record)
     except ValueError as error:
         raise DataError(f"{error}; expected an entity like {EXAMPLE}.") from None
 
@@ -718,7 +726,11 @@ def export(
     least = suggested_probability(opened) if min_probability == "suggested" else min_probability
     selection = ExportSelection(part, decoder, side, least, seeds, known_links, repair=repair)
     table, options = pairs_to_export(opened.view, selection, reviewed), FoldOptions(canonical, least_correspondence)
-    write_export(Path(path or fmt.file_name(opened.id)), table, with_fold(fmt, options), predicate, force=force)
+    output = Path(path or fmt.file_name(opened.id))
+    if conflicts is not None:  # before anything is written
+        check_plain(Path(conflicts), force=force)
+        check_new_file(output, force=force)
+    write_export(output, table, with_fold(fmt, options), predicate, force=force)
     if conflicts is not None:
         write_plain(value_conflicts(Fold.of(table, options)), Path(conflicts), force=force)
     return table

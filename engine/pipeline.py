@@ -731,8 +731,8 @@ def describe_graph(graph: KnowledgeGraph) -> dict[str, Any]:
 def unmeasured(task: AlignmentTask) -> Iterator[str]:
     """The note for a training whose accuracy no link can measure."""
     known = len(task.train_links) + len(task.valid_links)
-    yield f"all {count(known, 'known link')} used for training, so accuracy is not measured" if known else "no known links, so accuracy "
-    "is not measured"
+    links = f"all {count(known, 'known link')} used for training" if known else "no known links"
+    yield f"{links}, so accuracy is not measured"
     yield "review a random sample of the matches to estimate it"
     if known >= WORTH_A_TEST:
         yield f"--train-ratio {OWN_TRAIN_RATIO:g} holds out 20% of the links for testing"

@@ -9,7 +9,7 @@ from pathlib import Path
 from engine.api import open_run
 from engine.cli.options import Commands, add_command, add_json, add_models, print_json
 from engine.errors import printable
-from engine.exporting import combined, reviewed_pairs, write_clusters, write_plain
+from engine.exporting import check_plain, combined, reviewed_pairs, write_clusters, write_plain
 from engine.reviews import ReviewStore
 from engine.util.paths import reviews_file
 
@@ -37,6 +37,8 @@ def clusters_command(parsed: argparse.Namespace) -> int:
     with closing(ReviewStore(reviews_file(parsed.models))) as store:
         found = combined([(run.view, reviewed_pairs(store, run.fingerprint)) for run in opened], parsed.min_probability)
     path = parsed.output or Path("clusters.csv")
+    if parsed.conflicts is not None:  # before anything is written
+        check_plain(parsed.conflicts, force=parsed.force)
     write_clusters(found, path, force=parsed.force)
     if parsed.conflicts is not None:
         write_plain(found.conflicts(), parsed.conflicts, force=parsed.force)

@@ -70,7 +70,7 @@ def add_split(commands: Commands) -> None:
         description="Write the two graphs and the pairs of a merged graph (export --format merged or merged-parquet) as a data set.",
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="the merged graph")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the tables of the two graphs and the pairs")
+    parser.add_argument("--out", "--output", type=Path, required=True, metavar="DIR", help="folder for the tables of the two graphs and the pairs")
     parser.add_argument("--force", action="store_true", help="overwrite existing tables")
     add_json(parser)
 
@@ -93,7 +93,7 @@ def add_report(commands: Commands) -> None:
         description="Write figures, tables and examples of a run to one HTML file that needs no server and no network (docs/exporting.md).",
     )
     add_run(parser)
-    parser.add_argument("--out", type=Path, metavar="FILE", help="output file; default: report-DATA-RUN.html in this folder")
+    parser.add_argument("--out", "--output", type=Path, metavar="FILE", help="output file; default: report-DATA-RUN.html in this folder")
     parser.add_argument("--force", action="store_true", help="overwrite an existing file")
     add_models(parser)
     add_json(parser)

@@ -70,7 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {printable(str(error))}", file=sys.stderr)
         return USER_ERROR
     except KeyboardInterrupt:
-        print("interrupted; run the same command to resume from the last checkpoint.", file=sys.stderr)
+        resumed = "; run the same command to resume from the last checkpoint" if parsed.command in (train_or_find, prepare_command) else ""
+        print(f"interrupted{resumed}.", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output has left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

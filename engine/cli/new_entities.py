@@ -24,6 +24,8 @@ def match_new(parsed: argparse.Namespace) -> int:
         print(printable(one.sentence()))
         for sentence in one.ignored:
             print(printable(f"  warning: {sentence}"))
+        if one.matches.empty:
+            continue
         print(f"{'rank':>4} {'CSLS':>7} {'cosine':>7} {'probability':>11}  match")
         for row in one.matches.to_dict("records"):
             chance = "" if math.isnan(row["probability"]) else f"{row['probability']:.0%}"

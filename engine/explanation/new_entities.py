@@ -84,6 +84,8 @@ class PlacedEntity:
 
     def sentence(self) -> str:
         """One line for the user."""
+        if self.matches.empty:
+            return f"{shorten(self.id)}: not placed."
         shares = ", ".join(f"{part} {share:.0%}" for part, share in self.basis.items() if share > 0) or "nothing"
         return f"{shorten(self.id)}: {count(self.used, 'triple')} used; the best match rests on: {shares}."
 
@@ -139,9 +141,11 @@ class NewEntities:
         """The best candidates of new entities, which may have triples with each other.
 
         Raises:
-            EntityError: an identifier that the graph has, or that comes twice; an entity of which nothing is known that the run looks at.
+            EntityError: an identifier that the graph has, or that comes twice.
             RunError: the run has no stored weights.
         """
+        if not entities:
+            return []
         records = self._records(entities)
         embedded = self.embed(records)
         return [self._placed(record, vector, max(top, 0)) for record, vector in zip(records, embedded, strict=True)]
@@ -249,8 +253,8 @@ class NewEntities:
         cosine = (self._structure @ torch.from_numpy(vector)).double().numpy()[candidates]
         names, values = self._names(record.entity, candidates), self._values(record.entity, candidates)
         if not record.entries and names is None and not values.any():
-            reason = " ".join(record.ignored) or "it has no triples with the graph, and no name or value that the run compares."
-            raise EntityError(f"'{shorten(record.entity.id)}' cannot be placed: {reason}")
+            reason = "nothing is left to place it by: it has no triples with the graph, and no name or value that the run compares."
+            return PlacedEntity(record.entity.id, candidate_table([], {}), {}, 0, (*record.ignored, reason))
         weight, value_weight = (self.literal.weight, self.literal.value_weight) if self.literal else (0.0, 0.0)
         named = cosine if names is None else np.where(np.isnan(names), cosine, names)
         both = cosine + weight * named + value_weight * values
@@ -263,19 +267,10 @@ class NewEntities:
         matched = [best.get(one) for one in found]
         uris = self.view.graphs[self.side].uris
         nothing = np.full(len(candidates), np.nan)
-        table = pd.DataFrame(
-            {
-                "rank": np.arange(1, len(order) + 1),
-                "uri": pd.Series([graph.uris[one] for one in found], dtype="str"),
-                "label": pd.Series([graph.labels[one] for one in found], dtype="str"),
-                "csls": csls[order],
-                "cosine": cosine[order],
-                "names": (nothing if names is None else names)[order],
-                "values": (values if value_weight else nothing)[order],
-                "probability": np.nan,
-                "matched_with": pd.Series(["" if one is None else uris[one] for one in matched], dtype="str"),
-            }
-        )
+        scores = {"csls": csls, "cosine": cosine, "names": nothing if names is None else names, "values": values if value_weight else nothing}
+        columns = {name: column[order] for name, column in scores.items()}
+        rows = [(graph.uris[one], graph.labels[one], "" if with_it is None else uris[with_it]) for one, with_it in zip(found, matched, strict=True)]
+        table = candidate_table(rows, columns)
         if len(order):
             table.loc[0, "probability"] = self._probability(record, candidates, both, csls, int(order[0]))
         basis = self._basis(cosine, names, values, int(order[0])) if len(order) else {}
@@ -412,6 +407,20 @@ class NewEntities:
         best = self.view.best[self.side].get(index)
         mutual = best is not None and self.view.best[other(self.side)].get(best) == index
         return seeds or ([best] if mutual and best is not None else [])
+
+
+def candidate_table(rows: Sequence[tuple[str, str, str]], scores: Mapping[str, FloatArray]) -> pd.DataFrame:
+    """The candidates of a new entity, best first.
+
+    Args:
+        rows: identifier, label, and the entity that the run matches the candidate with.
+        scores: columns of numbers; those that are missing are NaN.
+    """
+    numbers = {name: scores.get(name, np.full(len(rows), np.nan)) for name in ("csls", "cosine", "names", "values", "probability")}
+    texts = dict(zip(("uri", "label", "matched_with"), zip(*rows, strict=True), strict=True)) if rows else {}
+    columns = {name: pd.Series(list(texts.get(name, ())), dtype="str") for name in ("uri", "label", "matched_with")}
+    table = pd.DataFrame({"rank": np.arange(1, len(rows) + 1), **columns, **numbers})
+    return table[["rank", "uri", "label", "csls", "cosine", "names", "values", "probability", "matched_with"]]
 
 
 def name_rows(names: NameSimilarity, side: Side) -> tuple[Any, IntArray]:

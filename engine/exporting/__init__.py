@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.exporting.clusters import Clusters, combined, write_clusters
 from engine.exporting.formats import FORMATS, PREDICATES, Format, Predicate, get_format
-from engine.exporting.formats.simple import write_plain
+from engine.exporting.formats.simple import check_plain, write_plain
 from engine.exporting.merged import CANONICAL, Canonical, Fold, FoldOptions, split_merged, value_conflicts, with_fold
 from engine.exporting.relations import predicate_of, write_relations
 from engine.exporting.reviewed import DecidedPair, reviewed_pairs
@@ -49,6 +49,7 @@ __all__ = [
     "Predicate",
     "Prepared",
     "check_measurable",
+    "check_plain",
     "combined",
     "decoder_help",
     "default_decoder",

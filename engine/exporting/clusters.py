@@ -112,15 +112,15 @@ class Clusters:
     def table(self) -> pd.DataFrame:
         """A row per member, with ``CLUSTER_COLUMNS``.
 
-        ``weakest`` is the lowest probability of the pairs that hold the cluster together; of the ``possible`` pairs of members whose sources
-        some run aligns, ``confirmed`` are among the runs' pairs.
+        ``weakest`` is the lowest probability of the pairs that hold the cluster together, NaN where one of them has none. Of the ``possible`` pairs
+        of members whose sources some run aligns, ``confirmed`` are among the runs' pairs.
         """
         cluster_of = {node: number for number, nodes in enumerate(self.members) for node in nodes}
         weakest = [math.inf] * len(self.members)
         confirmed: list[set[frozenset[Node]]] = [set() for _ in self.members]
         for edge in self.edges:
             number = cluster_of[edge.ends[0]]
-            weakest[number] = min(weakest[number], edge.probability) if not math.isnan(edge.probability) else weakest[number]
+            weakest[number] = math.nan if math.isnan(edge.probability + weakest[number]) else min(weakest[number], edge.probability)
             confirmed[number].add(frozenset(edge.ends))
         rows = []
         for number, nodes in enumerate(self.members):
@@ -227,7 +227,9 @@ def check_pairs_of_sources(names: Sequence[str], placed: Sequence[tuple[int, int
     """
     seen: dict[frozenset[int], str] = {}
     for name, pair in zip(names, placed, strict=True):
-        if (earlier := seen.setdefault(frozenset(pair), name)) != name:
+        earlier = seen.get(frozenset(pair))
+        seen[frozenset(pair)] = name
+        if earlier is not None:
             raise ConfigError(f"runs {earlier} and {name} align the same two graphs; give one run for each two sources.")
 
 

@@ -27,7 +27,7 @@ def new_file(path: Path, *, force: bool = False) -> Iterator[IO[bytes]]:
     Raises:
         ExportError: there is a file already, a folder of this name, no folder to write to, no space, no permission.
     """
-    _check_place(path, force=force)
+    check_new_file(path, force=force)
     with _explained(path):
         descriptor, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
     temporary = Path(name)
@@ -44,12 +44,21 @@ def new_file(path: Path, *, force: bool = False) -> Iterator[IO[bytes]]:
             temporary.unlink(missing_ok=True)
 
 
-def _check_place(path: Path, *, force: bool) -> None:
+def check_new_file(path: Path, *, force: bool, folder_is_made: bool = False) -> None:
+    """
+    Args:
+        path: of a file that is to be written.
+        force: whether a file that is there may be replaced.
+        folder_is_made: whether the folder may be missing.
+
+    Raises:
+        ExportError: there is a file already, a folder of this name, or no folder to write to.
+    """
     if os.path.isdir(path):  # which answers False for names that the file system cannot take
         raise ExportError(printable(f"{path} is a folder; give the file to write, for example with --output."))
     if not force and os.path.lexists(path):
         raise _taken(path)
-    if not os.path.isdir(path.parent):
+    if not folder_is_made and not os.path.isdir(path.parent):
         raise ExportError(printable(f"the folder {path.parent} does not exist; create it, or choose another with --output."))
 
 

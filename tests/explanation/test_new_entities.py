@@ -13,7 +13,7 @@ import pytest
 import engine
 from engine.cli.main import main
 from engine.data.knowledge_graph import Side
-from engine.errors import DataError, EntityError
+from engine.errors import ConfigError, DataError, EntityError
 from engine.explanation import Explainer
 from engine.explanation.new_entities import NewEntities, NewEntity, read_new_entities
 from engine.names.values import key_texts
@@ -119,10 +119,13 @@ def test_what_the_graph_does_not_have_is_named_and_left_out() -> None:
     placed = newcomers.place([NewEntity("x", triples=triples)])[0]
     assert placed.used == 1
     assert [words in " ".join(placed.ignored) for words in ("relation 'strange'", "entity 'stranger'", "neither end is 'x'")] == [True] * 3
-    with pytest.raises(EntityError, match="cannot be placed: 1 triple left out: the source graph does not have the relation 'strange'"):
-        newcomers.place([NewEntity("x", triples=triples[1:2])])
-    with pytest.raises(EntityError, match="no triples"):
-        newcomers.place([NewEntity("x")])
+    lost, empty, found = newcomers.place([NewEntity("u", triples=(("u", "strange", known),)), NewEntity("v"), NewEntity("x", triples=triples[:1])])
+    assert lost.matches.empty
+    assert "the source graph does not have the relation 'strange'" in lost.ignored[0]
+    assert empty.matches.columns.tolist() == found.matches.columns.tolist()
+    assert "no triples" in empty.ignored[-1]
+    assert empty.sentence() == "v: not placed."
+    assert len(found.matches)
     with pytest.raises(EntityError, match=r"has .* already"):
         newcomers.place([NewEntity(known)])
     with pytest.raises(EntityError, match="comes twice"):
@@ -198,6 +201,18 @@ def test_the_command_reads_a_file(literal: engine.OpenRun, tmp_path: Path, capsy
     capsys.readouterr()
     assert main([*words[:-1], str(tmp_path / "missing")]) == 2
     assert "cannot be read" in capsys.readouterr().err
+
+
+def test_arguments_that_cannot_be_used_are_named(literal: engine.OpenRun) -> None:
+    assert literal.align_new([]) == []
+    wrong: Any
+    for wrong in ("abc", None, {"id": "x"}, ["abc"], [{}], [{"id": "x", "triples": [1]}]):
+        with pytest.raises(DataError):
+            literal.align_new(wrong)
+    with pytest.raises(ConfigError, match="unknown side"):
+        literal.align_new([{"id": "x"}], side="x")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="top"):
+        literal.align_new([{"id": "x"}], top=0)
 
 
 @pytest.mark.parametrize(

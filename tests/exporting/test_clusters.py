@@ -73,6 +73,9 @@ def test_what_two_runs_imply_is_in_a_cluster_without_a_run_of_its_own() -> None:
     found = clusters_of(run_between(0, 1, SEEDS, STRAIGHT), run_between(1, 2, SEEDS, STRAIGHT))
     assert [(0, 3), (1, 3), (2, 3)] in [list(one) for one in found.members]
     assert set(found.table()["possible"]) == {2}
+    weakest = found.table().groupby("cluster")["weakest"].first()
+    assert (weakest == 1).sum() == 2, "two clusters of known links alone; predictions of these runs have no probability"
+    assert weakest.isna().sum() == 4
 
 
 def test_a_weaker_pair_that_would_join_two_entities_of_a_source_is_left_out_and_listed() -> None:
@@ -121,6 +124,8 @@ def test_runs_that_do_not_fit_are_refused(runs: Any, message: str) -> None:
         made[1] = replace(made[0], manifest={**made[0].manifest, "run_id": "other"})
     with pytest.raises(ConfigError, match=message):
         clusters_of(*made)
+    with pytest.raises(ConfigError, match=r"two runs or more|align the same two graphs"):
+        clusters_of(*made[:1], *made[:1])
 
 
 def test_a_minimum_probability_needs_probabilities() -> None:

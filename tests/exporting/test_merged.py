@@ -142,6 +142,43 @@ def test_identifiers_that_both_graphs_use_for_different_entities_stay_apart() ->
     assert fold.entities["source"] == Fold.of(exported(), FoldOptions(canonical="minted")).entities["source"]
 
 
+def test_equal_names_that_are_no_iris_are_one_name() -> None:
+    run = people()
+    run.tables["relations"]["name"] = ["near", "part of", "near", "part of", "child"]
+    run.tables["attributes"] = run.tables["attributes"].replace({S + "born": "born", T + "birth": "born"})
+    run.tables["correspondences"] = run.tables["correspondences"].iloc[:0]
+    rows = rows_of(exported(run))
+    assert rows[rows["kind"] == "relation"].groupby("original_predicate")["predicate"].nunique().to_dict() == {"near": 1, "part of": 1, "child": 1}
+    assert set(value_conflicts(Fold.of(exported(run)))["source_attribute"]) >= {"born"}
+
+
+def test_nothing_is_written_where_one_of_two_files_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = write_run(people(), tmp_path / "models", "towns", "basic-s0")
+    words = ["export", run, "--models", str(tmp_path / "models"), "--format", "merged", "--output", str(tmp_path / "a.merged.trig")]
+    (tmp_path / "there.csv").touch()
+    for conflicts in ("there.csv", "x.trig"):
+        assert main([*words, "--conflicts", str(tmp_path / conflicts)]) == 2
+        assert not (tmp_path / "a.merged.trig").exists()
+    capsys.readouterr()
+
+
+def test_a_graph_is_separated_wholly_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "graph.merged.parquet"
+    path.write_bytes(written(exported(), "merged-parquet"))
+    before, calls = pq.write_table, []
+
+    def full(*arguments: Any, **options: Any) -> None:
+        calls.append(arguments)
+        if len(calls) > 2:
+            raise OSError(28, "No space left on device")
+        before(*arguments, **options)
+
+    monkeypatch.setattr(pq, "write_table", full)
+    with pytest.raises(ExportError, match="cannot be written"):
+        split_merged(path, tmp_path / "out")
+    assert not list((tmp_path / "out").iterdir())
+
+
 def test_statements_say_why_their_entities_are_one() -> None:
     rows = rows_of(exported(people(), [DecidedPair(S + "b", T + "b", True, ("Ann", "Bo|b"))]))
     matches = rows[rows["kind"] == "match"].set_index("subject")["subject_basis"]
@@ -195,7 +232,8 @@ def test_the_two_graphs_can_be_separated_again(name: str, rule: Any, tmp_path: P
     pairs = found.pop("links")
     assert found == originals(run)
     assert len(pairs) == len(table) == counts["links.parquet"]
-    assert (S + "a", T + "a") in pairs
+    assert (S + "a", T + "a", "train") in pairs
+    assert {split for _, _, split in pairs} <= {"train", "unsure"}
     with pytest.raises(ExportError, match="exists"):
         split_merged(path, tmp_path / "out")
 

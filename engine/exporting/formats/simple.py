@@ -23,7 +23,7 @@ from engine.data.rows import CONTROL
 from engine.errors import ExportError
 from engine.exporting.table import COLUMNS, COUNTS, NUMBERS, TEXTS, ExportTable
 from engine.runs.entities import GraphView
-from engine.util.files import new_file
+from engine.util.files import check_new_file, new_file
 from engine.util.text import count, shorten
 
 # What every format offers.
@@ -122,19 +122,35 @@ def one_line_cell(text: str) -> str:
     return _CONTROL.sub(" ", text)
 
 
+SEPARATORS: Final = {".csv": ",", ".tsv": "\t"}
+
+
+def check_plain(path: Path, *, force: bool = False, endings: str = ".csv or .tsv") -> None:
+    """
+    Args:
+        path: of a table that is to be written.
+        force: whether a file that is there may be replaced.
+        endings: those that are possible, for the message.
+
+    Raises:
+        ExportError: another ending, or no place for the file.
+    """
+    if path.suffix.lower() not in SEPARATORS:
+        raise ExportError(f"the ending of '{path.name}' does not determine a format; use {endings}.")
+    check_new_file(path, force=force)
+
+
 def write_plain(table: pd.DataFrame, path: Path, *, force: bool = False) -> None:
     """Write a table as CSV or TSV without cells that a spreadsheet would run.
 
     Raises:
         ExportError: another ending, or the file cannot be written.
     """
-    separators = {".csv": ",", ".tsv": "\t"}
-    if path.suffix.lower() not in separators:
-        raise ExportError(f"the ending of '{path.name}' does not determine a format; use .csv, .tsv, .parquet or .sssom.tsv.")
+    check_plain(path, force=force)
     safe = table.copy()
     for name in table.select_dtypes(exclude="number"):
         safe[name] = table[name].astype(str).map(lambda text: defuse(one_line_cell(text)))
-    content = safe.to_csv(index=False, sep=separators[path.suffix.lower()], float_format="%.6g", lineterminator="\n")
+    content = safe.to_csv(index=False, sep=SEPARATORS[path.suffix.lower()], float_format="%.6g", lineterminator="\n")
     with new_file(path, force=force) as file:
         file.write(b"\xef\xbb\xbf" if path.suffix.lower() == ".csv" else b"")
         file.write(str(content).encode("utf-8", "replace"))

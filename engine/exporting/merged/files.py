@@ -131,7 +131,7 @@ def match_statements(fold: Fold) -> pd.DataFrame:
     uris = {side: fold.view.graphs[side].uris for side in SIDES}
     more_source, more_target = fold.more.T.tolist() if len(fold.more) else ([], [])
     pairs = [*zip(fold.source.tolist(), fold.target.tolist(), strict=True), *zip(more_source, more_target, strict=True)]
-    basis = [*fold.basis, *["not folded"] * len(fold.more)]
+    basis = [*fold.basis, *(f"{one}, not folded" for one in fold.more_basis)]
     probability = np.concatenate([fold.probability, np.full(len(fold.more), np.nan)]).astype(np.float32)
     return pd.DataFrame(
         {

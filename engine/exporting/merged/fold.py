@@ -78,6 +78,7 @@ class Fold:
         probability: (n,) of each pair, NaN for known links and accepted pairs.
         basis: (n,) why each pair is folded: "seed link", "known link", "accepted by Ann", "predicted".
         more: (m, 2) further pairs, whose entities stay apart.
+        more_basis: (m,) why each of these is a pair.
         entities: by side, the identifier of every entity in the merged graph.
         relations, attributes: by side.
     """
@@ -90,6 +91,7 @@ class Fold:
     probability: FloatArray
     basis: Sequence[str]
     more: IntArray
+    more_basis: Sequence[str]
     entities: Mapping[Side, Sequence[str]]
     relations: Mapping[Side, NamedParts]
     attributes: Mapping[Side, NamedParts]
@@ -111,6 +113,7 @@ class Fold:
             folded["probability"].to_numpy(dtype=np.float64),
             folded["basis"].tolist(),
             rows.loc[~kept, list(SIDES)].to_numpy(dtype=np.int64),
+            rows.loc[~kept, "basis"].tolist(),
             entity_names(table.view, source, target, chosen.canonical),
             names,
             relation_name_parts(table.view, "attribute", chosen.least_correspondence),
@@ -207,13 +210,15 @@ def digest_of(text: str) -> str:
 def relation_name_parts(view: RunView, kind: Literal["relation", "attribute"], least: float) -> Mapping[Side, NamedParts]:
     """What the relations or attributes of both graphs are called: one that corresponds to one of the source graph gets its name.
 
-    Equal names are the same already, and not changed. Of the others each is folded with its best counterpart, and only where no other one of
+    Equal names are the same already. Of the others each is folded with its best counterpart, and only where no other one of
     its graph has that name.
     """
     names = {side: part_names(view, kind, side) for side in SIDES}
     spelt = {side: Spelling.of(dict.fromkeys(names[side]), side, to_uri) for side in SIDES}
     result = {side: {name: spelt[side](name) for name in names[side]} for side in SIDES}
-    taken = (set(names["source"]) & set(names["target"]), set(names["source"]) & set(names["target"]))
+    shared = set(names["source"]) & set(names["target"])
+    result["target"] |= {name: result["source"][name] for name in shared}  # names that are no IRIs are spelt by graph
+    taken = (set(shared), set(shared))
     used, turned = set(result["target"].values()), set()
     for source, target, reverse in strong_correspondences(view, kind, least):
         if source in taken[0] or target in taken[1] or source not in result["source"] or target not in result["target"]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,11 +18,11 @@ from engine.data.knowledge_graph import SIDES, Side
 from engine.data.labels import XSD_STRING
 from engine.errors import DataError, ExportError
 from engine.exporting.merged.files import COLUMNS, MATCHES, ROWS_AT_ONCE, graph_name, term
-from engine.util.files import new_file
+from engine.util.files import check_new_file, os_reason
 from engine.util.text import one_line
 
 PARTS: Final = {"relation": "triples", "attribute": "attributes"}
-HEADS: Final = {"triples": ("head", "relation", "tail"), "attributes": ("entity", "attribute", "value"), "links": ("source", "target")}
+HEADS: Final = {"triples": ("head", "relation", "tail"), "attributes": ("entity", "attribute", "value"), "links": ("source", "target", "split")}
 Row = tuple[str, ...]
 
 
@@ -32,7 +34,7 @@ class SplitRows:
 
     def add(self, kind: str, graph: str, subject: str, predicate: str, obj: str) -> None:
         if graph == MATCHES:
-            self.rows.setdefault("links", []).append((subject, obj))
+            self.rows.setdefault("links", []).append((subject, obj, "unsure" if predicate.startswith("predicted") else "train"))
         else:
             self.rows.setdefault(f"{PARTS[kind]}_{graph}", []).append((subject, predicate, obj))
 
@@ -58,28 +60,41 @@ def split_merged(path: Path, folder: Path, *, force: bool = False) -> dict[str, 
         found.add(kind, graph, subject, predicate, obj)
     if not {f"triples_{side}" for side in SIDES} <= found.rows.keys():
         raise DataError("this is not a merged graph: it does not have the triples of two graphs; give a file of export --format merged.", path=path)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ExportError(f"the folder {folder} cannot be made ({error.strerror}); choose another with --out.") from None
-    for name, rows in found.rows.items():
-        head = HEADS[name.partition("_")[0]]
-        table = pa.table({column: pa.array(values, type=pa.string()) for column, values in zip(head, zip(*rows, strict=True), strict=True)})
-        with new_file(folder / f"{name}.parquet", force=force) as file:
-            pq.write_table(table, file, compression="zstd")
+    write_tables(found.rows, folder, force=force)
     return {f"{name}.parquet": len(rows) for name, rows in found.rows.items()}
 
 
+def write_tables(rows: Mapping[str, list[Row]], folder: Path, *, force: bool) -> None:
+    """Write the tables beside their folder first, so that the folder has all of them or none.
+
+    Raises:
+        ExportError: a table is there already, or cannot be written.
+    """
+    for name in rows:
+        check_new_file(folder / f"{name}.parquet", force=force, folder_is_made=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".", suffix=".tmp", dir=folder) as beside:
+            for name, own in rows.items():
+                columns = zip(HEADS[name.partition("_")[0]], zip(*own, strict=True), strict=True)
+                pq.write_table(pa.table({column: pa.array(values, type=pa.string()) for column, values in columns}), f"{beside}/{name}.parquet")
+            for name in rows:
+                os.replace(f"{beside}/{name}.parquet", folder / f"{name}.parquet")
+    except OSError as error:
+        raise ExportError(f"the tables cannot be written to {folder} ({os_reason(error)}); choose another folder with --out.") from None
+
+
 def read_parquet(path: Path) -> Iterator[tuple[str, str, str, str, str]]:
-    """Kind, graph, and the original statement of each row."""
-    wanted = ["kind", "graph", "original_subject", "original_predicate", "original_object"]
+    """Kind, graph, and the original statement of each row; of a pair its basis in the place of the predicate."""
+    wanted = ["kind", "graph", "original_subject", "original_predicate", "original_object", "subject_basis"]
     try:
         with pq.ParquetFile(path) as file:
             if not set(COLUMNS) <= set(file.schema_arrow.names):
                 raise DataError("this is not a merged graph: columns are missing; give a file of export --format merged-parquet.", path=path)
             for batch in file.iter_batches(ROWS_AT_ONCE, columns=wanted):
                 frame: pd.DataFrame = batch.to_pandas()
-                yield from zip(*(frame[name].astype(str).tolist() for name in wanted), strict=True)
+                for kind, graph, subject, predicate, obj, basis in zip(*(frame[name].astype(str).tolist() for name in wanted), strict=True):
+                    yield kind, graph, subject, basis if kind == "match" else predicate, obj
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"cannot be read as Parquet ({one_line(error)}).", path=path) from error
 
@@ -88,8 +103,8 @@ def read_trig(path: Path) -> Iterator[tuple[str, str, str, str, str]]:
     """The same of TriG; the names come from the graph of matches, so the file is read twice."""
     names = Originals.of(path)
     graphs = {ox.NamedNode(graph_name(side)): side for side in SIDES}
-    for source, target in names.pairs.values():
-        yield "match", MATCHES, source, "", target
+    for source, target, basis in names.pairs.values():
+        yield "match", MATCHES, source, basis, target
     for quad in parsed(path):
         side = graphs.get(quad.graph_name) if isinstance(quad.graph_name, ox.NamedNode) else None
         if side is None:
@@ -114,10 +129,10 @@ def parsed(path: Path) -> Iterator[ox.Quad]:
 
 @dataclass(frozen=True)
 class Originals:
-    """What was called otherwise: (side, what, name in the merged graph) -> original name; and the pairs by node."""
+    """What was called otherwise: (side, what, name in the merged graph) -> original name; and by node source, target and basis of each pair."""
 
     names: Mapping[tuple[Side, str, str], str]
-    pairs: Mapping[str, tuple[str, str]]
+    pairs: Mapping[str, tuple[str, str, str]]
 
     @classmethod
     def of(cls, path: Path) -> Originals:
@@ -130,10 +145,11 @@ class Originals:
                 continue
             if (known := words.get(quad.predicate.value)) is not None:
                 names[(*known, value_of(quad.subject, path))] = value_of(quad.object, path)
-            for side in SIDES:
-                if quad.predicate == term(side):
-                    ends.setdefault(value_of(quad.subject, path), {})[side] = value_of(quad.object, path)
-        return cls(names, {node: (found["source"], found["target"]) for node, found in ends.items()})
+            for what in (*SIDES, "basis"):
+                if quad.predicate == term(what):
+                    ends.setdefault(value_of(quad.subject, path), {})[what] = value_of(quad.object, path)
+        whole = {node: found for node, found in ends.items() if len(found) == 3}
+        return cls(names, {node: (found["source"], found["target"], found["basis"]) for node, found in whole.items()})
 
     def entity(self, side: Side, name: str) -> str:
         return self.part(side, "Entity", name)
