@@ -164,7 +164,7 @@ def _elsewhere(run: OpenRun, address: ExplainAddress, pair: PairScore) -> None:
         return
     pool = "each run's test entities" if address.pool == "test" else "all entities"
     st.caption(
-        f"Best match: of {components.entity_label(_own(pair, address.side))} in each run, with its verdict. CSLS, probability and ranks are those of "
+        f"Best match of {components.entity_label(_own(pair, address.side))} in each run, with its verdict; CSLS, probability and ranks are those of "
         f"this pair among {pool}."
     )
     views = {run.card.run: run.view, **dict(opened)}
@@ -172,6 +172,9 @@ def _elsewhere(run: OpenRun, address: ExplainAddress, pair: PairScore) -> None:
     names = run.card.run, *(one.run for one in found.runs)
     rows = [row | _predicted(views.get(name), pair, address) for name, row in zip(names, rows, strict=True)]
     columns = {
+        "random seed": st.column_config.NumberColumn("seed"),
+        "rank from source": st.column_config.NumberColumn("source rank", help="Rank of the target among the candidates of the source."),
+        "rank from target": st.column_config.NumberColumn("target rank", help="Rank of the source among the candidates of the target."),
         "probability": st.column_config.NumberColumn(format="percent"),
         "CSLS": st.column_config.NumberColumn(format="%.3f"),
         "cosine": st.column_config.NumberColumn(format="%.3f"),
