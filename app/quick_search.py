@@ -30,6 +30,16 @@ export default function ({ data, setTriggerValue }) {
       found.select();
     } else if (attempts) setTimeout(() => focus(attempts - 1), 50);  // the sidebar takes a moment to expand, more on a busy machine
   };
+  const close = () => {  // a narrow screen's sidebar covers the page, and would stay open on every page that follows
+    if (matchMedia("(max-width: 768px)").matches) document.querySelector("[data-testid=stSidebarCollapseButton] button")?.click();
+  };
+  const closeAfterLeaving = (address, attempts) => {
+    if (location.href !== address) close();
+    else if (attempts) setTimeout(() => closeAfterLeaving(address, attempts - 1), 100);
+  };
+  const clicked = (event) => {
+    if (event.target.closest("[data-testid=stSidebar] a[href]")) setTimeout(close, 0);
+  };
   const pressed = (event) => {
     if (event.isComposing || event.keyCode === 229) return;
     const modified = event.ctrlKey || event.metaKey;
@@ -42,6 +52,7 @@ export default function ({ data, setTriggerValue }) {
       focus(100);
     } else if (event.key === "Enter" && event.target === box()) {
       setTriggerValue("pressed", event.target.value);
+      closeAfterLeaving(location.href, 100);
     }
   };
   for (const link of document.querySelectorAll(".st-key-navigation a")) {
@@ -50,7 +61,11 @@ export default function ({ data, setTriggerValue }) {
     else link.removeAttribute("aria-current");
   }
   document.addEventListener("keydown", pressed, true);
-  return () => document.removeEventListener("keydown", pressed, true);
+  document.addEventListener("click", clicked, true);
+  return () => {
+    document.removeEventListener("keydown", pressed, true);
+    document.removeEventListener("click", clicked, true);
+  };
 }
 """
 

@@ -84,7 +84,7 @@ def neighbours(run: OpenRun, source: Entity, target: Entity, rows: int = NEIGHBO
         return faced
     found = _balanced(compare_neighbours(faced), rows)
     st.table(pd.DataFrame([_neighbour_cells(row) for row in found], columns=_heads("Neighbours")), border="horizontal", hide_index=True)
-    totals = f"{faced.total_pairs:,} of {faced.total_source:,} and of {faced.total_target:,} neighbours are aligned with each other."
+    totals = f"{faced.total_pairs:,} of {faced.total_source:,} source and {faced.total_target:,} target neighbours are aligned with each other."
     left = faced.total_pairs - sum(row.pair is not None for row in found)
     st.caption(f"{totals} {text.count(left, 'more aligned pair')} not listed." if left > 0 else totals)
     return faced

@@ -22,7 +22,7 @@ from engine.data.knowledge_graph import Side
 from engine.errors import EngineError
 from engine.explore.alignment import Known, PairOrder
 from engine.explore.proxies import Channel
-from engine.exporting import Part, Predicate
+from engine.exporting import Canonical, Part, Predicate
 from engine.runs.entities import Entity
 from engine.runs.view import Pool
 
@@ -219,6 +219,7 @@ class ExportAddress(PairFilterAddress):
         seeds: whether seed links go along.
         links: whether known links take the place of predictions that contradict them; None: unless the filters ask for such predictions.
         predicate: None: what the format says by itself.
+        canonical: whose identifier a folded entity gets in the merged formats.
     """
 
     part: Part = "all"
@@ -228,6 +229,7 @@ class ExportAddress(PairFilterAddress):
     links: bool | None = None
     format: str = "csv"
     predicate: Predicate | None = None
+    canonical: Canonical = "source"
 
 
 @dataclass(frozen=True)

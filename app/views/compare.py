@@ -117,11 +117,11 @@ def _baseline(runs: Sequence[OpenRun], address: CompareAddress) -> OpenRun:
         help="Exchange main run and baseline.",
     )
     if address.against is not None and found.card.run != address.against:
-        st.caption(f"This link compares with run {text.plain(address.against)}, which is not selected. Add it above.")
+        st.caption(f"This link compares with run {text.plain(address.against)}, which is not selected. Add it in the sidebar.")
     return found
 
 
-BASELINE = "The run that all others are compared with. Changed predictions are those of the main run, the first one above."
+BASELINE = "The run that all others are compared with. Changed predictions are those of the main run, the first one in the sidebar."
 DECODER = "How the alignment is derived from the scores. csls (best match of each entity) is the published protocol."
 
 

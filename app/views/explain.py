@@ -15,7 +15,7 @@ from app import alternatives, cache, components, evidence_table, frame, pages, r
 from app.cache import OpenRun
 from app.palette import PLAIN_MARKS
 from app.state import ExplainAddress, ExplainTab
-from engine.data.knowledge_graph import SIDES
+from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import EngineError, EntityError
 from engine.explanation import Context, Explanation, context, explain
 from engine.explanation.report import rounds_words
@@ -24,7 +24,7 @@ from engine.explanation.summary import summary_lines
 from engine.explanation.verdict import verdict_line
 from engine.explore.neighbourhood import facing
 from engine.runs.entities import Entity
-from engine.runs.view import PairScore
+from engine.runs.view import PairScore, RunView
 
 TABS: Final[Mapping[ExplainTab, str]] = {
     "overview": "Overview",
@@ -163,9 +163,18 @@ def _elsewhere(run: OpenRun, address: ExplainAddress, pair: PairScore) -> None:
         st.markdown("There is no other run of the same data.")
         return
     pool = "each run's test entities" if address.pool == "test" else "all entities"
-    st.caption(f"CSLS and ranks are those among {pool}, as above.")
+    st.caption(
+        f"Best match of {components.entity_label(_own(pair, address.side))} in each run, with its verdict; CSLS, probability and ranks are those of "
+        f"this pair among {pool}."
+    )
+    views = {run.card.run: run.view, **dict(opened)}
     rows = [_run_row(run.card.run, run.card.variant, run.card.seed, pair), *_run_rows(found)]
+    names = run.card.run, *(one.run for one in found.runs)
+    rows = [row | _predicted(views.get(name), pair, address) for name, row in zip(names, rows, strict=True)]
     columns = {
+        "random seed": st.column_config.NumberColumn("seed"),
+        "rank from source": st.column_config.NumberColumn("source rank", help="Rank of the target among the candidates of the source."),
+        "rank from target": st.column_config.NumberColumn("target rank", help="Rank of the source among the candidates of the target."),
         "probability": st.column_config.NumberColumn(format="percent"),
         "CSLS": st.column_config.NumberColumn(format="%.3f"),
         "cosine": st.column_config.NumberColumn(format="%.3f"),
@@ -192,14 +201,31 @@ def _run_row(run: str, variant: str, seed: int, pair: PairScore | None) -> dict[
         "run": text.cell(run, 60),
         "variant": text.cell(variant, 20),
         "random seed": seed,
+        "best match": None,
+        "verdict": None,
         "probability": None if pair is None else pair.probability,
         "CSLS": None if pair is None else pair.csls,
         "cosine": None if pair is None else pair.cosine,
         "rank from source": None if pair is None else pair.rank_from_source,
         "rank from target": None if pair is None else pair.rank_from_target,
-        "verdict": None if pair is None else components.verdict_cell(pair.verdict),
         "note": None,
     }
+
+
+def _own(pair: PairScore, side: Side) -> Entity:
+    return pair.source if side == "source" else pair.target
+
+
+def _predicted(view: RunView | None, pair: PairScore, address: ExplainAddress) -> dict[str, object]:
+    """What a run predicts for the entity from which the pair is looked at, and whether that is correct."""
+    if view is None:
+        return {}
+    try:
+        entity = view.resolve(_own(pair, address.side).uri, address.side)
+        found = view.matches(address.side, entity.index, 1, address.pool)
+    except EngineError:  # the note has the reason
+        return {}
+    return {"best match": text.cell(found[0].label or found[0].uri, 60), "verdict": components.verdict_cell(found[0].verdict)} if found else {}
 
 
 frame.one_run(pages.EXPLAIN, render)

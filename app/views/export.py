@@ -18,15 +18,18 @@ from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import ConfigError
 from engine.explore.review_queue import estimate_from_sample
 from engine.exporting import (
+    CANONICAL,
     COLUMNS,
     DECODER_NAMES,
     DECODER_WORDS,
     FORMATS,
     PREDICATES,
     STORED,
+    Canonical,
     ExpectedQuality,
     ExportSelection,
     ExportTable,
+    FoldOptions,
     Format,
     Part,
     default_decoder,
@@ -36,17 +39,25 @@ from engine.exporting import (
     prepare,
     preview_lines,
     reviewed_pairs,
+    with_fold,
 )
 
 ROWS = 5  # of the preview
 LABELS_FIRST = ("source_label", "target_label", "probability", "csls", "verdict")
 WIDEST_LINE = 240  # characters of the preview
 FIRST = tuple(sorted(COLUMNS, key=lambda name: LABELS_FIRST.index(name) if name in LABELS_FIRST else len(LABELS_FIRST)))
+CANONICAL_WORDS: Mapping[Canonical, str] = {"source": "source", "target": "target", "minted": "minted (new)"}
 PARTS: Mapping[Part, str] = {"all": "Whole alignment", "reviewed": "Accepted pairs only"}
 
 
 def render(run: OpenRun, address: ExportAddress) -> None:
     """The page."""
+    _alignment(run, address)
+    _report(run)
+
+
+def _alignment(run: OpenRun, address: ExportAddress) -> None:
+    """The choices, what they make of the run's pairs, and the file."""
     fmt = get_format(address.format)
     choices, result = st.columns([5, 4], gap="large")
     with choices:
@@ -253,12 +264,13 @@ def _beside_pairs(run: OpenRun, address: ExportAddress, pairs: int) -> None:
 def _format_asked_for(address: ExportAddress, fmt: Format) -> None:
     st.subheader("File format", anchor=False)
     components.choice(
-        "Format", {name: one.title for name, one in FORMATS.items()}, name="format", value=fmt.name, default="csv", clears=("predicate",)
+        "Format", {name: one.title for name, one in FORMATS.items()}, name="format", value=fmt.name, default="csv", clears=("predicate", "canonical")
     )
     if fmt.stem == "links":
         st.caption(f"{fmt.title} is {fmt.does}. The file can be read as known links of a data set.")
     else:
         st.caption(f"{fmt.title}: {fmt.does}. The pairs below are folded into one entity each; `python -m engine split` separates the graphs again.")
+        _canonical(address)
     if fmt.predicate is not None:
         components.choice(
             "Predicate",
@@ -268,6 +280,19 @@ def _format_asked_for(address: ExportAddress, fmt: Format) -> None:
             default=fmt.predicate,
             help="owl:sameAs: a reasoner treats the two entities as one. skos:exactMatch: the two entities are interchangeable.",
         )
+
+
+def _canonical(address: ExportAddress) -> None:
+    """Whose identifier a folded entity gets."""
+    components.choice(
+        "Canonical identifiers",
+        {rule: CANONICAL_WORDS[rule] for rule in CANONICAL},
+        name="canonical",
+        value=address.canonical,
+        default="source",
+        help="Identifier of an entity that is folded from a pair: the one of the source, the one of the target, or a new one that depends on "
+        "both and is the same in every export. Entities without a match keep theirs.",
+    )
 
 
 def _preview(table: ExportTable, fmt: Format, address: ExportAddress) -> None:
@@ -302,9 +327,10 @@ def _shown(lines: Sequence[str]) -> list[str]:
 def _take(run: OpenRun, table: ExportTable, fmt: Format, address: ExportAddress) -> None:
     """The file is made when the button is pressed."""
     predicate = address.predicate if fmt.predicate else None
+    folded = with_fold(fmt, FoldOptions(canonical=address.canonical))
     st.download_button(
         f"Download {text.count(len(table), 'pair')} as {fmt.title}",
-        lambda: export_bytes(table, fmt, predicate),
+        lambda: export_bytes(table, folded, predicate),
         f"{text.file_name(fmt.file_name(run.card.run).removesuffix(fmt.suffix))}{fmt.suffix}",
         fmt.media_type,
         key=state.widget_key(state.DOWNLOAD, "export", address),
@@ -328,9 +354,25 @@ def _command(run: OpenRun, fmt: Format, address: ExportAddress) -> str:
     words += ["--side", address.side] if address.side != "source" else []
     words += ["--min-probability", f"{address.least:g}"] if address.least else []
     words += ["--predicate", address.predicate] if address.predicate and fmt.predicate else []
+    words += ["--canonical", address.canonical] if address.canonical != "source" and fmt.stem == "graph" else []
     flags = (("--without-seeds", not address.seeds), ("--predictions-only", not _known_links(address)), ("--reviewed", address.part == "reviewed"))
     words += [flag for flag, wanted in flags if wanted]
     return shlex.join(words)
+
+
+def _report(run: OpenRun) -> None:
+    """The run's report, made when the button is pressed."""
+    st.subheader("Report", anchor=False)
+    st.caption("Figures, tables and examples of this run in one HTML file, which opens without the app. The command `report` writes the same file.")
+    st.download_button(
+        "Download report",
+        lambda: run.report().encode("utf-8", "replace"),
+        f"report-{text.file_name(run.card.run)}.html",
+        "text/html",
+        key=state.widget_key(state.DOWNLOAD, "report", run.card.run),
+        on_click="ignore",
+        icon=":material/lab_profile:",
+    )
 
 
 frame.one_run(pages.EXPORT, render)

@@ -22,7 +22,7 @@ from engine.explanation.summary import summary_lines
 from engine.explore.neighbourhood import Facing
 from engine.explore.review_queue import Kind, Open, SampleEstimate, choice_on, estimate_from_sample, take
 from engine.reviews import Choice, Decision, ReviewProgress, Verdict, agreement, disagreements, progress, snapshot_of
-from engine.reviews.decisions import BULK_NOTE
+from engine.reviews.decisions import BULK_NOTE, same_author
 from engine.runs.view import Match, PairScore
 from engine.util.arrays import IntArray
 
@@ -170,6 +170,8 @@ def _one_by_one(run: OpenRun, page: ReviewAddress, author: str) -> None:
         asked = components.asked_pair(run.view, address.source, address.target, exact=True) if address.source or address.target else None
         upcoming = _upcoming(run, author, rows, kind)
         pair = (asked[0].index, asked[1].index) if asked else next(iter(upcoming), None)
+        if asked:
+            _keep_from_others(run, author, standing, (asked[0].uri, asked[1].uri))
         if pair is None:
             _nothing_left(run, address, author, left)
             return
@@ -184,6 +186,14 @@ def _upcoming(run: OpenRun, author: str, rows: IntArray, kind: Kind) -> list[tup
     """The pair to decide now and the one after it, both kept from other reviewers."""
     taken = take(cache.reviews(), run.queue, author, rows, 2, first=reviewing.to_look_at_again(), kind=kind)
     return [run.queue.indices(row) for row in taken]
+
+
+def _keep_from_others(run: OpenRun, author: str, standing: Sequence[Decision], pair: tuple[str, str]) -> None:
+    """Keep a pair that a link asks for out of the others' queues; where somebody has it on the screen already, say so."""
+    if any(one.pair == pair and one.author == same_author(author) for one in standing):
+        return
+    if not cache.reviews().claim(run.card.fingerprint, author, [pair], second=True):
+        st.caption(":material/group: This pair is reserved for another reviewer now. Your decision is stored as a second opinion.")
 
 
 def _pair(run: OpenRun, address: ReviewAddress, author: str, pair: tuple[int, int], *, blind: bool) -> None:

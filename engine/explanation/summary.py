@@ -129,7 +129,9 @@ def neighbour_words(found: Explanation, faced: Facing | None) -> Iterator[str]:
         if not faced.total_source and not faced.total_target:
             yield "Neither entity has a neighbour."
             return
-        yield f"{faced.total_pairs:,} of {faced.total_source:,} and {faced.total_pairs:,} of {faced.total_target:,} are aligned with each other."
+        totals = (("source", faced.total_source), ("target", faced.total_target))
+        shares = (f"{faced.total_pairs:,} of {total:,} of the {side}" for side, total in totals)
+        yield f"{' and '.join(shares)} are aligned with each other."
     supporting = found.neighbours.supporting
     if not supporting or found.neighbours.positive < FEW:
         return
@@ -145,7 +147,7 @@ def value_words(found: Explanation) -> str:
     if found.pair.values is None:
         return ""
     if not found.values:
-        return "None of the compared values is shared."
+        return "Besides the names, no compared value is shared."
     return f"{count(len(found.values), 'value is', 'values are')} shared. The strongest, {found.values[0].words}, adds {found.values[0].value:+.3f}."
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app import components
 from engine.cli.main import main
 from engine.data.knowledge_graph import SIDES
 from engine.explanation import Experiment, Explainer, explain, flipping_set, items_of, pair_values, triples_of
@@ -368,6 +369,10 @@ def test_other_variants_and_other_runs(variant: str, models: Path, open_page: Op
     assert any(link.startswith("explain?") and second.rpartition("/")[2] in link for link in links(app))
     (table,) = [one.value for one in app.dataframe if "random seed" in one.value.columns]
     assert table["run"].tolist() == [first, second], "a row for each run, the open one first"
+    view = explainer_of(run).view
+    best = view.matches("source", 1, 1)[0]
+    assert table["best match"].tolist() == [best.label or best.uri] * 2, "of the source in each run, whatever the pair"
+    assert table["verdict"].tolist() == [components.verdict_cell(best.verdict)] * 2
     score = f"**CSLS {table['CSLS'].iloc[0]:.3f}**"
     assert score in words(app)
 

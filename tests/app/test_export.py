@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import streamlit as st
 
 from engine.explore.alignment import PairFilter
-from engine.exporting import COLUMNS, DECODER_NAMES, FORMATS, ExportSelection, export_bytes, get_format, pairs_to_export
+from engine.exporting import (
+    CANONICAL,
+    COLUMNS,
+    DECODER_NAMES,
+    FORMATS,
+    ExportSelection,
+    FoldOptions,
+    default_decoder,
+    export_bytes,
+    get_format,
+    pairs_to_export,
+    with_fold,
+)
 from engine.reviews import Choice, ReviewStore
 from engine.runs import RunStore
 from engine.runs.view import RunView
@@ -17,6 +31,8 @@ from engine.util.paths import reviews_file
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.explore.test_review_queue import queue_of
 from tests.run_fixture import HOSTILE_LABELS, MemoryRun, sample_run, write_run
+
+Files = dict[str, Callable[[], bytes]]
 
 
 def knowing() -> MemoryRun:
@@ -39,8 +55,16 @@ def metrics(app: Any) -> dict[str, str]:
 
 
 def button(app: Any) -> Any:
-    (found,) = [one for one in app.get("download_button") if one.proto.label.startswith("Download")]
+    (found,) = [one for one in app.get("download_button") if one.proto.label.startswith("Download ") and " as " in one.proto.label]
     return found.proto
+
+
+@pytest.fixture
+def files(monkeypatch: pytest.MonkeyPatch) -> Files:
+    """What makes the files of the page's downloads, by their names, of the pages that are opened after this."""
+    found: Files = {}
+    monkeypatch.setattr(st, "download_button", lambda label, make, name, *_, **__: found.update({name: make}))
+    return found
 
 
 @pytest.mark.parametrize("fmt", FORMATS)
@@ -166,6 +190,55 @@ def test_a_run_without_probabilities_has_no_slider_and_says_why(run: str, open_p
     assert "has no calibrated probabilities" in app.error[0].value.replace("\\", "")
 
 
+@pytest.mark.parametrize("fmt", [name for name, fmt in FORMATS.items() if fmt.stem == "graph"])
+def test_whose_identifier_a_folded_entity_gets(models: Path, open_page: OpenPage, fmt: str) -> None:
+    app = open_page("export", run=write_run(knowing(), models), format=fmt)
+    assert "--canonical" not in app.code[-1].value
+    (chosen,) = [one for one in app.get("button_group") if one.label == "Canonical identifiers"]
+    chosen.set_value("target").run()
+    assert_no_crash(app)
+    assert app.query_params["canonical"] in ("target", ["target"])
+    assert app.code[-1].value.endswith("--canonical target")
+
+
+def test_the_merged_file_has_the_identifiers_that_were_chosen(models: Path, open_page: OpenPage, files: Files) -> None:
+    run = write_run(knowing(), models)
+    written = {}
+    for rule in CANONICAL:
+        assert_no_crash(open_page("export", run=run, format="merged", canonical=rule))
+        (make,) = [make for name, make in files.items() if name.startswith("graph-")]
+        written[rule] = make()
+        files.clear()
+    asked = ExportSelection(decoder=default_decoder(view()))
+    table = pairs_to_export(RunView(RunStore(models).find(run)), asked)
+    for rule, content in written.items():
+        assert content == export_bytes(table, with_fold(get_format("merged"), FoldOptions(canonical=rule)))
+    assert len(set(written.values())) == len(CANONICAL)
+
+
+def test_other_formats_have_no_canonical_identifiers(models: Path, open_page: OpenPage) -> None:
+    app = open_page("export", run=write_run(knowing(), models), format="csv", canonical="minted")
+    assert_no_crash(app)
+    assert not [one for one in app.get("button_group") if one.label == "Canonical identifiers"]
+    assert "--canonical" not in app.code[-1].value
+
+
+def test_the_report_is_made_when_it_is_asked_for(models: Path, open_page: OpenPage, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = write_run(knowing(), models)
+    app = open_page("export", run=run)
+    assert_no_crash(app)
+    assert files["report-towns-basic-s0-0123abcd.html"]().startswith(b"<!DOCTYPE html>")
+    monkeypatch.setattr("engine.OpenRun.report", lambda run: 1 / 0)
+    assert_no_crash(open_page("export", run=run))
+    with pytest.raises(ZeroDivisionError):
+        files["report-towns-basic-s0-0123abcd.html"]()
+
+
+def test_the_report_is_offered_where_no_pair_passes(models: Path, open_page: OpenPage) -> None:
+    app = open_page("export", run=write_run(knowing(), models), search="no such thing")
+    assert [one.proto.label for one in app.get("download_button")] == ["Download report"]
+
+
 @pytest.mark.parametrize(
     ("parameter", "value"),
     [
@@ -173,6 +246,7 @@ def test_a_run_without_probabilities_has_no_slider_and_says_why(run: str, open_p
         ("decoder", "../x"),
         ("part", "some"),
         ("predicate", "owl:differentFrom"),
+        ("canonical", "<b>x</b>"),
         ("least", "nan"),
         ("least", "7"),
         ("seeds", "maybe"),

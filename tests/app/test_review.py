@@ -348,6 +348,20 @@ def test_skips_are_no_decisions(run: str, open_page: OpenPage, store: ReviewStor
     assert "3 decisions on 2 pairs, and 2 skips" in message
 
 
+def test_a_pair_that_a_link_asks_for_is_kept_from_others(models: Path, open_page: OpenPage, store: ReviewStore) -> None:
+    run = write_run(calibrated(sample_run()), models)
+    queue = queue_of(RunStore(models).find(run))
+    first, second = (queue.pair(row) for row in queue.order("uncertain")[:2].tolist())
+    app = open_page("review", run=run, reviewer="Ann", source=second[0], target=second[1])
+    assert_no_crash(app)
+    assert "reserved for another reviewer" not in words(app)
+    assert second in store.leased(queue.fingerprint, "Ann")
+    app = open_page("review", run=run, reviewer="Bob", source=second[0], target=second[1])
+    assert_no_crash(app)
+    assert "reserved for another reviewer" in words(app)
+    assert not set(store.leased(queue.fingerprint, "Bob")) & {first, second}
+
+
 def test_a_claim_is_shown_beside_its_rivals(models: Path, open_page: OpenPage, store: ReviewStore) -> None:
     contested = contested_run()
     run, queue = write_run(contested, models), queue_of(contested)

@@ -48,7 +48,8 @@ def test_lines_say_what_the_numbers_say() -> None:
     shares = [float(share) for share in re.findall(r"(\d+)% of the positive evidence", lines["Basis"])]
     assert len(shares) == 1
     assert 0 < shares[0] <= 100
-    assert f"{faced.total_pairs} of {faced.total_source} and {faced.total_pairs} of {faced.total_target}" in lines["Neighbours"]
+    pairs = faced.total_pairs
+    assert f"{pairs} of {faced.total_source} of the source and {pairs} of {faced.total_target} of the target" in lines["Neighbours"]
     assert rival is not None
     assert f"CSLS {rival.csls:.3f}, " in lines["Runner-up"]
     assert lines["Runner-up"].endswith(" for the source.")
