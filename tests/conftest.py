@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.effort import be_thorough
 from tests.small_europe import write_small_europe
@@ -23,6 +24,8 @@ def keep_to_own_processors() -> None:
 
 
 keep_to_own_processors()  # before anything counts processors
+settings.register_profile("patient", deadline=None)  # on a machine that is busy any example may take long
+settings.load_profile("patient")
 
 
 def slow_ones_wanted(config: pytest.Config) -> bool:

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
-from engine.cli.options import Commands, add_command, add_json, by_side, print_json
+from engine.cli.options import Commands, Once, add_command, add_json, by_side, print_json
 from engine.data.apart import confidence_of
 from engine.data.dialects import TAB
 from engine.data.labels import language_list
@@ -59,7 +59,7 @@ def add_import(commands: Commands) -> None:
         help="a folder or archive, or the source graph, the target graph and further files, recognised by their names",
     )
     parser.add_argument("--name", help="of the data set; default: the folder's, or 'my-graphs'")
-    parser.add_argument("--links", type=Path, metavar="FILE", help="known links")
+    parser.add_argument("--links", type=Path, action=Once, metavar="FILE", help="known links")
     parser.add_argument("--attributes1", type=Path, metavar="FILE", help="names and attributes of the source graph")
     parser.add_argument("--attributes2", type=Path, metavar="FILE", help="names and attributes of the target graph")
     parser.add_argument(

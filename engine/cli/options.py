@@ -24,6 +24,15 @@ def add_command(commands: Commands, name: str, run: Callable[[argparse.Namespace
     return parser
 
 
+class Once(argparse.Action):
+    """An option that must not be given twice: the second one would silently replace the first."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: str | None = None) -> None:
+        if getattr(namespace, self.dest, None) is not None:
+            parser.error(f"{option_string} is given twice; give one file")
+        setattr(namespace, self.dest, values)
+
+
 def add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="run id, as listed by 'runs' (DATASET/RUN if the id alone is not unique)")
 

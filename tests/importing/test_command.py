@@ -120,3 +120,9 @@ def test_mistakes_are_one_line(
     message = capsys.readouterr().err
     assert words in message
     assert message.count("\n") == 1
+
+
+def test_links_are_given_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["import", "a.csv", "b.csv", "--links", "one.csv", "--links", "two.csv"])
+    assert "--links is given twice" in capsys.readouterr().err
