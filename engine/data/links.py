@@ -214,10 +214,24 @@ def _encoded_forms(identifiers: Collection[str], side: Side) -> dict[str, str]:
 
 def _meaning(text: str, known: Collection[str], encoded: dict[str, str], side: Side) -> str:
     plain = restore(text)
-    if plain in known:
-        return plain
+    for form in (plain, _other_obo_form(plain)):
+        if form in known:
+            return form
     urn = _URN.fullmatch(text)
     return encoded.get(text, unquote(urn["text"]) if urn and urn["side"] == side else text)
+
+
+_OBO: Final = "http://purl.obolibrary.org/obo/"
+_OBO_IRI: Final = re.compile(rf"{_OBO}(?P<prefix>[A-Za-z]\w*)_(?P<local>\w+)", re.ASCII)
+_OBO_ID: Final = re.compile(r"(?P<prefix>[A-Za-z]\w*):(?P<local>\w+)", re.ASCII)
+
+
+def _other_obo_form(text: str) -> str:
+    """'MP:0001' for 'http://purl.obolibrary.org/obo/MP_0001' and the other way round: OBO files have the one, OWL files and mappings the other."""
+    if found := _OBO_IRI.fullmatch(text):
+        return f"{found['prefix']}:{found['local']}"
+    found = _OBO_ID.fullmatch(text)
+    return f"{_OBO}{found['prefix']}_{found['local']}" if found else text
 
 
 # Ends of links that are spelt otherwise than in the graphs, by Unicode normalisation or percent-encoding only.

@@ -246,3 +246,12 @@ def test_the_message_lists_every_ending_that_is_read_and_every_one_listed_is(tmp
             with pytest.raises(DataError) as missing:
                 read_links(tmp_path / f"none{ending}{packed}")
             assert "links are read from" not in str(missing.value), ending
+
+
+def test_ends_in_either_form_of_an_obo_identifier_are_found() -> None:
+    """OBO files have ``MP:0001``, OWL files and the mappings of SSSOM ``http://purl.obolibrary.org/obo/MP_0001``."""
+    iri = "http://purl.obolibrary.org/obo/"
+    links = RawLinks(Path("x"), [f"{iri}MP_0001", "MP:2", f"{iri}MP_9"], ["HP:0001", f"{iri}HP_2", "HP:9"])
+    found = resolve_links(links, {"MP:0001", f"{iri}MP_2"}, {f"{iri}HP_0001", "HP:2"})
+    assert list(found.sources) == ["MP:0001", f"{iri}MP_2", f"{iri}MP_9"]
+    assert list(found.targets) == [f"{iri}HP_0001", "HP:2", "HP:9"]
