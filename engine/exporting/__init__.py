@@ -23,7 +23,7 @@ from engine.exporting.selection import (
     pairs_to_export,
     prepare,
 )
-from engine.exporting.table import COLUMNS, Conflicts, ExpectedQuality, ExportTable
+from engine.exporting.table import COLUMNS, UNCHECKED, Conflicts, ExpectedQuality, ExportTable
 from engine.exporting.writing import export_bytes, preview_lines, write_export
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "ONE_TO_ONE",
     "PREDICATES",
     "STORED",
+    "UNCHECKED",
     "Canonical",
     "Clusters",
     "Conflicts",

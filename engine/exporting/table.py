@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import pandas as pd
 
 from engine._version import __version__
 from engine.data.knowledge_graph import SIDES, Side
+from engine.evaluation.calibration import LEAST_LINKS
 from engine.explore.alignment import Alignment, Precision
 from engine.exporting.reviewed import DecidedPair, Ends
 from engine.runs.view import RunView
@@ -240,7 +241,19 @@ class ExportTable:
             measured=self.measured,
             conflicts=self.conflicts,
             home=HomeFigure.of(self.view),
+            unchecked=valid_links(self.view) < LEAST_LINKS,
         )
+
+
+UNCHECKED: Final = (
+    "No validation links check these probabilities, which can be far too high where the graphs have little structure in common: "
+    "review a random sample before you rely on them."
+)
+
+
+def valid_links(view: RunView) -> int:
+    """Validation links of a run; with fewer than ``LEAST_LINKS`` its probabilities are estimated."""
+    return int((view.run.table("links")["role"] == "valid").sum())
 
 
 def listed(names: Iterable[str]) -> str:
@@ -262,6 +275,7 @@ class ExpectedQuality:
         measured: how many predictions are right, of those that validation and test links decide; None where that cannot be measured.
         conflicts: what is at odds.
         home: the figure on the page Home.
+        unchecked: whether the probabilities were estimated without validation links.
     """
 
     pairs: int
@@ -273,6 +287,7 @@ class ExpectedQuality:
     measured: Precision | None
     conflicts: Conflicts | None
     home: HomeFigure | None
+    unchecked: bool = False
 
     def kinds(self) -> list[str]:
         """Those that are certain, by kind."""
@@ -289,6 +304,8 @@ class ExpectedQuality:
             parts += self.conflicts.sentences()
         if self.precision is not None:
             parts.append(f"Expected precision {self.precision:.1%} (mean probability of {count(self.estimated, 'prediction')}).")
+            if self.unchecked:
+                parts.append(UNCHECKED)
         if self.measured is not None and self.measured.judged:
             low, high = self.measured.interval
             share = f"{self.measured.share:.1%} (95% interval {low:.1%} to {high:.1%}, n = {self.measured.judged:,})"
