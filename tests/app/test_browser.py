@@ -234,6 +234,7 @@ def test_a_click_on_a_neighbour_offers_it_and_nothing_moves(page: Page, app: str
     address_says(page, "entity", wanted)
 
 
+@pytest.mark.slow
 def test_an_analysts_path(browser: Browser, page: Page, app: str) -> None:
     """Home, a run, a name in Chinese, a match, a neighbour, two runs beside each other, a flipped entity, the same again in a fresh browser."""
     problems: list[str] = []

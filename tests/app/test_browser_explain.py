@@ -30,6 +30,7 @@ def pair(drawn: MemoryRun, app_models: Path) -> str:
     return urlencode({"run": run, "source": uri(drawn, "source", 3), "target": uri(drawn, "target", 5)})
 
 
+@pytest.mark.slow
 def test_tabs_are_kept_in_the_address_and_only_the_open_one_is_computed(page: Page, app: str, pair: str) -> None:
     page.goto(f"{app}/explain?{pair}")
     figures, tables = page.locator(".js-plotly-plot"), page.locator("[data-testid=stDataFrame]")

@@ -15,6 +15,7 @@ from tests.app.test_browser import address_says, page, pytestmark
 __all__ = ["page", "pytestmark"]
 
 
+@pytest.mark.slow
 def test_pairs_are_filtered_then_taken_home_as_sssom(page: Page, app: str, tmp_path: Path) -> None:
     page.goto(app + "/pairs?run=towns%2Fbasic-s0&known=right")
     page.get_by_role("link", name="Export this selection").first.click()

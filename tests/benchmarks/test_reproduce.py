@@ -55,6 +55,7 @@ def test_accuracy_has_mean_and_deviation_over_the_seeds(models: Path, tmp_path: 
     assert row["paper"] == row["difference"] == "-"
 
 
+@pytest.mark.slow
 def test_ablations_switch_one_part_off_at_a_time(models: Path, tmp_path: Path, small_world: Path) -> None:
     text = report(models, tmp_path, small_world, "--seeds", "0", "1", "--ablations")
     table = {row["encoder"]: row for row in rows(text)}
