@@ -266,9 +266,14 @@ def _beside_pairs(run: OpenRun, address: ExportAddress, pairs: int) -> None:
 
 def _format_asked_for(address: ExportAddress, fmt: Format) -> None:
     st.subheader("File format", anchor=False)
-    components.choice(
-        "Format", {name: one.title for name, one in FORMATS.items()}, name="format", value=fmt.name, default="csv", clears=("predicate", "canonical")
-    )
+    key = state.widget_key(state.CHOICE, "format", fmt.name)
+
+    def follow() -> None:
+        chosen = str(st.session_state[key])
+        state.set_parameters({"format": None if chosen == "csv" else chosen, "predicate": None, "canonical": None})
+
+    names = list(FORMATS)
+    st.selectbox("Format", names, index=names.index(fmt.name), format_func=lambda name: FORMATS[name].title, key=key, on_change=follow)
     if fmt.stem == "links":
         st.caption(f"{fmt.title} is {fmt.does}. The file can be read as known links of a data set.")
     else:

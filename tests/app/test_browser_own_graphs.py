@@ -161,7 +161,8 @@ def test_from_two_files_to_reviewed_links(browser: Browser, tmp_path: Path) -> N
             assert len({decision.pair for decision in history}) == len(set(seen)) == 10
             assert {(decision.author, decision.withdrawn) for decision in history} == {(REVIEWER, False)}
             follow(page, "Export accepted pairs")
-            page.get_by_text("SSSOM", exact=True).click()
+            page.get_by_label("Format").click()
+            page.get_by_role("option", name="SSSOM").click()
             address_says(page, "format", "sssom")
             page.get_by_text("Predicate").wait_for()
             page.wait_for_selector(QUIET)
