@@ -168,7 +168,9 @@ class _Reading:
 
     def _add_fact(self, number: int, entity: str, key: str, value: Any) -> None:
         self._identifier(number, "key", key)
-        if isinstance(value, dict):
+        if value is None or (isinstance(value, Number) and value == "NaN"):
+            self.notes.left_out["value", "missing (null or NaN)"] += 1
+        elif isinstance(value, dict):
             keys = tuple(value)
             own = _identifier_key(keys, [normalise_name(one) for one in keys])
             if own is None or not isinstance(value[own], str):
