@@ -365,7 +365,8 @@ def write_cluster_mappings(clusters: Clusters, path: Path, *, force: bool = Fals
     """
     spelt = [Spelling.of(dict.fromkeys(source.uris), "source" if at == 0 else "target", to_uri) for at, source in enumerate(clusters.sources)]
     direct = {frozenset(edge.ends): edge for edge in clusters.edges}
-    weakest = dict(zip(clusters.table()["cluster"], clusters.table()["weakest"], strict=True))
+    members = clusters.table()
+    weakest = dict(zip(members["cluster"], members["weakest"], strict=True))
     rows = []
     for number, nodes in enumerate(clusters.members, start=1):
         for one, two in combinations(nodes, 2):

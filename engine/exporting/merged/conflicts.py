@@ -49,16 +49,11 @@ def folded_values(fold: Fold, side: Side) -> dict[int, dict[str, list[str]]]:
     """By number of the pair: attribute -> values, names left out."""
     found: dict[int, dict[str, list[str]]] = {}
     pair_of = fold.pair_of[side]
-    for block in fold_attributes(fold, side):
-        for entity, attribute, value in block:
-            if (pair := int(pair_of[entity])) >= 0 and kind_of(attribute) is None:
-                found.setdefault(pair, {}).setdefault(attribute, []).append(value)
-    return found
-
-
-def fold_attributes(fold: Fold, side: Side) -> Sequence[Sequence[tuple[int, str, str]]]:
     table = fold.view.run.table("attributes", columns=["entity", "attribute", "value"], where={"graph": side})
-    return [list(zip(table["entity"].tolist(), table["attribute"].tolist(), table["value"].tolist(), strict=True))]
+    for entity, attribute, value in zip(table["entity"].tolist(), table["attribute"].tolist(), table["value"].tolist(), strict=True):
+        if (pair := int(pair_of[entity])) >= 0 and kind_of(attribute) is None:
+            found.setdefault(pair, {}).setdefault(attribute, []).append(value)
+    return found
 
 
 def functional_attributes(fold: Fold, side: Side) -> frozenset[str]:

@@ -39,8 +39,9 @@ SCHEMA: Final = pa.schema(
 
 def graph_statements(fold: Fold, side: Side) -> Iterator[pd.DataFrame]:
     """The statements of one graph in the merged one, with ``COLUMNS``: relations, then attribute values."""
-    yield from (related(fold, side, block) for block in graph_rows(fold, "triples", side, ["head", "relation", "tail"]))
-    yield from (valued(fold, side, block) for block in graph_rows(fold, "attributes", side, ["entity", "attribute", "value"]))
+    names = GraphTexts(fold, side)
+    yield from (related(fold, side, names, block) for block in graph_rows(fold, "triples", side, ["head", "relation", "tail"]))
+    yield from (valued(fold, side, names, block) for block in graph_rows(fold, "attributes", side, ["entity", "attribute", "value"]))
 
 
 def graph_rows(fold: Fold, name: str, side: Side, columns: list[str]) -> Iterator[pd.DataFrame]:
@@ -71,9 +72,9 @@ class GraphTexts:
         return self.basis[pairs], self.probability[np.where(pairs == ALONE, len(self.probability) - 1, pairs)]
 
 
-def related(fold: Fold, side: Side, block: pd.DataFrame) -> pd.DataFrame:
+def related(fold: Fold, side: Side, names: GraphTexts, block: pd.DataFrame) -> pd.DataFrame:
     """Statements between entities; a relation that runs the other way in the other graph is written in that graph's direction."""
-    names, parts = GraphTexts(fold, side), fold.relations[side]
+    parts = fold.relations[side]
     head, relation, tail = (block[column].to_numpy(dtype=np.int64) for column in ("head", "relation", "tail"))
     original = names.relations[relation]
     turned = np.array([name in parts.turned for name in names.relations], dtype=np.bool_)[relation]
@@ -97,9 +98,8 @@ def related(fold: Fold, side: Side, block: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def valued(fold: Fold, side: Side, block: pd.DataFrame) -> pd.DataFrame:
+def valued(fold: Fold, side: Side, names: GraphTexts, block: pd.DataFrame) -> pd.DataFrame:
     """Attribute values."""
-    names = GraphTexts(fold, side)
     entity = block["entity"].to_numpy(dtype=np.int64)
     original = block["attribute"].to_numpy(dtype=object)
     basis, probability = names.of_pair(entity)

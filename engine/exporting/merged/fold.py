@@ -100,7 +100,8 @@ class Fold:
     def of(cls, table: ExportTable, options: FoldOptions | None = None) -> Fold:
         """The fold by the pairs of an export."""
         chosen = options or FoldOptions()
-        rows, kept = pair_table(table), one_to_one_pairs(table)
+        rows = pair_table(table)
+        kept = one_to_one_pairs(rows)
         folded = rows[kept]
         source, target = (folded[side].to_numpy(dtype=np.int64) for side in SIDES)
         names = relation_name_parts(table.view, "relation", chosen.least_correspondence)
@@ -148,9 +149,8 @@ def pair_table(table: ExportTable) -> pd.DataFrame:
     return pd.DataFrame({"source": source, "target": target, "probability": probability, "basis": basis, "csls": csls, "known": known})
 
 
-def one_to_one_pairs(table: ExportTable) -> BoolArray:
-    """(n,) the pairs that are folded: known before predicted, then by probability, score and number; each entity once."""
-    rows = pair_table(table)
+def one_to_one_pairs(rows: pd.DataFrame) -> BoolArray:
+    """(n,) the pairs of :func:`pair_table` that are folded: known before predicted, then by probability, score and number; each entity once."""
     order = np.lexsort([rows["target"], rows["source"], -rows["csls"], -rows["probability"].fillna(0.0), ~rows["known"]])
     kept = np.zeros(len(rows), dtype=np.bool_)
     taken: tuple[set[int], set[int]] = (set(), set())
@@ -199,8 +199,9 @@ def minted(source: str, target: str) -> str:
 
 def free_urn(name: str, side: Side, reserved: set[str]) -> str:
     """A URN for an identifier that the other graph uses for something else."""
-    urns = (to_uri(f"{number}:{name}" if number > 1 else f":{name}", side) for number in itertools.count(1))
-    return next(f"{BASE}{side}:{digest_of(urn)}" for urn in urns if f"{BASE}{side}:{digest_of(urn)}" not in reserved)
+    first = itertools.chain([f":{name}"], (f"{number}:{name}" for number in itertools.count(2)))
+    urns = (f"{BASE}{side}:{digest_of(to_uri(one, side))}" for one in first)
+    return next(urn for urn in urns if urn not in reserved)
 
 
 def digest_of(text: str) -> str:
