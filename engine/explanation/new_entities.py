@@ -233,15 +233,15 @@ class NewEntities:
         encoder, size = self.encoder, len(incoming.rows)
         out = np.zeros((size, len(encoder.channels), encoder.dim))
         for c, channel in enumerate(encoder.channels):
-            features = encoder.parameters[f"{channel}_features"].astype(np.float64)
+            features = encoder.parameters[f"{channel}_features"]
             if channel == "relation":
                 for at, own in enumerate(incoming.directions):
-                    out[at, c] = features[own].mean(axis=0) if own else 0.0
+                    out[at, c] = features[own].mean(axis=0, dtype=np.float64) if own else 0.0
                 continue
             known = [[one for one in own if one < total] for own in incoming.neighbours]
-            new = np.stack([features[own].mean(axis=0) if own else np.zeros(encoder.dim) for own in known]) if size else out[:, c]
+            new = np.stack([features[own].mean(axis=0, dtype=np.float64) if own else np.zeros(encoder.dim) for own in known]) if size else out[:, c]
             for at, own in enumerate(incoming.neighbours):
-                around = [features[one] if one < total else new[one - total] for one in own if one != total + at]
+                around = [features[one].astype(np.float64) if one < total else new[one - total] for one in own if one != total + at]
                 out[at, c] = np.mean([new[at], *around], axis=0)
         return out
 
@@ -338,13 +338,13 @@ class NewEntities:
         nothing = np.zeros(len(candidates))
         if self.literal is None or self.literal.values is None or not self.literal.value_weight:
             return nothing
-        row = value_row([key for attribute, value in entity.values for key in key_texts(attribute, value)], self._value_tables, self.side)
+        row = value_row([key for attribute, value in entity.values for key in key_texts(attribute, value)], self._value_index)
         rows = self.literal.values.target if self.side == "source" else self.literal.values.source
         return np.asarray((rows @ row.T).todense()).ravel()[candidates].astype(np.float64)
 
     @cached_property
-    def _value_tables(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        return self.view.run.table("value_attributes"), self.explainer.value_features
+    def _value_index(self) -> ValueIndex:
+        return ValueIndex.of(self.view.run.table("value_attributes"), self.explainer.value_features, self.side)
 
     # Probability
 
@@ -431,27 +431,45 @@ def name_rows(names: NameSimilarity, side: Side) -> tuple[Any, IntArray]:
     return (rows if isinstance(base, SparseSimilarity) else rows.numpy()), starts
 
 
-def value_row(keys: Sequence[tuple[str, str]], tables: tuple[pd.DataFrame, pd.DataFrame], side: Side) -> sparse.csr_array:
+@dataclass(frozen=True)
+class ValueIndex:
+    """What a run stores of the values of one graph, to be looked up.
+
+    Attributes:
+        agreement: of each attribute that is compared.
+        columns: by attribute and key, the number of the feature.
+        owners: (F,) the larger number of entities that have the value.
+    """
+
+    agreement: Mapping[str, float]
+    columns: Mapping[tuple[str, str], int]
+    owners: FloatArray
+
+    @classmethod
+    def of(cls, attributes: pd.DataFrame, features: pd.DataFrame, side: Side) -> ValueIndex:
+        """Of a run's ``value_attributes`` and ``value_features``."""
+        agreement = dict(zip(attributes[side].astype(str), attributes["agreement"].astype(float), strict=True))
+        names = zip(features[side].astype(str), features["key"].astype(str), strict=True)
+        owners = features[["source_entities", "target_entities"]].max(axis=1).to_numpy(dtype=np.float64)
+        return cls(agreement, {name: at for at, name in enumerate(names)}, owners)
+
+
+def value_row(keys: Sequence[tuple[str, str]], index: ValueIndex) -> sparse.csr_array:
     """(1, F) an entity's values as the run weighs them (:func:`engine.names.value_similarity.value_rows`).
 
     Args:
         keys: attribute and key of each value.
-        tables: the run's ``value_attributes`` and ``value_features``.
-        side: the entity's graph.
+        index: of the entity's graph.
     """
-    attributes, features = tables
-    agreement = dict(zip(attributes[side].astype(str), attributes["agreement"], strict=True))
-    wanted = {(attribute, key) for attribute, key in keys if attribute in agreement}
-    shared = features.reset_index(drop=True)
-    shared = shared[[pair in wanted for pair in zip(shared[side].astype(str), shared["key"].astype(str), strict=True)]]
-    owners = shared[["source_entities", "target_entities"]].max(axis=1).to_numpy(dtype=np.float64)
-    weights = np.sqrt(shared[side].astype(str).map(agreement).to_numpy(dtype=np.float64) / np.maximum(owners, 1))
-    own = set(zip(shared[side].astype(str), shared["key"].astype(str), strict=True))
-    alone = sum(agreement[attribute] for attribute, key in wanted - own)
+    wanted = {pair for pair in keys if pair[0] in index.agreement}
+    shared = sorted((index.columns[pair], pair) for pair in wanted if pair in index.columns)
+    columns = np.array([at for at, _ in shared], dtype=np.int64)
+    strengths = np.array([index.agreement[attribute] for _, (attribute, _) in shared], dtype=np.float64)
+    weights = np.sqrt(strengths / np.maximum(index.owners[columns], 1))
+    alone = sum(index.agreement[pair[0]] for pair in wanted if pair not in index.columns)
     length = max(math.sqrt(float((weights**2).sum()) + alone), 1.0)
-    columns = shared.index.to_numpy(dtype=np.int64)
     data: npt.NDArray[np.float32] = (weights / length).astype(np.float32)
-    return sparse.csr_array((data, (np.zeros(len(columns), dtype=np.int64), columns)), shape=(1, len(features)))
+    return sparse.csr_array((data, (np.zeros(len(columns), dtype=np.int64), columns)), shape=(1, len(index.owners)))
 
 
 # Files
