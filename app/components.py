@@ -13,6 +13,7 @@ import streamlit as st
 
 from app import pages, reviewing, state, text
 from app.column_widths import shown_format, with_room
+from app.copyable import copyable
 from app.glossary import explain
 from app.palette import MARKS
 from engine.data.dialects import defuse
@@ -115,7 +116,7 @@ def entity_heading(view: RunView, entity: Entity, facts: Sequence[str] = ()) -> 
         st.markdown(text.plain(" · ".join(facts), 200))
     unnamed = "" if entity.label else " · no label, so its ID is shown"
     st.caption(f"{graph_name(view, entity.side)} · {text.count(entity.degree, 'triple')}{unnamed}")
-    st.code(text.cell(entity.uri, 400), language=None, wrap_lines=True)
+    copyable(entity.uri, f"Copy the identifier of {text.cell(entity.title, 60)}", key=state.widget_key(state.COPIED, entity.side, entity.uri))
 
 
 def pool_words(view: RunView, side: Side, pool: Pool, size: int) -> str:

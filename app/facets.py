@@ -70,7 +70,7 @@ def _verdicts(address: PairsAddress, alignment: Alignment, parts: Parts) -> None
 def _score(address: PairsAddress, alignment: Alignment, parts: Parts) -> None:
     """How the score is spread, a click to look into a bar, and the range that is kept."""
     if not alignment.calibrated:
-        st.caption("This run has no probabilities, because there were too few validation links.")
+        st.caption("This run has no probabilities, because too few links were held out from training.")
         _histogram(address, alignment, alignment.passing(parts, without="csls"), "csls", (address.csls_from, address.csls_to))
         return
     asked = (address.probability_from, address.probability_to)

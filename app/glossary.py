@@ -11,11 +11,12 @@ TERMS: Final[Mapping[str, str]] = {
     "of an entity add up to 1.",
     "band": "Relations ranked by importance, over both graphs and both directions, in three equal parts: high, medium, low.",
     "basic": "Learns from the structure of the two graphs and the seed links only.",
-    "calibrated probability": "The probability that the pair is correct, fitted on the validation links. Inputs: cosine, CSLS, margins "
-    "and ranks from both sides, "
+    "calibrated probability": "The probability that the pair is correct, fitted on links held out from training: the validation links, or on your "
+    "own data with too few of them, the test links as well. Inputs: cosine, CSLS, margins and ranks from both sides, "
     "the Sinkhorn weight, the degrees, and the aligned neighbours (number and share). Runs of older versions do not use the aligned neighbours. "
-    "Without validation links, only mutual best matches get a probability: it is estimated from the similarity alone, "
-    "by comparing each match with the best candidate that is left when the match is removed.",
+    "With fewer than 50 such links, only mutual best matches get a probability, estimated from the similarity alone "
+    "by comparing each match with the best candidate that is left when the match is removed. A run of structure alone that trained on its own "
+    "selected pairs gets none.",
     "channel": "The model has two channels: the entity channel aggregates an entity's neighbours, the relation channel its relations. "
     "Their outputs are concatenated.",
     "cosine": "Cosine similarity of two embeddings: 1 is the same direction, 0 is unrelated.",

@@ -113,6 +113,7 @@ REVIEW_TABLE: Final = "review_table"
 REVIEW_CLICK: Final = "review_click"
 QUICK_SEARCH: Final = "quick_search"
 RECENT: Final = "recent"
+COPIED: Final = "copied"
 SHARE: Final = "share"
 TOUR: Final = "tour"
 

@@ -370,6 +370,11 @@ class Structure:
     training: Mapping[str, Any]
     start: Selection | None = None
 
+    @property
+    def self_trained(self) -> bool:
+        """Whether pairs that the training selected, or derived from the facts, were trained on beside the known links."""
+        return any(len(one) for one in (*self.selections, *([] if self.start is None else [self.start])))
+
 
 @dataclass(frozen=True)
 class LiteralPart:
@@ -477,7 +482,8 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
         searched = search_pool(everything, task.test_links, search.csls_k, index=search.index, untested=task.untested)
         evaluation, decoders = evaluate_searched(searched), decoder_evaluations(searched, task)
         del everything, searched  # their similarities fill memory
-        probabilities = match_probabilities(similarity, task, search.csls_k, search.index, config.seed)
+        self_trained = similarity is by_structure and structure.self_trained
+        probabilities = match_probabilities(similarity, task, search.csls_k, search.index, config.seed, self_trained=self_trained)
     if isinstance(probabilities.calibration, Uncalibrated):
         making.on_event(Phase(NOTE, f"info: {probabilities.calibration.reason}"))
     making.on_event(Phase("write", f"Writing {task.name}/{writer.run_id}"))

@@ -59,6 +59,9 @@ class MemoryRun:
     def tensor(self, name: str, key: str) -> npt.NDArray[Any]:
         return self.tensors[name][key]
 
+    def json(self, name: str) -> Mapping[str, Any]:
+        return self.documents[name]
+
 
 def graph_tables(
     side: str, uris: Sequence[str], labels: Sequence[str], triples: Sequence[tuple[int, int, int]], relations: Sequence[str]

@@ -120,7 +120,7 @@ def _decoder(run: OpenRun, address: ExportAddress) -> None:
 
 def _least_probability(run: OpenRun, address: ExportAddress) -> None:
     if not run.alignments[address.side].calibrated:
-        st.caption("This run has no probabilities, because there were too few validation links.")
+        st.caption("This run has no probabilities, because too few links were held out from training.")
         return
     value = min(max(address.least or 0.0, 0.0), 1.0)
     key = state.widget_key(state.CHOICE, "least", address.least)

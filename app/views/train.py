@@ -435,13 +435,14 @@ def _outlook(runs: cache.RunList, summary: DataSummary, plan: Plan) -> None:
 def _held_out(plan: Plan, address: TrainAddress) -> None:
     """Without enough validation links there are no probabilities: say so, and offer to hold some seed links out."""
     now = plan.config.data.valid_ratio
-    if plan.sizes.valid >= LEAST_LINKS or (plan.sizes.valid and not now):  # the data's own ones stay as they are
+    held_out = plan.sizes.valid + (plan.sizes.test if plan.sizes.own_links else 0)
+    if held_out >= LEAST_LINKS or (plan.sizes.valid and not now):  # the data's own ones stay as they are
         return
     share = share_to_hold_out(plan.sizes.train + plan.sizes.valid)
     if share is None or now >= share:
         return
     st.caption(
-        f"With fewer than {LEAST_LINKS} validation links, the matches get no probabilities, which the pages Pairs, Review and Export use. "
+        f"With fewer than {LEAST_LINKS} validation links, the matches get no checked probabilities, which the pages Pairs, Review and Export use. "
         "Seed links can be held out for validation; fewer then remain for training."
     )
     st.button(

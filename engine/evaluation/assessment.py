@@ -1,10 +1,10 @@
-"""How good a finished run is: every decoder on the test links, and probabilities of its matches, calibrated on the validation links."""
+"""How good a finished run is: every decoder on the test links, and probabilities of its matches, calibrated on links that were held out."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -144,7 +144,7 @@ class Probabilities:
         table: graph, entity, match, probability, and the features of the pair; rows for the entities of the pool that have a prediction, none
             without a fit.
         test: what came of it on test links (see :func:`test_report`): expected calibration error, and precision and recall at
-            the suggested threshold beside what was promised; None without a fit or test links.
+            the suggested threshold beside what was promised; None without a fit or test links, or where the fit used them.
         unlinked_dangling: estimated share of the entities without any link that have no counterpart; None without a fit.
     """
 
@@ -188,26 +188,46 @@ def query_rank_table(evaluations: Mapping[str, DecodingEvaluation]) -> pd.DataFr
     return pd.concat(parts, ignore_index=True).astype(whole) if parts else pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in whole.items()})
 
 
+SELF_TRAINED: Final = (
+    "Without enough links held out from training, probabilities of this run cannot be given: its rounds trained on their own selected pairs, which "
+    f"then look right whether they are or not. Scores and ranks are not affected. With {LEAST_LINKS} links held out they are fitted on these; the "
+    "literal variant can estimate them from names and values."
+)
+
+
 @torch.no_grad()
-def match_probabilities(similarity: Selectable, task: AlignmentTask, csls_k: int, index: str, seed: int) -> Probabilities:
+def match_probabilities(
+    similarity: Selectable, task: AlignmentTask, csls_k: int, index: str, seed: int, *, self_trained: bool = False
+) -> Probabilities:
     """Probabilities for the entities whose counterparts training has not seen.
 
     The pool leaves out the entities of seed links, which are too well known to compete fairly. Where there are test links, the others of the pool
     are linked or not, and how many of those without any link dangle is estimated (:mod:`engine.evaluation.assessment`); without test links nothing is
     known of them, and the probability is that of a pair whose entities do have counterparts.
 
-    Where training had no links, and on data of a user's own, too few validation links do not prevent them: probabilities are then estimated from the
-    matches themselves (:mod:`engine.evaluation.estimation`).
+    On data of a user's own with too few validation links, the test links, which were held out as well, are fitted on too. Where these do not suffice
+    either, or training had no links at all, probabilities are estimated from the matches themselves (:mod:`engine.evaluation.estimation`), but not
+    where they are ``self_trained``.
+
+    Args:
+        similarity: of all source and all target entities.
+        task: the links.
+        csls_k: neighbours in CSLS's hubness terms.
+        index: finds the candidates.
+        seed: draws the folds.
+        self_trained: whether structure alone says what is similar, and was trained on pairs that the training itself selected.
     """
     pools = [np.setdiff1d(np.arange(size, dtype=np.int64), task.train_links[:, side]) for side, size in enumerate(similarity.shape)]
-    valid = task.valid_links[~np.isin(task.valid_links[:, 0], task.train_links[:, 0]) & ~np.isin(task.valid_links[:, 1], task.train_links[:, 1])]
-    if len(valid) < LEAST_LINKS and (task.own_links or not len(task.train_links)) and all(len(pool) for pool in pools):
+    held_out, on_test_links = links_to_fit_on(task)
+    if len(held_out) < LEAST_LINKS and (task.own_links or not len(task.train_links)) and all(len(pool) for pool in pools):
+        if self_trained:
+            return Probabilities(Uncalibrated(SELF_TRAINED), empty_probabilities(), None)
         return estimated_probabilities(similarity, task, pools, csls_k, index, seed)
-    if not len(valid) or any(not len(pool) for pool in pools):
-        return Probabilities(fit_calibration(get_decoder(CALIBRATED), nothing(similarity), valid), empty_probabilities(), None)
+    if not len(held_out) or any(not len(pool) for pool in pools):
+        return Probabilities(fit_calibration(get_decoder(CALIBRATED), nothing(similarity), held_out), empty_probabilities(), None)
     candidates = find_candidates(similarity.select(*(torch.from_numpy(pool) for pool in pools)), csls_k, index=index)
     evidence = GraphEvidence.of(task.source, task.target, task.train_links).within(pools[0], pools[1])
-    decoder, links = get_decoder(CALIBRATED), local(valid, pools)
+    decoder, links = get_decoder(CALIBRATED), local(held_out, pools)
     calibration = fit_calibration(decoder, candidates, links, evidence, 0.0, seed)
     if isinstance(calibration, Uncalibrated):
         return Probabilities(calibration, empty_probabilities(), None)
@@ -218,7 +238,25 @@ def match_probabilities(similarity: Selectable, task: AlignmentTask, csls_k: int
     if isinstance(calibration, Uncalibrated):
         return Probabilities(calibration, empty_probabilities(), None)
     table = probability_table(decoder.decode(candidates), calibration, pools, evidence)
+    if on_test_links:
+        return Probabilities(replace(calibration, on_test_links=True), table, None, dangling)
     return Probabilities(calibration, table, test_report(table, task, calibration, dangling) if len(task.test_links) else None, dangling)
+
+
+def links_to_fit_on(task: AlignmentTask) -> tuple[IntArray, bool]:
+    """(L, 2) the links that probabilities are fitted on, and whether test links are among them: not on a benchmark, whose figures would no longer be
+    comparable, nor where there are enough validation links.
+    """
+    if len(valid := unseen(task.valid_links, task)) >= LEAST_LINKS or not task.own_links:
+        return valid, False
+    both = np.concatenate([valid, unseen(task.test_links, task)])
+    return (both, True) if len(both) >= LEAST_LINKS else (valid, False)
+
+
+def unseen(links: IntArray, task: AlignmentTask) -> IntArray:
+    """Those of the links neither end of which was trained on."""
+    kept: IntArray = links[~np.isin(links[:, 0], task.train_links[:, 0]) & ~np.isin(links[:, 1], task.train_links[:, 1])]
+    return kept
 
 
 def estimated_probabilities(similarity: Selectable, task: AlignmentTask, pools: list[IntArray], csls_k: int, index: str, seed: int) -> Probabilities:

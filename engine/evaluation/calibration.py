@@ -1,4 +1,5 @@
-"""How likely a predicted pair is right: logistic regression on what can be seen without knowing the answer, fitted on validation links.
+"""How likely a predicted pair is right: logistic regression on what can be seen without knowing the answer, fitted on links that were held out from
+training: validation links, or on data of a user's own with too few of them, the test links as well.
 
 What makes the probability carry over from the validation links to others:
 
@@ -55,6 +56,8 @@ FEATURE_COLUMNS = tuple(name.replace(" ", "_") for name in FEATURES)
 """Their names in a run's table of probabilities."""
 MAX_MARGIN = 1.0
 """Lead over the runner-up in CSLS that counts as none in sight."""
+LATER_FIELDS = ("estimated", "on_test_links")
+"""Which older stored calibrations do not have; false there."""
 LEAST_LOG_WEIGHT = -20.0
 LEAST_LINKS = 50
 MOST_HELD_OUT = 0.2
@@ -105,6 +108,7 @@ class Calibration:
         features: names of what it was fitted on, all among ``FEATURES``; older calibrations have fewer.
         estimated: no links were known (:mod:`engine.evaluation.estimation`); then ``right`` is what is expected, and only mutual best matches have
             probabilities.
+        on_test_links: whether ``links`` are test links as well; nothing but the cross-validated figures then says how good the probabilities are.
     """
 
     decoder: str
@@ -120,6 +124,7 @@ class Calibration:
     curve: tuple[Threshold, ...]
     features: tuple[str, ...] = FEATURES
     estimated: bool = False
+    on_test_links: bool = False
 
     def probabilities(self, features: FloatArray) -> FloatArray:
         """(P,) probabilities of pairs with (P, F) features from :func:`pair_features`."""
@@ -157,8 +162,8 @@ class Calibration:
             RunDamagedError: not what :meth:`to_dict` gave, or made with features that this version cannot compute.
         """
         try:
-            parts = {spec.name: values[spec.name] for spec in fields(cls) if spec.name != "estimated"}
-            parts["estimated"] = bool(values.get("estimated", False))
+            parts = {spec.name: values[spec.name] for spec in fields(cls) if spec.name not in LATER_FIELDS}
+            parts |= {name: bool(values.get(name, False)) for name in LATER_FIELDS}
             parts["features"] = tuple(parts["features"])
             if len(set(parts["features"])) != len(parts["features"]) or not set(parts["features"]) <= set(FEATURES):
                 raise RunDamagedError("the calibration uses features that this version does not have; train the run again.")

@@ -307,7 +307,7 @@ def pairs_to_export(view: RunView, selection: ExportSelection, reviewed: Sequenc
     alignment = made.found[selection.side]
     if least and not alignment.calibrated:
         raise ExportError(
-            f"run {view.run.manifest['run_id']} has no calibrated probabilities (too few validation links); "
+            f"run {view.run.manifest['run_id']} has no calibrated probabilities (too few links held out from training); "
             f"remove the minimum probability. {MORE_LINKS}."
         )
     accepted = made.settled.accepted

@@ -241,19 +241,24 @@ class ExportTable:
             measured=self.measured,
             conflicts=self.conflicts,
             home=HomeFigure.of(self.view),
-            unchecked=valid_links(self.view) < LEAST_LINKS,
+            unchecked=unchecked(self.view),
         )
 
 
+CALIBRATION: Final = "calibration"
 UNCHECKED: Final = (
-    "No validation links check these probabilities, which can be far too high where the graphs have little structure in common: "
+    "No held-out links check these probabilities, which can be far too high where the graphs have little structure in common: "
     "review a random sample before you rely on them."
 )
 
 
-def valid_links(view: RunView) -> int:
-    """Validation links of a run; with fewer than ``LEAST_LINKS`` its probabilities are estimated."""
-    return int((view.run.table("links")["role"] == "valid").sum())
+def unchecked(view: RunView) -> bool:
+    """Whether the probabilities of a run were estimated, and not fitted on links that were held out from training."""
+    stored = view.run.json(CALIBRATION) if f"{CALIBRATION}.json" in view.run.manifest.get("files", {}) else {}
+    fit = dict(stored.get("fit") or {})
+    if "estimated" in fit:
+        return bool(fit["estimated"])
+    return int((view.run.table("links")["role"] == "valid").sum()) < LEAST_LINKS
 
 
 def listed(names: Iterable[str]) -> str:
@@ -275,7 +280,7 @@ class ExpectedQuality:
         measured: how many predictions are right, of those that validation and test links decide; None where that cannot be measured.
         conflicts: what is at odds.
         home: the figure on the page Home.
-        unchecked: whether the probabilities were estimated without validation links.
+        unchecked: whether the probabilities were estimated without held-out links.
     """
 
     pairs: int

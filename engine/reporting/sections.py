@@ -290,6 +290,9 @@ def probability_section(run: ReportedRun) -> Iterator[object]:
             "Share of correct pairs by probability, among pairs that a validation or test link decides. The dashed diagonal is perfect calibration.",
             data_table(["probability", "pairs", "mean probability", "share correct where known"], rows, (1, 2)),
         )
+    if (fitted := dict(fit.get("fit") or {})).get("on_test_links"):
+        error = float(fitted["calibration_error"])
+        yield element("p", f"The probabilities were fitted on the same links; their cross-validated calibration error is {error:.3f}.")
     if suggested := fit.get("suggested"):
         words = f"expected precision {percent(suggested['precision'])}, expected recall {percent(suggested['recall'])}"
         yield element("p", f"Suggested minimum probability: {suggested['probability']:.2f} ({words}).")

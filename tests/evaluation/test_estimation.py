@@ -93,3 +93,38 @@ def test_a_run_without_links_has_probabilities_for_mutual_best_matches() -> None
     assert isinstance(match_probabilities(similarity, benchmark, 10, "exact", 0).calibration, Uncalibrated)
     own = dataclasses.replace(benchmark, own_links=True)
     assert isinstance(match_probabilities(similarity, own, 10, "exact", 0).calibration, Calibration)
+
+
+@pytest.mark.parametrize("held_out", [49, 60])
+def test_links_of_a_users_own_that_were_held_out_are_fitted_on(held_out: int) -> None:
+    """Too few of them, and the probabilities are estimated; on a benchmark the test links stay untouched."""
+    rng = np.random.default_rng(5)
+    graphs = [random_graph(rng, name, 700, 3, 900) for name in "ab"]
+    links = np.stack([np.arange(500)] * 2, axis=1)
+    seeds, valid, test = links[: 500 - held_out], links[500 - held_out : 510 - held_out], links[510 - held_out :]
+    task = AlignmentTask("drawn", "drawn", *graphs, seeds, valid, test, empty_links(), split="drawn", fingerprint="0" * 64, own_links=True)
+    similarity = drawn(500, 200, 0.9)
+    found = match_probabilities(similarity, task, 10, "exact", 0)
+    assert isinstance(found.calibration, Calibration)
+    assert (found.calibration.estimated, found.calibration.on_test_links) == (held_out < 50, held_out >= 50)
+    assert Calibration.from_dict(found.calibration.to_dict()) == found.calibration
+    if held_out >= 50:
+        assert found.test is None, "nothing is left to judge by"
+        assert found.calibration.links == held_out
+        assert found.calibration.calibration_error is not None
+    benchmark = dataclasses.replace(task, own_links=False)
+    assert isinstance(match_probabilities(similarity, benchmark, 10, "exact", 0).calibration, Uncalibrated)
+
+
+def test_a_run_that_trained_on_its_own_pairs_gets_no_estimate() -> None:
+    """Wrong pairs that were trained on are as similar as right ones: the similarity of such a run says nothing."""
+    rng = np.random.default_rng(2)
+    graphs = [random_graph(rng, name, 700, 3, 900) for name in "ab"]
+    none, links = empty_links(), np.stack([np.arange(500)] * 2, axis=1)
+    task = AlignmentTask("drawn", "drawn", *graphs, none, none, none, none, split="drawn", fingerprint="0" * 64)
+    found = match_probabilities(drawn(500, 200, 0.4), task, 10, "exact", 0, self_trained=True)
+    assert isinstance(found.calibration, Uncalibrated)
+    assert "trained on their own selected pairs" in found.calibration.reason
+    assert found.table.empty
+    held_out = dataclasses.replace(task, train_links=links[:400], test_links=links[400:], own_links=True)
+    assert isinstance(match_probabilities(drawn(500, 200, 0.4), held_out, 10, "exact", 0, self_trained=True).calibration, Calibration)

@@ -313,11 +313,11 @@ def test_what_is_to_be_expected(view: RunView) -> None:
     assert f"{len(frame)} pairs, among them {(frame['verdict'] == 'seed link').sum()} seed links." in expected.sentence()
 
 
-def test_probabilities_that_no_validation_link_checks_are_marked(view: RunView) -> None:
+def test_probabilities_that_no_held_out_link_checks_are_marked(view: RunView) -> None:
     expected = pairs_to_export(view, PLAIN).expectation()
     assert expected.unchecked, "the run has four validation links"
-    assert "No validation links check these probabilities" in expected.sentence()
-    assert "No validation links check" not in replace(expected, unchecked=False).sentence()
+    assert "No held-out links check these probabilities" in expected.sentence()
+    assert "No held-out links check" not in replace(expected, unchecked=False).sentence()
 
 
 @pytest.mark.parametrize("decoder", DECODER_NAMES)
