@@ -162,6 +162,19 @@ def test_what_is_shared_follows_the_page(page: Page, app: str) -> None:
     assert link.inner_text().strip() == page.url.replace("%20", "+")
 
 
+def test_an_identifier_is_shown_as_it_is_and_copied(browser: Browser, app: str) -> None:
+    with browser.new_context(viewport={"width": 1280, "height": 1900}, permissions=["clipboard-read", "clipboard-write"]) as context:
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE)
+        page.goto(app + entity_path(5))
+        heading(page, "City 5")
+        expect(page.locator("code").first).to_have_text(TOWN, timeout=PATIENCE)
+        copy = page.get_by_role("button", name="Copy the identifier of City 5").first
+        copy.click()
+        expect(copy).to_have_text("Copied", timeout=PATIENCE)
+        assert page.evaluate("navigator.clipboard.readText()") == TOWN
+
+
 def click_a_neighbour(page: Page) -> None:
     """Some neighbour in the facing figure, whose boxes are drawn and are no elements: column by column until one answers."""
     figure = page.locator("[data-testid^=stECharts]").first
