@@ -177,7 +177,7 @@ def test_constant_embeddings_are_evaluated_as_chance(index: str) -> None:
 
 @pytest.mark.parametrize("groups", [1, 4])
 def test_ties_within_groups_are_worth_what_a_draw_is(groups: int) -> None:
-    """Entities that are equal within a group cannot be told apart there."""
+    """Within a group, entities are equal and nothing distinguishes them."""
     count = 200
     embeddings = torch.eye(8)[torch.arange(count) % groups]
     found = evaluate_links(embeddings, embeddings.clone(), np.stack([np.arange(count)] * 2, axis=1), bootstrap=0)

@@ -181,7 +181,7 @@ BAD_NAMES = {
     "names of one graph": (["--names", "one.tsv"], "only the source graph of europe has names"),
     "unknown ids": (["--names", "unknown.tsv"], "unknown.tsv"),
     "no such attribute": (["--set", "literal.names=attribute:nothing"], "nothing"),
-    "no such origin": (["--set", "literal.names=guess"], "the source of names must be one of"),
+    "no such origin": (["--set", "literal.names=guess"], "unknown source of names 'guess'; choose one of labels"),
     "no such encoder": (["--set", "literal.encoder=magic"], "magic"),
     "ragged vectors": (["--set", "literal.encoder=vectors:ragged.vec"], "ragged.vec:2: expected a word and 2 values"),
     "vectors in Latin-1": (["--set", "literal.encoder=vectors:latin.vec"], "latin.vec:1: these bytes are not UTF-8"),

@@ -13,6 +13,7 @@ from torch import Tensor
 from engine.data.knowledge_graph import SIDES, AlignmentTask
 from engine.evaluation.metrics import Evaluation
 from engine.model.dual_amn import DualAMN
+from engine.util.registry import Registry
 
 RATES = ("hits@1", "hits@10", "mrr")
 K_OCCURRENCES = (1, 10)
@@ -45,11 +46,11 @@ class AnalysisInput:
 
 Compute = Callable[[AnalysisInput], pd.DataFrame]
 
-TABLES: dict[str, Columns] = {}
+TABLES: Registry[Columns] = Registry("table")
 """Columns of every registered table, by its name."""
 OPTIONAL: dict[str, frozenset[str]] = {}
 """Columns that a table may lack."""
-COMPUTED: dict[str, Compute] = {}
+COMPUTED: Registry[Compute] = Registry("table")
 """What computes each table."""
 
 
@@ -63,10 +64,10 @@ def analysis_table(name: str, columns: Columns, optional: Iterable[str] = ()) ->
     """
 
     def add(compute: Compute) -> Compute:
-        TABLES[name] = columns
+        TABLES.add(name, columns)
         if missing := frozenset(optional):
             OPTIONAL[name] = missing
-        COMPUTED[name] = compute
+        COMPUTED.add(name, compute)
         return compute
 
     return add

@@ -16,6 +16,7 @@ from engine.decoding.graph_evidence import GraphEvidence
 from engine.decoding.kernels import best_two, list_ranks
 from engine.errors import ConfigError
 from engine.util.arrays import IntArray
+from engine.util.registry import Registry
 
 ScoreArray = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 NONE = -1
@@ -120,33 +121,33 @@ class Decoder(Protocol):
 
 
 DecoderClass = TypeVar("DecoderClass", bound=type)
-DECODERS: dict[str, Callable[[], Decoder]] = {}
+DECODERS: Registry[Callable[[], Decoder]] = Registry("decoder")
 """Decoders for which scores are enough."""
-GRAPH_DECODERS: dict[str, Callable[[GraphEvidence], Decoder]] = {}
+GRAPH_DECODERS: Registry[Callable[[GraphEvidence], Decoder]] = Registry("decoder")
 """Decoders that also look at the graphs' triples."""
-SEVERAL: dict[str, Callable[[Capacity], Decoder]] = {}
+SEVERAL: Registry[Callable[[Capacity], Decoder]] = Registry("decoder")
 """Those of the first that are one-to-one, but give an entity several counterparts where the known links do."""
-DECODER_TITLES: dict[str, str] = {}
+DECODER_TITLES: Registry[str] = Registry("decoder")
 """Name -> title of every registered decoder."""
 
 
 def register_decoder(cls: DecoderClass) -> DecoderClass:
     """Class decorator: makes a decoder available under its name."""
-    DECODERS[cls.name] = cls  # type: ignore[attr-defined]
-    DECODER_TITLES[cls.name] = cls.title  # type: ignore[attr-defined]
+    DECODER_TITLES.add(cls.name, cls.title)  # type: ignore[attr-defined]
+    DECODERS.add(cls.name, cls)  # type: ignore[attr-defined]
     return cls
 
 
 def register_decoder_of_several(cls: DecoderClass) -> DecoderClass:
     """Class decorator: the same for a one-to-one decoder that is built with a capacity."""
-    SEVERAL[cls.name] = cls  # type: ignore[attr-defined]
+    SEVERAL.add(cls.name, cls)  # type: ignore[attr-defined]
     return register_decoder(cls)
 
 
 def register_graph_decoder(cls: DecoderClass) -> DecoderClass:
     """Class decorator: makes a decoder that is built from the graphs' evidence available under its name."""
-    GRAPH_DECODERS[cls.name] = cls  # type: ignore[attr-defined]
-    DECODER_TITLES[cls.name] = cls.title  # type: ignore[attr-defined]
+    DECODER_TITLES.add(cls.name, cls.title)  # type: ignore[attr-defined]
+    GRAPH_DECODERS.add(cls.name, cls)  # type: ignore[attr-defined]
     return cls
 
 
@@ -169,8 +170,7 @@ def get_decoder(decoder: str | Decoder, evidence: GraphEvidence | None = None, s
         return SEVERAL[decoder](ONE if known is None else capacity_of(known))
     if decoder in DECODERS:
         return DECODERS[decoder]()
-    if decoder not in GRAPH_DECODERS:
-        raise ConfigError(f"unknown decoder '{decoder}'; choose one of {', '.join(sorted([*DECODERS, *GRAPH_DECODERS]))}.")
+    DECODER_TITLES.named(decoder)
     if evidence is None:
         raise ConfigError(f"decoder '{decoder}' needs the graphs' triples, which were not given; choose one of {', '.join(sorted(DECODERS))}.")
     return GRAPH_DECODERS[decoder](evidence)

@@ -30,6 +30,7 @@ from engine.data.readers import dbp15k
 from engine.data.rows import read_tabbed
 from engine.errors import ConfigError, DataError
 from engine.names.specs import PathsOf, Spec, no_path, one_path
+from engine.util.registry import Registry
 from engine.util.text import count, shorten
 
 EXAMPLES = 3
@@ -117,10 +118,11 @@ def gather_names(
 def _gather(task: AlignmentTask, origin: str, request: NameRequest) -> Names:
     spec = Spec.parse(origin)
     kind, argument = spec.kind, spec.argument
-    if kind not in NAME_ORIGINS or bool(argument) != NAME_ORIGINS[kind].takes_argument:
-        known = ", ".join(name + (":..." if entry.takes_argument else "") for name, entry in NAME_ORIGINS.items())
-        raise ConfigError(f"the source of names must be one of {known}; got '{shorten(origin)}'.")
-    return NAME_ORIGINS[kind].gather(task, replace(request, argument=argument))
+    found = NAME_ORIGINS.named(kind)
+    if bool(argument) != found.takes_argument:
+        what = "needs something behind a colon" if found.takes_argument else "takes nothing behind a colon"
+        raise ConfigError(f"the source of names '{kind}' {what}; got '{shorten(origin)}'.")
+    return found.gather(task, replace(request, argument=argument))
 
 
 def require_names(task: AlignmentTask, names: Names) -> None:
@@ -400,9 +402,8 @@ class NameOrigin:
     chooses: Callable[[str, frozenset[str]], bool] = lambda argument, several: False
 
 
-NAME_ORIGINS: Mapping[str, NameOrigin] = {
-    "labels": NameOrigin(names_from_labels, chooses=lambda _, several: LABELS in several),
-    "uri": NameOrigin(names_from_identifiers),
-    "attribute": NameOrigin(names_from_attribute, takes_argument=True, chooses=lambda name, several: name in several),
-    "file": NameOrigin(names_from_file, takes_argument=True, paths=one_path, chooses=lambda _, several: True),
-}
+NAME_ORIGINS: Registry[NameOrigin] = Registry("source of names", lambda name: f"{name}:..." if NAME_ORIGINS[name].takes_argument else name)
+NAME_ORIGINS.add("labels", NameOrigin(names_from_labels, chooses=lambda _, several: LABELS in several))
+NAME_ORIGINS.add("uri", NameOrigin(names_from_identifiers))
+NAME_ORIGINS.add("attribute", NameOrigin(names_from_attribute, takes_argument=True, chooses=lambda name, several: name in several))
+NAME_ORIGINS.add("file", NameOrigin(names_from_file, takes_argument=True, paths=one_path, chooses=lambda _, several: True))

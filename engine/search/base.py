@@ -13,9 +13,9 @@ from typing import Protocol, TypeVar
 
 from torch import Tensor
 
-from engine.errors import ConfigError
 from engine.search.rows import check_finite, check_matrix, normalise_rows, not_finite
 from engine.search.similarity import Similarity, StructuralSimilarity
+from engine.util.registry import Registry
 
 __all__ = [
     "DEFAULT_BUDGET",
@@ -108,17 +108,12 @@ class SearchIndex(Protocol):
 
 
 IndexClass = TypeVar("IndexClass", bound=type)
-INDEXES: dict[str, Callable[[], SearchIndex]] = {}
+INDEXES: Registry[Callable[[], SearchIndex]] = Registry("search index")
 
 
 def register_index(name: str) -> Callable[[IndexClass], IndexClass]:
     """Class decorator: makes an index available under a name."""
-
-    def add(cls: IndexClass) -> IndexClass:
-        INDEXES[name] = cls
-        return cls
-
-    return add
+    return INDEXES.register(name, lambda cls: cls)
 
 
 def get_index(index: str | SearchIndex) -> SearchIndex:
@@ -127,11 +122,7 @@ def get_index(index: str | SearchIndex) -> SearchIndex:
     Raises:
         ConfigError: no index has this name.
     """
-    if not isinstance(index, str):
-        return index
-    if index not in INDEXES:
-        raise ConfigError(f"unknown search index '{index}'; choose one of {', '.join(sorted(INDEXES))}.")
-    return INDEXES[index]()
+    return INDEXES.named(index)() if isinstance(index, str) else index
 
 
 def check_k(k: int) -> None:

@@ -49,7 +49,7 @@ class TestEveryReader:
 
 class TestRegistry:
     def test_a_name_is_taken_once(self) -> None:
-        with pytest.raises(ConfigError, match="already a reader called 'openea'"):
+        with pytest.raises(ConfigError, match="already a data format called 'openea'"):
             ReaderRegistry([READERS["openea"], READERS["openea"]])
 
     def test_a_folder_of_several_formats(self, tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_constant_scores_are_no_hits(decoder: str) -> None:
 
 
 def test_unknown_decoder() -> None:
-    with pytest.raises(ConfigError, match="choose one of assignment, csls, mutual"):
+    with pytest.raises(ConfigError, match="choose one of csls, mutual, stable"):
         get_decoder("hungry")
 
 

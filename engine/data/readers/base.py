@@ -6,7 +6,7 @@ A reader only turns files into identifiers. Everything that formats have in comm
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,8 +19,9 @@ from engine.data.apart import Apart
 from engine.data.knowledge_graph import Finding
 from engine.data.rows import FileTally, Rows, What
 from engine.data.texts import Texts, are_among, union
-from engine.errors import ConfigError, DataError
+from engine.errors import DataError
 from engine.util.arrays import BoolArray
+from engine.util.registry import Registry
 
 REASONS: Final = 5
 """Reasons for leaving links out that are named."""
@@ -193,42 +194,13 @@ class GraphFileReader(Protocol):
         ...
 
 
-class ReaderRegistry(Mapping[str, Reader]):
+class ReaderRegistry(Registry[Reader]):
     """Readers by name, in the order in which they are asked."""
 
     def __init__(self, readers: Iterable[Reader] = ()) -> None:
-        self._readers: dict[str, Reader] = {}
+        super().__init__("data format")
         for reader in readers:
-            self.register(reader)
-
-    def register(self, reader: Reader) -> None:
-        """Add a reader; its name must be new.
-
-        Raises:
-            ConfigError: the name is taken.
-        """
-        if reader.name in self._readers or reader.name == "auto":
-            raise ConfigError(f"there is already a reader called '{reader.name}'.")
-        self._readers[reader.name] = reader
-
-    def __getitem__(self, name: str) -> Reader:
-        return self._readers[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._readers)
-
-    def __len__(self) -> int:
-        return len(self._readers)
-
-    def named(self, name: str) -> Reader:
-        """The reader of this name.
-
-        Raises:
-            ConfigError: there is none.
-        """
-        if name not in self._readers:
-            raise ConfigError(f"data.format must be auto or one of {', '.join(self)}; got '{name}'.")
-        return self._readers[name]
+            self.add(reader.name, reader)
 
     def for_file(self, name: str) -> GraphFileReader | None:
         """The reader of single files with this ending, plain or gzipped."""

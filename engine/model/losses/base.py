@@ -10,6 +10,7 @@ from torch import Tensor
 
 from engine.config import LossConfig
 from engine.util.distributed import Ranks
+from engine.util.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -62,15 +63,10 @@ class RegisteredLoss:
     divided: bool
 
 
-LOSSES: dict[str, RegisteredLoss] = {}
+LOSSES: Registry[RegisteredLoss] = Registry("loss")
 """By name. A test compares the names with the choices of ``loss.kind`` in engine/config.py."""
 
 
 def register_loss(name: str, *, divided: bool = False) -> Callable[[Build], Build]:
     """Decorator of a function that builds a loss: makes it available as ``loss.kind=NAME``."""
-
-    def add(build: Build) -> Build:
-        LOSSES[name] = RegisteredLoss(build, divided)
-        return build
-
-    return add
+    return LOSSES.register(name, lambda build: RegisteredLoss(build, divided))

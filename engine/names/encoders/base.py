@@ -19,7 +19,7 @@ from engine.data.knowledge_graph import Finding
 from engine.errors import ConfigError
 from engine.names.specs import PathsOf, Spec, no_path
 from engine.search import NameSimilarity, StructuralSimilarity, normalise_rows
-from engine.util.text import shorten
+from engine.util.registry import Registry
 
 # Names as plain text: one spelling for what readers take to be the same.
 
@@ -100,7 +100,7 @@ class EncoderKind:
     paths: PathsOf
 
 
-NAME_ENCODERS: dict[str, EncoderKind] = {}
+NAME_ENCODERS: Registry[EncoderKind] = Registry("name encoder", lambda name: spelled(name))
 
 
 def register_encoder(name: str, description: str, argument: str = "", paths: PathsOf | None = None) -> Callable[[Encoder], Encoder]:
@@ -116,11 +116,10 @@ def register_encoder(name: str, description: str, argument: str = "", paths: Pat
     if argument and paths is None:
         raise ValueError(f"the name encoder '{name}' takes an argument: declare which paths it holds (engine.names.specs)")
 
-    def add(cls: Encoder) -> Encoder:
-        NAME_ENCODERS[name] = EncoderKind(lambda text: cls(text) if argument else cls(), argument, description, paths or no_path)
-        return cls
+    def kind(cls: Encoder) -> EncoderKind:
+        return EncoderKind(lambda text: cls(text) if argument else cls(), argument, description, paths or no_path)
 
-    return add
+    return NAME_ENCODERS.register(name, kind)
 
 
 def get_name_encoder(spec: str) -> NameEncoder:
@@ -131,13 +130,11 @@ def get_name_encoder(spec: str) -> NameEncoder:
     """
     parsed = Spec.parse(spec)
     name, argument = parsed.kind, parsed.argument
-    if name in NAME_ENCODERS and bool(argument) != bool(NAME_ENCODERS[name].argument):
+    found = NAME_ENCODERS.named(name)
+    if bool(argument) != bool(found.argument):
         what = "takes nothing behind a colon" if argument else "needs something behind a colon"
         raise ConfigError(f"the name encoder '{name}' {what}; write --set literal.encoder={spelled(name)}.")
-    if name not in NAME_ENCODERS:
-        known = ", ".join(map(spelled, NAME_ENCODERS))
-        raise ConfigError(f"unknown name encoder '{shorten(spec)}'; known are {known}.")
-    return NAME_ENCODERS[name].make(argument)
+    return found.make(argument)
 
 
 def spelled(name: str) -> str:
