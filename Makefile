@@ -3,6 +3,7 @@
 SHELL := /bin/sh
 PORT ?= 8501
 HOST ?= $(or $(STREAMLIT_SERVER_ADDRESS),127.0.0.1)
+ALLOWED := $(or $(STREAMLIT_SERVER_ALLOWED_HOSTS),$(if $(filter 127.% localhost ::1,$(HOST)),localhost 127.0.0.1 ::1,*))
 MODELS ?= $(or $(DUAL_AMN_MODELS),models)
 SAMPLE ?= sample_data/world
 DATA ?= sample_data/europe
@@ -33,7 +34,7 @@ install: $(STAMP) ## install the engine and the app into .venv
 app: $(STAMP) ## open the app on http://localhost:8501 (PORT=...; HOST=0.0.0.0 for other machines); without runs, train on the sample data before (PREPARE=no: do not)
 	@[ "$(PREPARE)" = no ] || $(PY) -m engine prepare "$(SAMPLE)" --models "$(MODELS)" || { \
 		echo "The next make app goes on from here; make app PREPARE=no opens the app as it is." >&2; exit 1; }
-	@DUAL_AMN_MODELS="$(MODELS)" exec $(PY) -m streamlit run app/main.py --server.address "$(HOST)" --server.port "$(PORT)"
+	@DUAL_AMN_MODELS="$(MODELS)" STREAMLIT_SERVER_ALLOWED_HOSTS="$(ALLOWED)" exec $(PY) -m streamlit run app/main.py --server.address "$(HOST)" --server.port "$(PORT)"
 
 test: $(DEV_STAMP) ## run the tests in JOBS processes (ARGS="tests/search" or ARGS="-k name" for some of them, ARGS="-m slow" for those that take minutes)
 	$(PY) -m pytest -n $(JOBS) --dist worksteal $(ARGS)
