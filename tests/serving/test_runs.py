@@ -76,3 +76,15 @@ def test_a_damaged_run_is_refused_each_time(tmp_path: Path) -> None:
         with pytest.raises(RunDamagedError):
             opened.get(name)
     assert len(opened) == 0
+
+
+def test_other_runs_of_the_data_are_read_once_and_deleted_ones_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second, third = names(tmp_path, 3)
+    write_run(sample_run(manifest={"data": {**sample_run().manifest["data"], "fingerprint": "1" * 64}}), tmp_path, "other")
+    opened = OpenRuns(tmp_path)
+    found = dict(opened.siblings(first, "0" * 64))
+    assert set(found) == {second, third}
+    assert dict(opened.siblings(first, "0" * 64)) == found
+    monkeypatch.setattr(runs, "LIST_SECONDS", -1.0)
+    shutil.rmtree(tmp_path / second)
+    assert dict(opened.siblings(first, "0" * 64)) == {third: found[third]}
