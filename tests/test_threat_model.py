@@ -18,7 +18,7 @@ ROWS = [
 
 
 @cache
-def tests_in(path: Path) -> frozenset[str]:
+def named_in(path: Path) -> frozenset[str]:
     tree = ast.parse(path.read_text(encoding="utf-8")) if path.is_file() else ast.Module([], [])
     return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"))
 
@@ -38,4 +38,4 @@ def test_each_line_names_tests_that_exist(row: str) -> None:
     assert found
     assert not re.sub(r"`tests/[\w/]+\.py::test_\w+`(, )?", "", named)
     for file, name in found:
-        assert name in tests_in(ROOT / file), f"{file} has no {name}"
+        assert name in named_in(ROOT / file), f"{file} has no {name}"
