@@ -25,7 +25,9 @@ PIP := $(PY) -m pip install --disable-pip-version-check
 # checksums instead, for machines whose index offers other files (another build of torch, for example).
 LOCK ?= yes
 LOCKED := $(PIP) --require-hashes --no-deps
+# A torch for processors alone, where pip is set up to find one outside of an index (PIP_FIND_LINKS), goes before the index's, which is ten times as large.
 # What torch needs of CUDA is installed only for a torch that asks for it.
+TORCH := $(LOCKED) --no-index --quiet -r requirements-torch.lock 2>/dev/null || $(LOCKED) -r requirements-torch.lock
 NEEDS_CUDA := $(PY) -c "import importlib.metadata as m, sys; sys.exit(not any(r.startswith(('nvidia', 'cuda', 'triton')) for r in m.requires('torch') or ()))"
 
 .DEFAULT_GOAL := help
@@ -60,7 +62,7 @@ lock: $(DEV_STAMP) ## write the lock files from the pinned requirements (ARGS=--
 	$(PY) -m tools.lock $(ARGS)
 
 sbom: $(DEV_STAMP) ## list all packages of an install as CycloneDX, in sbom.json
-	@cat $(REQUIREMENTS:.txt=.lock) requirements-cuda.lock | $(PY) -m cyclonedx_py requirements - --pyproject pyproject.toml --output-reproducible --output-format JSON --output-file sbom.json
+	@cat $(REQUIREMENTS:.txt=.lock) requirements-torch.lock requirements-cuda.lock | $(PY) -m cyclonedx_py requirements - --pyproject pyproject.toml --output-reproducible --output-format JSON --output-file sbom.json
 	@echo "sbom.json lists what 'make install' installs."
 
 clean: ## remove .venv and caches; never touches models
@@ -80,13 +82,13 @@ clean: ## remove .venv and caches; never touches models
 	exit 1
 
 # A .venv made for the other kind of machine is made anew: its faiss would be mixed with ours.
-$(STAMP): $(REQUIREMENTS) requirements-common.txt $(REQUIREMENTS:.txt=.lock) requirements-cuda.lock
+$(STAMP): $(REQUIREMENTS) requirements-common.txt $(REQUIREMENTS:.txt=.lock) requirements-torch.lock requirements-cuda.lock
 	@if [ -e .venv/.requirements$(OTHER).stamp ] || ! $(PY) -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then rm -rf .venv; fi
 	@$(MAKE) -s --no-print-directory .venv/bin/python
 	@echo "Installing $(REQUIREMENTS) into .venv; the first time this takes some minutes."
 	@if [ "$(LOCK)" = no ]; then $(PIP) -r $(REQUIREMENTS); else \
-		$(LOCKED) -r $(REQUIREMENTS:.txt=.lock) || { echo "If a checksum differs because your package index offers other files: make LOCK=no $(MAKECMDGOALS)" >&2; exit 1; }; \
-		if $(NEEDS_CUDA); then $(LOCKED) -r requirements-cuda.lock; fi; fi
+		{ $(TORCH); } && $(LOCKED) -r $(REQUIREMENTS:.txt=.lock) && { ! $(NEEDS_CUDA) || $(LOCKED) -r requirements-cuda.lock; } || { \
+		echo "If a checksum differs because your package index offers other files: make LOCK=no $(MAKECMDGOALS)" >&2; exit 1; }; fi
 	@touch $@
 
 $(DEV_STAMP): $(STAMP) requirements-dev.txt requirements-dev.lock

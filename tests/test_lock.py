@@ -18,7 +18,7 @@ from tests.conftest import ROOT
 from tools.lock import CUDA, PLANS, entries, locked
 
 LOCKS = sorted(ROOT.glob("requirements*.lock"))
-BASE = ("requirements.lock", "requirements-cuda.lock")
+BASE = ("requirements.lock", "requirements-torch.lock", "requirements-cuda.lock")
 
 
 def of(*names: str) -> dict[str, str]:
@@ -36,7 +36,7 @@ def requirements(path: Path) -> Iterator[str]:
 
 def test_there_is_a_lock_for_each_way_to_install() -> None:
     assert {path.name for path in LOCKS} == {*BASE, *PLANS}
-    assert {path.stem for path in ROOT.glob("requirements*.txt")} == {path.stem for path in LOCKS} - {"requirements-cuda"} | {"requirements-common"}
+    assert {path.stem for path in ROOT.glob("requirements*.txt")} == {path.stem for path in LOCKS} - {"requirements-torch", "requirements-cuda"} | {"requirements-common"}
 
 
 @pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.name)

@@ -5,7 +5,8 @@
 It reads the pinned requirements and asks the package index that uv is set up with. Packages that are locked already keep their version unless
 ``--upgrade`` is given. pip takes nothing else then (``--require-hashes --no-deps``), on every machine and for every supported Python.
 
-What torch needs of CUDA has a lock of its own: a torch made for processors alone must not bring several gigabytes of it along.
+torch has a lock of its own, and so has what it needs of CUDA: a machine may offer a build for processors alone beside its index, which pip must be
+shown before it looks into the index, and which needs none of these gigabytes.
 """
 
 from __future__ import annotations
@@ -45,10 +46,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kept = {} if parsed.upgrade else locked(sorted(PROJECT.glob("requirements*.lock")))
     whole = resolved(("requirements.txt",), kept)
     cuda = {name: entry for name, entry in whole.items() if CUDA.match(name)}
+    torch = {"torch": whole["torch"]}
+    write("requirements-torch.lock", torch, "requirements.txt (torch alone)")
     write("requirements-cuda.lock", cuda, "requirements.txt (what torch needs of CUDA)")
-    write("requirements.lock", without(whole, cuda), "requirements.txt")
+    write("requirements.lock", without(whole, cuda | torch), "requirements.txt")
     for lock, files in PLANS.items():
-        found = without(resolved(files, kept | versions(whole)), cuda)
+        found = without(resolved(files, kept | versions(whole)), cuda | torch)
         write(lock, found if lock == "requirements-gpu.lock" else without(found, whole), " and ".join(files))
     return 0
 
