@@ -36,7 +36,9 @@ def requirements(path: Path) -> Iterator[str]:
 
 def test_there_is_a_lock_for_each_way_to_install() -> None:
     assert {path.name for path in LOCKS} == {*BASE, *PLANS}
-    assert {path.stem for path in ROOT.glob("requirements*.txt")} == {path.stem for path in LOCKS} - {"requirements-torch", "requirements-cuda"} | {"requirements-common"}
+    assert {path.stem for path in ROOT.glob("requirements*.txt")} == {path.stem for path in LOCKS} - {"requirements-torch", "requirements-cuda"} | {
+        "requirements-common"
+    }
 
 
 @pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.name)

@@ -25,11 +25,11 @@ from engine.errors import (
     RunVersionError,
     printable,
 )
-from engine.serving.guards import AsgiApplication, Guard, Refused
+from engine.serving.guards import OPEN_PATHS, AsgiApplication, Guard, Refused
 from engine.serving.reference import reference_page
 from engine.serving.routes import as_json, router
 from engine.serving.service import Service
-from engine.serving.settings import Settings
+from engine.serving.settings import TOKEN_VARIABLE, Settings
 from engine.util.paths import without_folders
 from engine.util.text import shorten
 
@@ -90,7 +90,16 @@ def application(service: Service) -> FastAPI:
     async def get_docs() -> HTMLResponse:
         return HTMLResponse(reference_page(app.openapi()))
 
+    describe_token(app.openapi())  # after the last address, since each new one makes the description again
     return app
+
+
+def describe_token(schema: dict[str, Any]) -> None:
+    """Say in the description that requests bring a token, where the service was started with one; the guard is what looks at it."""
+    schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer", "description": f"the content of {TOKEN_VARIABLE}"}}
+    for path, methods in schema["paths"].items():
+        for operation in methods.values() if path not in OPEN_PATHS else ():
+            operation["security"] = [{"token": []}, {}]
 
 
 def problem_answer(status: int, code: str, message: str, candidates: tuple[str, ...] = ()) -> Response:

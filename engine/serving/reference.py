@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any, Final
 
+SHORT_LIST: Final = re.compile(r"\[[^\[\]{}]*\]")
 STYLE: Final = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1rem; color: #101316; background: #fcfbf8; }
-h1, h2 { font-family: Georgia, serif; line-height: 1.2; }
-h2 { margin-top: 2.5rem; font-size: 1.2rem; overflow-wrap: anywhere; }
-h2 span { color: #2f5d50; font-family: ui-monospace, monospace; font-weight: 600; }
+h1 { font-family: Georgia, serif; line-height: 1.2; }
+h2 { margin-top: 2.5rem; font-family: ui-monospace, monospace; font-size: 1.05rem; overflow-wrap: anywhere; }
+h2 span { color: #2f5d50; }
 code, pre { font-family: ui-monospace, monospace; font-size: .875rem; }
 pre { background: #f1efe8; padding: .75rem; overflow-x: auto; }
 .scroll { overflow-x: auto; }
@@ -82,4 +84,8 @@ def resolved(kind: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str,
 
 
 def example(heading: str, value: Any) -> str:
-    return "" if value is None else f"<p>{heading}, for example:</p><pre>{escape(json.dumps(value, indent=2, ensure_ascii=False))}</pre>"
+    """A value as indented JSON, with lists of plain values on one line."""
+    if value is None:
+        return ""
+    words = SHORT_LIST.sub(lambda found: " ".join(found.group().split()).replace("[ ", "[").replace(" ]", "]"), json.dumps(value, indent=2))
+    return f"<p>{heading}, for example:</p><pre>{escape(words)}</pre>"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -27,6 +27,8 @@ MOST_ENTITIES: Final = 100
 MOST_ROWS: Final = 1000
 MOST_REMOVED: Final = 50
 
+DatasetName = Annotated[str, Path(description="data set of the run: the part of its id before the slash")]
+RunName = Annotated[str, Path(description="the part of the run's id behind the slash")]
 EntityText = Annotated[str, Query(min_length=1, max_length=LONGEST_ID, description="identifier, its last part, or label")]
 SourceText = Annotated[str, Query(min_length=1, max_length=LONGEST_ID, description="entity of the source graph: identifier, its last part, or label")]
 TargetText = Annotated[str, Query(min_length=1, max_length=LONGEST_ID, description="entity of the target graph: identifier, its last part, or label")]
@@ -113,7 +115,7 @@ router = APIRouter()
 IN_RUN: Final = "/runs/{dataset}/{run}"
 
 
-@router.get("/health", summary="Is the service running?", responses={200: {"content": {"application/json": {"example": EXAMPLES["health"]}}}})
+@router.get("/health", summary="State of the service", responses={200: {"content": {"application/json": {"example": EXAMPLES["health"]}}}})
 async def get_health() -> Response:
     """Answers without a token, and while others compute."""
     return as_json({"status": "ok", "version": __version__})
@@ -127,13 +129,13 @@ async def get_runs(request: Request) -> Response:
 
 
 @router.get(IN_RUN, summary="Describe a run", responses=documented("run"))
-async def get_run(request: Request, dataset: str, run: str) -> Response:
+async def get_run(request: Request, dataset: DatasetName, run: RunName) -> Response:
     """Graphs, links, variant and accuracy of a run."""
     return as_json(await service_of(request).quick(f"{dataset}/{run}", answers.run_answer))
 
 
 @router.get(f"{IN_RUN}/metrics", summary="Accuracy of a run", responses=documented("metrics"))
-async def get_metrics(request: Request, dataset: str, run: str) -> Response:
+async def get_metrics(request: Request, dataset: DatasetName, run: RunName) -> Response:
     """Hits@k, MRR and mean rank with intervals on the test links; the share of correct matches in the random sample that reviewers decided."""
     return as_json(await service_of(request).slow(f"{dataset}/{run}", answers.metrics_answer))
 
@@ -141,8 +143,8 @@ async def get_metrics(request: Request, dataset: str, run: str) -> Response:
 @router.get(f"{IN_RUN}/search", summary="Find entities", responses=documented("search"))
 async def get_search(
     request: Request,
-    dataset: str,
-    run: str,
+    dataset: DatasetName,
+    run: RunName,
     text: Annotated[str, Query(min_length=1, max_length=LONGEST_QUERY, description="part of a label or identifier")],
     side: OfSide = None,
     limit: Annotated[int, Query(ge=1, le=MOST_ROWS, description="number of entities")] = 20,
@@ -153,21 +155,21 @@ async def get_search(
 
 @router.get(f"{IN_RUN}/match", summary="Match an entity", responses=documented("match"))
 async def get_match(
-    request: Request, dataset: str, run: str, entity: EntityText, side: OfSide = None, top: Top = 5, pool: OfPool = "all"
+    request: Request, dataset: DatasetName, run: RunName, entity: EntityText, side: OfSide = None, top: Top = 5, pool: OfPool = "all"
 ) -> Response:
     """The best matches of an entity of either graph by CSLS, the first one with its probability."""
     return as_json(await service_of(request).quick(f"{dataset}/{run}", answers.match_answer, entity, side, top, pool))
 
 
 @router.post(f"{IN_RUN}/match", summary="Match new entities", responses=documented("new matches"))
-async def post_match(request: Request, dataset: str, run: str, body: NewRecords) -> Response:
+async def post_match(request: Request, dataset: DatasetName, run: RunName, body: NewRecords) -> Response:
     """The best matches of entities that the run has not seen. Nothing is trained or stored."""
     records = [one.model_dump() for one in body.entities]
     return as_json(await service_of(request).slow(f"{dataset}/{run}", answers.new_matches_answer, records, body.side, body.top))
 
 
 @router.get(f"{IN_RUN}/pair", summary="Score a pair", responses=documented("pair"))
-async def get_pair(request: Request, dataset: str, run: str, source: SourceText, target: TargetText, pool: OfPool = "all") -> Response:
+async def get_pair(request: Request, dataset: DatasetName, run: RunName, source: SourceText, target: TargetText, pool: OfPool = "all") -> Response:
     """Scores of a pair, its rank among all pairs of either entity, verdict and probability."""
     return as_json(await service_of(request).quick(f"{dataset}/{run}", answers.pair_answer, source, target, pool))
 
@@ -175,8 +177,8 @@ async def get_pair(request: Request, dataset: str, run: str, source: SourceText,
 @router.get(f"{IN_RUN}/explain", summary="Explain a pair's score", responses=documented("explain"))
 async def get_explain(
     request: Request,
-    dataset: str,
-    run: str,
+    dataset: DatasetName,
+    run: RunName,
     source: SourceText,
     target: TargetText,
     against: Annotated[str | None, Query(max_length=LONGEST_ID, description="candidate to compare with; default: the runner-up")] = None,
@@ -195,8 +197,8 @@ async def get_explain(
 @router.get(f"{IN_RUN}/reviews", summary="List the reviewers' decisions", responses=documented("reviews"))
 async def get_reviews(
     request: Request,
-    dataset: str,
-    run: str,
+    dataset: DatasetName,
+    run: RunName,
     limit: Annotated[int, Query(ge=1, le=MOST_ROWS, description="number of decisions")] = 100,
     offset: Annotated[int, Query(ge=0, le=2**31, description="decisions to leave out first")] = 0,
 ) -> Response:
@@ -205,7 +207,7 @@ async def get_reviews(
 
 
 @router.post(f"{IN_RUN}/reviews", summary="Store decisions", responses=documented("reviews stored"))
-async def post_reviews(request: Request, dataset: str, run: str, body: DecisionRecords) -> Response:
+async def post_reviews(request: Request, dataset: DatasetName, run: RunName, body: DecisionRecords) -> Response:
     """Store decisions about pairs, as the page Review does. Only where the service was started with --allow-reviews."""
     service = service_of(request)
     if not service.settings.allow_reviews:

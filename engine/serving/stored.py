@@ -66,7 +66,7 @@ class StoredLists:
     @cached_property
     def _exact(self) -> bool:
         """Whether the run's lists come from an exact search."""
-        return self.view.run.manifest.get("config", {}).get("search", {}).get("index", "exact") == "exact"
+        return str(self.view.run.manifest.get("config", {}).get("search", {}).get("index", "exact")) == "exact"
 
     @cached_property
     def _everything(self) -> Mapping[Side, int]:

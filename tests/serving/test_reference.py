@@ -40,6 +40,12 @@ def test_every_reference_of_the_schema_leads_somewhere(schema: dict[str, Any]) -
     assert names <= set(schema["components"]["schemas"])
 
 
+def test_the_schema_describes_the_token(schema: dict[str, Any]) -> None:
+    assert schema["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
+    for path, methods in schema["paths"].items():
+        assert all(("security" in one) == (path != "/health") for one in methods.values())
+
+
 def test_numbers_and_texts_have_limits(schema: dict[str, Any]) -> None:
     for path, methods in schema["paths"].items():
         for parameter in (one for operation in methods.values() for one in operation.get("parameters", ()) if one["in"] == "query"):
