@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from engine.api import entity_of, summary_row
 from engine.data.knowledge_graph import Side
@@ -13,17 +13,14 @@ from engine.errors import ConfigError, DataError, EntityError, ReviewError
 from engine.explanation import resolve_pair
 from engine.reviews import Choice, Decision, ReviewStore, check_author
 from engine.reviews.decisions import MARK_OF_ACCOUNTS, check_choices, check_token
-from engine.runs import RunStore
 from engine.runs.entities import Entity
 from engine.runs.view import PairScore, Pool
-from engine.serving.runs import ServedRun
-
-STATES: Final = frozenset({"finished", "stopped"})
+from engine.serving.runs import OpenRuns, ServedRun
 
 
-def runs_answer(store: RunStore) -> dict[str, Any]:
+def runs_answer(runs: OpenRuns) -> dict[str, Any]:
     """The runs that can be asked about, newest first."""
-    rows = [summary_row(one) for one in store.list() if one.state in STATES]
+    rows = [summary_row(one) for one in runs.listed()]
     return {"runs": [{name: value for name, value in row.items() if name != "reason"} for row in rows]}
 
 

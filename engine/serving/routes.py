@@ -123,9 +123,9 @@ async def get_health() -> Response:
 
 @router.get("/runs", summary="List the runs", responses=documented("runs"))
 async def get_runs(request: Request) -> Response:
-    """All finished runs, newest first, with Hits@1 in the published direction."""
+    """All finished runs, newest first, with Hits@1 in the published direction; a run that has just finished appears after some seconds."""
     service = service_of(request)
-    return as_json(await service.without_run(lambda: answers.runs_answer(service.runs.store)))
+    return as_json(await service.without_run(lambda: answers.runs_answer(service.runs)))
 
 
 @router.get(IN_RUN, summary="Describe a run", responses=documented("run"))

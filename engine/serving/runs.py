@@ -23,7 +23,7 @@ from engine.util.memory import Recent
 KEPT_RUNS: Final = 4
 KEPT_SIBLINGS: Final = 12
 LIST_SECONDS: Final = 5.0
-"""How long a list of runs serves explanations, which also name what other runs make of a pair."""
+"""How long a list of runs is used: explanations also name what other runs make of a pair."""
 
 
 class KeptView(RunView):
@@ -119,13 +119,17 @@ class OpenRuns:
                 self._kept.popitem(last=False)
         return opened
 
+    def listed(self) -> Sequence[RunSummary]:
+        """The runs that can be opened, newest first, as of a few seconds ago."""
+        since, found = self._listed
+        if time.monotonic() - since > LIST_SECONDS:
+            found = tuple(one for one in self.store.list() if one.manifest is not None)
+            self._listed = time.monotonic(), found
+        return found
+
     def siblings(self, run: str, fingerprint: str) -> list[tuple[str, RunView]]:
         """The other runs of the same data, the newest first, as of a few seconds ago."""
-        since, listed = self._listed
-        if time.monotonic() - since > LIST_SECONDS:
-            listed = tuple(one for one in self.store.list() if one.manifest is not None)
-            self._listed = time.monotonic(), listed
-        fitting = [one for one in listed if one.id != run and fingerprint_of(one) == fingerprint]
+        fitting = [one for one in self.listed() if one.id != run and fingerprint_of(one) == fingerprint]
         return [(one.id, self._views.get((one.id, str((one.manifest or {})[SEAL])), partial(self._view, one.id))) for one in fitting]
 
     def _view(self, run: str) -> RunView:
