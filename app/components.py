@@ -556,8 +556,12 @@ def download(data: pd.DataFrame | Callable[[], pd.DataFrame], name: str, *, key:
 
 def csv_bytes(data: pd.DataFrame) -> bytes:
     """A table as CSV; texts that a spreadsheet would take for a formula get an apostrophe in front."""
-    safe = data.apply(lambda column: column.map(defuse, na_action="ignore") if pd.api.types.is_string_dtype(column) else column)
+    safe = data.apply(lambda column: column if pd.api.types.is_numeric_dtype(column) else column.map(_harmless_cell))
     return str(safe.to_csv(index=False)).encode("utf-8-sig")
+
+
+def _harmless_cell(value: Any) -> Any:
+    return defuse(value) if isinstance(value, str) else value
 
 
 def empty_state(title: str, explanation: str, commands: Sequence[str] = ()) -> None:

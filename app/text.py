@@ -75,11 +75,7 @@ def figure_label(text: str, length: int = 60) -> str:
 
 def without_places(words: str) -> str:
     """The engine's words with paths as they are within the folders of this server, which are not shown: ``world/basic-s0/manifest.json``."""
-    for folder, start, whole in sorted(_places(), key=lambda place: len(place[0]), reverse=True):
-        begins = rf"(?<![\w./-]){re.escape(folder)}"
-        words = re.sub(f"{begins}/", start.replace("\\", r"\\"), words)
-        words = re.sub(rf"{begins}(?![\w/-]|\.\w)", whole.replace("\\", r"\\"), words)
-    return words
+    return paths.without_folders(words, _places())
 
 
 def _places() -> Iterator[tuple[str, str, str]]:

@@ -235,7 +235,6 @@ class OpenRun:
         """
         left, right = resolve_pair(self.view, source, target)
         removed = [named_evidence(self.explainer, left, right, words, pool, side) for words in remove]
-        siblings = sibling_runs(RunStore(self.models), self.id, self.fingerprint)
         found = explain(self.explainer, left, right, pool, top)
         rivals = {end: runner_up(self.explainer, left, right, pool, end) for end in SIDES}
         faced = facing(self.adjacency, left, right)
@@ -244,13 +243,17 @@ class OpenRun:
             run=self.id,
             explanation=found,
             summary=(verdict, *summary_lines(found, faced, rivals["source"], rivals["target"])),
-            context=context(self.explainer, left, right, siblings, pool),
+            context=context(self.explainer, left, right, self._siblings(), pool),
             conflict=conflict(self.explainer, right),
             conflict_of_source=conflict(self.explainer, left, side="source"),
             comparison=compare_with(self.explainer, left, right, against, pool, side=side),
             intervention=intervene(self.explainer, left, right, frozenset().union(*removed), pool) if removed else None,
             side=side,
         )
+
+    def _siblings(self) -> Sequence[tuple[str, RunView]]:
+        """The other runs of the same data, the newest first."""
+        return sibling_runs(RunStore(self.models), self.id, self.fingerprint)
 
     def alignment(self, side: Side = "source") -> pd.DataFrame:
         """Every entity of one graph with its best match.

@@ -75,6 +75,10 @@ class EntityError(EngineError):
         super().__init__(message)
 
 
+class AmbiguousEntityError(EntityError):
+    """The words fit several entities; ``candidates`` names them."""
+
+
 class EvidenceError(EngineError):
     """Evidence for a pair that was to be removed is not there."""
 

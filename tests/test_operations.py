@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from streamlit import config as streamlit_config
 
-from engine.util import paths
+from engine.util import paths, quotas
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
@@ -28,12 +28,20 @@ def test_the_variables_of_the_document_are_those_that_the_engine_reads() -> None
     assert {row[0] for row in rows("variable | what it names")} == read == {name for name, _, _ in message}
 
 
+def test_the_quotas_of_the_document_are_those_that_the_engine_reads() -> None:
+    read = set(re.findall(r'"(DUAL_AMN_[A-Z]+)"', (ROOT / "engine" / "util" / "quotas.py").read_text(encoding="utf-8")))
+    message = re.findall(r"^(DUAL_AMN_[A-Z]+) +(.*?)  +(.*)$", quotas.__doc__ or "", re.M)
+    assert {row[0] for row in rows("variable | what it limits")} == read == {name for name, _, _ in message}
+    assert {row[2] for row in rows("variable | what it limits")} == {f"{quotas.STORAGE:g}", f"{quotas.QUEUE:g}"}
+
+
 def test_the_servers_settings_are_what_the_document_says() -> None:
     kept = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
     for variable, option, value, _ in rows("variable | setting"):
         assert variable == streamlit_config._config_options_template[option].env_var
         section, name = option.split(".")
         found = kept[section].get(name)
+        found = ", ".join(found) if isinstance(found, list) else found
         assert value == ("not set" if found is None else str(found).lower() if isinstance(found, bool) else str(found))
 
 

@@ -35,6 +35,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"explanation", "exporting", "jobs"}),
     frozenset({"reporting"}),
     frozenset({"api"}),
+    frozenset({"serving"}),
     frozenset({"cli"}),
     frozenset({"__main__"}),
 )

@@ -20,6 +20,7 @@ from engine.data.tabular import Layout
 from engine.errors import DataImportError, EngineError
 from engine.importing import (
     ALIGNED,
+    LIMITS,
     NAMING,
     REMEDIES,
     ROLE_WORDS,
@@ -47,6 +48,8 @@ from engine.importing import (
     suggested_name,
 )
 from engine.importing.detect import DELIMITERS, FORM_WORDS
+from engine.importing.source import Limits
+from engine.util.quotas import storage_quota
 
 COME_WORDS: Final[Mapping[Come, str]] = {"upload": "Separate files", "archive": "One archive", "server": "Folder on the server"}
 FORMATS: Final = (
@@ -124,7 +127,7 @@ def _upload_files() -> None:
     st.caption(_limit_words())
     uploads = [Upload(file.name, file, role) for role, file in given.items() if file is not None]
     missing = [ROLE_WORDS[graph] for graph, _ in SIDE_ROLES.values() if given[graph] is None]
-    _read_button(lambda: stage(uploads), missing=f"the {' and the '.join(missing)}" if missing else "")
+    _read_button(lambda: stage(uploads, _limits()), missing=f"the {' and the '.join(missing)}" if missing else "")
 
 
 def _upload_archive() -> None:
@@ -134,7 +137,7 @@ def _upload_archive() -> None:
     )
     file = _uploader("archive", "Archive")
     st.caption(_limit_words())
-    _read_button(lambda: stage([Upload(file.name, file)]) if file else stage([]), missing="" if file else "an archive")
+    _read_button(lambda: stage([Upload(file.name, file)], _limits()) if file else stage([]), missing="" if file else "an archive")
 
 
 def _choose_folder() -> None:
@@ -149,11 +152,16 @@ def _choose_folder() -> None:
     st.markdown("Folders and archives on this server. Nothing is uploaded, and the files are not changed.")
     labels = text.distinct_labels({name: text.cell(name, 120) for name in folders})
     chosen = st.selectbox("Folder or archive", folders, index=None, format_func=labels.__getitem__, placeholder="choose")
-    _read_button(lambda: stage_folder(find(str(chosen))), missing="" if chosen else "a folder or an archive")
+    _read_button(lambda: stage_folder(find(str(chosen)), _limits()), missing="" if chosen else "a folder or an archive")
 
 
 def _uploader(role: str, label: str, help: str | None = None) -> Any:
     return st.file_uploader(label, key=state.widget_key(state.UPLOAD, role), help=help)
+
+
+def _limits() -> Limits:
+    """What the app accepts: the storage that all users share is limited as well."""
+    return dataclasses.replace(LIMITS, storage_bytes=storage_quota())
 
 
 def _limit_words() -> str:
@@ -600,7 +608,7 @@ def _more_links(staged: Staged, label: str) -> None:
             return
     try:
         with st.spinner("Reading the file…"):
-            add(find_staged(staged.token), Upload(file.name, file, "links"))
+            add(find_staged(staged.token), Upload(file.name, file, "links"), _limits())
     except EngineError as error:
         components.show_error(error)
         return

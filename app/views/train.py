@@ -42,6 +42,7 @@ from engine.reviews import Snapshot, snapshot_of
 from engine.training.estimate import Estimate, check_memory
 from engine.util import paths
 from engine.util.memory import available_memory
+from engine.util.quotas import queue_quota
 
 WATCH_SECONDS = 2.0
 LISTED = 8
@@ -233,7 +234,7 @@ def _buttons(job: Job, queue: JobQueue) -> None:
             _try(lambda: queue.stop(job.id), job.id)
         resume = state.widget_key(state.JOB_BUTTON, job.id, "resume")
         if job.resumable and st.button("Resume", icon=":material/resume:", key=resume, help="Continue from the last checkpoint."):
-            _try(lambda: (queue.resume(job.id), start_trainer(queue.models)), job.id)
+            _try(lambda: (queue.resume(job.id, most_waiting=queue_quota()), start_trainer(queue.models)), job.id)
 
 
 def _try(change: Callable[[], object], watched: str | None) -> None:
@@ -496,7 +497,7 @@ def _start(address: TrainAddress, plan: Plan, jobs: Sequence[Job], refused: str 
     key = state.widget_key(state.JOB_BUTTON, "submit", plan.name)
     if st.button(words, icon=":material/play_arrow:", type="primary", width="stretch", key=key, disabled=bool(refused)):
         check_memory(plan.sizes, plan.config, available_memory())
-        job = JobQueue(cache.models_folder()).submit(plan, sign_in.user_name() or "").job
+        job = JobQueue(cache.models_folder()).submit(plan, sign_in.user_name() or "", most_waiting=queue_quota()).job
         start_trainer(cache.models_folder())
         pages.go(pages.TRAIN, TrainAddress(address.runs, job=job.id))
 

@@ -27,6 +27,7 @@ from engine.cli.importing import add_import
 from engine.cli.new_entities import match_new
 from engine.cli.options import Commands, add_command, add_json, add_models, add_pool, add_run, by_side, print_json
 from engine.cli.queue import add_queue, add_queueing, queue_instead
+from engine.cli.serve import add_serve
 from engine.config import PRESETS, SECTIONS, VARIANTS, RunConfig, section_options
 from engine.data import inspect_task, inspection_to_dict, load_task, render_inspection
 from engine.data.knowledge_graph import Side
@@ -45,7 +46,7 @@ from engine.names.value_start import start_finding
 from engine.pipeline import Outcome, Phase, computed_otherwise, event_text, train_run
 from engine.runs import Run, RunStore, RunSummary
 from engine.runs.tensors import run_similarity
-from engine.runs.view import Match, status_words
+from engine.runs.view import status_words
 from engine.training.device import on_termination
 from engine.training.semi import Round, rounds_protocol
 from engine.training.trainer import Progress
@@ -110,6 +111,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_split(commands)
     add_clusters(commands)
     add_report(commands)
+    add_serve(commands)
     add_backup(commands)
     add_import(commands)
     add_options(commands)
@@ -492,7 +494,7 @@ def match(parsed: argparse.Namespace) -> int:
     pool = f"{size:,} {'entities of the other graph' if parsed.pool == 'all' else 'test entities'}{view.pool_note(parsed.pool)}"
     if parsed.json:
         query = {"side": entity.side, "uri": entity.uri, "label": entity.label}
-        print_json({"run": run.id, "entity": query, "pool": pool, "matches": [match_row(one) for one in found]})
+        print_json({"run": run.id, "entity": query, "pool": pool, "matches": [one.to_dict() for one in found]})
         return 0
     print(printable(f"{entity.label or entity.uri}  <{entity.uri}>  ({entity.side} graph); CSLS among {pool}"))
     if not found:
@@ -528,11 +530,6 @@ def relations(parsed: argparse.Namespace) -> int:
     if parsed.output is not None:
         print(printable(f"written to {parsed.output}"))
     return 0
-
-
-def match_row(one: Match) -> dict[str, Any]:
-    row = {"rank": one.rank, "uri": one.uri, "label": one.label, "cosine": one.cosine, "csls": one.csls, "verdict": one.verdict}
-    return row | given({"names": one.names, "values": one.values, "probability": one.probability, "added": one.added})
 
 
 def explain_command(parsed: argparse.Namespace) -> int:

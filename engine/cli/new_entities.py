@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import math
 from pathlib import Path
-from typing import Any
 
 from engine.api import open_run
 from engine.cli.options import print_json
 from engine.errors import printable
-from engine.explanation.new_entities import PlacedEntity, read_new_entities
+from engine.explanation.new_entities import read_new_entities
 
 
 def match_new(parsed: argparse.Namespace) -> int:
@@ -18,7 +17,7 @@ def match_new(parsed: argparse.Namespace) -> int:
     run = open_run(parsed.run, parsed.models)
     placed = run.align_new(read_new_entities(Path(parsed.entity)), side=parsed.side or "source", top=parsed.top)
     if parsed.json:
-        print_json({"run": run.id, "entities": [placed_row(one) for one in placed]})
+        print_json({"run": run.id, "entities": [one.to_dict() for one in placed]})
         return 0
     for one in placed:
         print(printable(one.sentence()))
@@ -33,12 +32,3 @@ def match_new(parsed: argparse.Namespace) -> int:
             name = f"{row['label'] or row['uri']}  <{row['uri']}>{taken}"
             print(printable(f"{row['rank']:>4} {row['csls']:>7.3f} {row['cosine']:>7.3f} {chance:>11}  {name}"))
     return 0
-
-
-def placed_row(placed: PlacedEntity) -> dict[str, Any]:
-    """For JSON, which has no NaN."""
-    rows = [
-        {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
-        for row in placed.matches.to_dict("records")
-    ]
-    return {"id": placed.id, "basis": dict(placed.basis), "used": placed.used, "ignored": list(placed.ignored), "matches": rows}

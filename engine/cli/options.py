@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 from engine.api import MODELS
 from engine.data.knowledge_graph import SIDES, Side
-from engine.errors import ConfigError, RunDamagedError
+from engine.errors import ConfigError
 from engine.evaluation.metrics import Pool
+from engine.util.json_text import json_text
 
 Commands = Any  # argparse's action class has no public name
 
@@ -77,14 +77,4 @@ def print_json(value: Any) -> None:
     Raises:
         RunDamagedError: a number in it is not finite, which JSON cannot say.
     """
-    try:
-        line = json.dumps(value, ensure_ascii=False, allow_nan=False, default=plain)
-    except ValueError:
-        message = "the result contains a number that is not finite, which JSON cannot express; the data or the run is damaged: train again."
-        raise RunDamagedError(message) from None
-    print(line)
-
-
-def plain(value: Any) -> Any:
-    """What JSON has no form for: collections as lists, anything else as text."""
-    return list(value) if isinstance(value, Set | Sequence) else str(value)
+    print(json_text(value))

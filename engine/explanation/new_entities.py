@@ -82,6 +82,14 @@ class PlacedEntity:
     used: int
     ignored: tuple[str, ...] = ()
 
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON, which has no NaN."""
+        rows = [
+            {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
+            for row in self.matches.to_dict("records")
+        ]
+        return {"id": self.id, "basis": dict(self.basis), "used": self.used, "ignored": list(self.ignored), "matches": rows}
+
     def sentence(self) -> str:
         """One line for the user."""
         if self.matches.empty:

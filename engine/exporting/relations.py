@@ -11,7 +11,7 @@ import pandas as pd
 
 from engine.data.knowledge_graph import SIDES, Side
 from engine.data.links import Spelling, to_uri
-from engine.exporting.formats.simple import one_line_cell
+from engine.exporting.formats.simple import plain_cell
 from engine.exporting.formats.sssom import Prefixes, metadata
 from engine.exporting.table import Origin
 from engine.runs.view import RunView
@@ -54,12 +54,12 @@ def write_relations(view: RunView, found: pd.DataFrame, path: Path, *, force: bo
     rows = pd.DataFrame(
         {
             "subject_id": ids["source"],
-            "subject_label": found["source"].map(one_line_cell).to_numpy(),
+            "subject_label": found["source"].map(plain_cell).to_numpy(),
             "predicate_id": [
                 predicate_of(forward, backward, turned=bool(turned)) for (forward, backward), turned in zip(strengths, found["turned"], strict=True)
             ],
             "object_id": ids["target"],
-            "object_label": found["target"].map(one_line_cell).to_numpy(),
+            "object_label": found["target"].map(plain_cell).to_numpy(),
             "mapping_justification": "semapv:InstanceBasedMatching",
             "confidence": np.where(weaker >= SURE, weaker, stronger),
         }

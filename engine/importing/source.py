@@ -36,6 +36,7 @@ class Limits:
         unpacked_bytes: of all files of an archive together.
         files: in an archive or folder.
         ratio: unpacked to packed size of an archive, beyond ``ratio_from`` unpacked bytes. Triples as text seldom come above 40; a bomb has hundreds.
+        storage_bytes: of everything in the data folder together; None: as much as fits. ``free_bytes`` of the disk stay free then.
     """
 
     file_bytes: int = 2**31
@@ -43,6 +44,8 @@ class Limits:
     files: int = 500
     ratio: int = 200
     ratio_from: int = 2**24
+    storage_bytes: int | None = None
+    free_bytes: int = 2**30
 
 
 LIMITS: Final = Limits()

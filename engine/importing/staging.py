@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
 import secrets
+import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +21,7 @@ from typing import IO, Any, Final
 from engine.errors import DataImportError
 from engine.importing.archives import is_archive, refuse_half_archive, unpack
 from engine.importing.source import LIMITS, Corrections, Limits, Material, Role, SourceFile, check_given, folder_material
+from engine.runs.cleanup import size_of
 from engine.util import paths
 from engine.util.files import os_reason, remove, write_durably
 from engine.util.text import shorten, size_text
@@ -65,6 +68,7 @@ def stage(uploads: Sequence[Upload], limits: Limits = LIMITS) -> Staged:
     """
     if not uploads:
         raise DataImportError("no file was given; an import needs two graphs, and links or names that seeds can be made from.")
+    limits = _within_storage(uploads, limits)
     folder, token = _new_folder()
     with _whole_or_not_at_all(folder, "what was brought"):
         files: list[SourceFile] = []
@@ -75,18 +79,19 @@ def stage(uploads: Sequence[Upload], limits: Limits = LIMITS) -> Staged:
         return _save(folder, Staged(token, material, Corrections()))
 
 
-def stage_folder(folder: Path) -> Staged:
+def stage_folder(folder: Path, limits: Limits = LIMITS) -> Staged:
     """An import of a folder or archive on the server; files of a folder are read where they lie.
 
     Args:
         folder: from :func:`engine.importing.source.find`, which has checked that it may be read.
+        limits: what is accepted.
 
     Raises:
         DataImportError: an archive or file that is refused.
     """
     if folder.is_file():
         with folder.open("rb") as content:
-            return stage([Upload(folder.name, content)])
+            return stage([Upload(folder.name, content)], limits)
     material = folder_material(folder, origin=f"server folder {folder.name}")
     place, token = _new_folder()
     return _save(place, Staged(token, material, Corrections()))
@@ -124,6 +129,7 @@ def add(staged: Staged, upload: Upload, limits: Limits = LIMITS) -> Staged:
     Raises:
         DataImportError: the file is refused, as :func:`stage` does, or cannot be kept; the import stays as it is.
     """
+    limits = _within_storage([upload], limits)
     place = _folder(staged.token) / "files" / secrets.token_hex(4)
     role, now = upload.role or "", staged.corrections
     with _whole_or_not_at_all(place, shorten(upload.name)):
@@ -168,6 +174,33 @@ def _new_folder() -> tuple[Path, str]:
         raise DataImportError(f"{paths.data_folder()} cannot be written to ({os_reason(error)}); make it writable, or set DUAL_AMN_DATA.") from None
     clean_up()
     return folder, token
+
+
+def _within_storage(uploads: Sequence[Upload], limits: Limits) -> Limits:
+    """The limits, with what is left of the storage as one for unpacked files.
+
+    Raises:
+        DataImportError: the uploads are larger than what is left.
+    """
+    if limits.storage_bytes is None:
+        return limits
+    folder = paths.data_folder()
+    existing = next(place for place in (folder, *folder.absolute().parents) if place.is_dir())
+    left = min(limits.storage_bytes - size_of(folder), shutil.disk_usage(existing).free - limits.free_bytes)
+    needed = sum(_length(one.content) for one in uploads)
+    if needed > left:
+        raise DataImportError(
+            f"the upload has {size_text(needed)}, and {size_text(max(left, 0))} are left for uploads and data sets on this server; wait until other "
+            "imports are finished, or ask the administrator to free some space."
+        )
+    return dataclasses.replace(limits, unpacked_bytes=min(limits.unpacked_bytes, left - needed))
+
+
+def _length(content: IO[bytes]) -> int:
+    place = content.tell()
+    end = content.seek(0, os.SEEK_END)
+    content.seek(place)
+    return end - place
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from engine.training.estimate import Sizes
 from engine.util.files import new_file
 from engine.util.paths import queue_file, reviews_copy, setup_lock
 from engine.util.sqlite import Database, Schema
-from engine.util.text import one_line
+from engine.util.text import count, one_line
 
 # A training that somebody asked for.
 
@@ -184,18 +184,25 @@ class JobQueue:
                 return job
         raise JobError(f"there is no job '{printable(job_id[:40])}'; choose one from the queue.")
 
-    def submit(self, plan: Plan, who: str = "") -> Submission:
+    def submit(self, plan: Plan, who: str = "", *, most_waiting: int | None = None) -> Submission:
         """Ask for a training. One that is known joins its job; if that ended without a finished run, it is queued again.
 
         This starts no trainer: see :func:`engine.jobs.launch.start_trainer`.
 
+        Args:
+            plan: what to train.
+            who: the name of the person who asks.
+            most_waiting: how many may wait at most; None: any number.
+
         Raises:
-            JobError: there is such a run already.
+            JobError: there is such a run already, or too many wait.
         """
         if plan.finished:
             raise JobError(f"run {plan.name} already exists; open it, or change the random seed or a setting.")
         with self._database.writing() as database:
             row = database.execute("SELECT id, state FROM jobs WHERE dataset = ? AND run_id = ?", (plan.dataset, plan.run_id)).fetchone()
+            if row is None or row["state"] not in WAITING_OR_AT_WORK:
+                _check_room(database, most_waiting)
             if row is None:
                 job_id = secrets.token_hex(4)
                 self._insert(database, job_id, plan, who)
@@ -225,16 +232,17 @@ class JobQueue:
         """
         return self._move(self.find(job_id), ("queued",), "cancelled", "only a queued job can be cancelled", ended=now())
 
-    def resume(self, job_id: str) -> Job:
+    def resume(self, job_id: str, *, most_waiting: int | None = None) -> Job:
         """Queue a job again that ended without a finished run: training resumes from the last checkpoint.
 
         Raises:
-            JobError: no such job, or it is not over, or finished.
+            JobError: no such job, or it is not over, or finished, or too many wait (as for :meth:`submit`).
         """
         job = self.find(job_id)
         with self._database.writing() as database:
             state = database.execute("SELECT state FROM jobs WHERE id = ?", (job.id,)).fetchone()["state"]
             if state in RESUMABLE:
+                _check_room(database, most_waiting)
                 self._requeue(database, job.id, job.data)
             elif state not in WAITING_OR_AT_WORK:
                 raise JobError(f"job {job.name} is {state}; only a job that stopped early can be resumed.")
@@ -328,6 +336,17 @@ class JobQueue:
         found = [_job(row, waiting) for row in rows]
         active = sorted((job for job in found if job.active), key=lambda job: job.position)  # 0 at work
         return [*active, *sorted((job for job in found if not job.active), key=lambda job: job.ended, reverse=True)]
+
+
+def _check_room(database: sqlite3.Connection, most: int | None) -> None:
+    """
+    Raises:
+        JobError: as many training runs wait as may.
+    """
+    waiting = int(database.execute("SELECT COUNT(*) FROM jobs WHERE state = 'queued'").fetchone()[0])
+    if most is not None and waiting >= most:
+        words = count(waiting, "training run is", "training runs are")
+        raise JobError(f"{words} waiting, the limit of this server; cancel one, or try again when one has started.")
 
 
 _LAST_PLACE: Final = "(SELECT COALESCE(MAX(place), 0) + 1 FROM jobs)"

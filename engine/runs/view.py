@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 import torch
 
 from engine.data.knowledge_graph import SIDES, Side
-from engine.errors import EntityError
+from engine.errors import AmbiguousEntityError, EntityError
 from engine.evaluation.metrics import untested_words
 from engine.runs.entities import Entity, GraphView, other, search_forms
 from engine.runs.tensors import RunLike, check_numbers, damaged, has_table, run_similarity
@@ -91,6 +91,11 @@ class Match:
     values: float | None = None
     probability: float | None = None
     added: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: what the run does not have is left out."""
+        named = ("rank", "uri", "label", "cosine", "csls", "verdict", "names", "values", "probability", "added")
+        return {name: value for name in named if (value := getattr(self, name)) is not None}
 
 
 @dataclass(frozen=True)
@@ -358,8 +363,20 @@ class RunView:
 
     def _scored(self, side: Side, index: int, pool: Pool) -> RowScores:
         """One pass over the other graph's embeddings."""
+        candidates = np.flatnonzero(~np.isnan(self.hubness(other(side), pool))).astype(np.int64)
+        return self.scores_with(side, index, candidates, pool, zero=self.is_zero(side, index))
+
+    def scores_with(self, side: Side, index: int, candidates: IntArray, pool: Pool = "all", *, zero: bool = False) -> RowScores:
+        """An entity's scores with some entities of the pool: the same to the last bit as among all of them.
+
+        Args:
+            candidates: (n,) in ascending order.
+            zero: whether nothing is known of the entity.
+
+        Raises:
+            RunDamagedError: a score is not finite.
+        """
         theirs = self.hubness(other(side), pool)
-        candidates = np.flatnonzero(~np.isnan(theirs)).astype(np.int64)
         repeated = np.full(len(candidates), index, dtype=np.int64)
         left, right = (torch.from_numpy(one) for one in ((repeated, candidates) if side == "source" else (candidates, repeated)))
         names, values, similarity = None, None, self.similarity
@@ -374,7 +391,7 @@ class RunView:
         if not (finite := np.isfinite(scores)).all():
             wrong = self.entity(side, index) if not finite.any() else self.entity(other(side), int(candidates[~finite][0]))
             raise damaged(self.run, f"the embedding of {_named(wrong)} in the {wrong.side} graph (row {wrong.index})")
-        return RowScores(candidates, cosines.float().numpy(), scores, names, values, tie_tolerance(similarity), self.is_zero(side, index))
+        return RowScores(candidates, cosines.float().numpy(), scores, names, values, tie_tolerance(similarity), zero)
 
     def is_zero(self, side: Side, index: int) -> bool:
         """Whether nothing is known of an entity: its embedding is a zero vector, and it has no name and no value that the run looks at."""
@@ -401,9 +418,10 @@ class RunView:
         row = self.scores(side, index, pool)
         if row.zero:
             return []
-        return [self._match(side, index, row, int(position)) for position in np.argsort(-row.csls, kind="stable")[: max(top, 0)]]
+        return [self.match_at(side, index, row, int(position)) for position in np.argsort(-row.csls, kind="stable")[: max(top, 0)]]
 
-    def _match(self, side: Side, index: int, row: RowScores, position: int) -> Match:
+    def match_at(self, side: Side, index: int, row: RowScores, position: int) -> Match:
+        """One candidate of an entity's row of scores."""
         candidate = int(row.candidates[position])
         found = self.entity(other(side), candidate)
         pair = (index, candidate) if side == "source" else (candidate, index)
@@ -489,9 +507,9 @@ def _named(entity: Entity) -> str:
     return f"'{shortened(entity.title)}' <{shortened(entity.uri)}>"
 
 
-def _ambiguous(text: str, hits: Sequence[Entity]) -> EntityError:
+def _ambiguous(text: str, hits: Sequence[Entity]) -> AmbiguousEntityError:
     shown = ", ".join(f"'{hit.side}:{shortened(hit.uri)}'" for hit in hits[:NEAR_MISSES])
     more = f" and {len(hits) - NEAR_MISSES} more" if len(hits) > NEAR_MISSES else ""
-    return EntityError(
+    return AmbiguousEntityError(
         f"'{shortened(text)}' names {len(hits)} entities; use one of {shown}{more}.", candidates=tuple(f"{hit.side}:{hit.uri}" for hit in hits)
     )

@@ -14,6 +14,7 @@ DUAL_AMN_IMPORT      folders that an import may read on the server      ``sample
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
@@ -52,6 +53,19 @@ def shown_path(path: Path) -> str:
         return path.resolve().relative_to(PROJECT).as_posix()
     except ValueError:
         return str(path)
+
+
+def without_folders(words: str, places: Iterable[tuple[str, str, str]]) -> str:
+    """A message without the folders of this server, which are no business of those who reach it over a network.
+
+    Args:
+        places: an absolute folder, what replaces it (and the slash) in front of a path in it, and what replaces it alone.
+    """
+    for folder, start, whole in sorted(places, key=lambda place: len(place[0]), reverse=True):
+        begins = rf"(?<![\w./-]){re.escape(folder)}"
+        words = re.sub(f"{begins}/", start.replace("\\", r"\\"), words)
+        words = re.sub(rf"{begins}(?![\w/-]|\.\w)", whole.replace("\\", r"\\"), words)
+    return words
 
 
 def train_command(data: Path, options: Iterable[tuple[str, str]]) -> str:

@@ -51,6 +51,18 @@ def test_the_first_step_asks_for_files_and_names_the_limit(models: Path, open_pa
     assert not element(app.button, "Check files").disabled
 
 
+def test_a_full_storage_refuses_uploads_in_a_sentence(models: Path, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUAL_AMN_STORAGE", "0.0000001")
+    app = open_page("import")
+    for label, content in (("Source graph", GRAPH_1), ("Target graph", GRAPH_2)):
+        (box,) = [one for one in app.file_uploader if label in one.label and "attributes" not in one.label]
+        box.set_value(("graph.csv", content.encode(), "text/csv")).run()
+    element(app.button, "Check files").click().run()
+    assert_no_crash(app)
+    assert "are left for uploads and data sets on this server" in words(app)
+    assert not list(paths.data_folder().glob(".staging-*"))
+
+
 @pytest.mark.parametrize("come", ["archive", "server"])
 def test_what_is_missing_is_named_whatever_the_data_source(come: str, models: Path, open_page: OpenPage) -> None:
     app = open_page("import", come=come)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -175,3 +176,12 @@ def test_the_log_says_why_somebody_was_refused(models: Path, user: dict[str, Any
     lines = [record.getMessage() for record in caplog.records if record.name == "app.sign_in"]
     assert len(lines) == 1, "once, however often the page is drawn"
     assert message in lines[0]
+
+
+def test_no_token_of_the_provider_and_no_secret_is_logged_or_shown(models: Path, caplog: pytest.LogCaptureFixture) -> None:
+    tokens = {"tokens": {"access": "an-access-token", "id": "an-id-token"}, "nonce": "a-nonce", "at_hash": "a-hash"}
+    app = opened(models, {"auth": ONE, "access": {"emails": ["@example.org"]}}, {**ANA, "email": "eve@elsewhere.org", **tokens})
+    for found in (caplog.text, words(app)):
+        assert not re.search(r"an-access-token|an-id-token|a-nonce|a-hash", found)
+        assert ONE["cookie_secret"] not in found
+    assert "eve@elsewhere.org" in caplog.text

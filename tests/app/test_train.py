@@ -93,6 +93,15 @@ def test_starting_puts_a_job_into_the_queue_and_the_address_leads_to_it(models: 
     assert "Number 1 in the queue. You can close this page" in words(again)
 
 
+def test_a_full_queue_refuses_in_a_sentence(models: Path, open_page: OpenPage, started: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    queued(models, seed=2)
+    monkeypatch.setenv("DUAL_AMN_QUEUE", "1")
+    app = press(open_page("train", data="europe"), "Start after 1 other job")
+    assert_no_crash(app)
+    assert "1 training run is waiting, the limit of this server" in words(app).replace("\\", "")
+    assert (len(JobQueue(models).jobs()), started) == (1, [])
+
+
 def test_the_same_training_twice_is_one_job(models: Path, open_page: OpenPage) -> None:
     queued(models, seed=2)
     app = open_page("train", data="europe", seed="2")

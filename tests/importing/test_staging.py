@@ -189,3 +189,33 @@ def test_a_data_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("DUAL_AMN_DATA", str(tmp_path / "file" / "data"))
     with pytest.raises(DataImportError, match="cannot be written to"):
         stage(three())
+
+
+def limited(bytes_: int) -> Limits:
+    return Limits(storage_bytes=bytes_, free_bytes=0)
+
+
+def test_uploads_of_all_users_share_the_storage(data: Path) -> None:
+    size = sum(len(text) for text in (GRAPH_1, GRAPH_2, LINKS))
+    first = stage(three(), limited(size))
+    taken = sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
+    with pytest.raises(DataImportError, match="are left for uploads"):
+        stage(three(), limited(taken + size - 1))
+    with pytest.raises(DataImportError, match="are left for uploads"):
+        add(first, uploaded("links.csv", LINKS, "links"), limited(taken))
+    assert len(list(data.iterdir())) == 1
+    stage(three(), limited(taken + size))
+
+
+def test_an_archive_unpacks_into_what_is_left(tmp_path: Path, data: Path) -> None:
+    archive = tmp_path / "a.tgz"
+    pack_tgz(archive, {"a.csv": GRAPH_1.encode() * 100, "b.csv": GRAPH_2.encode(), "links.csv": LINKS.encode()})
+    content = archive.read_bytes()
+    with pytest.raises(DataImportError, match="unpacks to more than"):
+        stage([uploaded("a.tgz", content)], limited(len(content) + 1000))
+    assert not list(data.iterdir())
+
+
+def test_some_of_the_disk_stays_free(data: Path) -> None:
+    with pytest.raises(DataImportError, match="0 bytes are left"):
+        stage(three(), Limits(storage_bytes=2**60, free_bytes=2**62))

@@ -295,5 +295,21 @@ def _bare() -> Plan:
 BARE = _bare()
 
 
+def test_the_number_of_those_that_wait_can_be_limited(models: Path, plan: MakePlan) -> None:
+    queue = JobQueue(models)
+    first = queue.submit(plan(0), most_waiting=2).job
+    queue.submit(plan(1), most_waiting=2)
+    for _ in range(2):
+        with pytest.raises(JobError, match="2 training runs are waiting"):
+            queue.submit(plan(2), most_waiting=2)
+    assert queue.submit(plan(1), most_waiting=2).joined
+    queue.cancel(first.id)
+    queue.submit(plan(2), most_waiting=2)
+    with pytest.raises(JobError, match="are waiting"):
+        queue.resume(first.id, most_waiting=2)
+    queue.submit(plan(3))
+    assert len(queue.jobs()) == 4
+
+
 def test_every_state_is_over_or_not() -> None:
     assert set(ENDED) | {"queued"} | set(AT_WORK) == set(STATES)

@@ -122,6 +122,11 @@ def one_line_cell(text: str) -> str:
     return _CONTROL.sub(" ", text)
 
 
+def plain_cell(text: str) -> str:
+    """The same as a cell that no spreadsheet takes for a formula."""
+    return defuse(one_line_cell(text))
+
+
 SEPARATORS: Final = {".csv": ",", ".tsv": "\t"}
 
 
@@ -149,7 +154,7 @@ def write_plain(table: pd.DataFrame, path: Path, *, force: bool = False) -> None
     check_plain(path, force=force)
     safe = table.copy()
     for name in table.select_dtypes(exclude="number"):
-        safe[name] = table[name].astype(str).map(lambda text: defuse(one_line_cell(text)))
+        safe[name] = table[name].astype(str).map(plain_cell)
     content = safe.to_csv(index=False, sep=SEPARATORS[path.suffix.lower()], float_format="%.6g", lineterminator="\n")
     with new_file(path, force=force) as file:
         file.write(b"\xef\xbb\xbf" if path.suffix.lower() == ".csv" else b"")
@@ -170,7 +175,7 @@ def write_tsv(file: IO[bytes], table: ExportTable, predicate: Predicate) -> None
 
 def _write_text(file: IO[bytes], table: ExportTable, separator: str, quoting: Literal[0, 3]) -> None:
     for number, chunk in enumerate(table.chunks()):
-        safe = chunk.assign(**{name: chunk[name].map(defuse if name in SIDES else lambda text: defuse(one_line_cell(text))) for name in TEXTS})
+        safe = chunk.assign(**{name: chunk[name].map(defuse if name in SIDES else plain_cell) for name in TEXTS})
         text = io.StringIO(newline="")
         safe.to_csv(text, sep=separator, index=False, header=number == 0, float_format=DIGITS, quoting=quoting, quotechar='"', lineterminator="\n")
         file.write(text.getvalue().encode("utf-8", "replace"))

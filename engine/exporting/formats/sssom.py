@@ -17,7 +17,7 @@ import pandas as pd
 
 from engine.data.knowledge_graph import SIDES, Side
 from engine.data.links import BASE, Spelling, to_uri
-from engine.exporting.formats.simple import Format, Predicate, one_line_cell, spellings
+from engine.exporting.formats.simple import Format, Predicate, one_line_cell, plain_cell, spellings
 from engine.exporting.table import ExportTable, Origin
 
 LICENSE = "https://w3id.org/sssom/license/unspecified"
@@ -117,12 +117,12 @@ def mappings(chunk: pd.DataFrame, origin: Origin, spelt: Mapping[Side, Spelling]
     return pd.DataFrame(
         {
             "subject_id": ids["source"],
-            "subject_label": chunk["source_label"].map(one_line_cell),
+            "subject_label": chunk["source_label"].map(plain_cell),
             "predicate_id": predicate,
             "object_id": ids["target"],
-            "object_label": chunk["target_label"].map(one_line_cell),
+            "object_label": chunk["target_label"].map(plain_cell),
             "mapping_justification": np.where(accepted, MANUAL, justification),
-            "author_label": chunk["reviewers"].map(one_line_cell),
+            "author_label": chunk["reviewers"].map(plain_cell),
             "confidence": chunk["probability"],
             "similarity_score": chunk["cosine"].clip(0.0, 1.0),
             "similarity_measure": "cosine",
