@@ -68,6 +68,7 @@ class RunCard:
     structure_run: str  # whose training a literal run builds on; empty where it trained itself
     engine: str  # version that made it
     seal: str  # checksum of the manifest, and so of all files: what was read of a run with another one is of another run
+    parent: str = ""  # the run that it was updated from; empty where it was trained from the start
 
     @property
     def run_id(self) -> str:
@@ -245,6 +246,7 @@ def _card(summary: RunSummary, manifest: Mapping[str, Any]) -> RunCard:
         structure_run=str(manifest.get("training", {}).get("structure_run", "")),
         engine=str(manifest.get("versions", {}).get("engine", "")),
         seal=str(manifest[SEAL]),
+        parent=str((manifest.get("parent") or {}).get("run", "")),
     )
 
 

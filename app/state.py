@@ -21,6 +21,7 @@ from engine.config import Preset, Variant
 from engine.data.knowledge_graph import Side
 from engine.errors import EngineError
 from engine.explore.alignment import Known, PairOrder
+from engine.explore.changes import Cause, Change
 from engine.explore.proxies import Channel
 from engine.exporting import Canonical, Part, Predicate
 from engine.runs.entities import Entity
@@ -98,6 +99,8 @@ DOWNLOAD: Final = "download"
 DEGREE_FIGURE: Final = "degree_figure"
 QUERY_LIST: Final = "query_list"
 CLEAR: Final = "clear"
+OLD_RUN: Final = "old"
+CHANGE_TABLE: Final = "change_table"
 TRAIN_FORM: Final = "train_form"
 JOB_BUTTON: Final = "job_button"
 UPLOAD: Final = "upload"
@@ -356,6 +359,26 @@ class CompareAddress(Address):
     search: str | None = None
     differences: bool = True
     tab: CompareTab | None = None
+
+
+@dataclass(frozen=True)
+class ChangesAddress(Address):
+    """What changed between the run and an older one, and which rows to list.
+
+    Attributes:
+        old: the older run; None: the one that the run was updated from, else the newest other one of the same data.
+        least: minimum probability of a match; None for the usual one.
+        change: none: all but what was kept.
+        cause: reasons; none: all.
+    """
+
+    side: Side = "source"
+    old: str | None = None
+    least: float | None = None
+    change: tuple[Change, ...] = ()
+    cause: tuple[Cause, ...] = ()
+    search: str | None = None
+    page: int = 1
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from engine.explanation.rivals import runner_up
 from engine.explanation.summary import summary_lines
 from engine.explanation.verdict import verdict_line
 from engine.explore.alignment import Alignment, alignments
+from engine.explore.changes import MatchChanges, VersionRun, match_changes
 from engine.explore.data_profile import inspect_run, relation_profile
 from engine.explore.hierarchy import contradiction_table
 from engine.explore.neighbourhood import IncidentTriples, facing
@@ -305,6 +306,47 @@ class OpenRun:
         alignment = self.alignments["source"]
         ends = (alignment.rows[name].to_numpy() for name in ("entity", "match"))
         return contradiction_table(self.view, alignment.contradictions, *ends)
+
+    @property
+    def parent(self) -> str:
+        """The run that this one was updated from (``dataset/run_id``); "" where it was trained from the start."""
+        return str((self.manifest.get("parent") or {}).get("run", ""))
+
+    def changes(self, old: OpenRun | str | None = None, *, side: Side = "source", least: float | None = None) -> pd.DataFrame:
+        """What changed since another run, on an earlier version of the data or on the same data: matches gained, lost, changed and kept.
+
+        Args:
+            old: an open run, or its id in the same models folder; None: the run that this one was updated from.
+            side: the graph whose entities' matches are compared.
+            least: probability from which on a match counts; None: .5 where both runs have probabilities, else all matches count.
+
+        Returns:
+            a row per match of either run: ``change``; ``entity`` and ``match`` with labels, ``probability`` and ``csls``; the same of the old run
+            (``old_match`` ...); ``reason``, a difference between the two versions that concerns the match ("training only" where there is none),
+            and ``detail``. Without a match, identifiers are empty and numbers missing.
+
+        Raises:
+            ComparisonError: the runs have too little in common, or lack probabilities.
+            RunError: this run was not updated from another one, or that is not there any more.
+
+        Example:
+            >>> run.changes(run)["change"].unique().tolist()
+            ['kept']
+        """
+        return self.compared_with(old, side=side, least=least).described()
+
+    def compared_with(self, old: OpenRun | str | None = None, *, side: Side = "source", least: float | None = None) -> MatchChanges:
+        """The same as numbers, with counts and filters.
+
+        Raises:
+            ComparisonError, RunError: as :meth:`changes`.
+        """
+        if side not in SIDES:
+            raise ConfigError(f"unknown side '{str(side)[:40]}'; choose source or target.")
+        if old is None and not self.parent:
+            raise RunError(f"run {self.id} was not updated from another run; give the run to compare with.")
+        opened = old if isinstance(old, OpenRun) else open_run(old or self.parent, self.models)
+        return match_changes(*(VersionRun(run.view, run.alignments[side]) for run in (self, opened)), least)
 
     def suggested_threshold(self) -> Threshold | None:
         """The least probability with the best balance of precision and recall (F1) to expect; None where the run has no probabilities.

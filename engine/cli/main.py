@@ -20,6 +20,7 @@ from typing import Any
 from engine._version import __version__
 from engine.analysis.run_tables import seed_links
 from engine.api import MODELS, configure, open_run, summary_row
+from engine.cli.changes import add_changes
 from engine.cli.clusters import add_clusters
 from engine.cli.export import add_export, add_report, add_split
 from engine.cli.housekeeping import add_backup, add_clean_up
@@ -102,6 +103,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_runs(commands)
     add_evaluate(commands)
     add_match(commands)
+    add_changes(commands)
     add_relations(commands)
     add_explain(commands)
     add_inspect(commands)
