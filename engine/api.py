@@ -57,6 +57,7 @@ from engine.reviews import Decision, ReviewStore
 from engine.runs import Run, RunStore, RunSummary
 from engine.runs.tensors import has_table
 from engine.runs.view import PairScore, Pool, RunView
+from engine.updating import update_config, update_run
 from engine.util.files import check_new_file
 from engine.util.paths import reviews_file
 
@@ -175,6 +176,15 @@ class OpenRun:
             raise DataError("new entities must be given as a list.")
         records = [one if isinstance(one, NewEntity) else entity_of(one) for one in entities]
         return self._newcomers(side).place(records, top)
+
+    def update(self, data: PathLike, **options: Any) -> OpenRun:
+        """Train a run on a new version of this run's data, starting from what this one has learned: :func:`update`.
+
+        Args:
+            data: the folder of the new version.
+            options: as for :func:`update`.
+        """
+        return update(self, data, **options)
 
     def _newcomers(self, side: Side) -> NewEntities:
         """Kept for each graph, with the names and weights that it loads."""
@@ -619,6 +629,55 @@ def train(
         should_stop=should_stop,
     )
     return OpenRun(outcome.run, Path(models))
+
+
+def update(
+    run: OpenRun | str,
+    data: PathLike,
+    *,
+    mapping: PathLike | Mapping[Side, PathLike] | None = None,
+    epochs: int | None = None,
+    seed: int | None = None,
+    settings: Mapping[str, Any] | None = None,
+    models: PathLike = MODELS,
+    reviews: PathLike | None = None,
+    fresh: bool = False,
+    progress: bool | Listener = True,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> OpenRun:
+    """Train a run on a new version of its data, starting from what it has learned, or find such a run finished.
+
+    Entities go by their identifiers, or by a mapping file. Links keep their part (training, validation or test). Reviewers' decisions are
+    carried over; those whose evidence changed are marked to be looked at again (docs/updating.md).
+
+    Args:
+        run: an open run, or its id under ``models``: the parent.
+        data: the folder of the new version.
+        mapping: file with old and new identifiers of entities, for both graphs or by graph.
+        epochs: number of epochs before the rounds; None: a share of the parent's.
+        seed: None: the parent's.
+        settings: instead of the parent's.
+        models: the folder that the new run is kept in, where ``run`` is an id; else that of the open run.
+        reviews: reviewers' decisions to train with; None: those that the parent was trained with, as far as their entities are still there.
+        fresh, progress, should_stop: as for :func:`train`.
+
+    Raises:
+        EngineError: one sentence on what is wrong, such as data that is no version of the run's; earlier runs stay as they are.
+    """
+    opened = run if isinstance(run, OpenRun) else open_run(run, models)
+    files = {} if mapping is None else {side: Path(path) for side, path in mapping.items()} if isinstance(mapping, Mapping) else {None: Path(mapping)}
+    outcome = update_run(
+        opened.run,
+        Path(data),
+        update_config(opened.run, epochs=epochs, seed=seed, settings=settings),
+        RunStore(opened.models),
+        mapping=files,
+        fresh=fresh,
+        reviews=None if reviews is None else Path(reviews),
+        on_event=progress if callable(progress) else _print_event if progress else _ignore,
+        should_stop=should_stop,
+    )
+    return OpenRun(outcome.run, opened.models)
 
 
 def open_run(run: str, models: PathLike = MODELS, *, verify: bool = True) -> OpenRun:
