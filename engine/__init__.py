@@ -1,6 +1,7 @@
 """Entity alignment of two knowledge graphs with Dual-AMN, kept in run folders that an analyst can look into.
 
-The names below are the public face: ``read`` and ``inspect`` a data set, ``train`` a run, ``update`` it to new data, ``open_run`` and ``list_runs``, ``export`` an alignment.
+The names below are the public face: ``read`` and ``inspect`` a data set, ``train`` a run, ``update`` it to a new version of its data, ``open_run``
+and ``list_runs``, ``export`` an alignment.
 They are loaded when they are first used. docs/python.md is a tour. The engine has no web code: notebooks, the command line (``python -m engine``)
 and the app use the same objects.
 """

@@ -55,6 +55,7 @@ from engine.names.value_start import start_finding
 from engine.pipeline import Listener, event_text, train_run
 from engine.reviews import Decision, ReviewStore
 from engine.runs import Run, RunStore, RunSummary
+from engine.runs.manifest import parent_of
 from engine.runs.tensors import has_table
 from engine.runs.view import PairScore, Pool, RunView
 from engine.updating import update_config, update_run
@@ -183,6 +184,9 @@ class OpenRun:
         Args:
             data: the folder of the new version.
             options: as for :func:`update`.
+
+        Raises:
+            EngineError: one sentence on what is wrong.
         """
         return update(self, data, **options)
 
@@ -663,13 +667,18 @@ def update(
 
     Raises:
         EngineError: one sentence on what is wrong, such as data that is no version of the run's; earlier runs stay as they are.
+
+    Example:
+        >>> later = engine.update(run, "sample_data/europe", epochs=1, progress=False)
+        >>> later.manifest["parent"]["run"] == run.id
+        True
     """
     opened = run if isinstance(run, OpenRun) else open_run(run, models)
     files = {} if mapping is None else {side: Path(path) for side, path in mapping.items()} if isinstance(mapping, Mapping) else {None: Path(mapping)}
     outcome = update_run(
         opened.run,
         Path(data),
-        update_config(opened.run, epochs=epochs, seed=seed, settings=settings),
+        update_config(opened.run, data, epochs=epochs, seed=seed, settings=settings),
         RunStore(opened.models),
         mapping=files,
         fresh=fresh,
@@ -708,13 +717,13 @@ def list_runs(models: PathLike = MODELS) -> pd.DataFrame:
 
     Returns:
         ``run``, ``state`` ("finished", "in training", "partial", "broken" ...), ``variant``, ``created`` (UTC), ``hits@1`` in the published direction
-        (missing without test links), ``reason`` (what is wrong with a broken one).
+        (missing without test links), ``parent`` (the run that it is an update of, or ""), ``reason`` (what is wrong with a broken one).
 
     Example:
         >>> run.id in set(engine.list_runs()["run"])
         True
     """
-    columns = ["run", "state", "variant", "created", "hits@1", "reason"]
+    columns = ["run", "state", "variant", "created", "hits@1", "parent", "reason"]
     return pd.DataFrame([summary_row(summary) for summary in RunStore(Path(models)).list()], columns=columns)
 
 
@@ -722,7 +731,9 @@ def summary_row(summary: RunSummary) -> dict[str, Any]:
     """What a list says of a run; Hits@1 is that of the published direction."""
     hits = ((summary.metrics or {}).get("target_to_source") or {}).get("hits@1")
     state = "in training" if summary.active else summary.state
-    return {"run": summary.id, "state": state, "variant": summary.variant, "created": summary.created, "hits@1": hits, "reason": summary.reason}
+    parent = parent_of(summary.manifest or {})
+    row = {"run": summary.id, "state": state, "variant": summary.variant, "created": summary.created, "hits@1": hits}
+    return {**row, "parent": parent, "reason": summary.reason}
 
 
 def export(

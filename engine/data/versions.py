@@ -6,8 +6,10 @@ Entities are the same where their identifiers are; a mapping file lists those wh
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,11 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from engine.data.knowledge_graph import SIDES, KnowledgeGraph, Side
+from engine.data.knowledge_graph import SIDES, AlignmentTask, KnowledgeGraph, Side
 from engine.data.tabular import Role, read_table
 from engine.errors import DataError
 from engine.util.arrays import BoolArray, IntArray
-from engine.util.files import sha256_of
 from engine.util.text import count, shorten
 
 LEAST_CARRIED: Final = 0.5
@@ -29,6 +30,9 @@ RENAMED_ROLES: Final = (
     Role("new", ("new", "after", "to", "target")),
 )
 HASH_SHIFT: Final = np.uint64(33)
+PARTS: Final = ("train", "valid", "test")
+CHANGES: Final = ("source triples", "source values", "target triples", "target values")
+"""What may have changed about a pair of entities."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,7 @@ def _share(part: int, whole: int) -> str:
 
 @dataclass(frozen=True)
 class Renaming:
-    """Old and new identifiers of the entities of each graph, and a digest of the files they come from ("" without any)."""
+    """Old and new identifiers of the entities of each graph, ordered, and a digest of them ("" without a mapping file)."""
 
     pairs: Mapping[Side, tuple[tuple[str, str], ...]]
     digest: str = ""
@@ -130,9 +134,7 @@ class Renaming:
         return pd.DataFrame(rows, columns=["graph", "old", "new"], dtype="str")
 
 
-def read_renaming(
-    files: Mapping[Side | None, Path], earlier: Mapping[Side, KnowledgeGraph], later: Mapping[Side, KnowledgeGraph]
-) -> Renaming:
+def read_renaming(files: Mapping[Side | None, Path], earlier: Mapping[Side, KnowledgeGraph], later: Mapping[Side, KnowledgeGraph]) -> Renaming:
     """Read mapping files: tables with the columns ``old`` and ``new``.
 
     Args:
@@ -154,10 +156,9 @@ def read_renaming(
                     raise DataError(f"the {what} identifier '{shorten(name)}' is listed twice; list each once.", path=path, line=int(line))
                 seen.add(name)
             pairs[graph].append((before, after))
-    hasher = hashlib.sha256()
-    for side, path in sorted(files.items(), key=lambda one: str(one[0])):
-        hasher.update(f"{side} {sha256_of(path)}\n".encode())
-    return Renaming({side: tuple(listed) for side, listed in pairs.items()}, hasher.hexdigest() if files else "")
+    ordered = {side: tuple(sorted(listed)) for side, listed in pairs.items()}
+    content = json.dumps([[side, *one] for side, listed in ordered.items() for one in listed])
+    return Renaming(ordered, hashlib.sha256(content.encode()).hexdigest() if files else "")
 
 
 def _owner(
@@ -182,9 +183,7 @@ def _owner(
             raise DataError(f"{where} of {words} {has} '{shorten(name)}'; correct or remove this line.", path=path, line=line)
     fitting = [one for one in sides if before in earlier[one].index and after in later[one].index]
     if not fitting:
-        raise DataError(
-            f"'{shorten(before)}' and '{shorten(after)}' belong to different graphs; correct or remove this line.", path=path, line=line
-        )
+        raise DataError(f"'{shorten(before)}' and '{shorten(after)}' belong to different graphs; correct or remove this line.", path=path, line=line)
     if len(fitting) > 1:
         raise DataError(
             f"both graphs have '{shorten(before)}' and '{shorten(after)}'; give a file for each graph (source=FILE and target=FILE).",
@@ -255,3 +254,103 @@ def _values(graph: KnowledgeGraph) -> npt.NDArray[np.uint64]:
         return np.zeros(graph.num_entities, dtype=np.uint64)
     mixed = _mixed(_hashes(table["attribute"])) ^ _hashes(table["value"])
     return _summed(table["entity"].to_numpy(dtype=np.int64), _mixed(mixed), graph.num_entities)
+
+
+@dataclass(frozen=True)
+class Versions:
+    """Both graphs in an earlier and in a later version."""
+
+    earlier: Mapping[Side, KnowledgeGraph]
+    later: Mapping[Side, KnowledgeGraph]
+    carried: Mapping[Side, CarriedGraph]
+
+    @classmethod
+    def of(cls, earlier: Mapping[Side, KnowledgeGraph], later: Mapping[Side, KnowledgeGraph], renaming: Renaming) -> Versions:
+        return cls(earlier, later, {side: carry_over(earlier[side], later[side], renaming.pairs.get(side, ())) for side in SIDES})
+
+    @cached_property
+    def changed(self) -> Mapping[Side, ChangedGraph]:
+        """What changed about each entity of the later version."""
+        return {side: changed_entities(self.earlier[side], self.later[side], self.carried[side]) for side in SIDES}
+
+    @cached_property
+    def _later(self) -> Mapping[Side, IntArray]:
+        return {side: self.carried[side].later for side in SIDES}
+
+    def place(self, side: Side, identifier: str) -> int | None:
+        """The later index of an entity by its earlier identifier; of one that only the later version has, by that one's. None where it is gone."""
+        before = self.earlier[side].index.get(identifier)
+        if before is None:
+            return self.later[side].index.get(identifier)
+        after = int(self._later[side][before])
+        return None if after < 0 else after
+
+    def links(self, links: IntArray) -> IntArray:
+        """(m, 2) the links of the earlier version whose ends both are still there, in the later version's indices."""
+        ends = np.stack([self._later[side][links[:, at]] for at, side in enumerate(SIDES)], axis=1)
+        found: IntArray = ends[(ends >= 0).all(axis=1)]
+        return found
+
+    def changes_of(self, source: int, target: int) -> tuple[str, ...]:
+        """What changed about a pair of entities of the later version: of ``CHANGES``."""
+        found = []
+        for side, entity in zip(SIDES, (source, target), strict=True):
+            changed = self.changed[side]
+            found += [f"{side} {what}" for what, flags in (("triples", changed.triples), ("values", changed.values)) if flags[entity]]
+        return tuple(found)
+
+
+# Links of a new version stay in the part that they had.
+
+
+@dataclass(frozen=True)
+class LinkCounts:
+    """Known links of both versions: carried over, new, and gone."""
+
+    carried: int
+    new: int
+    gone: int
+
+
+def with_earlier_split(task: AlignmentTask, before: Mapping[str, IntArray], versions: Versions, origin: str) -> tuple[AlignmentTask, LinkCounts]:
+    """The task with links that were for training, validation or test before in that part again.
+
+    New links are where the data's own split, or the draw, has them, unless another link of one of their entities has a part already: they follow it,
+    so that no entity is trained on and tested.
+
+    Args:
+        task: the later version.
+        before: links of the earlier one by part ("train", "valid", "test"), in its indices.
+        versions: of the graphs.
+        origin: names the earlier split, for the description.
+    """
+    width = task.target.num_entities
+    now = {part: links[:, 0] * width + links[:, 1] for part, links in zip(PARTS, task.all_links()[:3], strict=True)}
+    certain = np.concatenate(list(now.values()))
+    mapped = {part: versions.links(before[part]) for part in PARTS}
+    kept = {part: np.intersect1d(links[:, 0] * width + links[:, 1], certain) for part, links in mapped.items()}
+    carried = np.concatenate(list(kept.values()))
+    parts = {part: [keys] for part, keys in kept.items()}
+    fresh = {part: np.setdiff1d(keys, carried) for part, keys in now.items()}
+    for part, keys in fresh.items():
+        for other in ("test", "valid", "train"):
+            ends = [np.isin(end(keys), end(kept[other])) for end in (lambda one: one // width, lambda one: one % width)]
+            touched = ends[0] | ends[1]
+            parts[other].append(keys[touched])
+            keys = keys[~touched]
+        parts[part].append(keys)
+    links = {part: _decoded(np.unique(np.concatenate(listed)), width) for part, listed in parts.items()}
+    total = sum(len(before[part]) for part in PARTS)
+    counts = LinkCounts(len(carried), len(certain) - len(carried), total - len(carried))
+    divided = replace(
+        task,
+        train_links=links["train"],
+        valid_links=links["valid"],
+        test_links=links["test"],
+        split=f"{task.split}; {count(len(carried), 'link')} as in {origin}",
+    )
+    return divided, counts
+
+
+def _decoded(keys: IntArray, width: int) -> IntArray:
+    return np.stack(np.divmod(keys, width), axis=1)
