@@ -89,7 +89,7 @@ def measured(
 
 def report(parent: Run, updated: Run, again: Run) -> str:
     tests = [test_links(run) for run in (updated, again)]
-    if not np.array_equal(*tests):
+    if not np.array_equal(tests[0], tests[1]):
         raise ConfigError("the update and the training have other test links; use data with a given split.")
     fresh = unknown_ends(parent, updated, tests[0])
     table = markdown(

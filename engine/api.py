@@ -674,11 +674,13 @@ def update(
         True
     """
     opened = run if isinstance(run, OpenRun) else open_run(run, models)
-    files = {} if mapping is None else {side: Path(path) for side, path in mapping.items()} if isinstance(mapping, Mapping) else {None: Path(mapping)}
+    files: dict[Side | None, Path] = {}
+    if mapping is not None:
+        files = {side: Path(path) for side, path in mapping.items()} if isinstance(mapping, Mapping) else {None: Path(mapping)}
     outcome = update_run(
         opened.run,
         Path(data),
-        update_config(opened.run, data, epochs=epochs, seed=seed, settings=settings),
+        update_config(opened.run, Path(data), epochs=epochs, seed=seed, settings=settings),
         RunStore(opened.models),
         mapping=files,
         fresh=fresh,

@@ -174,7 +174,7 @@ def prepare_update(parent: Run, path: Path | str, config: RunConfig, mapping: Ma
     task, links = with_earlier_split(task, earlier_links(parent), versions, f"{parent.id} ({digest[:8]})")
     task = replace(task, findings=(*task.findings, version_finding(parent, versions, links.carried)))
     record = {**describe_parent(parent, renaming, digest, config), "counts": {**counts_of(versions), "links": asdict(links)}}
-    files = {side or "": Path(file) for side, file in (mapping or {}).items()}
+    files: dict[str, Path] = {side or "": Path(file) for side, file in (mapping or {}).items()}
     assigned = config.assignments(update_config(parent, path))
     inheritance = Inheritance(parent, versions.carried, carried_selection(parent, versions), record, renaming.table(), files, assigned)
     return PreparedUpdate(task, inheritance, versions)

@@ -27,7 +27,7 @@ from engine.cli.importing import add_import
 from engine.cli.new_entities import match_new
 from engine.cli.options import Commands, add_command, add_json, add_models, add_pool, add_run, by_side, print_json
 from engine.cli.queue import add_queue, add_queueing, queue_instead
-from engine.cli.updating import add_reviews, add_update
+from engine.cli.updating import add_decisions, add_update
 from engine.config import PRESETS, SECTIONS, VARIANTS, RunConfig, section_options
 from engine.data import inspect_task, inspection_to_dict, load_task, render_inspection
 from engine.data.knowledge_graph import Side
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return USER_ERROR
     except KeyboardInterrupt:
         resumed = (
-            "; run the same command to resume from the last checkpoint" if parsed.command in (train_or_find, update_command, prepare_command) else ""
+            "; run the same command to resume from the last checkpoint" if parsed.command in (train_or_find, update_or_find, prepare_command) else ""
         )
         print(f"interrupted{resumed}.", file=sys.stderr)
         return INTERRUPTED
@@ -103,7 +103,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     add_train(commands)
-    add_update(commands, update_command)
+    add_update(commands, update_or_find)
     add_prepare(commands)
     add_runs(commands)
     add_evaluate(commands)
@@ -112,7 +112,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_explain(commands)
     add_inspect(commands)
     add_queue(commands)
-    add_reviews(commands)
+    add_decisions(commands)
     add_export(commands)
     add_split(commands)
     add_clusters(commands)
@@ -346,7 +346,7 @@ def train_or_find(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def update_command(parsed: argparse.Namespace) -> int:
+def update_or_find(parsed: argparse.Namespace) -> int:
     parent, store = open_run(parsed.run, parsed.models).run, RunStore(parsed.models)
     config = update_config(parent, parsed.data, epochs=parsed.epochs, seed=parsed.seed, assignments=parsed.set)
     mapping = {side: Path(path) for side, path in by_side("--mapping", parsed.mapping, "FILE").items()}

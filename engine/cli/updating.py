@@ -57,7 +57,7 @@ def add_update(commands: Commands, run: Callable[[argparse.Namespace], int]) -> 
     add_json(parser)
 
 
-def add_reviews(commands: Commands) -> None:
+def add_decisions(commands: Commands) -> None:
     parser = add_command(
         commands,
         "reviews",

@@ -334,8 +334,7 @@ def with_earlier_split(task: AlignmentTask, before: Mapping[str, IntArray], vers
     fresh = {part: np.setdiff1d(keys, carried) for part, keys in now.items()}
     for part, keys in fresh.items():
         for other in ("test", "valid", "train"):
-            ends = [np.isin(end(keys), end(kept[other])) for end in (lambda one: one // width, lambda one: one % width)]
-            touched = ends[0] | ends[1]
+            touched = np.isin(keys // width, kept[other] // width) | np.isin(keys % width, kept[other] % width)
             parts[other].append(keys[touched])
             keys = keys[~touched]
         parts[part].append(keys)
