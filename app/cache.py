@@ -25,7 +25,7 @@ from engine.importing import Preview, find_staged, preview
 from engine.jobs import DataSummary, summarise, why_refused
 from engine.reviews import ReviewStore, Snapshot
 from engine.runs import Run, RunStore, RunSummary
-from engine.runs.manifest import MANIFEST, SEAL
+from engine.runs.manifest import MANIFEST, SEAL, parent_of
 from engine.runs.writer import ResumeRecord, read_beginning
 from engine.training.semi import rounds_protocol
 from engine.util import paths
@@ -67,8 +67,8 @@ class RunCard:
     paper: PaperFigure | None
     structure_run: str  # whose training a literal run builds on; empty where it trained itself
     engine: str  # version that made it
+    parent: str  # the run that it is an update of; empty for a training
     seal: str  # checksum of the manifest, and so of all files: what was read of a run with another one is of another run
-    parent: str = ""  # the run that it was updated from; empty where it was trained from the start
 
     @property
     def run_id(self) -> str:
@@ -245,8 +245,8 @@ def _card(summary: RunSummary, manifest: Mapping[str, Any]) -> RunCard:
         paper=paper_figure(source, target, summary.variant),
         structure_run=str(manifest.get("training", {}).get("structure_run", "")),
         engine=str(manifest.get("versions", {}).get("engine", "")),
+        parent=parent_of(manifest),
         seal=str(manifest[SEAL]),
-        parent=str((manifest.get("parent") or {}).get("run", "")),
     )
 
 

@@ -56,8 +56,11 @@ from engine.names.value_start import start_finding
 from engine.pipeline import Listener, event_text, train_run
 from engine.reviews import Decision, ReviewStore
 from engine.runs import Run, RunStore, RunSummary
+from engine.runs.manifest import parent_of
+from engine.runs.manifest import parent_of
 from engine.runs.tensors import has_table
 from engine.runs.view import PairScore, Pool, RunView
+from engine.updating import update_config, update_run
 from engine.util.files import check_new_file
 from engine.util.paths import reviews_file
 
@@ -176,6 +179,18 @@ class OpenRun:
             raise DataError("new entities must be given as a list.")
         records = [one if isinstance(one, NewEntity) else entity_of(one) for one in entities]
         return self._newcomers(side).place(records, top)
+
+    def update(self, data: PathLike, **options: Any) -> OpenRun:
+        """Train a run on a new version of this run's data, starting from what this one has learned: :func:`update`.
+
+        Args:
+            data: the folder of the new version.
+            options: as for :func:`update`.
+
+        Raises:
+            EngineError: one sentence on what is wrong.
+        """
+        return update(self, data, **options)
 
     def _newcomers(self, side: Side) -> NewEntities:
         """Kept for each graph, with the names and weights that it loads."""
@@ -310,7 +325,7 @@ class OpenRun:
     @property
     def parent(self) -> str:
         """The run that this one was updated from (``dataset/run_id``); "" where it was trained from the start."""
-        return str((self.manifest.get("parent") or {}).get("run", ""))
+        return parent_of(self.manifest)
 
     def changes(self, old: OpenRun | str | None = None, *, side: Side = "source", least: float | None = None) -> pd.DataFrame:
         """What changed since another run, on an earlier version of the data or on the same data: matches gained, lost, changed and kept.
@@ -663,6 +678,62 @@ def train(
     return OpenRun(outcome.run, Path(models))
 
 
+def update(
+    run: OpenRun | str,
+    data: PathLike,
+    *,
+    mapping: PathLike | Mapping[Side, PathLike] | None = None,
+    epochs: int | None = None,
+    seed: int | None = None,
+    settings: Mapping[str, Any] | None = None,
+    models: PathLike = MODELS,
+    reviews: PathLike | None = None,
+    fresh: bool = False,
+    progress: bool | Listener = True,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> OpenRun:
+    """Train a run on a new version of its data, starting from what it has learned, or find such a run finished.
+
+    Entities go by their identifiers, or by a mapping file. Links keep their part (training, validation or test). Reviewers' decisions are
+    carried over; those whose evidence changed are marked to be looked at again (docs/updating.md).
+
+    Args:
+        run: an open run, or its id under ``models``: the parent.
+        data: the folder of the new version.
+        mapping: file with old and new identifiers of entities, for both graphs or by graph.
+        epochs: number of epochs before the rounds; None: a share of the parent's.
+        seed: None: the parent's.
+        settings: instead of the parent's.
+        models: the folder that the new run is kept in, where ``run`` is an id; else that of the open run.
+        reviews: reviewers' decisions to train with; None: those that the parent was trained with, as far as their entities are still there.
+        fresh, progress, should_stop: as for :func:`train`.
+
+    Raises:
+        EngineError: one sentence on what is wrong, such as data that is no version of the run's; earlier runs stay as they are.
+
+    Example:
+        >>> later = engine.update(run, "sample_data/europe", epochs=1, progress=False)
+        >>> later.manifest["parent"]["run"] == run.id
+        True
+    """
+    opened = run if isinstance(run, OpenRun) else open_run(run, models)
+    files: dict[Side | None, Path] = {}
+    if mapping is not None:
+        files = {side: Path(path) for side, path in mapping.items()} if isinstance(mapping, Mapping) else {None: Path(mapping)}
+    outcome = update_run(
+        opened.run,
+        Path(data),
+        update_config(opened.run, Path(data), epochs=epochs, seed=seed, settings=settings),
+        RunStore(opened.models),
+        mapping=files,
+        fresh=fresh,
+        reviews=None if reviews is None else Path(reviews),
+        on_event=progress if callable(progress) else _print_event if progress else _ignore,
+        should_stop=should_stop,
+    )
+    return OpenRun(outcome.run, opened.models)
+
+
 def open_run(run: str, models: PathLike = MODELS, *, verify: bool = True) -> OpenRun:
     """Open a finished run.
 
@@ -691,13 +762,13 @@ def list_runs(models: PathLike = MODELS) -> pd.DataFrame:
 
     Returns:
         ``run``, ``state`` ("finished", "in training", "partial", "broken" ...), ``variant``, ``created`` (UTC), ``hits@1`` in the published direction
-        (missing without test links), ``reason`` (what is wrong with a broken one).
+        (missing without test links), ``parent`` (the run that it is an update of, or ""), ``reason`` (what is wrong with a broken one).
 
     Example:
         >>> run.id in set(engine.list_runs()["run"])
         True
     """
-    columns = ["run", "state", "variant", "created", "hits@1", "reason"]
+    columns = ["run", "state", "variant", "created", "hits@1", "parent", "reason"]
     return pd.DataFrame([summary_row(summary) for summary in RunStore(Path(models)).list()], columns=columns)
 
 
@@ -705,7 +776,9 @@ def summary_row(summary: RunSummary) -> dict[str, Any]:
     """What a list says of a run; Hits@1 is that of the published direction."""
     hits = ((summary.metrics or {}).get("target_to_source") or {}).get("hits@1")
     state = "in training" if summary.active else summary.state
-    return {"run": summary.id, "state": state, "variant": summary.variant, "created": summary.created, "hits@1": hits, "reason": summary.reason}
+    parent = parent_of(summary.manifest or {})
+    row = {"run": summary.id, "state": state, "variant": summary.variant, "created": summary.created, "hits@1": hits}
+    return {**row, "parent": parent, "reason": summary.reason}
 
 
 def export(

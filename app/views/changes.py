@@ -107,7 +107,7 @@ def _older(runs: RunList, offered: Sequence[RunCard], card: RunCard, address: Ch
         on_choose=lambda run: pair_filters.change({state.OLD_RUN: None if run == offered[0].run else run}),
         placeholder="choose",
         help="The earlier run: of an earlier version of the data, or of the same data. Entities are identified by their IDs.",
-        width=330,
+        width=390,
     )
     if chosen is not None and found is None:
         st.caption("This link compares the run with itself. Choose another run.")
@@ -220,33 +220,38 @@ def _rows(found: MatchChanges, positions: IntArray) -> pd.DataFrame:
         numbers = part[column].tolist()
         return ["—" if number < 0 else text.cell(found.entity(side if column == "entity" else across, number).title) for number in numbers]
 
-    columns: dict[str, Any] = {
-        "entity": titles("entity"),
-        "change": [CHANGE_WORDS[CHANGES[code]] for code in part["change"]],
-        "before": titles("old_match"),
-        "p before": part["old_probability"].to_numpy(),
-        "now": titles("match"),
-        "p now": part["probability"].to_numpy(),
-        "reason": ["" if code < 0 else CAUSE_WORDS[CAUSES[code]] for code in part["cause"]],
-        "detail": [text.cell(found.detail(int(position))) for position in positions],
-    }
-    measured = found.new.alignment.calibrated, found.old.alignment.calibrated
-    left_out = {name for name, there in zip(("p now", "p before"), measured, strict=True) if not there}
-    return pd.DataFrame({name: values for name, values in columns.items() if name not in left_out})
+    return pd.DataFrame(
+        {
+            "entity": titles("entity"),
+            "change": [CHANGE_WORDS[CHANGES[code]] for code in part["change"]],
+            "before": _matches(found, part, "old_", titles("old_match")),
+            "now": _matches(found, part, "", titles("match")),
+            "reason": ["" if code < 0 else CAUSE_WORDS[CAUSES[code]] for code in part["cause"]],
+            "detail": [text.cell(found.detail(int(position))) for position in positions],
+        }
+    )
+
+
+def _matches(found: MatchChanges, part: pd.DataFrame, prefix: str, titles: Sequence[str]) -> list[str]:
+    """'Valais · 99%'; in parentheses what is not probable enough to count."""
+    missing: Change = "lost" if not prefix else "gained"
+    cells = []
+    for title, number, probability, code in zip(titles, part[f"{prefix}match"], part[f"{prefix}probability"], part["change"], strict=True):
+        words = title if pd.isna(probability) else f"{title} · {probability:.0%}"
+        cells.append(f"({words})" if number >= 0 and CHANGES[code] == missing else words)
+    return cells
 
 
 def _columns(found: MatchChanges) -> dict[str, Any]:
     config = st.column_config
-    share = {"format": "percent", "width": 62}
+    shown = "" if found.least is None else f" Its probability; in parentheses a match below {found.least:.0%}, which does not count."
     return {
         "entity": config.TextColumn(f"{palette.PLAIN_MARKS[found.side]} {text.cell(found.numbers[found.side].new.name, 30)}", width=140),
         "change": config.TextColumn(width=86),
-        "before": config.TextColumn("match before", width=130),
-        "p before": config.NumberColumn("before", help="Probability in the earlier run.", **share),
-        "now": config.TextColumn("match now", width=130),
-        "p now": config.NumberColumn("now", help="Probability in this run. " + explain("calibrated probability"), **share),
-        "reason": config.TextColumn(width=150, help=REASONS),
-        "detail": config.TextColumn(width=190),
+        "before": config.TextColumn("match before", width=160, help=f"Match in the earlier run.{shown}"),
+        "now": config.TextColumn("match now", width=160, help=f"Match in this run.{shown}"),
+        "reason": config.TextColumn(width=178, help=REASONS),
+        "detail": config.TextColumn(width=225),
     }
 
 
@@ -263,8 +268,8 @@ def _chosen_row(run: OpenRun, old: OpenRun, address: ChangesAddress, found: Matc
                 detail = found.detail(position)
                 st.caption(f"{CAUSE_WORDS[CAUSES[int(row['cause'])]]}{f': {text.plain(detail, 200)}' if detail else ''}", width="content")
         with st.container(horizontal=True):
-            _explained(address.runs, now, "Explain the match now")
-            _explained((old.card.run,), before, f"Explain the match in {text.plain(old.card.run_id, 40)}")
+            _explained(address.runs, now, "Explain now")
+            _explained((old.card.run,), before, "Explain before")
             if now is None and before is None:
                 st.caption("Neither run can explain this row.")
 

@@ -493,6 +493,7 @@ def _costs(run: OpenRun) -> dict[str, str]:
         "memory": f"{peak:,.0f} MB" if peak else "",
         "device": text.cell(str(manifest.get("device", ""))),
         "structure run": text.cell(str(training.get("structure_run", ""))),
+        "update of": text.cell(run.card.parent),
     }
 
 

@@ -147,7 +147,7 @@ def _run_table(data: str, cards: Sequence[cache.RunCard]) -> None:
 
 def _row(card: cache.RunCard) -> dict[str, Any]:
     """What the table says of a run."""
-    row: dict[str, Any] = {"variant": text.cell(card.variant, 20) + (" (stopped early)" if card.stopped else "")}
+    row: dict[str, Any] = {"variant": text.cell(card.variant, 20) + (" (stopped early)" if card.stopped else " (update)" if card.parent else "")}
     row |= dict.fromkeys(MEASURES)
     if card.metrics:
         backward = card.metrics["target_to_source"]
@@ -162,6 +162,8 @@ def _row(card: cache.RunCard) -> dict[str, Any]:
 def _making(card: cache.RunCard) -> str:
     """How long it took; a run that builds on another one did not train again."""
     took = text.duration(card.seconds)
+    if card.parent:
+        return f"updated from {text.cell(card.parent, 80)} in {took}"
     if not card.structure_run:
         return f"trained in {took}"
     return f"names added to {text.cell(card.structure_run.rpartition('/')[2], 60)} in {took}"

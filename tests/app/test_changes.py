@@ -140,7 +140,8 @@ def test_a_minimum_probability_decides_what_is_a_match(models: Path, open_page: 
     app = open_page("changes", run=new, old=old)
     assert_no_crash(app)
     assert metrics(app)["Lost"] == "1"
-    assert shown(app)["p now"].tolist() == [pytest.approx(0.3)]
+    assert shown(app)["before"].tolist() == ["T3 · 90%"]
+    assert shown(app)["now"].tolist() == ["(T3 · 30%)"], "what does not count"
     pills(app, "Minimum probability").set_value(0.0).run()
     assert_no_crash(app)
     assert app.query_params["least"] == "0.0"
