@@ -22,7 +22,7 @@ from engine.data.library import StoredDataSet, data_sets
 from engine.errors import RunDamagedError, RunNotFoundError
 from engine.evaluation.paper import PaperFigure, paper_figure
 from engine.importing import Preview, find_staged, preview
-from engine.jobs import DataSummary, summarise, why_refused
+from engine.jobs import DataSummary, UpdateSummary, summarise, summarise_update, why_refused
 from engine.reviews import ReviewStore, Snapshot
 from engine.runs import Run, RunStore, RunSummary
 from engine.runs.manifest import MANIFEST, SEAL, parent_of
@@ -328,6 +328,20 @@ def data_summary(path: Path, content: str, config: DataConfig, seed: int, digest
         DataError, ConfigError: it cannot be read.
     """
     return summarise(path, config, seed, None if _reviews is None else lambda fingerprint: _reviews)
+
+
+def update_summary(run: OpenRun, path: Path, content: str, config: RunConfig) -> UpdateSummary:
+    """What a run's update to a data set would carry over; ``content`` as for :func:`data_summary`.
+
+    Raises:
+        EngineError: the data cannot be read, or are no version of the run's.
+    """
+    return _update_summary(run.run.path, run.card.seal, path, content, config, run.run)
+
+
+@st.cache_data(ttl=600, max_entries=16, show_spinner="Comparing the data with the run…")
+def _update_summary(parent: Path, seal: str, path: Path, content: str, config: RunConfig, _run: Run) -> UpdateSummary:
+    return summarise_update(_run, path, config, models_folder())
 
 
 def refusal(path: Path, content: str, config: RunConfig, reviews: Snapshot | None = None) -> str:

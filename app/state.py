@@ -100,6 +100,7 @@ DEGREE_FIGURE: Final = "degree_figure"
 QUERY_LIST: Final = "query_list"
 CLEAR: Final = "clear"
 OLD_RUN: Final = "old"
+START: Final = "start"
 CHANGE_TABLE: Final = "change_table"
 TRAIN_FORM: Final = "train_form"
 JOB_BUTTON: Final = "job_button"
@@ -396,6 +397,7 @@ class TrainAddress(Address):
 
     Attributes:
         data: name of a data set of the library.
+        start: the run whose training is continued on this data, a new version of its own; None for a training from the start.
         variant: None for the one to begin with on this data.
         preset: settings that belong together, before any others.
         settings: ``section.option=value``, as on the command line; of those that are not left as they are.
@@ -404,6 +406,7 @@ class TrainAddress(Address):
     """
 
     data: str | None = None
+    start: str | None = None
     variant: Variant | None = None
     seed: int = 0
     preset: Preset = "full"

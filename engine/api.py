@@ -57,7 +57,6 @@ from engine.pipeline import Listener, event_text, train_run
 from engine.reviews import Decision, ReviewStore
 from engine.runs import Run, RunStore, RunSummary
 from engine.runs.manifest import parent_of
-from engine.runs.manifest import parent_of
 from engine.runs.tensors import has_table
 from engine.runs.view import PairScore, Pool, RunView
 from engine.updating import update_config, update_run

@@ -250,8 +250,8 @@ def _columns(found: MatchChanges) -> dict[str, Any]:
         "change": config.TextColumn(width=86),
         "before": config.TextColumn("match before", width=160, help=f"Match in the earlier run.{shown}"),
         "now": config.TextColumn("match now", width=160, help=f"Match in this run.{shown}"),
-        "reason": config.TextColumn(width=178, help=REASONS),
-        "detail": config.TextColumn(width=225),
+        "reason": config.TextColumn(width=158, help=REASONS),
+        "detail": config.TextColumn(width=245),
     }
 
 

@@ -86,13 +86,13 @@ def null_for_nan(value: Any) -> Any:
 
 
 def row_words(row: dict[str, Any]) -> str:
-    """'changed  Sweden: Norwegen (62%) → Schweden (91%); triples added: 2 triples added, such as with Norway'."""
-    before, now = (matched(row, prefix) for prefix in ("old_", ""))
+    """'changed  Sweden: Norwegen (62%) → Schweden (91%); triples added: 2 triples added, e.g. Norway'."""
+    before, now = (side_of_change(row, prefix) for prefix in ("old_", ""))
     reason = f"; {row['reason']}{': ' + row['detail'] if row['detail'] else ''}" if row["reason"] else ""
     return f"{row['change']:<8} {row['label'] or row['entity']}: {before if before == now else f'{before} → {now}'}{reason}"
 
 
-def matched(row: dict[str, Any], prefix: str) -> str:
+def side_of_change(row: dict[str, Any], prefix: str) -> str:
     """The match before or now with its probability; '–' for none."""
     name = row[f"{prefix}match"]
     if not name:

@@ -205,7 +205,7 @@ class MatchChanges:
         return f"{numbers.new.name}: {numbers.common:,} entities in both versions, {added:,} added, {removed:,} removed"
 
     def detail(self, position: int) -> str:
-        """What the reason is, in numbers and with a name: '2 triples added, 1 removed, such as with Bavaria'."""
+        """What the reason is, in numbers and with a name: '2 triples added, 1 removed, e.g. Bavaria'."""
         row = self.rows.iloc[position]
         if row["cause"] < 0:
             return ""
@@ -214,12 +214,12 @@ class MatchChanges:
             return self._attributes_of(row)
         named = self._named(row)
         if cause == "neighbour":
-            return f"{count(int(row['neighbours']), 'neighbour')}{f', such as {named}' if named else ''}"
+            return f"{count(int(row['neighbours']), 'neighbour')}{f', e.g. {named}' if named else ''}"
         added, removed = int(row["added"]), int(row["removed"])
         parts = [f"{count(added, 'triple')} added"] if added else []
         if removed:
             parts.append(f"{removed:,} removed" if added else f"{count(removed, 'triple')} removed")
-        return f"{', '.join(parts)}{f', such as with {named}' if named and parts else ''}"
+        return f"{', '.join(parts)}{f', e.g. {named}' if named and parts else ''}"
 
     def _named(self, row: pd.Series[Any]) -> str:
         if row["neighbour"] == NO_NUMBER:

@@ -53,7 +53,7 @@ def test_matches_are_gained_lost_changed_and_kept() -> None:
     changed, gained, lost = (row_of(found, name) for name in ("s1", "s8", "s5"))
     assert (changed["old_match"], changed["match"]) == ("http://x/t1", "http://x/t2")
     assert (gained["match_label"], gained["old_match"], gained["reason"]) == ("T8", "", "new entity")
-    assert gained["detail"] == "2 triples added, such as with S6", "its own and its match's"
+    assert gained["detail"] == "2 triples added, e.g. S6", "its own and its match's"
     assert (lost["match"], lost["old_match"], lost["reason"]) == ("", "http://x/t5", "entity removed")
     assert found.entity_sentence("target") == "GeoTwo: 7 entities in both versions, 1 added, 1 removed"
     assert found.sentence() == "5 matches kept, 2 changed, 1 gained, 1 lost."
@@ -70,9 +70,9 @@ REVIEWED = pd.DataFrame([("http://x/s1", "http://x/t1", "rejected", 0, 1)], colu
     ("now", "before", "reason", "detail"),
     [
         ({}, {}, "training only", ""),
-        ({"triples": (*PLAIN, ("s1", "near", "s4"))}, {}, "triples added", "1 triple added, such as with S4"),
-        ({"far": (*FAR, ("t4", "nahe", "t2"))}, {}, "triples added", "1 triple added, such as with T4"),
-        ({}, {"triples": (*PLAIN, ("s1", "near", "s4"))}, "triples removed", "1 triple removed, such as with S4"),
+        ({"triples": (*PLAIN, ("s1", "near", "s4"))}, {}, "triples added", "1 triple added, e.g. S4"),
+        ({"far": (*FAR, ("t4", "nahe", "t2"))}, {}, "triples added", "1 triple added, e.g. T4"),
+        ({}, {"triples": (*PLAIN, ("s1", "near", "s4"))}, "triples removed", "1 triple removed, e.g. S4"),
         ({"triples": (*PLAIN, ("s4", "near", "s1"))}, {"triples": (*PLAIN, ("s1", "near", "s4"))}, "triples added", "1 triple added, 1 removed"),
         ({"triples": (*PLAIN, ("s1", "far", "s4"))}, {"triples": (*PLAIN, ("s1", "near", "s4"))}, "triples added", "1 triple added, 1 removed"),
         ({"values": (("s1", "size", "3"), ("s2", "size", "2"))}, {}, "name or value", "size"),
@@ -85,7 +85,7 @@ REVIEWED = pd.DataFrame([("http://x/s1", "http://x/t1", "rejected", 0, 1)], colu
             {"triples": (*PLAIN, ("s1", "near", "s3")), "matches": {**SWAPPED, "s3": "t4", "s4": "t3"}},
             {"triples": (*PLAIN, ("s1", "near", "s3"))},
             "neighbour's match changed",
-            "1 neighbour, such as S3",
+            "1 neighbour, e.g. S3",
         ),
         ({}, {"targets": [*TARGETS[:2], "t9", *TARGETS[3:]], "matches": {"s2": "t9"}}, "match is a new entity", ""),
         ({"targets": ["t0", "t9", *TARGETS[2:]], "matches": {"s1": "t2", "s2": "t9"}}, {}, "previous match removed", ""),
@@ -102,9 +102,9 @@ def test_the_neighbour_to_name_is_one_that_is_matched_around_the_match() -> None
     """s1 gets triples with s4 and s6; the match of s6 alone is a neighbour of s1's match."""
     triples, far = (*PLAIN, ("s1", "near", "s4"), ("s1", "near", "s6")), (*FAR, ("t2", "nahe", "t6"))
     found = compared(version(matches=SWAPPED, triples=triples, far=far), version(far=far))
-    assert row_of(found, "s1")["detail"] == "2 triples added, such as with S6"
+    assert row_of(found, "s1")["detail"] == "2 triples added, e.g. S6"
     without = compared(version(matches=SWAPPED, triples=triples[:-1], labels={"s4": ""}), version(labels={"s4": ""}))
-    assert row_of(without, "s1")["detail"] == "1 triple added, such as with s4", "its identifier where it has no label"
+    assert row_of(without, "s1")["detail"] == "1 triple added, e.g. s4", "its identifier where it has no label"
 
 
 def test_entities_of_an_update_go_by_its_mapping() -> None:
@@ -187,7 +187,7 @@ names = st.sampled_from(SOURCES)
 edges = st.lists(st.tuples(names, st.sampled_from(["near", "in"]), names), max_size=12, unique=True)
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(now=edges, before=edges, order=st.permutations(TARGETS))
 def test_counts_of_triples_are_those_of_sets(now: list[Any], before: list[Any], order: list[str]) -> None:
     new = version(triples=now, matches=dict(zip(SOURCES, order, strict=True)))
@@ -204,7 +204,7 @@ def test_counts_of_triples_are_those_of_sets(now: list[Any], before: list[Any], 
         assert (row["cause"] < 0) == (CHANGES[row["change"]] == "kept")
         if row["cause"] >= 0 and CAUSES[row["cause"]].startswith("triples"):
             assert added[name] + removed[name]
-            assert "such as with" in found.detail(position)
+            assert "e.g." in found.detail(position)
     assert sum(found.counts().values()) == len(SOURCES)
 
 
