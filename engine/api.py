@@ -360,7 +360,8 @@ class OpenRun:
         if old is None and not self.parent:
             raise RunError(f"run {self.id} was not updated from another run; give the run to compare with.")
         opened = old if isinstance(old, OpenRun) else open_run(old or self.parent, self.models)
-        return match_changes(*(VersionRun(run.view, run.alignments[side]) for run in (self, opened)), least)
+        new, earlier = (VersionRun(run.view, run.alignments[side]) for run in (self, opened))
+        return match_changes(new, earlier, least)
 
     def suggested_threshold(self) -> Threshold | None:
         """The least probability with the best balance of precision and recall (F1) to expect; None where the run has no probabilities.

@@ -14,7 +14,7 @@ from app.glossary import explain
 from app.state import ChangesAddress, ExplainAddress
 from engine.data.knowledge_graph import SIDES
 from engine.errors import EngineError
-from engine.explore.changes import CAUSE_WORDS, CAUSES, CHANGES, USUAL_LEAST, Cause, Change, MatchChanges, VersionRun, match_changes
+from engine.explore.changes import CAUSE_WORDS, CAUSES, CHANGES, USUAL_LEAST, Change, MatchChanges, VersionRun, match_changes
 from engine.runs.entities import Entity, other
 from engine.util.arrays import IntArray
 
@@ -61,10 +61,9 @@ def render(run: OpenRun, address: ChangesAddress) -> None:
     _facts(found)
     if not calibrated:
         st.caption("At least one of the runs has no probabilities, so all best matches are compared.")
-    causes = tuple(cause for cause in address.cause if found.cause_counts()[cause])
     changes = address.change or USUAL
-    _filters(found, address, changes, causes)
-    chosen = found.select(changes, causes, address.search or "")
+    _filters(found, address, changes)
+    chosen = found.select(changes, address.cause, address.search or "")
     if len(chosen):
         _table(run, old, address, found, chosen)
     else:
@@ -149,10 +148,10 @@ def _facts(found: MatchChanges) -> None:
     st.caption(" · ".join(text.plain(found.entity_sentence(side), 200) for side in SIDES))
 
 
-def _filters(found: MatchChanges, address: ChangesAddress, changes: Sequence[Change], causes: Sequence[Cause]) -> None:
+def _filters(found: MatchChanges, address: ChangesAddress, changes: Sequence[Change]) -> None:
     """Kinds of change, reasons and a search; each choice with the number of rows that it leaves under the others."""
     words = address.search or ""
-    counts, reasons = found.counts(found.select((), causes, words)), found.cause_counts(found.select(changes, (), words))
+    counts, reasons = found.counts(found.select((), address.cause, words)), found.cause_counts(found.select(changes, (), words))
     labels = {change: f"{CHANGE_WORDS[change]} · {counts[change]:,}" for change in CHANGES}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         key = state.widget_key(state.CHOICE, "change", changes, labels)
@@ -167,17 +166,18 @@ def _filters(found: MatchChanges, address: ChangesAddress, changes: Sequence[Cha
             on_change=pair_filters.follow(key, lambda chosen: {"change": None if set(chosen) in (set(), set(USUAL)) else list(chosen)}),
         )
         components.search_box("Search label, ID or URI", address.search, placeholder="in any script", clears=("page",), width=260)
-    offered = [cause for cause in CAUSES if found.cause_counts()[cause]]
+    every = found.cause_counts()
+    offered = [cause for cause in CAUSES if every[cause] or cause in address.cause]
     if not offered:
         return
     named = {cause: f"{CAUSE_WORDS[cause]} · {reasons[cause]:,}" for cause in offered}
-    key = state.widget_key(state.CHOICE, "cause", causes, named)
+    key = state.widget_key(state.CHOICE, "cause", address.cause, named)
     st.pills(
         "Reason",
         offered,
         selection_mode="multi",
         wrap=True,
-        default=list(causes),
+        default=[cause for cause in offered if cause in address.cause],
         format_func=named.__getitem__,
         key=key,
         on_change=pair_filters.follow(key, lambda chosen: {"cause": list(chosen) or None}),
@@ -233,23 +233,26 @@ def _rows(found: MatchChanges, positions: IntArray) -> pd.DataFrame:
 
 
 def _matches(found: MatchChanges, part: pd.DataFrame, prefix: str, titles: Sequence[str]) -> list[str]:
-    """'Valais · 99%'; in parentheses what is not probable enough to count."""
+    """'Valais · 99%', of a run without probabilities 'Valais · 0.425'; in parentheses what is not probable enough to count."""
     missing: Change = "lost" if not prefix else "gained"
+    calibrated = (found.old if prefix else found.new).alignment.calibrated
+    scores = part[f"{prefix}probability" if calibrated else f"{prefix}csls"]
     cells = []
-    for title, number, probability, code in zip(titles, part[f"{prefix}match"], part[f"{prefix}probability"], part["change"], strict=True):
-        words = title if pd.isna(probability) else f"{title} · {probability:.0%}"
+    for title, number, score, code in zip(titles, part[f"{prefix}match"], scores, part["change"], strict=True):
+        words = title if pd.isna(score) else f"{title} · {score:.0%}" if calibrated else f"{title} · {text.minus(text.score(score))}"
         cells.append(f"({words})" if number >= 0 and CHANGES[code] == missing else words)
     return cells
 
 
 def _columns(found: MatchChanges) -> dict[str, Any]:
     config = st.column_config
-    shown = "" if found.least is None else f" Its probability; in parentheses a match below {found.least:.0%}, which does not count."
+    below = "" if found.least is None else f" In parentheses: below {found.least:.0%}, so that it does not count."
+    scored = [" Then its probability." if run.alignment.calibrated else " Then its CSLS." for run in (found.old, found.new)]
     return {
         "entity": config.TextColumn(f"{palette.PLAIN_MARKS[found.side]} {text.cell(found.numbers[found.side].new.name, 30)}", width=140),
         "change": config.TextColumn(width=86),
-        "before": config.TextColumn("match before", width=160, help=f"Match in the earlier run.{shown}"),
-        "now": config.TextColumn("match now", width=160, help=f"Match in this run.{shown}"),
+        "before": config.TextColumn("match before", width=160, help=f"Match in the earlier run.{scored[0]}{below}"),
+        "now": config.TextColumn("match now", width=160, help=f"Match in this run.{scored[1]}{below}"),
         "reason": config.TextColumn(width=158, help=REASONS),
         "detail": config.TextColumn(width=245),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -85,14 +86,14 @@ def null_for_nan(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def row_words(row: dict[str, Any]) -> str:
+def row_words(row: Mapping[Hashable, Any]) -> str:
     """'changed  Sweden: Norwegen (62%) → Schweden (91%); triples added: 2 triples added, e.g. Norway'."""
     before, now = (side_of_change(row, prefix) for prefix in ("old_", ""))
     reason = f"; {row['reason']}{': ' + row['detail'] if row['detail'] else ''}" if row["reason"] else ""
     return f"{row['change']:<8} {row['label'] or row['entity']}: {before if before == now else f'{before} → {now}'}{reason}"
 
 
-def side_of_change(row: dict[str, Any], prefix: str) -> str:
+def side_of_change(row: Mapping[Hashable, Any], prefix: str) -> str:
     """The match before or now with its probability; '–' for none."""
     name = row[f"{prefix}match"]
     if not name:

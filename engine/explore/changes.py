@@ -7,7 +7,7 @@ order of ``CAUSES``. It says what is different where a match changed, not that t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal, get_args
@@ -206,7 +206,9 @@ class MatchChanges:
 
     def detail(self, position: int) -> str:
         """What the reason is, in numbers and with a name: '2 triples added, 1 removed, e.g. Bavaria'."""
-        row = self.rows.iloc[position]
+        return self._detail(self.rows.iloc[position].to_dict())
+
+    def _detail(self, row: Mapping[Hashable, Any]) -> str:
         if row["cause"] < 0:
             return ""
         cause = CAUSES[int(row["cause"])]
@@ -221,12 +223,12 @@ class MatchChanges:
             parts.append(f"{removed:,} removed" if added else f"{count(removed, 'triple')} removed")
         return f"{', '.join(parts)}{f', e.g. {named}' if named and parts else ''}"
 
-    def _named(self, row: pd.Series[Any]) -> str:
+    def _named(self, row: Mapping[Hashable, Any]) -> str:
         if row["neighbour"] == NO_NUMBER:
             return ""
         return shortened(self.entity(SIDES[int(row["neighbour_side"])], int(row["neighbour"])).title, 60)
 
-    def _attributes_of(self, row: pd.Series[Any]) -> str:
+    def _attributes_of(self, row: Mapping[Hashable, Any]) -> str:
         own, across = self.attributes[self.side], self.attributes[other(self.side)]
         found = [own[int(row["entity"])], *(across[int(row[name])] for name in ("match", "old_match") if row[name] != NO_NUMBER)]
         return ", ".join(dict.fromkeys(shortened(identifier_tail(str(name)), 60) for name in found if name))
@@ -242,7 +244,7 @@ class MatchChanges:
             texts |= {column: ["" if one is None else one.uri for one in ends], label: ["" if one is None else one.label for one in ends]}
         numbers = {name: part[name].to_numpy() for name in ("probability", "csls", "old_probability", "old_csls")}
         reasons = ["" if code < 0 else CAUSE_WORDS[CAUSES[code]] for code in part["cause"]]
-        details = [self.detail(int(position)) for position in chosen]
+        details = [self._detail(row) for row in part.to_dict("records")]
         return pd.DataFrame({**texts, **numbers, "reason": reasons, "detail": details}, columns=list(CHANGE_COLUMNS))
 
 
@@ -499,7 +501,8 @@ def first_of_each(triples: Incidences, numbers: SharedNumbers) -> Incidences:
 def joined_neighbours(entities: IntArray, triples: Incidences) -> pd.DataFrame:
     """``row`` and ``neighbour``: each row's entity with its neighbours by some triples."""
     wanted = pd.DataFrame({"entity": entities, "row": np.arange(len(entities))})[entities != NO_NUMBER]
-    return wanted.merge(pd.DataFrame({"entity": triples.entity, "neighbour": triples.neighbour}), on="entity")[["row", "neighbour"]]
+    found: pd.DataFrame = wanted.merge(pd.DataFrame({"entity": triples.entity, "neighbour": triples.neighbour}), on="entity")[["row", "neighbour"]]
+    return found
 
 
 def first_neighbours(offered: pd.DataFrame, graphs: Mapping[Side, GraphChanges], count: int) -> dict[str, npt.NDArray[Any]]:

@@ -64,7 +64,8 @@ def test_a_run_is_compared_with_the_one_that_it_was_updated_from(runs: tuple[str
     assert table["now"].tolist()[-1] == "—"
     assert table["reason"].tolist()[-1] == "entity removed"
     expected = open_run(runs[0], models).changes().query("change != 'kept'")
-    assert table["before"].tolist() == expected["old_match_label"].tolist()
+    scored = [f"{label} · {csls:.3f}" for label, csls in zip(expected["old_match_label"], expected["old_csls"], strict=True)]
+    assert [cell.replace("−", "-") for cell in table["before"]] == scored
 
 
 def test_kinds_reasons_and_a_search_narrow_the_list_and_are_in_the_address(runs: tuple[str, str], open_page: OpenPage) -> None:
@@ -78,6 +79,10 @@ def test_kinds_reasons_and_a_search_narrow_the_list_and_are_in_the_address(runs:
     pills(app, "Show").set_value(["lost", "kept"]).run()
     assert app.query_params["change"] == ["lost", "kept"]
     assert "Nothing fits the filters" in words(app), "what is kept has no reason"
+    app = open_page("changes", run=runs[0], cause="review")
+    assert "review decision · 0" in pills(app, "Reason").options, "a link is obeyed although no row has this reason"
+    assert "Nothing fits the filters" in words(app)
+    assert "is not a valid value" in message(open_page("changes", run=runs[0], cause="magic"))
     app = open_page("changes", run=runs[0], change="kept", search="S3")
     assert shown(app)["entity"].tolist() == ["S3"]
     app = open_page("changes", run=runs[0], side="target")

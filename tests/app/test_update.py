@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from engine.cli.queue import job_line
 from engine.config import RunConfig
 from engine.errors import DataError
 from engine.jobs import JobQueue, plan_training, plan_update, summarise, summarise_update
@@ -104,6 +105,7 @@ def test_an_update_is_queued_followed_and_leads_to_what_changed(parent: str, mod
     assert (job.parent, job.dataset, job.config.training.epochs, job.state) == (parent, "towns_june", 2, "queued")
     assert started == [models]
     assert "is already in the queue" in message(open_page("train", data="towns_june", start=parent, set=["training.epochs=2"]))
+    assert f"{job.name}  update of {parent}  number 1" in job_line(job, None)
     watched = message(open_page("train", job=job.id))
     assert f"update of {parent}" in watched
     assert work(models, successor=lambda folder: None) is not None

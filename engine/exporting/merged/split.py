@@ -112,8 +112,8 @@ def read_trig(path: Path) -> Iterator[tuple[str, str, str, str, str]]:
     graphs = {ox.NamedNode(graph_name(side)): side for side in SIDES}
     for source, target, basis in names.pairs.values():
         yield "match", MATCHES, source, basis, target
-    for side, name in names.declared:
-        yield "entity", side, names.entity(side, name), "", ""
+    for graph, name in names.declared:
+        yield "entity", graph, names.entity(graph, name), "", ""
     for quad in parsed(path):
         side = graphs.get(quad.graph_name) if isinstance(quad.graph_name, ox.NamedNode) else None
         if side is None:
