@@ -123,7 +123,7 @@ def _least(address: ChangesAddress) -> None:
         value=asked if asked in labels else USUAL_LEAST,
         default=USUAL_LEAST,
         clears=("page",),
-        help=f"Less probable matches do not count; seed links always do. {explain('calibrated probability')}",
+        help=f"Less probable matches do not count. The match of an entity with a seed link always does. {explain('calibrated probability')}",
     )
 
 

@@ -57,12 +57,11 @@ CAUSE_WORDS: Final[Mapping[Cause, str]] = {
     "triples added": "triples added",
     "triples removed": "triples removed",
     "name or value": "name or value changed",
-    "neighbour": "neighbour's match changed",
+    "neighbour": "neighbour's match",
     "training": "training only",
 }
 USUAL_LEAST: Final = 0.5
 """Probability from which on a match counts, where both runs have probabilities."""
-SEED: Final = "seed link"
 CHANGE_COLUMNS: Final = (
     *("change", "entity", "label", "match", "match_label", "probability", "csls"),
     *("old_match", "old_match_label", "old_probability", "old_csls", "reason", "detail"),
@@ -253,7 +252,7 @@ def match_changes(new: VersionRun, old: VersionRun, least: float | None = None) 
 
     Args:
         new, old: the runs, both as seen from the same graph.
-        least: probability from which on a match counts; seed links always do. None: ``USUAL_LEAST`` where both runs have probabilities, else all.
+        least: probability from which on a match counts; that of an entity with a seed link always does. None: ``USUAL_LEAST`` where both runs have probabilities, else all.
 
     Raises:
         ComparisonError: the runs have too little in common, or one has no probabilities to compare with the minimum.
@@ -264,8 +263,8 @@ def match_changes(new: VersionRun, old: VersionRun, least: float | None = None) 
     own, across = numbers[side], numbers[other(side)]
     ends = np.arange(len(own.new)), np.arange(len(across.new))
     matches = (
-        best_by_number(new.alignment, ends[0], ends[1], own.size, least),
-        best_by_number(old.alignment, own.of_old, across.of_old, own.size, least),
+        best_by_number(new, ends[0], ends[1], own.size, least),
+        best_by_number(old, own.of_old, across.of_old, own.size, least),
     )
     graphs = {one: graph_changes(new.view, old.view, one, numbers[one]) for one in SIDES}
     states = change_codes(*matches)
@@ -312,17 +311,18 @@ def minimum_probability(new: VersionRun, old: VersionRun, least: float | None) -
     return least or None
 
 
-def best_by_number(alignment: Alignment, own: IntArray, across: IntArray, size: int, least: float | None) -> BestMatches:
+def best_by_number(run: VersionRun, own: IntArray, across: IntArray, size: int, least: float | None) -> BestMatches:
     """A run's matches by shared number. ``own``, ``across``: the shared numbers of its entities and of those of the other graph."""
-    rows = alignment.rows
+    rows = run.alignment.rows
     places = own[rows["entity"].to_numpy()]
     match, probability, csls = np.full(size, NO_NUMBER, dtype=np.int64), np.full(size, np.nan), np.full(size, np.nan)
     match[places] = across[rows["match"].to_numpy()]
     probability[places] = rows["probability"].to_numpy(dtype=np.float64)
     csls[places] = rows["csls"].to_numpy(dtype=np.float64)
     counts = np.zeros(size, dtype=bool)
-    enough = True if least is None else rows["probability"].to_numpy(dtype=np.float64) >= least
-    counts[places] = enough | (rows["verdict"] == SEED).to_numpy()
+    counts[places] = True if least is None else rows["probability"].to_numpy(dtype=np.float64) >= least
+    seeds = run.view.run.table("links", [run.alignment.side], {"role": "train"})[run.alignment.side].to_numpy(dtype=np.int64)
+    counts[own[seeds]] = match[own[seeds]] != NO_NUMBER  # which have no probability
     return BestMatches(match, probability, csls, counts)
 
 

@@ -84,7 +84,7 @@ REVIEWED = pd.DataFrame([("http://x/s1", "http://x/t1", "rejected", 0, 1)], colu
         (
             {"triples": (*PLAIN, ("s1", "near", "s3")), "matches": {**SWAPPED, "s3": "t4", "s4": "t3"}},
             {"triples": (*PLAIN, ("s1", "near", "s3"))},
-            "neighbour's match changed",
+            "neighbour's match",
             "1 neighbour, e.g. S3",
         ),
         ({}, {"targets": [*TARGETS[:2], "t9", *TARGETS[3:]], "matches": {"s2": "t9"}}, "match is a new entity", ""),
@@ -150,6 +150,8 @@ def test_matches_that_become_probable_are_gained() -> None:
     assert row_of(found, "s4")["change"] == "gained"
     assert (row_of(found, "s3")["match"], row_of(found, "s3")["probability"]) == ("http://x/t3", pytest.approx(0.2)), "what it is now all the same"
     assert compared(new, old, least=0.0).counts()["kept"] == 8
+    moved = compared(version(probabilities=before, matches={"s0": "t7", "s7": "t0"}), version(probabilities=before))
+    assert (row_of(moved, "s0")["change"], row_of(moved, "s0")["match"]) == ("changed", "http://x/t7"), "no longer the target of the seed link"
     assert "(probability 50% or more)" in found.sentence()
     for least, words in ((0.8, "has no probabilities"), (7.0, "must lie between 0 and 1")):
         with pytest.raises(ComparisonError, match=words):
