@@ -252,7 +252,8 @@ def match_changes(new: VersionRun, old: VersionRun, least: float | None = None) 
 
     Args:
         new, old: the runs, both as seen from the same graph.
-        least: probability from which on a match counts; that of an entity with a seed link always does. None: ``USUAL_LEAST`` where both runs have probabilities, else all.
+        least: probability from which on a match counts; that of an entity with a seed link always does. None: ``USUAL_LEAST`` where both runs have
+            probabilities, else all.
 
     Raises:
         ComparisonError: the runs have too little in common, or one has no probabilities to compare with the minimum.

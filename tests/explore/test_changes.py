@@ -271,6 +271,14 @@ def test_the_command_writes_a_table_and_json(stored: tuple[Path, str, str], tmp_
     assert "already exists" in capsys.readouterr().err
 
 
+def test_matches_that_do_not_count_are_in_parentheses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sure = dict.fromkeys(SOURCES[1:7], 0.9)
+    for name, probabilities in (("old", sure), ("new", sure | {"s3": 0.3})):
+        write_run(version(probabilities=probabilities), tmp_path, "d", name)
+    assert main(["changes", "d/new", "d/old", "--models", str(tmp_path)]) == 0
+    assert "lost     S3: T3 90% → (T3 30%); training only" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
