@@ -54,7 +54,7 @@ MappingFiles = Mapping[Side | None, Path]
 SHARE_OF_EPOCHS: Final = 0.05
 """Of the parent's epochs: what an update of the basic variant trains for; of the usual 20, one."""
 FIRST_EPOCHS, ROUNDS = 1, 1
-"""Of an update with rounds: it begins with the pairs that its parent ended with, so that pairs can be selected again at once, new entities' among them."""
+"""Of an update with rounds: it begins with the pairs that its parent ended with, so that pairs are selected again at once, also of new entities."""
 SHARE_OF_ROUND: Final = 0.6
 """Of the parent's epochs per round, where its settings name them; otherwise as many as where training starts from many pairs."""
 MANY_NEW: Final = 0.1
