@@ -42,7 +42,7 @@ from engine.runs.tensors import has_table
 from engine.runs.view import RunView
 from engine.runs.writer import REVIEWS
 from engine.training.inheritance import Inheritance, check_encoder
-from engine.training.semi import Selection, no_selection
+from engine.training.semi import Selection, no_selection, round_epochs
 from engine.training.trainer import default_epochs
 from engine.util.arrays import IntArray
 from engine.util.paths import reviews_file
@@ -51,10 +51,14 @@ from engine.util.text import count
 MappingFiles = Mapping[Side | None, Path]
 """Mapping files by graph; None: one for both graphs."""
 
-SHARE_OF_EPOCHS: Final = 0.15
-"""Of the parent's epochs: what an update of the basic variant trains for."""
-FIRST_EPOCHS, ROUNDS, ROUND_EPOCHS = 2, 1, 2
-"""Of an update with rounds: it begins with all pairs that its parent ended with, so that an epoch has several times as many steps."""
+SHARE_OF_EPOCHS: Final = 0.05
+"""Of the parent's epochs: what an update of the basic variant trains for; of the usual 20, one."""
+FIRST_EPOCHS, ROUNDS = 1, 1
+"""Of an update with rounds: it begins with the pairs that its parent ended with, so that pairs are selected again at once, also of new entities."""
+SHARE_OF_ROUND: Final = 0.6
+"""Of the parent's epochs per round, where its settings name them; otherwise as many as where training starts from many pairs."""
+MANY_NEW: Final = 0.1
+"""Share of new entities in a graph from which more epochs may be worth their time."""
 SHORTENED: Final = ("training.epochs", "semi.rounds", "semi.round_epochs")
 """Settings that an update replaces; the next update begins from what they were."""
 
@@ -105,7 +109,10 @@ def short_epochs(before: RunConfig, parent: Run) -> dict[str, Any]:
     full = before.training.epochs or default_epochs(max(links, 1), before.training.batch_size, before.training.effort)
     if before.variant == "basic" or not before.semi.rounds:
         return {"training.epochs": max(1, math.ceil(SHARE_OF_EPOCHS * full))}
-    return {"training.epochs": FIRST_EPOCHS, "semi.rounds": min(ROUNDS, before.semi.rounds), "semi.round_epochs": ROUND_EPOCHS}
+    pairs = max(links + len(last_selection(parent)), 1)
+    asked = before.semi.round_epochs
+    each = round_epochs(before.semi, before.training, pairs, started=True) if asked is None else math.ceil(SHARE_OF_ROUND * asked)
+    return {"training.epochs": FIRST_EPOCHS, "semi.rounds": min(ROUNDS, before.semi.rounds), "semi.round_epochs": each}
 
 
 # The parent's data
@@ -223,7 +230,9 @@ def version_finding(parent: Run, versions: Versions, links: int) -> Finding:
         f"{side} graph: {one['carried']:,} entities carried over, {one['new']:,} new, {one['gone']:,} gone" for side, one in counts.items()
     )
     message = f"new version of the data of {parent.id}: {words}; {count(links, 'link')} carried over."
-    return Finding("new-version", "info", message, sum(one["carried"] for one in counts.values()))
+    many = any(one["new"] > MANY_NEW * (one["new"] + one["carried"]) for one in counts.values())
+    advice = "Many entities are new: more epochs (--epochs, semi.round_epochs) may give better matches." if many else ""
+    return Finding("new-version", "info", message, sum(one["carried"] for one in counts.values()), advice=advice)
 
 
 # Reviews

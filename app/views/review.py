@@ -77,6 +77,7 @@ DISJOINT = "If this pair is correct, its class is below two classes that one of 
 EVIDENCE = 8  # pairs of neighbours listed
 LISTED = 40  # as on the page Explain, which so shares what is computed
 TABLE_HEIGHT = 460  # pixels
+REASON_WIDTH = 320
 
 
 def render(run: OpenRun, address: ReviewAddress) -> None:
@@ -649,13 +650,16 @@ def _decision_table(run: OpenRun, address: ReviewAddress, author: str, decisions
     st.caption(f"{_decision_counts(decisions)}, newest first. Select a row to review the pair again or to undo the decision.")
     rows = pd.DataFrame([_decision_row(run, decision) for decision in decisions])
     if any(decision.pair in marked for decision in decisions):
-        rows.insert(2, "look again", [reason_words(marked.get(decision.pair, ())) for decision in decisions])
+        rows.insert(rows.columns.get_loc("verdict") + 1, "look again", [reason_words(marked.get(decision.pair, ())) for decision in decisions])
     row = components.table(
         rows,
         name="decisions",
         key=key,
         on_select="rerun",
-        columns={name: st.column_config.NumberColumn(format="%.3f") for name in ("CSLS then", "probability then")},
+        columns={
+            **{name: st.column_config.NumberColumn(format="%.3f") for name in ("CSLS then", "probability then")},
+            "look again": st.column_config.TextColumn(width=REASON_WIDTH),
+        },
         height=TABLE_HEIGHT if len(decisions) > 12 else "auto",
     )
     if row is None:

@@ -316,7 +316,7 @@ def with_earlier_split(task: AlignmentTask, before: Mapping[str, IntArray], vers
     """The task with links that were for training, validation or test before in that part again.
 
     New links are where the data's own split, or the draw, has them, unless another link of one of their entities has a part already: they follow it,
-    so that no entity is trained on and tested.
+    so that no entity is trained on and tested. Where the later version names no links at all, those of the earlier one are taken.
 
     Args:
         task: the later version.
@@ -325,10 +325,11 @@ def with_earlier_split(task: AlignmentTask, before: Mapping[str, IntArray], vers
         origin: names the earlier split, for the description.
     """
     width = task.target.num_entities
-    now = {part: links[:, 0] * width + links[:, 1] for part, links in zip(PARTS, task.all_links()[:3], strict=True)}
+    now = {part: _encoded(links, width) for part, links in zip(PARTS, task.all_links()[:3], strict=True)}
     certain = np.concatenate(list(now.values()))
-    mapped = {part: versions.links(before[part]) for part in PARTS}
-    kept = {part: np.intersect1d(links[:, 0] * width + links[:, 1], certain) for part, links in mapped.items()}
+    mapped = {part: _measurable(versions.links(before[part]), task, part) for part in PARTS}
+    listed = certain if len(certain) else np.setdiff1d(np.concatenate(list(mapped.values())), _encoded(task.unsure_links, width))
+    kept = {part: np.intersect1d(keys, listed) for part, keys in mapped.items()}
     carried = np.concatenate(list(kept.values()))
     parts = {part: [keys] for part, keys in kept.items()}
     fresh = {part: np.setdiff1d(keys, carried) for part, keys in now.items()}
@@ -338,9 +339,9 @@ def with_earlier_split(task: AlignmentTask, before: Mapping[str, IntArray], vers
             parts[other].append(keys[touched])
             keys = keys[~touched]
         parts[part].append(keys)
-    links = {part: _decoded(np.unique(np.concatenate(listed)), width) for part, listed in parts.items()}
+    links = {part: _decoded(np.unique(np.concatenate(keys)), width) for part, keys in parts.items()}
     total = sum(len(before[part]) for part in PARTS)
-    counts = LinkCounts(len(carried), len(certain) - len(carried), total - len(carried))
+    counts = LinkCounts(len(carried), len(listed) - len(carried), total - len(carried))
     divided = replace(
         task,
         train_links=links["train"],
@@ -349,6 +350,17 @@ def with_earlier_split(task: AlignmentTask, before: Mapping[str, IntArray], vers
         split=f"{task.split}; {count(len(carried), 'link')} as in {origin}",
     )
     return divided, counts
+
+
+def _measurable(links: IntArray, task: AlignmentTask, part: str) -> IntArray:
+    """Keys of the links; of held-out ones without those of which an end is in no triple any more, which measure nothing."""
+    idle = (task.source.degrees[links[:, 0]] == 0) | (task.target.degrees[links[:, 1]] == 0)
+    return _encoded(links if part == "train" else links[~idle], task.target.num_entities)
+
+
+def _encoded(links: IntArray, width: int) -> IntArray:
+    keys: IntArray = links[:, 0] * width + links[:, 1]
+    return keys
 
 
 def _decoded(keys: IntArray, width: int) -> IntArray:

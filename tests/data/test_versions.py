@@ -195,6 +195,16 @@ def test_a_new_link_of_a_tested_entity_is_not_trained_on() -> None:
     assert named(found, found.test_links) == [("s03", "t03"), ("s03", "t04")]
 
 
+def test_data_without_links_takes_those_of_the_earlier_version() -> None:
+    before = task_of(ring("s", 9), ring("t", 9), {"train": pairs(0, 1), "test": pairs(3, 4)})
+    later = task_of(ring("s", 9, gone=4), ring("t", 9), {})
+    links = {"train": before.train_links, "valid": before.valid_links, "test": before.test_links}
+    found, counts = with_earlier_split(later, links, versions_of(before, later), "x")
+    assert named(found, found.train_links) == pairs(0, 1)
+    assert named(found, found.test_links) == pairs(3)
+    assert (counts.carried, counts.new, counts.gone) == (3, 0, 1)
+
+
 def versions_of(before: AlignmentTask, later: AlignmentTask) -> Versions:
     graphs = [{side: one.graph(side) for side in SIDES} for one in (before, later)]
     return Versions.of(graphs[0], graphs[1], Renaming({}))
