@@ -397,22 +397,22 @@ class TrainAddress(Address):
 
     Attributes:
         data: name of a data set of the library.
-        start: the run whose training is continued on this data, a new version of its own; None for a training from the start.
         variant: None for the one to begin with on this data.
         preset: settings that belong together, before any others.
         settings: ``section.option=value``, as on the command line; of those that are not left as they are.
         reviews: with what reviewers decided of the data.
         job: id of a job of the queue.
+        start: the run whose training is continued on this data, a new version of its own; None for a training from the start.
     """
 
     data: str | None = None
-    start: str | None = None
     variant: Variant | None = None
     seed: int = 0
     preset: Preset = "full"
     settings: tuple[str, ...] = ()
     reviews: bool = False
     job: str | None = None
+    start: str | None = None
 
 
 @dataclass(frozen=True)
