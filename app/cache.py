@@ -22,10 +22,10 @@ from engine.data.library import StoredDataSet, data_sets
 from engine.errors import RunDamagedError, RunNotFoundError
 from engine.evaluation.paper import PaperFigure, paper_figure
 from engine.importing import Preview, find_staged, preview
-from engine.jobs import DataSummary, summarise, why_refused
+from engine.jobs import DataSummary, UpdateSummary, summarise, summarise_update, why_refused
 from engine.reviews import ReviewStore, Snapshot
 from engine.runs import Run, RunStore, RunSummary
-from engine.runs.manifest import MANIFEST, SEAL
+from engine.runs.manifest import MANIFEST, SEAL, parent_of
 from engine.runs.writer import ResumeRecord, read_beginning
 from engine.training.semi import rounds_protocol
 from engine.util import paths
@@ -67,6 +67,7 @@ class RunCard:
     paper: PaperFigure | None
     structure_run: str  # whose training a literal run builds on; empty where it trained itself
     engine: str  # version that made it
+    parent: str  # the run that it is an update of; empty for a training
     seal: str  # checksum of the manifest, and so of all files: what was read of a run with another one is of another run
 
     @property
@@ -244,6 +245,7 @@ def _card(summary: RunSummary, manifest: Mapping[str, Any]) -> RunCard:
         paper=paper_figure(source, target, summary.variant),
         structure_run=str(manifest.get("training", {}).get("structure_run", "")),
         engine=str(manifest.get("versions", {}).get("engine", "")),
+        parent=parent_of(manifest),
         seal=str(manifest[SEAL]),
     )
 
@@ -326,6 +328,20 @@ def data_summary(path: Path, content: str, config: DataConfig, seed: int, digest
         DataError, ConfigError: it cannot be read.
     """
     return summarise(path, config, seed, None if _reviews is None else lambda fingerprint: _reviews)
+
+
+def update_summary(run: OpenRun, path: Path, content: str, config: RunConfig) -> UpdateSummary:
+    """What a run's update to a data set would carry over; ``content`` as for :func:`data_summary`.
+
+    Raises:
+        EngineError: the data cannot be read, or are no version of the run's.
+    """
+    return _update_summary(run.run.path, run.card.seal, path, content, config, run.run)
+
+
+@st.cache_data(ttl=600, max_entries=16, show_spinner="Comparing the data with the run…")
+def _update_summary(parent: Path, seal: str, path: Path, content: str, config: RunConfig, _run: Run) -> UpdateSummary:
+    return summarise_update(_run, path, config, models_folder())
 
 
 def refusal(path: Path, content: str, config: RunConfig, reviews: Snapshot | None = None) -> str:

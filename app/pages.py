@@ -10,6 +10,7 @@ import streamlit as st
 
 from app.state import (
     Address,
+    ChangesAddress,
     CompareAddress,
     DataSetAddress,
     DegreeAddress,
@@ -71,6 +72,13 @@ DEGREE: Final = Page("degree", "Degree", ":material/bar_chart:", "How accuracy d
 COMPARE: Final = Page(
     "compare", "Compare", ":material/compare_arrows:", "Differences in accuracy, predictions, settings and cost.", CompareAddress, least=2, most=4
 )
+CHANGES: Final = Page(
+    "changes",
+    "What changed",
+    ":material/difference:",
+    "Matches gained, lost and changed since an earlier run, with the reasons.",
+    ChangesAddress,
+)
 DATASET: Final = Page(
     "dataset", "Data set", ":material/database:", "Sizes, links, data quality, relations and triples of the two graphs.", DataSetAddress
 )
@@ -86,7 +94,7 @@ GROUPS: Final[Mapping[str, tuple[Page[Any], ...]]] = {
     "": (HOME,),
     "Explore": (ENTITY, EXPLAIN, PAIRS),
     "Review and export": (REVIEW, EXPORT),
-    "Understand the model": (RELATIONS, PROXIES, DEGREE, COMPARE),
+    "Understand the model": (RELATIONS, PROXIES, DEGREE, COMPARE, CHANGES),
     "Data and runs": (DATASET, IMPORT, TRAIN),
 }
 """The sections of the navigation, by their headings."""

@@ -21,6 +21,7 @@ from engine.config import Preset, Variant
 from engine.data.knowledge_graph import Side
 from engine.errors import EngineError
 from engine.explore.alignment import Known, PairOrder
+from engine.explore.changes import Cause, Change
 from engine.explore.proxies import Channel
 from engine.exporting import Canonical, Part, Predicate
 from engine.runs.entities import Entity
@@ -35,13 +36,13 @@ Listed = Literal["drawn", "source", "target"]
 ProxyUse = Literal["nearest", "attention"]
 Come = Literal["upload", "archive", "server"]
 Shown = Literal["misses", "hits", "all"]
-ReviewKind = Literal["uncertain", "conflicts", "hierarchy", "sure", "second", "sample", "decided"]
+ReviewKind = Literal["uncertain", "conflicts", "hierarchy", "sure", "second", "again", "sample", "decided"]
 CompareTab = Literal["summary", "changed", "degree", "relation", "settings"]
 DegreeTab = Literal["chart", "entities"]
 RelationsTab = Literal["importance", "counterparts", "examples"]
 RelationsView = Literal["list", "chart", "all", "correspondences", "attributes"]
 ProxiesTab = Literal["pair", "agreement", "divergence", "usage", "nearest", "cosine"]
-Decided = Literal["all", "accept", "reject", "skip", "disputed"]
+Decided = Literal["all", "accept", "reject", "skip", "disputed", "again"]
 ExplainTab = Literal["overview", "score", "evidence", "what-if", "alternatives", "other-runs"]
 EvidenceShown = Literal["supporting", "opposing", "aligned", "graph"]
 
@@ -98,6 +99,9 @@ DOWNLOAD: Final = "download"
 DEGREE_FIGURE: Final = "degree_figure"
 QUERY_LIST: Final = "query_list"
 CLEAR: Final = "clear"
+OLD_RUN: Final = "old"
+START: Final = "start"
+CHANGE_TABLE: Final = "change_table"
 TRAIN_FORM: Final = "train_form"
 JOB_BUTTON: Final = "job_button"
 UPLOAD: Final = "upload"
@@ -360,6 +364,26 @@ class CompareAddress(Address):
 
 
 @dataclass(frozen=True)
+class ChangesAddress(Address):
+    """What changed between the run and an older one, and which rows to list.
+
+    Attributes:
+        old: the older run; None: the one that the run was updated from, else the newest other one of the same data.
+        least: minimum probability of a match; None for the usual one.
+        change: none: all but what was kept.
+        cause: reasons; none: all.
+    """
+
+    side: Side = "source"
+    old: str | None = None
+    least: float | None = None
+    change: tuple[Change, ...] = ()
+    cause: tuple[Cause, ...] = ()
+    search: str | None = None
+    page: int = 1
+
+
+@dataclass(frozen=True)
 class DataSetAddress(Address):
     """The graph that is looked at closely, and in it a relation."""
 
@@ -379,6 +403,7 @@ class TrainAddress(Address):
         settings: ``section.option=value``, as on the command line; of those that are not left as they are.
         reviews: with what reviewers decided of the data.
         job: id of a job of the queue.
+        start: the run whose training is continued on this data, a new version of its own; None for a training from the start.
     """
 
     data: str | None = None
@@ -388,6 +413,7 @@ class TrainAddress(Address):
     settings: tuple[str, ...] = ()
     reviews: bool = False
     job: str | None = None
+    start: str | None = None
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Entity alignment of two knowledge graphs with Dual-AMN, kept in run folders that an analyst can look into.
 
-The names below are the public face: ``read`` and ``inspect`` a data set, ``train`` a run, ``open_run`` and ``list_runs``, ``export`` an alignment.
+The names below are the public face: ``read`` and ``inspect`` a data set, ``train`` a run, ``update`` it to a new version of its data, ``open_run``
+and ``list_runs``, ``export`` an alignment.
 They are loaded when they are first used. docs/python.md is a tour. The engine has no web code: notebooks, the command line (``python -m engine``)
 and the app use the same objects.
 """
@@ -15,7 +16,7 @@ from engine._version import __version__
 
 if TYPE_CHECKING:
     from engine import errors
-    from engine.api import OpenRun, export, inspect, list_runs, open_run, read, train
+    from engine.api import OpenRun, export, inspect, list_runs, open_run, read, train, update
 
 # Large pages for large tensors: without them a training step on a CPU spends a fifth of its time on page faults. Read when torch is imported.
 os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
@@ -28,7 +29,7 @@ os.environ.setdefault("OMP_DYNAMIC", "FALSE")
 # After a matrix product its threads would keep spinning for milliseconds, on the cores that our own threads (engine.util.threads) need by then.
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
-__all__ = ["OpenRun", "__version__", "errors", "export", "inspect", "list_runs", "open_run", "read", "train"]
+__all__ = ["OpenRun", "__version__", "errors", "export", "inspect", "list_runs", "open_run", "read", "train", "update"]
 
 
 def __getattr__(name: str) -> Any:

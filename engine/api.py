@@ -27,6 +27,7 @@ from engine.explanation.rivals import runner_up
 from engine.explanation.summary import summary_lines
 from engine.explanation.verdict import verdict_line
 from engine.explore.alignment import Alignment, alignments
+from engine.explore.changes import MatchChanges, VersionRun, match_changes
 from engine.explore.data_profile import inspect_run, relation_profile
 from engine.explore.hierarchy import contradiction_table
 from engine.explore.neighbourhood import IncidentTriples, facing
@@ -55,8 +56,10 @@ from engine.names.value_start import start_finding
 from engine.pipeline import Listener, event_text, train_run
 from engine.reviews import Decision, ReviewStore
 from engine.runs import Run, RunStore, RunSummary
+from engine.runs.manifest import parent_of
 from engine.runs.tensors import has_table
 from engine.runs.view import PairScore, Pool, RunView
+from engine.updating import update_config, update_run
 from engine.util.files import check_new_file
 from engine.util.paths import reviews_file
 
@@ -175,6 +178,18 @@ class OpenRun:
             raise DataError("new entities must be given as a list.")
         records = [one if isinstance(one, NewEntity) else entity_of(one) for one in entities]
         return self._newcomers(side).place(records, top)
+
+    def update(self, data: PathLike, **options: Any) -> OpenRun:
+        """Train a run on a new version of this run's data, starting from what this one has learned: :func:`update`.
+
+        Args:
+            data: the folder of the new version.
+            options: as for :func:`update`.
+
+        Raises:
+            EngineError: one sentence on what is wrong.
+        """
+        return update(self, data, **options)
 
     def _newcomers(self, side: Side) -> NewEntities:
         """Kept for each graph, with the names and weights that it loads."""
@@ -308,6 +323,48 @@ class OpenRun:
         alignment = self.alignments["source"]
         ends = (alignment.rows[name].to_numpy() for name in ("entity", "match"))
         return contradiction_table(self.view, alignment.contradictions, *ends)
+
+    @property
+    def parent(self) -> str:
+        """The run that this one was updated from (``dataset/run_id``); "" where it was trained from the start."""
+        return parent_of(self.manifest)
+
+    def changes(self, old: OpenRun | str | None = None, *, side: Side = "source", least: float | None = None) -> pd.DataFrame:
+        """What changed since another run, on an earlier version of the data or on the same data: matches gained, lost, changed and kept.
+
+        Args:
+            old: an open run, or its id in the same models folder; None: the run that this one was updated from.
+            side: the graph whose entities' matches are compared.
+            least: probability from which on a match counts; None: .5 where both runs have probabilities, else all matches count.
+
+        Returns:
+            a row per match of either run: ``change``; ``entity`` and ``match`` with labels, ``probability`` and ``csls``; the same of the old run
+            (``old_match`` ...); ``reason``, a difference between the two versions that concerns the match ("training only" where there is none),
+            and ``detail``. Without a match, identifiers are empty and numbers missing.
+
+        Raises:
+            ComparisonError: the runs have too little in common, or lack probabilities.
+            RunError: this run was not updated from another one, or that is not there any more.
+
+        Example:
+            >>> run.changes(run)["change"].unique().tolist()
+            ['kept']
+        """
+        return self.compared_with(old, side=side, least=least).described()
+
+    def compared_with(self, old: OpenRun | str | None = None, *, side: Side = "source", least: float | None = None) -> MatchChanges:
+        """The same as numbers, with counts and filters.
+
+        Raises:
+            ComparisonError, RunError: as :meth:`changes`.
+        """
+        if side not in SIDES:
+            raise ConfigError(f"unknown side '{str(side)[:40]}'; choose source or target.")
+        if old is None and not self.parent:
+            raise RunError(f"run {self.id} was not updated from another run; give the run to compare with.")
+        opened = old if isinstance(old, OpenRun) else open_run(old or self.parent, self.models)
+        new, earlier = (VersionRun(run.view, run.alignments[side]) for run in (self, opened))
+        return match_changes(new, earlier, least)
 
     def suggested_threshold(self) -> Threshold | None:
         """The least probability with the best balance of precision and recall (F1) to expect; None where the run has no probabilities.
@@ -624,6 +681,62 @@ def train(
     return OpenRun(outcome.run, Path(models))
 
 
+def update(
+    run: OpenRun | str,
+    data: PathLike,
+    *,
+    mapping: PathLike | Mapping[Side, PathLike] | None = None,
+    epochs: int | None = None,
+    seed: int | None = None,
+    settings: Mapping[str, Any] | None = None,
+    models: PathLike = MODELS,
+    reviews: PathLike | None = None,
+    fresh: bool = False,
+    progress: bool | Listener = True,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> OpenRun:
+    """Train a run on a new version of its data, starting from what it has learned, or find such a run finished.
+
+    Entities go by their identifiers, or by a mapping file. Links keep their part (training, validation or test). Reviewers' decisions are
+    carried over; those whose evidence changed are marked to be looked at again (docs/updating.md).
+
+    Args:
+        run: an open run, or its id under ``models``: the parent.
+        data: the folder of the new version.
+        mapping: file with old and new identifiers of entities, for both graphs or by graph.
+        epochs: number of epochs before the rounds; None: a share of the parent's.
+        seed: None: the parent's.
+        settings: instead of the parent's.
+        models: the folder that the new run is kept in, where ``run`` is an id; else that of the open run.
+        reviews: reviewers' decisions to train with; None: those that the parent was trained with, as far as their entities are still there.
+        fresh, progress, should_stop: as for :func:`train`.
+
+    Raises:
+        EngineError: one sentence on what is wrong, such as data that is no version of the run's; earlier runs stay as they are.
+
+    Example:
+        >>> later = engine.update(run, "sample_data/europe", epochs=1, progress=False)
+        >>> later.manifest["parent"]["run"] == run.id
+        True
+    """
+    opened = run if isinstance(run, OpenRun) else open_run(run, models)
+    files: dict[Side | None, Path] = {}
+    if mapping is not None:
+        files = {side: Path(path) for side, path in mapping.items()} if isinstance(mapping, Mapping) else {None: Path(mapping)}
+    outcome = update_run(
+        opened.run,
+        Path(data),
+        update_config(opened.run, Path(data), epochs=epochs, seed=seed, settings=settings),
+        RunStore(opened.models),
+        mapping=files,
+        fresh=fresh,
+        reviews=None if reviews is None else Path(reviews),
+        on_event=progress if callable(progress) else _print_event if progress else _ignore,
+        should_stop=should_stop,
+    )
+    return OpenRun(outcome.run, opened.models)
+
+
 def open_run(run: str, models: PathLike = MODELS, *, verify: bool = True) -> OpenRun:
     """Open a finished run.
 
@@ -652,13 +765,13 @@ def list_runs(models: PathLike = MODELS) -> pd.DataFrame:
 
     Returns:
         ``run``, ``state`` ("finished", "in training", "partial", "broken" ...), ``variant``, ``created`` (UTC), ``hits@1`` in the published direction
-        (missing without test links), ``reason`` (what is wrong with a broken one).
+        (missing without test links), ``parent`` (the run that it is an update of, or ""), ``reason`` (what is wrong with a broken one).
 
     Example:
         >>> run.id in set(engine.list_runs()["run"])
         True
     """
-    columns = ["run", "state", "variant", "created", "hits@1", "reason"]
+    columns = ["run", "state", "variant", "created", "hits@1", "parent", "reason"]
     return pd.DataFrame([summary_row(summary) for summary in RunStore(Path(models)).list()], columns=columns)
 
 
@@ -666,7 +779,9 @@ def summary_row(summary: RunSummary) -> dict[str, Any]:
     """What a list says of a run; Hits@1 is that of the published direction."""
     hits = ((summary.metrics or {}).get("target_to_source") or {}).get("hits@1")
     state = "in training" if summary.active else summary.state
-    return {"run": summary.id, "state": state, "variant": summary.variant, "created": summary.created, "hits@1": hits, "reason": summary.reason}
+    parent = parent_of(summary.manifest or {})
+    row = {"run": summary.id, "state": state, "variant": summary.variant, "created": summary.created, "hits@1": hits}
+    return {**row, "parent": parent, "reason": summary.reason}
 
 
 def export(

@@ -63,10 +63,11 @@ from engine.names import (
 from engine.reviews import ReviewEffect, Snapshot, read_snapshot, with_reviews
 from engine.runs import FORMAT_VERSION, Run, RunStore, RunWriter
 from engine.runs.tensors import finite_tensor, has_table
-from engine.runs.writer import REVIEWS, ResumeRecord, note_beginning
+from engine.runs.writer import RENAMED, REVIEWS, ResumeRecord, note_beginning
 from engine.search import CslsTopK, LiteralSimilarity, StructuralSimilarity, csls_topk, normalise_rows
 from engine.training.device import EXECUTION_OPTIONS, bfloat16_pays, choose_device
 from engine.training.estimate import check_memory, task_sizes
+from engine.training.inheritance import Inheritance
 from engine.training.semi import Round, Selection
 from engine.training.trainer import Progress, Trained, Trainer, split_embeddings, task_adjacency
 from engine.training.worker import lead, leading
@@ -104,6 +105,9 @@ def event_text(event: Phase | Progress | Round) -> str:
 
 def round_text(event: Round) -> str:
     """What a semi-supervised round begins with, or training before the first (round 0)."""
+    if event.parent:
+        right = "" if event.right is None else f" ({event.right:,} of {event.known:,} correct where a link is known)"
+        return f"start: {count(event.selected, 'training pair')} carried over from {event.parent}{right}"
     if not event.selected and not event.number:
         return "start: the facts of both graphs imply no further pairs; training starts with the seed links"
     if not event.selected:
@@ -208,7 +212,14 @@ def add_reviews(task: AlignmentTask, path: Path, on_event: Listener) -> tuple[Al
     Raises:
         ReviewError: no reviews of this data, or such as leave nothing to train on.
     """
-    snapshot = read_snapshot(path, task.fingerprint)
+    return with_snapshot(task, read_snapshot(path, task.fingerprint), on_event)
+
+
+def with_snapshot(task: AlignmentTask, snapshot: Snapshot, on_event: Listener) -> tuple[AlignmentTask, Reviewed]:
+    """
+    Raises:
+        ReviewError: reviews of other data, or such as leave nothing to train on.
+    """
     changed, effect = with_reviews(task, snapshot)
     for finding in changed.findings[len(task.findings) :]:
         on_event(Phase(NOTE, note_on(finding)))
@@ -233,7 +244,8 @@ def train_again(making: Making, run_id: str, should_stop: Callable[[], bool]) ->
 
 @dataclass(frozen=True)
 class Making:
-    """A run in the making: what it is made of, where it goes, who listens; ``above``: settings of the literal run that it is made for."""
+    """A run in the making: what it is made of, where it goes, who listens; ``above``: settings of the literal run that it is made for;
+    ``inheritance``: of an update, what is taken over from the parent."""
 
     path: Path
     task: AlignmentTask
@@ -244,6 +256,7 @@ class Making:
     reviewed: Reviewed | None = None
     above: RunConfig | None = None
     ranks: Ranks = ALONE
+    inheritance: Inheritance | None = None
 
     @property
     def run_id(self) -> str:
@@ -252,7 +265,9 @@ class Making:
     @property
     def begun(self) -> ResumeRecord:
         asked = self.above or self.config
-        return ResumeRecord(self.path, asked, make_run_id(self.task, asked))
+        record = ResumeRecord(self.path, asked, make_run_id(self.task, asked))
+        taken = self.inheritance
+        return record if taken is None else replace(record, parent=taken.run.id, mapping=taken.mapping, assigned=taken.assigned)
 
     def free_id(self) -> str:
         return self.store.free_id(self.task.name, self.run_id)
@@ -299,7 +314,7 @@ def prepared_trainer(making: Making) -> Trainer:
     check_machine(making)
     with making.clock.phase("index"):
         lead(task, making.config, making.ranks)
-        trainer = Trainer(task, making.config, ranks=making.ranks)
+        trainer = Trainer(task, making.config, ranks=making.ranks, inheritance=making.inheritance)
         trainer.require_start()
     return trainer
 
@@ -489,6 +504,7 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
     making.on_event(Phase("write", f"Writing {task.name}/{writer.run_id}"))
     with clock.phase("write"):
         write_reviews(writer, making)
+        write_renamed(writer, making)
         write_structure(writer, task, structure, found, evaluation, config.values.excluded)
         write_assessment(writer, task, evaluation, decoders, probabilities, found)
         if literal is not None:
@@ -542,6 +558,12 @@ def write_reviews(writer: RunWriter, making: Making) -> None:
     """The reviews that the run is trained with, if any: a file that can be trained with again."""
     if making.reviewed is not None:
         writer.write_table(REVIEWS, making.reviewed.snapshot.table())
+
+
+def write_renamed(writer: RunWriter, making: Making) -> None:
+    """Old and new identifiers of entities, of an update with a mapping file."""
+    if making.inheritance is not None and len(making.inheritance.renamed):
+        writer.write_table(RENAMED, making.inheritance.renamed)
 
 
 def write_structure(
@@ -699,6 +721,7 @@ def describe_run(making: Making, structure: Structure, evaluation: Evaluation, n
         "platform": platform.platform(),
         "git_commit": git_commit(),
         **({} if making.reviewed is None else {"reviews": making.reviewed.effect.to_dict()}),
+        **({} if making.inheritance is None else {"parent": dict(making.inheritance.record)}),
         **notes,
     }
 

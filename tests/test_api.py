@@ -42,7 +42,7 @@ def run(workplace: Path) -> api.OpenRun:
 
 
 def test_the_face_is_what_is_listed() -> None:
-    assert set(engine.__all__) == {"OpenRun", "__version__", "errors", "export", "inspect", "list_runs", "open_run", "read", "train"}
+    assert set(engine.__all__) == {"OpenRun", "__version__", "errors", "export", "inspect", "list_runs", "open_run", "read", "train", "update"}
     for name in engine.__all__:
         assert getattr(engine, name) is not None
     assert set(dir(engine)) == set(engine.__all__)

@@ -32,6 +32,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"importing", "training"}),
     frozenset({"analysis"}),
     frozenset({"explore", "pipeline"}),
+    frozenset({"updating"}),
     frozenset({"explanation", "exporting", "jobs"}),
     frozenset({"reporting"}),
     frozenset({"api"}),

@@ -17,7 +17,7 @@ from app.degree_chart import rates_by_degree
 from app.glossary import explain
 from app.query_list import query_list
 from app.rate_figures import RATES, WHOSE, check_bucket, flip_figure, lead_words, measured, net_words, relation_figure, run_labels
-from app.state import AddressError, CompareAddress, CompareTab, DegreeAddress, Flip, Rate
+from app.state import AddressError, ChangesAddress, CompareAddress, CompareTab, DegreeAddress, Flip, Rate
 from app.tabs import open_tab
 from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import ComparisonError
@@ -281,6 +281,8 @@ def _changed(pair: Pair) -> None:
         members, entities = pair_filters.members(pair.main, address.side)
         chosen = chosen[chosen["entity"].isin(entities[members == relation])]
     _flip_list(pair.main, address, chosen, found, pair.names)
+    all_changes = ChangesAddress((pair.main.card.run, *(run for run in address.runs if run != pair.main.card.run)), old=pair.baseline.card.run)
+    pages.link(pages.CHANGES, all_changes, "List all changed matches with reasons", icon=pages.CHANGES.icon)
 
 
 def _degree(pair: Pair) -> None:
@@ -491,6 +493,7 @@ def _costs(run: OpenRun) -> dict[str, str]:
         "memory": f"{peak:,.0f} MB" if peak else "",
         "device": text.cell(str(manifest.get("device", ""))),
         "structure run": text.cell(str(training.get("structure_run", ""))),
+        "update of": text.cell(run.card.parent),
     }
 
 

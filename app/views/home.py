@@ -22,6 +22,7 @@ ROWS_SHOWN = 12  # of a table; the others are scrolled to
 ROW_HEIGHT = 35  # pixels
 MEASURES = ("Hits@1", "interval", "MRR")
 OPEN = ":material/arrow_forward: Open"
+TIME = "Training time. Where names were added to another run, without the training of that run. Update: trained on from an earlier run."
 
 
 def render(runs: cache.RunList) -> None:
@@ -134,7 +135,7 @@ def _run_table(data: str, cards: Sequence[cache.RunCard]) -> None:
             "interval": st.column_config.TextColumn("95% interval", width=110, help=explain("interval")),
             "MRR": number(format="%.3f", help=explain("MRR")),
             "random seed": number(width=95),
-            "time": st.column_config.TextColumn(help="Training time. Where names were added to another run, without the training of that run."),
+            "time": st.column_config.TextColumn(help=TIME),
             "age": st.column_config.DatetimeColumn(format="distance", width=115),
             "run": st.column_config.TextColumn(width=160),
             "open": st.column_config.ButtonColumn("", key=clicked, type="tertiary", width=85),
@@ -155,13 +156,15 @@ def _row(card: cache.RunCard) -> dict[str, Any]:
         row |= {"Hits@1": backward["hits@1"], "MRR": backward["mrr"]}
         row["interval"] = f"{text.score(found[0][0])}–{text.score(found[0][1])}" if found else None
     made = pd.to_datetime(card.created, utc=True, errors="coerce")
-    took = text.duration(card.seconds) + (" (names)" if card.structure_run else "")
+    took = text.duration(card.seconds) + (" (update)" if card.parent else " (names)" if card.structure_run else "")
     return row | {"random seed": card.seed, "time": took, "age": made, "run": text.cell(card.run_id, 60)}
 
 
 def _making(card: cache.RunCard) -> str:
     """How long it took; a run that builds on another one did not train again."""
     took = text.duration(card.seconds)
+    if card.parent:
+        return f"updated from {text.cell(card.parent, 80)} in {took}"
     if not card.structure_run:
         return f"trained in {took}"
     return f"names added to {text.cell(card.structure_run.rpartition('/')[2], 60)} in {took}"
@@ -178,6 +181,9 @@ def _notes(cards: Sequence[cache.RunCard]) -> None:
         notes.append(f"Hits@1 from target to source, {pool}; from source to target, the first run has {forward}. {text.plain(best.protocol, 600)}.")
         if aligned := (best.metrics or {}).get("alignment"):
             notes.append(f"Alignment of the best run: {text.plain(figures_sentence(aligned), 300)}.")
+    for parent in dict.fromkeys(card.parent for card in cards if card.parent):
+        names = ", ".join(text.plain(card.run_id, 60) for card in cards if card.parent == parent)
+        notes.append(f"{names}: trained from {text.plain(parent, 120)} on a new version of its data.")
     papers = {(card.paper.dataset, card.paper.variant): card.paper for card in cards if card.paper}
     for paper in papers.values():
         notes.append(

@@ -16,12 +16,13 @@ from app.cache import OpenRun
 from app.glossary import explain as term
 from app.palette import PLAIN_MARKS
 from app.state import Decided, EntityAddress, ExplainAddress, ExportAddress, ReviewAddress, ReviewKind
+from engine.data.knowledge_graph import SIDES
 from engine.errors import ReviewError, RunError
 from engine.explanation import Explanation, explain
 from engine.explanation.summary import summary_lines
 from engine.explore.neighbourhood import Facing
-from engine.explore.review_queue import Kind, Open, SampleEstimate, choice_on, estimate_from_sample, take
-from engine.reviews import Choice, Decision, ReviewProgress, Verdict, agreement, disagreements, progress, snapshot_of
+from engine.explore.review_queue import Kind, Open, SampleEstimate, choice_on, estimate_from_sample, marked_pairs, take, take_marked
+from engine.reviews import Choice, Decision, ReviewProgress, Verdict, agreement, disagreements, progress, reason_words, snapshot_of
 from engine.reviews.decisions import BULK_NOTE, same_author
 from engine.runs.view import Match, PairScore
 from engine.util.arrays import IntArray
@@ -32,6 +33,7 @@ KINDS: Mapping[ReviewKind, str] = {
     "hierarchy": "Contradictions",
     "sure": "Bulk accept",
     "second": "Second opinion",
+    "again": "Look again",
     "sample": "Random sample",
     "decided": "Decided",
 }
@@ -41,6 +43,7 @@ ABOUT: Mapping[ReviewKind, str] = {
     "hierarchy": "Mutual best matches that the class hierarchies of the graphs rule out together, first the pair that contradicts most.",
     "sure": "Mutual best matches with a high probability, accepted together.",
     "second": "Pairs that others have decided and you have not. A second opinion settles disputes and measures agreement.",
+    "again": "Decisions from an earlier version of the data whose evidence has changed. They count until you decide the pair again.",
     "sample": "A random sample of the matches that no known link covers, in the same order for every reviewer, with the scores hidden. Decide 50 or "
     "more to estimate the precision.",
     "decided": "The latest decision of each reviewer on each pair. A skip is listed and does not count as a vote.",
@@ -51,8 +54,17 @@ BUTTONS: tuple[tuple[Verdict, str, str, str], ...] = (
     ("skip", "Skip", "S", ":material/skip_next:"),
 )
 UNDO_KEY = "U"
+Marked = Mapping[tuple[str, str], Sequence[str]]
+"""Pairs to look at again, with the reasons."""
 VERDICT_CELLS: Mapping[Verdict, str] = {"accept": "✓ accepted", "reject": "× rejected", "skip": "– skipped"}
-DECIDED: Mapping[Decided, str] = {"all": "all", "accept": "accepted", "reject": "rejected", "skip": "skipped", "disputed": "disputed"}
+DECIDED: Mapping[Decided, str] = {
+    "all": "all",
+    "accept": "accepted",
+    "reject": "rejected",
+    "skip": "skipped",
+    "disputed": "disputed",
+    "again": "look again",
+}
 AT_ONCE = 200
 CANDIDATES = 6  # of the source that can be chosen, the pair's own among them
 CANDIDATES_HELP = (
@@ -65,6 +77,7 @@ DISJOINT = "If this pair is correct, its class is below two classes that one of 
 EVIDENCE = 8  # pairs of neighbours listed
 LISTED = 40  # as on the page Explain, which so shares what is computed
 TABLE_HEIGHT = 460  # pixels
+REASON_WIDTH = 320
 
 
 def render(run: OpenRun, address: ReviewAddress) -> None:
@@ -77,7 +90,7 @@ def render(run: OpenRun, address: ReviewAddress) -> None:
         components.choice(
             "Queue", _kinds(run, address), name="kind", value=address.kind, default="uncertain", help=about, clears=("source", "target")
         )
-        if address.kind not in ("decided", "sample"):
+        if address.kind not in ("decided", "sample", "again"):
             key = state.widget_key(state.CHOICE, "known", address.known)
             follow = partial(_ask_about_known, key)
             st.toggle("Include pairs covered by known links", value=address.known, key=key, on_change=follow, help=KNOWN)
@@ -95,10 +108,12 @@ def render(run: OpenRun, address: ReviewAddress) -> None:
 
 
 def _kinds(run: OpenRun, address: ReviewAddress) -> Mapping[ReviewKind, str]:
-    """The queues; that of contradictions only where there are any, or a link asks for it."""
-    if address.kind == "hierarchy" or run.queue.alignment.contradictions:
-        return KINDS
-    return {kind: title for kind, title in KINDS.items() if kind != "hierarchy"}
+    """The queues; those of contradictions and of changed evidence only where there are any, or a link asks for it."""
+    there: dict[ReviewKind, bool] = {
+        "hierarchy": bool(run.queue.alignment.contradictions),
+        "again": bool(cache.reviews().look_again(run.card.fingerprint)),
+    }
+    return {kind: title for kind, title in KINDS.items() if kind == address.kind or there.get(kind, True)}
 
 
 KNOWN = "Off: pairs that validation or test links already decide are left out. Seed links are always left out."
@@ -163,23 +178,35 @@ def _one_by_one(run: OpenRun, page: ReviewAddress, author: str) -> None:
         standing = cache.reviews().standing(run.card.fingerprint)
         left = run.queue.left(standing, author)
         kind: Kind = "uncertain" if address.kind == "decided" else address.kind
+        marked = marked_pairs(cache.reviews(), run.queue, author)
         rows = run.queue.open_rows(kind, left, known=address.known and kind != "sample")
-        _status(run, author, standing, len(rows))
+        _status(run, author, standing, len(marked) if kind == "again" else len(rows))
         if kind == "sample":
             _estimate_words(estimate_from_sample(run.queue, standing))
         asked = components.asked_pair(run.view, address.source, address.target, exact=True) if address.source or address.target else None
-        upcoming = _upcoming(run, author, rows, kind)
+        upcoming = take_marked(cache.reviews(), run.queue, author, list(marked), 2) if kind == "again" else _upcoming(run, author, rows, kind)
         pair = (asked[0].index, asked[1].index) if asked else next(iter(upcoming), None)
         if asked:
             _keep_from_others(run, author, standing, (asked[0].uri, asked[1].uri))
         if pair is None:
             _nothing_left(run, address, author, left)
             return
+        _changed_evidence(run, pair, marked)
         _pair(run, address, author, pair, blind=kind == "sample")
         if kind != "sample":  # which shows no explanation
             for following in [one for one in upcoming if one != pair][:1]:
                 _explained(run, *following)  # while the reviewer looks at this one
         reviewing.shown(pair)  # at the very end: clicks are answered only now
+
+
+def _changed_evidence(run: OpenRun, pair: tuple[int, int], marked: Marked) -> None:
+    """Why to look at a pair again that was decided on an earlier version of the data, and how it was decided; nothing for other pairs."""
+    source, target = (run.view.graphs[side].uris[end] for side, end in zip(SIDES, pair, strict=True))
+    if (source, target) not in marked:
+        return
+    decisions = cache.reviews().on_pair(run.card.fingerprint, (source, target))
+    earlier = "; ".join(f"{VERDICT_CELLS[one.verdict]} by {text.plain(one.author, 40)}, {one.time[:10]}" for one in decisions)
+    st.info(f"**Look again**: {reason_words(marked[source, target])}. Earlier decision: {earlier}.", icon=":material/history:")
 
 
 def _upcoming(run: OpenRun, author: str, rows: IntArray, kind: Kind) -> list[tuple[int, int]]:
@@ -427,6 +454,10 @@ def _nothing_left(run: OpenRun, address: ReviewAddress, author: str, left: Open)
     known = len(run.queue.open_rows("uncertain", left, known=True))
     if address.kind == "second":
         components.empty_state("No second opinion is needed", "You have decided every pair of this run that others have decided.")
+    elif address.kind == "again":
+        components.empty_state(
+            "Nothing to look at again", "No carried-over decision has changed evidence, or all of these pairs have been decided again."
+        )
     elif address.kind == "sample":
         components.empty_state("Nothing left to decide", "Every pair of the sample is decided, skipped by you, or being reviewed by someone else.")
     elif not address.known and known:
@@ -562,20 +593,35 @@ def _decided(run: OpenRun, page: ReviewAddress, author: str) -> None:
         address = replace(page, author=now.author, decided=now.decided)
         standing = cache.reviews().standing(run.card.fingerprint)
         _status(run, author, standing, len(run.queue.open_rows("uncertain", run.queue.left(standing, author))))
+        marked = cache.reviews().look_again(run.card.fingerprint)
+        _inactive(run)
         if not standing:
             components.empty_state("Nothing decided yet", "Decisions on this data set appear here, whichever run they were made in.")
             return
-        _filters(address, standing)
-        chosen = _filtered(standing, address)
+        _filters(address, standing, marked)
+        chosen = _filtered(standing, address, marked)
         if not chosen:
             st.markdown("No decision passes these filters.")
             return
-        _decision_table(run, address, author, chosen)
+        _decision_table(run, address, author, chosen, marked)
 
 
-def _filters(address: ReviewAddress, standing: Sequence[Decision]) -> None:
+def _inactive(run: OpenRun) -> None:
+    """Decisions from earlier versions of the data that have no effect, since an entity is gone; nothing where there are none."""
+    found = cache.reviews().inactive(run.card.fingerprint)
+    if not found:
+        return
+    with st.expander(f"{text.count(len(found), 'decision')} without effect: an entity is no longer in the data", icon=":material/block:"):
+        rows = [{"gone": f"{gone} is gone", **_decision_row(run, decision)} for decision, gone in found]
+        components.table(
+            pd.DataFrame(rows).dropna(axis=1, how="all"), name="inactive", key=state.widget_key(state.REVIEW_TABLE, "inactive", len(found))
+        )
+
+
+def _filters(address: ReviewAddress, standing: Sequence[Decision], marked: Marked) -> None:
+    verdicts = {one: words for one, words in DECIDED.items() if one != "again" or marked or address.decided == "again"}
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        components.choice("Verdict", DECIDED, name="decided", value=address.decided, default="all")
+        components.choice("Verdict", verdicts, name="decided", value=address.decided, default="all")
         authors = sorted({decision.author for decision in standing})
         key = state.widget_key(state.AUTHOR, address.author, authors)
         st.selectbox(
@@ -589,26 +635,31 @@ def _filters(address: ReviewAddress, standing: Sequence[Decision]) -> None:
         )
 
 
-def _filtered(standing: Sequence[Decision], address: ReviewAddress) -> list[Decision]:
+def _filtered(standing: Sequence[Decision], address: ReviewAddress, marked: Marked) -> list[Decision]:
     """Newest first."""
-    disputed = set(disagreements(standing)) if address.decided == "disputed" else set()
+    of_kind = set(disagreements(standing)) if address.decided == "disputed" else set(marked) if address.decided == "again" else set()
     return [
         decision
         for decision in reversed(standing)
-        if address.author in (None, decision.author)
-        and (address.decided in ("all", decision.verdict) or (address.decided == "disputed" and decision.pair in disputed))
+        if address.author in (None, decision.author) and (address.decided in ("all", decision.verdict) or decision.pair in of_kind)
     ]
 
 
-def _decision_table(run: OpenRun, address: ReviewAddress, author: str, decisions: Sequence[Decision]) -> None:
+def _decision_table(run: OpenRun, address: ReviewAddress, author: str, decisions: Sequence[Decision], marked: Marked) -> None:
     key = state.widget_key(state.REVIEW_TABLE, author, address.author, address.decided, [decision.number for decision in decisions])
     st.caption(f"{_decision_counts(decisions)}, newest first. Select a row to review the pair again or to undo the decision.")
+    rows = pd.DataFrame([_decision_row(run, decision) for decision in decisions])
+    if any(decision.pair in marked for decision in decisions):
+        rows.insert(rows.columns.get_loc("verdict") + 1, "look again", [reason_words(marked.get(decision.pair, ())) for decision in decisions])
     row = components.table(
-        pd.DataFrame([_decision_row(run, decision) for decision in decisions]),
+        rows,
         name="decisions",
         key=key,
         on_select="rerun",
-        columns={name: st.column_config.NumberColumn(format="%.3f") for name in ("CSLS then", "probability then")},
+        columns={
+            **{name: st.column_config.NumberColumn(format="%.3f") for name in ("CSLS then", "probability then")},
+            "look again": st.column_config.TextColumn(width=REASON_WIDTH),
+        },
         height=TABLE_HEIGHT if len(decisions) > 12 else "auto",
     )
     if row is None:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app import cache, components, frame, pages, palette, sign_in, state, text
 from app.glossary import explain
-from app.state import CompareAddress, EntityAddress, ExportAddress, ReviewAddress, TrainAddress
+from app.state import ChangesAddress, CompareAddress, EntityAddress, ExportAddress, ReviewAddress, TrainAddress
 from app.training_figures import curve_figure, curve_sentence, curve_table, round_table
 from app.training_form import advanced, assigned
+from app.update_form import about_parent, carried_over, start_choice
 from engine.config import PRESETS, VARIANTS, Preset, RunConfig, Variant
 from engine.data.files import folder_state
+from engine.data.knowledge_graph import SIDES
 from engine.data.library import StoredDataSet, data_sets
 from engine.data.splits import ALL_TRAIN_BELOW, OWN_TRAIN_RATIO, WORTH_A_TEST, is_drawn
 from engine.errors import ConfigError, EngineError
@@ -33,6 +35,7 @@ from engine.jobs import (
     estimate_plan,
     is_starting,
     plan_training,
+    plan_update,
     reachable,
     read_news,
     start_trainer,
@@ -40,6 +43,7 @@ from engine.jobs import (
 )
 from engine.reviews import Snapshot, snapshot_of
 from engine.training.estimate import Estimate, check_memory
+from engine.updating import update_config
 from engine.util import paths
 from engine.util.memory import available_memory
 from engine.util.quotas import queue_quota
@@ -139,7 +143,8 @@ def _list(jobs: Sequence[Job], address: TrainAddress) -> None:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             place = f"{job.position}. " if job.position else ""
             st.badge(f"{place}{style.word}", icon=style.icon, color=style.colour)
-            label = f"{text.plain(job.dataset, 40)} · {job.variant} · random seed {job.seed}"
+            kind = " · update" if job.parent else ""
+            label = f"{text.plain(job.dataset, 40)} · {job.variant} · random seed {job.seed}{kind}"
             pages.link(pages.TRAIN, TrainAddress(address.runs, job=job.id), label)
             who = f"{text.plain(job.who, 40)} · " if job.who else ""
             st.caption(f"{text.plain(job.run_id)} · {who}{text.age(job.ended or job.submitted)}")
@@ -168,7 +173,8 @@ def _job(job: Job, queue: JobQueue) -> None:
             st.badge(text.plain(job.variant, 20), color=palette.BADGES.get(job.variant, "gray"))
             st.badge(style.word, icon=style.icon, color=style.colour)
         asked = f" by {text.plain(job.who, 40)}" if job.who else ""
-        st.caption(f"{text.plain(job.run_id)} · random seed {job.seed} · submitted {text.age(job.submitted)}{asked}")
+        updated = f" · update of {text.plain(job.parent, 80)}" if job.parent else ""
+        st.caption(f"{text.plain(job.run_id)} · random seed {job.seed}{updated} · submitted {text.age(job.submitted)}{asked}")
         news = read_news(queue.models, job.id)
         if job.active:
             _running(job, news)
@@ -218,6 +224,8 @@ def _how_it_ended(job: Job) -> None:
         pages.link(pages.ENTITY, EntityAddress((card.run,)), "Open run", icon=":material/arrow_forward:")
         pages.link(pages.REVIEW, ReviewAddress((card.run,)), "Review matches", icon=pages.REVIEW.icon)
         pages.link(pages.EXPORT, ExportAddress((card.run,)), "Export", icon=pages.EXPORT.icon)
+        if card.parent:
+            pages.link(pages.CHANGES, ChangesAddress((card.run,)), "Show what changed", icon=pages.CHANGES.icon)
         together = cache.a_run_a_variant(runs.of_same_data(card), [card])
         if len(together) > 1:
             address = CompareAddress(tuple(one.run for one in together))
@@ -277,11 +285,14 @@ def _form(runs: cache.RunList, address: TrainAddress, jobs: Sequence[Job]) -> No
     if address.data is not None and address.data not in found:
         raise ConfigError(f"There is no data set '{address.data[:60]}'. Choose one from the list.")
     data = found[address.data or next(iter(found))]
+    if address.start is not None:
+        _update_form(runs, found, data, address, jobs)
+        return
     first = _first_variant(data, address.seed)
     variant = address.variant or first
     form, card = st.columns([2, 1], gap="large")
     with form:
-        base = _settings(found, data, address, variant, first)
+        base = _settings(runs, found, data, address, variant, first)
         divided = st.container()  # filled when it is known how many links there are
     with card, st.container(border=True, key="outlook"):
         try:
@@ -297,9 +308,36 @@ def _form(runs: cache.RunList, address: TrainAddress, jobs: Sequence[Job]) -> No
             components.show_error(error)
 
 
-def _settings(found: dict[str, StoredDataSet], data: StoredDataSet, address: TrainAddress, variant: Variant, first: Variant) -> RunConfig:
+def _update_form(runs: cache.RunList, found: dict[str, StoredDataSet], data: StoredDataSet, address: TrainAddress, jobs: Sequence[Job]) -> None:
+    """The form where training starts from a run on an earlier version of the data: the settings are the run's own."""
+    form, card = st.columns([2, 1], gap="large")
+    with form:
+        _data_choice(found, data)
+        start_choice(runs, data, address)
+        parent = cache.open_listed(address.start or "")
+        base = update_config(parent.run, data.path)
+        about_parent(parent)
+        with st.expander("Advanced settings", icon=":material/tune:", expanded=bool(address.settings)):
+            advanced(address, base)
+    with card, st.container(border=True, key="outlook"):
+        try:
+            chosen = update_config(parent.run, data.path, assignments=address.settings)
+            config = reachable(chosen, (data.path, *paths.import_folders()))
+            update = cache.update_summary(parent, data.path, folder_state(data.path), config)
+            plan = plan_update(update, config, cache.models_folder())
+            carried_over(update, [components.graph_name(parent.view, side) for side in SIDES])
+            _outlook(runs, update.data, plan)
+            _start(address, plan, jobs, what="update")
+        except EngineError as error:
+            components.show_error(error)
+
+
+def _settings(
+    runs: cache.RunList, found: dict[str, StoredDataSet], data: StoredDataSet, address: TrainAddress, variant: Variant, first: Variant
+) -> RunConfig:
     """The choices; returns the settings of the variant and the preset, before those of the address."""
     _basics(found, data, address)
+    start_choice(runs, data, address)
     components.choice("Variant", VARIANT_WORDS, name="variant", value=variant, default=first, help=explain(*VARIANTS))
     preset_help = "Fast: fewer epochs, and fewer candidate entities per step. Both can be set below."
     components.choice("Training effort", PRESET_WORDS, name="preset", value=address.preset, default="full", help=preset_help)
@@ -327,17 +365,21 @@ def _refused(data: StoredDataSet, plan: Plan) -> str:
     return "" if plan.sizes.train else cache.refusal(data.path, folder_state(data.path), plan.config, plan.reviews)
 
 
+def _data_choice(found: dict[str, StoredDataSet], data: StoredDataSet) -> None:
+    components.select(
+        "Data set",
+        {name: text.cell(name, 60) for name in found},
+        name=state.TRAIN_FORM,
+        parts=("data",),
+        value=data.name,
+        on_choose=lambda chosen: state.set_parameters({"data": chosen, state.JOB: None, state.SETTING: None}),
+    )
+
+
 def _basics(found: dict[str, StoredDataSet], data: StoredDataSet, address: TrainAddress) -> None:
     choice, seed = st.columns([3, 1])
     with choice:
-        components.select(
-            "Data set",
-            {name: text.cell(name, 60) for name in found},
-            name=state.TRAIN_FORM,
-            parts=("data",),
-            value=data.name,
-            on_choose=lambda chosen: state.set_parameters({"data": chosen, state.JOB: None, state.SETTING: None}),
-        )
+        _data_choice(found, data)
     seed_key = state.widget_key(state.TRAIN_FORM, "seed", address.seed)
     seed.number_input(
         "Random seed",
@@ -479,7 +521,7 @@ def _accuracy(runs: cache.RunList, fingerprint: str, plan: Plan) -> str:
     return " ".join(sentences)
 
 
-def _start(address: TrainAddress, plan: Plan, jobs: Sequence[Job], refused: str = "") -> None:
+def _start(address: TrainAddress, plan: Plan, jobs: Sequence[Job], refused: str = "", what: Literal["training", "update"] = "training") -> None:
     """The button, or the run or job of the same settings that there is already."""
     if plan.finished:
         st.info("A run with the same data, settings and random seed already exists.", icon=":material/check:")
@@ -487,11 +529,11 @@ def _start(address: TrainAddress, plan: Plan, jobs: Sequence[Job], refused: str 
         return
     same = next((job for job in jobs if job.name == plan.name and job.active), None)
     if same is not None:
-        st.info("This training run is already in the queue.", icon=":material/hourglass_top:")
+        st.info(f"This {'update' if plan.parent else 'training run'} is already in the queue.", icon=":material/hourglass_top:")
         pages.link(pages.TRAIN, TrainAddress(address.runs, job=same.id), "Show progress", icon=":material/monitoring:")
         return
     waiting = sum(job.active for job in jobs)
-    words = f"Start after {text.count(waiting, 'other job')}" if waiting else "Start training"
+    words = f"Start after {text.count(waiting, 'other job')}" if waiting else f"Start {what}"
     if refused:
         st.warning(text.plain(f"{refused[:1].upper()}{refused[1:]}", 600), icon=":material/warning:")
     key = state.widget_key(state.JOB_BUTTON, "submit", plan.name)

@@ -6,8 +6,8 @@ import argparse
 from contextlib import closing
 from pathlib import Path
 
-from engine.api import open_run
-from engine.cli.options import Commands, add_command, add_json, add_models, print_json
+from engine.api import open_run, suggested_probability
+from engine.cli.options import Commands, add_command, add_json, add_models, print_json, probability_or_suggested
 from engine.errors import printable
 from engine.exporting import check_plain, combined, reviewed_pairs, write_clusters, write_plain
 from engine.reviews import ReviewStore
@@ -24,7 +24,8 @@ def add_clusters(commands: Commands) -> None:
         "Pairs that contradict stronger ones are left out and listed.",
     )
     parser.add_argument("runs", nargs="+", metavar="RUN", help="run IDs, one for each two sources")
-    parser.add_argument("--min-probability", type=float, metavar="P", help="minimum probability of predictions (known links are always included)")
+    least = "minimum probability of predictions (known links are always included); 'suggested': for each run the value with the best expected F1"
+    parser.add_argument("--min-probability", type=probability_or_suggested, metavar="P", help=least)
     parser.add_argument("--output", type=Path, metavar="FILE", help="table of clusters: .csv, .tsv, .parquet or .sssom.tsv (default clusters.csv)")
     parser.add_argument("--conflicts", type=Path, metavar="FILE", help=".csv or .tsv file for the pairs that were left out, with the reason")
     parser.add_argument("--force", action="store_true", help="overwrite existing files")
@@ -35,7 +36,9 @@ def add_clusters(commands: Commands) -> None:
 def clusters_command(parsed: argparse.Namespace) -> int:
     opened = [open_run(name, parsed.models) for name in parsed.runs]
     with closing(ReviewStore(reviews_file(parsed.models))) as store:
-        found = combined([(run.view, reviewed_pairs(store, run.fingerprint)) for run in opened], parsed.min_probability)
+        reviewed = [(run.view, reviewed_pairs(store, run.fingerprint)) for run in opened]
+    least = parsed.min_probability
+    found = combined(reviewed, [suggested_probability(run) for run in opened] if least == "suggested" else least)
     path = parsed.output or Path("clusters.csv")
     if parsed.conflicts is not None:  # before anything is written
         check_plain(parsed.conflicts, force=parsed.force)

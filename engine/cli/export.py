@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 from engine.api import export as write_alignment
 from engine.api import open_run
-from engine.cli.options import Commands, add_command, add_json, add_models, add_run, print_json
+from engine.cli.options import Commands, add_command, add_json, add_models, add_run, print_json, probability_or_suggested
 from engine.data.knowledge_graph import Side
 from engine.errors import printable
 from engine.explore.review_queue import SampleEstimate
@@ -110,16 +110,6 @@ def report_command(parsed: argparse.Namespace) -> int:
     else:
         print(printable(f"wrote {path}"))
     return 0
-
-
-def probability_or_suggested(text: str) -> float | Literal["suggested"]:
-    """A number, or the word "suggested"."""
-    if text == "suggested":
-        return "suggested"
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected a number from 0 to 1, or 'suggested'; got '{text}'") from None
 
 
 def export_command(parsed: argparse.Namespace) -> int:

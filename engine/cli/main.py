@@ -20,6 +20,7 @@ from typing import Any
 from engine._version import __version__
 from engine.analysis.run_tables import seed_links
 from engine.api import MODELS, configure, open_run, summary_row
+from engine.cli.changes import add_changes
 from engine.cli.clusters import add_clusters
 from engine.cli.export import add_export, add_report, add_split
 from engine.cli.housekeeping import add_backup, add_clean_up
@@ -28,6 +29,7 @@ from engine.cli.new_entities import match_new
 from engine.cli.options import Commands, add_command, add_json, add_models, add_pool, add_run, by_side, print_json
 from engine.cli.queue import add_queue, add_queueing, queue_instead
 from engine.cli.serve import add_serve
+from engine.cli.updating import add_decisions, add_update
 from engine.config import PRESETS, SECTIONS, VARIANTS, RunConfig, section_options
 from engine.data import inspect_task, inspection_to_dict, load_task, render_inspection
 from engine.data.knowledge_graph import Side
@@ -45,12 +47,14 @@ from engine.jobs.plan import missing_steps
 from engine.names.value_start import start_finding
 from engine.pipeline import Outcome, Phase, computed_otherwise, event_text, train_run
 from engine.runs import Run, RunStore, RunSummary
+from engine.runs.manifest import parent_of
 from engine.runs.tensors import run_similarity
 from engine.runs.view import status_words
 from engine.training.device import on_termination
 from engine.training.semi import Round, rounds_protocol
 from engine.training.trainer import Progress
 from engine.training.worker import follow
+from engine.updating import update_config, update_run
 from engine.util.distributed import joined
 from engine.util.paths import reviews_file
 
@@ -71,7 +75,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {printable(str(error))}", file=sys.stderr)
         return USER_ERROR
     except KeyboardInterrupt:
-        resumed = "; run the same command to resume from the last checkpoint" if parsed.command in (train_or_find, prepare_command) else ""
+        resumed = (
+            "; run the same command to resume from the last checkpoint" if parsed.command in (train_or_find, update_or_find, prepare_command) else ""
+        )
         print(f"interrupted{resumed}.", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output has left
@@ -99,14 +105,17 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     add_train(commands)
+    add_update(commands, update_or_find)
     add_prepare(commands)
     add_runs(commands)
     add_evaluate(commands)
     add_match(commands)
+    add_changes(commands)
     add_relations(commands)
     add_explain(commands)
     add_inspect(commands)
     add_queue(commands)
+    add_decisions(commands)
     add_export(commands)
     add_split(commands)
     add_clusters(commands)
@@ -341,6 +350,18 @@ def train_or_find(parsed: argparse.Namespace) -> int:
     return 0
 
 
+def update_or_find(parsed: argparse.Namespace) -> int:
+    parent, store = open_run(parsed.run, parsed.models).run, RunStore(parsed.models)
+    config = update_config(parent, parsed.data, epochs=parsed.epochs, seed=parsed.seed, assignments=parsed.set)
+    mapping = {side: Path(path) for side, path in by_side("--mapping", parsed.mapping, "FILE").items()}
+    reviews = reviews_file(parsed.models) if parsed.with_reviews == Path() else parsed.with_reviews
+    with interruptions() as should_stop:
+        options: dict[str, Any] = {"fresh": parsed.fresh, "reviews": reviews, "on_event": report, "should_stop": should_stop}
+        outcome = update_run(parent, parsed.data, config, store, mapping=mapping, **options)
+    show_outcome(outcome, parsed.models, config, as_json=parsed.json)
+    return 0
+
+
 def prepare_command(parsed: argparse.Namespace) -> int:
     store = RunStore(parsed.models)
     steps = missing_steps(store, parsed.data)
@@ -383,6 +404,7 @@ def run_summary(run: Run) -> dict[str, Any]:
         "metrics": run.metrics or None,
         "seconds": run.manifest.get("seconds"),
         "peak_rss_mb": run.manifest.get("peak_rss_mb"),
+        "parent": parent_of(run.manifest),
     }
 
 
@@ -399,7 +421,8 @@ def runs(parsed: argparse.Namespace) -> int:
     for summary in found:
         row = summary_row(summary)
         figure = row["reason"] or hits_words(summary)
-        print(printable(f"{row['run']}  {row['state']}  {row['created']}  {figure}"))
+        parent = f"  update of {row['parent']}" if row["parent"] else ""
+        print(printable(f"{row['run']}  {row['state']}  {row['created']}  {figure}{parent}"))
     return 0
 
 

@@ -6,7 +6,7 @@ import argparse
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from engine.api import MODELS
 from engine.data.knowledge_graph import SIDES, Side
@@ -48,6 +48,16 @@ def add_pool(parser: argparse.ArgumentParser) -> None:
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the result as one line of JSON, last")
+
+
+def probability_or_suggested(text: str) -> float | Literal["suggested"]:
+    """A number, or the word "suggested"."""
+    if text == "suggested":
+        return "suggested"
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to 1, or 'suggested'; got '{text}'") from None
 
 
 def by_side(option: str, texts: Sequence[str], example: str) -> dict[Side | None, str]:

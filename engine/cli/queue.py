@@ -114,6 +114,7 @@ def _estimate(parsed: argparse.Namespace, plan: Plan) -> int:
 def job_row(job: Job, news: News | None) -> dict[str, Any]:
     """A job as JSON has it."""
     row: dict[str, Any] = {"job": job.id, "training": job.name, "state": job.state, "position": job.position, "who": job.who, "message": job.message}
+    row |= {"parent": job.parent} if job.parent else {}
     row |= {"submitted": job.submitted, "started": job.started, "ended": job.ended, "run": job.run}
     if news is not None:
         row |= {"phase": news.phase, "epoch": news.epoch, "epochs": news.epochs, "remaining": news.remaining}
@@ -126,7 +127,8 @@ def job_line(job: Job, news: News | None) -> str:
     if job.state in ("running", "stopping") and news is not None:
         left = "" if news.remaining is None else f", {duration(news.remaining)} left"
         shown = f"epoch {news.epoch}/{news.epochs}{left}" if news.epochs else news.detail
-    return f"{job.id}  {job.state:9}  {job.name}  {shown}".rstrip()
+    updated = f"  update of {job.parent}" if job.parent else ""
+    return f"{job.id}  {job.state:9}  {job.name}{updated}  {shown}".rstrip()
 
 
 def _user() -> str:

@@ -25,7 +25,7 @@ from engine.runs.view import PairScore, RunView
 from engine.util.arrays import BoolArray, FloatArray, IntArray
 from engine.util.text import count
 
-Kind = Literal["uncertain", "conflicts", "hierarchy", "sure", "second", "sample"]
+Kind = Literal["uncertain", "conflicts", "hierarchy", "sure", "second", "again", "sample"]
 
 SURE_PROBABILITY = 0.95
 SURE_MARGIN = 0.3
@@ -139,12 +139,12 @@ class ReviewQueue:
         "uncertain": probability nearest to one half, then what has none by the smallest margin. "conflicts": targets that several sources claim,
         the closest contest first, the claims on a target together and the best first. "hierarchy": mutual matches that contradict the graphs'
         hierarchies, first what has to give way to the most others. "sure": the most probable, or in a run without
-        probabilities mutual matches with the largest margin. "second": as "uncertain". "sample": at random, without those that known
+        probabilities mutual matches with the largest margin. "second" and "again": as "uncertain". "sample": at random, without those that known
         links settle (:mod:`engine.explore.review_queue`).
         """
         if kind in ("sample", "hierarchy"):  # which take a while, and are seldom asked for
             return self._sample if kind == "sample" else self._contradicting
-        return self._orders["uncertain" if kind == "second" else kind]
+        return self._orders["uncertain" if kind in ("second", "again") else kind]
 
     @cached_property
     def _orders(self) -> dict[str, IntArray]:
@@ -291,6 +291,22 @@ def take(
     offered = chain(held, (pair for pair in _pairs(queue, rows) if pair not in held))
     taken = store.claim(queue.fingerprint, author, offered, count, second=kind == "second", one_by_one=sample)
     return [row for pair in taken if (row := queue.row(pair)) is not None]
+
+
+def marked_pairs(store: ReviewStore, queue: ReviewQueue, author: str) -> dict[Pair, tuple[str, ...]]:
+    """Pairs of the run to look at again since their evidence changed, with the reasons, without those that the reviewer has skipped since."""
+    graphs = [queue.view.graphs[side].index for side in SIDES]
+    found = store.look_again(queue.fingerprint, author)
+    return {pair: reasons for pair, reasons in found.items() if pair[0] in graphs[0] and pair[1] in graphs[1]}
+
+
+def take_marked(store: ReviewStore, queue: ReviewQueue, author: str, pairs: Sequence[Pair], count: int = 1) -> list[tuple[int, int]]:
+    """Source and target of the first pairs to look at again that are free, those first that the reviewer holds already."""
+    held = [pair for pair in store.leased(queue.fingerprint, author) if pair in set(pairs)]
+    offered = chain(held, (pair for pair in pairs if pair not in held))
+    taken = store.claim(queue.fingerprint, author, offered, count, again=True)
+    graphs = [queue.view.graphs[side].index for side in SIDES]
+    return [(graphs[0][source], graphs[1][target]) for source, target in taken]
 
 
 def _pairs(queue: ReviewQueue, rows: IntArray) -> Iterator[Pair]:

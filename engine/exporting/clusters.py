@@ -152,12 +152,12 @@ class Clusters:
         return f"{one} and {two} of {self.sources[left_out.between[0][0]].name} would be in one cluster"
 
 
-def combined(runs: Sequence[tuple[RunView, Sequence[DecidedPair]]], least_probability: float | None = None) -> Clusters:
+def combined(runs: Sequence[tuple[RunView, Sequence[DecidedPair]]], least_probability: float | Sequence[float] | None = None) -> Clusters:
     """Combine the alignments of several runs.
 
     Args:
         runs: each run with the decisions on its data.
-        least_probability: that predictions must have; runs without probabilities are refused then.
+        least_probability: that predictions must have, the same for all runs or one for each; runs without probabilities are refused then.
 
     Raises:
         ConfigError: fewer than two runs, runs of the same two graphs, or of two versions of one graph.
@@ -172,8 +172,9 @@ def combined(runs: Sequence[tuple[RunView, Sequence[DecidedPair]]], least_probab
     check_pairs_of_sources([run_name(view) for view, _ in runs], placed)
     edges: list[MatchEdge] = []
     rejected: set[frozenset[Node]] = set()
-    for (view, reviewed), (own, theirs) in zip(runs, placed, strict=True):
-        edges += run_edges(view, reviewed, least_probability, own, theirs)
+    minima = least_probability if isinstance(least_probability, Sequence) else [least_probability] * len(runs)
+    for (view, reviewed), (own, theirs), least in zip(runs, placed, minima, strict=True):
+        edges += run_edges(view, reviewed, least, own, theirs)
         rejected |= rejected_pairs(view, reviewed, own, theirs)
     ordered = sorted(edges, key=lambda edge: (not edge.certain, -(0.0 if math.isnan(edge.probability) else edge.probability), -edge.csls, edge.ends))
     members, kept, left_out = joined_edges(ordered, rejected)

@@ -5,7 +5,19 @@ the trainer a process of its own that holds a lock while it lives (:mod:`engine.
 """
 
 from engine.jobs.launch import is_starting, start_trainer, trainer_alive
-from engine.jobs.plan import DataSummary, Plan, absolute, estimate_plan, plan_training, reachable, summarise, why_refused
+from engine.jobs.plan import (
+    DataSummary,
+    Plan,
+    UpdateSummary,
+    absolute,
+    estimate_plan,
+    plan_training,
+    plan_update,
+    reachable,
+    summarise,
+    summarise_update,
+    why_refused,
+)
 from engine.jobs.progress import News, Point, RoundNews, read_news
 from engine.jobs.queue import ENDED, WAITING_OR_AT_WORK, Job, JobQueue, State, Submission
 
@@ -21,14 +33,17 @@ __all__ = [
     "RoundNews",
     "State",
     "Submission",
+    "UpdateSummary",
     "absolute",
     "estimate_plan",
     "is_starting",
     "plan_training",
+    "plan_update",
     "reachable",
     "read_news",
     "start_trainer",
     "summarise",
+    "summarise_update",
     "trainer_alive",
     "why_refused",
 ]

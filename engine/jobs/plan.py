@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.config import DataConfig, RunConfig, Variant
 from engine.data import load_task, safe_name
+from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import ConfigError
 from engine.names import absolute_paths, named_paths
 from engine.pipeline import make_run_id
 from engine.reviews import Snapshot, with_reviews
-from engine.runs import RunStore
+from engine.runs import Run, RunStore
 from engine.training.estimate import Estimate, Sizes, estimate_training, measured_machine, task_sizes
 from engine.training.start import why_not_trained
+from engine.updating import prepare_update, reviews_of
 
 # From a data set and settings to what would be trained: checked, named and measured before anything starts.
 
@@ -54,6 +56,7 @@ class Plan:
         finished: whether there is such a run already.
         structure_ready: whether there is the semi run that a literal one adds names to.
         reviews: as of :class:`DataSummary`.
+        parent: the run that is updated to a new version of its data; "" for a training from the start.
     """
 
     data: Path
@@ -64,6 +67,7 @@ class Plan:
     finished: bool
     structure_ready: bool = False
     reviews: Snapshot | None = None
+    parent: str = ""
 
     @property
     def name(self) -> str:
@@ -86,6 +90,50 @@ def summarise(path: Path, config: DataConfig, seed: int, reviews: ReviewsOf | No
         snapshot = reviews(task.fingerprint)
         task, _ = with_reviews(task, snapshot)
     return DataSummary(path.resolve(), task.name, task.fingerprint, task.split, task_sizes(task), snapshot, task.several_names)
+
+
+@dataclass(frozen=True)
+class UpdateSummary:
+    """What a plan needs of an update, without the data.
+
+    Attributes:
+        parent: the run that is updated.
+        data: the new version as it is trained on: links have the part that they have in the parent.
+        counts: by graph, how many entities are carried over, new and gone.
+    """
+
+    parent: str
+    data: DataSummary
+    counts: Mapping[Side, Mapping[str, int]]
+
+
+def summarise_update(parent: Run, path: Path, config: RunConfig, models: Path) -> UpdateSummary:
+    """Compare a data set with a run's data; nothing is trained.
+
+    Args:
+        parent: the run to be updated.
+        path: the new version.
+        config: of :func:`engine.updating.update_config`.
+        models: the folder of the runs.
+
+    Raises:
+        DataError, RunError, ReviewError: as :func:`engine.updating.update_run`.
+    """
+    prepared = prepare_update(parent, path, config)
+    task, reviews = prepared.task, reviews_of(prepared, parent, models, None)
+    if reviews is not None:
+        task, _ = with_reviews(task, reviews)
+    data = DataSummary(path.resolve(), task.name, task.fingerprint, task.split, task_sizes(task), None, task.several_names)
+    return UpdateSummary(parent.id, data, {side: prepared.versions.carried[side].counts()["entities"] for side in SIDES})
+
+
+def plan_update(update: UpdateSummary, config: RunConfig, models: Path) -> Plan:
+    """What would be trained.
+
+    Raises:
+        RunError: the models folder cannot hold such a run.
+    """
+    return replace(plan_training(update.data, config, models), parent=update.parent)
 
 
 def why_refused(path: Path, config: RunConfig, reviews: Snapshot | None = None) -> str:

@@ -56,6 +56,7 @@ class Job:
         message: one sentence on how it ended, where there is something to say; "" otherwise.
         run: ``dataset/run_id`` of the run that it left behind; "" without one.
         reviews: name of the file beside the queue that holds the reviewers' decisions to train with; "" for none.
+        parent: the run that is updated to a new version of its data; "" for a training from the start.
         position: 1 for the next one that a trainer takes; 0 unless queued.
     """
 
@@ -73,6 +74,7 @@ class Job:
     message: str = ""
     run: str = ""
     reviews: str = ""
+    parent: str = ""
     position: int = 0
 
     @property
@@ -134,12 +136,13 @@ CREATE TABLE IF NOT EXISTS jobs (
     UNIQUE (dataset, run_id)
 ) STRICT;
 """
+UPDATES: Final = "ALTER TABLE jobs ADD COLUMN parent TEXT NOT NULL DEFAULT '';"
 SCHEMA: Final = Schema(
     what="the training queue",
     error=JobError,
     unharmed="runs are not affected",
     damaged="move it away or restore it from a backup (runs are not affected)",
-    migrations=(TABLE,),
+    migrations=(TABLE, UPDATES),
     patience=20.0,
 )
 
@@ -298,9 +301,9 @@ class JobQueue:
         reviews = "" if plan.reviews is None else self._kept(plan.reviews)
         values = (job_id, str(plan.data), plan.dataset, plan.run_id, json.dumps(plan.config.to_dict()), json.dumps(asdict(plan.sizes)))
         database.execute(
-            "INSERT INTO jobs (id, place, data, dataset, run_id, config, sizes, reviews, who, submitted, state) "
-            f"VALUES (?, {_LAST_PLACE}, ?, ?, ?, ?, ?, ?, ?, ?, 'queued')",
-            (*values, reviews, one_line(printable(who), LONGEST_NAME), now()),
+            "INSERT INTO jobs (id, place, data, dataset, run_id, config, sizes, reviews, parent, who, submitted, state) "
+            f"VALUES (?, {_LAST_PLACE}, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued')",
+            (*values, reviews, plan.parent, one_line(printable(who), LONGEST_NAME), now()),
         )
 
     def _kept(self, reviews: Snapshot) -> str:
@@ -365,7 +368,8 @@ def _listed(states: Sequence[State]) -> str:
 def _job(row: Any, waiting: Sequence[str]) -> Job:
     """A row as a job."""
     position = waiting.index(row["id"]) + 1 if row["id"] in waiting else 0
-    texts = {name: row[name] for name in ("id", "dataset", "run_id", "who", "state", "submitted", "started", "ended", "message", "run", "reviews")}
+    names = ("id", "dataset", "run_id", "who", "state", "submitted", "started", "ended", "message", "run", "reviews", "parent")
+    texts = {name: row[name] for name in names}
     return Job(
         data=Path(row["data"]), settings=json.loads(row["config"]), sizes=Sizes(**_tupled(json.loads(row["sizes"]))), position=position, **texts
     )

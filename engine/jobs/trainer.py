@@ -27,6 +27,7 @@ from engine.pipeline import Outcome, train_run
 from engine.runs import RunStore
 from engine.training.device import on_termination
 from engine.training.estimate import estimate_training, measured_machine
+from engine.updating import update_run
 from engine.util.paths import jobs_folder, trainer_lock, trainer_log
 
 LOCK_SECONDS: Final = 5.0
@@ -94,6 +95,8 @@ def _train(queue: JobQueue, job: Job, asked: Asked) -> Outcome:
         reporter.step()
         return asked()
 
+    if job.parent:
+        return update_run(store.find(job.parent), job.data, config, store, on_event=reporter.event, should_stop=on_step)
     reviews = jobs_folder(queue.models) / job.reviews if job.reviews else None
     return train_run(job.data, config, store, reviews=reviews, on_event=reporter.event, should_stop=on_step)
 

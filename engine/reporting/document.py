@@ -22,6 +22,7 @@ from engine.reporting.sections import (
     settings_section,
     with_interval,
 )
+from engine.runs.manifest import parent_of
 from engine.util.files import new_file
 
 __all__ = ["ReportedRun", "report_html", "write_report"]
@@ -147,7 +148,8 @@ def _opening(run: ReportedRun) -> Iterator[Html]:
     if found is not None:
         yield element("p", element("strong", f"Hits@1 {with_interval(float(figures['hits@1']), *found)}"), f", {direction}.")
     created = str(manifest.get("created", ""))[:16].replace("T", " ")
-    yield element("p", shown(f"Run {manifest.get('run_id', '')}, random seed {manifest.get('seed', '')}, {created} UTC."), class_="facts")
+    parent = f", update of {parent_of(manifest)}" if parent_of(manifest) else ""
+    yield element("p", shown(f"Run {manifest.get('run_id', '')}, random seed {manifest.get('seed', '')}, {created} UTC{parent}."), class_="facts")
 
 
 def _source(run: ReportedRun) -> Iterator[Html]:

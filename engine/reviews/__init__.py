@@ -6,13 +6,15 @@ changed or deleted: to undo is to add a row that withdraws. docs/reviewing.md ha
 
 from __future__ import annotations
 
+from engine.reviews.carrying import Carried, carried_snapshot, carry_decisions, mark_pairs, reason_words
 from engine.reviews.decisions import Agreement, Choice, Decision, ReviewProgress, Verdict, agreement, check_author, disagreements, progress
-from engine.reviews.snapshot import ReviewedPair, ReviewEffect, Snapshot, describe_reviews, read_snapshot, snapshot_of, with_reviews
+from engine.reviews.snapshot import ReviewedPair, ReviewEffect, Snapshot, describe_reviews, is_database, read_snapshot, snapshot_of, with_reviews
 from engine.reviews.store import LEASE_SECONDS, ReviewStore
 
 __all__ = [
     "LEASE_SECONDS",
     "Agreement",
+    "Carried",
     "Choice",
     "Decision",
     "ReviewEffect",
@@ -22,11 +24,16 @@ __all__ = [
     "Snapshot",
     "Verdict",
     "agreement",
+    "carried_snapshot",
+    "carry_decisions",
     "check_author",
     "describe_reviews",
     "disagreements",
+    "is_database",
+    "mark_pairs",
     "progress",
     "read_snapshot",
+    "reason_words",
     "snapshot_of",
     "with_reviews",
 ]

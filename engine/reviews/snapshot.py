@@ -110,7 +110,7 @@ def read_snapshot(path: Path, fingerprint: str) -> Snapshot:
         ReviewError: there is no such file, it is neither of the two, or holds nothing decided about this data.
     """
     header = _header(path)
-    if header.startswith(SQLITE_HEADER):
+    if is_database(path):
         store = ReviewStore(path)
         try:
             found = snapshot_of(fingerprint, store.standing(fingerprint))
@@ -125,6 +125,15 @@ def read_snapshot(path: Path, fingerprint: str) -> Snapshot:
             f"{path} has no accepted or rejected pairs of this data set ({fingerprint[:8]}); review some pairs, or train without reviews."
         )
     return found
+
+
+def is_database(path: Path) -> bool:
+    """Whether a file is a database of decisions, and not the decisions that a run was trained with.
+
+    Raises:
+        ReviewError: it cannot be read.
+    """
+    return _header(path).startswith(SQLITE_HEADER)
 
 
 def _header(path: Path) -> bytes:

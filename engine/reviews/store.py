@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -61,6 +61,25 @@ MIGRATIONS: tuple[str, ...] = (
         author TEXT NOT NULL,
         until REAL NOT NULL,
         PRIMARY KEY (data_set, source, target)
+    );
+    """,
+    """
+    CREATE TABLE carried (
+        number INTEGER PRIMARY KEY REFERENCES decisions (number),
+        origin INTEGER NOT NULL REFERENCES decisions (number)
+    );
+    CREATE TABLE inactive (
+        data_set INTEGER NOT NULL REFERENCES data_sets (number),
+        origin INTEGER NOT NULL REFERENCES decisions (number),
+        gone TEXT NOT NULL,
+        PRIMARY KEY (data_set, origin)
+    );
+    CREATE TABLE changed_evidence (
+        data_set INTEGER NOT NULL REFERENCES data_sets (number),
+        source TEXT NOT NULL,
+        target TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        PRIMARY KEY (data_set, source, target, reason)
     );
     """,
 )
@@ -119,6 +138,14 @@ class Ledger:
 
     def _decisions(self, numbers: Iterable[int]) -> list[Decision]:
         return [self._by_number[number] for number in sorted(numbers)]
+
+
+@dataclass(frozen=True)
+class CarriedChoice:
+    """A decision on an earlier version of the data, and the identifiers that its entities have now."""
+
+    decision: Decision
+    pair: Pair
 
 
 LEASE_SECONDS = 300.0
@@ -265,6 +292,73 @@ class ReviewStore:
                 ledger.add(row["number"], _decision(row) if row["withdraws"] is None else row["withdraws"])
             yield ledger
 
+    # A new version of the data
+
+    def carry(
+        self,
+        fingerprint: str,
+        choices: Sequence[CarriedChoice],
+        aside: Sequence[tuple[Decision, str]] = (),
+        marks: Mapping[Pair, Sequence[str]] | None = None,
+    ) -> None:
+        """Copy decisions on an earlier version of the data to this one; what was copied before stays as it is.
+
+        Whoever has decided a pair on this data already keeps that decision.
+
+        Args:
+            fingerprint: of the new data.
+            choices: decisions that count, in their order.
+            aside: decisions that count for nothing any more, since an entity of theirs is gone, and whose ("source", "target" or both).
+            marks: pairs to look at again, with the reasons.
+        """
+        with self._database.writing() as connection:
+            data = _data_set(connection, fingerprint)
+            for one in choices:
+                _copy(connection, data, fingerprint, one)
+            for decision, gone in aside:
+                connection.execute("INSERT INTO inactive VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (data, decision.number, gone))
+            for pair, reasons in (marks or {}).items():
+                rows = [(data, *pair, reason) for reason in reasons]
+                connection.executemany("INSERT INTO changed_evidence VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", rows)
+
+    def carried_pairs(self, fingerprint: str) -> list[Pair]:
+        """The pairs that have a decision from an earlier version of the data."""
+        query = (
+            "SELECT DISTINCT source, target FROM standing JOIN carried USING (number) JOIN data_sets ON data_sets.number = data_set "
+            "WHERE fingerprint = ? ORDER BY source, target"
+        )
+        return [(row["source"], row["target"]) for row in self._rows(query, (fingerprint,))]
+
+    def look_again(self, fingerprint: str, author: str | None = None) -> dict[Pair, tuple[str, ...]]:
+        """Pairs to look at again since their evidence changed, with the reasons: until somebody votes on them on this data.
+
+        Args:
+            author: leave out what this reviewer has skipped on this data, too.
+        """
+        query = (
+            "SELECT one.source, one.target, reason FROM changed_evidence AS one JOIN data_sets ON data_sets.number = one.data_set "
+            f"WHERE fingerprint = ? AND {_CARRIED} AND NOT {_DECIDED_AGAIN} ORDER BY one.source, one.target, one.rowid"
+        )
+        found: dict[Pair, tuple[str, ...]] = {}
+        for row in self._rows(query, (fingerprint, author or "")):
+            pair = row["source"], row["target"]
+            found[pair] = (*found.get(pair, ()), row["reason"])
+        return found
+
+    def inactive(self, fingerprint: str) -> list[tuple[Decision, str]]:
+        """Decisions on earlier versions of the data that have no effect, since an entity of theirs is gone, and whose entity it is."""
+        query = (
+            "SELECT one.*, gone FROM inactive JOIN decisions AS one ON one.number = origin JOIN data_sets ON data_sets.number = inactive.data_set "
+            "WHERE fingerprint = ? ORDER BY one.number"
+        )
+        return [(_decision(row), row["gone"]) for row in self._rows(query, (fingerprint,))]
+
+    def _rows(self, query: str, parameters: tuple[str, ...]) -> list[sqlite3.Row]:
+        if not self.path.exists():
+            return []
+        with self._database.reading() as connection:
+            return connection.execute(query, parameters).fetchall()
+
     # Leases
 
     def leased(self, fingerprint: str, author: str) -> list[Pair]:
@@ -288,6 +382,7 @@ class ReviewStore:
         *,
         second: bool = False,
         one_by_one: bool = False,
+        again: bool = False,
     ) -> list[Pair]:
         """Take the first pairs that are free, and keep them from other reviewers for a while; a claim on one's own pairs makes it longer.
 
@@ -298,6 +393,7 @@ class ReviewStore:
             count: how many to take at most.
             second: also what others have decided, for a second opinion.
             one_by_one: also what was accepted in bulk only, by whomever.
+            again: also what was decided on an earlier version of the data only (:meth:`look_again`).
         """
         author = check_author(author)
         until, taken = self._clock() + seconds, list[Pair]()
@@ -307,7 +403,7 @@ class ReviewStore:
             for pair in offered:
                 if len(taken) == count:
                     break
-                if _is_free(connection, data, author, pair, second=second, one_by_one=one_by_one):
+                if _is_free(connection, data, author, pair, second=second, one_by_one=one_by_one, again=again):
                     connection.execute(
                         "INSERT INTO leases VALUES (?, ?, ?, ?, ?) ON CONFLICT (data_set, source, target) DO UPDATE SET until = excluded.until",
                         (data, *pair, author, until),
@@ -331,6 +427,39 @@ class ReviewStore:
 
     def _now(self) -> str:
         return datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds")
+
+
+_CARRIED: Final = (
+    "EXISTS (SELECT 1 FROM standing AS old WHERE old.data_set = one.data_set AND old.source = one.source AND old.target = one.target "
+    "AND old.number IN (SELECT number FROM carried))"
+)
+"""SQL: whether a pair has a decision that an earlier version of the data had, which is not withdrawn."""
+_DECIDED_AGAIN: Final = (
+    "EXISTS (SELECT 1 FROM standing AS new WHERE new.data_set = one.data_set AND new.source = one.source AND new.target = one.target "
+    "AND (new.verdict <> 'skip' OR same_author(new.author) = ?) AND new.number NOT IN (SELECT number FROM carried))"
+)
+"""SQL: whether a pair has a vote, or a skip of one author, that no earlier version of the data had."""
+
+
+def _copy(connection: sqlite3.Connection, data: int, fingerprint: str, carried: CarriedChoice) -> None:
+    """Copy a decision unless it was copied before, or its author has decided the pair on this data."""
+    old, choice = carried.decision, carried.decision.choice
+    click = f"carried {fingerprint[:32]} {old.number}"
+    own = (
+        "SELECT 1 FROM standing WHERE data_set = ? AND source = ? AND target = ? AND same_author(author) = ? "
+        "AND number NOT IN (SELECT number FROM carried)"
+    )
+    if connection.execute("SELECT 1 FROM decisions WHERE click = ?", (click,)).fetchone() is not None:
+        return
+    if connection.execute(own, (data, *carried.pair, same_author(old.author))).fetchone() is not None:
+        return
+    values = (data, *carried.pair, old.author, old.time, choice.verdict, choice.note, choice.run, choice.csls, choice.probability, click)
+    number = connection.execute(
+        "INSERT INTO decisions (data_set, source, target, author, time, verdict, note, run, csls, probability, click, place) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
+        values,
+    ).lastrowid
+    connection.execute("INSERT INTO carried VALUES (?, ?)", (number, old.number))
 
 
 def _is_done(connection: sqlite3.Connection, data: int, author: str, click: str) -> bool:
@@ -358,11 +487,14 @@ def _data_set(connection: sqlite3.Connection, fingerprint: str) -> int:
     return int(connection.execute("SELECT number FROM data_sets WHERE fingerprint = ?", (fingerprint,)).fetchone()["number"])
 
 
-def _is_free(connection: sqlite3.Connection, data: int, author: str, pair: Pair, *, second: bool, one_by_one: bool) -> bool:
+def _is_free(connection: sqlite3.Connection, data: int, author: str, pair: Pair, *, second: bool, one_by_one: bool, again: bool) -> bool:
     held = connection.execute(
         "SELECT 1 FROM leases WHERE data_set = ? AND source = ? AND target = ? AND author <> ?",
         (data, *pair, author),
     ).fetchone()
+    if again:
+        query = f"SELECT {_DECIDED_AGAIN} FROM (SELECT ? AS data_set, ? AS source, ? AS target) AS one"
+        return held is None and not connection.execute(query, (author, data, *pair)).fetchone()[0]
     return held is None and not _is_decided(connection, data, author, pair, second=second, one_by_one=one_by_one)
 
 

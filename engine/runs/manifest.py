@@ -202,6 +202,12 @@ def in_utc(created: str) -> str:
         raise ValueError(f"created is beyond the calendar: {created}") from None
 
 
+def parent_of(manifest: Mapping[str, Any]) -> str:
+    """``dataset/run_id`` of the run that a run is an update of; "" for a training."""
+    parent = manifest.get("parent")
+    return str(parent.get("run", "")) if isinstance(parent, Mapping) else ""
+
+
 def check_files(files: Any) -> None:
     """Raise ValueError unless this is {name: {"size": ..., "sha256": ...}} with names that lead nowhere else."""
     if not isinstance(files, dict):

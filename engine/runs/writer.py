@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -265,6 +265,8 @@ def already_there(dataset: str, run_id: str) -> RunError:
 NOTE: Final = "begun"
 REVIEWS: Final = "reviews"
 """Table of the decisions that a run is trained with."""
+RENAMED: Final = "renamed"
+"""Table of old and new identifiers, of a run on a new version of its parent's data."""
 
 
 @dataclass(frozen=True)
@@ -276,24 +278,35 @@ class ResumeRecord:
         config: all settings; of the literal run where the run in the making is the semi run below it.
         run_id: of the run that was asked for.
         reviews: the decisions of reviewers that it is trained with; None without any.
+        parent: the run that is updated; "" for a training.
+        mapping: of an update, its mapping files by graph; the key "" for both graphs.
+        assigned: of an update, the settings that were chosen for it.
     """
 
     data: Path
     config: RunConfig
     run_id: str
     reviews: Path | None = None
+    parent: str = ""
+    mapping: Mapping[str, Path] = field(default_factory=dict)
+    assigned: tuple[str, ...] = ()
 
     def command(self, models: Path) -> str:
         """The command that resumes it, to be typed in the project's folder; ``models``: where the run is."""
-        options: list[tuple[str, str]] = [("--variant", self.config.variant)] if self.config.variant != "basic" else []
+        if self.parent:
+            options = [("--mapping", f"{side}={path}" if side else str(path)) for side, path in self.mapping.items()]
+            options += [("--seed", str(self.config.seed)), *(("--set", one) for one in self.assigned)]
+            return paths.update_command(self.parent, self.data, [*options, *self._places(models)])
+        options = [("--variant", self.config.variant)] if self.config.variant != "basic" else []
         if self.config.seed:
             options.append(("--seed", str(self.config.seed)))
         options += [("--set", one) for one in self.config.assignments(starting_config(self.data))]
-        if self.reviews is not None:
-            options.append(("--with-reviews", paths.shown_path(self.reviews)))
-        if (shown := paths.shown_path(models)) != "models":
-            options.append(("--models", shown))
-        return paths.train_command(self.data, options)
+        return paths.train_command(self.data, [*options, *self._places(models)])
+
+    def _places(self, models: Path) -> list[tuple[str, str]]:
+        """Where reviews and runs are, if not where they are looked for anyway."""
+        reviews = [] if self.reviews is None else [("--with-reviews", paths.shown_path(self.reviews))]
+        return reviews if (shown := paths.shown_path(models)) == "models" else [*reviews, ("--models", shown)]
 
 
 def note_beginning(writer: RunWriter, begun: ResumeRecord) -> None:
@@ -301,7 +314,11 @@ def note_beginning(writer: RunWriter, begun: ResumeRecord) -> None:
     Raises:
         RunError: the disk is full or does not permit it.
     """
-    writer.write_note(NOTE, {"data": str(begun.data.resolve()), "config": begun.config.to_dict(), "run_id": begun.run_id})
+    note: dict[str, Any] = {"data": str(begun.data.resolve()), "config": begun.config.to_dict(), "run_id": begun.run_id}
+    if begun.parent:
+        mapping = {side: str(path.resolve()) for side, path in begun.mapping.items()}
+        note["update"] = {"parent": begun.parent, "mapping": mapping, "assigned": list(begun.assigned)}
+    writer.write_note(NOTE, note)
 
 
 def read_beginning(folder: Path) -> ResumeRecord | None:
@@ -309,6 +326,10 @@ def read_beginning(folder: Path) -> ResumeRecord | None:
     try:
         value: Any = json.loads((folder / f"{NOTE}.json").read_text(encoding="utf-8"))
         reviews = folder / f"{REVIEWS}.parquet"
-        return ResumeRecord(Path(value["data"]), RunConfig.from_dict(value["config"]), str(value["run_id"]), reviews if reviews.is_file() else None)
+        record = ResumeRecord(Path(value["data"]), RunConfig.from_dict(value["config"]), str(value["run_id"]), reviews if reviews.is_file() else None)
+        if (update := value.get("update")) is None:
+            return record
+        mapping = {str(side): Path(path) for side, path in update["mapping"].items()}
+        return replace(record, parent=str(update["parent"]), mapping=mapping, assigned=tuple(map(str, update["assigned"])))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, ConfigError):
         return None

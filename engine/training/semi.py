@@ -66,6 +66,7 @@ class Round:
         known: how many have an end whose counterpart is known from test links; None without test links.
         right: how many of those are right.
         pool: the entities that pairs were selected from, for people.
+        parent: the run that the pairs of round 0 were carried over from; "" where the facts imply them.
     """
 
     number: int
@@ -75,6 +76,7 @@ class Round:
     known: int | None
     right: int | None
     pool: str
+    parent: str = ""
 
     def to_dict(self) -> dict[str, object]:
         """One line of a run's trace."""

@@ -12,7 +12,7 @@ import statistics
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -30,6 +30,7 @@ from engine.model.dual_amn import DualAMN
 from engine.model.losses import build_loss
 from engine.model.sampling import Sample, Sampling
 from engine.training.device import EXECUTION_OPTIONS, choose_device, choose_precision, choose_threads
+from engine.training.inheritance import Inheritance, inherit
 from engine.training.optimiser import RmsProp
 from engine.training.semi import Pool, Round, Selection, describe_round, no_selection, round_epochs, select_pairs, selection_pool, steps_of
 from engine.training.start import resolve_start, start_pairs, why_no_seeds
@@ -143,13 +144,21 @@ class Trainer:
         config: all settings.
         adjacency: of the task, if it is already there.
         ranks: the processes that train together, all with the same task and config.
+        inheritance: what to start from instead of drawn parameters and of the pairs that the facts imply.
 
     Raises:
         TrainingError: no seed links, or more processes than entities.
         ConfigError: patience without validation links to be patient by; a device or threads that this machine does not have.
     """
 
-    def __init__(self, task: AlignmentTask, config: RunConfig, adjacency: Adjacency | None = None, ranks: Ranks = ALONE) -> None:
+    def __init__(
+        self,
+        task: AlignmentTask,
+        config: RunConfig,
+        adjacency: Adjacency | None = None,
+        ranks: Ranks = ALONE,
+        inheritance: Inheritance | None = None,
+    ) -> None:
         if reason := why_no_seeds(config.variant, config.semi, len(task.train_links)):
             raise TrainingError(f"{task.name} cannot be trained on: {reason}")
         if config.training.patience is not None and not len(task.valid_links):
@@ -162,7 +171,10 @@ class Trainer:
         self.precision = ranks.first(lambda: choose_precision(config.training.precision, self.device))  # tried out, so others might choose otherwise
         self.model = DualAMN(adjacency or task_adjacency(task, config), config.encoder, seed=config.seed, device=self.device)
         self.sampling = Sampling.of(task.source.num_entities, task.target.num_entities, config.loss, config.training.batch_size, ranks)
-        self.optimiser = RmsProp(self.model.parameters(), config.training.learning_rate)
+        self.inheritance = inheritance
+        if inheritance is not None:
+            inherit(self.model, inheritance)
+        self.optimiser = RmsProp(self.model.parameters(), config.training.learning_rate, settled=inheritance is not None)
         self.pairs = torch.from_numpy(task.stacked_links(task.train_links)).to(self.device)
         self.start: Selection | None = None
         self._found: Selection | None = None
@@ -266,7 +278,10 @@ class Trainer:
             self._found = self._find_start()
 
     def _find_start(self) -> Selection:
-        return start_pairs(self.task, self.config.semi, selection_pool(self.task, self.config.semi), self.config.values.excluded)
+        pool = selection_pool(self.task, self.config.semi)
+        if self.inheritance is not None and len(found := self.inheritance.selected(pool)):
+            return found
+        return start_pairs(self.task, self.config.semi, pool, self.config.values.excluded)
 
     def _start(self, on_progress: Callable[[Progress | Round], None]) -> None:
         """Look for the pairs that the facts imply, unless a checkpoint has them.
@@ -279,8 +294,10 @@ class Trainer:
         pool = selection_pool(self.task, self.config.semi)
         start = self.ranks.first(lambda: self._find_start() if self._found is None else self._found)
         self._train_from(start)
-        if resolve_start(self.config.semi, len(self.task.train_links)) != "seeds":
+        if resolve_start(self.config.semi, len(self.task.train_links)) != "seeds" or self.inheritance is not None:
             begun = describe_round(0, self.rounds, start, no_selection(), self.task, pool)
+            if self.inheritance is not None and len(self.inheritance.selected(pool)):
+                begun = replace(begun, parent=self.inheritance.run.id)
             self.at.trace.append(begun.to_dict())
             on_progress(begun)
 

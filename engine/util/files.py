@@ -7,13 +7,23 @@ import hashlib
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
 from filelock import FileLock, Timeout
 
 from engine.errors import ExportError, printable
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+TEMPORARY: Final = ".tmp"
+ABANDONED_SECONDS: Final = 1.0
+"""A younger temporary file may be one that is about to be locked."""
 
 
 @contextlib.contextmanager
@@ -28,9 +38,12 @@ def new_file(path: Path, *, force: bool = False) -> Iterator[IO[bytes]]:
         ExportError: there is a file already, a folder of this name, no folder to write to, no space, no permission.
     """
     check_new_file(path, force=force)
+    prefix = _temporary_prefix(path)
+    _remove_abandoned(path.parent, prefix)
     with _explained(path):
-        descriptor, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
+        descriptor, name = tempfile.mkstemp(prefix=prefix, suffix=TEMPORARY, dir=path.parent)
     temporary = Path(name)
+    _try_lock(descriptor)
     try:
         with _explained(path), os.fdopen(descriptor, "wb") as file:
             yield file
@@ -42,6 +55,31 @@ def new_file(path: Path, *, force: bool = False) -> Iterator[IO[bytes]]:
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def _temporary_prefix(path: Path) -> str:
+    """How names of temporary files for this one begin, whatever characters and however many its name has."""
+    return f".{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:12]}-"
+
+
+def _remove_abandoned(folder: Path, prefix: str) -> None:
+    """Remove what a process left behind that was killed while it wrote the same file; others that write it now hold a lock."""
+    for path in folder.glob(f"{prefix}*{TEMPORARY}"):
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            if time.time() - path.stat().st_mtime > ABANDONED_SECONDS and _try_lock(file.fileno()):
+                path.unlink()
+
+
+def _try_lock(descriptor: int) -> bool:
+    """Take the lock of an open file, which ends with the process; False where another process has it. True where the system has no such locks:
+    then open files cannot be deleted either."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def check_new_file(path: Path, *, force: bool, folder_is_made: bool = False) -> None:

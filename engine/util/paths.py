@@ -70,8 +70,16 @@ def without_folders(words: str, places: Iterable[tuple[str, str, str]]) -> str:
 
 def train_command(data: Path, options: Iterable[tuple[str, str]]) -> str:
     """What trains on a data set with these options, to be typed in the project's folder."""
-    arguments = "".join(f" {name} {shlex.quote(value)}" for name, value in options)
-    return f"python -m engine train {shlex.quote(shown_path(data))}{arguments}"
+    return f"python -m engine train {shlex.quote(shown_path(data))}{_arguments(options)}"
+
+
+def update_command(parent: str, data: Path, options: Iterable[tuple[str, str]]) -> str:
+    """What updates a run to a new version of its data with these options, to be typed in the project's folder."""
+    return f"python -m engine update {shlex.quote(parent)} {shlex.quote(shown_path(data))}{_arguments(options)}"
+
+
+def _arguments(options: Iterable[tuple[str, str]]) -> str:
+    return "".join(f" {name} {shlex.quote(value)}" for name, value in options)
 
 
 def _folder(variable: str, otherwise: Path) -> Path:

@@ -16,6 +16,7 @@ from engine.analysis.schema import OPTIONAL, frame
 from engine.config import RunConfig
 from engine.data import load_task
 from engine.data.knowledge_graph import AlignmentTask
+from engine.data.versions import Renaming
 from engine.evaluation.assessment import empty_probabilities, query_rank_table
 from engine.evaluation.metrics import evaluate_links
 from engine.names import all_names
@@ -163,6 +164,7 @@ def test_the_document_names_every_column(europe: tuple[AlignmentTask, Trainer, C
     tables = run_tables(task, found) | {"query_ranks": query_rank_table({}), "probabilities": empty_probabilities()} | dict(analysis.tables)
     tables["reviews"] = Snapshot("", ()).table()
     tables["start"] = start_table(no_selection())
+    tables["renamed"] = Renaming({}).table()
     tables[APART] = task.apart
     values = value_evidence(task, task.train_links)
     tables |= {"value_attributes": values.attributes, "value_features": values.features}

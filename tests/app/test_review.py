@@ -16,6 +16,7 @@ from app import components, reviewing
 from engine.data.knowledge_graph import SIDES
 from engine.reviews import Choice, ReviewStore
 from engine.reviews.decisions import BULK_NOTE
+from engine.reviews.store import CarriedChoice
 from engine.runs import RunStore
 from engine.runs.view import RunView, status_sentence
 from engine.util.paths import reviews_file
@@ -456,3 +457,43 @@ def test_a_sample_is_judged_without_the_scores(run: str, open_page: OpenPage) ->
     assert not [one for one in app.expander if one.label.startswith("Details")]
     tables = [one.value for one in app.table]
     assert any("comparison" in table.columns for table in tables)
+
+
+def carried_over(store: ReviewStore, pairs: list[tuple[str, str]], reasons: dict[tuple[str, str], tuple[str, ...]], gone: str = "") -> None:
+    """Decisions of Ann on an earlier version of the data, as an update carries them over."""
+    for number, pair in enumerate(pairs):
+        store.decide("e" * 64, Choice(*pair, "accept", run="towns/old"), "Ann", f"old {number}")
+    earlier = store.standing("e" * 64)
+    aside = [(one, "target") for one in earlier if one.choice.target == gone]
+    store.carry(DATA, [CarriedChoice(one, one.pair) for one in earlier if one.choice.target != gone], aside, reasons)
+
+
+def test_decisions_with_changed_evidence_are_a_queue_with_reasons(run: str, open_page: OpenPage, store: ReviewStore) -> None:
+    queue = queue_of(sample_run())
+    pairs = [queue.pair(row) for row in queue.order("uncertain")[:3].tolist()]
+    assert "Look again" not in str(open_page("review", run=run, reviewer="Bob").get("button_group"))
+    carried_over(store, pairs, {pairs[0]: ("source triples", "neighbours"), pairs[1]: ("target values",)})
+    app = open_page("review", run=run, reviewer="Ann", kind="again")
+    assert_no_crash(app)
+    found = words(app)
+    assert "**2** left here" in found
+    assert "triples of the source changed, matching neighbours changed" in found
+    assert "accepted by" in found
+    press(app, "Reject")
+    assert "values of the target changed" in words(app)
+    press(app, "Accept")
+    assert "Nothing to look at again" in words(app)
+    assert {one.pair: one.verdict for one in store.standing(DATA)} == {pairs[0]: "reject", pairs[1]: "accept", pairs[2]: "accept"}
+
+
+def test_decided_lists_what_to_look_at_again_and_what_has_no_effect(run: str, open_page: OpenPage, store: ReviewStore) -> None:
+    queue = queue_of(sample_run())
+    pairs = [queue.pair(row) for row in queue.order("uncertain")[:2].tolist()]
+    carried_over(store, [*pairs, (pairs[0][0], "<b>gone</b>")], {pairs[1]: ("target triples",)}, gone="<b>gone</b>")
+    app = open_page("review", run=run, reviewer="Bob", kind="decided", decided="again")
+    assert_no_crash(app)
+    assert "1 decision without effect" in app.expander[0].label
+    inactive, decided = (one.value for one in app.dataframe[:2])
+    assert inactive["gone"].tolist() == ["target is gone"]
+    assert decided["look again"].tolist() == ["triples of the target changed"]
+    assert len(decided) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -126,6 +127,29 @@ def test_runs_that_do_not_fit_are_refused(runs: Any, message: str) -> None:
         clusters_of(*made)
     with pytest.raises(ConfigError, match=r"two runs or more|align the same two graphs"):
         clusters_of(*made[:1], *made[:1])
+
+
+def test_each_run_may_have_a_minimum_probability_of_its_own() -> None:
+    runs = []
+    for own in (0, 1):
+        run = run_between(own, own + 1, SEEDS, STRAIGHT)
+        rows = [("source", number, number, 0.7) for number in range(2, SIZE)]
+        tables = {**run.tables, "probabilities": pd.DataFrame(rows, columns=["graph", "entity", "match", "probability"])}
+        files = {f"{one}.parquet": {} for one in tables}
+        runs.append(replace(run, tables=tables, manifest={**run.manifest, "files": files}))
+    both, first = clusters_of(*runs, least_probability=0.5), clusters_of(*runs, least_probability=[0.5, 0.9])
+    assert Counter(map(len, both.members)) == {3: SIZE}
+    assert Counter(map(len, first.members)) == {3: len(SEEDS), 2: SIZE - len(SEEDS)}
+
+
+def test_the_suggested_minimum_is_that_of_each_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [write_run(run_between(own, own + 1, SEEDS, STRAIGHT), tmp_path / "models", f"d{own}", "r") for own in (0, 1)]
+    words = ["clusters", *runs, "--models", str(tmp_path / "models"), "--output", str(tmp_path / "c.csv")]
+    assert main([*words, "--min-probability", "suggested"]) == 2
+    assert "no threshold can be suggested" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main([*words, "--min-probability", "high"])
+    assert "or 'suggested'; got 'high'" in capsys.readouterr().err
 
 
 def test_a_minimum_probability_needs_probabilities() -> None:

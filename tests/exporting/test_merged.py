@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.cli.main import main
+from engine.data import load_task
 from engine.data.labels import literal_of
 from engine.errors import ConfigError, DataError, ExportError
 from engine.exporting import ExportSelection, ExportTable, Fold, FoldOptions, get_format, pairs_to_export, split_merged, value_conflicts, with_fold
@@ -236,6 +237,34 @@ def test_the_two_graphs_can_be_separated_again(name: str, rule: Any, tmp_path: P
     assert {split for _, _, split in pairs} <= {"train", "unsure"}
     with pytest.raises(ExportError, match="exists"):
         split_merged(path, tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["merged", "merged-parquet"])
+@pytest.mark.parametrize("rule", ["source", "target", "minted"])
+def test_entities_without_any_statement_are_kept(name: str, rule: Any, tmp_path: Path) -> None:
+    """Two of the source, one of which is matched with one of the target; their names are no IRIs, or mean something else in the other graph."""
+    run = people((("a b", S + "b", S + "c", S + "alone"), (T + "a", T + "b", T + "c", "a b", T + "alone")), [])
+    kept = {("source", 1, 2), ("target", 0, 1), ("target", 2, 1)}
+    triples = run.tables["triples"]
+    run.tables["triples"] = triples[[row in kept for row in zip(triples["graph"], triples["head"], triples["tail"], strict=True)]]
+    for side in ("source", "target"):
+        rows = run.tables["triples"][run.tables["triples"]["graph"] == side]
+        chosen = run.tables["entities"]["graph"] == side
+        degrees = np.bincount(rows[["head", "tail"]].to_numpy().ravel(), minlength=int(chosen.sum()))
+        run.tables["entities"].loc[chosen, "degree"] = degrees
+    run.tables["links"].loc[3] = [3, 4, "train"]
+    table = exported(run)
+    path = tmp_path / f"graph{get_format(name).suffix}"
+    path.write_bytes(written(table, name, FoldOptions(canonical=rule)))
+    split_merged(path, tmp_path / "out")
+    found = separated(tmp_path / "out")
+    found.pop("links")
+    alone = {side: found.pop(f"declared_entities_{side}") for side in ("source", "target")}
+    assert alone == {"source": [("a b",), (S + "alone",)], "target": [("a b",), (T + "alone",)]}
+    assert found == {part: rows for part, rows in originals(run).items() if rows}
+    task = load_task(tmp_path / "out")
+    assert set(task.source.entities) == {"a b", S + "b", S + "c", S + "alone"}
+    assert len(task.target.entities) == 5
 
 
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00\r"), min_size=1, max_size=8)

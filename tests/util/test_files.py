@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,3 +66,42 @@ def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="no space left"), new_file(tmp_path / "x"):
         raise OSError(28, "No space left on device")
     assert not list(tmp_path.iterdir())
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
+    """A file that is still being written, and one of another name, stay."""
+    path = tmp_path / "a.csv"
+    writing = new_file(path)
+    writing.__enter__().write(b"still")
+    (mine,) = tmp_path.iterdir()
+    left = mine.with_name(f"{mine.name.partition('-')[0]}-left.tmp")
+    others = tmp_path / ".other-left.tmp"
+    for one in (left, others, mine):
+        one.touch()
+        os.utime(one, (1, 1))
+    with new_file(path) as file:
+        file.write(b"x")
+        assert not left.exists()
+        assert mine.exists()
+    assert others.exists()
+    with pytest.raises(ExportError, match="already exists"):
+        writing.__exit__(None, None, None)
+    assert sorted(tmp_path.iterdir()) == [others, path]
+
+
+def test_a_killed_export_leaves_nothing_once_the_same_file_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    lines = (
+        "import os, signal",
+        "from pathlib import Path",
+        "from engine.util.files import new_file",
+        f"writing = new_file(Path({str(path)!r}))",
+        "writing.__enter__()",
+        "os.kill(os.getpid(), signal.SIGKILL)",
+    )
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=False)
+    (left,) = tmp_path.iterdir()
+    os.utime(left, (1, 1))
+    with new_file(path) as file:
+        file.write(b"x")
+    assert list(tmp_path.iterdir()) == [path]

@@ -20,6 +20,7 @@ from engine.data.links import BASE
 from engine.exporting.formats.simple import PREDICATES, Format, Predicate
 from engine.exporting.merged.fold import ALONE, Fold, FoldOptions, NamedParts
 from engine.exporting.table import ExportTable
+from engine.util.arrays import IntArray
 
 ROWS_AT_ONCE: Final = 2**17
 MATCHES: Final = "matches"
@@ -42,6 +43,38 @@ def graph_statements(fold: Fold, side: Side) -> Iterator[pd.DataFrame]:
     names = GraphTexts(fold, side)
     yield from (related(fold, side, names, block) for block in graph_rows(fold, "triples", side, ["head", "relation", "tail"]))
     yield from (valued(fold, side, names, block) for block in graph_rows(fold, "attributes", side, ["entity", "attribute", "value"]))
+
+
+def alone_entities(fold: Fold, side: Side) -> IntArray:
+    """The entities of a graph that no statement of it has: in no triple and without a value."""
+    described = np.zeros(len(fold.entities[side]), dtype=np.bool_)
+    for block in graph_rows(fold, "attributes", side, ["entity"]):
+        described[block["entity"].to_numpy(dtype=np.int64)] = True
+    alone: IntArray = np.flatnonzero((fold.view.graphs[side].degrees == 0) & ~described)
+    return alone
+
+
+def declared(fold: Fold, side: Side) -> pd.DataFrame:
+    """A row for each entity that no statement of its graph has, so that it is not lost."""
+    names, entities = GraphTexts(fold, side), alone_entities(fold, side)
+    basis, probability = names.of_pair(entities)
+    graph, member = graph_name(side), term("memberOf").value
+    return pd.DataFrame(
+        {
+            "subject": names.entities[entities],
+            "predicate": member,
+            "object": graph,
+            "kind": "entity",
+            "graph": side,
+            "original_subject": names.originals[entities],
+            "original_predicate": member,
+            "original_object": graph,
+            "subject_basis": basis,
+            "object_basis": "",
+            "subject_probability": probability.astype(np.float32),
+            "object_probability": np.float32(np.nan),
+        }
+    )
 
 
 def graph_rows(fold: Fold, name: str, side: Side, columns: list[str]) -> Iterator[pd.DataFrame]:
@@ -160,6 +193,7 @@ def write_statement_table(file: IO[bytes], table: ExportTable, predicate: Predic
         for side in SIDES:
             for block in graph_statements(fold, side):
                 writer.write_table(arrow_table(block))
+            writer.write_table(arrow_table(declared(fold, side)))
         writer.write_table(arrow_table(match_statements(fold)))
 
 
@@ -225,6 +259,8 @@ def match_quads(fold: Fold) -> Iterator[ox.Quad]:
         if not np.isnan(row["subject_probability"]):
             yield ox.Quad(node, term("probability"), ox.Literal(float(row["subject_probability"])), graph)
     for side in SIDES:
+        for name in declared(fold, side)["subject"].tolist():  # not in the graph itself, which says nothing of it
+            yield ox.Quad(ox.NamedNode(name), term("memberOf"), ox.NamedNode(graph_name(side)), graph)
         for what, original, name, turned in changed_names(fold, side):
             way = "Inverse" if turned else ""
             yield ox.Quad(ox.NamedNode(name), term(f"{side}{what}{way}"), ox.Literal(whole_texts([original])[0]), graph)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -22,7 +22,12 @@ from engine.util.files import check_new_file, os_reason
 from engine.util.text import one_line
 
 PARTS: Final = {"relation": "triples", "attribute": "attributes"}
-HEADS: Final = {"triples": ("head", "relation", "tail"), "attributes": ("entity", "attribute", "value"), "links": ("source", "target", "split")}
+HEADS: Final = {
+    "triples": ("head", "relation", "tail"),
+    "attributes": ("entity", "attribute", "value"),
+    "links": ("source", "target", "split"),
+    "declared": ("name",),
+}
 Row = tuple[str, ...]
 
 
@@ -35,6 +40,8 @@ class SplitRows:
     def add(self, kind: str, graph: str, subject: str, predicate: str, obj: str) -> None:
         if graph == MATCHES:
             self.rows.setdefault("links", []).append((subject, obj, "unsure" if predicate.startswith("predicted") else "train"))
+        elif kind == "entity":
+            self.rows.setdefault(f"declared_entities_{graph}", []).append((subject,))
         else:
             self.rows.setdefault(f"{PARTS[kind]}_{graph}", []).append((subject, predicate, obj))
 
@@ -105,6 +112,8 @@ def read_trig(path: Path) -> Iterator[tuple[str, str, str, str, str]]:
     graphs = {ox.NamedNode(graph_name(side)): side for side in SIDES}
     for source, target, basis in names.pairs.values():
         yield "match", MATCHES, source, basis, target
+    for graph, name in names.declared:
+        yield "entity", graph, names.entity(graph, name), "", ""
     for quad in parsed(path):
         side = graphs.get(quad.graph_name) if isinstance(quad.graph_name, ox.NamedNode) else None
         if side is None:
@@ -129,27 +138,35 @@ def parsed(path: Path) -> Iterator[ox.Quad]:
 
 @dataclass(frozen=True)
 class Originals:
-    """What was called otherwise: (side, what, name in the merged graph) -> original name; and by node source, target and basis of each pair."""
+    """What was called otherwise: (side, what, name in the merged graph) -> original name; and by node source, target and basis of each pair.
+
+    Attributes:
+        declared: entities that no statement of their graph has, by their names in the merged graph.
+    """
 
     names: Mapping[tuple[Side, str, str], str]
     pairs: Mapping[str, tuple[str, str, str]]
+    declared: Sequence[tuple[Side, str]] = ()
 
     @classmethod
     def of(cls, path: Path) -> Originals:
         words = {term(f"{side}{what}").value: (side, what) for side in SIDES for what in ("Entity", "Relation", "RelationInverse", "Attribute")}
         names: dict[tuple[Side, str, str], str] = {}
         ends: dict[str, dict[str, str]] = {}
-        graph = ox.NamedNode(graph_name(MATCHES))
+        graph, graphs = ox.NamedNode(graph_name(MATCHES)), {graph_name(side): side for side in SIDES}
+        declared: list[tuple[Side, str]] = []
         for quad in parsed(path):
             if quad.graph_name != graph:
                 continue
+            if quad.predicate == term("memberOf") and (side := graphs.get(value_of(quad.object, path))) is not None:
+                declared.append((side, value_of(quad.subject, path)))
             if (known := words.get(quad.predicate.value)) is not None:
                 names[(*known, value_of(quad.subject, path))] = value_of(quad.object, path)
             for what in (*SIDES, "basis"):
                 if quad.predicate == term(what):
                     ends.setdefault(value_of(quad.subject, path), {})[what] = value_of(quad.object, path)
         whole = {node: found for node, found in ends.items() if len(found) == 3}
-        return cls(names, {node: (found["source"], found["target"], found["basis"]) for node, found in whole.items()})
+        return cls(names, {node: (found["source"], found["target"], found["basis"]) for node, found in whole.items()}, declared)
 
     def entity(self, side: Side, name: str) -> str:
         return self.part(side, "Entity", name)
