@@ -369,7 +369,8 @@ def one_sided(rows: CalibrationRows) -> str | None:
     if min(right, wrong) >= LEAST_OF_EACH:
         return None
     return (
-        f"Of the predictions for entities of held-out links, {right:,} are correct and {wrong:,} incorrect. Probabilities need at least {LEAST_OF_EACH} "
+        f"Of the predictions for entities of held-out links, {right:,} are correct and {wrong:,} incorrect. "
+        f"Probabilities need at least {LEAST_OF_EACH} "
         "of each. Hold out more links with data.valid_ratio, or use ranks and margins."
     )
 
