@@ -127,6 +127,21 @@ def test_an_update_knows_its_parent_and_keeps_the_parts_of_links(models: Path, d
     assert run.manifest["status"] == "finished"
 
 
+def test_lists_and_reports_name_the_parent(models: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    parent, run = parent_of_kind(models, "basic"), updated(models, data, "basic")
+    assert main(["runs", "--models", str(models)]) == 0
+    (line,) = [one for one in capsys.readouterr().out.splitlines() if one.startswith(f"{run.id} ")]
+    assert line.endswith(f"update of {parent.id}")
+    mapping = f"source={data / 'renamed.tsv'}"
+    assert main(["update", parent.id, str(data / "second"), "--mapping", mapping, "--models", str(models), "--json"]) == 0
+    printed = capsys.readouterr()
+    assert (json.loads(printed.out)["run"], json.loads(printed.out)["parent"]) == (run.id, parent.id)
+    assert "already exists" in printed.err
+    assert f"update of {parent.id}" in engine.open_run(run.id, models).report()
+    assert main(["update", parent.id, str(data / "second"), "--mapping", mapping, "--mapping", mapping, "--models", str(models)]) == 2
+    assert "--mapping takes one FILE" in capsys.readouterr().err
+
+
 def test_the_same_update_is_found_and_another_mapping_is_another_run(models: Path, data: Path) -> None:
     run = updated(models, data, "basic")
     parent = parent_of_kind(models, "basic")
@@ -284,7 +299,7 @@ def test_the_sample_data_in_two_versions_go_through_update_match_and_merge(small
     task = load_task(small_europe)
     first, second = write_versions(task, tmp_path, share=0.09, renamed=0.02)
     models = tmp_path / "models"
-    settings = {"training.epochs": 30, "encoder.dim": 32}
+    settings = {"training.epochs": 20, "encoder.dim": 32}
     run = engine.train(first, settings=settings, models=models, progress=False)
     mapping = {side: tmp_path / f"renamed-{side}.tsv" for side in ("source", "target")}
     later = run.update(second, mapping=mapping, progress=False)

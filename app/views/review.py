@@ -650,7 +650,7 @@ def _decision_table(run: OpenRun, address: ReviewAddress, author: str, decisions
     st.caption(f"{_decision_counts(decisions)}, newest first. Select a row to review the pair again or to undo the decision.")
     rows = pd.DataFrame([_decision_row(run, decision) for decision in decisions])
     if any(decision.pair in marked for decision in decisions):
-        rows.insert(rows.columns.get_loc("verdict") + 1, "look again", [reason_words(marked.get(decision.pair, ())) for decision in decisions])
+        rows.insert(list(rows.columns).index("verdict") + 1, "look again", [reason_words(marked.get(decision.pair, ())) for decision in decisions])
     row = components.table(
         rows,
         name="decisions",

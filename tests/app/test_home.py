@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -21,8 +22,8 @@ from engine.runs import RunStore
 from engine.runs.writer import ResumeRecord, note_beginning
 from engine.util import paths
 from engine.util.paths import SAMPLES
-from tests.app.conftest import OpenPage, assert_no_crash, links, words
-from tests.run_fixture import HOSTILE_LABELS, sample_run, write_run
+from tests.app.conftest import OpenPage, PutRun, assert_no_crash, links, words
+from tests.run_fixture import HOSTILE_LABELS, MemoryRun, sample_run, write_run
 
 
 def test_without_runs_it_says_what_to_do(open_page: OpenPage) -> None:
@@ -231,3 +232,12 @@ def test_a_data_set_is_trained_only_where_its_own_content_is(models: Path, open_
     app = open_page("home")
     assert "train?data=towns" not in set(links(app))
     assert "train?data=world" in set(links(app))
+
+
+def test_updates_name_their_parent(small_run: MemoryRun, models: Path, put_run: PutRun, open_page: OpenPage) -> None:
+    put_run(small_run, models, "towns", "basic-s0-00000001", parent={"run": "towns-old/<b>basic</b>"})
+    app = open_page("home")
+    assert_no_crash(app)
+    shown = re.sub("[\u2068\u2069]", "", words(app))
+    assert r"basic\-s0\-00000001: trained from towns\-old\/\<b\>basic\<\/b\> on a new version of its data" in shown
+    assert app.dataframe[0].value["time"].str.endswith("(update)").all()

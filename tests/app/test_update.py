@@ -14,14 +14,16 @@ from streamlit.testing.v1 import AppTest
 
 from engine.cli.queue import job_line
 from engine.config import RunConfig
+from engine.data import load_task
 from engine.errors import DataError
 from engine.jobs import JobQueue, plan_training, plan_update, summarise, summarise_update
 from engine.jobs.queue import SCHEMA, TABLE
 from engine.jobs.trainer import work
 from engine.pipeline import train_run
+from engine.reviews import Choice, ReviewStore
 from engine.runs import RunStore
 from engine.updating import update_config, update_run
-from engine.util.paths import data_folder, queue_file
+from engine.util.paths import data_folder, queue_file, reviews_file
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.data.writers import Sample, write_openea
 from tests.jobs.conftest import SETTINGS
@@ -160,6 +162,20 @@ def test_the_plan_names_the_run_that_the_update_makes(trained: Path, tmp_path: P
     assert plan_update(summarise_update(run, later, config, models), config, models).finished
     with pytest.raises(DataError, match="needs at least 50%"):
         summarise_update(run, write_towns(tmp_path / "strange", range(50, 66)), config, models)
+
+
+def test_the_plan_counts_the_reviews_that_the_parent_was_trained_with(tmp_path: Path) -> None:
+    models, towns = tmp_path / "models", write_towns(tmp_path / "towns", range(16))
+    models.mkdir()
+    store = ReviewStore(reviews_file(models))
+    store.decide(load_task(towns).fingerprint, Choice("left9", "right9", "accept"), "Ann", "click")
+    store.close()
+    run = train_run(towns, RunConfig().with_values(SETTINGS), RunStore(models), reviews=reviews_file(models)).run
+    later = write_towns(tmp_path / "later", [*range(14), 20, 21])
+    config = update_config(run, later, epochs=1)
+    update = summarise_update(run, later, config, models)
+    assert update.data.sizes.train == 6
+    assert update_run(run, later, config, RunStore(models)).run.id == plan_update(update, config, models).name
 
 
 def test_an_update_whose_parent_was_deleted_fails_with_a_sentence(parent: str, models: Path, open_page: OpenPage) -> None:
