@@ -204,6 +204,8 @@ def test_epochs_do_not_shrink_from_update_to_update(models: Path, data: Path) ->
     assert short_epochs(basic, parent) == {"training.epochs": 1}
     chosen = update_config(parent, data / "second", epochs=5, seed=7, assignments=["semi.rounds=0"])
     assert (chosen.training.epochs, chosen.semi.rounds, chosen.seed) == (5, 0, 7)
+    assert parent.manifest["config"]["training"]["threads"] == 1
+    assert chosen.training.threads is None, "the parent's machine need not be this one"
 
 
 def test_what_cannot_be_updated_says_why(models: Path, data: Path, tmp_path: Path) -> None:
