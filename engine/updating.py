@@ -362,6 +362,7 @@ def update_run(
         task, reviewed = (prepared.task, None) if snapshot is None else with_snapshot(prepared.task, snapshot, on_event)
     making = Making(Path(path), task, config, store, clock, on_event, reviewed, inheritance=prepared.inheritance)
     outcome = train_again(making, making.free_id(), should_stop) if fresh else find_or_train(making, should_stop)
-    with suppress(ReviewError):  # the run is whole, and its decisions have been carried over
-        mark_changed_neighbours(prepared, outcome.run, store.root)
+    if outcome.run.manifest["status"] == "finished":  # matches of a stopped one are still far from the parent's
+        with suppress(ReviewError):  # the run is whole, and its decisions have been carried over
+            mark_changed_neighbours(prepared, outcome.run, store.root)
     return outcome
