@@ -206,6 +206,8 @@ class ReviewStore:
     def undo(self, fingerprint: str, author: str, token: str) -> list[Decision]:
         """Withdraw the author's last current decision, with all that were taken together with it; nothing where there is none.
 
+        Decisions that were carried over from an earlier version of the data are withdrawn one by one only (:meth:`withdraw`).
+
         Args:
             token: names the click, as in :meth:`decide`; sent twice it withdraws once.
 
@@ -216,7 +218,8 @@ class ReviewStore:
         with self._database.writing() as connection:
             data = _data_set(connection, fingerprint)
             if not _is_done(connection, data, author, token):
-                last = "SELECT click FROM kept WHERE data_set = ? AND same_author(author) = ? ORDER BY number DESC LIMIT 1"
+                own = "data_set = ? AND same_author(author) = ? AND number NOT IN (SELECT number FROM carried)"
+                last = f"SELECT click FROM kept WHERE {own} ORDER BY number DESC LIMIT 1"
                 together = f"SELECT * FROM kept WHERE data_set = ? AND same_author(author) = ? AND click = ({last}) ORDER BY number"
                 self._withdraw(connection, token, connection.execute(together, (data, author, data, author)).fetchall())
             return _found(connection, "one.number IN (SELECT withdraws FROM decisions WHERE click = ?)", token)
