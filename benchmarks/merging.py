@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from benchmarks.tables import markdown, print_report
@@ -77,7 +78,16 @@ def large_run(pattern: Run, models: Path, triples: int) -> str:
     with RunStore(models).create("large", f"basic-s0-{triples:08x}"[-32:]) as writer:
         for name, table in tables.items():
             writer.write_table(name, table)
+        writer.write_tensors("embeddings", {side: unit_rows(draw, entities) for side in SIDES})
+        terms = np.full(entities, 0.5, dtype=np.float32)
+        writer.write_tensors("hubness", {f"{side}_{pool}": terms for side in SIDES for pool in ("all", "test")})
         return writer.finish({key: value for key, value in manifest.items() if key not in ("files", "manifest_sha256")}).id
+
+
+def unit_rows(draw: np.random.Generator, entities: int, width: int = 4) -> npt.NDArray[np.float32]:
+    """(E, width) rows of unit length."""
+    rows = draw.standard_normal((entities, width)).astype(np.float32)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 def entity_table(side: str, entities: int) -> pd.DataFrame:
@@ -102,7 +112,7 @@ def value_table(side: str, entities: int) -> pd.DataFrame:
     return pd.DataFrame({"graph": side, "entity": twice, "attribute": np.tile(["size", "founded"], entities), "value": values})
 
 
-def match_table(side: str, order: np.ndarray[Any, Any], matched: int) -> pd.DataFrame:
+def match_table(side: str, order: npt.NDArray[np.int64], matched: int) -> pd.DataFrame:
     """One match for each matched entity, the same from both sides."""
     ends = (np.arange(matched), order[:matched]) if side == "source" else (order[:matched], np.arange(matched))
     scores = np.full(matched, 0.8, dtype=np.float32)
@@ -112,7 +122,7 @@ def match_table(side: str, order: np.ndarray[Any, Any], matched: int) -> pd.Data
 def exported(run: str, models: Path, name: str) -> tuple[float, float, int]:
     """Seconds, peak memory in MiB and bytes of an export in a process of its own."""
     target = models / f"merged-{name}{'.parquet' if 'parquet' in name else '.trig'}"
-    command = [sys.executable, "-m", "engine", "export", run, "--models", str(models), "--format", name, "--decoder", "one-to-one", "--output", str(target)]
+    command = [sys.executable, "-m", "engine", "export", run, "--models", str(models), "--format", name, "--decoder", "csls", "--output", str(target)]
     started = time.perf_counter()
     child = os.posix_spawn(sys.executable, command, {**os.environ, "PYTHONPATH": str(PROJECT)})
     _, status, usage = os.wait4(child, 0)
