@@ -128,7 +128,9 @@ def exported(run: str, models: Path, name: str) -> tuple[float, float, int]:
     _, status, usage = os.wait4(child, 0)
     if status:
         raise RuntimeError(f"the export ended with status {os.waitstatus_to_exitcode(status)}")
-    return time.perf_counter() - started, usage.ru_maxrss / 1024, target.stat().st_size
+    taken, size = time.perf_counter() - started, target.stat().st_size
+    target.unlink()
+    return taken, usage.ru_maxrss / 1024, size
 
 
 
