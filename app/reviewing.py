@@ -21,7 +21,9 @@ from engine.util.text import count
 LEAST_SECONDS = 0.5
 """What was shown for less has not been looked at: the click came from a key that is held down, or was meant for what was there before."""
 NAMED = 3  # pairs that a message names
-_SHEET, _UNTICKED, _PROBLEM, _NOTICE, _SHOWN = (f"{state.REVIEW_CLICK}:{name}" for name in ("sheet", "unticked", "problem", "notice", "shown"))
+_SHEET, _UNTICKED, _PROBLEM, _NOTICE, _SHOWN, _HURRIED, _IGNORED = (
+    f"{state.REVIEW_CLICK}:{name}" for name in ("sheet", "unticked", "problem", "notice", "shown", "hurried", "ignored")
+)
 
 
 def signed_in() -> str | None:
@@ -236,7 +238,15 @@ def _too_soon() -> bool:
     if since is not None and time.monotonic() - since >= LEAST_SECONDS:
         return False
     st.session_state[_SHOWN] = pair, None
+    if st.session_state.get(_HURRIED) != pair:  # said once for each pair, though a key that is held down comes many times
+        st.session_state[_HURRIED] = pair
+        st.session_state[_IGNORED] = True
     return True
+
+
+def was_ignored() -> bool:
+    """Whether the last click came too soon to be meant for this pair, said once."""
+    return bool(st.session_state.pop(_IGNORED, False))
 
 
 def _attempt(action: Callable[[], object]) -> None:

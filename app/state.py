@@ -114,6 +114,8 @@ REVIEW_CLICK: Final = "review_click"
 QUICK_SEARCH: Final = "quick_search"
 RECENT: Final = "recent"
 SHARE: Final = "share"
+BROWSER: Final = "browser"
+OPEN_PAIR: Final = "open_pair"
 TOUR: Final = "tour"
 
 MOST_RUNS: Final = 4

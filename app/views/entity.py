@@ -178,7 +178,7 @@ def _match_table(opened: OpenRun, entity: Entity, matches: list[Match], match: E
         st.subheader(f"Best matches in {components.graph_name(opened.view, across)}", anchor=False, width="content")
         more = st.toggle("More columns", key=more_key, help="Also rank, cosine, similarity of names and values, round and ID.")
     size = opened.view.pool_size(across, pool)
-    st.caption(f"By CSLS, {components.pool_words(opened.view, entity.side, pool, size)}. Select a row to compare it below.")
+    words = f"By CSLS, {components.pool_words(opened.view, entity.side, pool, size)}. Select a row to compare it below."
     key = state.widget_key(state.MATCH_TABLE, opened.card.run, entity.side, entity.uri, pool)
 
     def follow() -> None:
@@ -188,6 +188,7 @@ def _match_table(opened: OpenRun, entity: Entity, matches: list[Match], match: E
     components.table(
         pd.DataFrame(_match_rows(opened, across, matches, more)),
         name="matches",
+        above=lambda: st.caption(words),
         key=key,
         on_select=follow,
         chosen=next((row for row, candidate in enumerate(matches) if match is not None and candidate.entity == match.index), None),

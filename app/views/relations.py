@@ -288,7 +288,7 @@ def _table(run: OpenRun, setting: Setting, found: pd.DataFrame, relation: Relati
             state.set_parameters({"side": None, "relation": None})
 
     unmeasured = "" if measured else " There are no test links, so there is no Hits@1."
-    st.caption(f"{text.count(len(found), 'relation')}. Select a row to show the relation.{unmeasured}")
+    words = f"{text.count(len(found), 'relation')}. Select a row to show the relation.{unmeasured}"
     if not measured:
         components.measure_by_sample(run.card.run)
     rows = _rows(found, measured)
@@ -296,6 +296,7 @@ def _table(run: OpenRun, setting: Setting, found: pd.DataFrame, relation: Relati
     components.table(
         shown,
         name="relations",
+        above=lambda: st.caption(words),
         whole=lambda: found,
         pinned=("relation",),
         key=key,
@@ -311,10 +312,7 @@ def _correspondences(run: OpenRun) -> None:
     if found.empty:
         st.caption("Too few facts of matched entities agree to find corresponding relations.")
         return
-    st.caption(
-        "How often a fact of one graph holds for the matched entities in the other graph. Matches: seed links and mutual best matches.",
-        help=explain("correspondence"),
-    )
+    words = "How often a fact of one graph holds for the matched entities in the other graph. Matches: seed links and mutual best matches."
     shown = pd.DataFrame(
         {
             "Kind": found["kind"],
@@ -326,16 +324,21 @@ def _correspondences(run: OpenRun) -> None:
             "Facts": found["support"].round().astype("int64"),
         }
     )
-    components.table(shown, name="correspondences", whole=lambda: found, columns=CORRESPONDENCE_COLUMNS)
+    components.table(
+        shown,
+        name="correspondences",
+        whole=lambda: found,
+        columns=CORRESPONDENCE_COLUMNS,
+        above=lambda: st.caption(words, help=explain("correspondence")),
+    )
 
 
 def _compared_attributes(run: OpenRun) -> None:
     """The attributes whose values a literal run compares, and how to leave one out."""
     found = run.table("value_attributes")
-    st.caption(
-        "Attributes are paired by the values that seed links and added pairs share. An equal value counts by the agreement of its "
-        "attributes, divided "
-        "by the number of entities that have it. The setting `values.exclude` leaves attributes out of the next run."
+    words = (
+        "Attributes are paired by the values that seed links and added pairs share. An equal value counts by the agreement of its attributes, "
+        "divided by the number of entities that have it. The setting `values.exclude` leaves attributes out of the next run."
     )
     shown = pd.DataFrame(
         {
@@ -346,7 +349,7 @@ def _compared_attributes(run: OpenRun) -> None:
             "Compared": found["compared"],
         }
     )
-    components.table(shown, name="value-attributes", whole=lambda: found, columns=COMPARED_COLUMNS)
+    components.table(shown, name="value-attributes", whole=lambda: found, columns=COMPARED_COLUMNS, above=lambda: st.caption(words))
 
 
 def _row_of(found: pd.DataFrame, relation: Relation | None) -> list[int]:

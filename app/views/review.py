@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import cache, components, evidence_table, facing, frame, pages, reviewing, side_by_side, state, text
+from app import browser_memory, cache, components, evidence_table, facing, frame, pages, reviewing, side_by_side, state, text
 from app.cache import OpenRun
 from app.glossary import explain as term
 from app.palette import PLAIN_MARKS
@@ -72,6 +72,8 @@ def render(run: OpenRun, address: ReviewAddress) -> None:
     author = _author(address)
     if author is None:
         return
+    with st.sidebar:
+        browser_memory.keep_browser()
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         about = ABOUT[address.kind]
         components.choice(
@@ -135,6 +137,15 @@ def _status(run: OpenRun, author: str, standing: Sequence[Decision], left: int) 
         pages.link(pages.EXPORT, address, "Export accepted pairs", icon=pages.EXPORT.icon)
 
 
+def _same_name(run: OpenRun, author: str) -> None:
+    """Two people of one name count as one reviewer, so it is said where that may be; each gets other pairs."""
+    if cache.reviews().reviews_elsewhere(run.card.fingerprint, author, browser_memory.browser()):
+        change = "" if reviewing.signed_in() else " If that is not you, change your name."
+        shared = "Both get different pairs, and their decisions count as one reviewer's."
+        words = f"Also reviewing as {text.plain(author)} in another session. {shared}{change}"
+        st.warning(words, icon=":material/group:")
+
+
 def _ask_for_name() -> None:
     key = state.widget_key(state.REVIEWER_NAME, "entered")
     st.text_input(
@@ -159,12 +170,15 @@ def _one_by_one(run: OpenRun, page: ReviewAddress, author: str) -> None:
     """The pair to be decided. A fragment: a decision redraws this part and nothing else."""
     with components.errors_shown():
         _show_problem()
+        if reviewing.was_ignored():
+            st.toast("This pair had only just appeared, so that key or click was not stored. Decide again.", icon=":material/timer:")
         address = replace(page, **{name: getattr(ReviewAddress.read(), name) for name in ("source", "target")})
         standing = cache.reviews().standing(run.card.fingerprint)
         left = run.queue.left(standing, author)
         kind: Kind = "uncertain" if address.kind == "decided" else address.kind
         rows = run.queue.open_rows(kind, left, known=address.known and kind != "sample")
         _status(run, author, standing, len(rows))
+        _same_name(run, author)
         if kind == "sample":
             _estimate_words(estimate_from_sample(run.queue, standing))
         asked = components.asked_pair(run.view, address.source, address.target, exact=True) if address.source or address.target else None
@@ -184,7 +198,8 @@ def _one_by_one(run: OpenRun, page: ReviewAddress, author: str) -> None:
 
 def _upcoming(run: OpenRun, author: str, rows: IntArray, kind: Kind) -> list[tuple[int, int]]:
     """The pair to decide now and the one after it, both kept from other reviewers."""
-    taken = take(cache.reviews(), run.queue, author, rows, 2, first=reviewing.to_look_at_again(), kind=kind)
+    first, session = reviewing.to_look_at_again(), browser_memory.browser()
+    taken = take(cache.reviews(), run.queue, author, rows, 2, first=first, kind=kind, session=session)
     return [run.queue.indices(row) for row in taken]
 
 
@@ -192,7 +207,7 @@ def _keep_from_others(run: OpenRun, author: str, standing: Sequence[Decision], p
     """Keep a pair that a link asks for out of the others' queues; where somebody has it on the screen already, say so."""
     if any(one.pair == pair and one.author == same_author(author) for one in standing):
         return
-    if not cache.reviews().claim(run.card.fingerprint, author, [pair], second=True):
+    if not cache.reviews().claim(run.card.fingerprint, author, [pair], second=True, session=browser_memory.browser()):
         st.caption(":material/group: This pair is reserved for another reviewer now. Your decision is stored as a second opinion.")
 
 
@@ -294,7 +309,7 @@ def _claims(run: OpenRun, address: ReviewAddress, pair: PairScore) -> None:
         return
     places = [place for place, row in enumerate(rows.tolist()) if run.queue.indices(row)[0] == pair.source.index]
     others = len(rows) - len(places)
-    st.markdown(f"**Competing sources**: this target is the best match of {text.count(others, 'other entity', 'other entities')}.")
+    words = f"**Competing sources**: this target is the best match of {text.count(others, 'other entity', 'other entities')}."
     table = run.queue.alignment.described(rows)
     shown = pd.DataFrame(
         {
@@ -312,6 +327,7 @@ def _claims(run: OpenRun, address: ReviewAddress, pair: PairScore) -> None:
     row = components.table(
         shown.dropna(axis=1, how="all"),
         name="claims",
+        above=lambda: st.markdown(words),
         key=state.widget_key(state.REVIEW_TABLE, "claims", pair.source.uri, pair.target.uri),
         on_select="rerun",
         columns={name: st.column_config.NumberColumn(format="%.3f") for name in ("CSLS", "probability")},
@@ -602,10 +618,11 @@ def _filtered(standing: Sequence[Decision], address: ReviewAddress) -> list[Deci
 
 def _decision_table(run: OpenRun, address: ReviewAddress, author: str, decisions: Sequence[Decision]) -> None:
     key = state.widget_key(state.REVIEW_TABLE, author, address.author, address.decided, [decision.number for decision in decisions])
-    st.caption(f"{_decision_counts(decisions)}, newest first. Select a row to review the pair again or to undo the decision.")
+    words = f"{_decision_counts(decisions)}, newest first. Select a row to review the pair again or to undo the decision."
     row = components.table(
         pd.DataFrame([_decision_row(run, decision) for decision in decisions]),
         name="decisions",
+        above=lambda: st.caption(words),
         key=key,
         on_select="rerun",
         columns={name: st.column_config.NumberColumn(format="%.3f") for name in ("CSLS then", "probability then")},

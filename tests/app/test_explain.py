@@ -78,6 +78,20 @@ def test_the_waterfall_ends_at_the_score(tab: str, drawn: MemoryRun, models: Pat
     assert len(trace["x"]) == 1 + (len(found.decomposition.parts) if tab == "score" else len(score_groups(found)))
 
 
+def test_the_search_boxes_show_labels_and_identifiers_only_of_labels_that_several_have(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
+    entities = drawn.tables["entities"]
+    ends = {"source": uri(drawn, "source", 3), "target": uri(drawn, "target", 5)}
+    label = {side: entities.loc[(entities["graph"] == side) & (entities["uri"] == one), "label"].iloc[0] for side, one in ends.items()}
+    app = open_page("explain", run=written(drawn, models), **ends)
+    boxes = {side: next(box for box in app.main.text_input if box.label.endswith(f"Entity of the {side}")) for side in ends}
+    assert {side: box.value for side, box in boxes.items()} == {side: label[side] or ends[side] for side in ends}
+    assert app.query_params["source"] in (ends["source"], [ends["source"]]), "the address names entities by their identifiers"
+    alike = entities.assign(label="Springfield")
+    run = written(replace(drawn, tables={**drawn.tables, "entities": alike}), models, run_id="alike")
+    app = open_page("explain", run=run, **ends)
+    assert [box.value for box in app.main.text_input if "Entity of the" in box.label] == list(ends.values())
+
+
 def test_a_group_of_the_breakdown_opens_into_its_parts(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
     app = open_page("explain", run=written(drawn, models), source=uri(drawn, "source", 3), target=uri(drawn, "target", 5))
     groups = score_groups(explain(explainer_of(drawn), 3, 5))

@@ -12,7 +12,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from app import components, reviewing
+from app import browser_memory, components, reviewing
 from engine.data.knowledge_graph import SIDES
 from engine.reviews import Choice, ReviewStore
 from engine.reviews.decisions import BULK_NOTE
@@ -112,6 +112,31 @@ def test_a_click_that_comes_too_soon_decides_nothing(run: str, open_page: OpenPa
     press(app, "Accept")
     assert shown(app) == before
     assert store.standing(DATA) == []
+    assert [toast.value for toast in app.toast] == ["This pair had only just appeared, so that key or click was not stored. Decide again."]
+    press(app, "Accept")
+    assert not app.toast, "said once for each pair"
+    assert store.standing(DATA) == []
+
+
+def test_two_sessions_of_one_name_get_different_pairs_and_a_warning(run: str, open_page: OpenPage, store: ReviewStore) -> None:
+    first = open_page("review", run=run, reviewer="Ann")
+    assert "Also reviewing as" not in words(first)
+    second = open_page("review", run=run, reviewer="Ann")
+    assert_no_crash(second)
+    assert shown(first) != shown(second)
+    for app in (first.run(), second):
+        (warning,) = app.warning
+        assert "Also reviewing as" in warning.value
+        assert "If that is not you, change your name." in warning.value
+    assert "Also reviewing as" not in words(open_page("review", run=run, reviewer="Bob"))
+
+
+def test_a_browser_that_is_known_keeps_its_pair(run: str, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(browser_memory, "kept", lambda name: "a" * 32 if name == "browser" else None)
+    before = shown(open_page("review", run=run, reviewer="Ann"))
+    again = open_page("review", run=run, reviewer="Ann")
+    assert shown(again) == before
+    assert not again.warning
 
 
 def test_two_reviewers_see_different_pairs(run: str, open_page: OpenPage) -> None:
@@ -355,11 +380,12 @@ def test_a_pair_that_a_link_asks_for_is_kept_from_others(models: Path, open_page
     app = open_page("review", run=run, reviewer="Ann", source=second[0], target=second[1])
     assert_no_crash(app)
     assert "reserved for another reviewer" not in words(app)
-    assert second in store.leased(queue.fingerprint, "Ann")
+    assert second in store.leased(queue.fingerprint, "Ann", app.session_state["browser"])
     app = open_page("review", run=run, reviewer="Bob", source=second[0], target=second[1])
     assert_no_crash(app)
     assert "reserved for another reviewer" in words(app)
-    assert not set(store.leased(queue.fingerprint, "Bob")) & {first, second}
+    assert store.leased(queue.fingerprint, "Bob", app.session_state["browser"])
+    assert not set(store.leased(queue.fingerprint, "Bob", app.session_state["browser"])) & {first, second}
 
 
 def test_a_claim_is_shown_beside_its_rivals(models: Path, open_page: OpenPage, store: ReviewStore) -> None:

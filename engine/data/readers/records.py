@@ -64,12 +64,14 @@ class Notes:
 
     Attributes:
         path: the file.
+        code: of the finding that says what it was taken for; each kind of file has choices of its own.
         recognised: what it was taken for, a sentence without the file's name and without a full stop.
         left_out: what is not in the graph, as noun and where it is ("value", "of properties of edges") -> how many.
         unlisted: how many values of relations name entities that the file does not list.
     """
 
     path: Path
+    code: str = "graph-recognised"
     recognised: str = ""
     left_out: Counter[tuple[str, str]] = field(default_factory=Counter)
     unlisted: int = 0
@@ -77,7 +79,7 @@ class Notes:
     def findings(self) -> Iterator[Finding]:
         name = shorten(self.path.name)
         if self.recognised:
-            yield Finding("graph-recognised", "info", f"{name}: {self.recognised}.")
+            yield Finding(self.code, "info", f"{name}: {self.recognised}.")
         if number := sum(self.left_out.values()):
             ordered = sorted(((many, *words) for words, many in self.left_out.items() if many), key=lambda one: (-one[0], one[1:]))
             reasons = "; ".join(f"{count(many, noun)} {rest}" for many, noun, rest in ordered)
