@@ -365,6 +365,7 @@ def search_box(
     clears: Sequence[str] = (),
     also: Mapping[str, str] | None = None,
     shown: str | None = None,
+    help: str | None = None,
 ) -> None:
     """What to search for, kept in the address as the parameter ``name``, from where ``found`` comes.
 
@@ -382,6 +383,7 @@ def search_box(
         key=key,
         max_chars=LONGEST_QUERY,
         placeholder=placeholder,
+        help=help,
         icon=":material/search:",
         width=width,
         on_change=follow,

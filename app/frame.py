@@ -28,7 +28,10 @@ STYLE = """
 @media (min-width: 800px) {
   [data-testid=stMainBlockContainer] { padding-left: 2.5rem; padding-right: 2.5rem; }
 }
-[class*=st-key-download] button { min-height: 1.5rem; padding-top: 0; padding-bottom: 0; }
+[class*=st-key-download] button[data-testid$=tertiary] { min-height: 1.5rem; padding-top: 0; padding-bottom: 0; }
+[data-testid=stSidebar] [data-tag] { height: auto; max-width: 100%; }
+[data-testid=stSidebar] [data-tag] > span { max-width: none; white-space: normal; }
+[data-testid=stPageLink-NavLink] span:has(> [data-testid=stMarkdownContainer]) { white-space: normal; }
 [data-testid=stPageLink-NavLink]:not(.st-key-navigation a):not(:hover):not(:focus-visible) { background-color: transparent; }
 [data-testid=stPageLink-NavLink]:not(.st-key-navigation a) :is([data-testid=stMarkdownContainer], p) { font-weight: normal; }
 button[data-testid^=stBaseButton-primary], button[data-testid^=stBaseButton-primary]:hover { color: light-dark(#ffffff, #16191d); }
@@ -244,11 +247,11 @@ def _choose_one(offered: Sequence[RunCard], cards: Sequence[RunCard]) -> None:
         placeholder="choose",
     )
     if cards:
-        st.caption(f"{text.plain(cards[0].run_id, 60)}, {text.moment(cards[0].created)}")
+        st.caption(text.plain(cards[0].run_id, 60), help=f"The run's ID. Made {text.moment(cards[0].created)}.")
 
 
 def _choose_several(page: Page[Any], offered: Sequence[RunCard], cards: Sequence[RunCard]) -> None:
-    names = dict(zip((card.run for card in offered), cache.run_names(offered), strict=True))
+    names = text.distinct_labels(run_labels(offered))
     key = state.widget_key(state.RUN_CHOICE, page.name, tuple(card.run for card in cards), names)
     st.multiselect(
         "Runs (main run first)",

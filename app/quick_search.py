@@ -169,7 +169,7 @@ def read(words: str) -> list[Visited]:
         if isinstance(rows, list)
         else []
     )
-    return [Visited(data, side, uri, title) for data, side, uri, title in fitting[:RECENT] if side in SIDES]  # type: ignore[arg-type]
+    return [Visited(data, side, uri, title) for data, side, uri, title in fitting[:RECENT] if side in SIDES]
 
 
 def recent(card: RunCard, runs: Sequence[str], focus: Focus | None) -> None:

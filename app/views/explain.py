@@ -108,7 +108,8 @@ def _search(run: OpenRun, address: ExplainAddress) -> DeltaGenerator:
                 f"{PLAIN_MARKS[side]} Entity of the {side}",
                 asked,
                 shown=components.readable_name(run.view, asked, side),
-                placeholder="label, ID or URI; empty: the best match",
+                placeholder="empty: best match",
+                help="A label, an ID or a URI. Empty: the best match of the other entity.",
                 name=side,
                 clears=("against", "without"),
             )

@@ -176,11 +176,11 @@ def _columns(run: OpenRun, side: Side) -> dict[str, Any]:
     config = st.column_config
     heads = {one: f"{palette.PLAIN_MARKS[one]} {text.cell(run.view.graphs[one].name, 30)}" for one in SIDES}
     return {
-        "entity": config.TextColumn(heads[side], width=140),
-        "match": config.TextColumn(heads[other(side)], width=140),
-        "verdict": config.TextColumn(width=172, help="Whether known links confirm or contradict the pair."),
+        "entity": config.TextColumn(heads[side], width=134),
+        "match": config.TextColumn(heads[other(side)], width=134),
+        "verdict": config.TextColumn(width=158, help="Whether known links confirm or contradict the pair."),
         "added": config.TextColumn(width=62, help=explain("semi")),
-        "probability": config.ProgressColumn(format="percent", width=110, min_value=0.0, max_value=1.0, help=explain("calibrated probability")),
+        "probability": config.ProgressColumn(format="percent", width=104, min_value=0.0, max_value=1.0, help=explain("calibrated probability")),
         "margin": config.NumberColumn(format="%.3f", width=62, help=explain("margin")),
         "CSLS": config.NumberColumn(format="%.3f", width=62, help=explain("CSLS")),
         "cosine": config.NumberColumn(format="%.3f", width=62, help=explain("cosine")),

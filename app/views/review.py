@@ -285,7 +285,7 @@ def _candidates(run: OpenRun, author: str, pair: PairScore, blind: bool) -> None
         st.markdown("**Other candidates:**", width="content", help=CANDIDATES_HELP)
         for number, match in enumerate(others, start=1):
             st.button(
-                text.plain(match.label or match.uri, 40) + ("" if blind else f" ({match.csls:.3f})"),
+                text.plain(match.label or match.uri, 40) + ("" if blind else f" ({text.minus(text.score(match.csls))})"),
                 shortcut=str(number),
                 type="tertiary",
                 key=state.widget_key(state.REVIEW_BUTTON, "candidate", number, ends),
@@ -314,9 +314,7 @@ def _claims(run: OpenRun, address: ReviewAddress, pair: PairScore) -> None:
     shown = pd.DataFrame(
         {
             "": ["this pair" if place in places else "" for place in range(len(rows))],
-            f"{PLAIN_MARKS['source']} source": [
-                text.cell(label or uri) for label, uri in zip(table["source_label"], table["source_uri"], strict=True)
-            ],
+            f"{PLAIN_MARKS['source']} source": [text.cell(run.queue.title("source", uri)) for uri in table["source_uri"]],
             "source id": [text.cell(uri) for uri in table["source_uri"]],
             "CSLS": table["csls"],
             "probability": table["probability"],
@@ -330,7 +328,10 @@ def _claims(run: OpenRun, address: ReviewAddress, pair: PairScore) -> None:
         above=lambda: st.markdown(words),
         key=state.widget_key(state.REVIEW_TABLE, "claims", pair.source.uri, pair.target.uri),
         on_select="rerun",
-        columns={name: st.column_config.NumberColumn(format="%.3f") for name in ("CSLS", "probability")},
+        columns={
+            "": st.column_config.TextColumn(width=82),
+            **{name: st.column_config.NumberColumn(format="%.3f") for name in ("CSLS", "probability")},
+        },
     )
     if row is not None and row not in places:
         source, target = run.queue.pair(int(rows[row]))

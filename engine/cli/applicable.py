@@ -118,7 +118,7 @@ def check_understood(corrections: Corrections, understood: Understood) -> None:
     if corrections.ontology not in ("auto", "plain") and not any(one.code == "ontology-read" for one in understood.preview.findings):
         refuse(["--ontology"], "neither graph is an ontology")
     counts = [one for graph in (raw.source, raw.target) for one in graph.files]
-    if corrections.names_from_triples and not any(reason == "taken as names" for one in counts for reason, _ in one.left_out):
+    if corrections.names_from_triples and not any(reason == "taken as names" for one in counts for reason in dict(one.left_out)):
         refuse(["--names-from-triples"], "no triples of either graph look like names")
     links = raw.links.values()
     rated = any(len(one.confidences) or one.left_out or len(one.apart) for one in links)
