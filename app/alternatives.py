@@ -224,6 +224,6 @@ def _claims(run: OpenRun, address: ExplainAddress, found: Conflict) -> None:
         decided = "" if claim.decided is None or claim.decided == found.entity else f" :gray[assigned to {text.plain(claim.decided.title, 40)}]"
         ends = {claim.entity.side: claim.entity.uri, found.entity.side: found.entity.uri}
         there = replace(address, source=ends["source"], target=ends["target"], pool="all", against=None, without=(), tab=None)
-        pages.link(pages.EXPLAIN, there, f"{components.entity_label(claim.entity)} :gray[{text.minus(text.score(claim.csls))}]{decided}")
+        pages.link(pages.EXPLAIN, there, f"{components.entity_label(claim.entity)} :gray[{text.score(claim.csls)}]{decided}")
     if len(found.claims) > CLAIMS:
         st.caption(f"{text.count(len(found.claims) - CLAIMS, 'more entity', 'more entities')} with lower scores.")

@@ -371,7 +371,7 @@ def _by_relation(run: OpenRun, address: CompareAddress, found: Comparison) -> No
         height=420 if len(shown) > 10 else "auto",
         columns={
             "relation": st.column_config.TextColumn(width=135),
-            "queries": st.column_config.NumberColumn("test entities", width=90),
+            "queries": st.column_config.NumberColumn("entities", width=78, help="Test entities that have the relation."),
             "gained": st.column_config.NumberColumn(width=70),
             "lost": st.column_config.NumberColumn(width=60),
             "net": st.column_config.NumberColumn(format="%+d", width=60),

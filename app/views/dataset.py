@@ -74,7 +74,7 @@ def _sizes(run: OpenRun, found: Inspection) -> None:
     heads = {side: f"{palette.PLAIN_MARKS[side]} {text.cell(graphs[side].name, 30)}" for side in SIDES}
     rows = [{"what": what, **{heads[side]: value for side, value in zip(SIDES, values, strict=True)}} for what, values in _size_rows(graphs)]
     number = st.column_config.NumberColumn(format="localized")
-    columns = {"what": st.column_config.TextColumn("", width=150), **dict.fromkeys(heads.values(), number)}
+    columns = {"what": st.column_config.TextColumn("", width=178), **dict.fromkeys(heads.values(), number)}
     components.table(
         pd.DataFrame(rows),
         name=f"{run.card.dataset}-sizes",
@@ -119,7 +119,7 @@ def _links(found: Inspection) -> None:
     ]
     smaller = min(found.source.entities, found.target.entities)
     share = f" They cover {min(total / smaller, 1):.0%} of the smaller graph." if smaller else ""
-    words = f"{text.count(total, 'known link')}, split: {text.plain(found.split) or 'not given'}.{share}"
+    words = f"{text.count(total, 'known link')}; split {text.plain(found.split) or 'not given'}.{share}"
     components.table(
         pd.DataFrame(rows),
         name="links",

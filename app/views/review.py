@@ -285,7 +285,7 @@ def _candidates(run: OpenRun, author: str, pair: PairScore, blind: bool) -> None
         st.markdown("**Other candidates:**", width="content", help=CANDIDATES_HELP)
         for number, match in enumerate(others, start=1):
             st.button(
-                text.plain(match.label or match.uri, 40) + ("" if blind else f" ({text.minus(text.score(match.csls))})"),
+                text.plain(match.label or match.uri, 40) + ("" if blind else f" ({text.score(match.csls)})"),
                 shortcut=str(number),
                 type="tertiary",
                 key=state.widget_key(state.REVIEW_BUTTON, "candidate", number, ends),

@@ -46,6 +46,7 @@ def test_recent_entities_are_there_on_the_next_visit_and_look_like_any_link(page
         page.wait_for_function("number => document.cookie.includes(`Entity_${number}`)", arg=number, timeout=PATIENCE)
     recent = page.locator(".st-key-recent a")
     expect(recent).to_contain_text(["City 5"], timeout=PATIENCE)
+    expect(recent.first.locator("span:has(> [data-testid=stMarkdownContainer])")).to_have_css("white-space", "normal")  # long labels wrap
     page.mouse.move(700, 20)
     expect(recent.first).to_have_css("background-color", "rgba(0, 0, 0, 0)", timeout=PATIENCE)
     current = page.locator(".st-key-navigation a[aria-current=page]")
