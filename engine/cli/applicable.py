@@ -169,17 +169,26 @@ def formats_by_ending(path: Path) -> list[Format]:
 def check_train(parsed: Namespace) -> None:
     """
     Raises:
-        ConfigError: a setting that the variant does not use.
+        ConfigError: an option that changes nothing.
     """
-    variant: Variant = parsed.variant
-    unused = [f"--set {key}" for key in (one.partition("=")[0].strip() for one in parsed.set) if key.partition(".")[0] in SECTIONS_OF[variant]]
-    if parsed.names and variant != "literal":
-        unused.insert(0, "--names")
-    fitting = "literal" if any(one == "--names" or one.startswith("--set literal.") for one in unused) else "semi or literal"
-    refuse(
-        unused,
-        f"the variant {variant} does not use it; choose --variant {fitting}" if len(unused) == 1 else f"the variant {variant} does not use them",
-    )
+    keys = set_keys(parsed.set)
+    for option, key, value in (("--epochs", "training.epochs", parsed.epochs), ("--train-ratio", "data.train_ratio", parsed.train_ratio)):
+        refuse([f"--set {key}"] if value is not None and key in keys else [], f"{option} sets it")
+    if parsed.variant != "literal":
+        refuse(["--names"] if parsed.names else [], f"the variant {parsed.variant} compares no names; choose --variant literal")
+
+
+def unused_settings(parsed: Namespace) -> str:
+    """A sentence on settings that the variant does not use, which scripts may give to all variants alike; empty without any."""
+    unused = [key for key in set_keys(parsed.set) if key.partition(".")[0] in SECTIONS_OF[parsed.variant]]
+    *first, last = dict.fromkeys(unused) or [""]
+    named = f"{', '.join(first)} and {last} have" if first else f"{last} has"
+    return f"note: {named} no effect on the variant {parsed.variant}." if unused else ""
+
+
+def set_keys(assignments: Sequence[str]) -> list[str]:
+    """The settings that ``--set`` names."""
+    return [one.partition("=")[0].strip() for one in assignments]
 
 
 def check_inspect(parsed: Namespace) -> None:

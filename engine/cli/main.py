@@ -20,7 +20,7 @@ from typing import Any
 from engine._version import __version__
 from engine.analysis.run_tables import seed_links
 from engine.api import MODELS, configure, open_run, summary_row
-from engine.cli.applicable import check_inspect, check_match, check_train
+from engine.cli.applicable import check_inspect, check_match, check_train, unused_settings
 from engine.cli.clusters import add_clusters
 from engine.cli.export import add_export, add_report, add_split
 from engine.cli.housekeeping import add_backup, add_clean_up
@@ -330,6 +330,8 @@ def train_or_find(parsed: argparse.Namespace) -> int:
     config = config.with_values(given({"data.train_ratio": parsed.train_ratio, "training.epochs": parsed.epochs}) | names_files(parsed.names))
     reviews = reviews_file(parsed.models) if parsed.with_reviews == Path() else parsed.with_reviews
     with joined() as ranks, interruptions(verbose=not ranks.rank) as should_stop:
+        if not ranks.rank and (unused := unused_settings(parsed)):
+            say(unused)
         if ranks.rank:
             follow(parsed.data, config, ranks, should_stop)
             return 0

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.cli.main import main
+from tests.conftest import ROOT
 from tests.data.writers import WRITERS, small_sample
 from tests.importing.conftest import GRAPH_1, GRAPH_2, LINKS, files
 from tests.run_fixture import sample_run, write_run
@@ -130,20 +131,33 @@ def test_an_export_has_the_format_of_its_ending(name: str, start: bytes, models:
 
 
 TRAININGS = {
-    "names": (["--names", "names.tsv"], "--names has no effect here: the variant basic does not use it; choose --variant literal"),
-    "a round": (
-        ["--set", "semi.rounds=2"],
-        "--set semi.rounds has no effect here: the variant basic does not use it; choose --variant semi or literal",
+    "names": (["--names", "names.tsv"], "--names has no effect here: the variant basic compares no names; choose --variant literal"),
+    "names of a semi run": (
+        ["--variant", "semi", "--names", "source=a.tsv", "--queue"],
+        "--names has no effect here: the variant semi compares no names",
     ),
-    "a weight": (["--variant", "semi", "--set", "literal.weight=2"], "--set literal.weight has no effect here: the variant semi"),
-    "to be queued": (["--queue", "--set", "values.exclude=x"], "--set values.exclude has no effect here"),
+    "epochs twice": (["--epochs", "3", "--set", "training.epochs=4"], "--set training.epochs has no effect here: --epochs sets it"),
 }
 
 
 @pytest.mark.parametrize(("words", "message"), TRAININGS.values(), ids=TRAININGS)
 def test_train(words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert message in refusal(capsys, "train", "sample_data/europe", "--models", str(tmp_path / "models"), *words)
+    assert message in refusal(capsys, "train", str(ROOT / "sample_data" / "europe"), "--models", str(tmp_path / "models"), *words)
     assert not (tmp_path / "models").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--set", "semi.rounds=2", "--set", "values.exclude=x"], "note: semi.rounds and values.exclude have no effect on the variant basic."),
+        (["--variant", "semi", "--set", "literal.weight=2"], "note: literal.weight has no effect on the variant semi."),
+        (["--variant", "literal", "--set", "literal.weight=2", "--set", "semi.rounds=2"], ""),
+    ],
+)
+def test_settings_of_other_variants_are_named(words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They make no other run, so that a script may give all variants the same settings."""
+    assert main(["train", str(ROOT / "sample_data" / "europe"), "--models", str(tmp_path / "models"), "--estimate", *words]) == 0
+    assert capsys.readouterr().err == (f"{message}\n" if message else "")
 
 
 def test_inspect_and_match(models: Path, capsys: pytest.CaptureFixture[str]) -> None:
