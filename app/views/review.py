@@ -170,8 +170,6 @@ def _one_by_one(run: OpenRun, page: ReviewAddress, author: str) -> None:
     """The pair to be decided. A fragment: a decision redraws this part and nothing else."""
     with components.errors_shown():
         _show_problem()
-        if reviewing.was_ignored():
-            st.toast("This pair had only just appeared, so that key or click was not stored. Decide again.", icon=":material/timer:")
         address = replace(page, **{name: getattr(ReviewAddress.read(), name) for name in ("source", "target")})
         standing = cache.reviews().standing(run.card.fingerprint)
         left = run.queue.left(standing, author)
@@ -189,6 +187,8 @@ def _one_by_one(run: OpenRun, page: ReviewAddress, author: str) -> None:
         if pair is None:
             _nothing_left(run, address, author, left)
             return
+        if reviewing.was_ignored(pair):
+            st.toast("Too soon: this pair had only just appeared, so that key or click was not stored. Decide again.", icon=":material/timer:")
         _pair(run, address, author, pair, blind=kind == "sample")
         if kind != "sample":  # which shows no explanation
             for following in [one for one in upcoming if one != pair][:1]:

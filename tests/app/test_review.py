@@ -112,10 +112,32 @@ def test_a_click_that_comes_too_soon_decides_nothing(run: str, open_page: OpenPa
     press(app, "Accept")
     assert shown(app) == before
     assert store.standing(DATA) == []
-    assert [toast.value for toast in app.toast] == ["This pair had only just appeared, so that key or click was not stored. Decide again."]
+    too_soon = ["Too soon: this pair had only just appeared, so that key or click was not stored. Decide again."]
+    assert [toast.value for toast in app.toast] == too_soon
     press(app, "Accept")
-    assert not app.toast, "said once for each pair"
+    assert [toast.value for toast in app.toast] == too_soon, "it stays as long as the pair"
     assert store.standing(DATA) == []
+    monkeypatch.setattr(reviewing, "LEAST_SECONDS", 0.0)
+    press(app, "Accept")  # from the drawing that the key before began
+    press(app, "Accept")
+    assert shown(app) != before
+    assert not app.toast
+    assert len(store.standing(DATA)) >= 1
+
+
+def test_a_key_that_comes_twice_from_one_drawing_decides_once_and_says_so(store: ReviewStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(st, "session_state", {})
+    monkeypatch.setattr(reviewing.state, "set_parameters", lambda parameters: None)
+    reviewing.shown((1, 2))
+    for _ in range(3):
+        reviewing.decide(DATA, [Choice("s", "t", "accept")], "Ann", "one drawing")
+    assert len(store.history(DATA)) == 1
+    assert reviewing.was_ignored((3, 4)), "of the pair that follows"
+    assert reviewing.was_ignored((3, 4))
+    reviewing.shown((3, 4))
+    reviewing.decide(DATA, [Choice("s", "u", "accept")], "Ann", "the next drawing")
+    assert not reviewing.was_ignored((5, 6))
+    assert len(store.history(DATA)) == 2
 
 
 def test_two_sessions_of_one_name_get_different_pairs_and_a_warning(run: str, open_page: OpenPage, store: ReviewStore) -> None:
