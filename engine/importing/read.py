@@ -187,8 +187,8 @@ class _FileByFile:
             return DataImportError(f"none of the files is recognised as the {role}, and {inner} is an archive among them; unpack it first.")
         names = [shorten(name, 40) for name in sorted(self.names)]
         found = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED:,} more" if len(names) > NAMED else "")
-        words = f"none of the files is recognised as the {role} (found: {found}); choose one under 'Roles of the files' on the page Import, or"
-        return DataImportError(f"{words} rename the two graphs to begin with source and target, such as source.csv and target.csv.")
+        words = f"none of the files is recognised as the {role} (found: {found}); rename the graphs, for example to source.csv and target.csv,"
+        return DataImportError(f"{words} give two graphs alone and the links with --links, or choose under 'Roles of the files' on the page Import.")
 
     def _graph(self, number: str) -> RawGraph:
         role = f"graph {number}"

@@ -109,7 +109,7 @@ def test_an_archive(folder: Path, data: Path, tmp_path: Path) -> None:
         (["graph_1.csv"], "alone is one file"),
         (
             ["graph_1.csv", "a.csv", "b.csv"],
-            "none of the files is recognised as the target graph (found: a.csv, b.csv, graph_1.csv); choose one under",
+            "none of the files is recognised as the target graph (found: a.csv, b.csv, graph_1.csv); rename the graphs",
         ),
         (["graph_1.csv", "."], "is a folder among files"),
         (["graph_1.csv", "graph_2.csv", "--links", "none"], "there is no file 'none' to be the links"),
