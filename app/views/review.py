@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import browser_memory, cache, components, evidence_table, facing, frame, pages, reviewing, side_by_side, state, text
+from app import browser_memory, cache, components, evidence_table, facing, frame, pages, queue_filter, reviewing, side_by_side, state, text
 from app.cache import OpenRun
 from app.glossary import explain as term
 from app.palette import PLAIN_MARKS
@@ -20,7 +20,7 @@ from engine.errors import ReviewError, RunError
 from engine.explanation import Explanation, explain
 from engine.explanation.summary import summary_lines
 from engine.explore.neighbourhood import Facing
-from engine.explore.review_queue import Kind, Open, SampleEstimate, choice_on, estimate_from_sample, take
+from engine.explore.review_queue import Kind, Open, SampleEstimate, SurePairs, choice_on, estimate_from_sample, take
 from engine.reviews import Choice, Decision, ReviewProgress, Verdict, agreement, disagreements, progress, snapshot_of
 from engine.reviews.decisions import BULK_NOTE, same_author
 from engine.runs.view import Match, PairScore
@@ -126,8 +126,8 @@ def _author(address: ReviewAddress) -> str | None:
     return author
 
 
-def _status(run: OpenRun, author: str, standing: Sequence[Decision], left: int) -> None:
-    """Progress, and who reviews: one line, so that the pair stays in sight on a small screen."""
+def _status(run: OpenRun, author: str, standing: Sequence[Decision], left: int, filtered: ReviewAddress | None = None) -> None:
+    """Progress, and who reviews: one line, so that the pair stays in sight on a small screen. ``filtered``: of a queue that can be."""
     with st.container(horizontal=True, vertical_alignment="center"):
         _progress_words(progress(standing, author), standing, left)
         st.markdown(f"Reviewing as **{text.plain(author)}**", width="content")
@@ -135,6 +135,8 @@ def _status(run: OpenRun, author: str, standing: Sequence[Decision], left: int) 
             st.button("Change", type="tertiary", key=state.widget_key(state.REVIEW_BUTTON, "name"), on_click=reviewing.forget_name)
         address = ExportAddress((run.card.run,), part="reviewed")
         pages.link(pages.EXPORT, address, "Export accepted pairs", icon=pages.EXPORT.icon)
+        if filtered is not None and filtered.kind != "sample":
+            queue_filter.choose(run, filtered)
 
 
 def _same_name(run: OpenRun, author: str) -> None:
@@ -170,12 +172,12 @@ def _one_by_one(run: OpenRun, page: ReviewAddress, author: str) -> None:
     """The pair to be decided. A fragment: a decision redraws this part and nothing else."""
     with components.errors_shown():
         _show_problem()
-        address = replace(page, **{name: getattr(ReviewAddress.read(), name) for name in ("source", "target")})
+        address = _with_now(page, "source", "target")
         standing = cache.reviews().standing(run.card.fingerprint)
         left = run.queue.left(standing, author)
         kind: Kind = "uncertain" if address.kind == "decided" else address.kind
-        rows = run.queue.open_rows(kind, left, known=address.known and kind != "sample")
-        _status(run, author, standing, len(rows))
+        rows = queue_filter.passing(run, address, run.queue.open_rows(kind, left, known=address.known and kind != "sample"))
+        _status(run, author, standing, len(rows), address)
         _same_name(run, author)
         if kind == "sample":
             _estimate_words(estimate_from_sample(run.queue, standing))
@@ -194,6 +196,12 @@ def _one_by_one(run: OpenRun, page: ReviewAddress, author: str) -> None:
             for following in [one for one in upcoming if one != pair][:1]:
                 _explained(run, *following)  # while the reviewer looks at this one
         reviewing.shown(pair)  # at the very end: clicks are answered only now
+
+
+def _with_now(page: ReviewAddress, *names: str) -> ReviewAddress:
+    """The page's address with the filter of this moment, and other parameters that change without the page being loaded again."""
+    now = ReviewAddress.read()
+    return replace(page, **{name: getattr(now, name) for name in (*queue_filter.NAMES, *names)})
 
 
 def _upcoming(run: OpenRun, author: str, rows: IntArray, kind: Kind) -> list[tuple[int, int]]:
@@ -442,7 +450,9 @@ def _estimate_words(found: SampleEstimate) -> None:
 def _nothing_left(run: OpenRun, address: ReviewAddress, author: str, left: Open) -> None:
     st.session_state.pop(state.REVIEW_CLICK, None)
     known = len(run.queue.open_rows("uncertain", left, known=True))
-    if address.kind == "second":
+    if queue_filter.is_set(address) and address.kind != "sample":
+        components.empty_state("No pair passes the filter", "Every such pair is decided, skipped by you, or being reviewed by someone else.")
+    elif address.kind == "second":
         components.empty_state("No second opinion is needed", "You have decided every pair of this run that others have decided.")
     elif address.kind == "sample":
         components.empty_state("Nothing left to decide", "Every pair of the sample is decided, skipped by you, or being reviewed by someone else.")
@@ -474,8 +484,10 @@ def _sure(run: OpenRun, page: ReviewAddress, author: str) -> None:
         threshold = run.queue.default_threshold if asked is None else asked
         standing = cache.reviews().standing(run.card.fingerprint)
         _threshold(run, threshold)
-        found = run.queue.sure_pairs(run.queue.left(standing, author), threshold, known=page.known)
-        _status(run, author, standing, len(found.rows))
+        address = _with_now(page)
+        rows = queue_filter.passing(run, address, run.queue.sure_pairs(run.queue.left(standing, author), threshold, known=page.known).rows)
+        found = SurePairs(rows, run.queue.expected_wrong(rows))
+        _status(run, author, standing, len(found.rows), address)
         if not len(found.rows):
             components.empty_state("No undecided pair is above the threshold", "Lower the threshold, or decide the uncertain pairs one by one.")
             _undo_button(run, author, reviewing.token())
@@ -483,7 +495,7 @@ def _sure(run: OpenRun, page: ReviewAddress, author: str) -> None:
         st.markdown(_expectation(len(found.rows), found.expected_wrong))
         if len(found.rows) > AT_ONCE:
             st.caption(f"The {AT_ONCE} most certain pairs are listed. The others follow when these are decided.")
-        basis = repr((run.card.run, run.card.created, author, threshold, page.known))
+        basis = repr((run.card.run, run.card.created, author, threshold, page.known, *(getattr(address, name) for name in queue_filter.NAMES)))
         sheet = reviewing.sheet(basis, lambda: [run.queue.pair(row) for row in found.rows[:AT_ONCE].tolist()])
         _bulk(run, author, sheet, set(found.rows.tolist()))
 

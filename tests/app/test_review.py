@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -159,6 +160,45 @@ def test_a_browser_that_is_known_keeps_its_pair(run: str, open_page: OpenPage, m
     again = open_page("review", run=run, reviewer="Ann")
     assert shown(again) == before
     assert not again.warning
+
+
+@pytest.mark.parametrize("kind", ["uncertain", "sure"])
+def test_a_queue_is_filtered_by_relation_and_degree(kind: str, models: Path, open_page: OpenPage) -> None:
+    run = write_run(calibrated(sample_run()), models)
+    app = open_page("review", run=run, reviewer="Ann", kind=kind, threshold="0", known="yes")
+    every = left_here(app)
+    assert every > 3
+    box = next(box for box in app.selectbox if box.label == "Relation of the source")
+    app = box.set_value("near").run()
+    assert_no_crash(app)
+    assert app.query_params["relation"] in ("near", ["near"])
+    assert left_here(app) == every, "all that are no seed links have it"
+    assert "Filter (1)" in [one.proto.popover.label for one in app.get("popover")]
+    app = next(box for box in app.number_input if box.label == "Triples of the source, from").set_value(3).run()
+    assert_no_crash(app)
+    alignment = queue_of(calibrated(sample_run())).alignment
+    seeds = (alignment.rows["verdict"] == "seed link").to_numpy()
+    several = (alignment.rows["degree"] >= 3).to_numpy()
+    assert left_here(app) <= (several & ~seeds).sum() < every
+    app = next(box for box in app.selectbox if box.label == "Relation of the source").set_value("hasCapital").run()
+    assert left_here(app) == 0
+    assert ("No pair passes the filter" if kind == "uncertain" else "No undecided pair is above the threshold") in words(app)
+    press(app, "Remove filter")
+    assert left_here(app) == every
+    assert not {"relation", "degree_from"} & set(app.query_params)
+
+
+def left_here(app: AppTest) -> int:
+    """How many pairs the queue has."""
+    return int(re.search(r"\*\*([\d,]+)\*\* left here", words(app))[1].replace(",", ""))  # type: ignore[index]
+
+
+def test_a_relation_that_is_not_there_is_named_and_the_sample_is_never_filtered(run: str, open_page: OpenPage) -> None:
+    app = open_page("review", run=run, reviewer="Ann", relation="<b>none</b>")
+    assert_no_crash(app)
+    assert "has no relation" in app.error[0].value
+    sizes = [left_here(open_page("review", run=run, reviewer="Ann", kind="sample", **more)) for more in ({}, {"degree_from": "1000"})]
+    assert sizes[0] == sizes[1] > 0
 
 
 def test_two_reviewers_see_different_pairs(run: str, open_page: OpenPage) -> None:
