@@ -87,7 +87,8 @@ def large_run(pattern: Run, models: Path, triples: int) -> str:
 def unit_rows(draw: np.random.Generator, entities: int, width: int = 4) -> npt.NDArray[np.float32]:
     """(E, width) rows of unit length."""
     rows = draw.standard_normal((entities, width)).astype(np.float32)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    units: npt.NDArray[np.float32] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return units
 
 
 def entity_table(side: str, entities: int) -> pd.DataFrame:
@@ -131,7 +132,6 @@ def exported(run: str, models: Path, name: str) -> tuple[float, float, int]:
     taken, size = time.perf_counter() - started, target.stat().st_size
     target.unlink()
     return taken, usage.ru_maxrss / 1024, size
-
 
 
 if __name__ == "__main__":
