@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import browser_memory, cache, components, evidence_table, facing, frame, pages, queue_filter, reviewing, side_by_side, state, text
+from app import browser_memory, cache, charts, components, evidence_table, facing, frame, pages, queue_filter, reviewing, side_by_side, state, text
 from app.cache import OpenRun
 from app.glossary import explain as term
 from app.palette import PLAIN_MARKS
@@ -19,6 +19,7 @@ from app.state import Decided, EntityAddress, ExplainAddress, ExportAddress, Rev
 from engine.data.knowledge_graph import SIDES
 from engine.errors import ReviewError, RunError
 from engine.explanation import Explanation, explain
+from engine.explanation.rivals import compare_with
 from engine.explanation.summary import summary_lines
 from engine.explore.neighbourhood import Facing
 from engine.explore.review_queue import Kind, Open, SampleEstimate, SurePairs, choice_on, estimate_from_sample, marked_pairs, take, take_marked
@@ -67,6 +68,7 @@ DECIDED: Mapping[Decided, str] = {
 }
 AT_ONCE = 200
 CANDIDATES = 6  # of the source that can be chosen, the pair's own among them
+RIVAL_NEIGHBOURS = 200  # of the shared entity, the largest differences first
 CANDIDATES_HELP = (
     "The source's next best candidates with their CSLS. A number key accepts that candidate and rejects the pair above; 0 rejects all that are "
     "listed. Undo takes back the whole choice."
@@ -212,6 +214,7 @@ def _one_by_one(run: OpenRun, page: ReviewAddress, author: str) -> None:
         if kind != "sample":  # which shows no explanation
             for following in [one for one in upcoming if one != pair][:1]:
                 _explained(run, *following)  # while the reviewer looks at this one
+                _rival_words(run, *following)
         reviewing.shown(pair)  # at the very end: clicks are answered only now
 
 
@@ -263,6 +266,8 @@ def _pair(run: OpenRun, address: ReviewAddress, author: str, pair: tuple[int, in
             faced = side_by_side.neighbours(run, scored.source, scored.target)
         components.other_links(run.view, scored, address.runs)
         _candidates(run, author, scored, blind)
+        if not blind and (words := _rival_words(run, *pair)):
+            st.caption(words)
     if not blind:
         _claims(run, address, scored)
         _contradicted(run, address, scored)
@@ -335,6 +340,26 @@ def _candidates(run: OpenRun, author: str, pair: PairScore, blind: bool) -> None
             on_click=reviewing.choose,
             args=(fingerprint, [rejected, *(choice_of(one, "reject") for one in others)], author, click),
         )
+
+
+def _rival_words(run: OpenRun, source: int, target: int) -> str:
+    """What most favours the closest other candidate of the source; "" where there is none, or the run cannot explain."""
+
+    def compute() -> str:
+        try:
+            found = compare_with(run.explainer, source, target, top=RIVAL_NEIGHBOURS)
+        except RunError:
+            return ""
+        if found is None:
+            return ""
+        rival = f"**{text.plain(found.rival.target.title, 40)}** ({text.minus(f'{-found.total:+.3f}')} CSLS)"
+        best = min(found.neighbours, key=lambda one: one.value, default=None)
+        if best is None or round(best.value, 3) >= 0:
+            return f"Closest other candidate: {rival}. No neighbour favours it."
+        along = text.plain(charts.edge_words(best.edges), 60)
+        return f"Closest other candidate: {rival}. In its favour: {along} {text.plain(best.entity.title, 40)}, {-best.value:+.3f} against this pair."
+
+    return cache.kept([run], ("review rival", str(source), str(target)), compute)
 
 
 def _claims(run: OpenRun, address: ReviewAddress, pair: PairScore) -> None:

@@ -411,6 +411,18 @@ def test_the_explanation_is_shown_beside_the_pair(models: Path, open_page: OpenP
     assert any(link.startswith("explain?") for link in links(app))
 
 
+def test_what_favours_the_closest_other_candidate_is_named_but_not_in_a_sample(models: Path, open_page: OpenPage) -> None:
+    drawn = drawn_run()
+    missing = {name: value for name, value in sample_run().manifest.items() if name not in drawn.manifest}
+    run = write_run(drawn, models, **{**missing, "data": {**sample_run().manifest["data"], **drawn.manifest["data"]}})
+    app = open_page("review", run=run, reviewer="Ann", known="yes")
+    assert_no_crash(app)
+    (shown,) = [one.value for one in app.caption if one.value.startswith("Closest other candidate")]
+    assert "CSLS). In its favour: " in shown or shown.endswith("No neighbour favours it.")
+    sample = open_page("review", run=run, reviewer="Ann", kind="sample")
+    assert "Closest other candidate" not in words(sample)
+
+
 def test_compare_shows_what_reviews_went_in(models: Path, open_page: OpenPage) -> None:
     runs = [write_run(jolted(run, 0.1, 1), models, run_id=name, **more) for run, name, more in reviewed_and_plain()]
     app = open_page("compare", run=runs)
