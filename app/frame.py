@@ -269,8 +269,9 @@ def _choose_several(page: Page[Any], offered: Sequence[RunCard], cards: Sequence
 def run_labels(cards: Sequence[RunCard], *, with_data: bool = False) -> dict[str, str]:
     """What a run is called in a list as narrow as the sidebar: variant, random seed and Hits@1; where these are the same, when it was made.
 
-    That is a time and not an age: an option of a list must not change.
+    That is a time and not an age: an option of a list must not change. Runs of several data sets are named with theirs in any case.
     """
+    with_data = with_data or len({card.dataset for card in cards}) > 1
     labels = {card.run: _run_words(card, _hits(card)) for card in cards}
     times = Counter((card.data if with_data else "", labels[card.run]) for card in cards)
     alike = [card for card in cards if times[card.data if with_data else "", labels[card.run]] > 1]

@@ -366,7 +366,7 @@ class TestOtherFormats:
             assert words in str(caught.value)
 
     def test_an_unknown_format(self, openea: Path) -> None:
-        with pytest.raises(ConfigError, match="one of openea, dbp15k, tables, rdf, ontology, exports; got 'spreadsheet'"):
+        with pytest.raises(ConfigError, match="unknown data format 'spreadsheet'; choose one of openea, dbp15k, tables, rdf, ontology, exports"):
             load_task(openea, DataConfig(format="spreadsheet"))
 
     @pytest.mark.parametrize("form", WRITERS)

@@ -170,8 +170,8 @@ class JsonLines:
 
 @pytest.fixture
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(READERS, "_readers", dict(READERS._readers))
-    READERS.register(JsonLines())
+    monkeypatch.setattr(READERS, "_members", dict(READERS._members))
+    READERS.add(JsonLines.name, JsonLines())
 
 
 def json_lines(csv: str) -> str:
