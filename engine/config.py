@@ -278,6 +278,8 @@ class RunConfig:
         Raises:
             ConfigError: an unknown name or a value that cannot be used.
         """
+        if wrong := next((section for section in SECTIONS if not isinstance(values.get(section) or {}, Mapping)), None):
+            raise ConfigError(f"the section '{wrong}' of the settings holds no names and values; write it as one object.")
         given = {section: {**BEFORE.get(section, {}), **values[section]} for section in SECTIONS if values.get(section)}
         settings = {f"{section}.{key}": value for section, options in given.items() for key, value in options.items()}
         unknown = set(values) - set(SECTIONS) - {"variant", "seed"}

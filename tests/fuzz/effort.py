@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from tests.effort import examples
 
@@ -24,6 +24,7 @@ def cases(few: int = 30) -> Callable[[Any], Any]:
         derandomize=not thorough,
         database=None,
         deadline=None,
+        phases=[Phase.explicit, Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,7 @@ from engine.data.readers.rdf import read_graph
 from engine.data.readers.tables import read_attributes, read_graph_tables
 from engine.data.tabular import Layout
 from engine.errors import EngineError
-from tests.data.writers import Triple, as_csv, json_triples, ntriples, quoted
+from tests.data.writers import Triple, as_csv, json_triples, ntriples
 
 Rows = list[tuple[str, ...]]
 
@@ -110,4 +111,5 @@ def _plain_rdf(triples: Rows, folder: Path) -> Rows:
 
 
 def _is_iri(name: str) -> bool:
-    return name.startswith(("http://", "https://")) and not any(one in name for one in '<>"{}|^`\\ ') and name.isprintable() and bool(quoted(name))
+    """Whether it is certainly one: of the plainest kind."""
+    return re.fullmatch(r"https?://[a-z]+(?:\.[a-z]+)*/[A-Za-z0-9_./#-]*", name) is not None

@@ -331,7 +331,7 @@ def read_graph(path: Path, findings: list[Finding], aligned: Aligned = "auto", *
     collector.name_blank_nodes(text)
     collector.keep_datatypes()
     heads, relations, tails = collector.triples
-    _check(path, heads, relations, tails)
+    _check(path, heads, relations, tails, *collector.attributes[:2])
     findings += _noticed(path, collector, left_out)
     entities, attributes, values = map(Texts.of, collector.attributes)
     columns = [Texts.of(column) for column in collector.triples]
