@@ -11,14 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.data import load_task
 from engine.errors import EngineError
-from engine.importing import Corrections, Limits, Material, SourceFile, folder_material, understand
+from engine.importing import Corrections, Limits, Material, SourceFile, folder_material, understand, write
 from engine.importing.archives import packing, unpack
 from engine.importing.detect import sniff
+from engine.importing.preview import Understood
+from tests.data.test_round_trip import attributes_of, pairs_of, triples_of
 from tests.data.writers import WRITERS, small_sample
 from tests.fuzz.effort import cases, in_time
 from tests.fuzz.mutators import Change, changed, changes
-from tests.fuzz.oracles import a_folder, assert_sentence
+from tests.fuzz.oracles import a_folder, assert_sentence, rows
 from tests.fuzz.test_links import FILES as LINKS
 from tests.fuzz.valid_files import forms
 from tests.importing.conftest import GRAPH_1, GRAPH_2
@@ -75,6 +78,25 @@ def test_understanding(form: str, link: str, several: list[Change], victim: str)
         for finding in found.preview.findings:
             assert finding.message.encode()
             assert "\n" not in finding.message
+        assert_stored_as_understood(found, Material(tuple(files)), folder)
+
+
+def assert_stored_as_understood(found: Understood, material: Material, folder: Path) -> None:
+    """What an import accepts is stored, can be loaded, and is the same graphs then."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("DUAL_AMN_DATA", str(folder / "data"))
+        try:
+            stored = write(found, material, Corrections(), "stored")
+        except EngineError as error:
+            assert_sentence(error)
+            return
+        task = load_task(stored.path)
+    raw = found.raw
+    for graph, read in ((task.source, raw.source), (task.target, raw.target)):
+        assert triples_of(graph) == set(rows((read.heads, read.relations, read.tails)))
+        assert attributes_of(graph) == {row for row in rows(read.attributes) if row[2].strip()}
+    known = {pair for part in raw.links.values() for pair in zip(part.sources, part.targets, strict=True)}
+    assert {pair for part in ("train", "valid", "test") for pair in pairs_of(task, part)} <= known
 
 
 @pytest.mark.timeout(1800)
