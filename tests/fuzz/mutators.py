@@ -14,8 +14,53 @@ from hypothesis import strategies as st
 WORDS: tuple[bytes, ...] = tuple(
     word if isinstance(word, bytes) else word.encode()
     for word in (
-        *("", "0", "-1", "9" * 40, "1e999", "NaN", "Infinity", "true", "null", "\\u0000", "\\ud800", "&#0;", "&amp;", "&x;", "<![CDATA[x]]>", "<!-- -->"),
-        *("<", ">", "<<", '"', '"""', "'", "[", "]", "{", "}", "(", ")", ".", ";", ",", "\t", "|", ":", "_:a", "_:", "@", "^^", "#", "!", "\\", "//", "a:b"),
+        *(
+            "",
+            "0",
+            "-1",
+            "9" * 40,
+            "1e999",
+            "NaN",
+            "Infinity",
+            "true",
+            "null",
+            "\\u0000",
+            "\\ud800",
+            "&#0;",
+            "&amp;",
+            "&x;",
+            "<![CDATA[x]]>",
+            "<!-- -->",
+        ),
+        *(
+            "<",
+            ">",
+            "<<",
+            '"',
+            '"""',
+            "'",
+            "[",
+            "]",
+            "{",
+            "}",
+            "(",
+            ")",
+            ".",
+            ";",
+            ",",
+            "\t",
+            "|",
+            ":",
+            "_:a",
+            "_:",
+            "@",
+            "^^",
+            "#",
+            "!",
+            "\\",
+            "//",
+            "a:b",
+        ),
         *("\u202e", "\u200b", "\u2028", "\x85", "\x0b", "\x0c", "\x1c", "\u00a0", "\ufeff", "e\u0301", "\U0001f600", "\x7f", "\x1b[31m"),
         *("id", "source", "target", "head", "relation", "tail", ":ID", ":TYPE", ":LABEL", "split", "predicate_id", "subject_id"),
         *("http://", "http://a b", "urn:x", "../../etc/passwd", "=cmd()", "$(id)", "%00", "%zz", "http://www.w3.org/2002/07/owl#Thing"),
@@ -24,6 +69,52 @@ WORDS: tuple[bytes, ...] = tuple(
     )
 )
 """What parsers stumble over."""
+TEXTS: tuple[bytes, ...] = tuple(
+    text.encode()
+    for text in (
+        *(
+            "x",
+            "",
+            " ",
+            "\u00e9",
+            "\u2028",
+            "\x85",
+            "\u202e",
+            "\u00a0",
+            "\ufeff",
+            "\u200b",
+            "e\u0301",
+            "\x0b",
+            "\x7f",
+            "\U0001f600",
+            "\ufffe",
+            "9" * 40,
+            "x" * 5000,
+        ),
+        *(
+            "null",
+            "NaN",
+            "true",
+            "1e5",
+            "-0",
+            "007",
+            "id",
+            "head",
+            "source",
+            "label",
+            "type",
+            "string",
+            "double",
+            "integer",
+            "boolean",
+            "a b",
+            "a\nb",
+            "a:b",
+            "http://x.org/y",
+        ),
+    )
+)
+"""What may be in a name or a value of nearly every format."""
 TOKEN = re.compile(rb"\w+|[^\w\s]|\s+")
 OPENERS = (b"(", b"[", b"{", b"<a>", b"<rdf:Description>", b"[ <http://a/p> ", b'{"a":', b"<!--", b"ObjectIntersectionOf(", b"<<")
 CODECS = ("utf-16", "utf-16-le", "utf-32", "latin-1", "cp1252", "utf-7")
@@ -44,7 +135,8 @@ class Change:
 def changes() -> st.SearchStrategy[list[Change]]:
     """One to four changes after each other."""
     place = st.integers(0, 999)
-    one = st.builds(Change, st.sampled_from(sorted(KINDS)), place, st.integers(0, 40), st.integers(0, len(WORDS) - 1), st.integers(0, 7))
+    kinds = sorted(KINDS) + ["word"] * 6 + ["swap words"] * 4  # these leave the syntax whole
+    one = st.builds(Change, st.sampled_from(kinds), place, st.integers(0, 40), st.integers(0, len(WORDS) - 1), st.integers(0, 7))
     return st.lists(one, min_size=1, max_size=4)
 
 
@@ -107,6 +199,25 @@ def _swap_tokens(content: bytes, change: Change, _: bytes) -> bytes:
     return b"".join(tokens)
 
 
+def _word(content: bytes, change: Change, _: bytes) -> bytes:
+    """Another text in the place of a word."""
+    words = list(re.finditer(rb"\w+", content))
+    if not words:
+        return content
+    match = words[len(words) * change.share // 1000]
+    return content[: match.start()] + TEXTS[change.word % len(TEXTS)] + content[match.end() :]
+
+
+def _swap_words(content: bytes, change: Change, _: bytes) -> bytes:
+    """A word in the place of another one nearby: references to something else, and names used twice."""
+    words = list(re.finditer(rb"\w+", content))
+    if not words:
+        return content
+    at = len(words) * change.share // 1000
+    match, other = words[at], words[(at + change.length) % len(words)]
+    return content[: match.start()] + other.group() + content[match.end() :]
+
+
 def _lines(content: bytes, change: Change, _: bytes) -> bytes:
     """A line removed, repeated, or moved to the front: repeated headers, and headers at the end."""
     lines = content.splitlines(keepends=True)
@@ -141,9 +252,16 @@ def _nested(content: bytes, change: Change, _: bytes) -> bytes:
 def _packed(content: bytes, change: Change, other: bytes) -> bytes:
     """A gzip file of two members, one with a part missing, one with wrong checksums, or with something behind it."""
     one, two = gzip.compress(content, mtime=0), gzip.compress(other, mtime=0)
-    return (one + two, one[: _at(one, change)], one[:-8] + bytes(8), one + b"junk", one + bytes(64), gzip.compress(one, mtime=0), two[:10] + one[10:], one)[
-        change.bit
-    ]
+    return (
+        one + two,
+        one[: _at(one, change)],
+        one[:-8] + bytes(8),
+        one + b"junk",
+        one + bytes(64),
+        gzip.compress(one, mtime=0),
+        two[:10] + one[10:],
+        one,
+    )[change.bit]
 
 
 def _numbers(content: bytes, change: Change, _: bytes) -> bytes:
@@ -171,8 +289,10 @@ KINDS: dict[str, Callable[[bytes, Change, bytes], bytes]] = {
     "packed": _packed,
     "splice": _splice,
     "swap tokens": _swap_tokens,
+    "swap words": _swap_words,
     "token": _token,
     "truncate": _truncate,
+    "word": _word,
 }
 
 

@@ -60,14 +60,16 @@ def test_names_of_attributes_are_checked_as_identifiers_are(form: str, tmp_path:
         "rdfxml": '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://a/"><rdf:Description rdf:about="http://a/a">'
         f'<p rdf:resource="http://a/b"/><{long}>1</{long}></rdf:Description></rdf:RDF>',
         "ofn": f'Ontology(<http://o>\nSubClassOf(<http://a/a> <http://a/b>)\nAnnotationAssertion(<http://a/{long}> <http://a/a> "1")\n)\n',
-        "owx": '<Ontology xmlns="http://www.w3.org/2002/07/owl#" ontologyIRI="http://o"><SubClassOf><Class IRI="http://a/a"/><Class IRI="http://a/b"/></SubClassOf>'
+        "owx": '<Ontology xmlns="http://www.w3.org/2002/07/owl#" ontologyIRI="http://o"><SubClassOf>'
+        '<Class IRI="http://a/a"/><Class IRI="http://a/b"/></SubClassOf>'
         f'<AnnotationAssertion><AnnotationProperty IRI="http://a/{long}"/><IRI>http://a/a</IRI><Literal>1</Literal></AnnotationAssertion></Ontology>',
         "obo": f'format-version: 1.4\n\n[Term]\nid: A:1\nis_a: A:2\nproperty_value: http://a/{long} "1" xsd:string\n\n[Term]\nid: A:2\n',
         "graphml": '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
         f'<key id="d" for="node" attr.name="{long}" attr.type="string"/><graph edgedefault="directed"><node id="a"><data key="d">1</data></node>'
         '<node id="b"/><edge source="a" target="b"/></graph></graphml>',
         "gexf": '<gexf xmlns="http://gexf.net/1.3" version="1.3"><graph defaultedgetype="directed"><attributes class="node">'
-        f'<attribute id="0" title="{long}" type="string"/></attributes><nodes><node id="a"><attvalues><attvalue for="0" value="1"/></attvalues></node>'
+        f'<attribute id="0" title="{long}" type="string"/></attributes><nodes><node id="a">'
+        '<attvalues><attvalue for="0" value="1"/></attvalues></node>'
         '<node id="b"/></nodes><edges><edge id="0" source="a" target="b"/></edges></graph></gexf>',
         "jsonl": json.dumps({"id": "a", "near": {"id": "b"}, long: "1"}) + "\n",
         "wide": f"id,near,{long}\na,b,one\nb,a,two\n",
@@ -76,7 +78,7 @@ def test_names_of_attributes_are_checked_as_identifiers_are(form: str, tmp_path:
     kind = forms()[form]
     names = {next(iter(kind.folders[0])): texts[form]}
     put_all(tmp_path, {name: content.encode() for name, content in names.items()})
-    with pytest.raises(DataError, match="[45],0.. characters") as caught:
+    with pytest.raises(DataError, match=r"[45],0.. characters") as caught:
         kind.read(tmp_path)
     assert_sentence(caught.value, *names)
 

@@ -27,15 +27,48 @@ from tests.fuzz.valid_files import forms
 from tests.importing.conftest import GRAPH_1, GRAPH_2
 from tests.importing.conftest import LINKS as LINK_TABLE
 
-GRAPHS = {f"{form}-{number}-{name}": (name, data) for form, kind in forms().items() for number, files in enumerate(kind.every) for name, data in files.items()}
-ENDINGS = ("csv", "tsv", "txt", "nt", "ttl", "trig", "nq", "rdf", "owl", "xml", "jsonld", "json", "jsonl", "obo", "ofn", "omn", "owx", "graphml", "gexf", "db", "")
+GRAPHS = {
+    f"{form}-{number}-{name}": (name, data)
+    for form, kind in forms().items()
+    for number, files in enumerate(kind.every)
+    for name, data in files.items()
+}
+ENDINGS = (
+    "csv",
+    "tsv",
+    "txt",
+    "nt",
+    "ttl",
+    "trig",
+    "nq",
+    "rdf",
+    "owl",
+    "xml",
+    "jsonld",
+    "json",
+    "jsonl",
+    "obo",
+    "ofn",
+    "omn",
+    "owx",
+    "graphml",
+    "gexf",
+    "db",
+    "",
+)
 ROLES = ("", "graph 1", "graph 2", "links", "links train", "attributes 1", "declared entities 1")
 SMALL = Limits(file_bytes=2**20, unpacked_bytes=2**18, files=20, ratio=50, ratio_from=2**14)
 
 
 @pytest.mark.timeout(1800)
-@cases(120)
-@given(form=st.sampled_from(sorted(GRAPHS)), other=st.sampled_from(sorted(GRAPHS)), several=changes(), ending=st.sampled_from(ENDINGS), role=st.sampled_from(ROLES))
+@cases(25)
+@given(
+    form=st.sampled_from(sorted(GRAPHS)),
+    other=st.sampled_from(sorted(GRAPHS)),
+    several=changes(),
+    ending=st.sampled_from(ENDINGS),
+    role=st.sampled_from(ROLES),
+)
 def test_sniffing(form: str, other: str, several: list[Change], ending: str, role: str) -> None:
     name, content = GRAPHS[form]
     name = f"a.{ending}" if several[0].bit % 2 and ending else name.rsplit("/", 1)[-1]
@@ -52,8 +85,10 @@ def test_sniffing(form: str, other: str, several: list[Change], ending: str, rol
 
 
 @pytest.mark.timeout(1800)
-@cases(60)
-@given(form=st.sampled_from(sorted(GRAPHS)), link=st.sampled_from(sorted(LINKS)), several=changes(), victim=st.sampled_from(["graph", "links", "both"]))
+@cases(25)
+@given(
+    form=st.sampled_from(sorted(GRAPHS)), link=st.sampled_from(sorted(LINKS)), several=changes(), victim=st.sampled_from(["graph", "links", "both"])
+)
 def test_understanding(form: str, link: str, several: list[Change], victim: str) -> None:
     name, content = GRAPHS[form]
     name = name.rsplit("/", 1)[-1]
@@ -100,7 +135,7 @@ def assert_stored_as_understood(found: Understood, material: Material, folder: P
 
 
 @pytest.mark.timeout(1800)
-@cases(60)
+@cases(25)
 @given(form=st.sampled_from(sorted(WRITERS)), several=changes(), victim=st.integers(0, 99), rename=st.booleans())
 def test_folders(form: str, several: list[Change], victim: int, rename: bool) -> None:
     """A whole folder, with one of its files changed or under another's name."""
@@ -158,7 +193,7 @@ ARCHIVES = {
 
 @pytest.mark.parametrize("form", ARCHIVES)
 @pytest.mark.timeout(1800)
-@cases(30)
+@cases(25)
 @given(several=changes(), other=st.sampled_from(sorted(ARCHIVES)), at=st.integers(0, 511), value=st.binary(min_size=1, max_size=12))
 def test_archives(form: str, several: list[Change], other: str, at: int, value: bytes) -> None:
     whole = ARCHIVES[form]

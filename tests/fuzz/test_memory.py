@@ -48,6 +48,7 @@ def child() -> None:
     jobs = json.loads(sys.stdin.read())
     for folder in jobs["first"]:
         forms()[Path(folder).name].read(Path(folder))
+
     def resident(which: str) -> float:
         status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
         return next(int(line.split()[1]) for line in status.splitlines() if line.startswith(which)) / 1024

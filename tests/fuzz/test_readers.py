@@ -42,7 +42,7 @@ def judge(form: Form, files: Mapping[str, bytes]) -> None:
 
 @every_form
 @pytest.mark.timeout(1800)
-@cases(30)
+@cases(20)
 @given(which=st.integers(0, 99), victim=st.integers(0, 99), several=changes())
 def test_changed_files(form: str, which: int, victim: int, several: list[Change]) -> None:
     kind = forms()[form]

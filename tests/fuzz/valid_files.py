@@ -94,7 +94,7 @@ GRAPHML = """<?xml version="1.0" encoding="UTF-8"?>
 <edge source="n0" target="n1"><data key="d1">near</data><data key="d2">1.5</data></edge><edge source="n1" target="n2"/>
 <edge source="n2" target="n0"><data key="d1">far</data></edge></graph></graphml>
 """
-WIDE = "id,name,near,lies in,population\n1,Bonn,2|3,10,300000\n2,K\u00f6ln,1,10,1000000\n3,\"Wien, Stadt\",1|2,11,\n10,NRW,,,\n11,Wien,,,\n"
+WIDE = 'id,name,near,lies in,population\n1,Bonn,2|3,10,300000\n2,K\u00f6ln,1,10,1000000\n3,"Wien, Stadt",1|2,11,\n10,NRW,,,\n11,Wien,,,\n'
 QUOTED = 'subject;predicate;object\n"Bonn";"near, far";"K""\u00f6""ln"\nx;near;"Bonn"\n'
 TWO_LINES = 'entity,attribute,value\nBonn,note,"two\nlines"\nBonn,note,three\n'
 
@@ -228,7 +228,13 @@ def forms() -> Mapping[str, Form]:
         "trig": _one("a.trig", _rdf_file, TRIG, comment=b"\n# nothing\n"),
         "nquads": _one("a.nq", _rdf_file, quads, comment=b"# nothing\n"),
         "jsonld": _one("a.jsonld", _rdf_file, JSON_LD),
-        "rdfxml": _one("a.rdf", _rdf_file, _rdf(TURTLE + LONG_TEXT, ox.RdfFormat.TURTLE, ox.RdfFormat.RDF_XML), WINES["wine.owl"], comment=b"\n<!-- nothing -->\n"),
+        "rdfxml": _one(
+            "a.rdf",
+            _rdf_file,
+            _rdf(TURTLE + LONG_TEXT, ox.RdfFormat.TURTLE, ox.RdfFormat.RDF_XML),
+            WINES["wine.owl"],
+            comment=b"\n<!-- nothing -->\n",
+        ),
         "ofn": _one("a.ofn", _rdf_file, WINES["wine.ofn"], comment=b"\n# nothing\n"),
         "owx": _one("a.owx", _rdf_file, WINES["wine.owx"], comment=b"\n<!-- nothing -->\n"),
         "omn": _one("a.omn", _rdf_file, WINES["wine.omn"], comment=b"\n# nothing\n"),

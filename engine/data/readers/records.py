@@ -156,7 +156,11 @@ def recorded_graph(path: Path, triples: Columns, attributes: Columns, entities: 
     Raises:
         DataError: an identifier that cannot be one.
     """
-    named = (("identifier", entities), *zip(("head", "relation", "tail"), triples, strict=True), *zip(("entity", "attribute"), attributes[:2], strict=True))
+    named = (
+        ("identifier", entities),
+        *zip(("head", "relation", "tail"), triples, strict=True),
+        *zip(("entity", "attribute"), attributes[:2], strict=True),
+    )
     for what, column in named:
         check_words(path, what, column.words)
     if len(entities):
