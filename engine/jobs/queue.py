@@ -338,7 +338,7 @@ class JobQueue:
         waiting = [row["id"] for row in rows if row["state"] == "queued"]
         try:
             found = [_job(row, waiting) for row in rows]
-        except (ValueError, TypeError, RecursionError):
+        except (ValueError, TypeError, RecursionError, IndexError):
             words = "the file is damaged (a job makes no sense)"
             raise JobError(f"{SCHEMA.what} in {queue_file(self.models)} cannot be used: {words}; {SCHEMA.damaged}.") from None
         active = sorted((job for job in found if job.active), key=lambda job: job.position)  # 0 at work
@@ -373,7 +373,7 @@ def _job(row: Any, waiting: Sequence[str]) -> Job:
     """A row as a job.
 
     Raises:
-        ValueError, TypeError, RecursionError: a row that no version has written.
+        ValueError, TypeError, RecursionError, IndexError: a row that no version has written.
     """
     position = waiting.index(row["id"]) + 1 if row["id"] in waiting else 0
     settings, sizes = json.loads(row["config"]), json.loads(row["sizes"])

@@ -291,9 +291,9 @@ class ReviewStore:
             try:
                 for row in connection.execute(query, (fingerprint, ledger.last)):
                     ledger.add(row["number"], _decision(row) if row["withdraws"] is None else row["withdraws"])
-            except (KeyError, ValueError, TypeError, StopIteration):
+            except (LookupError, ValueError, TypeError, StopIteration):
                 del self._ledgers[fingerprint]
-                words = f"the file is damaged (row {row['number']} makes no sense)"
+                words = "the file is damaged (a decision makes no sense)"
                 raise ReviewError(f"{SCHEMA.what} in {self.path} cannot be used: {words}; {SCHEMA.damaged}.") from None
             yield ledger
 

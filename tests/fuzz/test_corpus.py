@@ -11,12 +11,14 @@ import pytest
 
 from app.state import DegreeAddress, PairsAddress, TrainAddress
 from engine.config import RunConfig
+from engine.data.links import read_links
 from engine.errors import ConfigError, DataError, DataImportError, ReviewError
 from engine.importing.archives import unpack
 from engine.reviews import Choice, ReviewStore
 from engine.util.sqlite import Database
 from tests.fuzz.oracles import assert_sentence, meaning
 from tests.fuzz.test_addresses import check
+from tests.fuzz.test_links import SSSOM
 from tests.fuzz.test_readers import judge, put_all
 from tests.fuzz.valid_files import forms
 from tests.reviews.reviewers import DATA
@@ -106,10 +108,31 @@ def test_rows_of_reviews_that_make_no_sense(column: str, value: object, tmp_path
     connection.commit()
     connection.close()
     for _ in range(2):
-        with pytest.raises(ReviewError, match=f"row {number} makes no sense") as caught:
+        with pytest.raises(ReviewError, match="a decision makes no sense") as caught:
             store.standing(DATA)
         assert_sentence(caught.value, "reviews.sqlite3")
     store.close()
+
+
+@pytest.mark.parametrize(("old", "new"), [(b"inactive", b"in\x7fctive"), (b"leases (", b"leas\xe9s ("), (b"a note", b"a \xe9ote")])
+def test_names_and_texts_in_databases_that_cannot_be_decoded_or_printed(old: bytes, new: bytes, tmp_path: Path) -> None:
+    store = ReviewStore(tmp_path / "reviews.sqlite3")
+    store.decide(DATA, Choice("a", "b", "accept", "a note"), "Ann", "click")
+    store.close()
+    store.path.write_bytes(store.path.read_bytes().replace(old, new))
+    with pytest.raises(ReviewError, match="damaged") as caught:
+        store.standing(DATA)
+    assert_sentence(caught.value, "reviews.sqlite3")
+    store.close()
+
+
+def test_ends_of_links_are_checked_after_their_abbreviations_were_expanded(tmp_path: Path) -> None:
+    path = tmp_path / "links.sssom.tsv"
+    for before, after, words in (("http://a.org/A_", "http://a.org/\x7f", "control character"), ("http://a.org/A_", "x" * 5000, "characters long")):
+        path.write_text(SSSOM.replace(before, after), encoding="utf-8")
+        with pytest.raises(DataError, match=words) as caught:
+            read_links(path)
+        assert_sentence(caught.value, path.name)
 
 
 def test_a_section_of_settings_that_is_none() -> None:
