@@ -13,6 +13,7 @@ from app.state import DegreeAddress, PairsAddress, TrainAddress
 from engine.config import RunConfig
 from engine.data.links import read_links
 from engine.errors import ConfigError, DataError, DataImportError, ReviewError
+from engine.explanation.new_entities import read_new_entities
 from engine.importing.archives import unpack
 from engine.reviews import Choice, ReviewStore
 from engine.util.sqlite import Database
@@ -133,6 +134,17 @@ def test_ends_of_links_are_checked_after_their_abbreviations_were_expanded(tmp_p
         with pytest.raises(DataError, match=words) as caught:
             read_links(path)
         assert_sentence(caught.value, path.name)
+
+
+def test_new_entities_with_separators_and_halves_of_characters(tmp_path: Path) -> None:
+    path = tmp_path / "new.jsonl"
+    path.write_text('{"id": "x", "label": "one\u2028two\x85three"}\r\n{"id": "y"}\r{"id": "z"}\n', encoding="utf-8", newline="")
+    assert [(one.id, one.label) for one in read_new_entities(path)] == [("x", "one\u2028two\x85three"), ("y", ""), ("z", "")]
+    path.write_text('{"id": "x"}\n{"id": "y", "values": [["a", "\\ud800"]]}\n', encoding="utf-8")
+    with pytest.raises(DataError, match="half a character") as caught:
+        read_new_entities(path)
+    assert caught.value.line == 2
+    assert_sentence(caught.value, path.name)
 
 
 def test_a_section_of_settings_that_is_none() -> None:
