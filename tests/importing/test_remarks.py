@@ -170,7 +170,7 @@ class JsonLines:
 
 @pytest.fixture
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(READERS, "_readers", dict(READERS._readers))
+    monkeypatch.setattr(READERS, "_members", dict(READERS._members))
     READERS.register(JsonLines())
 
 
