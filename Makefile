@@ -66,7 +66,7 @@ lock: $(DEV_STAMP) ## write the lock files from the pinned requirements (ARGS=--
 	$(PY) -m tools.lock $(ARGS)
 
 sbom: $(DEV_STAMP) ## list all packages of an install as CycloneDX, in sbom.json
-	@cat $(REQUIREMENTS:.txt=.lock) requirements-torch.lock requirements-cuda.lock | $(PY) -m cyclonedx_py requirements - --pyproject pyproject.toml --output-reproducible --output-format JSON --output-file sbom.json
+	@cat $(REQUIREMENTS:.txt=.lock) requirements-torch.lock requirements-cuda.lock | $(PY) -W ignore -m cyclonedx_py requirements - --pyproject pyproject.toml --output-reproducible --output-format JSON --output-file sbom.json
 	@echo "sbom.json lists what 'make install' installs."
 
 clean: ## remove .venv and caches; never touches models

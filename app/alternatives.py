@@ -46,8 +46,9 @@ def rivals_of(run: OpenRun, pair: PairScore, side: Side) -> list[Match]:
 
 def _rivals(run: OpenRun, address: ExplainAddress, pair: PairScore, side: Side, found: Sequence[Match]) -> None:
     entity = pair.source if side == "source" else pair.target
-    st.markdown(f"**Other candidates of** {components.entity_label(entity)}")
+    words = f"**Other candidates of** {components.entity_label(entity)}"
     if not found:
+        st.markdown(words)
         st.markdown("There is no other candidate.")
         return
     key = state.widget_key(state.EVIDENCE_TABLE, "rivals", *address.runs, address.source, address.target, address.pool, side, address.against)
@@ -68,6 +69,7 @@ def _rivals(run: OpenRun, address: ExplainAddress, pair: PairScore, side: Side, 
     components.table(
         pd.DataFrame(rows),
         name=f"rivals-{side}",
+        above=lambda: st.markdown(words),
         key=key,
         on_select=follow,
         chosen=next((row for row, one in enumerate(found) if one.uri == address.against), None),
@@ -94,7 +96,12 @@ def _comparison(run: OpenRun, address: ExplainAddress, pair: PairScore, rivals: 
             help="The best other candidate of either entity.",
         )
         components.search_box(
-            "Another entity of either graph; empty: the runner-up", address.against, placeholder="label, id or URI", name="against", width=420
+            "Another entity of either graph; empty: the runner-up",
+            address.against,
+            shown=components.readable_name(run.view, address.against),
+            placeholder="label, ID or URI",
+            name="against",
+            width=420,
         )
     ends = pair.source.index, pair.target.index
 
@@ -131,12 +138,16 @@ def _difference(run: OpenRun, address: ExplainAddress, found: RivalComparison) -
         ends = (found.pair.source, rival) if found.shared == "source" else (rival, found.pair.target)
         there = replace(address, source=ends[0].uri, target=ends[1].uri, against=None, without=(), tab=None)
         pages.link(pages.EXPLAIN, there, "Explain the other pair", icon=":material/arrow_forward:")
-    st.markdown("**Contributions of the shared entity's neighbours**")
     rows = [
         {"neighbour": text.cell(one.entity.title, 80), "this pair": one.pair, "rival": one.rival, "difference": one.value} for one in found.neighbours
     ]
     number = st.column_config.NumberColumn(format="%+.3f")
-    components.table(pd.DataFrame(rows), name="explanation-rival-neighbours", columns=dict.fromkeys(("this pair", "rival", "difference"), number))
+    components.table(
+        pd.DataFrame(rows),
+        name="explanation-rival-neighbours",
+        columns=dict.fromkeys(("this pair", "rival", "difference"), number),
+        above=lambda: st.markdown("**Contributions of the shared entity's neighbours**"),
+    )
 
 
 @st.fragment
@@ -213,6 +224,6 @@ def _claims(run: OpenRun, address: ExplainAddress, found: Conflict) -> None:
         decided = "" if claim.decided is None or claim.decided == found.entity else f" :gray[assigned to {text.plain(claim.decided.title, 40)}]"
         ends = {claim.entity.side: claim.entity.uri, found.entity.side: found.entity.uri}
         there = replace(address, source=ends["source"], target=ends["target"], pool="all", against=None, without=(), tab=None)
-        pages.link(pages.EXPLAIN, there, f"{components.entity_label(claim.entity)} :gray[{claim.csls:.3f}]{decided}")
+        pages.link(pages.EXPLAIN, there, f"{components.entity_label(claim.entity)} :gray[{text.score(claim.csls)}]{decided}")
     if len(found.claims) > CLAIMS:
         st.caption(f"{text.count(len(found.claims) - CLAIMS, 'more entity', 'more entities')} with lower scores.")

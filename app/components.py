@@ -249,6 +249,15 @@ def asked_pair(view: RunView, source: str | None, target: str | None, pool: Pool
     return (found["source"], found["target"]) if len(found) == len(asked) else None
 
 
+def readable_name(view: RunView, identifier: str | None, side: Side | None = None) -> str | None:
+    """An entity's label for its identifier, unless another entity of the graph has the same one; any other text as it is."""
+    for graph in (view.graphs[one] for one in SIDES if side in (None, one)):
+        if identifier is not None and (index := graph.index.get(identifier)) is not None:
+            label = graph.labels[index]
+            return text.cell(label) if label and graph.labels.count(label) == 1 else identifier
+    return identifier
+
+
 def best_match(view: RunView, entity: Entity, pool: Pool = "all") -> Entity | None:
     """An entity's best match among the candidates of a pool; among all entities where it is not in the pool itself. None without candidates."""
     if pool == "all" or not view.in_pool(entity.side, entity.index, pool):
@@ -356,10 +365,13 @@ def search_box(
     width: int | Literal["stretch"] = "stretch",
     clears: Sequence[str] = (),
     also: Mapping[str, str] | None = None,
+    shown: str | None = None,
+    help: str | None = None,
 ) -> None:
     """What to search for, kept in the address as the parameter ``name``, from where ``found`` comes.
 
     Another search takes the parameters ``clears`` out of the address and sets those of ``also``.
+    ``shown``: what the box holds for ``found`` where people read that more easily; it is not sent until it is changed.
     """
     key = state.widget_key(state.CHOICE, name, label, found)
 
@@ -368,10 +380,11 @@ def search_box(
 
     st.text_input(
         label,
-        value=found or "",
+        value=shown or found or "",
         key=key,
         max_chars=LONGEST_QUERY,
         placeholder=placeholder,
+        help=help,
         icon=":material/search:",
         width=width,
         on_change=follow,
@@ -500,8 +513,9 @@ def table(
     height: int | Literal["auto"] = "auto",
     pinned: Sequence[str] | None = None,
     share_decimals: int = 2,
+    above: Callable[[], object] | None = None,
 ) -> int | None:
-    """A table with its download.
+    """A table, above it what is said of it and at the end of that row its download.
 
     Args:
         data: cells of text have passed :func:`app.text.cell`.
@@ -513,10 +527,16 @@ def table(
         columns: as ``column_config`` of ``st.dataframe``; ``help`` from :func:`app.glossary.explain`.
         pinned: key columns, which stay in sight when the table is scrolled; None: the first one.
         share_decimals: shares (columns in per cent) are shown with as many decimals of the share: 2 for whole per cent. Downloads are exact.
+        above: draws a heading or caption; its row has room for the download, so that a table costs no row more than what is said of it.
 
     Returns:
         The chosen row, counted from 0 in ``data``; None without one.
     """
+    with st.container(horizontal=True, wrap=False, vertical_alignment="bottom", horizontal_alignment="right", gap="small"):
+        if above is not None:
+            with st.container(width="stretch"):
+                above()
+        download(data if whole is None else whole, name, key=key or name)
     shown, config = _as_shown(data, columns, share_decimals), with_room(data, columns)
     for column in pinned if pinned is not None else map(str, data.columns[:1]):
         config[column] = {**(config.get(column) or {}), "pinned": True}
@@ -529,7 +549,6 @@ def table(
         first: Any = {"selection": {"rows": [] if chosen is None else [chosen]}}
         event: Any = st.dataframe(shown, key=key, on_select=on_select, selection_mode="single-row", selection_default=first, **options)
         rows = event["selection"]["rows"]
-    download(data if whole is None else whole, name, key=key or name)
     return rows[0] if rows and rows[0] < len(data) else None
 
 

@@ -324,9 +324,15 @@ def _all_neighbours(shown: Shown, side: Side) -> None:
         "attention": st.column_config.NumberColumn(format="percent", help=explain("attention")),
         "triples": st.column_config.NumberColumn(help=explain("degree")),
     }
-    st.caption("Select a row to open the neighbour.")
-    key = state.widget_key(state.NEIGHBOUR_TABLE, *shown.key, side)
-    row = components.table(data.dropna(axis=1, how="all"), name="all-neighbours", key=key, on_select="rerun", columns=columns, share_decimals=3)
+    row = components.table(
+        data.dropna(axis=1, how="all"),
+        name="all-neighbours",
+        key=state.widget_key(state.NEIGHBOUR_TABLE, *shown.key, side),
+        on_select="rerun",
+        columns=columns,
+        share_decimals=3,
+        above=lambda: st.caption("Select a row to open the neighbour."),
+    )
     if row is not None:
         one = found[row]
         pages.go(pages.ENTITY, state.entity_address(shown.address.runs, one.neighbour.entity, one.counterpart))

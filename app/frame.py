@@ -7,6 +7,7 @@ new tab.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -27,10 +28,16 @@ STYLE = """
 @media (min-width: 800px) {
   [data-testid=stMainBlockContainer] { padding-left: 2.5rem; padding-right: 2.5rem; }
 }
+[class*=st-key-download] button[data-testid$=tertiary] { min-height: 1.5rem; padding-top: 0; padding-bottom: 0; }
+[data-testid=stSidebar] [data-tag] { height: auto; max-width: 100%; }
+[data-testid=stSidebar] [data-tag] > span { max-width: none; white-space: normal; }
+[data-testid=stPageLink-NavLink] span:has(> [data-testid=stMarkdownContainer]) { white-space: normal; }
+[data-testid=stPageLink-NavLink]:not(.st-key-navigation a):not(:hover):not(:focus-visible) { background-color: transparent; }
+[data-testid=stPageLink-NavLink]:not(.st-key-navigation a) :is([data-testid=stMarkdownContainer], p) { font-weight: normal; }
 button[data-testid^=stBaseButton-primary], button[data-testid^=stBaseButton-primary]:hover { color: light-dark(#ffffff, #16191d); }
 """
 """What Streamlit has no setting for. Next to a sidebar, tables need the room that it leaves free at both sides of a page; and white on the primary
-colour of the dark theme cannot be read.
+colour of the dark theme cannot be read. Streamlit marks every link to the page that is open, whatever it leads to there: the navigation alone may.
 """
 
 
@@ -232,17 +239,19 @@ def _choose_one(offered: Sequence[RunCard], cards: Sequence[RunCard]) -> None:
 
     components.select(
         "Run",
-        {card.run: _run_words(card, with_data=not cards) for card in offered},
+        run_labels(offered, with_data=not cards),
         name=state.RUN_CHOICE,
         parts=tuple(card.run for card in cards),
         value=cards[0].run if cards else None,
         on_choose=follow,
         placeholder="choose",
     )
+    if cards:
+        st.caption(text.plain(cards[0].run_id, 60), help=f"The run's ID. Made {text.moment(cards[0].created)}.")
 
 
 def _choose_several(page: Page[Any], offered: Sequence[RunCard], cards: Sequence[RunCard]) -> None:
-    names = dict(zip((card.run for card in offered), cache.run_names(offered), strict=True))
+    names = text.distinct_labels(run_labels(offered))
     key = state.widget_key(state.RUN_CHOICE, page.name, tuple(card.run for card in cards), names)
     st.multiselect(
         "Runs (main run first)",
@@ -257,9 +266,24 @@ def _choose_several(page: Page[Any], offered: Sequence[RunCard], cards: Sequence
     )
 
 
-def _run_words(card: RunCard, *, with_data: bool) -> str:
-    """When it was made and not how long ago: an option of a list must not change by itself."""
-    return f"{text.cell(card.run if with_data else card.run_id, 60)} · {text.moment(card.created)}"
+def run_labels(cards: Sequence[RunCard], *, with_data: bool = False) -> dict[str, str]:
+    """What a run is called in a list as narrow as the sidebar: variant, random seed and Hits@1; where these are the same, when it was made.
+
+    That is a time and not an age: an option of a list must not change.
+    """
+    labels = {card.run: _run_words(card, _hits(card)) for card in cards}
+    times = Counter((card.data if with_data else "", labels[card.run]) for card in cards)
+    alike = [card for card in cards if times[card.data if with_data else "", labels[card.run]] > 1]
+    labels |= {card.run: _run_words(card, text.moment(card.created)[5:16]) for card in alike}
+    return {card.run: f"{text.cell(card.dataset, 30)}: {labels[card.run]}" if with_data else labels[card.run] for card in cards}
+
+
+def _run_words(card: RunCard, last: str) -> str:
+    return f"{text.cell(card.variant, 20)} · seed {card.seed} · {last}"
+
+
+def _hits(card: RunCard) -> str:
+    return "no test links" if card.metrics is None else f"{card.metrics['target_to_source']['hits@1']:.1%}"
 
 
 # Where something is missing

@@ -50,10 +50,11 @@ def query_list(
         return
     shown = fitting.head(ROWS)
     more = f"; the first {ROWS} are shown, the download contains all" if len(fitting) > ROWS else ""
-    st.caption(f"{text.count(len(fitting), 'entity', 'entities')}{more}. Select a row to open the entity.")
+    words = f"{text.count(len(fitting), 'entity', 'entities')}{more}. Select a row to open the entity."
     row = components.table(
         readable(run, side, shown, answers),
         name=name,
+        above=lambda: st.caption(words),
         whole=lambda: readable(run, side, fitting, answers),
         key=state.widget_key(state.QUERY_LIST, name, tuple(runs), side, tuple(shown["entity"])),
         on_select="rerun",

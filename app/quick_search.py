@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import streamlit as st
 
-from app import cache, components, pages, state, text
+from app import browser_memory, cache, components, pages, state, text
 from app.cache import OpenRun, RunCard
 from app.pages import Page
 from app.palette import MARKS
 from app.state import EntityAddress, Focus
-from engine.data.knowledge_graph import Side
+from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import EngineError
 from engine.runs.entities import LONGEST_QUERY
 
@@ -134,15 +136,46 @@ def remember(run: OpenRun, focus: Focus | None) -> None:
         entity = run.view.resolve(focus.entity, focus.side)
     except EngineError:  # which the page shows
         return
-    visited = Visited(run.card.fingerprint, entity.side, entity.uri, entity.title)
-    before = [one for one in st.session_state.get(state.RECENT, ()) if one != visited]
-    st.session_state[state.RECENT] = [visited, *before][: 2 * RECENT]
+    now = Visited(run.card.fingerprint, entity.side, entity.uri, text.cell(entity.title, 40))
+    before = [one for one in visited() if (one.data, one.side, one.uri) != (now.data, now.side, now.uri)]
+    st.session_state[state.RECENT] = [now, *before][: 2 * RECENT]
+    with st.sidebar:
+        browser_memory.keep(state.RECENT, written(visited()))
+
+
+def visited() -> list[Visited]:
+    """The entities that were open in this session, or in an earlier one of this browser; the last one first."""
+    if state.RECENT not in st.session_state:
+        st.session_state[state.RECENT] = read(browser_memory.kept(state.RECENT) or "")
+    return list(st.session_state[state.RECENT])
+
+
+def written(entities: Sequence[Visited]) -> str:
+    """As a browser keeps them: as many of the first ones as there is room for."""
+    kept = [list(one) for one in entities[:RECENT]]
+    while kept and len(quote(json.dumps(kept))) > browser_memory.LONGEST:
+        kept.pop()
+    return json.dumps(kept)
+
+
+def read(words: str) -> list[Visited]:
+    """The inverse of :func:`written`, of a text that anybody may have written."""
+    try:
+        rows = json.loads(words)
+    except (ValueError, RecursionError):
+        return []
+    fitting = (
+        [row for row in rows if isinstance(row, list) and len(row) == 4 and all(isinstance(cell, str) for cell in row)]
+        if isinstance(rows, list)
+        else []
+    )
+    return [Visited(data, side, uri, title) for data, side, uri, title in fitting[:RECENT] if side in SIDES]
 
 
 def recent(card: RunCard, runs: Sequence[str], focus: Focus | None) -> None:
     """Links to the entities of this data that were open before, the last one first."""
     now = None if focus is None else focus.entity
-    found = [one for one in st.session_state.get(state.RECENT, ()) if one.data == card.fingerprint and one.uri != now][:RECENT]
+    found = [one for one in visited() if one.data == card.fingerprint and one.uri != now][:RECENT]
     if not found:
         return
     st.caption("Recent entities")

@@ -21,7 +21,10 @@ from engine.util.text import count
 LEAST_SECONDS = 0.5
 """What was shown for less has not been looked at: the click came from a key that is held down, or was meant for what was there before."""
 NAMED = 3  # pairs that a message names
-_SHEET, _UNTICKED, _PROBLEM, _NOTICE, _SHOWN = (f"{state.REVIEW_CLICK}:{name}" for name in ("sheet", "unticked", "problem", "notice", "shown"))
+NEXT = "next"  # in place of a pair: the one that is drawn next
+_SHEET, _UNTICKED, _PROBLEM, _NOTICE, _SHOWN, _HURRIED, _LAST = (
+    f"{state.REVIEW_CLICK}:{name}" for name in ("sheet", "unticked", "problem", "notice", "shown", "hurried", "last")
+)
 
 
 def signed_in() -> str | None:
@@ -82,6 +85,8 @@ def decide(fingerprint: str, choices: Sequence[Choice], author: str, token: str,
 
 
 def _keep(fingerprint: str, choices: Sequence[Choice], author: str, token: str, note: str | None) -> None:
+    again = st.session_state.get(_LAST) == token  # the button was drawn for the pair before
+    st.session_state[_HURRIED], st.session_state[_LAST] = NEXT if again else None, token
     words = st.session_state.get(note, "") if note else ""
     written = [Choice(*one.pair, one.verdict, words or one.note, one.run, one.csls, one.probability) for one in choices]
     _attempt(lambda: cache.reviews().decide(fingerprint, written, author, token))
@@ -236,7 +241,15 @@ def _too_soon() -> bool:
     if since is not None and time.monotonic() - since >= LEAST_SECONDS:
         return False
     st.session_state[_SHOWN] = pair, None
+    st.session_state[_HURRIED] = pair
     return True
+
+
+def was_ignored(pair: tuple[int, int]) -> bool:
+    """For the drawing of a pair: whether a click came too soon to be meant for it."""
+    if st.session_state.get(_HURRIED) == NEXT:
+        st.session_state[_HURRIED] = pair
+    return bool(st.session_state.get(_HURRIED) == pair)
 
 
 def _attempt(action: Callable[[], object]) -> None:

@@ -61,9 +61,7 @@ def _shared_values(found: Explanation) -> None:
         st.markdown("The two share no value of the attributes that this run compares.")
         return
     total = sum(one.value for one in found.values)
-    st.caption(
-        f"They add {text.signed(total)} to the score: the more, the fewer entities have the value, and the more often the two attributes agree."
-    )
+    words = f"They add {text.signed(total)} to the score: the more, the fewer entities have the value, and the more often the two attributes agree."
     rows = {
         "source attribute": [text.cell(one.source_attribute) for one in found.values],
         "source value": [text.cell(one.source_text) for one in found.values],
@@ -74,7 +72,7 @@ def _shared_values(found: Explanation) -> None:
     }
     help = "How many entities of each graph have the value."
     columns = {"value": st.column_config.NumberColumn(format="%+.3f"), "entities": st.column_config.TextColumn(help=help)}
-    components.table(pd.DataFrame(rows), name="shared-values", columns=columns)
+    components.table(pd.DataFrame(rows), name="shared-values", columns=columns, above=lambda: st.caption(words))
 
 
 def _waterfall(found: Explanation, bars: list[evidence_figures.Bar], name: str, caption: str) -> None:
@@ -106,7 +104,7 @@ def _probability(run: OpenRun, found: Explanation, page: ExplainAddress) -> None
     if parts is None:
         return
     st.subheader(f"What the probability of {parts.probability:.0%} is made of", anchor=False)
-    st.caption(
+    words = (
         f"A prediction that is average in all features has {parts.average:.0%}. Each line adds to the log odds of that: above 0 it raises the "
         "probability, below 0 it lowers it. Scores, ranks and margins are those among all entities without a seed link. "
         "Averages of ranks, degrees and counts are geometric means."
@@ -117,4 +115,4 @@ def _probability(run: OpenRun, found: Explanation, page: ExplainAddress) -> None
     ]
     numbers = {name: st.column_config.NumberColumn(format="%.4g") for name in ("this pair", "average")}
     odds = st.column_config.NumberColumn(format="%+.2f", help=term("calibrated probability"))
-    components.table(pd.DataFrame(rows), name="probability-parts", columns={**numbers, "log odds": odds})
+    components.table(pd.DataFrame(rows), name="probability-parts", columns={**numbers, "log odds": odds}, above=lambda: st.caption(words))

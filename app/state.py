@@ -119,6 +119,8 @@ QUICK_SEARCH: Final = "quick_search"
 RECENT: Final = "recent"
 COPIED: Final = "copied"
 SHARE: Final = "share"
+BROWSER: Final = "browser"
+OPEN_PAIR: Final = "open_pair"
 TOUR: Final = "tour"
 
 MOST_RUNS: Final = 4
@@ -315,6 +317,7 @@ class ReviewAddress(Address):
         reviewer: the name that was entered; of no matter to whoever is signed in.
         known: include pairs that known links decide.
         threshold: least probability (of runs without any, least CSLS margin) of what is accepted in bulk; None for the usual one.
+        relation: that the source has; degree_from, degree_to: its number of triples. Neither restricts the random sample.
         source, target: a pair to decide, whatever the queue says.
         author, decided: filters of the table of decisions.
     """
@@ -323,6 +326,9 @@ class ReviewAddress(Address):
     reviewer: str | None = None
     known: bool = False
     threshold: float | None = None
+    relation: str | None = None
+    degree_from: int | None = None
+    degree_to: int | None = None
     source: str | None = None
     target: str | None = None
     author: str | None = None

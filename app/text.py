@@ -93,8 +93,8 @@ def file_name(*parts: str) -> str:
 
 
 def score(value: float) -> str:
-    """'0.643': three decimals."""
-    return f"{value:.3f}"
+    """'0.643', '−0.065': three decimals."""
+    return minus(f"{value:.3f}")
 
 
 def signed(value: float) -> str:

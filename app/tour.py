@@ -1,4 +1,4 @@
-"""A tour for the first visit: four steps over the sample data, offered on Home, remembered for the session, gone with one click."""
+"""A tour for the first visit: four steps over the sample data, offered on Home, gone with one click, and not offered to this browser again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import streamlit as st
 
-from app import cache, components, pages, state
+from app import browser_memory, cache, components, pages, state
 from app.cache import RunCard, RunList
 from app.pages import Page
 from app.state import Address, ExplainAddress, ExportAddress, ReviewAddress
@@ -15,6 +15,7 @@ from engine.errors import EngineError
 from engine.util.paths import SAMPLES
 
 OVER: Final = 0  # in the session, in place of a step: finished or dismissed
+SEEN: Final = "seen"  # in the browser
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,11 @@ STEPS: Final = (
 def banner(page: Page[Any], runs: RunList) -> None:
     """The step of the tour, or on Home the offer to start it; nothing where there are no runs."""
     step = st.session_state.get(state.TOUR)
+    if step == OVER:
+        with st.sidebar:
+            browser_memory.keep(state.TOUR, SEEN)
+    elif step is None and browser_memory.kept(state.TOUR) == SEEN:
+        step = OVER
     if not runs.cards or step == OVER or (step is None and page is not pages.HOME):
         return
     with st.container(border=True, key="tour"), st.container(horizontal=True, vertical_alignment="center", gap="small"):

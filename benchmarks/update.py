@@ -157,12 +157,13 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None, call: Call = in_a_process) -> int:
     parsed = build_parser().parse_args(arguments)
-    settings = [*parsed.set, *([f"training.threads={parsed.threads}"] if parsed.threads else [])]
+    threads = [f"training.threads={parsed.threads}"] if parsed.threads else []
+    settings, changes = [*parsed.set, *threads], [*threads, *parsed.set_update]
     with ExitStack() as stack:
         folder = parsed.keep or Path(stack.enter_context(tempfile.TemporaryDirectory()))
 
         def study() -> str:
-            return measured(parsed.data, parsed.variant, parsed.share, parsed.seed, settings, parsed.set_update, parsed.epochs, folder, call)
+            return measured(parsed.data, parsed.variant, parsed.share, parsed.seed, settings, changes, parsed.epochs, folder, call)
 
         return print_report(study, None)
 

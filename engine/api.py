@@ -638,7 +638,7 @@ def train(
     variant: Variant = "basic",
     *,
     seed: int = 0,
-    models: PathLike = MODELS,
+    models: PathLike | None = None,
     preset: Preset = "full",
     settings: Mapping[str, Any] | None = None,
     reviews: PathLike | None = None,
@@ -652,7 +652,7 @@ def train(
         data: the data set's folder.
         variant: "basic" (structure and seed links), "semi" (adds its own confident pairs), "literal" (semi, and names).
         seed: draws the split, the initial weights, the batches and the dropout.
-        models: the folder that runs are kept in.
+        models: the folder that runs are kept in; None: what ``DUAL_AMN_MODELS`` names, else ``models``.
         preset: "full", or "fast": half the time for about half a point of Hits@1.
         settings: anything that ``python -m engine options`` lists, for example ``{"encoder.dim": 64}``; they go before the preset's.
         reviews: reviewers' database, or a run's ``reviews.parquet``, to train with (docs/reviewing.md).
@@ -672,13 +672,13 @@ def train(
     outcome = train_run(
         Path(data),
         configure(data, variant, seed=seed, preset=preset, settings=settings),
-        RunStore(Path(models)),
+        RunStore(_runs_folder(models)),
         fresh=fresh,
         reviews=None if reviews is None else Path(reviews),
         on_event=listener,
         should_stop=should_stop,
     )
-    return OpenRun(outcome.run, Path(models))
+    return OpenRun(outcome.run, _runs_folder(models))
 
 
 def update(
@@ -689,7 +689,7 @@ def update(
     epochs: int | None = None,
     seed: int | None = None,
     settings: Mapping[str, Any] | None = None,
-    models: PathLike = MODELS,
+    models: PathLike | None = None,
     reviews: PathLike | None = None,
     fresh: bool = False,
     progress: bool | Listener = True,
@@ -737,12 +737,12 @@ def update(
     return OpenRun(outcome.run, opened.models)
 
 
-def open_run(run: str, models: PathLike = MODELS, *, verify: bool = True) -> OpenRun:
+def open_run(run: str, models: PathLike | None = None, *, verify: bool = True) -> OpenRun:
     """Open a finished run.
 
     Args:
         run: ``dataset/run_id``, or the run id alone where one data set only has it.
-        models: the folder that runs are kept in.
+        models: the folder that runs are kept in; None: what ``DUAL_AMN_MODELS`` names, else ``models``.
         verify: compare all files with their checksums first; False opens at once.
 
     Raises:
@@ -754,14 +754,18 @@ def open_run(run: str, models: PathLike = MODELS, *, verify: bool = True) -> Ope
         >>> engine.open_run(run.id).config.variant
         'basic'
     """
-    found = RunStore(Path(models)).find(run)
+    folder = _runs_folder(models)
+    found = RunStore(folder).find(run)
     if verify:
         found.verify()
-    return OpenRun(found, Path(models))
+    return OpenRun(found, folder)
 
 
-def list_runs(models: PathLike = MODELS) -> pd.DataFrame:
+def list_runs(models: PathLike | None = None) -> pd.DataFrame:
     """All runs under a folder, newest first.
+
+    Args:
+        models: as in :func:`open_run`.
 
     Returns:
         ``run``, ``state`` ("finished", "in training", "partial", "broken" ...), ``variant``, ``created`` (UTC), ``hits@1`` in the published direction
@@ -772,7 +776,7 @@ def list_runs(models: PathLike = MODELS) -> pd.DataFrame:
         True
     """
     columns = ["run", "state", "variant", "created", "hits@1", "parent", "reason"]
-    return pd.DataFrame([summary_row(summary) for summary in RunStore(Path(models)).list()], columns=columns)
+    return pd.DataFrame([summary_row(summary) for summary in RunStore(_runs_folder(models)).list()], columns=columns)
 
 
 def summary_row(summary: RunSummary) -> dict[str, Any]:
@@ -789,7 +793,7 @@ def export(
     path: PathLike | None = None,
     *,
     format: str | None = None,
-    models: PathLike = MODELS,
+    models: PathLike | None = None,
     min_probability: float | Literal["suggested"] | None = None,
     decoder: str | None = None,
     side: Side = "source",
@@ -806,7 +810,8 @@ def export(
     """Write a run's alignment to a file that other tools read (docs/exporting.md).
 
     Args:
-        run: an open run, or its id under ``models``.
+        run: an open run, or its id.
+        models: of a run that is named: as in :func:`open_run`.
         path: the file, which appears when it is whole; None: ``links-DATA-RUN`` with the format's ending, in the working folder.
         format: "csv", "tsv", "parquet", "sssom", ...; None: by the file's ending, csv without a file.
         min_probability: only pairs that are right with at least this probability, and known links; "suggested": that of
@@ -878,6 +883,15 @@ def format_of(path: PathLike | None) -> Format:
         known = ", ".join(f"{one.suffix} ({one.name})" for one in FORMATS.values())
         raise ConfigError(f"the ending of '{Path(path).name}' does not determine a format; use one of {known}, or give format=.")
     return max(fitting, key=lambda one: len(one.suffix))
+
+
+def default_models() -> Path:
+    """The folder of runs where none is given: what ``DUAL_AMN_MODELS`` names, else ``models`` in the working folder."""
+    return Path(os.environ.get("DUAL_AMN_MODELS") or MODELS)
+
+
+def _runs_folder(given: PathLike | None) -> Path:
+    return default_models() if given is None else Path(given)
 
 
 def _data_config(data: PathLike, settings: Mapping[str, Any] | None) -> DataConfig:

@@ -61,6 +61,8 @@ MANY_NEW: Final = 0.1
 """Share of new entities in a graph from which more epochs may be worth their time."""
 SHORTENED: Final = ("training.epochs", "semi.rounds", "semi.round_epochs")
 """Settings that an update replaces; the next update begins from what they were."""
+HERE: Final[Mapping[str, Any]] = {"training.device": "auto", "training.threads": None}
+"""Settings of the machine that the parent was trained on, which need not be this one."""
 
 
 # Settings
@@ -91,7 +93,7 @@ def update_config(
     before = own_settings(parent)
     stored, defaults = vars(starting_config(Path(path)).data), vars(RunConfig().data)
     config = before.with_values({f"data.{name}": value for name, value in stored.items() if value != defaults[name]})
-    config = replace(config, seed=before.seed if seed is None else seed).with_values(short_epochs(before, parent))
+    config = replace(config, seed=before.seed if seed is None else seed).with_values({**short_epochs(before, parent), **HERE})
     chosen = config.with_values({} if epochs is None else {"training.epochs": epochs}).with_values(settings or {}).with_assignments(assignments)
     check_encoder(before.encoder, chosen.encoder)
     return chosen
@@ -360,6 +362,7 @@ def update_run(
         task, reviewed = (prepared.task, None) if snapshot is None else with_snapshot(prepared.task, snapshot, on_event)
     making = Making(Path(path), task, config, store, clock, on_event, reviewed, inheritance=prepared.inheritance)
     outcome = train_again(making, making.free_id(), should_stop) if fresh else find_or_train(making, should_stop)
-    with suppress(ReviewError):  # the run is whole, and its decisions have been carried over
-        mark_changed_neighbours(prepared, outcome.run, store.root)
+    if outcome.run.manifest["status"] == "finished":  # matches of a stopped one are still far from the parent's
+        with suppress(ReviewError):  # the run is whole, and its decisions have been carried over
+            mark_changed_neighbours(prepared, outcome.run, store.root)
     return outcome

@@ -20,6 +20,7 @@ import pytest
 
 import engine
 from engine import api
+from tests.run_fixture import sample_run, write_run
 
 ROOT = Path(__file__).resolve().parent.parent
 TOUR = ROOT / "docs" / "python.md"
@@ -32,7 +33,9 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (folder / "sample_data").symlink_to(ROOT / "sample_data")
     before = Path.cwd()
     os.chdir(folder)
-    yield folder
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("DUAL_AMN_MODELS", raising=False)
+        yield folder
     os.chdir(before)
 
 
@@ -90,6 +93,23 @@ def test_the_tour_runs(workplace: Path, run: api.OpenRun) -> None:
         exec(compile(block, str(TOUR), "exec"), scope)
     assert isinstance(scope["run"], engine.OpenRun)
     assert (workplace / "europe.sssom.tsv").exists()
+
+
+def test_runs_are_where_the_environment_says_unless_a_folder_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, named = tmp_path / "here", tmp_path / "named"
+    written = write_run(sample_run(), named)
+    here.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("DUAL_AMN_MODELS", str(named))
+    assert engine.list_runs()["run"].tolist() == [written]
+    assert engine.open_run(written).models == named
+    engine.export(written, "links.csv")
+    assert engine.list_runs("models").empty
+    monkeypatch.setenv("DUAL_AMN_MODELS", "")
+    assert engine.list_runs().empty
+    with pytest.raises(engine.errors.RunNotFoundError):
+        engine.open_run(written)
+    assert sorted(path.name for path in here.iterdir()) == ["links.csv"]
 
 
 def test_the_command_line_finds_the_same_run(run: api.OpenRun, workplace: Path) -> None:

@@ -154,6 +154,9 @@ def test_the_same_update_is_found_and_another_mapping_is_another_run(models: Pat
     assert plain.run.manifest["parent"]["mapping"] is None
     assert plain.run.manifest["parent"]["counts"]["source"]["entities"] == {"carried": 14, "new": 2, "gone": 2}
     assert "renamed.parquet" not in plain.run.files
+    advice = {one.id: next(row["advice"] for row in one.manifest["data"]["findings"] if row["code"] == "new-version") for one in (run, plain.run)}
+    assert advice[run.id] == ""
+    assert advice[plain.run.id].startswith("Many entities are new"), "two of sixteen"
     fresh = updated(models, data, "basic", fresh=True)
     assert fresh.id == f"{run.id}-2"
     for key in ("entity_features", "attention", "gate_weight"):
@@ -204,6 +207,8 @@ def test_epochs_do_not_shrink_from_update_to_update(models: Path, data: Path) ->
     assert short_epochs(basic, parent) == {"training.epochs": 1}
     chosen = update_config(parent, data / "second", epochs=5, seed=7, assignments=["semi.rounds=0"])
     assert (chosen.training.epochs, chosen.semi.rounds, chosen.seed) == (5, 0, 7)
+    assert parent.manifest["config"]["training"]["threads"] == 1
+    assert chosen.training.threads is None, "the parent's machine need not be this one"
 
 
 def test_what_cannot_be_updated_says_why(models: Path, data: Path, tmp_path: Path) -> None:

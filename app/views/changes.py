@@ -249,12 +249,12 @@ def _columns(found: MatchChanges) -> dict[str, Any]:
     below = "" if found.least is None else f" In parentheses: below {found.least:.0%}, so that it does not count."
     scored = [" Then its probability." if run.alignment.calibrated else " Then its CSLS." for run in (found.old, found.new)]
     return {
-        "entity": config.TextColumn(f"{palette.PLAIN_MARKS[found.side]} {text.cell(found.numbers[found.side].new.name, 30)}", width=140),
+        "entity": config.TextColumn(f"{palette.PLAIN_MARKS[found.side]} {text.cell(found.numbers[found.side].new.name, 30)}", width=130),
         "change": config.TextColumn(width=86),
-        "before": config.TextColumn("match before", width=160, help=f"Match in the earlier run.{scored[0]}{below}"),
-        "now": config.TextColumn("match now", width=160, help=f"Match in this run.{scored[1]}{below}"),
-        "reason": config.TextColumn(width=158, help=REASONS),
-        "detail": config.TextColumn(width=245),
+        "before": config.TextColumn("match before", width=135, help=f"Match in the earlier run.{scored[0]}{below}"),
+        "now": config.TextColumn("match now", width=135, help=f"Match in this run.{scored[1]}{below}"),
+        "reason": config.TextColumn(width=150, help=REASONS),
+        "detail": config.TextColumn(width=262),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -352,7 +352,7 @@ def _by_relation(run: OpenRun, address: CompareAddress, found: Comparison) -> No
     flips = flips.assign(net=flips["gained"] - flips["lost"], flipped=flips["gained"] + flips["lost"])
     flips = flips.sort_values(["flipped", "queries"], ascending=False, ignore_index=True).drop(columns="flipped")
     shown = flips.assign(relation=[text.cell(short_id(names[relation])) for relation in flips["relation"]])
-    st.markdown("**Gained and lost by relation.** An entity counts for each of its relations. Select a row to list its entities.")
+    words = "**Gained and lost by relation.** An entity counts for each of its relations. Select a row to list its entities."
     key = state.widget_key(state.RELATION_TABLE, address)
 
     def follow() -> None:
@@ -366,13 +366,14 @@ def _by_relation(run: OpenRun, address: CompareAddress, found: Comparison) -> No
     components.table(
         shown,
         name="flips-by-relation",
+        above=lambda: st.markdown(words),
         key=key,
         on_select=follow,
         chosen=chosen[0] if chosen else None,
         height=420 if len(shown) > 10 else "auto",
         columns={
             "relation": st.column_config.TextColumn(width=135),
-            "queries": st.column_config.NumberColumn("test entities", width=90),
+            "queries": st.column_config.NumberColumn("entities", width=78, help="Test entities that have the relation."),
             "gained": st.column_config.NumberColumn(width=70),
             "lost": st.column_config.NumberColumn(width=60),
             "net": st.column_config.NumberColumn(format="%+d", width=60),
@@ -457,17 +458,21 @@ def _settings_and_cost(pair: Pair) -> None:
     )
     manifests = [run.run.manifest for run in runs]
     differing = len(config_differences(manifests))
-    st.markdown(f"**Settings that differ:** {differing}. {'All other settings are equal.' if only else 'All settings are listed.'}")
+    words = f"**Settings that differ:** {differing}. {'All other settings are equal.' if only else 'All settings are listed.'}"
     table = config_differences(manifests, everything=not only)
     if len(table):
         readable = table.rename(columns=dict(enumerate(labels))).map(lambda cell: text.cell(cell))
         first = st.column_config.TextColumn(width=text_width(table["setting"]))
-        components.table(readable, name="settings", columns={"setting": first}, height=LONG if len(table) > 14 else "auto")
+        height: int | Literal["auto"] = LONG if len(table) > 14 else "auto"
+        components.table(readable, name="settings", columns={"setting": first}, height=height, above=lambda: st.markdown(words))
+    else:
+        st.markdown(words)
     st.subheader("Cost", anchor=False)
-    st.markdown("**Time and memory**, as measured during training; other load on the machine is included.")
+    measured = "**Time and memory**, as measured during training; other load on the machine is included."
     costs = {label: _costs(run) for run, label in zip(runs, labels, strict=True)}
     rows = [name for name in next(iter(costs.values())) if any(column[name] for column in costs.values())]
-    components.table(pd.DataFrame({"cost": rows, **{label: [column[name] for name in rows] for label, column in costs.items()}}), name="costs")
+    data = pd.DataFrame({"cost": rows, **{label: [column[name] for name in rows] for label, column in costs.items()}})
+    components.table(data, name="costs", above=lambda: st.markdown(measured))
 
 
 def _training_time(training: Mapping[str, Any]) -> str:

@@ -73,10 +73,15 @@ def _sizes(run: OpenRun, found: Inspection) -> None:
     graphs: dict[Side, GraphSummary] = {"source": found.source, "target": found.target}
     heads = {side: f"{palette.PLAIN_MARKS[side]} {text.cell(graphs[side].name, 30)}" for side in SIDES}
     rows = [{"what": what, **{heads[side]: value for side, value in zip(SIDES, values, strict=True)}} for what, values in _size_rows(graphs)]
-    st.markdown(_coverage(run, graphs))
     number = st.column_config.NumberColumn(format="localized")
-    columns = {"what": st.column_config.TextColumn("", width=150), **dict.fromkeys(heads.values(), number)}
-    components.table(pd.DataFrame(rows), name=f"{run.card.dataset}-sizes", columns=columns, height=ROW_HEIGHT * (len(rows) + 1) + 3)
+    columns = {"what": st.column_config.TextColumn("", width=178), **dict.fromkeys(heads.values(), number)}
+    components.table(
+        pd.DataFrame(rows),
+        name=f"{run.card.dataset}-sizes",
+        columns=columns,
+        height=ROW_HEIGHT * (len(rows) + 1) + 3,
+        above=lambda: st.markdown(_coverage(run, graphs)),
+    )
 
 
 def _size_rows(graphs: Mapping[Side, GraphSummary]) -> list[tuple[str, tuple[float, float]]]:
@@ -114,10 +119,11 @@ def _links(found: Inspection) -> None:
     ]
     smaller = min(found.source.entities, found.target.entities)
     share = f" They cover {min(total / smaller, 1):.0%} of the smaller graph." if smaller else ""
-    st.markdown(f"{text.count(total, 'known link')}, split: {text.plain(found.split) or 'not given'}.{share}")
+    words = f"{text.count(total, 'known link')}; split {text.plain(found.split) or 'not given'}.{share}"
     components.table(
         pd.DataFrame(rows),
         name="links",
+        above=lambda: st.markdown(words),
         columns={
             "links": st.column_config.TextColumn(help=explain("seed link", "validation link", "test link", "probable link")),
             "number": st.column_config.NumberColumn(format="localized"),
@@ -132,10 +138,11 @@ def _paper(found: Inspection) -> None:
     if known is None:
         st.caption("No data set of the paper has graphs of these sizes, so there are no published results to compare with.")
         return
-    st.markdown(f"These are the graphs of **{known.name}** in the paper: {_difference(known, found)}. It reports, with 30% of the links as seeds:")
+    words = f"These are the graphs of **{known.name}** in the paper: {_difference(known, found)}. It reports, with 30% of the links as seeds:"
     rows = [{"variant": variant, "Hits@1": hits, "Hits@10": ten, "MRR": mrr} for variant, (hits, ten, mrr) in known.results.items()]
     number = st.column_config.NumberColumn(format="%.3f")
-    components.table(pd.DataFrame(rows), name="paper", columns=dict.fromkeys(("Hits@1", "Hits@10", "MRR"), number))
+    columns = dict.fromkeys(("Hits@1", "Hits@10", "MRR"), number)
+    components.table(pd.DataFrame(rows), name="paper", columns=columns, above=lambda: st.markdown(words))
 
 
 def _difference(known: PaperData, found: Inspection) -> str:

@@ -27,6 +27,7 @@ TOP = 10
 FACTS = 100
 SUGGESTIONS = 6
 ROWS_SHOWN = 320  # pixels
+VERDICT_WIDTH = 158  # pixels, for "correct (validation)"
 
 OPTIONAL_COLUMNS = ("probability", "verdict", "names", "values", "added")
 """Columns that only some runs have something for."""
@@ -107,7 +108,7 @@ def _suggestions(opened: OpenRun, address: EntityAddress) -> None:
 
 
 def _entity_and_match(opened: OpenRun, entity: Entity, address: EntityAddress) -> None:
-    left, right = st.columns([4, 5], gap="large")
+    left, right = st.columns([6, 7], gap="large")
     with right:
         pool = components.pool_choice(opened.view, [entity], address.pool)
         matches = opened.view.matches(entity.side, entity.index, TOP, pool)
@@ -133,7 +134,11 @@ def _facts(opened: OpenRun, entity: Entity, address: EntityAddress) -> None:
     with triples:
         if around.total:
             data = pd.DataFrame([_triple_row(neighbour) for neighbour in around.neighbours]).dropna(axis=1, how="all")
-            columns = {"attention": st.column_config.NumberColumn(format="percent", width="small", help=explain("attention"))}
+            columns = {
+                "relation": st.column_config.TextColumn(width=108),
+                "neighbour": st.column_config.TextColumn(width=140),
+                "attention": st.column_config.NumberColumn(format="percent", width="small", help=explain("attention")),
+            }
             components.table(
                 data,
                 name="neighbours",
@@ -178,23 +183,26 @@ def _match_table(opened: OpenRun, entity: Entity, matches: list[Match], match: E
         st.subheader(f"Best matches in {components.graph_name(opened.view, across)}", anchor=False, width="content")
         more = st.toggle("More columns", key=more_key, help="Also rank, cosine, similarity of names and values, round and ID.")
     size = opened.view.pool_size(across, pool)
-    st.caption(f"By CSLS, {components.pool_words(opened.view, entity.side, pool, size)}. Select a row to compare it below.")
+    words = f"By CSLS, {components.pool_words(opened.view, entity.side, pool, size)}. Select a row to compare it below."
     key = state.widget_key(state.MATCH_TABLE, opened.card.run, entity.side, entity.uri, pool)
 
     def follow() -> None:
         rows = st.session_state[key]["selection"]["rows"]
         state.set_parameter(state.MATCH, matches[rows[0]].uri if rows else None)
 
+    listed = pd.DataFrame(_match_rows(opened, across, matches, more))
+    narrow = "verdict" in listed and all(match.label for match in matches)
     components.table(
-        pd.DataFrame(_match_rows(opened, across, matches, more)),
+        listed,
         name="matches",
+        above=lambda: st.caption(words),
         key=key,
         on_select=follow,
         chosen=next((row for row, candidate in enumerate(matches) if match is not None and candidate.entity == match.index), None),
         columns={
-            "match": st.column_config.TextColumn(width=240 if any(not match.label for match in matches) else None),
+            "match": st.column_config.TextColumn(width=130 if narrow else 240),
             "rank": st.column_config.NumberColumn(width=50, help=explain("rank")),
-            "verdict": st.column_config.TextColumn(help="Empty where no known link confirms the pair."),
+            "verdict": st.column_config.TextColumn(width=VERDICT_WIDTH, help="Empty where no known link confirms the pair."),
             "CSLS": st.column_config.NumberColumn(format="%.3f", width="small", help=explain("CSLS")),
             "cosine": st.column_config.NumberColumn(format="%.3f", width="small", help=explain("cosine")),
             "names": st.column_config.NumberColumn(format="%.3f", width="small", help="Name similarity."),

@@ -40,7 +40,7 @@ STARTS: Final = 6
 
 def render(run: OpenRun, address: ExplainAddress) -> None:
     """The page: one line and a few facts on the pair, then the part that is asked for; the others are not computed."""
-    choices = _search(address)
+    choices = _search(run, address)
     entities = components.asked_pair(run.view, address.source, address.target, address.pool)
     if entities is None:
         _starts(run, address)
@@ -98,15 +98,18 @@ def _tabs(run: OpenRun, found: Explanation, address: ExplainAddress) -> None:
 # Which pair
 
 
-def _search(address: ExplainAddress) -> DeltaGenerator:
+def _search(run: OpenRun, address: ExplainAddress) -> DeltaGenerator:
     """Both entities, by label, id or URI; the second may stay empty. Returns the row, for further choices."""
     row = st.container(horizontal=True, gap="medium", vertical_alignment="bottom")
     with row:
         for side in SIDES:
+            asked = address.source if side == "source" else address.target
             components.search_box(
                 f"{PLAIN_MARKS[side]} Entity of the {side}",
-                address.source if side == "source" else address.target,
-                placeholder="label, id or URI; empty: the best match",
+                asked,
+                shown=components.readable_name(run.view, asked, side),
+                placeholder="empty: best match",
+                help="A label, an ID or a URI. Empty: the best match of the other entity.",
                 name=side,
                 clears=("against", "without"),
             )
@@ -163,7 +166,7 @@ def _elsewhere(run: OpenRun, address: ExplainAddress, pair: PairScore) -> None:
         st.markdown("There is no other run of the same data.")
         return
     pool = "each run's test entities" if address.pool == "test" else "all entities"
-    st.caption(
+    words = (
         f"Best match of {components.entity_label(_own(pair, address.side))} in each run, with its verdict; CSLS, probability and ranks are those of "
         f"this pair among {pool}."
     )
@@ -179,7 +182,7 @@ def _elsewhere(run: OpenRun, address: ExplainAddress, pair: PairScore) -> None:
         "CSLS": st.column_config.NumberColumn(format="%.3f"),
         "cosine": st.column_config.NumberColumn(format="%.3f"),
     }
-    components.table(pd.DataFrame(rows).dropna(axis=1, how="all"), name="pair-in-runs", columns=columns)
+    components.table(pd.DataFrame(rows).dropna(axis=1, how="all"), name="pair-in-runs", columns=columns, above=lambda: st.caption(words))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown("Explain this pair in:", width="content")
         for seen in found.runs:

@@ -76,7 +76,7 @@ def _runs(runs: cache.RunList) -> None:
     for data, group in runs.groups().items():
         best = _best_first(group)
         _data_heading(runs, best, names[data])
-        _run_table(data, best)
+        _run_table(data, best, _data_words(runs, best[0]))
         _notes(best)
         _next_steps(runs, group)
 
@@ -98,9 +98,12 @@ def _data_heading(runs: cache.RunList, group: Sequence[cache.RunCard], name: str
             address = CompareAddress(tuple(card.run for card in together))
             pages.link(pages.COMPARE, address, f"Compare {text.count(len(together), 'run')}", icon=":material/compare_arrows:")
         pages.link(pages.DATASET, DataSetAddress((first.run,)), "Inspect data set", icon=":material/database:")
-    others = sorted({card.dataset for card in same} - {first.dataset})
-    twins = f" · same content as {', '.join(text.plain(other, 60) for other in others)}" if others else ""
-    st.caption(f"{_sizes(first)}{twins}")
+
+
+def _data_words(runs: cache.RunList, first: cache.RunCard) -> str:
+    """The sizes of a data set, and others that are the same."""
+    others = sorted({card.dataset for card in runs.of_same_data(first)} - {first.dataset})
+    return _sizes(first) + (f" · same content as {', '.join(text.plain(other, 60) for other in others)}" if others else "")
 
 
 def _next_steps(runs: cache.RunList, group: Sequence[cache.RunCard]) -> None:
@@ -115,8 +118,8 @@ def _next_steps(runs: cache.RunList, group: Sequence[cache.RunCard]) -> None:
         pages.link(pages.TRAIN, address, f"Train the {missing[0]} variant and compare", icon=":material/model_training:")
 
 
-def _run_table(data: str, cards: Sequence[cache.RunCard]) -> None:
-    """A row for each run, with a button that opens it."""
+def _run_table(data: str, cards: Sequence[cache.RunCard], words: str) -> None:
+    """A row for each run, with a button that opens it; ``words``: on the data."""
     clicked = state.widget_key(state.RUN_TABLE, data, [card.run for card in cards])
     rows = pd.DataFrame([_row(card) for card in cards])
     shown = rows.drop(columns=[name for name in MEASURES if rows[name].isna().all()])
@@ -124,6 +127,7 @@ def _run_table(data: str, cards: Sequence[cache.RunCard]) -> None:
     components.table(
         shown.assign(open=OPEN),
         name="runs",
+        above=lambda: st.caption(words),
         whole=lambda: rows.assign(run=[card.run for card in cards], training=[_making(card) for card in cards]),
         key=state.widget_key(state.RUN_TABLE, "table", data),
         height=ROW_HEIGHT * (min(len(rows), ROWS_SHOWN) + 1) + 3,

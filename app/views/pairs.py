@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app import components, facets, frame, pages, pair_filters, palette, state, text
+from app import components, facets, frame, pages, pair_dialog, pair_filters, palette, state, text
 from app.cache import OpenRun
 from app.glossary import explain
 from app.state import ExportAddress, PairsAddress
@@ -122,32 +122,31 @@ def _table(run: OpenRun, address: PairsAddress, alignment: Alignment, ordered: I
     page = min(max(address.page, 1), last)
     start = (page - 1) * ROWS
     positions = ordered[start : start + ROWS]
-    row = components.table(
+    key = state.widget_key(state.PAIR_TABLE, address, page)
+    words = (
+        f"Rows {start + 1:,} to {start + len(positions):,} of {len(ordered):,}. Select a row for details. Column headers sort this page only; "
+        "**Order** sorts all pairs. The download contains all pairs with their URIs."
+    )
+    components.table(
         _rows(run, alignment, positions, wide=address.wide),
         name=f"pairs-{run.card.run}",
         pinned=("entity", "match"),
         whole=lambda: alignment.described(ordered),
-        key=state.widget_key(state.PAIR_TABLE, address, page),
-        on_select="rerun",
+        key=key,
+        on_select=lambda: pair_dialog.follow_row(key),
         columns=_columns(run, address.side),
         height=HEIGHT if len(positions) > 14 else "auto",
-    )
-    st.caption(
-        f"Rows {start + 1:,} to {start + len(positions):,} of {len(ordered):,}. Select a row to open the pair. Column headers "
-        "sort this page only; **Order** sorts all pairs. The download contains all pairs with their URIs."
+        above=lambda: st.caption(words),
     )
     pages.link(pages.EXPORT, pair_filters.carried(ExportAddress, address), "Export this selection", icon=":material/file_export:", help=EXPORTED)
     if last > 1:
-        key = state.widget_key(state.CHOICE, "page", page, last)
-        turned = pair_filters.follow(key, lambda chosen: {"page": str(chosen) if chosen > 1 else None})
-        st.pagination(last, default=page, key=key, on_change=turned)
-    if row is not None:
-        entity, match = alignment.rows.iloc[positions[row]][["entity", "match"]]
-        view = run.view
-        pages.go(
-            pages.ENTITY,
-            state.entity_address(address.runs, view.entity(address.side, int(entity)), view.entity(other(address.side), int(match))),
-        )
+        turner = state.widget_key(state.CHOICE, "page", page, last)
+        turned = pair_filters.follow(turner, lambda chosen: {"page": str(chosen) if chosen > 1 else None})
+        st.pagination(last, default=page, key=turner, on_change=turned)
+    rows = alignment.rows.iloc[positions][["entity", "match"]].to_numpy()
+    ends = rows if address.side == "source" else rows[:, ::-1]
+    pairs = [(int(source), int(target)) for source, target in ends.tolist()]
+    pair_dialog.show(run, address.runs, address.side, pairs, key, start + 1, len(ordered))
 
 
 def _rows(run: OpenRun, alignment: Alignment, positions: IntArray, *, wide: bool) -> pd.DataFrame:
@@ -177,11 +176,11 @@ def _columns(run: OpenRun, side: Side) -> dict[str, Any]:
     config = st.column_config
     heads = {one: f"{palette.PLAIN_MARKS[one]} {text.cell(run.view.graphs[one].name, 30)}" for one in SIDES}
     return {
-        "entity": config.TextColumn(heads[side], width=140),
-        "match": config.TextColumn(heads[other(side)], width=140),
-        "verdict": config.TextColumn(width=172, help="Whether known links confirm or contradict the pair."),
+        "entity": config.TextColumn(heads[side], width=134),
+        "match": config.TextColumn(heads[other(side)], width=134),
+        "verdict": config.TextColumn(width=158, help="Whether known links confirm or contradict the pair."),
         "added": config.TextColumn(width=62, help=explain("semi")),
-        "probability": config.ProgressColumn(format="percent", width=110, min_value=0.0, max_value=1.0, help=explain("calibrated probability")),
+        "probability": config.ProgressColumn(format="percent", width=104, min_value=0.0, max_value=1.0, help=explain("calibrated probability")),
         "margin": config.NumberColumn(format="%.3f", width=62, help=explain("margin")),
         "CSLS": config.NumberColumn(format="%.3f", width=62, help=explain("CSLS")),
         "cosine": config.NumberColumn(format="%.3f", width=62, help=explain("cosine")),

@@ -26,14 +26,14 @@ LEAST = (1, 10, 100)
 LEAST_HELP = "Relations with one or two triples may rank high by chance and affect few entities."
 TWIN_HELP = "Reversed: with head and tail exchanged. Seeds: of the triples with seed links at both ends, how many have counterparts that it connects."
 CORRESPONDENCE_COLUMNS: Mapping[str, Any] = {
-    name: st.column_config.NumberColumn(format="%.3f") for name in ("Source implies target", "Target implies source")
+    name: st.column_config.NumberColumn(format="%.3f") for name in ("source implies target", "target implies source")
 }
 COMPARED_COLUMNS = {
-    "Agreement": st.column_config.NumberColumn(
+    "agreement": st.column_config.NumberColumn(
         format="%.2f", help="Share of the pairs with both attributes that have an equal value; smoothed by two pairs without one."
     ),
-    "Agree": st.column_config.NumberColumn(format="localized", help="Pairs with an equal value."),
-    "Compared": st.column_config.NumberColumn(format="localized", help="Pairs in which both entities have the attribute."),
+    "agree": st.column_config.NumberColumn(format="localized", help="Pairs with an equal value."),
+    "compared": st.column_config.NumberColumn(format="localized", help="Pairs in which both entities have the attribute."),
 }
 OF_EACH_BAND = 12
 EXAMPLES = 8
@@ -288,7 +288,7 @@ def _table(run: OpenRun, setting: Setting, found: pd.DataFrame, relation: Relati
             state.set_parameters({"side": None, "relation": None})
 
     unmeasured = "" if measured else " There are no test links, so there is no Hits@1."
-    st.caption(f"{text.count(len(found), 'relation')}. Select a row to show the relation.{unmeasured}")
+    words = f"{text.count(len(found), 'relation')}. Select a row to show the relation.{unmeasured}"
     if not measured:
         components.measure_by_sample(run.card.run)
     rows = _rows(found, measured)
@@ -296,6 +296,7 @@ def _table(run: OpenRun, setting: Setting, found: pd.DataFrame, relation: Relati
     components.table(
         shown,
         name="relations",
+        above=lambda: st.caption(words),
         whole=lambda: found,
         pinned=("relation",),
         key=key,
@@ -311,42 +312,44 @@ def _correspondences(run: OpenRun) -> None:
     if found.empty:
         st.caption("Too few facts of matched entities agree to find corresponding relations.")
         return
-    st.caption(
-        "How often a fact of one graph holds for the matched entities in the other graph. Matches: seed links and mutual best matches.",
-        help=explain("correspondence"),
-    )
+    words = "How often a fact of one graph holds for the matched entities in the other graph. Matches: seed links and mutual best matches."
     shown = pd.DataFrame(
         {
-            "Kind": found["kind"],
-            "Source": found["source"].map(text.cell),
-            "Target": found["target"].map(text.cell),
-            "Direction": found["turned"].map({True: "reversed", False: "same"}),
-            "Source implies target": found["source_implies_target"],
-            "Target implies source": found["target_implies_source"],
-            "Facts": found["support"].round().astype("int64"),
+            "kind": found["kind"],
+            "source": found["source"].map(text.cell),
+            "target": found["target"].map(text.cell),
+            "direction": found["turned"].map({True: "reversed", False: "same"}),
+            "source implies target": found["source_implies_target"],
+            "target implies source": found["target_implies_source"],
+            "facts": found["support"].round().astype("int64"),
         }
     )
-    components.table(shown, name="correspondences", whole=lambda: found, columns=CORRESPONDENCE_COLUMNS)
+    components.table(
+        shown,
+        name="correspondences",
+        whole=lambda: found,
+        columns=CORRESPONDENCE_COLUMNS,
+        above=lambda: st.caption(words, help=explain("correspondence")),
+    )
 
 
 def _compared_attributes(run: OpenRun) -> None:
     """The attributes whose values a literal run compares, and how to leave one out."""
     found = run.table("value_attributes")
-    st.caption(
-        "Attributes are paired by the values that seed links and added pairs share. An equal value counts by the agreement of its "
-        "attributes, divided "
-        "by the number of entities that have it. The setting `values.exclude` leaves attributes out of the next run."
+    words = (
+        "Attributes are paired by the values that seed links and added pairs share. An equal value counts by the agreement of its attributes, "
+        "divided by the number of entities that have it. The setting `values.exclude` leaves attributes out of the next run."
     )
     shown = pd.DataFrame(
         {
-            "Source": found["source"].map(text.cell),
-            "Target": found["target"].map(text.cell),
-            "Agreement": found["agreement"],
-            "Agree": found["support"],
-            "Compared": found["compared"],
+            "source": found["source"].map(text.cell),
+            "target": found["target"].map(text.cell),
+            "agreement": found["agreement"],
+            "agree": found["support"],
+            "compared": found["compared"],
         }
     )
-    components.table(shown, name="value-attributes", whole=lambda: found, columns=COMPARED_COLUMNS)
+    components.table(shown, name="value-attributes", whole=lambda: found, columns=COMPARED_COLUMNS, above=lambda: st.caption(words))
 
 
 def _row_of(found: pd.DataFrame, relation: Relation | None) -> list[int]:

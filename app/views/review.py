@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import cache, components, evidence_table, facing, frame, pages, reviewing, side_by_side, state, text
+from app import browser_memory, cache, charts, components, evidence_table, facing, frame, pages, queue_filter, reviewing, side_by_side, state, text
 from app.cache import OpenRun
 from app.glossary import explain as term
 from app.palette import PLAIN_MARKS
@@ -19,9 +19,10 @@ from app.state import Decided, EntityAddress, ExplainAddress, ExportAddress, Rev
 from engine.data.knowledge_graph import SIDES
 from engine.errors import ReviewError, RunError
 from engine.explanation import Explanation, explain
+from engine.explanation.rivals import compare_with
 from engine.explanation.summary import summary_lines
 from engine.explore.neighbourhood import Facing
-from engine.explore.review_queue import Kind, Open, SampleEstimate, choice_on, estimate_from_sample, marked_pairs, take, take_marked
+from engine.explore.review_queue import Kind, Open, SampleEstimate, SurePairs, choice_on, estimate_from_sample, marked_pairs, take, take_marked
 from engine.reviews import Choice, Decision, ReviewProgress, Verdict, agreement, disagreements, progress, reason_words, snapshot_of
 from engine.reviews.decisions import BULK_NOTE, same_author
 from engine.runs.view import Match, PairScore
@@ -67,6 +68,7 @@ DECIDED: Mapping[Decided, str] = {
 }
 AT_ONCE = 200
 CANDIDATES = 6  # of the source that can be chosen, the pair's own among them
+RIVAL_NEIGHBOURS = 200  # of the shared entity, the largest differences first
 CANDIDATES_HELP = (
     "The source's next best candidates with their CSLS. A number key accepts that candidate and rejects the pair above; 0 rejects all that are "
     "listed. Undo takes back the whole choice."
@@ -85,6 +87,8 @@ def render(run: OpenRun, address: ReviewAddress) -> None:
     author = _author(address)
     if author is None:
         return
+    with st.sidebar:
+        browser_memory.keep_browser()
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         about = ABOUT[address.kind]
         components.choice(
@@ -139,8 +143,8 @@ def _author(address: ReviewAddress) -> str | None:
     return author
 
 
-def _status(run: OpenRun, author: str, standing: Sequence[Decision], left: int) -> None:
-    """Progress, and who reviews: one line, so that the pair stays in sight on a small screen."""
+def _status(run: OpenRun, author: str, standing: Sequence[Decision], left: int, filtered: ReviewAddress | None = None) -> None:
+    """Progress, and who reviews: one line, so that the pair stays in sight on a small screen. ``filtered``: of a queue that can be."""
     with st.container(horizontal=True, vertical_alignment="center"):
         _progress_words(progress(standing, author), standing, left)
         st.markdown(f"Reviewing as **{text.plain(author)}**", width="content")
@@ -148,6 +152,17 @@ def _status(run: OpenRun, author: str, standing: Sequence[Decision], left: int) 
             st.button("Change", type="tertiary", key=state.widget_key(state.REVIEW_BUTTON, "name"), on_click=reviewing.forget_name)
         address = ExportAddress((run.card.run,), part="reviewed")
         pages.link(pages.EXPORT, address, "Export accepted pairs", icon=pages.EXPORT.icon)
+        if filtered is not None and filtered.kind != "sample":
+            queue_filter.choose(run, filtered)
+
+
+def _same_name(run: OpenRun, author: str) -> None:
+    """Two people of one name count as one reviewer, so it is said where that may be; each gets other pairs."""
+    if cache.reviews().reviews_elsewhere(run.card.fingerprint, author, browser_memory.browser()):
+        change = "" if reviewing.signed_in() else " If that is not you, change your name."
+        shared = "Both get different pairs, and their decisions count as one reviewer's."
+        words = f"Also reviewing as {text.plain(author)} in another session. {shared}{change}"
+        st.warning(words, icon=":material/group:")
 
 
 def _ask_for_name() -> None:
@@ -174,13 +189,14 @@ def _one_by_one(run: OpenRun, page: ReviewAddress, author: str) -> None:
     """The pair to be decided. A fragment: a decision redraws this part and nothing else."""
     with components.errors_shown():
         _show_problem()
-        address = replace(page, **{name: getattr(ReviewAddress.read(), name) for name in ("source", "target")})
+        address = _with_now(page, "source", "target")
         standing = cache.reviews().standing(run.card.fingerprint)
         left = run.queue.left(standing, author)
         kind: Kind = "uncertain" if address.kind == "decided" else address.kind
         marked = marked_pairs(cache.reviews(), run.queue, author)
-        rows = run.queue.open_rows(kind, left, known=address.known and kind != "sample")
-        _status(run, author, standing, len(marked) if kind == "again" else len(rows))
+        rows = queue_filter.passing(run, address, run.queue.open_rows(kind, left, known=address.known and kind != "sample"))
+        _status(run, author, standing, len(marked) if kind == "again" else len(rows), address)
+        _same_name(run, author)
         if kind == "sample":
             _estimate_words(estimate_from_sample(run.queue, standing))
         asked = components.asked_pair(run.view, address.source, address.target, exact=True) if address.source or address.target else None
@@ -192,10 +208,13 @@ def _one_by_one(run: OpenRun, page: ReviewAddress, author: str) -> None:
             _nothing_left(run, address, author, left)
             return
         _changed_evidence(run, pair, marked)
+        if reviewing.was_ignored(pair):
+            st.toast("Too soon: this pair had only just appeared, so that key or click was not stored. Decide again.", icon=":material/timer:")
         _pair(run, address, author, pair, blind=kind == "sample")
         if kind != "sample":  # which shows no explanation
             for following in [one for one in upcoming if one != pair][:1]:
                 _explained(run, *following)  # while the reviewer looks at this one
+                _rival_words(run, *following)
         reviewing.shown(pair)  # at the very end: clicks are answered only now
 
 
@@ -209,9 +228,16 @@ def _changed_evidence(run: OpenRun, pair: tuple[int, int], marked: Marked) -> No
     st.info(f"**Look again**: {reason_words(marked[source, target])}. Earlier decision: {earlier}.", icon=":material/history:")
 
 
+def _with_now(page: ReviewAddress, *names: str) -> ReviewAddress:
+    """The page's address with the filter of this moment, and other parameters that change without the page being loaded again."""
+    now = ReviewAddress.read()
+    return replace(page, **{name: getattr(now, name) for name in (*queue_filter.NAMES, *names)})
+
+
 def _upcoming(run: OpenRun, author: str, rows: IntArray, kind: Kind) -> list[tuple[int, int]]:
     """The pair to decide now and the one after it, both kept from other reviewers."""
-    taken = take(cache.reviews(), run.queue, author, rows, 2, first=reviewing.to_look_at_again(), kind=kind)
+    first, session = reviewing.to_look_at_again(), browser_memory.browser()
+    taken = take(cache.reviews(), run.queue, author, rows, 2, first=first, kind=kind, session=session)
     return [run.queue.indices(row) for row in taken]
 
 
@@ -219,7 +245,7 @@ def _keep_from_others(run: OpenRun, author: str, standing: Sequence[Decision], p
     """Keep a pair that a link asks for out of the others' queues; where somebody has it on the screen already, say so."""
     if any(one.pair == pair and one.author == same_author(author) for one in standing):
         return
-    if not cache.reviews().claim(run.card.fingerprint, author, [pair], second=True):
+    if not cache.reviews().claim(run.card.fingerprint, author, [pair], second=True, session=browser_memory.browser()):
         st.caption(":material/group: This pair is reserved for another reviewer now. Your decision is stored as a second opinion.")
 
 
@@ -240,6 +266,8 @@ def _pair(run: OpenRun, address: ReviewAddress, author: str, pair: tuple[int, in
             faced = side_by_side.neighbours(run, scored.source, scored.target)
         components.other_links(run.view, scored, address.runs)
         _candidates(run, author, scored, blind)
+        if not blind and (words := _rival_words(run, *pair)):
+            st.caption(words)
     if not blind:
         _claims(run, address, scored)
         _contradicted(run, address, scored)
@@ -297,7 +325,7 @@ def _candidates(run: OpenRun, author: str, pair: PairScore, blind: bool) -> None
         st.markdown("**Other candidates:**", width="content", help=CANDIDATES_HELP)
         for number, match in enumerate(others, start=1):
             st.button(
-                text.plain(match.label or match.uri, 40) + ("" if blind else f" ({match.csls:.3f})"),
+                text.plain(match.label or match.uri, 40) + ("" if blind else f" ({text.score(match.csls)})"),
                 shortcut=str(number),
                 type="tertiary",
                 key=state.widget_key(state.REVIEW_BUTTON, "candidate", number, ends),
@@ -314,6 +342,26 @@ def _candidates(run: OpenRun, author: str, pair: PairScore, blind: bool) -> None
         )
 
 
+def _rival_words(run: OpenRun, source: int, target: int) -> str:
+    """What most favours the closest other candidate of the source; "" where there is none, or the run cannot explain."""
+
+    def compute() -> str:
+        try:
+            found = compare_with(run.explainer, source, target, top=RIVAL_NEIGHBOURS)
+        except RunError:
+            return ""
+        if found is None:
+            return ""
+        rival = f"**{text.plain(found.rival.target.title, 40)}** ({text.minus(f'{-found.total:+.3f}')} CSLS)"
+        best = min(found.neighbours, key=lambda one: one.value, default=None)
+        if best is None or round(best.value, 3) >= 0:
+            return f"Closest other candidate: {rival}. No neighbour favours it."
+        along = text.plain(charts.edge_words(best.edges), 60)
+        return f"Closest other candidate: {rival}. In its favour: {along} {text.plain(best.entity.title, 40)}, {-best.value:+.3f} against this pair."
+
+    return cache.kept([run], ("review rival", str(source), str(target)), compute)
+
+
 def _claims(run: OpenRun, address: ReviewAddress, pair: PairScore) -> None:
     """All sources that compete for the pair's target, so that a claim is judged beside its rivals; nothing where there is one claim only."""
     rows = run.queue.claims(pair.target.index)
@@ -321,14 +369,12 @@ def _claims(run: OpenRun, address: ReviewAddress, pair: PairScore) -> None:
         return
     places = [place for place, row in enumerate(rows.tolist()) if run.queue.indices(row)[0] == pair.source.index]
     others = len(rows) - len(places)
-    st.markdown(f"**Competing sources**: this target is the best match of {text.count(others, 'other entity', 'other entities')}.")
+    words = f"**Competing sources**: this target is the best match of {text.count(others, 'other entity', 'other entities')}."
     table = run.queue.alignment.described(rows)
     shown = pd.DataFrame(
         {
             "": ["this pair" if place in places else "" for place in range(len(rows))],
-            f"{PLAIN_MARKS['source']} source": [
-                text.cell(label or uri) for label, uri in zip(table["source_label"], table["source_uri"], strict=True)
-            ],
+            f"{PLAIN_MARKS['source']} source": [text.cell(run.queue.title("source", uri)) for uri in table["source_uri"]],
             "source id": [text.cell(uri) for uri in table["source_uri"]],
             "CSLS": table["csls"],
             "probability": table["probability"],
@@ -339,9 +385,13 @@ def _claims(run: OpenRun, address: ReviewAddress, pair: PairScore) -> None:
     row = components.table(
         shown.dropna(axis=1, how="all"),
         name="claims",
+        above=lambda: st.markdown(words),
         key=state.widget_key(state.REVIEW_TABLE, "claims", pair.source.uri, pair.target.uri),
         on_select="rerun",
-        columns={name: st.column_config.NumberColumn(format="%.3f") for name in ("CSLS", "probability")},
+        columns={
+            "": st.column_config.TextColumn(width=82),
+            **{name: st.column_config.NumberColumn(format="%.3f") for name in ("CSLS", "probability")},
+        },
     )
     if row is not None and row not in places:
         source, target = run.queue.pair(int(rows[row]))
@@ -452,7 +502,9 @@ def _estimate_words(found: SampleEstimate) -> None:
 def _nothing_left(run: OpenRun, address: ReviewAddress, author: str, left: Open) -> None:
     st.session_state.pop(state.REVIEW_CLICK, None)
     known = len(run.queue.open_rows("uncertain", left, known=True))
-    if address.kind == "second":
+    if queue_filter.is_set(address) and address.kind != "sample":
+        components.empty_state("No pair passes the filter", "Every such pair is decided, skipped by you, or being reviewed by someone else.")
+    elif address.kind == "second":
         components.empty_state("No second opinion is needed", "You have decided every pair of this run that others have decided.")
     elif address.kind == "again":
         components.empty_state(
@@ -488,8 +540,10 @@ def _sure(run: OpenRun, page: ReviewAddress, author: str) -> None:
         threshold = run.queue.default_threshold if asked is None else asked
         standing = cache.reviews().standing(run.card.fingerprint)
         _threshold(run, threshold)
-        found = run.queue.sure_pairs(run.queue.left(standing, author), threshold, known=page.known)
-        _status(run, author, standing, len(found.rows))
+        address = _with_now(page)
+        rows = queue_filter.passing(run, address, run.queue.sure_pairs(run.queue.left(standing, author), threshold, known=page.known).rows)
+        found = SurePairs(rows, run.queue.expected_wrong(rows))
+        _status(run, author, standing, len(found.rows), address)
         if not len(found.rows):
             components.empty_state("No undecided pair is above the threshold", "Lower the threshold, or decide the uncertain pairs one by one.")
             _undo_button(run, author, reviewing.token())
@@ -497,7 +551,7 @@ def _sure(run: OpenRun, page: ReviewAddress, author: str) -> None:
         st.markdown(_expectation(len(found.rows), found.expected_wrong))
         if len(found.rows) > AT_ONCE:
             st.caption(f"The {AT_ONCE} most certain pairs are listed. The others follow when these are decided.")
-        basis = repr((run.card.run, run.card.created, author, threshold, page.known))
+        basis = repr((run.card.run, run.card.created, author, threshold, page.known, *(getattr(address, name) for name in queue_filter.NAMES)))
         sheet = reviewing.sheet(basis, lambda: [run.queue.pair(row) for row in found.rows[:AT_ONCE].tolist()])
         _bulk(run, author, sheet, set(found.rows.tolist()))
 
@@ -647,13 +701,14 @@ def _filtered(standing: Sequence[Decision], address: ReviewAddress, marked: Mark
 
 def _decision_table(run: OpenRun, address: ReviewAddress, author: str, decisions: Sequence[Decision], marked: Marked) -> None:
     key = state.widget_key(state.REVIEW_TABLE, author, address.author, address.decided, [decision.number for decision in decisions])
-    st.caption(f"{_decision_counts(decisions)}, newest first. Select a row to review the pair again or to undo the decision.")
+    words = f"{_decision_counts(decisions)}, newest first. Select a row to review the pair again or to undo the decision."
     rows = pd.DataFrame([_decision_row(run, decision) for decision in decisions])
     if any(decision.pair in marked for decision in decisions):
         rows.insert(list(rows.columns).index("verdict") + 1, "look again", [reason_words(marked.get(decision.pair, ())) for decision in decisions])
     row = components.table(
         rows,
         name="decisions",
+        above=lambda: st.caption(words),
         key=key,
         on_select="rerun",
         columns={

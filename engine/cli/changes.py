@@ -88,16 +88,20 @@ def null_for_nan(value: Any) -> Any:
 
 def row_words(row: Mapping[Hashable, Any]) -> str:
     """'changed  Sweden: Norwegen 62% → Schweden 91%; triples added: 2 triples added, e.g. Norway'."""
-    before, now = (side_of_change(row, prefix) for prefix in ("old_", ""))
+    alike = row["old_match"] != row["match"] and row["old_match_label"] == row["match_label"]
+    before, now = (side_of_change(row, prefix, identified=alike) for prefix in ("old_", ""))
     reason = f"; {row['reason']}{': ' + row['detail'] if row['detail'] else ''}" if row["reason"] else ""
     return f"{row['change']:<8} {row['label'] or row['entity']}: {before if before == now else f'{before} → {now}'}{reason}"
 
 
-def side_of_change(row: Mapping[Hashable, Any], prefix: str) -> str:
-    """The match before or now with its probability, in parentheses where it does not count; '–' for none."""
+def side_of_change(row: Mapping[Hashable, Any], prefix: str, *, identified: bool = False) -> str:
+    """The match before or now with its probability, in parentheses where it does not count; '–' for none. ``identified``: by its identifier, where
+    another entity of the same label took its place.
+    """
     name = row[f"{prefix}match"]
     if not name:
         return "–"
     probability = null_for_nan(row[f"{prefix}probability"])
-    words = f"{row[f'{prefix}match_label'] or name}{'' if probability is None else f' {probability:.0%}'}"
+    label = name if identified else row[f"{prefix}match_label"] or name
+    words = f"{label}{'' if probability is None else f' {probability:.0%}'}"
     return f"({words})" if row["change"] == ("gained" if prefix else "lost") else words

@@ -9,9 +9,11 @@ from typing import get_args
 
 from engine.api import export as write_alignment
 from engine.api import open_run
+from engine.cli.applicable import check_export, formats_by_ending, refuse
 from engine.cli.options import Commands, add_command, add_json, add_models, add_run, print_json, probability_or_suggested
 from engine.data.knowledge_graph import Side
 from engine.errors import printable
+from engine.explore.hierarchy import hierarchies
 from engine.explore.review_queue import SampleEstimate
 from engine.exporting import (
     CANONICAL,
@@ -39,7 +41,8 @@ def add_export(commands: Commands) -> None:
     )
     add_run(parser)
     kinds = "; ".join(f"{one.name}: {one.does}" for one in FORMATS.values())
-    parser.add_argument("--format", choices=tuple(FORMATS), default="csv", metavar="NAME", help=f"{kinds} (default csv)")
+    by_ending = "default: by the ending of --output, csv without one"
+    parser.add_argument("--format", choices=tuple(FORMATS), metavar="NAME", help=f"{kinds} ({by_ending})")
     parser.add_argument("--output", type=Path, metavar="FILE", help="output file; default: links-DATA-RUN with the format's ending, in this folder")
     least = "minimum probability of predictions (known links are always included); 'suggested': the value with the best expected F1"
     parser.add_argument("--min-probability", type=probability_or_suggested, metavar="P", help=least)
@@ -52,9 +55,9 @@ def add_export(commands: Commands) -> None:
     parser.add_argument("--repair", action="store_true", help="leave out the weaker of two pairs that contradict the class hierarchies of the graphs")
     parser.add_argument("--predicate", choices=tuple(PREDICATES), help="predicate for sssom and ntriples (default skos:exactMatch and owl:sameAs)")
     whose = "merged formats: whose identifier a folded entity gets; minted: a new one (default source)"
-    parser.add_argument("--canonical", choices=CANONICAL, default="source", help=whose)
+    parser.add_argument("--canonical", choices=CANONICAL, help=whose)
     both = "merged formats: probability, in both directions, from which two relations or attributes become one (default 0.5; 2: never)"
-    parser.add_argument("--least-correspondence", type=float, default=0.5, metavar="P", help=both)
+    parser.add_argument("--least-correspondence", type=float, metavar="P", help=both)
     parser.add_argument("--conflicts", type=Path, metavar="FILE", help="CSV file for values of matched entities that differ, with a proposal")
     parser.add_argument("--force", action="store_true", help="overwrite an existing file")
     add_models(parser)
@@ -113,7 +116,12 @@ def report_command(parsed: argparse.Namespace) -> int:
 
 
 def export_command(parsed: argparse.Namespace) -> int:
-    run, fmt = open_run(parsed.run, parsed.models), get_format(parsed.format)
+    fitting = [] if parsed.output is None else formats_by_ending(parsed.output)
+    fmt = get_format(parsed.format) if parsed.format else fitting[0] if fitting else get_format("csv")
+    check_export(parsed, fmt)
+    run = open_run(parsed.run, parsed.models)
+    if parsed.repair and not any(hierarchies(run.view).values()):
+        refuse(["--repair"], "neither graph of this run has a class hierarchy")
     path = parsed.output or Path(fmt.file_name(run.id))
     table = write_alignment(
         run,
@@ -127,8 +135,8 @@ def export_command(parsed: argparse.Namespace) -> int:
         part="reviewed" if parsed.reviewed else "all",
         predicate=parsed.predicate,
         repair=parsed.repair,
-        canonical=parsed.canonical,
-        least_correspondence=parsed.least_correspondence,
+        canonical=parsed.canonical or "source",
+        least_correspondence=0.5 if parsed.least_correspondence is None else parsed.least_correspondence,
         conflicts=parsed.conflicts,
         force=parsed.force,
     )

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
+from engine.cli.applicable import check_import, check_understood
 from engine.cli.options import Commands, Once, add_command, add_json, by_side, print_json
 from engine.data.apart import confidence_of
 from engine.data.dialects import TAB
@@ -26,6 +27,7 @@ from engine.importing import (
     Upload,
     check_dataset_name,
     check_given,
+    check_storable,
     discard,
     folder_material,
     preview_to_dict,
@@ -152,7 +154,9 @@ def import_data(parsed: argparse.Namespace) -> int:
         name = parsed.name or suggested_name(material)
         if not parsed.dry_run:
             check_dataset_name(name)
+        check_import(corrections, material)
         understood = understand(material, corrections).on_the_command_line
+        check_understood(corrections, understood)
         if not parsed.json:
             print(printable_lines(render_preview(understood.preview)))
         stored = None if parsed.dry_run else write(understood, material, corrections, name)
@@ -161,6 +165,7 @@ def import_data(parsed: argparse.Namespace) -> int:
         print_json(found)
     elif stored is not None:
         _print_next(stored)
+    check_storable(understood.preview)  # a trial ends as the import would
     return 0
 
 

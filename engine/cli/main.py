@@ -20,6 +20,7 @@ from typing import Any
 from engine._version import __version__
 from engine.analysis.run_tables import seed_links
 from engine.api import MODELS, configure, open_run, summary_row
+from engine.cli.applicable import check_inspect, check_match, check_train, unused_settings
 from engine.cli.changes import add_changes
 from engine.cli.clusters import add_clusters
 from engine.cli.export import add_export, add_report, add_split
@@ -311,7 +312,7 @@ def add_inspect(commands: Commands) -> None:
     parser.add_argument("--seed", type=int, default=0, help="random seed for the split if the data set has none (default 0)")
     parser.add_argument("--train-ratio", type=float, metavar="SHARE", help="share of the known links used for training, as in train")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="SECTION.OPTION=VALUE", help="any other setting, as in train; only the section data is used"
+        "--set", action="append", default=[], metavar="SECTION.OPTION=VALUE", help="setting of the section data, as in train; may be repeated"
     )
     add_json(parser)
 
@@ -335,10 +336,13 @@ def names_files(files: Sequence[str]) -> dict[str, str]:
 
 
 def train_or_find(parsed: argparse.Namespace) -> int:
+    check_train(parsed)
     config = configure(parsed.data, parsed.variant, seed=parsed.seed, preset=parsed.preset).with_assignments(parsed.set)
     config = config.with_values(given({"data.train_ratio": parsed.train_ratio, "training.epochs": parsed.epochs}) | names_files(parsed.names))
     reviews = reviews_file(parsed.models) if parsed.with_reviews == Path() else parsed.with_reviews
     with joined() as ranks, interruptions(verbose=not ranks.rank) as should_stop:
+        if not ranks.rank and (unused := unused_settings(parsed)):
+            say(unused)
         if ranks.rank:
             follow(parsed.data, config, ranks, should_stop)
             return 0
@@ -508,6 +512,7 @@ def match(parsed: argparse.Namespace) -> int:
     if not 1 <= parsed.top <= 1000:
         raise ConfigError(f"--top must lie between 1 and 1000; got {parsed.top}.")
     if parsed.new:
+        check_match(parsed)
         return match_new(parsed)
     run = open_run(parsed.run, parsed.models)
     view = run.view
@@ -570,6 +575,7 @@ def explain_command(parsed: argparse.Namespace) -> int:
 
 
 def inspect_command(parsed: argparse.Namespace) -> int:
+    check_inspect(parsed)
     config = starting_config(Path(parsed.data)).with_assignments(parsed.set).with_values(given({"data.train_ratio": parsed.train_ratio}))
     task = load_task(parsed.data, config.data, parsed.seed)
     found = inspect_task(task, start_finding(task))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from engine.api import MODELS
+from engine.api import default_models
 from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import ConfigError
 from engine.evaluation.metrics import Pool
@@ -38,8 +37,8 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def add_models(parser: argparse.ArgumentParser) -> None:
-    default = os.environ.get("DUAL_AMN_MODELS") or MODELS
-    parser.add_argument("--models", type=Path, default=Path(default), metavar="DIR", help=f"folder with the runs (default {default})")
+    default = default_models()
+    parser.add_argument("--models", type=Path, default=default, metavar="DIR", help=f"folder with the runs (default {default})")
 
 
 def add_pool(parser: argparse.ArgumentParser) -> None:

@@ -146,7 +146,7 @@ def _oriented(links: RawLinks, graphs: tuple[RawGraph, RawGraph]) -> Apart:
 
 def confident(links: RawLinks, least: float) -> RawLinks:
     """Without what is less certain than that; what has no confidence stays."""
-    reason = f"below the least confidence of {least:g}"
+    reason = f"below the minimum confidence of {least:g}"
     doubtful = np.array([one < least for one in links.confidences], dtype=bool)
     rows = [one for one in zip(*(getattr(links.apart, name) for name in APART_COLUMNS), strict=True) if not one[3] < least]
     dropped = int(doubtful.sum()) + len(links.apart) - len(rows)

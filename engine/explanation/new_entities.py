@@ -37,6 +37,7 @@ from engine.runs.view import RunView
 from engine.search import BestNames, LiteralSimilarity, NameSimilarity, SparseSimilarity
 from engine.search.csls import csls_score
 from engine.util.arrays import Float32Array, FloatArray, IntArray
+from engine.util.objects import with_distinct_keys
 from engine.util.text import count, shorten
 
 SIMILAR_PREDICTIONS: Final = 25
@@ -508,7 +509,7 @@ def _parsed_lines(text: str, path: Path) -> Iterator[NewEntity]:
     for number, line in enumerate(_LINE_END.split(text), start=1):  # not splitlines: other separators may be inside of texts
         if line.strip():
             try:
-                yield new_entity(json.loads(line))
+                yield new_entity(json.loads(line, object_pairs_hook=with_distinct_keys))
             except (ValueError, RecursionError) as error:
                 words = "this is not JSON" if isinstance(error, json.JSONDecodeError | RecursionError) else str(error)
                 raise DataError(f"{words}; expected one object like {EXAMPLE}.", path=path, line=number) from None

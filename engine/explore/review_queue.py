@@ -270,7 +270,15 @@ def choice_on(pair: PairScore, run: str, verdict: Verdict, note: str = "") -> Ch
 
 
 def take(
-    store: ReviewStore, queue: ReviewQueue, author: str, rows: IntArray, count: int = 1, *, first: Pair | None = None, kind: Kind = "uncertain"
+    store: ReviewStore,
+    queue: ReviewQueue,
+    author: str,
+    rows: IntArray,
+    count: int = 1,
+    *,
+    first: Pair | None = None,
+    kind: Kind = "uncertain",
+    session: str = "",
 ) -> list[int]:
     """Rows for a reviewer to look at now, kept from others for a while: first those that the reviewer holds already, then the next free ones.
 
@@ -282,14 +290,15 @@ def take(
         count: how many at most.
         first: a pair to begin with, if it is left and free.
         kind: of the list that the rows are of.
+        session: of the reviewer; another one of the same name gets other pairs.
     """
     wanted = set(rows.tolist())
     sample = kind == "sample"
-    held = [] if sample else [pair for pair in store.leased(queue.fingerprint, author) if queue.row(pair) in wanted]
+    held = [] if sample else [pair for pair in store.leased(queue.fingerprint, author, session) if queue.row(pair) in wanted]
     if first is not None and queue.row(first) in wanted:
         held = [first, *(pair for pair in held if pair != first)]
     offered = chain(held, (pair for pair in _pairs(queue, rows) if pair not in held))
-    taken = store.claim(queue.fingerprint, author, offered, count, second=kind == "second", one_by_one=sample)
+    taken = store.claim(queue.fingerprint, author, offered, count, second=kind == "second", one_by_one=sample, session=session)
     return [row for pair in taken if (row := queue.row(pair)) is not None]
 
 

@@ -25,7 +25,7 @@ from engine.importing.source import (
     with_file,
 )
 from engine.importing.staging import Staged, Upload, add, clean_up, correct, discard, find_staged, stage, stage_folder
-from engine.importing.store import check_dataset_name, free_name, store, suggested_name, write
+from engine.importing.store import check_dataset_name, check_storable, free_name, store, suggested_name, write
 
 __all__ = [
     "ALIGNED",
@@ -55,6 +55,7 @@ __all__ = [
     "add",
     "check_dataset_name",
     "check_given",
+    "check_storable",
     "clean_up",
     "correct",
     "discard",

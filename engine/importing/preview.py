@@ -84,7 +84,10 @@ REMEDIES: Final[Mapping[str, Remedy]] = {
         "Choose below the graphs which of them to read.",
         "Choose with --named-graphs1 IRI for the source graph, --named-graphs2 IRI for the target graph.",
     ),
-    "graph-recognised": Remedy(
+    "database-recognised": Remedy(
+        "Choose other rows with the query below the file.", "Choose other rows with --query1 for the source graph, --query2 for the target graph."
+    ),
+    "table-recognised": Remedy(
         "Below the rows of a table its identifiers and relations can be chosen.",
         "Choose the identifiers and relations of a table with --columns graph1:identifier=1,relations=3+5 (or graph2); "
         "if its rows are triples, head=1,relation=2,tail=3.",

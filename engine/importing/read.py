@@ -92,6 +92,7 @@ def _named(graph: RawGraph) -> RawGraph:
 # From the uploaded files to the two graphs and links that a reader would have found.
 
 ARCHIVES: Final = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".7z", ".rar")
+NAMED: Final = 5  # files that a message lists
 Columns = tuple[Sequence[str], Sequence[str], Sequence[str]]
 
 
@@ -160,6 +161,7 @@ class _FileByFile:
     def __init__(self, material: Material, corrections: Corrections) -> None:
         self.corrections = corrections
         self.roles = assign(material, corrections.roles)
+        self.names = [file.name for file in material.files]
         self.archives = [file.name for file in material.files if file.name.lower().endswith(ARCHIVES)]
         self.findings: list[Finding] = []
         self.named_graphs: dict[str, tuple[str, ...]] = {}
@@ -180,10 +182,13 @@ class _FileByFile:
         return ReadMaterial(raw, "files", tuple(self.roles.values()), self.named_graphs)
 
     def _missing(self, role: str) -> DataImportError:
-        if not self.archives:
-            return DataImportError(f"no file is known to be the {role}; choose one for it.")
-        inner = shorten(self.archives[0])
-        return DataImportError(f"no file is known to be the {role}, and {inner} is an archive among the files; unpack it and bring what is in it.")
+        if self.archives:
+            inner = shorten(self.archives[0])
+            return DataImportError(f"none of the files is recognised as the {role}, and {inner} is an archive among them; unpack it first.")
+        names = [shorten(name, 40) for name in sorted(self.names)]
+        found = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED:,} more" if len(names) > NAMED else "")
+        words = f"none of the files is recognised as the {role} (found: {found}); rename the graphs, for example to source.csv and target.csv,"
+        return DataImportError(f"{words} give two graphs alone and the links with --links, or choose under 'Roles of the files' on the page Import.")
 
     def _graph(self, number: str) -> RawGraph:
         role = f"graph {number}"

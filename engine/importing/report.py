@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.data.inspection import render_findings
 from engine.data.knowledge_graph import SIDES
+from engine.data.labels import local_name
 from engine.importing.detect import UnderstoodFile
 from engine.importing.preview import REMEDIES, Preview, UnderstoodGraph
 from engine.util.text import count, escape_controls, shorten
@@ -33,12 +34,12 @@ def _files(preview: Preview) -> Iterator[str]:
 
 
 def _file(file: UnderstoodFile) -> Iterator[str]:
-    yield f"  {file.role or 'file':<14}{shorten(file.name, 60)} ({file.words})"
-    yield from (f"  {'':<14}{one.words}" for one in file.counts)
+    yield f"  {file.role or 'file':<14} {shorten(file.name, 60)} ({file.words})"
+    yield from (f"  {'':<15}{one.words}" for one in file.counts)
     if file.table is not None:
         columns = file.table.columns
         places = ", ".join(f"{role} = {at + 1} ({shorten(columns[at], 30)})" for role, at in file.table.places.items())
-        yield f"  {'':<14}columns: {places}; header: {'yes' if file.table.header else 'no'}"
+        yield f"  {'':<15}columns: {places}; header: {'yes' if file.table.header else 'no'}"
 
 
 def _graph(side: str, graph: UnderstoodGraph) -> Iterator[str]:
@@ -57,7 +58,8 @@ def _graph(side: str, graph: UnderstoodGraph) -> Iterator[str]:
     for head, relation, tail in graph.triples[:3]:
         yield f"  e.g. {' | '.join(shorten(part, 45) for part in (head, relation, tail))}"
     if graph.names:
-        names = ", ".join(f"{shorten(one.attribute, 40)} ({100 * one.share:.0f}%{', used' if one.chosen else ''})" for one in graph.names[:4])
+        shares = [(local_name(one.attribute), f"{100 * one.share:.0f}%{', used' if one.chosen else ''}") for one in graph.names[:4]]
+        names = ", ".join(f"{shorten(name, 40)} ({share})" for name, share in shares)
         yield f"  attributes that may hold names: {names}"
     if any(language for language, _ in graph.languages):
         listed = ", ".join(f"{language or 'without a language'} {number:,}" for language, number in graph.languages[:8])

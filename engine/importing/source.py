@@ -303,7 +303,7 @@ def assign(material: Material, corrected: Mapping[str, str]) -> dict[str, Source
             listed = " and ".join(shorten(name, 40) for name in names[:3])
             option = f"with --{role.replace(' ', '')} on the command line" if role in OPTIONAL_ROLES else "by other names"
             words = (
-                f"{listed} could each be the {ROLE_WORDS.get(role, role)}; say which one under 'Which file is what' on the page Import, or {option}."
+                f"{listed} could each be the {ROLE_WORDS.get(role, role)}; say which one under 'Roles of the files' on the page Import, or {option}."
             )
             raise DataImportError(words)
         settled[role] = unsaid[names[0]]

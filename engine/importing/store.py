@@ -52,8 +52,7 @@ def store(material: Material, corrections: Corrections, name: str) -> StoredData
 def write(understood: Understood, material: Material, corrections: Corrections, name: str) -> StoredDataSet:
     """The second half of :func:`store`, for what is understood already."""
     check_dataset_name(name)
-    if problems := understood.preview.problems:
-        raise DataImportError(f"{problems[0].message} {problems[0].advice}")
+    check_storable(understood.preview)
     parent = paths.data_folder()
     partial, final = parent / f"{PARTIAL}{secrets.token_hex(8)}", parent / name
     try:
@@ -69,6 +68,15 @@ def write(understood: Understood, material: Material, corrections: Corrections, 
     finally:
         remove(partial)
     return next(one for one in data_sets() if one.path == final)
+
+
+def check_storable(shown: Preview) -> None:
+    """
+    Raises:
+        DataImportError: a problem that must be fixed first.
+    """
+    if problems := shown.problems:
+        raise DataImportError(f"{problems[0].message} {problems[0].advice}")
 
 
 def check_dataset_name(name: str) -> None:

@@ -82,6 +82,7 @@ MIGRATIONS: tuple[str, ...] = (
         PRIMARY KEY (data_set, source, target, reason)
     );
     """,
+    "ALTER TABLE leases ADD COLUMN session TEXT NOT NULL DEFAULT '';",
 )
 """From each version of the schema to the next."""
 
@@ -206,6 +207,8 @@ class ReviewStore:
     def undo(self, fingerprint: str, author: str, token: str) -> list[Decision]:
         """Withdraw the author's last current decision, with all that were taken together with it; nothing where there is none.
 
+        Decisions that were carried over from an earlier version of the data are withdrawn one by one only (:meth:`withdraw`).
+
         Args:
             token: names the click, as in :meth:`decide`; sent twice it withdraws once.
 
@@ -216,7 +219,8 @@ class ReviewStore:
         with self._database.writing() as connection:
             data = _data_set(connection, fingerprint)
             if not _is_done(connection, data, author, token):
-                last = "SELECT click FROM kept WHERE data_set = ? AND same_author(author) = ? ORDER BY number DESC LIMIT 1"
+                own = "data_set = ? AND same_author(author) = ? AND number NOT IN (SELECT number FROM carried)"
+                last = f"SELECT click FROM kept WHERE {own} ORDER BY number DESC LIMIT 1"
                 together = f"SELECT * FROM kept WHERE data_set = ? AND same_author(author) = ? AND click = ({last}) ORDER BY number"
                 self._withdraw(connection, token, connection.execute(together, (data, author, data, author)).fetchall())
             return _found(connection, "one.number IN (SELECT withdraws FROM decisions WHERE click = ?)", token)
@@ -366,16 +370,25 @@ class ReviewStore:
 
     # Leases
 
-    def leased(self, fingerprint: str, author: str) -> list[Pair]:
-        """The pairs that are kept for a reviewer now, the first that was given to them first."""
+    def leased(self, fingerprint: str, author: str, session: str = "") -> list[Pair]:
+        """The pairs that are kept for a reviewer's session now, the first that was given to it first."""
         if not self.path.exists():
             return []
         query = (
-            "SELECT source, target FROM leases JOIN data_sets ON number = data_set WHERE fingerprint = ? AND author = ? AND until > ? "
-            "ORDER BY leases.rowid"
+            "SELECT source, target FROM leases JOIN data_sets ON number = data_set "
+            "WHERE fingerprint = ? AND author = ? AND session = ? AND until > ? ORDER BY leases.rowid"
         )
         with self._database.reading() as connection:
-            return [(row["source"], row["target"]) for row in connection.execute(query, (fingerprint, author, self._clock()))]
+            found = connection.execute(query, (fingerprint, author, session, self._clock()))
+            return [(row["source"], row["target"]) for row in found]
+
+    def reviews_elsewhere(self, fingerprint: str, author: str, session: str) -> bool:
+        """Whether another session reviews under the same name now: perhaps another person."""
+        if not self.path.exists():
+            return False
+        query = "SELECT 1 FROM leases JOIN data_sets ON number = data_set WHERE fingerprint = ? AND author = ? AND session <> ? AND until > ?"
+        with self._database.reading() as connection:
+            return connection.execute(query, (fingerprint, author, session, self._clock())).fetchone() is not None
 
     def claim(
         self,
@@ -388,10 +401,11 @@ class ReviewStore:
         second: bool = False,
         one_by_one: bool = False,
         again: bool = False,
+        session: str = "",
     ) -> list[Pair]:
-        """Take the first pairs that are free, and keep them from other reviewers for a while; a claim on one's own pairs makes it longer.
+        """Take the first pairs that are free, and keep them from others for a while; a claim on one's own pairs makes it longer.
 
-        Free is what no other reviewer holds, this one has not decided or skipped, and no one has accepted or rejected.
+        Free is what no other reviewer and no other session holds, this one has not decided or skipped, and no one has accepted or rejected.
 
         Args:
             offered: pairs in the order in which they are worth looking at; read only as far as needed.
@@ -399,6 +413,7 @@ class ReviewStore:
             second: also what others have decided, for a second opinion.
             one_by_one: also what was accepted in bulk only, by whomever.
             again: also what was decided on an earlier version of the data only (:meth:`look_again`).
+            session: of the reviewer: two people who enter the same name get different pairs all the same.
         """
         author = check_author(author)
         until, taken = self._clock() + seconds, list[Pair]()
@@ -408,10 +423,11 @@ class ReviewStore:
             for pair in offered:
                 if len(taken) == count:
                     break
-                if _is_free(connection, data, author, pair, second=second, one_by_one=one_by_one, again=again):
+                if _is_free(connection, data, author, session, pair, second=second, one_by_one=one_by_one, again=again):
                     connection.execute(
-                        "INSERT INTO leases VALUES (?, ?, ?, ?, ?) ON CONFLICT (data_set, source, target) DO UPDATE SET until = excluded.until",
-                        (data, *pair, author, until),
+                        "INSERT INTO leases (data_set, source, target, author, session, until) VALUES (?, ?, ?, ?, ?, ?) "
+                        "ON CONFLICT (data_set, source, target) DO UPDATE SET until = excluded.until",
+                        (data, *pair, author, session, until),
                     )
                     taken.append(pair)
         return taken
@@ -492,15 +508,21 @@ def _data_set(connection: sqlite3.Connection, fingerprint: str) -> int:
     return int(connection.execute("SELECT number FROM data_sets WHERE fingerprint = ?", (fingerprint,)).fetchone()["number"])
 
 
-def _is_free(connection: sqlite3.Connection, data: int, author: str, pair: Pair, *, second: bool, one_by_one: bool, again: bool) -> bool:
-    held = connection.execute(
-        "SELECT 1 FROM leases WHERE data_set = ? AND source = ? AND target = ? AND author <> ?",
-        (data, *pair, author),
-    ).fetchone()
+def _is_free(
+    connection: sqlite3.Connection, data: int, author: str, session: str, pair: Pair, *, second: bool, one_by_one: bool, again: bool
+) -> bool:
+    if _is_held(connection, data, author, session, pair):
+        return False
     if again:
         query = f"SELECT {_DECIDED_AGAIN} FROM (SELECT ? AS data_set, ? AS source, ? AS target) AS one"
-        return held is None and not connection.execute(query, (author, data, *pair)).fetchone()[0]
-    return held is None and not _is_decided(connection, data, author, pair, second=second, one_by_one=one_by_one)
+        return not connection.execute(query, (author, data, *pair)).fetchone()[0]
+    return not _is_decided(connection, data, author, pair, second=second, one_by_one=one_by_one)
+
+
+def _is_held(connection: sqlite3.Connection, data: int, author: str, session: str, pair: Pair) -> bool:
+    """Whether a pair is kept for somebody else, or for another session of the same name."""
+    query = "SELECT 1 FROM leases WHERE data_set = ? AND source = ? AND target = ? AND (author <> ? OR session <> ?)"
+    return connection.execute(query, (data, *pair, author, session)).fetchone() is not None
 
 
 def _is_decided(connection: sqlite3.Connection, data: int, author: str, pair: Pair, *, second: bool, one_by_one: bool = False) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import unquote
@@ -77,6 +77,41 @@ def search_forms(text: str) -> tuple[str, ...]:
     return (written, decoded) if decoded and decoded != written else (written,)
 
 
+class FoldedTexts(list[str]):
+    """Normalised texts, which have no line ends. Joined into one, as UTF-8, a part is found in them much faster than in each by itself."""
+
+    @cached_property
+    def _joined(self) -> tuple[bytes, IntArray]:
+        """All texts between line ends, and where the line end before each text is, and the last one."""
+        lines = [encoded(f"{text}\n") for text in self]
+        return b"\n" + b"".join(lines), np.cumsum([0, *map(len, lines)])
+
+    def holding(self, words: str) -> Iterator[int]:
+        """Positions of the texts that hold the words, in ascending order; of no words, all."""
+        if not words:
+            yield from range(len(self))
+            return
+        (joined, ends), part = self._joined, encoded(words)
+        at = joined.find(part)
+        while at >= 0:
+            position = int(np.searchsorted(ends, at)) - 1
+            yield position
+            at = joined.find(part, ends[position + 1])
+
+    def equal(self, words: str) -> Iterator[int]:
+        """Positions of the texts that are the words, in ascending order; none of no words."""
+        (joined, ends), line = self._joined, encoded(f"\n{words}\n")
+        at = joined.find(line) if words else -1
+        while at >= 0:
+            yield int(np.searchsorted(ends, at))
+            at = joined.find(line, at + 1)
+
+
+def encoded(text: str) -> bytes:
+    """UTF-8; halves of characters, which some JSON holds, are kept."""
+    return text.encode("utf-8", "surrogatepass")
+
+
 def _is_accent(char: str) -> bool:
     """Latin, Greek and Cyrillic accents, Hebrew points, Arabic vowel signs; not the vowels and voicing marks of other scripts."""
     place = unicodedata.combining(char)
@@ -133,24 +168,24 @@ class GraphView:
         return {uri: position for position, uri in enumerate(self.uris)}
 
     @cached_property
-    def plain_labels(self) -> list[str]:
-        return [folded_label(label) for label in self.labels]
+    def plain_labels(self) -> FoldedTexts:
+        return FoldedTexts(folded_label(label) for label in self.labels)
 
     @cached_property
-    def plain_ids(self) -> list[str]:
+    def plain_ids(self) -> FoldedTexts:
         """Normalised short ids and, for searches by URI, the whole identifiers behind them."""
-        return [folded_label(short_id(uri)) for uri in self.uris]
+        return FoldedTexts(folded_label(short_id(uri)) for uri in self.uris)
 
     @cached_property
-    def plain_uris(self) -> list[str]:
-        return [folded_label(unquote(uri)) for uri in self.uris]
+    def plain_uris(self) -> FoldedTexts:
+        return FoldedTexts(folded_label(unquote(uri)) for uri in self.uris)
 
     @cached_property
-    def plain_written(self) -> list[str]:
+    def plain_written(self) -> FoldedTexts:
         """Identifiers with their percent signs, for what is typed of the middle of an encoded one."""
-        return [folded_label(uri) for uri in self.uris]
+        return FoldedTexts(folded_label(uri) for uri in self.uris)
 
-    def _identifier_columns(self, text: str) -> tuple[list[str], ...]:
+    def _identifier_columns(self, text: str) -> tuple[FoldedTexts, ...]:
         """What a text is searched for in besides the labels."""
         return (self.plain_ids, self.plain_uris, self.plain_written) if "%" in text else (self.plain_ids, self.plain_uris)
 
@@ -160,7 +195,7 @@ class GraphView:
         fits = np.zeros(len(self), dtype=bool)
         for words in search_forms(text):
             for plain in (self.plain_labels, *self._identifier_columns(text)):
-                fits |= np.fromiter((words in one for one in plain), dtype=bool, count=len(self))
+                fits[list(plain.holding(words))] = True
         if exact is not None:
             fits[exact] = True
         return fits
@@ -179,15 +214,15 @@ class GraphView:
         keys = [((kind, -int(self.degrees[position]), self.plain_labels[position]), position) for position, kind in kinds.items()]
         return sorted(keys)[:limit]
 
-    def _kinds(self, words: str, identifiers: Iterable[Sequence[str]]) -> dict[int, int]:
+    def _kinds(self, words: str, identifiers: Iterable[FoldedTexts]) -> dict[int, int]:
         """Entity -> how well normalised words fit it, 1 (best) to 5; only those that they fit."""
         begins = re.compile(rf"(?<!\w){re.escape(words)}")  # after a space, a bracket, a hyphen
         kinds: dict[int, int] = {}
-        for position, label in enumerate(self.plain_labels):
-            if words in label:
-                kinds[position] = 1 if label == words else 2 if label.startswith(words) else 3 if begins.search(label) else 4
+        for position in self.plain_labels.holding(words):
+            label = self.plain_labels[position]
+            kinds[position] = 1 if label == words else 2 if label.startswith(words) else 3 if begins.search(label) else 4
         for plain in identifiers:
-            for position, identifier in enumerate(plain):
-                if words in identifier and position not in kinds:
-                    kinds[position] = 1 if identifier == words else 5
+            for position in plain.holding(words):
+                if position not in kinds:
+                    kinds[position] = 1 if plain[position] == words else 5
         return kinds

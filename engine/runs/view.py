@@ -18,7 +18,7 @@ import torch
 from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import AmbiguousEntityError, EntityError
 from engine.evaluation.metrics import untested_words
-from engine.runs.entities import Entity, GraphView, other, search_forms
+from engine.runs.entities import Entity, FoldedTexts, GraphView, other, search_forms
 from engine.runs.tensors import RunLike, check_numbers, damaged, has_table, run_similarity
 from engine.search import TIE_TOLERANCE, LiteralSimilarity, StructuralSimilarity, tie_tolerance
 from engine.search.csls import csls_score
@@ -499,8 +499,8 @@ class RunView:
         return {side: dict(zip(rows["entity"].tolist(), rows["match"].tolist(), strict=True)) for side, rows in sides.items()}
 
 
-def _equal(texts: Sequence[str], wanted: Sequence[str]) -> Iterable[int]:
-    return (position for position, text in enumerate(texts) if text and text in wanted)
+def _equal(texts: FoldedTexts, wanted: Iterable[str]) -> list[int]:
+    return sorted({position for words in wanted for position in texts.equal(words)})
 
 
 def _named(entity: Entity) -> str:

@@ -113,7 +113,11 @@ INDEXES: Registry[Callable[[], SearchIndex]] = Registry("search index")
 
 def register_index(name: str) -> Callable[[IndexClass], IndexClass]:
     """Class decorator: makes an index available under a name."""
-    return INDEXES.register(name, lambda cls: cls)
+
+    def as_it_is(cls: IndexClass) -> Callable[[], SearchIndex]:
+        return cls
+
+    return INDEXES.register(name, as_it_is)
 
 
 def get_index(index: str | SearchIndex) -> SearchIndex:

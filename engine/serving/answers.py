@@ -108,9 +108,9 @@ def evidence_words(text: str) -> list[str]:
         raise ConfigError("'remove' has a quotation mark that is not closed; put words with spaces between double quotation marks.") from None
 
 
-def reviews_answer(run: ServedRun, limit: int, offset: int) -> dict[str, Any]:
+def reviews_answer(run: ServedRun, store: ReviewStore, limit: int, offset: int) -> dict[str, Any]:
     """The reviewers' decisions that count, in the order in which they were stored."""
-    found = run.decisions()
+    found = store.standing(run.fingerprint)
     return {"run": run.id, "total": len(found), "offset": offset, "decisions": [decision_fields(one) for one in found[offset : offset + limit]]}
 
 

@@ -116,11 +116,13 @@ class Guard:
         parts, size = [], 0
         while True:
             message = await receive()
+            if message["type"] != "http.request":  # the client has gone: a part of a body is none
+                raise TimeoutError
             parts.append(message.get("body", b""))
             size += len(parts[-1])
             if size > self._most_bytes:
                 raise self._too_large()
-            if message["type"] != "http.request" or not message.get("more_body", False):
+            if not message.get("more_body", False):
                 return b"".join(parts)
 
 

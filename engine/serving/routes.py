@@ -203,7 +203,8 @@ async def get_reviews(
     offset: Annotated[int, Query(ge=0, le=2**31, description="decisions to leave out first")] = 0,
 ) -> Response:
     """The decisions on the run's data that count: the latest of each reviewer on each pair."""
-    return as_json(await service_of(request).quick(f"{dataset}/{run}", answers.reviews_answer, limit, offset))
+    service = service_of(request)
+    return as_json(await service.quick(f"{dataset}/{run}", answers.reviews_answer, service.reviews, limit, offset))
 
 
 @router.post(f"{IN_RUN}/reviews", summary="Store decisions", responses=documented("reviews stored"))
@@ -213,5 +214,5 @@ async def post_reviews(request: Request, dataset: DatasetName, run: RunName, bod
     if not service.settings.allow_reviews:
         raise Refused(403, "read_only", "this service is read-only; start it with --allow-reviews to store decisions.")
     decisions = [one.model_dump() for one in body.decisions]
-    stored = await service.quick(f"{dataset}/{run}", answers.decisions_answer, service.reviews, body.author, decisions, body.click)
+    stored = await service.slow(f"{dataset}/{run}", answers.decisions_answer, service.reviews, body.author, decisions, body.click)
     return as_json(stored)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from contextlib import suppress
+from types import FrameType
 from typing import Final
 
 import torch
@@ -43,9 +43,14 @@ def run_service(settings: Settings, say: Callable[[str], None]) -> None:
             timeout_graceful_shutdown=STOP_SECONDS,
         )
         say(f"Serving the runs of {settings.models} at {address_of(listener)}; its description: {address_of(listener)}/docs. Ctrl-C stops.")
-        # uvicorn handles the signals itself, stops, and raises them once more: this time nothing is left to end.
-        with on_termination(lambda number, frame: None), suppress(KeyboardInterrupt):
-            uvicorn.Server(config).run(sockets=[listener])
+        server = uvicorn.Server(config)
+
+        def stop(number: int, frame: FrameType | None) -> None:
+            """For a hang-up. uvicorn handles the other signals itself, stops, and raises them once more: this time nothing is left to end."""
+            server.should_exit = True
+
+        with on_termination(stop):
+            server.run(sockets=[listener])
         say("Stopped.")
 
 

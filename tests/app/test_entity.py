@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app import text
 from engine.explore.neighbourhood import AttentionPart, IncidentTriples, facing, standings
 from engine.runs import RunStore
 from engine.runs.view import RunView
@@ -76,7 +77,7 @@ def test_a_link_to_a_pair_shows_that_pair(run: str, view: RunView, open_page: Op
     other = view.matches("source", 5, top=3)[2]
     app = open_page("entity", run=run, side="source", entity=CITY_5, match=other.uri)
     assert_no_crash(app)
-    assert f"**CSLS {other.csls:.3f}**" in words(app)
+    assert f"**CSLS {text.score(other.csls)}**" in words(app)
     assert "rank 3 of 84 from " in words(app)
     assert "incorrect: contradicts a known link" in words(app)
 
@@ -86,8 +87,8 @@ def test_the_target_side_works_the_same(run: str, view: RunView, open_page: Open
     app = open_page("entity", run=run, side="target", entity=target.uri)
     assert_no_crash(app)
     pair = view.pair(5, target.index)
-    assert f"**CSLS {pair.csls:.3f}**" in words(app)
-    assert f"cosine {pair.cosine:.3f}" in words(app)
+    assert f"**CSLS {text.score(pair.csls)}**" in words(app)
+    assert f"cosine {text.score(pair.cosine)}" in words(app)
 
 
 def test_a_test_entity_can_be_ranked_in_the_published_pool(run: str, view: RunView, open_page: OpenPage) -> None:
@@ -262,7 +263,7 @@ def test_the_other_open_runs_say_what_they_make_of_the_pair(learned: str, models
     (line,) = [link for link in app.get("page_link") if link.proto.label.startswith("in **")]
     assert line.proto.label.startswith("in **\u2068semi\u2069**")
     assert f"rank {pair.rank_from_source:,}, " in line.proto.label
-    assert f"CSLS {pair.csls:.3f}" in line.proto.label
+    assert f"CSLS {text.score(pair.csls)}" in line.proto.label
     best = view.matches("source", 5, 1)[0]
     assert best.entity != match.entity
     assert "best match " in line.proto.label

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import components
+from app import components, text
 from engine.cli.main import main
 from engine.data.knowledge_graph import SIDES
 from engine.explanation import Experiment, Explainer, explain, flipping_set, items_of, pair_values, triples_of
@@ -72,10 +72,24 @@ def test_the_waterfall_ends_at_the_score(tab: str, drawn: MemoryRun, models: Pat
     assert sum(trace["x"][:-1]) == pytest.approx(found.pair.csls, abs=5e-3)
     steps = [base + value for base, value in zip(trace["base"], trace["x"], strict=True)]
     assert trace["base"][1:-1] == pytest.approx(steps[:-2], abs=1e-6), "each bar begins where the one before it ends"
-    assert f"**CSLS {found.pair.csls:.3f}**" in words(app)
+    assert f"**CSLS {text.score(found.pair.csls)}**" in words(app)
     spoken = app.get("plotly_chart")[0].proto.alt
     assert all(f" {value:+.3f}".replace("-", "−") in spoken for value in trace["x"]), "the same numbers for those who do not see the figure"
     assert len(trace["x"]) == 1 + (len(found.decomposition.parts) if tab == "score" else len(score_groups(found)))
+
+
+def test_the_search_boxes_show_labels_and_identifiers_only_of_labels_that_several_have(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
+    entities = drawn.tables["entities"]
+    ends = {"source": uri(drawn, "source", 3), "target": uri(drawn, "target", 5)}
+    label = {side: entities.loc[(entities["graph"] == side) & (entities["uri"] == one), "label"].iloc[0] for side, one in ends.items()}
+    app = open_page("explain", run=written(drawn, models), **ends)
+    boxes = {side: next(box for box in app.main.text_input if box.label.endswith(f"Entity of the {side}")) for side in ends}
+    assert {side: box.value for side, box in boxes.items()} == {side: label[side] or ends[side] for side in ends}
+    assert app.query_params["source"] in (ends["source"], [ends["source"]]), "the address names entities by their identifiers"
+    alike = entities.assign(label="Springfield")
+    run = written(replace(drawn, tables={**drawn.tables, "entities": alike}), models, run_id="alike")
+    app = open_page("explain", run=run, **ends)
+    assert [box.value for box in app.main.text_input if "Entity of the" in box.label] == list(ends.values())
 
 
 def test_a_group_of_the_breakdown_opens_into_its_parts(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
@@ -189,14 +203,14 @@ def test_evidence_is_removed_and_put_back(drawn: MemoryRun, models: Path, open_p
     assert_no_crash(app)
     after = experiment.without(triples_of([item])).after
     shown = states(app).loc["CSLS"]
-    assert shown["before"] == f"{experiment.before.csls:.3f}"
-    assert shown["after"] == f"{after.csls:.3f}"
+    assert shown["before"] == text.score(experiment.before.csls)
+    assert shown["after"] == text.score(after.csls)
     assert shown["change"] == f"{after.csls - experiment.before.csls:+.3f}".replace("-", "−")
     next(button for button in app.button if button.label == "Put all back").click().run()
     assert_no_crash(app)
     assert "without" not in app.query_params
     assert open_tab(app) == "What if", "the tab that the removal suggested stays open"
-    assert states(app).loc["CSLS"].tolist() == [f"{experiment.before.csls:.3f}", "–", "–"]
+    assert states(app).loc["CSLS"].tolist() == [text.score(experiment.before.csls), "–", "–"]
 
 
 def test_one_of_several_triples_of_a_neighbour_can_be_removed(models: Path, open_page: OpenPage) -> None:
@@ -218,7 +232,7 @@ def test_one_of_several_triples_of_a_neighbour_can_be_removed(models: Path, open
     app = open_page("explain", run=written(run, models), **ends, without=reference)
     assert_no_crash(app)
     assert not app.error
-    assert states(app).loc["CSLS", "after"] == f"{experiment.without([triple]).after.csls:.3f}"
+    assert states(app).loc["CSLS", "after"] == text.score(experiment.without([triple]).after.csls)
     listed = next(frame.value for frame in app.dataframe if "estimated loss" in frame.value.columns)
     assert listed["evidence"].str.endswith("this triple only").sum() >= 2
     assert "Removing 1 triple" in words(app)
@@ -261,8 +275,8 @@ def test_the_rivals_of_both_sides_are_listed(drawn: MemoryRun, models: Path, ope
         assert table["CSLS"].tolist() == pytest.approx([one.csls for one in rivals])
         assert table["margin"].tolist() == pytest.approx([own - one.csls for one in rivals])
     summary = next(one.value for one in app.table if "rival" in one.value.columns).set_index("measure")
-    assert summary.loc["CSLS", "this pair"] == f"{own:.3f}"
-    assert summary.loc["CSLS", "rival"] == f"{rivals_best(view, 3, 5):.3f}"
+    assert summary.loc["CSLS", "this pair"] == text.score(own)
+    assert summary.loc["CSLS", "rival"] == text.score(rivals_best(view, 3, 5))
 
 
 def rivals_best(view: RunView, source: int, target: int) -> float:
@@ -312,7 +326,7 @@ def test_a_pair_the_wrong_way_round_is_understood(drawn: MemoryRun, models: Path
     app = open_page("explain", run=written(drawn, models), source=uri(drawn, "target", 5), target=uri(drawn, "source", 3))
     assert_no_crash(app)
     assert not app.error
-    assert f"**CSLS {explain(explainer_of(drawn), 3, 5).pair.csls:.3f}**" in words(app)
+    assert f"**CSLS {text.score(explain(explainer_of(drawn), 3, 5).pair.csls)}**" in words(app)
 
 
 def test_without_a_pair_there_are_some_to_begin_with(drawn: MemoryRun, models: Path, open_page: OpenPage) -> None:
@@ -373,7 +387,7 @@ def test_other_variants_and_other_runs(variant: str, models: Path, open_page: Op
     best = view.matches("source", 1, 1)[0]
     assert table["best match"].tolist() == [best.label or best.uri] * 2, "of the source in each run, whatever the pair"
     assert table["verdict"].tolist() == [components.verdict_cell(best.verdict)] * 2
-    score = f"**CSLS {table['CSLS'].iloc[0]:.3f}**"
+    score = f"**CSLS {text.score(table['CSLS'].iloc[0])}**"
     assert score in words(app)
 
 
@@ -462,7 +476,7 @@ def test_the_pool_can_be_chosen_and_all_numbers_are_of_it(models: Path, open_pag
     choice.set_value("test").run()
     assert_no_crash(app)
     assert app.query_params["pool"] in ("test", ["test"])
-    assert f"**CSLS {view.pair(source, target, 'test').csls:.3f}**" in words(app)
+    assert f"**CSLS {text.score(view.pair(source, target, 'test').csls)}**" in words(app)
     (table,) = [one.value for one in app.dataframe if "random seed" in one.value.columns]
     expected = [one.pair(source, target, "test").csls for one in (view, elsewhere)]
     assert table["CSLS"].tolist() == pytest.approx(expected)
@@ -519,7 +533,7 @@ def test_shared_values_are_listed_and_can_be_removed(models: Path, open_page: Op
     app = open_page("explain", run=run_id, **names, without=f"value:{first.source_attribute}={first.source_text}")
     assert_no_crash(app)
     after = Experiment(explainer, source, target).without(first.facts).after
-    assert float(states(app).loc["CSLS", "after"]) == pytest.approx(after.csls, abs=1e-3)
+    assert float(states(app).loc["CSLS", "after"].replace("−", "-")) == pytest.approx(after.csls, abs=1e-3)
     assert "Removing 1 shared value" in words(app)
 
     app = open_page("explain", run=run_id, **names, tab="score")

@@ -158,6 +158,21 @@ def test_choosing_another_run_keeps_the_others_open(runs: list[str], open_page: 
     assert app.query_params["run"] == [runs[2], runs[0]]
 
 
+def test_the_list_of_runs_names_them_by_what_differs(
+    runs: list[str], whole_run: MemoryRun, models: Path, put_run: PutRun, open_page: OpenPage
+) -> None:
+    again = put_run(whole_run, models, run_id="basic-again", variant="basic", created="2026-11-09T08:30:00+00:00")
+    app = open_page("entity", run=runs[0])
+    options = app.sidebar.selectbox[1].options
+    assert options[0] == "basic · seed 0 · 11-09 08:30"
+    assert options[-1] == "basic · seed 0 · 11-01 00:00"
+    assert all(re.fullmatch(r"(semi|literal) · seed 0 · \d+\.\d%", option) for option in options[1:-1])
+    assert max(map(len, options)) <= 31, "as wide as the sidebar"
+    assert "basic-s0" in words(app).replace("\\", ""), "the whole id is below the list"
+    app.sidebar.selectbox[1].set_value(again).run()
+    assert app.query_params["run"] == again
+
+
 def test_choosing_other_data_starts_again(whole_run: MemoryRun, models: Path, put_run: PutRun, runs: list[str], open_page: OpenPage) -> None:
     other = put_run(whole_run, models, "villages", "basic-s0", data={**whole_run.manifest["data"], "fingerprint": "1" * 64})
     app = open_page("entity", run=runs[:2], side="source", entity="http://one.example/resource/Entity_5")

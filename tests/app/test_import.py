@@ -197,7 +197,7 @@ def test_files_of_a_folder_are_given_roles(models: Path, open_page: OpenPage, tm
         (tmp_path / "mine" / name).parent.mkdir(exist_ok=True)
         (tmp_path / "mine" / name).write_text(content, encoding="utf-8")
     app = open_page("import", staging=stage_folder(tmp_path / "mine").token)
-    assert "no file is known to be the source graph" in message(app)
+    assert "none of the files is recognised as the source graph" in message(app)
     element(app.selectbox, "Source graph").set_value("x.csv").run()
     element(app.selectbox, "Target graph").set_value("y.csv").run()
     assert_no_crash(app)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from app import state
 from engine.explore.alignment import PairFilter, alignments
 from engine.runs.view import RunView
 from tests.app.conftest import OpenPage, assert_no_crash, words
@@ -152,6 +153,46 @@ def test_further_columns_on_request(models: Path, open_page: OpenPage) -> None:
     next(toggle for toggle in app.toggle if toggle.label == "All columns").set_value(True).run()
     assert app.query_params["wide"] == "yes"
     assert {"added", "CSLS", "cosine", "match degree", "competing"} <= set(table(app).columns)
+
+
+def open_row(app: Any, run: str, row: int) -> Any:
+    """As if this row had been chosen."""
+    key = state.widget_key(state.PAIR_TABLE, state.PairsAddress((run,)), 1)
+    app.session_state[key] = {"selection": {"rows": [row], "columns": [], "cells": []}}
+    app.session_state[state.OPEN_PAIR] = key, row
+    app.run()
+    assert_no_crash(app)
+    return app
+
+
+def test_a_row_opens_beside_the_list(models: Path, open_page: OpenPage) -> None:
+    run = write_run(knowing(), models)
+    app = open_page("pairs", run=run)
+    listed = table(app)
+    assert "Row 1 of" not in words(app)
+    app = open_row(app, run, 2)
+    assert table(app).equals(listed), "the list stays as it is"
+    for label in listed.loc[2, ["entity", "match"]]:
+        assert str(label) in words(app).replace("\\", "")
+    assert f"Row 3 of {len(listed)}" in words(app)
+    assert "Values side by side" not in words(app)
+    assert {link.proto.page for link in app.get("page_link")} >= {"explain", "entity", "review", "export"}
+    next(button for button in app.button if button.label == "Next").click().run()
+    assert_no_crash(app)
+    assert f"Row 4 of {len(listed)}" in words(app)
+    assert str(listed.loc[3, "match"]) in words(app).replace("\\", "")
+
+
+def test_the_ends_of_the_list_and_hostile_labels_in_the_drawer(models: Path, open_page: OpenPage) -> None:
+    run = write_run(sample_run(), models)
+    app = open_page("pairs", run=run)
+    listed = table(app)
+    app = open_row(app, run, 0)
+    assert next(button for button in app.button if button.label == "Previous").disabled
+    app = open_row(app, run, len(listed) - 1)
+    assert next(button for button in app.button if button.label == "Next").disabled
+    app = open_row(app, run, listed["entity"].tolist().index(HOSTILE_LABELS[1]))
+    assert HOSTILE_LABELS[1] not in words(app)
 
 
 def test_any_margin_of_the_address_is_a_chip(run: str, open_page: OpenPage) -> None:

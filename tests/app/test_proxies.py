@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app import text
 from engine.explore.proxies import ProxyView
 from engine.runs.view import RunView
 from tests.app.conftest import OpenPage, PutRun, assert_no_crash, links, words
@@ -128,8 +129,8 @@ def test_a_pair(whole: str, whole_run: MemoryRun, open_page: OpenPage) -> None:
     assert f"Divergence: {row['divergence'] * 1e6:.1f} × 10⁻⁶ bit" in words(app)
     assert f"It is lower for **{(known < row['divergence']).mean():.0%}** of the {len(known)} known links" in words(app)
     pair = view.pair(source.index, target.index)
-    assert f"**CSLS {pair.csls:.3f}**" in words(app), "the same header as everywhere"
-    assert f"cosine {pair.cosine:.3f}" in words(app)
+    assert f"**CSLS {text.score(pair.csls)}**" in words(app), "the same header as everywhere"
+    assert f"cosine {text.score(pair.cosine)}" in words(app)
     attention = charts(app)[0]["data"]
     assert len(attention) == 2
     assert (source.uri, target.uri) in {(link["entity"][0], link["match"][0]) for link in entity_links(app) if "match" in link}

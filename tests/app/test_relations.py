@@ -208,16 +208,16 @@ def test_corresponding_relations_are_listed_and_their_names_are_text(whole_run: 
     run = write_run(replace(whole_run, tables={**whole_run.tables, "correspondences": pd.DataFrame(rows)}), models)
     app = open_page("relations", run=run, view="correspondences")
     assert_no_crash(app)
-    table = next(element.value for element in app.dataframe if "Facts" in element.value)
-    assert table["Direction"].tolist() == ["reversed", "same"]
-    assert table["Facts"].tolist() == [12, 3]
-    assert table["Source implies target"].tolist() == [0.9, 0.5]
+    table = next(element.value for element in app.dataframe if "facts" in element.value)
+    assert table["direction"].tolist() == ["reversed", "same"]
+    assert table["facts"].tolist() == [12, 3]
+    assert table["source implies target"].tolist() == [0.9, 0.5]
 
 
 def test_runs_of_older_versions_have_no_correspondences(whole_run: MemoryRun, models: Path, open_page: OpenPage) -> None:
     tables = {name: table for name, table in whole_run.tables.items() if name != "correspondences"}
     app = open_page("relations", run=write_run(replace(whole_run, tables=tables), models), view="correspondences")
     assert_no_crash(app)
-    assert not [element for element in app.dataframe if "Facts" in element.value]
+    assert not [element for element in app.dataframe if "facts" in element.value]
     assert "Correspondences" not in [tab.label for tab in app.tabs]
     assert len(ranking(app)) == 6, "the list in its place"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from app import components, reviewing
+from app import browser_memory, components, reviewing
 from engine.data.knowledge_graph import SIDES
 from engine.reviews import Choice, ReviewStore
 from engine.reviews.decisions import BULK_NOTE
@@ -113,6 +114,92 @@ def test_a_click_that_comes_too_soon_decides_nothing(run: str, open_page: OpenPa
     press(app, "Accept")
     assert shown(app) == before
     assert store.standing(DATA) == []
+    too_soon = ["Too soon: this pair had only just appeared, so that key or click was not stored. Decide again."]
+    assert [toast.value for toast in app.toast] == too_soon
+    press(app, "Accept")
+    assert [toast.value for toast in app.toast] == too_soon, "it stays as long as the pair"
+    assert store.standing(DATA) == []
+    monkeypatch.setattr(reviewing, "LEAST_SECONDS", 0.0)
+    press(app, "Accept")  # from the drawing that the key before began
+    press(app, "Accept")
+    assert shown(app) != before
+    assert not app.toast
+    assert len(store.standing(DATA)) >= 1
+
+
+def test_a_key_that_comes_twice_from_one_drawing_decides_once_and_says_so(store: ReviewStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(st, "session_state", {})
+    monkeypatch.setattr(reviewing.state, "set_parameters", lambda parameters: None)
+    reviewing.shown((1, 2))
+    for _ in range(3):
+        reviewing.decide(DATA, [Choice("s", "t", "accept")], "Ann", "one drawing")
+    assert len(store.history(DATA)) == 1
+    assert reviewing.was_ignored((3, 4)), "of the pair that follows"
+    assert reviewing.was_ignored((3, 4))
+    reviewing.shown((3, 4))
+    reviewing.decide(DATA, [Choice("s", "u", "accept")], "Ann", "the next drawing")
+    assert not reviewing.was_ignored((5, 6))
+    assert len(store.history(DATA)) == 2
+
+
+def test_two_sessions_of_one_name_get_different_pairs_and_a_warning(run: str, open_page: OpenPage, store: ReviewStore) -> None:
+    first = open_page("review", run=run, reviewer="Ann")
+    assert "Also reviewing as" not in words(first)
+    second = open_page("review", run=run, reviewer="Ann")
+    assert_no_crash(second)
+    assert shown(first) != shown(second)
+    for app in (first.run(), second):
+        (warning,) = app.warning
+        assert "Also reviewing as" in warning.value
+        assert "If that is not you, change your name." in warning.value
+    assert "Also reviewing as" not in words(open_page("review", run=run, reviewer="Bob"))
+
+
+def test_a_browser_that_is_known_keeps_its_pair(run: str, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(browser_memory, "kept", lambda name: "a" * 32 if name == "browser" else None)
+    before = shown(open_page("review", run=run, reviewer="Ann"))
+    again = open_page("review", run=run, reviewer="Ann")
+    assert shown(again) == before
+    assert not again.warning
+
+
+@pytest.mark.parametrize("kind", ["uncertain", "sure"])
+def test_a_queue_is_filtered_by_relation_and_degree(kind: str, models: Path, open_page: OpenPage) -> None:
+    run = write_run(calibrated(sample_run()), models)
+    app = open_page("review", run=run, reviewer="Ann", kind=kind, threshold="0", known="yes")
+    every = left_here(app)
+    assert every > 3
+    box = next(box for box in app.selectbox if box.label == "Relation of the source")
+    app = box.set_value("near").run()
+    assert_no_crash(app)
+    assert app.query_params["relation"] in ("near", ["near"])
+    assert left_here(app) == every, "all that are no seed links have it"
+    assert "Filter (1)" in [one.proto.popover.label for one in app.get("popover")]
+    app = next(box for box in app.number_input if box.label == "Triples of the source, from").set_value(3).run()
+    assert_no_crash(app)
+    alignment = queue_of(calibrated(sample_run())).alignment
+    seeds = (alignment.rows["verdict"] == "seed link").to_numpy()
+    several = (alignment.rows["degree"] >= 3).to_numpy()
+    assert left_here(app) <= (several & ~seeds).sum() < every
+    app = next(box for box in app.selectbox if box.label == "Relation of the source").set_value("hasCapital").run()
+    assert left_here(app) == 0
+    assert ("No pair passes the filter" if kind == "uncertain" else "No undecided pair is above the threshold") in words(app)
+    press(app, "Remove filter")
+    assert left_here(app) == every
+    assert not {"relation", "degree_from"} & set(app.query_params)
+
+
+def left_here(app: AppTest) -> int:
+    """How many pairs the queue has."""
+    return int(re.search(r"\*\*([\d,]+)\*\* left here", words(app))[1].replace(",", ""))  # type: ignore[index]
+
+
+def test_a_relation_that_is_not_there_is_named_and_the_sample_is_never_filtered(run: str, open_page: OpenPage) -> None:
+    app = open_page("review", run=run, reviewer="Ann", relation="<b>none</b>")
+    assert_no_crash(app)
+    assert "has no relation" in app.error[0].value
+    sizes = [left_here(open_page("review", run=run, reviewer="Ann", kind="sample", **more)) for more in ({}, {"degree_from": "1000"})]
+    assert sizes[0] == sizes[1] > 0
 
 
 def test_two_reviewers_see_different_pairs(run: str, open_page: OpenPage) -> None:
@@ -324,6 +411,18 @@ def test_the_explanation_is_shown_beside_the_pair(models: Path, open_page: OpenP
     assert any(link.startswith("explain?") for link in links(app))
 
 
+def test_what_favours_the_closest_other_candidate_is_named_but_not_in_a_sample(models: Path, open_page: OpenPage) -> None:
+    drawn = drawn_run()
+    missing = {name: value for name, value in sample_run().manifest.items() if name not in drawn.manifest}
+    run = write_run(drawn, models, **{**missing, "data": {**sample_run().manifest["data"], **drawn.manifest["data"]}})
+    app = open_page("review", run=run, reviewer="Ann", known="yes")
+    assert_no_crash(app)
+    (shown,) = [one.value for one in app.caption if one.value.startswith("Closest other candidate")]
+    assert "CSLS). In its favour: " in shown or shown.endswith("No neighbour favours it.")
+    sample = open_page("review", run=run, reviewer="Ann", kind="sample")
+    assert "Closest other candidate" not in words(sample)
+
+
 def test_compare_shows_what_reviews_went_in(models: Path, open_page: OpenPage) -> None:
     runs = [write_run(jolted(run, 0.1, 1), models, run_id=name, **more) for run, name, more in reviewed_and_plain()]
     app = open_page("compare", run=runs)
@@ -356,11 +455,12 @@ def test_a_pair_that_a_link_asks_for_is_kept_from_others(models: Path, open_page
     app = open_page("review", run=run, reviewer="Ann", source=second[0], target=second[1])
     assert_no_crash(app)
     assert "reserved for another reviewer" not in words(app)
-    assert second in store.leased(queue.fingerprint, "Ann")
+    assert second in store.leased(queue.fingerprint, "Ann", app.session_state["browser"])
     app = open_page("review", run=run, reviewer="Bob", source=second[0], target=second[1])
     assert_no_crash(app)
     assert "reserved for another reviewer" in words(app)
-    assert not set(store.leased(queue.fingerprint, "Bob")) & {first, second}
+    assert store.leased(queue.fingerprint, "Bob", app.session_state["browser"])
+    assert not set(store.leased(queue.fingerprint, "Bob", app.session_state["browser"])) & {first, second}
 
 
 def test_a_claim_is_shown_beside_its_rivals(models: Path, open_page: OpenPage, store: ReviewStore) -> None:

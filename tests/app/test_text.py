@@ -91,5 +91,9 @@ def test_what_was_escaped_is_plain_again_in_names_for_screen_readers(raw: str) -
     assert text.unmarked(f"**{text.plain(raw)}** is :blue[{text.plain(raw)}].") == f"{text.clip(raw)} is {text.clip(raw)}."
 
 
+def test_scores_have_three_decimals_and_a_minus_sign() -> None:
+    assert [text.score(value) for value in (0.6428, -0.0654, 0)] == ["0.643", "−0.065", "0.000"]
+
+
 def test_our_markup_is_left_out_of_names() -> None:
     assert text.unmarked("Largest: :blue[●] **Rome** (`a`), 2 \\* 3") == "Largest: ● Rome (a), 2 * 3"

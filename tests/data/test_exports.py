@@ -79,6 +79,8 @@ class TestJsonLines:
             ('["a", "\\ud800", "c"]\n', "half a character", 1),
             ("[" * 100_000 + "\n", "nested too deeply", 1),
             ('[\n["a", "b", "c"]]\n', "JSON in one piece", 1),
+            ('["a", "b", "c"]\n{"id": "a", "x": 1, "id": "b"}\n', "the key 'id' is twice in one object", 2),
+            ('{"id": "a", "in": {"id": "b", "x": 1, "x": 2}}\n', "the key 'x' is twice in one object", 1),
             ("7\n", "expected a triple", 1),
             ("\n\n", "this file is empty", None),
         ],
@@ -151,7 +153,7 @@ class TestNeo4j:
         assert ("Person:1", "born", "1964") in facts(graph)
         assert {row[2] for row in facts(graph) if row[:2] == ("Film:1", "tags")} == {"a", "b"}
         assert {row[2] for row in facts(graph) if row[:2] == ("Film:1", "type")} == {"Film", "Classic"}
-        assert "id space in front" in found["graph-recognised"].message
+        assert "id space in front" in found["table-recognised"].message
         assert "1 row without start, end or type" in found["graph-left-out"].message
 
     def test_one_space_leaves_identifiers_as_they_are(self, tmp_path: Path) -> None:
@@ -188,7 +190,7 @@ class TestWideTables:
             *(("Q1", "twins", "Q2"), ("Q1", "twins", "Q4"), ("Q2", "twins", "Q1"), ("Q4", "twins", "Q2")),
         }
         assert set(graph.attributes[1]) == {"label", "size"}
-        assert "identifiers are in column 'qid'; relations are capital of, twins" in found["graph-recognised"].message
+        assert "identifiers are in column 'qid'; relations are capital of, twins" in found["table-recognised"].message
         assert found["unlisted-entities"].count == 1
 
     def test_the_identifier_and_the_relations_can_be_chosen(self, tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_names_of_no_file_of_links(folder: Path, name: str) -> None:
 
 def test_an_import_says_how_to_choose_and_does(folder: Path) -> None:
     material = folder_material(folder)
-    with pytest.raises(DataImportError, match="could each be the known links; say which one under 'Which file is what' on the page Import, or with"):
+    with pytest.raises(DataImportError, match="could each be the known links; say which one under 'Roles of the files' on the page Import, or with"):
         preview(material, Corrections())
     found = preview(material, Corrections(roles={"links": "links.csv"}))
     assert sum(found.links.values()) == 6

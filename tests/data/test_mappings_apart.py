@@ -111,7 +111,7 @@ def test_confidences_are_read_and_a_least_one_can_be_asked_for(tmp_path: Path) -
     kept = confident(found, 0.5)
     assert list(kept.sources) == ["http://a/1", "http://a/3"], "what has no confidence stays"
     assert list(kept.apart.sources) == ["http://a/1"]
-    assert kept.left_out["below the least confidence of 0.5"] == 2
+    assert kept.left_out["below the minimum confidence of 0.5"] == 2
     assert confident(found, 0.1) is found
 
 

@@ -281,9 +281,9 @@ class TestObo:
     @pytest.mark.parametrize(
         ("text", "line", "words"),
         [
-            ("format-version: 1.2\n\n[Term]\nid: A:1\nis_a\n", 5, "in 'is_a'"),
-            ("format-version: 1.2\n\n[Term]\nid: A:1\n\n[Trm]\nid: A:2\n", 6, "in '[Trm]'"),
-            ("format-version: 1.2\n\n[Instance]\nid: I:1\nnothing\n", 5, "in 'nothing'"),
+            ("format-version: 1.2\n\n[Term]\nid: A:1\nis_a\n", 5, "this line is not valid OBO: 'is_a'; expected"),
+            ("format-version: 1.2\n\n[Term]\nid: A:1\n\n[Trm]\nid: A:2\n", 6, "this line is not valid OBO: '[Trm]'; expected"),
+            ("format-version: 1.2\n\n[Instance]\nid: I:1\nnothing\n", 5, "this line is not valid OBO: 'nothing'; expected"),
             ("hello\n", 1, "in 'hello'"),
         ],
     )

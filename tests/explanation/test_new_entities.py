@@ -226,6 +226,7 @@ def test_arguments_that_cannot_be_used_are_named(literal: engine.OpenRun) -> Non
         ('{"id": "x", "triples": [["x", "r"]]}', "'triples' must be a list of lists of 3 texts"),
         ('{"id": "x", "names": "y"}', "'names' must be a list of texts"),
         ('{"id": "x", "attributes": []}', "unknown field 'attributes'"),
+        ('{"id": "x", "id": "y"}', r"new\.jsonl:1: the key 'id' is twice in one object"),
         ("[" * 100_000, "this is not JSON"),
     ],
 )

@@ -323,9 +323,16 @@ def test_the_command_writes_and_separates(tmp_path: Path, capsys: pytest.Capture
 def test_other_files_are_refused(content: bytes, ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"x{ending}"
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"merged graph|cannot be read"):
+    with pytest.raises(DataError, match=r"this is not (a merged graph|TriG|Parquet)[:;].* give a file of export --format merged") as raised:
         split_merged(path, tmp_path / "out")
+    assert raised.value.complaint.count(".") - raised.value.complaint.count(".parquet") == 1, "one sentence, without the parser's own words"
     assert not (tmp_path / "out").exists()
+
+
+def test_a_file_that_is_not_there_is_no_question_of_its_format(tmp_path: Path) -> None:
+    for name in ("x.trig", "x.parquet"):
+        with pytest.raises(DataError, match="no such file"):
+            split_merged(tmp_path / name, tmp_path / "out")
 
 
 @pytest.mark.parametrize("options", [{"canonical": "mine"}, {"least_correspondence": -0.1}, {"least_correspondence": float("nan")}])

@@ -73,14 +73,19 @@ def test_what_is_wrong_comes_with_the_option_that_fixes_it(
     (folder / "strange.csv").write_text(LINKS.replace("a:", "c:"), encoding="utf-8")
     spread = "head,relation,tail\n" + "".join(f"b:{number},r{number},b:{number + 1}\n" for number in range(1000, 1030))
     (folder / "spread.csv").write_text(spread + GRAPH_2.partition("\n")[2], encoding="utf-8")
-    assert main(["import", *files_given, "--dry-run", "--json"]) == 0
-    found = next(one for one in json.loads(capsys.readouterr().out)["findings"] if one["code"] == code)
+    code_of_trial = main(["import", *files_given, "--dry-run", "--json"])
+    shown = json.loads(capsys.readouterr().out)
+    found = next(one for one in shown["findings"] if one["code"] == code)
     assert option in found["advice"]
-    assert main(["import", *files_given, "--dry-run"]) == 0
-    assert option in " ".join(capsys.readouterr().out.split())
+    assert code_of_trial == (0 if shown["can be stored"] else 2)
+    assert main(["import", *files_given, "--dry-run"]) == code_of_trial
+    captured = capsys.readouterr()
+    assert option in " ".join(captured.out.split())
     if found["severity"] == "error":
+        assert code_of_trial == 2
         assert main(["import", *files_given]) == 2
-        assert option in capsys.readouterr().err
+        assert capsys.readouterr().err == captured.err, "a trial ends as the import does"
+        assert option in captured.err
 
 
 def test_few_links_come_with_the_options_for_more(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,6 +107,10 @@ def test_an_archive(folder: Path, data: Path, tmp_path: Path) -> None:
     [
         (["none"], "there is no file or folder 'none'"),
         (["graph_1.csv"], "alone is one file"),
+        (
+            ["graph_1.csv", "a.csv", "b.csv"],
+            "none of the files is recognised as the target graph (found: a.csv, b.csv, graph_1.csv); rename the graphs",
+        ),
         (["graph_1.csv", "."], "is a folder among files"),
         (["graph_1.csv", "graph_2.csv", "--links", "none"], "there is no file 'none' to be the links"),
         (["graph_1.csv", "graph_2.csv", "--columns", "graph3:head=1"], "--columns expects"),
@@ -116,6 +125,8 @@ def test_mistakes_are_one_line(
     arguments: list[str], words: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(folder)
+    for name in "ab":
+        (folder / f"{name}.csv").write_text(GRAPH_2, encoding="utf-8")
     assert main(["import", *arguments]) == 2
     message = capsys.readouterr().err
     assert words in message

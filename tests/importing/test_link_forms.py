@@ -91,7 +91,7 @@ def test_an_abbreviation_of_two_entities_is_none_of_them() -> None:
 def test_links_below_the_least_confidence_are_left_out_and_counted(folder: Path) -> None:
     pairs, findings = links_of(folder, least_confidence=0.85)
     assert pairs == {("MA_1", "FMA_1")}
-    assert "2 below the least confidence of 0.85" in findings["links-left-out"]
+    assert "2 below the minimum confidence of 0.85" in findings["links-left-out"]
 
 
 def test_corrections_are_kept_and_those_of_older_versions_read() -> None:

@@ -221,7 +221,7 @@ def test_files_are_given_roles(tmp_path: Path) -> None:
     for name, content in (("x.csv", GRAPH_1), ("y.csv", GRAPH_2), ("z.csv", GRAPH_1), ("links.csv", LINKS), ("README.md", "hello")):
         (tmp_path / name).write_text(content, encoding="utf-8")
     material = folder_material(tmp_path)
-    with pytest.raises(DataImportError, match="no file is known to be the source graph"):
+    with pytest.raises(DataImportError, match="none of the files is recognised as the source graph"):
         preview(material, NONE)
     found = preview(material, Corrections(roles={"graph 1": "z.csv", "graph 2": "y.csv"}))
     assert {file.role: file.name for file in found.files} == {"graph 1": "z.csv", "graph 2": "y.csv", "links": "links.csv"}

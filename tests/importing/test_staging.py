@@ -138,7 +138,7 @@ def test_an_archive_within_an_archive_is_named(tmp_path: Path, data: Path) -> No
     pack_tgz(tmp_path / "graphs.tar.gz", {"source.csv": GRAPH_1.encode(), "target.csv": GRAPH_2.encode()})
     pack_tgz(tmp_path / "all.tgz", {"all/graphs.tar.gz": (tmp_path / "graphs.tar.gz").read_bytes(), "all/links.csv": LINKS.encode()})
     staged = stage([uploaded("all.tgz", (tmp_path / "all.tgz").read_bytes())])
-    with pytest.raises(DataImportError, match=r"source graph, and graphs\.tar\.gz is an archive among the files; unpack it"):
+    with pytest.raises(DataImportError, match=r"source graph, and graphs\.tar\.gz is an archive among them; unpack it"):
         preview(staged.material, staged.corrections)
 
 

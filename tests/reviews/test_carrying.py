@@ -88,6 +88,14 @@ def test_carrying_twice_copies_nothing_twice_and_own_decisions_stay(path: Path, 
     }, "what was decided on the old version since follows"
 
 
+def test_undo_takes_back_what_was_decided_on_this_data_alone(path: Path, store: ReviewStore) -> None:
+    carry_decisions(path, OLD, NEW, versions())
+    assert store.undo(NEW, "Ann", "first") == []
+    store.decide(NEW, Choice("s0", "t0", "reject"), "Ann", "own")
+    assert [one.verdict for one in store.undo(NEW, "Ann", "second")] == ["reject"]
+    assert [one.verdict for one in store.on_pair(NEW, ("s0", "t0")) if one.author == "Ann"] == ["accept"]
+
+
 def test_changed_evidence_is_marked_until_somebody_decides_again(path: Path, store: ReviewStore) -> None:
     carry_decisions(path, OLD, NEW, versions([("s0", "name", "Zero")]))
     mark_pairs(path, NEW, lambda pairs: [pair for pair in pairs if pair == ("s1", "t1")])

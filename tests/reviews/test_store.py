@@ -172,6 +172,35 @@ def test_two_reviewers_get_different_pairs_until_a_lease_ends(tmp_path: Path) ->
     store.close()
 
 
+def test_two_sessions_of_one_name_get_different_pairs(tmp_path: Path) -> None:
+    now = [1000.0]
+    store = ReviewStore(tmp_path / "reviews.sqlite3", lambda: now[0])
+    assert not store.reviews_elsewhere(DATA, "Ann", "one")
+    assert store.claim(DATA, "Ann", PAIRS, 1, 60, session="one") == PAIRS[:1]
+    assert not store.reviews_elsewhere(DATA, "Ann", "one")
+    assert store.claim(DATA, "Ann", PAIRS, 1, 60, session="two") == PAIRS[1:2]
+    assert (store.leased(DATA, "Ann", "one"), store.leased(DATA, "Ann", "two")) == (PAIRS[:1], PAIRS[1:2])
+    assert store.reviews_elsewhere(DATA, "Ann", "one")
+    assert store.reviews_elsewhere(DATA, "Ann", "two")
+    assert not store.reviews_elsewhere(DATA, "Bob", "three")
+    store.decide(DATA, Choice(*PAIRS[0], "accept"), "Ann", "1")
+    assert not store.reviews_elsewhere(DATA, "Ann", "two"), "it holds nothing more"
+    now[0] += 61
+    assert not store.reviews_elsewhere(DATA, "Ann", "one")
+    store.close()
+
+
+def test_reviews_of_an_older_version_are_opened(tmp_path: Path) -> None:
+    path = tmp_path / "reviews.sqlite3"
+    with Database(path, replace(SCHEMA, migrations=MIGRATIONS[:1])).writing() as connection:
+        connection.execute("INSERT INTO data_sets (fingerprint) VALUES (?)", (DATA,))
+        connection.execute("INSERT INTO leases VALUES (1, ?, ?, 'Ann', 1e12)", PAIRS[0])
+    store = ReviewStore(path)
+    assert store.claim(DATA, "Bob", PAIRS, 1) == PAIRS[1:2]
+    assert store.leased(DATA, "Ann") == PAIRS[:1]
+    store.close()
+
+
 def test_ten_processes_decide_each_pair_of_one_queue_exactly_once(tmp_path: Path) -> None:
     path, total, context = tmp_path / "reviews.sqlite3", 200, processes()
     pipes = [context.Pipe() for _ in range(10)]

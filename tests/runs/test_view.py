@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from engine.errors import EntityError, RunDamagedError
 from engine.explanation import resolve_pair
-from engine.runs.entities import folded_label, short_id
+from engine.runs.entities import FoldedTexts, folded_label, short_id
 from engine.runs.view import RunView
 from tests.run_fixture import BLANK_ENDS, HOSTILE_LABELS, MemoryRun, assemble, blank_ended_run, graph_tables, sample_run
 
@@ -348,3 +348,10 @@ def test_a_part_of_an_encoded_identifier_is_found_while_it_is_typed() -> None:
     for length in range(len("Troms"), len("Troms%C3%B8") + 1):
         assert [entity.index for entity in view.search("Troms%C3%B8"[:length], "source")] == [20]
     assert len(view.search("%20", "source")) == 0, "a decoded blank is no query for everything"
+
+
+@given(st.lists(st.text("ab é北\U0001f600\ud800", max_size=6), max_size=12), st.text("ab é北\U0001f600\ud800", max_size=3))
+def test_texts_that_are_joined_are_searched_as_one_by_one(texts: list[str], words: str) -> None:
+    joined = FoldedTexts(texts)
+    assert list(joined.holding(words)) == [position for position, text in enumerate(texts) if words in text]
+    assert list(joined.equal(words)) == [position for position, text in enumerate(texts) if text and text == words]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -46,8 +47,6 @@ def client(served_models: Path) -> TestClient:
 
 
 @pytest.fixture
-def own_models(tmp_path: Path) -> Path:
+def own_models(served_models: Path, tmp_path: Path) -> Path:
     """A models folder that a test may change."""
-    folder = tmp_path / "models"
-    write_run(analysed(sample_run()), folder)
-    return folder
+    return shutil.copytree(served_models, tmp_path / "models")

@@ -97,7 +97,8 @@ def test_what_this_machine_alone_can_reach(host: str, loopback: bool) -> None:
     assert is_loopback(host) == loopback
 
 
-def test_it_answers_over_a_port_and_stops_when_asked(served_models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_it_answers_over_a_port_and_stops_when_asked(served_models: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals) -> None:
     monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
     process = Forked(["serve", "--port", "0", "--models", str(served_models)])
     try:
@@ -110,7 +111,7 @@ def test_it_answers_over_a_port_and_stops_when_asked(served_models: Path, monkey
         asked = urllib.request.Request(f"{address}/runs/{RUN}/match?entity=source:Germany", headers={"Authorization": f"Bearer {TOKEN}"})
         with urllib.request.urlopen(asked, timeout=60) as found:
             assert len(json.load(found)["matches"]) == 5
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         assert process.end(60) == (0, "", "Stopped.\n")
     except BaseException:
         process.kill()

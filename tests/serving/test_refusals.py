@@ -269,6 +269,10 @@ def test_a_body_that_does_not_arrive_is_given_up() -> None:
     assert call(Guard(echo, body_seconds=0.02), SCOPE, PART, wait=True)[0]["status"] == 408
 
 
+def test_a_part_of_a_body_is_not_looked_at_when_the_client_has_gone() -> None:
+    assert call(Guard(echo), SCOPE, PART, {"type": "http.disconnect"})[0]["status"] == 408
+
+
 def test_a_crowd_has_to_wait_and_health_still_answers() -> None:
     guard = Guard(echo, most_at_once=0)
     assert call(guard, SCOPE, END)[0]["status"] == 503

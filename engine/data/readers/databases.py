@@ -42,7 +42,7 @@ def read_database(path: Path, query: str, findings: list[Finding]) -> RawGraph:
     if is_duckdb(read_head(path, len(SQLITE_MAGIC))):
         return read_duckdb(path, query, findings)
     _check(path, query)
-    notes = Notes(path)
+    notes = Notes(path, "database")
     with _opened(path) as connection:
         tables = [
             str(name) for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') ORDER BY name LIMIT 50")

@@ -50,7 +50,7 @@ def read_duckdb(path: Path, query: str, findings: list[Finding]) -> RawGraph:
             no graph.
     """
     check_query(path, query)
-    notes = Notes(path)
+    notes = Notes(path, "database")
     with _opened(path) as connection:
         tables = [str(name) for (name,) in connection.execute(TABLES).fetchall()]
         if not query.strip() and "triples" not in (name.lower() for name in tables):

@@ -97,7 +97,7 @@ def read_entity_table(table: Table, layout: Layout, findings: list[Finding]) -> 
     check_identifiers(Rows(table.path, (ids,), lines), ["identifier"])
     names = [name if has_header or table.always_named else f"column {at}" for at, name in enumerate(table.names, start=1)]
     columns = [_column(table, position, names[position], has_header, ids.words, layout) for position in range(len(names)) if position != own]
-    notes = Notes(table.path)
+    notes = Notes(table.path, "table")
     notes.left_out["column", "without a name"] += sum(not column.name.strip() for column in columns)
     columns = [column for column in columns if column.name.strip() and len(column.values)]
     related = [column.name for column in columns if column.is_relation]

@@ -16,6 +16,7 @@ from engine.data.rows import identifier_problem
 from engine.data.tabular import ATTRIBUTE_ROLES, TRIPLE_ROLES, Role, normalise_name
 from engine.data.texts import Texts, TextsBuilder, strings
 from engine.errors import DataError
+from engine.util.objects import RepeatedKeyError, with_distinct_keys
 from engine.util.text import count, shorten
 
 ENDINGS: Final = (".jsonl", ".ndjson")
@@ -109,7 +110,10 @@ class _Reading:
 
     def _parsed(self, number: int, line: str) -> Any:
         try:
-            value = json.loads(line, parse_int=Number, parse_float=Number, parse_constant=Number)
+            value = json.loads(line, parse_int=Number, parse_float=Number, parse_constant=Number, object_pairs_hook=with_distinct_keys)
+        except RepeatedKeyError as error:
+            message = f"{error}; write several values as a list, and each entity on a line of its own."
+            raise DataError(message, path=self.path, line=number) from None
         except RecursionError:
             raise DataError("this line is nested too deeply; write it flat.", path=self.path, line=number) from None
         except ValueError as error:

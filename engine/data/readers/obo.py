@@ -61,9 +61,10 @@ def read_obo(path: Path, text: str) -> Ontology:
         for frame in frames:
             reading.frame(frame)
     except SyntaxError as error:
-        words = one_line(error.msg.replace("EOI", "the end of the file"), 120)
-        shown = f" in '{shorten(str(error.text).strip(), 60)}'" if error.text and error.text.strip() else ""
-        raise DataError(f"this is not valid OBO ({words}{shown}); correct this line.", path=path, line=error.lineno) from None
+        shown = f": '{shorten(str(error.text).strip(), 60)}'" if error.text and error.text.strip() else ""
+        raise DataError(
+            f"this line is not valid OBO{shown}; expected 'tag: value' or a stanza such as [Term].", path=path, line=error.lineno
+        ) from None
     except (ValueError, OSError, RuntimeError) as error:
         raise DataError(f"this file cannot be read as OBO ({one_line(error, 120)}).", path=path) from None
     except BaseException as error:

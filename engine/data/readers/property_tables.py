@@ -101,7 +101,7 @@ def read_property_graph(paths: Sequence[Path], findings: list[Finding]) -> RawGr
     Raises:
         DataError: a file that is no table of nodes or relationships, a relationship without type, an identifier that cannot be one.
     """
-    notes = Notes(paths[0])
+    notes = Notes(paths[0], "table")
     reading = _Reading(notes)
     tables = [_Table(path) for path in paths]
     for table in tables:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 import polars as pl
@@ -64,12 +64,14 @@ class Notes:
 
     Attributes:
         path: the file.
+        kind: of file: each has choices of its own.
         recognised: what it was taken for, a sentence without the file's name and without a full stop.
         left_out: what is not in the graph, as noun and where it is ("value", "of properties of edges") -> how many.
         unlisted: how many values of relations name entities that the file does not list.
     """
 
     path: Path
+    kind: Literal["graph", "table", "database"] = "graph"
     recognised: str = ""
     left_out: Counter[tuple[str, str]] = field(default_factory=Counter)
     unlisted: int = 0
@@ -77,7 +79,13 @@ class Notes:
     def findings(self) -> Iterator[Finding]:
         name = shorten(self.path.name)
         if self.recognised:
-            yield Finding("graph-recognised", "info", f"{name}: {self.recognised}.")
+            message = f"{name}: {self.recognised}."
+            found = {
+                "graph": Finding("graph-recognised", "info", message),
+                "table": Finding("table-recognised", "info", message),
+                "database": Finding("database-recognised", "info", message),
+            }
+            yield found[self.kind]
         if number := sum(self.left_out.values()):
             ordered = sorted(((many, *words) for words, many in self.left_out.items() if many), key=lambda one: (-one[0], one[1:]))
             reasons = "; ".join(f"{count(many, noun)} {rest}" for many, noun, rest in ordered)

@@ -19,7 +19,6 @@ from engine.data.labels import XSD_STRING
 from engine.errors import DataError, ExportError
 from engine.exporting.merged.files import COLUMNS, MATCHES, ROWS_AT_ONCE, graph_name, term
 from engine.util.files import check_new_file, os_reason
-from engine.util.text import one_line
 
 PARTS: Final = {"relation": "triples", "attribute": "attributes"}
 HEADS: Final = {
@@ -102,8 +101,12 @@ def read_parquet(path: Path) -> Iterator[tuple[str, str, str, str, str]]:
                 frame: pd.DataFrame = batch.to_pandas()
                 for kind, graph, subject, predicate, obj, basis in zip(*(frame[name].astype(str).tolist() for name in wanted), strict=True):
                     yield kind, graph, subject, basis if kind == "match" else predicate, obj
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"cannot be read as Parquet ({one_line(error)}).", path=path) from error
+    except pa.ArrowException:
+        raise DataError(
+            "this is not Parquet; give a file of export --format merged-parquet, or with another ending one of merged.", path=path
+        ) from None
+    except OSError as error:
+        raise DataError(f"cannot be read ({os_reason(error)}); check the path.", path=path) from None
 
 
 def read_trig(path: Path) -> Iterator[tuple[str, str, str, str, str]]:
@@ -132,8 +135,12 @@ def parsed(path: Path) -> Iterator[ox.Quad]:
     try:
         with path.open("rb") as file:
             yield from ox.parse(file, format=ox.RdfFormat.TRIG)
-    except (SyntaxError, ValueError, OSError) as error:
-        raise DataError(f"cannot be read as TriG ({one_line(error)}).", path=path) from error
+    except OSError as error:
+        raise DataError(f"cannot be read ({os_reason(error)}); check the path.", path=path) from None
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        message = "this is not TriG; give a file of export --format merged, or one of merged-parquet with the ending .parquet."
+        raise DataError(message, path=path, line=line) from None
 
 
 @dataclass(frozen=True)

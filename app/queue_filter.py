@@ -1,0 +1,75 @@
+"""Which pairs of a queue to review: those of sources with a relation, or with a number of triples."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import streamlit as st
+
+from app import pair_filters, state, text
+from app.cache import OpenRun
+from app.state import PairFilterAddress, ReviewAddress
+from engine.runs.entities import short_id
+from engine.util.arrays import BoolArray, IntArray
+
+NAMES: Final = ("relation", "degree_from", "degree_to")
+CLEARED: Final = dict.fromkeys((*NAMES, "source", "target"))
+
+
+def is_set(address: ReviewAddress) -> bool:
+    """Whether the address restricts the queue."""
+    return any(getattr(address, name) is not None for name in NAMES)
+
+
+def passing(run: OpenRun, address: ReviewAddress, rows: IntArray) -> IntArray:
+    """The rows of the queue that pass, in their order.
+
+    Raises:
+        AddressError: the source graph has no such relation.
+    """
+    if not is_set(address) or address.kind == "sample":
+        return rows
+    asked = PairFilterAddress(address.runs, relation=address.relation, degree_from=address.degree_from, degree_to=address.degree_to)
+    keep: BoolArray = np.zeros(len(run.queue.alignment), dtype=np.bool_)
+    keep[run.queue.alignment.select(pair_filters.wanted(run, asked))] = True
+    return rows[keep[rows]]
+
+
+def choose(run: OpenRun, address: ReviewAddress) -> None:
+    """A popover with the choices; they are in the address."""
+    number = sum(getattr(address, name) is not None for name in NAMES)
+    with st.popover(f"Filter ({number})" if number else "Filter", icon=":material/filter_list:", type="tertiary", width="content"):
+        _relation(run, address)
+        for name, label in (("degree_from", "Triples of the source, from"), ("degree_to", "to")):
+            value: int | None = getattr(address, name)
+            key = state.widget_key(state.CHOICE, "queue", name, value)
+            shown = None if value is None else min(max(value, 0), 2**31)
+            st.number_input(label, min_value=0, value=shown, step=1, key=key, placeholder="any", on_change=_follow, args=(key, name))
+        if number:
+            key = state.widget_key(state.CLEAR, "queue", *(getattr(address, name) for name in NAMES))
+            st.button("Remove filter", icon=":material/close:", type="tertiary", key=key, on_click=state.set_parameters, args=(CLEARED,))
+
+
+def _relation(run: OpenRun, address: ReviewAddress) -> None:
+    profile = run.relation_profiles["source"]
+    names = profile["name"].tolist()
+    if address.relation is not None and address.relation not in names:
+        names.append(address.relation)
+    labels = text.distinct_labels({name: text.cell(short_id(name), 60) for name in names})
+    key = state.widget_key(state.CHOICE, "queue", "relation", address.relation, labels)
+    st.selectbox(
+        "Relation of the source",
+        names,
+        index=None if address.relation is None else names.index(address.relation),
+        format_func=labels.__getitem__,
+        key=key,
+        placeholder="any",
+        on_change=_follow,
+        args=(key, "relation"),
+    )
+
+
+def _follow(key: str, name: str) -> None:
+    value = st.session_state[key]
+    state.set_parameters({name: None if value is None else str(value), "source": None, "target": None})
