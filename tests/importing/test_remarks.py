@@ -171,7 +171,7 @@ class JsonLines:
 @pytest.fixture
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(READERS, "_members", dict(READERS._members))
-    READERS.register(JsonLines())
+    READERS.add(JsonLines.name, JsonLines())
 
 
 def json_lines(csv: str) -> str:
