@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.state import DegreeAddress, PairsAddress, TrainAddress
 from engine.config import RunConfig
+from engine.data.library import RECORD, data_sets
 from engine.data.links import read_links
 from engine.errors import ConfigError, DataError, DataImportError, ReviewError
 from engine.explanation.new_entities import read_new_entities
+from engine.importing import Upload, find_staged, stage
 from engine.importing.archives import unpack
 from engine.reviews import Choice, ReviewStore
 from engine.util.sqlite import Database
@@ -147,9 +151,41 @@ def test_new_entities_with_separators_and_halves_of_characters(tmp_path: Path) -
     assert_sentence(caught.value, path.name)
 
 
-def test_a_section_of_settings_that_is_none() -> None:
-    with pytest.raises(ConfigError, match="section 'training'"):
-        RunConfig.from_dict({"training": 3})
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"training": 3}, "section 'training'"),
+        ({"variant": "\x1b[31m"}, "variant must be one of"),
+        ({"variant": "9" * 5000}, "variant must be one of"),
+        ({"seed": "x" * 5000}, "seed must be"),
+        ({"\x1b": {}}, "unknown setting"),
+    ],
+)
+def test_settings_that_make_no_sense(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words) as caught:
+        RunConfig.from_dict(settings)
+    assert_sentence(caught.value)
+
+
+@pytest.mark.parametrize(("place", "value"), [("tables", []), ("tables", None), ("least_confidence", 10**400), ("queries", 3)])
+def test_an_import_in_progress_that_makes_no_sense(place: str, value: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUAL_AMN_DATA", str(tmp_path))
+    token = stage([Upload("one.csv", io.BytesIO(b"a,b,c\n"), "graph 1")]).token
+    (path,) = tmp_path.rglob("staging.json")
+    state = json.loads(path.read_text(encoding="utf-8"))
+    state["corrections"][place] = value
+    path.write_text(json.dumps(state), encoding="utf-8")
+    with pytest.raises(DataImportError, match="no longer exists"):
+        find_staged(token)
+
+
+def test_a_record_with_a_number_that_is_none_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUAL_AMN_DATA", str(tmp_path))
+    (tmp_path / "mine").mkdir()
+    sizes = {"entities": float("inf"), "triples": 1}
+    record = {"fingerprint": "f", "imported": "today", "counts": {"source": sizes, "target": sizes, "links": 1}, "settings": {}}
+    (tmp_path / "mine" / RECORD).write_text(json.dumps(record), encoding="utf-8")
+    assert "mine" in [one.name for one in data_sets()]
 
 
 def test_the_corpus_can_be_copied(tmp_path: Path) -> None:
