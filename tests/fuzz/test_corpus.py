@@ -15,6 +15,7 @@ from app.state import DegreeAddress, PairsAddress, TrainAddress
 from engine.config import RunConfig
 from engine.data.library import RECORD, data_sets
 from engine.data.links import read_links
+from engine.data.readers.rdf import read_graph
 from engine.errors import ConfigError, DataError, DataImportError, ReviewError
 from engine.explanation.new_entities import read_new_entities
 from engine.importing import Upload, find_staged, stage
@@ -149,6 +150,31 @@ def test_new_entities_with_separators_and_halves_of_characters(tmp_path: Path) -
         read_new_entities(path)
     assert caught.value.line == 2
     assert_sentence(caught.value, path.name)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.ofn", "Ontology(<http://o>\nSubClassOf(<http://a/a> ObjectMinCardinality({} <http://a/p> <http://a/b>))\n)\n"),
+        (
+            "a.omn",
+            "Ontology: <http://o>\nObjectProperty: <http://a/p>\nClass: <http://a/b>\nClass: <http://a/a>\n  SubClassOf: <http://a/p> min {} <http://a/b>\n",
+        ),
+        (
+            "a.owx",
+            '<Ontology xmlns="http://www.w3.org/2002/07/owl#" ontologyIRI="http://o"><SubClassOf><Class IRI="http://a/a"/>'
+            '<ObjectMinCardinality cardinality="{}"><ObjectProperty IRI="http://a/p"/><Class IRI="http://a/b"/></ObjectMinCardinality></SubClassOf></Ontology>',
+        ),
+    ],
+)
+def test_a_number_that_is_too_large_for_the_parser_of_ontologies(name: str, text: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text.format("2"), encoding="utf-8")
+    assert len(read_graph(path, []).heads) == 1
+    path.write_text(text.format("9" * 40), encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        read_graph(path, [])
+    assert_sentence(caught.value, str(path))
 
 
 @pytest.mark.parametrize(
