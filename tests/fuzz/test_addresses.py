@@ -111,7 +111,7 @@ def check(kind: type[Address], pairs: list[tuple[str, str]], monkeypatch: pytest
 
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.timeout(1800)
-@cases(20)
+@cases(12)
 @given(data=st.data())
 def test_any_parameters(name: str, data: st.DataObject) -> None:
     pairs = data.draw(st.lists(values(KINDS[name]), max_size=8))
@@ -121,7 +121,7 @@ def test_any_parameters(name: str, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.timeout(1800)
-@cases(6)
+@cases(4)
 @given(data=st.data())
 def test_any_query_string(name: str, data: st.DataObject) -> None:
     """A query string that was cut, doubled or escaped wrongly."""

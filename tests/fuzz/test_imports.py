@@ -61,7 +61,7 @@ SMALL = Limits(file_bytes=2**20, unpacked_bytes=2**18, files=20, ratio=50, ratio
 
 
 @pytest.mark.timeout(1800)
-@cases(25)
+@cases(15)
 @given(
     form=st.sampled_from(sorted(GRAPHS)),
     other=st.sampled_from(sorted(GRAPHS)),
@@ -85,7 +85,7 @@ def test_sniffing(form: str, other: str, several: list[Change], ending: str, rol
 
 
 @pytest.mark.timeout(1800)
-@cases(25)
+@cases(15)
 @given(
     form=st.sampled_from(sorted(GRAPHS)), link=st.sampled_from(sorted(LINKS)), several=changes(), victim=st.sampled_from(["graph", "links", "both"])
 )
@@ -135,7 +135,7 @@ def assert_stored_as_understood(found: Understood, material: Material, folder: P
 
 
 @pytest.mark.timeout(1800)
-@cases(25)
+@cases(15)
 @given(form=st.sampled_from(sorted(WRITERS)), several=changes(), victim=st.integers(0, 99), rename=st.booleans())
 def test_folders(form: str, several: list[Change], victim: int, rename: bool) -> None:
     """A whole folder, with one of its files changed or under another's name."""
@@ -193,7 +193,7 @@ ARCHIVES = {
 
 @pytest.mark.parametrize("form", ARCHIVES)
 @pytest.mark.timeout(1800)
-@cases(25)
+@cases(15)
 @given(several=changes(), other=st.sampled_from(sorted(ARCHIVES)), at=st.integers(0, 511), value=st.binary(min_size=1, max_size=12))
 def test_archives(form: str, several: list[Change], other: str, at: int, value: bytes) -> None:
     whole = ARCHIVES[form]

@@ -94,7 +94,7 @@ def assert_round_trip(links: RawLinks, folder: Path) -> None:
 
 @every_form
 @pytest.mark.timeout(1800)
-@cases(20)
+@cases(15)
 @given(several=changes(), other=st.sampled_from(sorted(FILES)))
 def test_changed_links(form: str, several: list[Change], other: str) -> None:
     name, content = FILES[form]

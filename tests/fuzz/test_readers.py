@@ -42,7 +42,7 @@ def judge(form: Form, files: Mapping[str, bytes]) -> None:
 
 @every_form
 @pytest.mark.timeout(1800)
-@cases(20)
+@cases(15)
 @given(which=st.integers(0, 99), victim=st.integers(0, 99), several=changes())
 def test_changed_files(form: str, which: int, victim: int, several: list[Change]) -> None:
     kind = forms()[form]
@@ -71,7 +71,7 @@ def test_comments_change_nothing(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", [name for name, one in forms().items() if one.rows])
-@cases(5)
+@cases(3)
 @given(data=st.data())
 def test_the_order_of_lines_changes_nothing(form: str, data: st.DataObject) -> None:
     kind = forms()[form]

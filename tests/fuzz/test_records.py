@@ -110,7 +110,7 @@ def test_they_are_valid_at_first(imports: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.timeout(1800)
-@cases(40)
+@cases(12)
 @given(data=st.data())
 def test_the_record_of_an_import(imports: Path, data: st.DataObject) -> None:
     path = imports / "stored" / RECORD
@@ -131,7 +131,7 @@ def test_the_record_of_an_import(imports: Path, data: st.DataObject) -> None:
 
 
 @pytest.mark.timeout(1800)
-@cases(40)
+@cases(12)
 @given(data=st.data())
 def test_an_import_in_progress(imports: Path, data: st.DataObject) -> None:
     path, token = staged_file(imports)
@@ -150,7 +150,7 @@ def test_an_import_in_progress(imports: Path, data: st.DataObject) -> None:
 
 
 @pytest.mark.timeout(1800)
-@cases(40)
+@cases(12)
 @given(value=other_values(RunConfig().to_dict()))
 def test_settings(value: Any) -> None:
     if not isinstance(value, dict):
@@ -167,7 +167,7 @@ NEW = {"id": "x", "label": "Name", "names": ["one"], "triples": [["x", "near", "
 
 
 @pytest.mark.timeout(1800)
-@cases(40)
+@cases(12)
 @given(value=other_values(NEW))
 def test_new_entities(value: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("new") / "new.jsonl"
