@@ -12,6 +12,7 @@ BASELINE ?= benchmarks/baseline.json
 PREPARE ?= yes
 ARGS ?=
 JOBS ?= 2
+SOAK_CASES ?= 2000
 
 # No requirements marker can detect a GPU, and faiss-cpu and faiss-gpu share a folder, so the choice is made here.
 GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && echo -gpu)
@@ -31,7 +32,7 @@ TORCH := $(LOCKED) --no-index --quiet -r requirements-torch.lock 2>/dev/null || 
 NEEDS_CUDA := $(PY) -c "import importlib.metadata as m, sys; sys.exit(not any(r.startswith(('nvidia', 'cuda', 'triton')) for r in m.requires('torch') or ()))"
 
 .DEFAULT_GOAL := help
-.PHONY: help install app test check bench reproduce lock sbom clean
+.PHONY: help install app test soak check bench reproduce lock sbom clean
 
 help: ## show this list
 	@echo "Dual-AMN Explorer. Targets:"
@@ -46,6 +47,9 @@ app: $(STAMP) ## open the app on http://localhost:8501 (PORT=...; HOST=0.0.0.0 f
 
 test: $(DEV_STAMP) ## run the tests in JOBS processes (ARGS="tests/search" or ARGS="-k name" for some of them, ARGS="-m slow" for those that take minutes)
 	$(PY) -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+soak: $(DEV_STAMP) ## try 2,000 random cases for each reader, archive, address and store (SOAK_CASES=200 for fewer, ARGS="-k turtle" for some); see docs/reliability.md
+	SOAK_CASES=$(SOAK_CASES) $(PY) -m pytest -n $(JOBS) -m slow tests/fuzz $(ARGS)
 
 check: $(DEV_STAMP) ## lint, formatting and types
 	$(PY) -m ruff check .

@@ -19,7 +19,7 @@ import streamlit as st
 from engine.analysis.relations import Band
 from engine.config import Preset, Variant
 from engine.data.knowledge_graph import Side
-from engine.errors import EngineError
+from engine.errors import EngineError, printable
 from engine.explore.alignment import Known, PairOrder
 from engine.explore.changes import Cause, Change
 from engine.explore.proxies import Channel
@@ -130,6 +130,9 @@ _NAMES: Final = {"runs": RUN, "settings": SETTING}  # where a parameter is calle
 
 class AddressError(EngineError):
     """The address asks for something that can never make sense."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
 
 
 @dataclass(frozen=True)

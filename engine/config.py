@@ -278,6 +278,8 @@ class RunConfig:
         Raises:
             ConfigError: an unknown name or a value that cannot be used.
         """
+        if wrong := next((section for section in SECTIONS if not isinstance(values.get(section) or {}, Mapping)), None):
+            raise ConfigError(f"the section '{wrong}' of the settings holds no names and values; write it as one object.")
         given = {section: {**BEFORE.get(section, {}), **values[section]} for section in SECTIONS if values.get(section)}
         settings = {f"{section}.{key}": value for section, options in given.items() for key, value in options.items()}
         unknown = set(values) - set(SECTIONS) - {"variant", "seed"}
@@ -412,15 +414,21 @@ def check_value(key: str, value: Any, hint: Any, metadata: Mapping[str, Any]) ->
     kind = next(one for one in kinds if one is not type(None))
     if allowed := choices(kind):
         if value not in allowed:
-            raise ConfigError(f"{key} must be one of {', '.join(map(str, allowed))}; got '{value}'.")
+            raise ConfigError(f"{key} must be one of {', '.join(map(str, allowed))}; got '{_shown(value)}'.")
         return
     accepted: tuple[type, ...] = (int, float) if kind is float else (kind,)
     if not isinstance(value, accepted) or (kind is not bool and isinstance(value, bool)):
-        raise ConfigError(f"{key} must be {describe(kind)}; got '{value}'.")
+        raise ConfigError(f"{key} must be {describe(kind)}; got '{_shown(value)}'.")
     low, high = metadata.get("low"), metadata.get("high")
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if is_number and (value != value or (low is not None and value < low) or (high is not None and value > high)):
-        raise ConfigError(f"{key} must lie between {_in_figures(low)} and {_in_figures(high)}; got {value}.")
+        raise ConfigError(f"{key} must lie between {_in_figures(low)} and {_in_figures(high)}; got {_shown(value)}.")
+
+
+def _shown(value: Any) -> str:
+    """A value for a message, cut where it is long."""
+    text = str(value)
+    return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 def _in_figures(bound: float | None) -> str:

@@ -48,6 +48,9 @@ class EngineError(Exception):
 class ConfigError(EngineError):
     """An option has a value that cannot be used."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
+
 
 class DataError(EngineError):
     """An input file or folder cannot be read as what it should be.

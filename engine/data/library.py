@@ -113,7 +113,7 @@ def _imported(folder: Path) -> StoredDataSet:
             links=int(counts["links"]),
             settings={str(key): str(value) for key, value in record["settings"].items()},
         )
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         return StoredDataSet(folder.name, folder)
 
 
@@ -128,7 +128,7 @@ def _sample(folder: Path) -> StoredDataSet:
             triples=(int(source["relation_triples"]), int(target["relation_triples"])),
             links=int(counts["links"]),
         )
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         return StoredDataSet(folder.name, folder)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -501,8 +502,11 @@ def read_new_entities(path: Path) -> list[NewEntity]:
     return found
 
 
+_LINE_END: Final = re.compile(r"\r\n|\n|\r")
+
+
 def _parsed_lines(text: str, path: Path) -> Iterator[NewEntity]:
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(_LINE_END.split(text), start=1):  # not splitlines: other separators may be inside of texts
         if line.strip():
             try:
                 yield new_entity(json.loads(line, object_pairs_hook=with_distinct_keys))
@@ -521,12 +525,23 @@ def new_entity(record: Any) -> NewEntity:
     """
     if not isinstance(record, dict) or not isinstance(record.get("id"), str) or not record["id"]:
         raise ValueError("a new entity needs an 'id' with text")
+    if not _is_whole(record):
+        raise ValueError("there is half a character (a lone surrogate)")
     if unknown := sorted(set(record) - FIELDS):
         raise ValueError(f"unknown field '{shorten(str(unknown[0]))}'")
     label = record.get("label", "")
     if not isinstance(label, str):
         raise ValueError("'label' must be text")
     return NewEntity(record["id"], label, *(lists_of_texts(record, name, width) for name, width in (("names", 1), ("triples", 3), ("values", 2))))
+
+
+def _is_whole(record: Mapping[str, Any]) -> bool:
+    """Whether all texts can be written."""
+    try:
+        json.dumps(record, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def lists_of_texts(record: Mapping[str, Any], name: str, width: int) -> Any:

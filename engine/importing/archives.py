@@ -4,6 +4,7 @@ from a header."""
 from __future__ import annotations
 
 import gzip
+import lzma
 import re
 import tarfile
 import zipfile
@@ -30,7 +31,7 @@ EMPTY_ZIP: Final = b"PK\x05\x06"
 ENCRYPTED: Final = 0x1
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _DRIVE = re.compile(r"[A-Za-z]:")
-_UNREADABLE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError)
+_UNREADABLE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, NotImplementedError, RuntimeError, ValueError)
 
 
 @dataclass(frozen=True)

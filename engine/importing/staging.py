@@ -107,7 +107,7 @@ def find_staged(token: str) -> Staged:
         raise gone
     try:
         return _staged(token, json.loads((_folder(token) / STATE).read_text(encoding="utf-8")))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError):
         raise gone from None
 
 

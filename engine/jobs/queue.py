@@ -336,7 +336,11 @@ class JobQueue:
         with self._database.reading() as database:
             rows = database.execute("SELECT * FROM jobs ORDER BY place").fetchall()
         waiting = [row["id"] for row in rows if row["state"] == "queued"]
-        found = [_job(row, waiting) for row in rows]
+        try:
+            found = [_job(row, waiting) for row in rows]
+        except (ValueError, TypeError, RecursionError, IndexError):
+            words = "the file is damaged (a job makes no sense)"
+            raise JobError(f"{SCHEMA.what} in {queue_file(self.models)} cannot be used: {words}; {SCHEMA.damaged}.") from None
         active = sorted((job for job in found if job.active), key=lambda job: job.position)  # 0 at work
         return [*active, *sorted((job for job in found if not job.active), key=lambda job: job.ended, reverse=True)]
 
@@ -366,13 +370,18 @@ def _listed(states: Sequence[State]) -> str:
 
 
 def _job(row: Any, waiting: Sequence[str]) -> Job:
-    """A row as a job."""
+    """A row as a job.
+
+    Raises:
+        ValueError, TypeError, RecursionError, IndexError: a row that no version has written.
+    """
     position = waiting.index(row["id"]) + 1 if row["id"] in waiting else 0
+    settings, sizes = json.loads(row["config"]), json.loads(row["sizes"])
+    if not isinstance(settings, dict) or not isinstance(sizes, dict):
+        raise TypeError("no object")
     names = ("id", "dataset", "run_id", "who", "state", "submitted", "started", "ended", "message", "run", "reviews", "parent")
     texts = {name: row[name] for name in names}
-    return Job(
-        data=Path(row["data"]), settings=json.loads(row["config"]), sizes=Sizes(**_tupled(json.loads(row["sizes"]))), position=position, **texts
-    )
+    return Job(data=Path(row["data"]), settings=settings, sizes=Sizes(**_tupled(sizes)), position=position, **texts)
 
 
 def _tupled(values: dict[str, Any]) -> dict[str, Any]:

@@ -292,8 +292,13 @@ class ReviewStore:
             if self._ledgers_of != self._database.opened:  # another file is in its place
                 self._ledgers, self._ledgers_of = {}, self._database.opened
             ledger = self._ledgers.setdefault(fingerprint, Ledger())
-            for row in connection.execute(query, (fingerprint, ledger.last)):
-                ledger.add(row["number"], _decision(row) if row["withdraws"] is None else row["withdraws"])
+            try:
+                for row in connection.execute(query, (fingerprint, ledger.last)):
+                    ledger.add(row["number"], _decision(row) if row["withdraws"] is None else row["withdraws"])
+            except (LookupError, ValueError, TypeError, StopIteration):
+                del self._ledgers[fingerprint]
+                words = "the file is damaged (a decision makes no sense)"
+                raise ReviewError(f"{SCHEMA.what} in {self.path} cannot be used: {words}; {SCHEMA.damaged}.") from None
             yield ledger
 
     # A new version of the data

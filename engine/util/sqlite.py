@@ -12,7 +12,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from engine.errors import EngineError
+from engine.errors import EngineError, printable
 from engine.util.files import fsync
 from engine.util.text import one_line
 
@@ -124,18 +124,20 @@ class Database:
         """SQLite's errors in plain words."""
         try:
             yield
-        except (sqlite3.Error, OSError, Timeout) as error:
+        except (sqlite3.Error, OSError, Timeout, UnicodeDecodeError) as error:
             raise self.schema.error(f"{self.schema.what} in {self.path} cannot be used: {self._reason(error)}") from error
 
     def _reason(self, error: Exception) -> str:
-        words = one_line(error)
+        words = printable(one_line(error))
+        if isinstance(error, UnicodeDecodeError):  # of a name or text in the file, or of SQLite's own words about it
+            return f"the file is damaged (it holds text that is not UTF-8); {self.schema.damaged}."
         if isinstance(error, Timeout) or "locked" in words:
             return f"another process has been writing for {self.schema.patience:.0f} seconds; try again."
         if "full" in words:
             return f"the disk is full; free some space and try again ({self.schema.unharmed})."
         if "readonly" in words or "unable to open" in words or isinstance(error, PermissionError):
             return f"permission denied; make the file and its folder writable ({self.schema.unharmed})."
-        if "malformed" in words or "not a database" in words:
+        if "malformed" in words or "not a database" in words or "decode to UTF-8" in words:
             return f"the file is damaged ({words}); {self.schema.damaged}."
         return f"{words}; check the disk and the file ({self.schema.unharmed})."
 

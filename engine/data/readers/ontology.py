@@ -203,11 +203,10 @@ class Ontology:
         things = {name for kind in chosen for name in used[kind]}
         if not things:
             raise DataError(_none(aligned, used), path=self.path)
-        triples = self._kept_triples(things)
-        for name in (*things, *set(triples[1])):
+        triples, attributes = self._kept_triples(things), self._kept_attributes(things)
+        for name in (*things, *set(triples[1]), *attributes[1].words.to_list()):
             if problem := identifier_problem(name):
                 raise DataError(f"an identifier {problem}; shorten or correct it.", path=self.path)
-        attributes = self._kept_attributes(things)
         findings += self._noticed(chosen, used)
         heads, relations, tails = map(Texts.of, triples)
         return RawGraph(self.path, heads, relations, tails, entities=Texts.of(sorted(things)), attributes=attributes)

@@ -83,6 +83,11 @@ def read_axioms(path: Path, text: str, syntax: OwlSyntax) -> Ontology:
         line = _line(str(error), content)
         cure = f"correct this {'line' if line else 'file'}"
         raise DataError(f"this is not valid {SYNTAX_WORDS[syntax]} ({_explanation(str(error))}); {cure}.", path=path, line=line) from None
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # the parser's own defect, of a number that is too large for example; it is no Exception
+            raise
+        words = f"the parser of {SYNTAX_WORDS[syntax]} failed at this file ({one_line(error, 120)}); look for very large numbers, or convert it."
+        raise DataError(words, path=path) from None
     reading = _Reading(path, texts)
     for axiom in parsed.get_axioms():
         reading.read(axiom.component)

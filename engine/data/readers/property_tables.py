@@ -33,6 +33,7 @@ LABELS: Final = "type"
 """The attribute that holds the labels of nodes; one called label would be taken for the name."""
 _FIELD = re.compile(r"(?P<name>.*):(?P<kind>ID|LABEL|START_ID|END_ID|TYPE|IGNORE)(?:\((?P<space>[^()]*)\))?(?:\{.*\})?", re.IGNORECASE | re.DOTALL)
 _PROPERTY = re.compile(r"(?P<name>.*?):(?P<type>[A-Za-z]+)(?:\{.*\})?(?P<array>\[\])?", re.DOTALL)
+_LINE_END = re.compile(r"\r\n|\n|\r")
 _APOC: Final[dict[str, Kind]] = {"_id": "ID", "_labels": "LABEL", "_start": "START_ID", "_end": "END_ID", "_type": "TYPE"}
 
 
@@ -84,7 +85,7 @@ def property_delimiter(path: Path) -> str | None:
 
 def text_delimiter(text: str) -> str | None:
     """The same, of the beginning of a file."""
-    line = text.lstrip("\ufeff").lstrip().split("\n", 1)[0].rstrip("\r")
+    line = _LINE_END.split(text.lstrip("\ufeff").lstrip(), maxsplit=1)[0]
     for delimiter in KNOWN:
         try:
             cells = next(csv.reader([line], delimiter=delimiter), [])

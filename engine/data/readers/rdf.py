@@ -331,7 +331,7 @@ def read_graph(path: Path, findings: list[Finding], aligned: Aligned = "auto", *
     collector.name_blank_nodes(text)
     collector.keep_datatypes()
     heads, relations, tails = collector.triples
-    _check(path, heads, relations, tails)
+    _check(path, heads, relations, tails, *collector.attributes[:2])
     findings += _noticed(path, collector, left_out)
     entities, attributes, values = map(Texts.of, collector.attributes)
     columns = [Texts.of(column) for column in collector.triples]
@@ -371,6 +371,7 @@ def _axioms(path: Path, text: str, syntax: OntologySyntax) -> Ontology:
         check_lines(path, text)
         return read_obo(path, text)
     if syntax == "owx":
+        text = with_xml_line_ends(text)
         check_entities(path, text)
     return read_axioms(path, text, syntax)
 
@@ -490,6 +491,7 @@ def _statements(path: Path, text: str, *, lenient: bool = False) -> Iterator[Any
         kind = ox.RdfFormat.TURTLE  # of which N-Triples are a part, and which has triples about triples as older programs write them
     is_xml = kind == ox.RdfFormat.RDF_XML
     if is_xml:
+        text = with_xml_line_ends(text)
         check_entities(path, text)
         check_end(path, text)
     try:
@@ -554,6 +556,11 @@ def check_entities(path: Path, text: str) -> None:
         uses = Counter(match[1] for match in _REFERENCE.finditer(text))
         if sum(length * uses[name] for name, length in prolog.longest.items()) > MOST_EXPANDED:
             raise DataError(FAR_LONGER, path=path)
+
+
+def with_xml_line_ends(text: str) -> str:
+    """The text with LF as its only line end, which is what XML means by CRLF and CR; the parsers keep them in literals."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def check_end(path: Path, text: str) -> None:

@@ -164,7 +164,12 @@ def recorded_graph(path: Path, triples: Columns, attributes: Columns, entities: 
     Raises:
         DataError: an identifier that cannot be one.
     """
-    for what, column in (("identifier", entities), ("head", triples[0]), ("relation", triples[1]), ("tail", triples[2]), ("entity", attributes[0])):
+    named = (
+        ("identifier", entities),
+        *zip(("head", "relation", "tail"), triples, strict=True),
+        *zip(("entity", "attribute"), attributes[:2], strict=True),
+    )
+    for what, column in named:
         check_words(path, what, column.words)
     if len(entities):
         notes.unlisted = int(np.count_nonzero(~are_among(Texts.joined(triples[0].words, triples[2].words).words, entities.words.unique())))

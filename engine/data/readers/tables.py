@@ -19,7 +19,7 @@ from engine.data.readers.base import PART_WORDS, Part, RawDataset, RawGraph, Raw
 from engine.data.readers.entity_tables import is_entity_table, read_entity_table
 from engine.data.readers.naming import NamedFiles, NamedFilesReader
 from engine.data.readers.property_tables import property_delimiter, read_property_graph
-from engine.data.rows import Rows
+from engine.data.rows import Rows, check_identifiers
 from engine.data.sssom import expand, read_curie_map, relation_apart, why_not
 from engine.data.tabular import (
     APART_ROLES,
@@ -130,7 +130,7 @@ def links_by_part(path: Path, part: Part, found: Mapping[str, Rows]) -> dict[Par
         return {part: _mapped(path, found)}
     sources, targets = found["source"].columns[0], found["target"].columns[0]
     if "exported" in found and table_suffix(path) != ".parquet":
-        sources, targets = (column.renamed(map(restore, column.words)) for column in (sources, targets))
+        sources, targets = _renamed(path, found, restore)
     given = "confidence" in found
     confidences = confidences_of(found, len(sources))
     if "split" not in found:
@@ -139,6 +139,17 @@ def links_by_part(path: Path, part: Part, found: Mapping[str, Rows]) -> dict[Par
         known: RawLinks(path, sources.take(rows), targets.take(rows), files=files, confidences=_chosen(confidences, rows) if given else ())
         for known, rows in _rows_by_part(path, found["split"]).items()
     }
+
+
+def _renamed(path: Path, found: Mapping[str, Rows], form: Callable[[str], str]) -> tuple[Texts, Texts]:
+    """The ends of the links in another form.
+
+    Raises:
+        DataError: what comes of one cannot be an identifier.
+    """
+    sources, targets = (column.renamed(map(form, column.words)) for column in (found["source"].columns[0], found["target"].columns[0]))
+    check_identifiers(Rows(path, (sources, targets), found["source"].lines), ("source", "target"))
+    return sources, targets
 
 
 def _rows_by_part(path: Path, split: Rows) -> dict[Part, BoolArray]:
@@ -166,7 +177,7 @@ def _mapped(path: Path, found: Mapping[str, Rows]) -> RawLinks:
         message = f"no mapping in this table says owl:sameAs or skos:exactMatch ({listed_counts(left_out)}); add some that do."
         raise DataError(message, path=path)
     prefixes = {} if table_suffix(path) == ".parquet" else read_curie_map(path)
-    subjects, objects = (column.renamed(expand(word, prefixes) for word in column.words) for column in (sources, targets))
+    subjects, objects = _renamed(path, found, lambda word: expand(word, prefixes))
     confidences = confidences_of(found, len(sources))
     files = tallies("links", found["source"])
     for reason, rows in [*left_out.items(), *([("kept apart", int(aside.sum()))] if aside.any() else [])]:
