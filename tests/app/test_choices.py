@@ -182,4 +182,4 @@ def test_names_of_runs(whole_run: MemoryRun, models: Path, put_run: PutRun) -> N
         put_run(whole_run, models, dataset, "basic-s0")
     cards = cache.list_runs(models).cards
     assert len(set(cache.run_names(cards))) == 2
-    assert cache.run_names(cards[:1]) == ["basic"]
+    assert cache.run_names(cards[:1]) == ["basic-s0"]
