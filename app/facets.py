@@ -50,16 +50,12 @@ def _verdicts(address: PairsAddress, alignment: Alignment, parts: Parts) -> None
     counts = alignment.counts(alignment.passing(parts, without="known"))
     offered = [known for known in KNOWN if alignment.all_counts[known] or known in address.known]
     labels = {known: f"{pair_filters.KNOWN_WORDS[known]} · {counts[known]:,}" for known in offered}
-    key = state.widget_key(state.CHOICE, "known", address.known, labels)
-    st.pills(
+    pair_filters.pills(
         "Verdict",
-        offered,
-        selection_mode="multi",
-        wrap=True,
-        default=[known for known in offered if known in address.known],
-        format_func=labels.__getitem__,
-        key=key,
-        on_change=pair_filters.follow(key, lambda chosen: {"known": list(chosen) or None}),
+        labels,
+        [known for known in offered if known in address.known],
+        name="known",
+        parameters=lambda chosen: {"known": list(chosen) or None},
         help="Whether known links confirm or contradict the pair. None selected: all.",
     )
 
@@ -191,16 +187,12 @@ def _kinds(address: PairsAddress, alignment: Alignment, parts: Parts) -> None:
         offered["added"] = ("added in a round", count("added", alignment.rows["added"].to_numpy() > 0), address.added, "semi")
     labels = {name: f"{words} · {number:,}" for name, (words, number, _, _) in offered.items()}
     chosen = [name for name, (_, _, on, _) in offered.items() if on]
-    key = state.widget_key(state.CHOICE, "kinds", chosen, labels)
-    st.pills(
+    pair_filters.pills(
         "Only pairs with",
-        list(offered),
-        selection_mode="multi",
-        wrap=True,
-        default=chosen,
-        format_func=labels.__getitem__,
-        key=key,
-        on_change=pair_filters.follow(key, lambda names: {name: "yes" if name in names else None for name in offered}),
+        labels,
+        chosen,
+        name="kinds",
+        parameters=lambda names: {name: "yes" if name in names else None for name in offered},
         help=explain(*(term for _, _, _, term in offered.values())),
     )
 

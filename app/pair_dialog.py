@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import streamlit as st
 
-from app import cache, components, pages, side_by_side, state, text
+from app import components, explained, pages, side_by_side, state, text
 from app.cache import OpenRun
 from app.state import ExplainAddress, ReviewAddress
-from engine.data.knowledge_graph import SIDES, Side
+from engine.data.knowledge_graph import Side
 from engine.errors import RunError
-from engine.explanation import explain
-from engine.explanation.rivals import runner_up
-from engine.explanation.summary import summary_lines
-from engine.explanation.verdict import verdict_line
-from engine.explore.neighbourhood import facing
 from engine.runs.view import PairScore
 
-LISTED: Final = 40  # as on the page Explain, which so shares what is computed
 Rows = Sequence[tuple[int, int]]
 
 
@@ -99,16 +92,10 @@ def _links(runs: tuple[str, ...], pair: PairScore, side: Side) -> None:
 
 def _why(run: OpenRun, pair: PairScore) -> None:
     """The verdict and the facts that it rests on, as on the page Explain."""
-    ends = pair.source.index, pair.target.index
     try:
         with st.spinner("Explaining the score…"):
-            question = ("explanation", *map(str, ends), pair.pool)
-            found = cache.kept([run], question, lambda: explain(run.explainer, *ends, pair.pool, LISTED))
-            rivals = {side: runner_up(run.explainer, *ends, pair.pool, side) for side in SIDES}
+            found = explained.explanation(run, pair.source.index, pair.target.index, pair.pool)
     except RunError as error:  # without weights, for example
         st.caption(f":material/info: {text.plain(text.without_places(str(error)), 400)}")
         return
-    faced = facing(run.adjacency, *ends, LISTED)
-    verdict = verdict_line(found, faced, [one for one in rivals.values() if one is not None])
-    st.markdown(f"**{text.plain(verdict.text, 400)}**")
-    components.labelled_lines(summary_lines(found, faced, rivals["source"], rivals["target"]))
+    explained.summary(run, found, "**{}**")

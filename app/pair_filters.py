@@ -16,6 +16,7 @@ from engine.explore.alignment import Known, PairFilter, incident_entities, relat
 from engine.runs.entities import short_id
 from engine.util.arrays import IntArray
 
+K = TypeVar("K", bound=str)
 P = TypeVar("P", bound=PairFilterAddress)
 
 KNOWN_WORDS: Mapping[Known, str] = {"seed": "⚓ seed", "right": "✓ correct", "wrong": "× incorrect", "probable": "≈ probable", "unknown": "? unknown"}
@@ -31,6 +32,33 @@ def change(parameters: Parameters) -> None:
 def follow(key: str, parameters: Callable[[Any], Parameters]) -> Callable[[], None]:
     """A callback that makes parameters of the address from the widget's value."""
     return lambda: change(parameters(st.session_state[key]))
+
+
+def pills(
+    label: str, labels: Mapping[K, str], chosen: Sequence[K], *, name: str, parameters: Callable[[Any], Parameters], help: str | None = None
+) -> None:
+    """Choices of which any number can be on.
+
+    Args:
+        label: of all of them.
+        labels: of each, with the number of rows that it leaves.
+        chosen: those that are on.
+        name: of the widget.
+        parameters: makes parameters of the address from the choices that are on.
+        help: as of ``st.pills``.
+    """
+    key = state.widget_key(state.CHOICE, name, tuple(chosen), labels)
+    st.pills(
+        label,
+        list(labels),
+        selection_mode="multi",
+        wrap=True,
+        default=list(chosen),
+        format_func=labels.__getitem__,
+        key=key,
+        on_change=follow(key, parameters),
+        help=help,
+    )
 
 
 def single(name: str) -> Callable[[Any], Parameters]:

@@ -9,11 +9,11 @@ in a process of its own. Half of the triples belong to each graph, nine of ten e
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from benchmarks.children import in_a_process
 from benchmarks.tables import markdown, print_report
+from engine.api import export, open_run
 from engine.data.knowledge_graph import SIDES
+from engine.exporting import get_format
+from engine.pipeline import peak_rss_mb
 from engine.runs import Run, RunStore
 
 TRIPLES_OF_AN_ENTITY = 10
@@ -54,7 +58,9 @@ def study(parsed: argparse.Namespace) -> str:
         for triples in parsed.triples:
             run = large_run(pattern, Path(folder), triples)
             for name in parsed.formats:
-                seconds, peak, size = exported(run, Path(folder), name)
+                asked = Export(run, Path(folder), name)
+                seconds, peak, size = in_a_process(exported, asked, f"the export of {triples:,} triples")
+                asked.target.unlink()
                 rows.append([f"{triples:,}", name, f"{seconds:.0f} s", f"{peak:,.0f} MiB", f"{size / 2**20:,.0f} MiB"])
                 print(*rows[-1], file=sys.stderr, flush=True)
     return markdown(["triples", "format", "time", "peak memory", "file"], rows)
@@ -120,18 +126,24 @@ def match_table(side: str, order: npt.NDArray[np.int64], matched: int) -> pd.Dat
     return pd.DataFrame({"graph": side, "entity": ends[0], "rank": 1, "match": ends[1], "cosine": scores, "csls": scores})
 
 
-def exported(run: str, models: Path, name: str) -> tuple[float, float, int]:
-    """Seconds, peak memory in MiB and bytes of an export in a process of its own."""
-    target = models / f"merged-{name}{'.parquet' if 'parquet' in name else '.trig'}"
-    command = [sys.executable, "-m", "engine", "export", run, "--models", str(models), "--format", name, "--decoder", "csls", "--output", str(target)]
+@dataclass(frozen=True)
+class Export:
+    """What is to be exported, in which format, and where to."""
+
+    run: str
+    models: Path
+    name: str
+
+    @property
+    def target(self) -> Path:
+        return self.models / f"merged-{self.name}{get_format(self.name).suffix}"
+
+
+def exported(asked: Export) -> tuple[float, float, int]:
+    """Seconds, peak memory of this process in MiB, and bytes of the file."""
     started = time.perf_counter()
-    child = os.posix_spawn(sys.executable, command, {**os.environ, "PYTHONPATH": str(PROJECT)})
-    _, status, usage = os.wait4(child, 0)
-    if status:
-        raise RuntimeError(f"the export ended with status {os.waitstatus_to_exitcode(status)}")
-    taken, size = time.perf_counter() - started, target.stat().st_size
-    target.unlink()
-    return taken, usage.ru_maxrss / 1024, size
+    export(open_run(asked.run, asked.models), asked.target, format=asked.name, decoder="csls")
+    return time.perf_counter() - started, peak_rss_mb() or float("nan"), asked.target.stat().st_size
 
 
 if __name__ == "__main__":

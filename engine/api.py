@@ -23,9 +23,7 @@ from engine.errors import ConfigError, DataError, ExportError, RunError
 from engine.evaluation.calibration import Calibration, Threshold
 from engine.explanation import Explainer, Report, compare_with, conflict, context, explain, intervene, named_evidence, resolve_pair, sibling_runs
 from engine.explanation.new_entities import EXAMPLE, NewEntities, NewEntity, PlacedEntity, new_entity
-from engine.explanation.rivals import runner_up
-from engine.explanation.summary import summary_lines
-from engine.explanation.verdict import verdict_line
+from engine.explanation.verdict import pair_summary
 from engine.explore.alignment import Alignment, alignments
 from engine.explore.changes import MatchChanges, VersionRun, match_changes
 from engine.explore.data_profile import inspect_run, relation_profile
@@ -251,13 +249,11 @@ class OpenRun:
         left, right = resolve_pair(self.view, source, target)
         removed = [named_evidence(self.explainer, left, right, words, pool, side) for words in remove]
         found = explain(self.explainer, left, right, pool, top)
-        rivals = {end: runner_up(self.explainer, left, right, pool, end) for end in SIDES}
-        faced = facing(self.adjacency, left, right)
-        verdict = verdict_line(found, faced, [one for one in rivals.values() if one is not None])
+        summary = pair_summary(self.explainer, found, facing(self.adjacency, left, right))
         return Report(
             run=self.id,
             explanation=found,
-            summary=(verdict, *summary_lines(found, faced, rivals["source"], rivals["target"])),
+            summary=(summary.verdict, *summary.lines),
             context=context(self.explainer, left, right, self._siblings(), pool),
             conflict=conflict(self.explainer, right),
             conflict_of_source=conflict(self.explainer, left, side="source"),

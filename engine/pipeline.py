@@ -461,10 +461,14 @@ def stored_structure(run: Run, task: AlignmentTask, config: RunConfig) -> Struct
     """The structure of a finished run, from its folder."""
     model = stored_model(run, task, config)
     source, target = (torch.from_numpy(finite_tensor(run, "embeddings", side)) for side in SIDES)
-    rounds = run.table("selections").groupby("round", sort=True)
-    selections = [Selection(part[["source", "target"]].to_numpy(dtype="int64"), part["score"].to_numpy(dtype="float32")) for _, part in rounds]
     start = stored_start(run)
-    return Structure(model, source, target, selections, {**run.manifest["training"], "structure_run": run.id}, start)
+    return Structure(model, source, target, stored_selections(run), {**run.manifest["training"], "structure_run": run.id}, start)
+
+
+def stored_selections(run: Run) -> list[Selection]:
+    """What each round of a finished run trained on besides the seed links."""
+    rounds = run.table("selections").groupby("round", sort=True)
+    return [Selection(part[["source", "target"]].to_numpy(dtype="int64"), part["score"].to_numpy(dtype="float32")) for _, part in rounds]
 
 
 def stored_start(run: Run) -> Selection | None:

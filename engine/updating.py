@@ -30,6 +30,7 @@ from engine.pipeline import (
     Phase,
     find_or_train,
     note_on,
+    stored_selections,
     train_again,
     with_absolute_paths,
     with_snapshot,
@@ -143,11 +144,8 @@ def earlier_links(run: Run) -> Mapping[str, IntArray]:
 
 def last_selection(run: Run) -> Selection:
     """What the last round of a run trained on besides the seed links; nothing where it had no rounds."""
-    table = run.table("selections") if has_table(run, "selections") else None
-    if table is None or not len(table):
-        return no_selection()
-    last = table[table["round"] == table["round"].max()]
-    return Selection(last[["source", "target"]].to_numpy(dtype=np.int64), last["score"].to_numpy(dtype=np.float32))
+    rounds = stored_selections(run) if has_table(run, "selections") else []
+    return rounds[-1] if rounds else no_selection()
 
 
 @dataclass(frozen=True)

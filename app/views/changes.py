@@ -154,16 +154,12 @@ def _filters(found: MatchChanges, address: ChangesAddress, changes: Sequence[Cha
     counts, reasons = found.counts(found.select((), address.cause, words)), found.cause_counts(found.select(changes, (), words))
     labels = {change: f"{CHANGE_WORDS[change]} · {counts[change]:,}" for change in CHANGES}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        key = state.widget_key(state.CHOICE, "change", changes, labels)
-        st.pills(
+        pair_filters.pills(
             "Show",
-            list(CHANGES),
-            selection_mode="multi",
-            wrap=True,
-            default=list(changes),
-            format_func=labels.__getitem__,
-            key=key,
-            on_change=pair_filters.follow(key, lambda chosen: {"change": None if set(chosen) in (set(), set(USUAL)) else list(chosen)}),
+            labels,
+            changes,
+            name="change",
+            parameters=lambda chosen: {"change": None if set(chosen) in (set(), set(USUAL)) else list(chosen)},
         )
         components.search_box("Search label, ID or URI", address.search, placeholder="in any script", clears=("page",), width=260)
     every = found.cause_counts()
@@ -171,16 +167,12 @@ def _filters(found: MatchChanges, address: ChangesAddress, changes: Sequence[Cha
     if not offered:
         return
     named = {cause: f"{CAUSE_WORDS[cause]} · {reasons[cause]:,}" for cause in offered}
-    key = state.widget_key(state.CHOICE, "cause", address.cause, named)
-    st.pills(
+    pair_filters.pills(
         "Reason",
-        offered,
-        selection_mode="multi",
-        wrap=True,
-        default=[cause for cause in offered if cause in address.cause],
-        format_func=named.__getitem__,
-        key=key,
-        on_change=pair_filters.follow(key, lambda chosen: {"cause": list(chosen) or None}),
+        named,
+        [cause for cause in offered if cause in address.cause],
+        name="cause",
+        parameters=lambda chosen: {"cause": list(chosen) or None},
         help=f"{REASONS} None selected: all.",
     )
 

@@ -11,18 +11,14 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from app import alternatives, cache, components, evidence_table, frame, pages, removal, score_breakdown, side_by_side, state, text
+from app import alternatives, cache, components, evidence_table, explained, frame, pages, removal, score_breakdown, side_by_side, state, text
 from app.cache import OpenRun
 from app.palette import PLAIN_MARKS
 from app.state import ExplainAddress, ExplainTab
 from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import EngineError, EntityError
-from engine.explanation import Context, Explanation, context, explain
+from engine.explanation import Context, Explanation, context
 from engine.explanation.report import rounds_words
-from engine.explanation.rivals import runner_up
-from engine.explanation.summary import summary_lines
-from engine.explanation.verdict import verdict_line
-from engine.explore.neighbourhood import facing
 from engine.runs.entities import Entity
 from engine.runs.view import PairScore, RunView
 
@@ -34,7 +30,6 @@ TABS: Final[Mapping[ExplainTab, str]] = {
     "alternatives": "Alternatives",
     "other-runs": "Other runs",
 }
-LISTED: Final = 40
 STARTS: Final = 6
 
 
@@ -49,24 +44,13 @@ def render(run: OpenRun, address: ExplainAddress) -> None:
     with choices:
         address = replace(address, pool=components.pool_choice(run.view, entities, address.pool))
     with st.spinner("Explaining the score…"):
-        question = ("explanation", str(source.index), str(target.index), address.pool)
-        found = cache.kept([run], question, lambda: explain(run.explainer, source.index, target.index, address.pool, LISTED))
+        found = explained.explanation(run, source.index, target.index, address.pool)
     components.pair_header(run.view, found.pair, address.runs, address.side, pages.EXPLAIN)
     components.unlabelled_notes(run.adjacency, entities)
-    _summary(run, found, address)
-    _tabs(run, found, address)
-
-
-def _summary(run: OpenRun, found: Explanation, address: ExplainAddress) -> None:
-    """The verdict, then the facts that it rests on: the same as on the command line."""
-    pair = found.pair.source.index, found.pair.target.index
-    faced = facing(run.adjacency, *pair, LISTED)
-    rivals = {side: runner_up(run.explainer, *pair, address.pool, side) for side in SIDES}
-    verdict = verdict_line(found, faced, [one for one in rivals.values() if one is not None])
-    st.markdown(f"#### {text.plain(verdict.text, 400)}")
-    components.labelled_lines(summary_lines(found, faced, rivals["source"], rivals["target"]))
+    explained.summary(run, found, "#### {}")
     for note in found.notes:
         st.caption(f":material/info: {text.plain(note, 400)}")
+    _tabs(run, found, address)
 
 
 def _tabs(run: OpenRun, found: Explanation, address: ExplainAddress) -> None:

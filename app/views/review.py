@@ -11,14 +11,29 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import browser_memory, cache, charts, components, evidence_table, facing, frame, pages, queue_filter, reviewing, side_by_side, state, text
+from app import (
+    browser_memory,
+    cache,
+    charts,
+    components,
+    evidence_table,
+    explained,
+    facing,
+    frame,
+    pages,
+    queue_filter,
+    reviewing,
+    side_by_side,
+    state,
+    text,
+)
 from app.cache import OpenRun
 from app.glossary import explain as term
 from app.palette import PLAIN_MARKS
 from app.state import Decided, EntityAddress, ExplainAddress, ExportAddress, ReviewAddress, ReviewKind
 from engine.data.knowledge_graph import SIDES
 from engine.errors import ReviewError, RunError
-from engine.explanation import Explanation, explain
+from engine.explanation import Explanation
 from engine.explanation.rivals import compare_with
 from engine.explanation.summary import summary_lines
 from engine.explore.neighbourhood import Facing
@@ -77,7 +92,6 @@ CONTRADICTIONS = 6  # listed at a pair
 CROSSWISE = "In one graph this pair's class is below that of the other pair; in the other graph it is above it."
 DISJOINT = "If this pair is correct, its class is below two classes that one of the graphs declares disjoint."
 EVIDENCE = 8  # pairs of neighbours listed
-LISTED = 40  # as on the page Explain, which so shares what is computed
 TABLE_HEIGHT = 460  # pixels
 REASON_WIDTH = 320
 
@@ -425,14 +439,10 @@ def _review_cell(run: OpenRun, source: str, target: str) -> str:
 
 def _explained(run: OpenRun, source: int, target: int) -> tuple[Explanation | None, str]:
     """A pair's explanation; None and the reason where the run cannot explain."""
-
-    def compute() -> tuple[Explanation | None, str]:
-        try:
-            return explain(run.explainer, source, target, "all", LISTED), ""
-        except RunError as error:  # without weights, or with such as do not fit: the pair can be decided all the same
-            return None, text.without_places(str(error))
-
-    return cache.kept([run], ("review", str(source), str(target)), compute)
+    try:
+        return explained.explanation(run, source, target, "all"), ""
+    except RunError as error:  # without weights, or with such as do not fit: the pair can be decided all the same
+        return None, text.without_places(str(error))
 
 
 def _buttons(run: OpenRun, author: str, pair: PairScore) -> None:

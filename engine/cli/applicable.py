@@ -38,9 +38,13 @@ def refuse(options: Sequence[str], reason: str) -> None:
         ConfigError: there are such options.
     """
     if options:
-        *first, last = dict.fromkeys(options)
-        named = f"{', '.join(first)} and {last} have" if first else f"{last} has"
-        raise ConfigError(f"{named} no effect here: {reason}.")
+        raise ConfigError(f"{_have(options)} no effect here: {reason}.")
+
+
+def _have(options: Sequence[str]) -> str:
+    """'--a has', '--a and --b have'."""
+    *first, last = dict.fromkeys(options)
+    return f"{', '.join(first)} and {last} have" if first else f"{last} has"
 
 
 # import
@@ -181,9 +185,7 @@ def check_train(parsed: Namespace) -> None:
 def unused_settings(parsed: Namespace) -> str:
     """A sentence on settings that the variant does not use, which scripts may give to all variants alike; empty without any."""
     unused = [key for key in set_keys(parsed.set) if key.partition(".")[0] in SECTIONS_OF[parsed.variant]]
-    *first, last = dict.fromkeys(unused) or [""]
-    named = f"{', '.join(first)} and {last} have" if first else f"{last} has"
-    return f"note: {named} no effect on the variant {parsed.variant}." if unused else ""
+    return f"note: {_have(unused)} no effect on the variant {parsed.variant}." if unused else ""
 
 
 def set_keys(assignments: Sequence[str]) -> list[str]:
@@ -196,9 +198,7 @@ def check_inspect(parsed: Namespace) -> None:
     Raises:
         ConfigError: a setting of training.
     """
-    settings = [
-        f"--set {key}" for key in (one.partition("=")[0].strip() for one in parsed.set) if key.partition(".")[0] in SECTIONS and key[:5] != "data."
-    ]
+    settings = [f"--set {key}" for key in set_keys(parsed.set) if key.partition(".")[0] in SECTIONS and key[:5] != "data."]
     refuse(settings, "inspect reads the data and trains nothing; only settings of the section data apply")
 
 

@@ -27,7 +27,19 @@ from engine.cli.export import add_export, add_report, add_split
 from engine.cli.housekeeping import add_backup, add_clean_up
 from engine.cli.importing import add_import
 from engine.cli.new_entities import match_new
-from engine.cli.options import Commands, add_command, add_json, add_models, add_pool, add_run, by_side, print_json
+from engine.cli.options import (
+    Commands,
+    add_command,
+    add_fresh,
+    add_json,
+    add_models,
+    add_pool,
+    add_reviews_file,
+    add_run,
+    add_settings,
+    by_side,
+    print_json,
+)
 from engine.cli.queue import add_queue, add_queueing, queue_instead
 from engine.cli.serve import add_serve
 from engine.cli.updating import add_decisions, add_update
@@ -161,9 +173,7 @@ def add_train(commands: Commands) -> None:
         default="full",
         help="fast: half the training time, Hits@1 about 0.5 points lower; --set overrides it (default full)",
     )
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="SECTION.OPTION=VALUE", help="any other setting, as listed by 'options'; may be repeated"
-    )
+    add_settings(parser, "any other setting, as listed by 'options'")
     parser.add_argument(
         "--names",
         action="append",
@@ -171,16 +181,9 @@ def add_train(commands: Commands) -> None:
         metavar="[SIDE=]FILE",
         help="literal: file with (translated) names, JSON or TSV (docs/data_formats.md); for one graph source=FILE or target=FILE",
     )
-    parser.add_argument("--fresh", action="store_true", help="train again even if this run exists; the earlier run is kept")
+    add_fresh(parser)
     add_queueing(parser)
-    parser.add_argument(
-        "--with-reviews",
-        type=Path,
-        nargs="?",
-        const=Path(),
-        metavar="FILE",
-        help="train with reviewers' decisions: those of --models, of another database, or of a run's reviews.parquet (docs/reviewing.md)",
-    )
+    add_reviews_file(parser, "train with reviewers' decisions", "docs/reviewing.md")
     add_models(parser)
     add_json(parser)
 
@@ -311,9 +314,7 @@ def add_inspect(commands: Commands) -> None:
     parser.add_argument("data", metavar="DATA", help="folder of the data set")
     parser.add_argument("--seed", type=int, default=0, help="random seed for the split if the data set has none (default 0)")
     parser.add_argument("--train-ratio", type=float, metavar="SHARE", help="share of the known links used for training, as in train")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="SECTION.OPTION=VALUE", help="setting of the section data, as in train; may be repeated"
-    )
+    add_settings(parser, "setting of the section data, as in train")
     add_json(parser)
 
 

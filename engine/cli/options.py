@@ -41,6 +41,21 @@ def add_models(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--models", type=Path, default=default, metavar="DIR", help=f"folder with the runs (default {default})")
 
 
+def add_settings(parser: argparse.ArgumentParser, words: str) -> None:
+    """``--set``; ``words``: which settings these are."""
+    parser.add_argument("--set", action="append", default=[], metavar="SECTION.OPTION=VALUE", help=f"{words}; may be repeated")
+
+
+def add_fresh(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--fresh", action="store_true", help="train again even if this run exists; the earlier run is kept")
+
+
+def add_reviews_file(parser: argparse.ArgumentParser, words: str, end: str) -> None:
+    """``--with-reviews``; ``words`` and ``end``: how its help begins and ends."""
+    where = "those of --models, of another database, or of a run's reviews.parquet"
+    parser.add_argument("--with-reviews", type=Path, nargs="?", const=Path(), metavar="FILE", help=f"{words}: {where} ({end})")
+
+
 def add_pool(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pool", choices=get_args(Pool), default="all", help="candidates: all entities (default), or only those of the test links")
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 from engine.api import open_run
-from engine.cli.options import Commands, add_command, add_json, add_models, add_run, print_json
+from engine.cli.options import Commands, add_command, add_fresh, add_json, add_models, add_reviews_file, add_run, add_settings, print_json
 from engine.errors import printable
 from engine.reviews import Decision, ReviewStore, reason_words
 from engine.reviews.decisions import Pair
@@ -40,19 +39,9 @@ def add_update(commands: Commands, run: Callable[[argparse.Namespace], int]) -> 
     )
     parser.add_argument("--epochs", type=int, metavar="N", help="number of epochs before the rounds (default: a share of the parent's)")
     parser.add_argument("--seed", type=int, metavar="N", help="random seed (default: that of the run)")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="SECTION.OPTION=VALUE", help="a setting that differs from the run's; may be repeated"
-    )
-    parser.add_argument("--fresh", action="store_true", help="train again even if this run exists; the earlier run is kept")
-    parser.add_argument(
-        "--with-reviews",
-        type=Path,
-        nargs="?",
-        const=Path(),
-        metavar="FILE",
-        help="train with reviewers' decisions as they are now: those of --models, of another database, or of a run's reviews.parquet "
-        "(default: those that the run was trained with)",
-    )
+    add_settings(parser, "a setting that differs from the run's")
+    add_fresh(parser)
+    add_reviews_file(parser, "train with reviewers' decisions as they are now", "default: those that the run was trained with")
     add_models(parser)
     add_json(parser)
 

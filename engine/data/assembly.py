@@ -42,7 +42,7 @@ from engine.data.splits import Split, divide
 from engine.data.tabular import table_suffix
 from engine.data.texts import Texts, are_among, distinct_words, numbers, strings, union
 from engine.errors import DataError
-from engine.util.arrays import IntArray, fresh_rows, sorted_rows
+from engine.util.arrays import IntArray, fresh_rows, links_of_keys, sorted_rows
 from engine.util.memory import MIB
 from engine.util.text import count, shorten
 
@@ -137,9 +137,9 @@ def build_task(folder: Path, format: str, raw: RawDataset, config: DataConfig, s
     noticed = [*header_links(original), *(finding for tally in merged_tallies(files) for finding in tally.findings)]
     own = not is_benchmark(format, raw)
     split = divide(keys, raw.given, config, seed, folder, own=own, width=width)
-    known, all_unsure = (_decode(part, width) for part in (np.sort(np.concatenate([split.train, split.valid, split.test])), split.unsure))
+    known, all_unsure = (links_of_keys(part, width) for part in (np.sort(np.concatenate([split.train, split.valid, split.test])), split.unsure))
     split, untested = _with_measurable_tests(split, source, target)
-    train, valid, test, unsure = (_decode(part, width) for part in (split.train, split.valid, split.test, split.unsure))
+    train, valid, test, unsure = (links_of_keys(part, width) for part in (split.train, split.valid, split.test, split.unsure))
     return AlignmentTask(
         name=safe_name(folder),
         format=format,
@@ -344,7 +344,7 @@ def _encode_links(
         sources, targets = numbers(links.sources, words[0]), numbers(links.targets, words[1])
         keys[part], counts = np.unique(sources * target.num_entities + targets, return_counts=True)
         if dropped := len(sources) - len(keys[part]):
-            repeated = _decode(keys[part][counts > 1][:3], target.num_entities)
+            repeated = links_of_keys(keys[part][counts > 1][:3], target.num_entities)
             examples = tuple(f"{source.entities[left]} = {target.entities[right]}" for left, right in repeated)
             message = f"{links.path.name}: {dropped:,} repeated links were dropped."
             findings.append(Finding("duplicate-links", "warning", message, dropped, examples, "Remove the repetitions."))
@@ -383,7 +383,7 @@ def _with_measurable_tests(split: Split, source: KnowledgeGraph, target: Knowled
     All entities without triples look the same to a model of the graphs' structure, so that such a link would be a hit, or a miss, by their number
     alone. They count neither as right nor as wrong, as probable links do. The description says so: other figures are of another run.
     """
-    parts = [_decode(keys, target.num_entities) for keys in (split.valid, split.test)]
+    parts = [links_of_keys(keys, target.num_entities) for keys in (split.valid, split.test)]
     idle = [(source.degrees[links[:, 0]] == 0) | (target.degrees[links[:, 1]] == 0) for links in parts]
     untested = sum(int(one.sum()) for one in idle)
     if not untested:
@@ -403,11 +403,6 @@ def _with_measurable_tests(split: Split, source: KnowledgeGraph, target: Knowled
         description=f"{split.description}; {count(untested, 'link')} without triples left out",
         findings=(*split.findings, finding),
     ), untested
-
-
-def _decode(keys: IntArray, width: int) -> IntArray:
-    """(n,) keys -> (n, 2) links."""
-    return np.stack(np.divmod(keys, width), axis=1)
 
 
 def _duplicate_triples(path: Path, repeated: Sequence[IntArray], graph: KnowledgeGraph) -> tuple[Finding, ...]:

@@ -20,7 +20,7 @@ import pandas as pd
 from engine.data.knowledge_graph import SIDES, AlignmentTask, KnowledgeGraph, Side
 from engine.data.tabular import Role, read_table
 from engine.errors import DataError
-from engine.util.arrays import BoolArray, IntArray
+from engine.util.arrays import BoolArray, IntArray, link_keys, links_of_keys
 from engine.util.text import count, shorten
 
 LEAST_CARRIED: Final = 0.5
@@ -325,10 +325,10 @@ def with_earlier_split(task: AlignmentTask, before: Mapping[str, IntArray], vers
         origin: names the earlier split, for the description.
     """
     width = task.target.num_entities
-    now = {part: _encoded(links, width) for part, links in zip(PARTS, task.all_links()[:3], strict=True)}
+    now = {part: link_keys(links, width) for part, links in zip(PARTS, task.all_links()[:3], strict=True)}
     certain = np.concatenate(list(now.values()))
     mapped = {part: _measurable(versions.links(before[part]), task, part) for part in PARTS}
-    listed = certain if len(certain) else np.setdiff1d(np.concatenate(list(mapped.values())), _encoded(task.unsure_links, width))
+    listed = certain if len(certain) else np.setdiff1d(np.concatenate(list(mapped.values())), link_keys(task.unsure_links, width))
     kept = {part: np.intersect1d(keys, listed) for part, keys in mapped.items()}
     carried = np.concatenate(list(kept.values()))
     parts = {part: [keys] for part, keys in kept.items()}
@@ -339,7 +339,7 @@ def with_earlier_split(task: AlignmentTask, before: Mapping[str, IntArray], vers
             parts[other].append(keys[touched])
             keys = keys[~touched]
         parts[part].append(keys)
-    links = {part: _decoded(np.unique(np.concatenate(keys)), width) for part, keys in parts.items()}
+    links = {part: links_of_keys(np.unique(np.concatenate(keys)), width) for part, keys in parts.items()}
     total = sum(len(before[part]) for part in PARTS)
     counts = LinkCounts(len(carried), len(listed) - len(carried), total - len(carried))
     divided = replace(
@@ -355,13 +355,4 @@ def with_earlier_split(task: AlignmentTask, before: Mapping[str, IntArray], vers
 def _measurable(links: IntArray, task: AlignmentTask, part: str) -> IntArray:
     """Keys of the links; of held-out ones without those of which an end is in no triple any more, which measure nothing."""
     idle = (task.source.degrees[links[:, 0]] == 0) | (task.target.degrees[links[:, 1]] == 0)
-    return _encoded(links if part == "train" else links[~idle], task.target.num_entities)
-
-
-def _encoded(links: IntArray, width: int) -> IntArray:
-    keys: IntArray = links[:, 0] * width + links[:, 1]
-    return keys
-
-
-def _decoded(keys: IntArray, width: int) -> IntArray:
-    return np.stack(np.divmod(keys, width), axis=1)
+    return link_keys(links if part == "train" else links[~idle], task.target.num_entities)

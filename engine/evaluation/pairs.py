@@ -18,7 +18,7 @@ import pandas as pd
 
 from engine.data.knowledge_graph import AlignmentTask
 from engine.evaluation.metrics import rate_interval
-from engine.util.arrays import IntArray
+from engine.util.arrays import IntArray, link_keys, links_of_keys
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,11 @@ def alignment_pairs(matches: pd.DataFrame, known: IntArray) -> IntArray:
     sides = [matches.loc[matches["graph"] == side, ["entity", "match"]].to_numpy(dtype=np.int64) for side in ("source", "target")]
     forward, backward = sides[0], sides[1][:, ::-1]
     width = int(max((part[:, 1].max(initial=0) for part in (forward, backward)), default=0)) + 1
-    of_source, of_target = (np.unique(part[:, 0] * width + part[:, 1]) for part in (forward, backward))
+    of_source, of_target = (np.unique(link_keys(part, width)) for part in (forward, backward))
     kept = [np.intersect1d(of_source, of_target)]
     sources_have_several, targets_have_several = several_counterparts(known)
     kept += [of_source] * targets_have_several + [of_target] * sources_have_several
-    return np.stack(np.divmod(np.unique(np.concatenate(kept)), width), axis=1)
+    return links_of_keys(np.unique(np.concatenate(kept)), width)
 
 
 def alignment_figures(matches: pd.DataFrame, task: AlignmentTask, threshold: float | None = None) -> AlignmentFigures:
@@ -112,7 +112,7 @@ def alignment_figures(matches: pd.DataFrame, task: AlignmentTask, threshold: flo
     test, others = np.unique(task.test_links, axis=0), np.concatenate([known, task.unsure_links])
     touching = np.isin(pairs[:, 0], test[:, 0]) | np.isin(pairs[:, 1], test[:, 1])
     width = task.target.num_entities
-    keys, right, aside = (rows[:, 0] * width + rows[:, 1] for rows in (pairs[touching], test, others))
+    keys, right, aside = (link_keys(rows, width) for rows in (pairs[touching], test, others))
     judged = keys[~np.isin(keys, aside)]
     return AlignmentFigures(len(judged), int(np.isin(judged, right).sum()), len(test), threshold, any(several_counterparts(known)))
 

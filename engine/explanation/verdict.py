@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
+from engine.data.knowledge_graph import SIDES
 from engine.explanation.evidence import Explanation
-from engine.explanation.summary import SummaryLine, quoted_label, quoted_title
+from engine.explanation.explainer import Explainer
+from engine.explanation.rivals import runner_up
+from engine.explanation.summary import SummaryLine, quoted_label, quoted_title, summary_lines
 from engine.explore.neighbourhood import Facing
 from engine.runs.entities import folded_label
 from engine.runs.view import HELD_OUT, Match, PairScore
@@ -25,6 +29,31 @@ CLOSE: Final = 0.05
 """A rival with a smaller margin of CSLS is close."""
 UNLIKE: Final = 0.3
 """Names with a smaller similarity are different."""
+
+
+@dataclass(frozen=True)
+class PairSummary:
+    """The verdict on a pair, and the facts that it rests on."""
+
+    verdict: SummaryLine
+    lines: tuple[SummaryLine, ...]
+
+
+def pair_summary(explainer: Explainer, found: Explanation, faced: Facing) -> PairSummary:
+    """The same on every page, on the command line and over HTTP.
+
+    Args:
+        explainer: of the run.
+        found: the explanation.
+        faced: the neighbourhoods of the two entities.
+
+    Raises:
+        RunError: a tensor of the run cannot be read.
+    """
+    ends = found.pair.source.index, found.pair.target.index
+    rivals = {side: runner_up(explainer, *ends, found.pair.pool, side) for side in SIDES}
+    verdict = verdict_line(found, faced, [one for one in rivals.values() if one is not None])
+    return PairSummary(verdict, summary_lines(found, faced, rivals["source"], rivals["target"]))
 
 
 def verdict_line(found: Explanation, faced: Facing, rivals: Sequence[Match]) -> SummaryLine:

@@ -18,7 +18,7 @@ from engine.data.knowledge_graph import AlignmentTask, Finding, empty_links
 from engine.errors import ReviewError
 from engine.reviews.decisions import Decision, Pair, votes
 from engine.reviews.store import ReviewStore
-from engine.util.arrays import BoolArray, IntArray
+from engine.util.arrays import BoolArray, IntArray, link_keys
 from engine.util.text import count
 
 # What the reviewers of a data set say together at one moment: accepted pairs, rejected pairs, and a digest of both.
@@ -226,7 +226,7 @@ def with_reviews(task: AlignmentTask, snapshot: Snapshot) -> tuple[AlignmentTask
         )
     width = task.target.num_entities
     accepted, rejected = (_keys(task, pairs) for pairs in (snapshot.accepted, snapshot.rejected))
-    train, valid, test, unsure = (links[:, 0] * width + links[:, 1] for links in task.all_links())
+    train, valid, test, unsure = (link_keys(links, width) for links in task.all_links())
     reviewed = np.concatenate([accepted, rejected])
     touched_valid, touched_test = (_touched(keys, reviewed, width) for keys in (valid, test))
     seeds = np.union1d(np.setdiff1d(train, rejected), accepted)

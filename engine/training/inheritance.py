@@ -27,7 +27,7 @@ from engine.model.dual_amn import DualAMN
 from engine.runs import Run
 from engine.runs.tensors import finite_tensor
 from engine.training.semi import Pool, Selection
-from engine.util.arrays import BoolArray, Float32Array, IntArray
+from engine.util.arrays import BoolArray, Float32Array, IntArray, link_keys
 
 FEATURES = ("entity_features", "relation_features")
 """Parameters with a row for each entity or directed relation; of all others, runs with the same encoder have the same shape."""
@@ -74,7 +74,7 @@ class Inheritance:
         keep = np.isin(pairs[:, 0], pool.sources) & np.isin(pairs[:, 1], pool.targets)
         if len(pool.rejected):
             width = int(max(pairs[:, 1].max(initial=0), pool.rejected[:, 1].max())) + 1
-            keep &= ~np.isin(pairs[:, 0] * width + pairs[:, 1], pool.rejected[:, 0] * width + pool.rejected[:, 1])
+            keep &= ~np.isin(link_keys(pairs, width), link_keys(pool.rejected, width))
         return Selection(pairs[keep], self.pairs.scores[keep])
 
 

@@ -26,7 +26,7 @@ from engine.decoding.sinkhorn import SinkhornDecoder
 from engine.errors import ConfigError
 from engine.search import normalise_rows
 from engine.search.similarity import StructuralSimilarity
-from engine.util.arrays import IntArray
+from engine.util.arrays import IntArray, link_keys
 
 LEAST_ROUND_EPOCHS = 5
 LEAST_STARTED_ROUND_EPOCHS = 3
@@ -214,7 +214,7 @@ def pool_candidates(source: Tensor, target: Tensor, pool: Pool, csls_k: int, top
         return candidates
     width = int(max(pool.targets.max(), pool.rejected[:, 1].max())) + 1
     codes = pool.sources[candidates.sources] * width + pool.targets[candidates.targets]
-    return candidates.kept(~np.isin(codes, pool.rejected[:, 0] * width + pool.rejected[:, 1]))
+    return candidates.kept(~np.isin(codes, link_keys(pool.rejected, width)))
 
 
 def pool_similarity(source: Tensor, target: Tensor, pool: Pool) -> StructuralSimilarity:

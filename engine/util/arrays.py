@@ -18,6 +18,17 @@ MOST: Final = 2**63
 """Number of values that 64 bits without a sign can distinguish."""
 
 
+def link_keys(links: IntArray, width: int) -> IntArray:
+    """(n, 2) links -> (n,) one number each; ``width``: what the second column stays below."""
+    keys: IntArray = links[:, 0] * width + links[:, 1]
+    return keys
+
+
+def links_of_keys(keys: IntArray, width: int) -> IntArray:
+    """(n,) keys -> (n, 2) links: the inverse of :func:`link_keys`."""
+    return np.stack(np.divmod(keys, width), axis=1)
+
+
 def sorted_rows(columns: Sequence[npt.NDArray[np.integer]], sizes: Sequence[int]) -> list[IntArray]:
     """The rows by their first column, then by their second, and so on.
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -109,25 +111,32 @@ def test_they_are_valid_at_first(imports: Path, monkeypatch: pytest.MonkeyPatch)
     assert next(one for one in data_sets() if one.name == "stored").links == 8
 
 
-@pytest.mark.timeout(1800)
-@cases(12)
-@given(data=st.data())
-def test_the_record_of_an_import(imports: Path, data: st.DataObject) -> None:
-    path = imports / "stored" / RECORD
+@contextmanager
+def changed_json(imports: Path, path: Path, data: st.DataObject) -> Iterator[None]:
+    """A file of JSON with another value somewhere, and the folder of imports where the app looks for it, for as long as a case may take."""
     whole = path.read_text(encoding="utf-8")
     value = data.draw(other_values(json.loads(whole)))
     try:
         path.write_text(json.dumps(value), encoding="utf-8")
         with pytest.MonkeyPatch.context() as monkeypatch, in_time():
             monkeypatch.setenv("DUAL_AMN_DATA", str(imports))
-            assert "stored" in [one.name for one in data_sets()]
-            for use in (lambda: stored_settings(path.parent), lambda: starting_config(path.parent), lambda: load_task(path.parent)):
-                try:
-                    use()
-                except EngineError as error:
-                    assert_sentence(error)
+            yield
     finally:
         path.write_text(whole, encoding="utf-8")
+
+
+@pytest.mark.timeout(1800)
+@cases(12)
+@given(data=st.data())
+def test_the_record_of_an_import(imports: Path, data: st.DataObject) -> None:
+    path = imports / "stored" / RECORD
+    with changed_json(imports, path, data):
+        assert "stored" in [one.name for one in data_sets()]
+        for use in (lambda: stored_settings(path.parent), lambda: starting_config(path.parent), lambda: load_task(path.parent)):
+            try:
+                use()
+            except EngineError as error:
+                assert_sentence(error)
 
 
 @pytest.mark.timeout(1800)
@@ -135,18 +144,11 @@ def test_the_record_of_an_import(imports: Path, data: st.DataObject) -> None:
 @given(data=st.data())
 def test_an_import_in_progress(imports: Path, data: st.DataObject) -> None:
     path, token = staged_file(imports)
-    whole = path.read_text(encoding="utf-8")
-    value = data.draw(other_values(json.loads(whole)))
-    try:
-        path.write_text(json.dumps(value), encoding="utf-8")
-        with pytest.MonkeyPatch.context() as monkeypatch, in_time():
-            monkeypatch.setenv("DUAL_AMN_DATA", str(imports))
-            try:
-                assert find_staged(token).token
-            except EngineError as error:
-                assert_sentence(error)
-    finally:
-        path.write_text(whole, encoding="utf-8")
+    with changed_json(imports, path, data):
+        try:
+            assert find_staged(token).token
+        except EngineError as error:
+            assert_sentence(error)
 
 
 @pytest.mark.timeout(1800)

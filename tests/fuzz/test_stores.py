@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +60,19 @@ def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
     return path
+
+
+def changed_cell(path: Path, statement: str, value: object, number: int, before: Sequence[str] = ()) -> bool:
+    """Whether SQLite takes another value in one cell of a database; ``before``: statements that lift what forbids it."""
+    with closing(sqlite3.connect(path)) as connection:
+        for one in before:
+            connection.execute(one)
+        try:
+            connection.execute(statement, (value, number))
+            connection.commit()
+        except sqlite3.Error:
+            return False
+    return True
 
 
 def use_reviews(path: Path) -> None:
@@ -118,17 +133,9 @@ def test_reviews_with_other_values(reviews: Path, data: st.DataObject) -> None:
     with a_folder() as folder:
         path = folder / "reviews.sqlite3"
         shutil.copyfile(reviews, path)
-        connection = sqlite3.connect(path)
-        connection.execute("DROP TRIGGER decisions_are_not_changed")
-        connection.execute("PRAGMA ignore_check_constraints = ON")
-        try:
-            connection.execute(f"UPDATE decisions SET {column} = ? WHERE number = ?", (value, number))
-            connection.commit()
-        except sqlite3.Error:
-            return
-        finally:
-            connection.close()
-        use_reviews(path)
+        before = ("DROP TRIGGER decisions_are_not_changed", "PRAGMA ignore_check_constraints = ON")
+        if changed_cell(path, f"UPDATE decisions SET {column} = ? WHERE number = ?", value, number, before):
+            use_reviews(path)
 
 
 # The queue
@@ -200,15 +207,8 @@ def test_a_queue_with_other_values(queue: Path, data: st.DataObject) -> None:
     with a_folder() as folder:
         path = folder / "queue"
         shutil.copyfile(queue, path)
-        connection = sqlite3.connect(path)
-        try:
-            connection.execute(f"UPDATE jobs SET {column} = ? WHERE rowid = ?", (value, number))
-            connection.commit()
-        except sqlite3.Error:
-            return
-        finally:
-            connection.close()
-        use_queue(folder / "models", path.read_bytes())
+        if changed_cell(path, f"UPDATE jobs SET {column} = ? WHERE rowid = ?", value, number):
+            use_queue(folder / "models", path.read_bytes())
 
 
 # Runs
