@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import statistics
 import subprocess
 import sys
 import time
@@ -445,6 +446,7 @@ def trained_structure(trainer: Trainer, trained: Trained) -> Structure:
         "threads": trainer.threads,
         "precision": trainer.precision,
         "processes": trainer.ranks.size,
+        **({"bytes_sent_per_step": round(statistics.mean(trainer.step_bytes))} if trainer.ranks.size > 1 and trainer.step_bytes else {}),
         **({} if trained.identical else {"parts": trained.parts, "resumed": NOT_IDENTICAL}),
     }
     return Structure(trainer.model, source, target, trained.selections, training, trained.start)

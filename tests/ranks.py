@@ -47,6 +47,16 @@ class ThreadRanks:
     def size(self) -> int:
         return self.table.size
 
+    @property
+    def sent(self) -> int:
+        return 0
+
+    def swap(self, rows: Tensor, sends: Sequence[int], receives: Sequence[int]) -> Tensor:
+        given = self.table.exchange(self.rank, (rows.clone(), list(sends)))
+        parts = [torch.split(part, counts)[self.rank] for part, counts in given]
+        assert [len(part) for part in parts] == list(receives)
+        return torch.cat(parts)
+
     def sum(self, values: Tensor) -> Tensor:
         return torch.stack(list(self.table.exchange(self.rank, values.clone()))).sum(0)
 

@@ -12,8 +12,9 @@ attention, and have their own attention vectors, proxies and gate:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -22,11 +23,14 @@ from engine.model.adjacency import Adjacency
 from engine.model.attention import MessageGraph, RowMean, aggregate, take_rows
 from engine.model.dropout import NOTHING, Dropped, dropout
 from engine.model.proxies import match_proxies, unit_rows
+from engine.model.shard import Shard, with_fetched
 from engine.util.threads import cut
 
 CHANNELS = ("entity", "relation")
 HELD_ROWS = 2**15
 """Entities that are computed to the end at a time where all are wanted."""
+DRAWN_ROWS = 2**16
+"""Entities whose features are drawn at a time where a process keeps its own; a multiple of 16, which the generator fills at a time."""
 
 
 class DualAMN(nn.Module):
@@ -34,12 +38,18 @@ class DualAMN(nn.Module):
 
     Parameters (float32 unless cast): ``entity_features`` (E, d), ``relation_features`` (2R, d), ``attention`` (L, C, d), ``proxies`` (C, P, D),
     ``gate_weight`` (C, D, D), ``gate_bias`` (C, D).
+
+    With a ``shard``, this is what one of several processes computes: ``adjacency`` is of the shard's entities, E and all row numbers are
+    those of its own entities, and all processes call :meth:`forward` and :meth:`embed` together.
     """
 
-    def __init__(self, adjacency: Adjacency, config: EncoderConfig, *, seed: int = 0, device: torch.device | str = "cpu") -> None:
+    def __init__(
+        self, adjacency: Adjacency, config: EncoderConfig, *, seed: int = 0, device: torch.device | str = "cpu", shard: Shard | None = None
+    ) -> None:
         super().__init__()
         self.config = config
         self.adjacency = adjacency
+        self.shard = shard
         self.channels = CHANNELS if config.channels == "both" else (config.channels,)
         self.graph = MessageGraph(adjacency, device)
         self.mean_neighbours = RowMean(adjacency.neighbours, device, symmetric=True)
@@ -57,10 +67,15 @@ class DualAMN(nn.Module):
     def output_width(self) -> int:
         return self.width * len(self.channels)
 
+    @property
+    def num_entities(self) -> int:
+        """E: entities that embeddings are computed of."""
+        return self.adjacency.num_entities if self.shard is None else len(self.shard.own)
+
     def _initialise(self, seed: int) -> None:
-        """Draw all parameters from one generator, on the CPU, so that a seed gives the same start on every device."""
+        """Draw all parameters from one generator, on the CPU, so that a seed gives the same start on every device and to any number of processes."""
         config, generator = self.config, torch.Generator().manual_seed(seed)
-        entities, relations = self.adjacency.num_entities, 2 * self.adjacency.num_relations
+        relations = 2 * self.adjacency.num_relations
         count, dim, width = len(self.channels), config.dim, self.width
 
         def uniform(*shape: int, limit: float) -> nn.Parameter:
@@ -71,7 +86,12 @@ class DualAMN(nn.Module):
                 return uniform(rows, dim, limit=0.05)
             return nn.Parameter(torch.empty(rows, dim).normal_(0, math.sqrt(2 / max(rows, 1)), generator=generator))
 
-        self.entity_features = features(entities)
+        if self.shard is None:
+            self.entity_features = features(self.adjacency.num_entities)
+        elif config.initializer == "uniform":
+            self.entity_features = nn.Parameter(drawn_rows(self.shard, lambda rows: uniform(rows, dim, limit=0.05).data))
+        else:  # normal numbers are not drawn one by one: drawn in parts they would be others
+            self.entity_features = nn.Parameter(features(self.shard.num_entities).data[self.shard.own].clone())
         self.relation_features = features(relations)
         self.attention = uniform(config.layers, count, dim, limit=glorot(dim, 1))
         self.proxies = uniform(count, config.proxies, width, limit=glorot(config.proxies, width))
@@ -86,8 +106,14 @@ class DualAMN(nn.Module):
             dropout_seed: draws the dropout of a training step, the same for an entity whatever others are wanted; None leaves it out.
             rounded: lets proxy matching multiply bfloat16 values.
         """
-        dropped = Dropped(0.0 if dropout_seed is None else self.config.dropout, dropout_seed or 0, rows)
+        dropped = Dropped(0.0 if dropout_seed is None else self.config.dropout, dropout_seed or 0, self._stacked(rows))
         return self._matched(self.multi_hop(rows), dropped, rounded=rounded)
+
+    def _stacked(self, rows: Tensor | None) -> Tensor | None:
+        """Stacked indices of rows: what an entity's dropout is drawn by."""
+        if self.shard is None:
+            return rows
+        return self.shard.own_index if rows is None else self.shard.own_index[rows]
 
     def _matched(self, hidden: Tensor, dropped: Dropped = NOTHING, *, rounded: bool = False) -> Tensor:
         """(n, C, D) multi-hop -> (n, C D) final embeddings."""
@@ -98,7 +124,7 @@ class DualAMN(nn.Module):
     @torch.no_grad()
     def embed(self) -> Tensor:
         """(E, C D) final embeddings without dropout; beside them, only the layers' outputs are held whole."""
-        everything = self.entity_features.new_empty((self.adjacency.num_entities, self.output_width))
+        everything = self.entity_features.new_empty((self.num_entities, self.output_width))
         for rows, hidden in self.multi_hop_blocks():
             everything[rows] = self._matched(hidden)
         return everything
@@ -111,7 +137,7 @@ class DualAMN(nn.Module):
     def multi_hop_blocks(self) -> Iterator[tuple[slice, Tensor]]:
         """The multi-hop embeddings of all entities, some rows at a time."""
         layers = self.layer_outputs()
-        for rows in cut(self.adjacency.num_entities, HELD_ROWS):
+        for rows in cut(self.num_entities, HELD_ROWS):
             yield rows, self._side_by_side([layer[rows] for layer in layers])
 
     def _side_by_side(self, layers: Sequence[Tensor]) -> Tensor:
@@ -125,9 +151,11 @@ class DualAMN(nn.Module):
         """
         vectors = self.unit_vectors()
         outputs = [torch.tanh(self.inputs())]
+        everyone = None if self.shard is None else self.shard.own_rows
         for layer in range(self.config.layers):
-            wanted = rows if layer == self.config.layers - 1 else None
-            sums = aggregate(self.graph, outputs[-1], vectors, self.scores(vectors, layer), reflect=self.config.relational_projection, rows=wanted)
+            wanted = everyone if rows is None or layer < self.config.layers - 1 else rows
+            x, scores = self._with_halo(outputs[-1]), self.scores(vectors, layer)
+            sums = aggregate(self.graph, x, vectors, scores, reflect=self.config.relational_projection, rows=wanted)
             outputs.append(torch.tanh(sums))
         if rows is None:
             return outputs
@@ -137,10 +165,15 @@ class DualAMN(nn.Module):
     def inputs(self) -> Tensor:
         """(E, C, d) what layer 0 is the tanh of."""
         features = {
-            "entity": lambda: self.mean_neighbours(self.entity_features),
+            "entity": lambda: self.mean_neighbours(self._with_halo(self.entity_features)),
             "relation": lambda: self.mean_relations(self.relation_features),
         }
-        return torch.stack([features[channel]() for channel in self.channels], dim=1)
+        means = [features[channel]() for channel in self.channels]
+        return torch.stack(means if self.shard is None else [one[: self.num_entities] for one in means], dim=1)
+
+    def _with_halo(self, rows: Tensor) -> Tensor:
+        """(E, ...) -> (E + m, ...) with those of the m entities of other processes that messages come from."""
+        return rows if self.shard is None else with_fetched(rows, self.shard.exchange)
 
     def unit_vectors(self) -> Tensor:
         """(S, d) the relations that reflect and score, at length 1."""
@@ -153,6 +186,15 @@ class DualAMN(nn.Module):
         if not self.config.relational_attention:
             return vectors.new_zeros((len(vectors), len(self.channels)))
         return vectors @ self.attention[layer].T
+
+
+def drawn_rows(shard: Shard, draw: Callable[[int], Tensor]) -> Tensor:
+    """Of (E, d) random numbers, drawn a number of rows after the other, those of the own entities."""
+    parts = []
+    for rows in cut(shard.num_entities, DRAWN_ROWS):
+        low, high = np.searchsorted(shard.own, [rows.start, rows.stop])
+        parts.append(draw(rows.stop - rows.start)[shard.own[low:high] - rows.start])
+    return torch.cat(parts)
 
 
 def glorot(fan_in: int, fan_out: int) -> float:

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from engine.config import LossConfig
+from engine.model.adjacency import to_torch
+from engine.model.shard import Exchange, Shard
 from engine.util.arrays import IntArray
-from engine.util.distributed import ALONE, Ranks
 
 
 @dataclass(frozen=True)
@@ -23,16 +24,18 @@ class Sample:
     """What a step computes the final embeddings of, and the positions of its pairs and candidates among them.
 
     Attributes:
-        rows: (n,) distinct stacked entities: the candidates of the source graph, those of the target graph, and members of the pairs that are
-            candidates of another process. None: all entities, in their order.
+        rows: (n,) distinct entities: the candidates of the source graph, then those of the target graph. None: all entities, in their order. With a
+            shard, its own candidates, as local indices.
         num_source, num_target: how many candidates there are of either graph.
-        pairs: (B, 2) positions among the rows.
+        pairs: (B, 2) positions among the rows, and after them those that ``exchange`` fetches.
+        exchange: fetches the members of the pairs that other processes own; None with one process.
     """
 
     rows: Tensor | None
     num_source: int
     num_target: int
     pairs: Tensor
+    exchange: Exchange | None = None
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class Sampling:
         share: of the entities of each graph that are drawn each step; the members of the step's pairs are among them.
         least: entities of both graphs below which a share of them is not enough.
         batch_size: pairs of a step, at most.
-        ranks: the processes among which those drawn are divided.
+        shard: what this one of several processes holds: those drawn are divided as the entities are.
     """
 
     num_source: int
@@ -52,19 +55,19 @@ class Sampling:
     share: float = 1.0
     least: int = 0
     batch_size: int = 1
-    ranks: Ranks = ALONE
+    shard: Shard | None = None
 
     @classmethod
-    def of(cls, num_source: int, num_target: int, config: LossConfig, batch_size: int, ranks: Ranks = ALONE) -> Sampling:
+    def of(cls, num_source: int, num_target: int, config: LossConfig, batch_size: int, shard: Shard | None = None) -> Sampling:
         """As the settings say."""
-        return cls(num_source, num_target, config.candidate_share, config.least_candidates, batch_size, ranks)
+        return cls(num_source, num_target, config.candidate_share, config.least_candidates, batch_size, shard)
 
     @property
     def counts(self) -> tuple[int, int]:
-        """How many entities of the source and of the target graph a step looks at: always as many, since new shapes cost time."""
+        """How many entities of the source and of the target graph a step looks at: always as many, whatever the number of processes."""
         total = self.num_source + self.num_target
         share = min(1.0, max(self.share, self.least / max(total, 1)))
-        return tuple(min(size, max(round(share * size), self.batch_size, self.ranks.size)) for size in (self.num_source, self.num_target))  # type: ignore[return-value]
+        return tuple(min(size, max(round(share * size), self.batch_size)) for size in (self.num_source, self.num_target))  # type: ignore[return-value]
 
     def draw(self, pairs: Tensor, seed: int) -> Sample:
         """The sample of a step.
@@ -74,7 +77,7 @@ class Sampling:
             seed: the same one draws the same entities, in every process.
         """
         sizes = (self.num_source, self.num_target)
-        if self.counts == sizes and self.ranks.size == 1:
+        if self.counts == sizes and self.shard is None:
             return Sample(None, *sizes, pairs)
         rng = np.random.default_rng([seed, 3])
         members = [np.unique(column) for column in pairs.cpu().numpy().T]
@@ -82,13 +85,40 @@ class Sampling:
         drawn = [
             start + draw_with(part - start, count, size, rng) for start, part, count, size in zip(starts, members, self.counts, sizes, strict=True)
         ]
-        own = [part[self.ranks.rank :: self.ranks.size] for part in drawn]
-        others = np.setdiff1d(np.concatenate(members), np.concatenate(own), assume_unique=True)
-        rows = np.concatenate([*own, others])
-        place = np.empty(sum(sizes), dtype=np.int64)  # rows that are not written are never read
-        place[rows] = np.arange(len(rows))
-        positions = torch.from_numpy(place[pairs.cpu().numpy()]).to(pairs.device)
-        return Sample(torch.from_numpy(rows).to(pairs.device), len(own[0]), len(own[1]), positions)
+        if self.shard is not None:
+            return divided(drawn, np.concatenate(members), pairs, self.shard)
+        rows = np.concatenate(drawn)
+        return Sample(to_torch(rows, pairs.device), len(drawn[0]), len(drawn[1]), placed(pairs, places(rows, sum(sizes))))
+
+
+def divided(drawn: list[IntArray], members: IntArray, pairs: Tensor, shard: Shard) -> Sample:
+    """A process's share of a step: its own among the entities drawn, and the pairs' members of the others, which it fetches."""
+    rank, size = shard.ranks.rank, shard.ranks.size
+    own = [part[shard.owners[part] == rank] for part in drawn]
+    owners = shard.owners[members]
+    mine, others = members[owners == rank], members[owners != rank]
+    others = others[np.argsort(shard.owners[others], kind="stable")]
+    place = places(np.concatenate([*own, others]), shard.num_entities)
+    elsewhere = np.arange(size) != rank
+    exchange = Exchange(
+        shard.ranks,
+        to_torch(np.tile(place[mine], size - 1), shard.device),
+        (elsewhere * len(mine)).tolist(),
+        (elsewhere * np.bincount(owners, minlength=size)).tolist(),
+    )
+    rows = to_torch(np.searchsorted(shard.own, np.concatenate(own)), shard.device)
+    return Sample(rows, len(own[0]), len(own[1]), placed(pairs, place), exchange)
+
+
+def places(rows: IntArray, size: int) -> IntArray:
+    """The position of each of the distinct ``rows``; of other numbers below ``size`` nothing that may be read."""
+    place = np.empty(size, dtype=np.int64)
+    place[rows] = np.arange(len(rows))
+    return place
+
+
+def placed(pairs: Tensor, place: IntArray) -> Tensor:
+    return torch.from_numpy(place[pairs.cpu().numpy()]).to(pairs.device)
 
 
 def draw_with(members: IntArray, count: int, size: int, rng: np.random.Generator) -> IntArray:

@@ -23,17 +23,20 @@ from torch import Tensor
 from engine.config import RunConfig
 from engine.data.knowledge_graph import AlignmentTask
 from engine.decoding import GraphEvidence
-from engine.errors import ConfigError, DivergenceError, LostProcessError, TrainingError
+from engine.errors import ConfigError, DivergenceError, TrainingError
 from engine.evaluation.metrics import evaluate_links
 from engine.model.adjacency import Adjacency, build_adjacency
 from engine.model.dual_amn import DualAMN
 from engine.model.losses import build_loss
+from engine.model.partition import partition_entities
 from engine.model.sampling import Sample, Sampling
+from engine.model.shard import Shard, make_shard, with_fetched
 from engine.training.device import EXECUTION_OPTIONS, choose_device, choose_precision, choose_threads
 from engine.training.inheritance import Inheritance, inherit
 from engine.training.optimiser import RmsProp
 from engine.training.semi import Pool, Round, Selection, describe_round, no_selection, round_epochs, select_pairs, selection_pool, steps_of
 from engine.training.start import resolve_start, start_pairs, why_no_seeds
+from engine.util.arrays import IntArray
 from engine.util.distributed import ALONE, Ranks
 
 LEAST_EPOCHS = 20
@@ -42,6 +45,8 @@ LEAST_STARTED_EPOCHS = 10
 """Epochs before the first round where training starts with more than the seed links: it then has more pairs in each."""
 MOSTLY_STARTED = 6
 """How many times as many pairs as seed links training begins with where it counts as started from the facts."""
+DIVIDED = "entity_features"
+"""The parameter of which several processes hold parts; all others they share."""
 LATEST_STEPS = 50
 """Number of the latest steps that the time left is estimated by."""
 
@@ -142,8 +147,8 @@ class Trainer:
     Args:
         task: needs at least one seed link; nothing but its graphs, seed links and validation links is looked at.
         config: all settings.
-        adjacency: of the task, if it is already there.
-        ranks: the processes that train together, all with the same task and config.
+        adjacency: of the task, if it is already there; with several processes each makes its own.
+        ranks: the processes that train together, all with the same task and config. The entities are divided among them.
         inheritance: what to start from instead of drawn parameters and of the pairs that the facts imply.
 
     Raises:
@@ -169,8 +174,9 @@ class Trainer:
         self.threads = choose_threads(config.training.threads)
         self.device = choose_device(config.training.device)
         self.precision = ranks.first(lambda: choose_precision(config.training.precision, self.device))  # tried out, so others might choose otherwise
-        self.model = DualAMN(adjacency or task_adjacency(task, config), config.encoder, seed=config.seed, device=self.device)
-        self.sampling = Sampling.of(task.source.num_entities, task.target.num_entities, config.loss, config.training.batch_size, ranks)
+        self.shard = task_shard(task, ranks, self.device)
+        self.model = build_model(task, config, self.device, self.shard, adjacency)
+        self.sampling = Sampling.of(task.source.num_entities, task.target.num_entities, config.loss, config.training.batch_size, self.shard)
         self.inheritance = inheritance
         if inheritance is not None:
             inherit(self.model, inheritance)
@@ -183,6 +189,7 @@ class Trainer:
         self.best: dict[str, Tensor] = {}
         self.first_step_done = False
         self.step_seconds: deque[float] = deque(maxlen=LATEST_STEPS)
+        self.step_bytes: deque[int] = deque(maxlen=LATEST_STEPS)
 
     @property
     def seed_pairs(self) -> int:
@@ -248,13 +255,13 @@ class Trainer:
             if not stopped:
                 self._finish_epoch(on_progress)
             due = time.monotonic() - last_save >= self.config.training.checkpoint_seconds
-            if checkpoints is not None and (stopped or due) and self.at.epoch < self.epochs:
-                self._save(checkpoints)
+            if self.at.epoch < self.epochs and self._all_save(checkpoints, wanted=stopped or due):
                 last_save = time.monotonic()
-        if checkpoints is not None and not stopped and self.at.epoch > epochs_before:
-            self._save(checkpoints)  # what comes after (search, evaluation, writing) may fail, and is then repeated without the training
+        if not stopped and self.at.epoch > epochs_before:
+            self._all_save(checkpoints)  # what comes after (search, evaluation, writing) may fail, and is then repeated without the training
         if self.best and not stopped:
             self.model.load_state_dict(self.best)
+        self._assemble()
         return Trained(
             self.model, self.at.epoch, stopped, self.at.seconds, self.at.trace, self.at.best_epoch, self.selections, before, self.at.parts, self.start
         )
@@ -317,14 +324,15 @@ class Trainer:
             return
         pool = selection_pool(self.task, self.config.semi)
         earlier = self.selections[-1] if self.selections else no_selection()
-        selection = self.ranks.first(lambda: self._select(pool, earlier))
+        embeddings = self.embed()
+        selection = self.ranks.first(lambda: self._select(embeddings, pool, earlier))
         self._train_on(selection)
         begun = describe_round(started + 1, self.rounds, selection, earlier, self.task, pool)
         at.trace.append(begun.to_dict())
         on_progress(begun)
 
-    def _select(self, pool: Pool, earlier: Selection) -> Selection:
-        source, target = split_embeddings(self.embed(), self.task.source.num_entities)
+    def _select(self, embeddings: Tensor, pool: Pool, earlier: Selection) -> Selection:
+        source, target = split_embeddings(embeddings, self.task.source.num_entities)
         return select_pairs(source, target, pool, self.config.semi, self.config.search.csls_k, earlier, lambda: self._graph_evidence)
 
     @cached_property
@@ -341,19 +349,18 @@ class Trainer:
         """Where a step cannot be done, nothing of it has been learned: what was before it is kept.
 
         Raises:
-            LostProcessError: another process has ended.
+            LostProcessError: another process has ended, and with it the features of its entities; the last checkpoint is kept.
             TrainingError: the GPU has no memory left, or fails.
         """
         try:
             return self._train_epoch(should_stop)
-        except (LostProcessError, torch.OutOfMemoryError) as error:
+        except torch.OutOfMemoryError:
             self.optimiser.zero_grad()
-            if checkpoints is not None:
-                self._save(checkpoints)
-            if isinstance(error, LostProcessError):
-                raise
+            if checkpoints is not None and self.shard is None:
+                self._save(checkpoints)  # of several processes each holds a part, and the others wait for a step that this one cannot do
             advice = "resume with --set training.device=cpu, or start again with a smaller loss.candidate_share or encoder.dim"
-            raise TrainingError(f"the GPU is out of memory; the progress is kept: {advice}.") from None
+            kept = "progress" if self.shard is None else "last checkpoint"
+            raise TrainingError(f"the GPU is out of memory; the {kept} is kept: {advice}.") from None
         except torch.AcceleratorError as error:  # what lies on the GPU cannot be read any more
             reason = str(error).splitlines()[0]
             raise TrainingError(f"the GPU failed ({reason}); the same command resumes from the last checkpoint.") from None
@@ -365,10 +372,11 @@ class Trainer:
         for step in range(at.step, self.steps_per_epoch):
             if self.ranks.most(int(should_stop())):
                 return True
-            started = time.monotonic()
+            started, sent = time.monotonic(), self.ranks.sent
             batch = torch.from_numpy(order[step * size : (step + 1) * size]).to(self.device)
             at.loss_sum += self._train_step(self.pairs[batch])
             at.step = step + 1
+            self.step_bytes.append(self.ranks.sent - sent)
             if self.first_step_done:
                 self.step_seconds.append(time.monotonic() - started)
             self.first_step_done = True
@@ -392,10 +400,10 @@ class Trainer:
         return loss
 
     def _sum_gradients(self) -> None:
-        """Each process has the gradient that comes from its candidates."""
-        if self.ranks.size == 1:
+        """Each process has the whole gradient of its own entities' features, and of all else what comes from its candidates."""
+        if self.shard is None:
             return
-        gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
+        gradients = [one.grad for name, one in self.model.named_parameters() if name != DIVIDED and one.grad is not None]
         together = self.ranks.sum(torch.cat([one.flatten() for one in gradients]))
         for one, summed in zip(gradients, torch.split(together, [one.numel() for one in gradients]), strict=True):
             one.copy_(summed.view_as(one))
@@ -403,11 +411,12 @@ class Trainer:
     def _check_agreement(self) -> None:
         """
         Raises:
-            TrainingError: the processes no longer hold the same parameters, for example since their machines compute differently.
+            TrainingError: the processes no longer share the same parameters, for example since their machines compute differently.
         """
-        if self.ranks.size == 1:
+        if self.shard is None:
             return
-        print_of_all = sum(int(parameter.detach().contiguous().view(torch.int32).sum(dtype=torch.int64)) for parameter in self.model.parameters())
+        shared = [one.detach().contiguous() for name, one in self.model.named_parameters() if name != DIVIDED]
+        print_of_all = sum(int(one.view(torch.int32).sum(dtype=torch.int64)) for one in shared)
         if self.ranks.most(print_of_all) != -self.ranks.most(-print_of_all):
             raise TrainingError("the processes of this training have diverged to different parameters; run them on identical machines and software.")
 
@@ -417,9 +426,8 @@ class Trainer:
         return self.precision == "bfloat16"
 
     def forward(self, sample: Sample, seed: int) -> Tensor:
-        """(n, D) final embeddings of a step's sample, after dropout."""
-        out: Tensor = self.model(sample.rows, dropout_seed=seed, rounded=self.rounded)
-        return out
+        """(n, D) final embeddings of a step's sample, after dropout; then those that other processes have of its pairs."""
+        return with_fetched(self.model(sample.rows, dropout_seed=seed, rounded=self.rounded), sample.exchange)
 
     def compare(self, embeddings: Tensor, sample: Sample, seed: int) -> Tensor:
         """The loss of a step's pairs."""
@@ -446,13 +454,14 @@ class Trainer:
         training, links, at = self.config.training, self.task.valid_links, self.at
         if not len(links) or (at.epoch % training.validate_every and at.epoch != self.epochs):
             return None
-        scores = self.ranks.first(self._validation_scores)
+        embeddings = self.embed()
+        scores = self.ranks.first(lambda: self._validation_scores(embeddings))
         if training.patience is not None:
             self._remember_best(scores["mrr"])
         return scores
 
-    def _validation_scores(self) -> dict[str, float]:
-        source, target = split_embeddings(self.embed(), self.task.source.num_entities)
+    def _validation_scores(self, embeddings: Tensor) -> dict[str, float]:
+        source, target = split_embeddings(embeddings, self.task.source.num_entities)
         found = evaluate_links(source, target, self.task.valid_links, k=self.config.search.csls_k, bootstrap=0, links_name="validation").to_dict()
         both = found["source_to_target"], found["target_to_source"]
         return {name: float(np.mean([one[name] for one in both])) for name in ("hits@1", "mrr")}
@@ -469,19 +478,66 @@ class Trainer:
         return patience is not None and self.at.bad_validations >= patience
 
     def embed(self) -> Tensor:
-        """(E, D) final embeddings of the stacked graph, without dropout."""
-        return self.model.embed()
+        """(E, D) final embeddings of the stacked graph, without dropout.
 
-    def _save(self, checkpoints: Checkpoints) -> None:
+        While several processes train they call this together, and rank 0 alone gets the embeddings.
+        """
+        embeddings = self.model.embed()
+        return embeddings if self.shard is None else self.shard.gathered(embeddings)
+
+    def _assemble(self) -> None:
+        """After training, rank 0 goes on with the whole model; the others have done their part."""
+        if self.shard is None:
+            return
+        features = self.shard.gathered(self.model.entity_features.detach())
+        if self.ranks.rank:
+            return
+        whole = build_model(self.task, self.config, self.device)
+        whole.load_state_dict({**self.model.state_dict(), DIVIDED: features})
+        self.model, self.shard = whole, None
+
+    def _all_save(self, checkpoints: Checkpoints | None, *, wanted: bool = True) -> bool:
+        """Save a checkpoint where rank 0, which keeps them, wants one; whether it did."""
+        due = bool(self.ranks.first(lambda: checkpoints is not None and wanted))
+        if due:
+            self._save(checkpoints)
+        return due
+
+    def _save(self, checkpoints: Checkpoints | None) -> None:
+        """All processes give what they hold; rank 0 writes."""
         tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
         tensors |= {f"optimiser.{number}": average for number, average in self.optimiser.averages.items()}
+        if self.shard is not None:
+            tensors |= {name: self.shard.gathered(tensors[name]) for name in tensors if name in self._divided}
+        if checkpoints is None:
+            return
         if self.start is not None:
             tensors |= {"start.pairs": torch.from_numpy(self.start.pairs), "start.scores": torch.from_numpy(self.start.scores)}
         for number, selection in enumerate(self.selections):
             tensors[f"selection.{number}.pairs"] = torch.from_numpy(selection.pairs)
             tensors[f"selection.{number}.scores"] = torch.from_numpy(selection.scores)
         checkpoints.save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, self._state())
+
+    @cached_property
+    def _divided(self) -> tuple[str, ...]:
+        """Names of the tensors of a checkpoint that have a row for each entity."""
+        number = [name for name, _ in self.model.named_parameters()].index(DIVIDED)
+        return f"model.{DIVIDED}", f"best.{DIVIDED}", f"optimiser.{number}"
+
+    def _own(self, found: tuple[dict[str, Tensor], dict[str, Any]] | None) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """Of a checkpoint that rank 0 has, what each process needs."""
+        if self.shard is None:
+            return found
+        whole = {} if found is None else found[0]
+        shared = {name: tensor for name, tensor in whole.items() if name not in self._divided}
+        names = [name for name in whole if name in self._divided]
+        given = self.ranks.first(lambda: None if found is None else (names, shared, found[1]))
+        if given is None:
+            return None
+        names, shared, state = given
+        nothing = self.model.entity_features.new_empty((0, self.config.encoder.dim))
+        return {**shared, **{name: self.shard.scattered(whole.get(name, nothing).to(nothing.device)) for name in names}}, state
 
     def _state(self) -> dict[str, Any]:
         # What is not finite (a best MRR that does not exist yet is -1) would not survive JSON; all of this is.
@@ -494,7 +550,7 @@ class Trainer:
         return f"{self.task.fingerprint} {self.task.split} {values}"
 
     def _resume(self, checkpoints: Checkpoints | None) -> None:
-        found = self.ranks.first(lambda: checkpoints.load() if checkpoints is not None else None)
+        found = self._own(checkpoints.load() if checkpoints is not None else None)
         if found is None:
             return
         tensors, state = found
@@ -513,10 +569,30 @@ class Trainer:
         self.optimiser.load({int(number): average for number, average in part(tensors, "optimiser.").items()})
 
 
+def task_shard(task: AlignmentTask, ranks: Ranks, device: torch.device) -> Shard | None:
+    """What this one of several processes holds; None with one, which holds everything. Rank 0 divides."""
+    if ranks.size == 1:
+        return None
+    triples = task.stacked_triples()
+    links = task.stacked_links(task.train_links)
+    owners = ranks.first(lambda: partition_entities(triples, task.num_entities, links, ranks.size))
+    return make_shard(triples, owners, ranks, device)
+
+
+def build_model(
+    task: AlignmentTask, config: RunConfig, device: torch.device, shard: Shard | None = None, adjacency: Adjacency | None = None
+) -> DualAMN:
+    """The encoder of a task, or of what a process holds of it."""
+    if shard is None:
+        return DualAMN(adjacency or task_adjacency(task, config), config.encoder, seed=config.seed, device=device)
+    local = encoder_adjacency(shard.triples, len(shard.own) + len(shard.halo), task.num_relations, config)
+    return DualAMN(local, config.encoder, seed=config.seed, device=device, shard=shard)
+
+
 def check_processes(task: AlignmentTask, ranks: Ranks) -> None:
     """
     Raises:
-        TrainingError: the candidates of a graph cannot be divided among this number of processes.
+        TrainingError: the entities cannot be divided among this number of processes.
     """
     fewest = min(task.source.num_entities, task.target.num_entities)
     if ranks.size > fewest:
@@ -532,10 +608,15 @@ def part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 def task_adjacency(task: AlignmentTask, config: RunConfig) -> Adjacency:
     """The stacked graph's index arrays, as the encoder's options want them."""
+    return encoder_adjacency(task.stacked_triples(), task.num_entities, task.num_relations, config)
+
+
+def encoder_adjacency(triples: IntArray, num_entities: int, num_relations: int, config: RunConfig) -> Adjacency:
+    """Index triples as the encoder's options want it."""
     return build_adjacency(
-        task.stacked_triples(),
-        task.num_entities,
-        task.num_relations,
+        triples,
+        num_entities,
+        num_relations,
         message_unit=config.encoder.message_unit,
         relation_input=config.encoder.relation_input,
     )

@@ -1,8 +1,9 @@
 """Several processes that train together (``torchrun -m engine train``): which rank a process has, and the collective operations between them.
 
-Every process ("rank") holds the graphs and the parameters. The candidates that a step compares its pairs with are divided among them: each computes
-the final embeddings, the products and the gradient of its own part; sums are exchanged (per pair what the softmax needs, then the gradients).
-Rank 0 leads: it alone writes, validates, selects pairs and evaluates; the others train on its command (:mod:`engine.training.worker`) until it ends.
+The entities are divided among the processes ("ranks"; :mod:`engine.model.shard`): each holds the features of its own, computes their embeddings
+and compares each step's pairs with those of its own that are candidates. Rows of neighbours, the pairs' embeddings, sums of the softmax and the
+gradients of what all entities share go from process to process. Rank 0 leads: it alone writes, validates, selects pairs and evaluates; the
+others train on its command (:mod:`engine.training.worker`) until it ends.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any, Protocol, TypeVar, cast
 
@@ -40,6 +41,23 @@ class Ranks(Protocol):
     @property
     def size(self) -> int: ...
 
+    @property
+    def sent(self) -> int:
+        """Bytes that this process has sent to others by ``sum``, ``max`` and ``swap``; of sums, what a ring sends."""
+        ...
+
+    def swap(self, rows: Tensor, sends: Sequence[int], receives: Sequence[int]) -> Tensor:
+        """Send rows to each process, and receive rows of the same shape.
+
+        Args:
+            rows: (sum of ``sends``, ...) first those for process 0.
+            sends, receives: how many rows go to and come from each process, this one included.
+
+        Returns:
+            (sum of ``receives``, ...) first those of process 0.
+        """
+        ...
+
     def sum(self, values: Tensor) -> Tensor:
         """The sum over all processes, which may be written into ``values``; the same bits in each of them."""
         ...
@@ -62,6 +80,10 @@ class Alone:
 
     rank = 0
     size = 1
+    sent = 0
+
+    def swap(self, rows: Tensor, sends: Sequence[int], receives: Sequence[int]) -> Tensor:
+        return rows
 
     def sum(self, values: Tensor) -> Tensor:
         return values
@@ -84,15 +106,25 @@ class Together:
 
     def __init__(self) -> None:
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
+        self.sent = 0
+
+    def swap(self, rows: Tensor, sends: Sequence[int], receives: Sequence[int]) -> Tensor:
+        received = rows.new_empty((sum(receives), *rows.shape[1:]))
+        with as_lost_process():
+            dist.all_to_all_single(received, rows.contiguous(), list(receives), list(sends))
+        self.sent += (len(rows) - sends[self.rank]) * rows[:1].nbytes
+        return received
 
     def sum(self, values: Tensor) -> Tensor:
-        with as_lost_process():
-            dist.all_reduce(values, dist.ReduceOp.SUM)
-        return values
+        return self._reduce(values, dist.ReduceOp.SUM)
 
     def max(self, values: Tensor) -> Tensor:
+        return self._reduce(values, dist.ReduceOp.MAX)
+
+    def _reduce(self, values: Tensor, operation: dist.ReduceOp.RedOpType) -> Tensor:
         with as_lost_process():
-            dist.all_reduce(values, dist.ReduceOp.MAX)
+            dist.all_reduce(values, operation)
+        self.sent += ring_bytes(values.nbytes, self.size)
         return values
 
     def most(self, number: int) -> int:
@@ -103,6 +135,11 @@ class Together:
         with as_lost_process():
             dist.broadcast_object_list(values, src=0, device=torch.device("cpu"))
         return cast(Value, values[0])
+
+
+def ring_bytes(size: int, processes: int) -> int:
+    """Bytes that each process sends where ``size`` bytes are reduced in a ring: all but its own part twice, as sums and as results."""
+    return 2 * size * (processes - 1) // processes
 
 
 @contextlib.contextmanager

@@ -13,6 +13,9 @@ from torch import Tensor
 
 from engine.model.losses import NegativeCandidates, NormalizedHardSampleMining
 from engine.model.sampling import Sample, Sampling
+from engine.model.shard import Shard, make_shard, with_fetched
+from engine.util.arrays import IntArray
+from engine.util.distributed import ALONE, Ranks
 from tests.ranks import ThreadRanks, together
 
 
@@ -64,20 +67,34 @@ def test_every_entity_is_drawn_as_often_as_any_other() -> None:
     assert np.abs(others - expected).max() < 5 * np.sqrt(expected)
 
 
+def own_shard(sampling: Sampling, ranks: ThreadRanks, seed: int = 0) -> Shard:
+    """What a process holds of a graph without triples, whose entities are divided at random."""
+    owners = np.random.default_rng(seed).integers(0, ranks.size, sampling.num_source + sampling.num_target).astype(np.int32)
+    return make_shard(np.empty((0, 3), dtype=np.int64), owners, ranks)
+
+
 @settings(deadline=None, max_examples=30)
 @given(cases(), st.integers(2, 3))
 def test_processes_divide_the_same_candidates_among_them(case: tuple[Sampling, Tensor, int], size: int) -> None:
+    """Each has those that it owns, fetches its pairs' other members, and finds the pairs among both."""
     sampling, pairs, seed = case
-    parts = together(size, lambda ranks: dataclasses.replace(sampling, ranks=ranks).draw(pairs, seed))
-    candidates = []
-    for part in parts:
-        assert part.rows is not None
-        assert torch.equal(part.rows[part.pairs], pairs)
-        assert len(set(part.rows.tolist())) == len(part.rows)
-        candidates += part.rows[: part.num_source + part.num_target].tolist()
-    assert sorted(candidates) == sorted(rows_of(sampling.draw(pairs, seed), sampling).tolist())
-    for counts in ([part.num_source for part in parts], [part.num_target for part in parts]):
-        assert max(counts) - min(counts) <= 1
+
+    def work(ranks: ThreadRanks) -> tuple[list[int], Sample, Tensor]:
+        shard = own_shard(sampling, ranks, seed)
+        sample = dataclasses.replace(sampling, shard=shard).draw(pairs, seed)
+        assert sample.rows is not None
+        candidates = shard.own_index[sample.rows]
+        return candidates.tolist(), sample, with_fetched(candidates, sample.exchange)
+
+    parts = together(size, work)
+    for candidates, sample, rows in parts:
+        assert torch.equal(rows[sample.pairs], pairs)
+        assert len(set(rows.tolist())) == len(rows)
+        assert len(candidates) == sample.num_source + sample.num_target
+        assert all(one < sampling.num_source for one in candidates[: sample.num_source])
+        assert all(one >= sampling.num_source for one in candidates[sample.num_source :])
+    everything = [one for candidates, _, _ in parts for one in candidates]
+    assert sorted(everything) == sorted(rows_of(sampling.draw(pairs, seed), sampling).tolist())
 
 
 @pytest.mark.parametrize("size", [2, 3])
@@ -87,26 +104,31 @@ def test_processes_divide_the_same_candidates_among_them(case: tuple[Sampling, T
     [{}, {"tail_mass": 0.0}, {"tail_mass": 0.0, "normalise": False, "scale": 1.0}, {"rounded": True}],
     ids=["sparse", "dense", "softmax", "bf16"],
 )
-def test_the_loss_of_divided_candidates_is_that_of_all(size: int, scope: str, loss: dict[str, object]) -> None:
-    """The value in every process, and the gradient once the processes' shares of it are summed."""
+@pytest.mark.parametrize("owners", ["mixed", "one"])
+def test_the_loss_of_divided_candidates_is_that_of_all(size: int, scope: str, loss: dict[str, object], owners: str) -> None:
+    """The value in every process, and the gradient of its own entities; also where one process owns everything and the others nothing."""
     options, rounded = {key: value for key, value in loss.items() if key != "rounded"}, "rounded" in loss
     sampling = Sampling(900, 800, share=0.5, batch_size=40)
     generator = torch.Generator().manual_seed(1)
     embeddings = torch.randn(1700, 12, generator=generator, dtype=torch.float32 if rounded else torch.float64)
     pairs = torch.stack([torch.randperm(900, generator=generator)[:40], 900 + torch.randperm(800, generator=generator)[:40]], dim=1)
 
-    def of(sampling: Sampling, ranks: ThreadRanks | None = None) -> tuple[Tensor, Tensor]:
+    def of(sampling: Sampling, ranks: Ranks = ALONE, own: IntArray | None = None) -> tuple[Tensor, Tensor]:
         sample = sampling.draw(pairs, 7)
-        own = {} if ranks is None else {"ranks": ranks}
-        mined = NormalizedHardSampleMining(NegativeCandidates(sample.num_source, sample.num_target, scope), **options, **own)  # type: ignore[arg-type]
-        everything = embeddings.clone().requires_grad_()
-        value = mined(everything[sample.rows], sample.pairs, rounded=rounded)
-        return value.detach(), torch.autograd.grad(value, everything)[0]
+        assert sample.rows is not None
+        mined = NormalizedHardSampleMining(NegativeCandidates(sample.num_source, sample.num_target, scope), **options, ranks=ranks)  # type: ignore[arg-type]
+        held = (embeddings if own is None else embeddings[own]).clone().requires_grad_()
+        value = mined(with_fetched(held[sample.rows], sample.exchange), sample.pairs, rounded=rounded)
+        return value.detach(), torch.autograd.grad(value, held)[0]
+
+    def part(ranks: ThreadRanks) -> tuple[IntArray, Tensor, Tensor]:
+        shard = own_shard(sampling, ranks)
+        if owners == "one":
+            shard = make_shard(np.empty((0, 3), dtype=np.int64), np.full(1700, size - 1, dtype=np.int32), ranks)
+        return shard.own, *of(dataclasses.replace(sampling, shard=shard), ranks, shard.own)
 
     value, gradient = of(sampling)
-    parts = together(size, lambda ranks: of(dataclasses.replace(sampling, ranks=ranks), ranks))
     tolerance = 1e-4 if rounded else 1e-9
-    for found, _ in parts:
+    for own, found, own_gradient in together(size, part):
         torch.testing.assert_close(found, value, rtol=tolerance, atol=tolerance)
-    summed = torch.stack([part for _, part in parts]).sum(0)
-    torch.testing.assert_close(summed, gradient, rtol=tolerance, atol=tolerance * float(gradient.abs().max()))
+        torch.testing.assert_close(own_gradient, gradient[own], rtol=tolerance, atol=tolerance * float(gradient.abs().max()))

@@ -227,8 +227,9 @@ def mine_block(products: np.ndarray, rows: LossRows, loss: NormalizedHardSampleM
     number, ranks = len(products), loss.ranks
     x = (products, rows.anchor_norms, rows.norms, rows.positive, loss.margin, rows.first, rows.second)
     bounds = equal_parts(number, products.size)
-    moments, highest = np.empty((number, 3)), np.empty(number, dtype=rows.norms.dtype)
-    kernels.spread_rows(bounds, *x, moments, highest)
+    moments, highest = np.zeros((number, 3)), np.full(number, -np.inf, dtype=rows.norms.dtype)
+    if products.shape[1]:  # a process may own none of a step's candidates
+        kernels.spread_rows(bounds, *x, moments, highest)
     moments[:, 2] = products.shape[1]
     total, squares, columns = ranks.sum(torch.from_numpy(moments)).numpy().T
     highest = ranks.max(torch.from_numpy(highest)).numpy()

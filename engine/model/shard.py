@@ -1,0 +1,165 @@
+"""The part of a stacked graph that one of several processes holds (docs/scaling.md).
+
+A process owns entities: their features, gradient and optimiser state, and all messages to them. Entities of other processes that these messages come
+from are its *halo*. Halo rows are fetched before every operation that reads neighbours, and their gradient goes back to the owners in the backward
+pass (as in SAR, Mostafa, MLSys 2022).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from engine.model.adjacency import to_torch
+from engine.model.partition import Owners
+from engine.util.arrays import IntArray, distinct
+from engine.util.distributed import Ranks
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Rows that processes fetch from each other.
+
+    Attributes:
+        ranks: the processes.
+        sent: (s,) positions of the own rows that others fetch, those for process 0 first.
+        sends: how many of them go to each process.
+        receives: how many rows come from each process.
+    """
+
+    ranks: Ranks
+    sent: Tensor
+    sends: Sequence[int]
+    receives: Sequence[int]
+
+    def fetch(self, rows: Tensor) -> Tensor:
+        """The others' rows, those of process 0 first."""
+        return self.ranks.swap(rows.index_select(0, self.sent), self.sends, self.receives)
+
+    def give_back(self, received: Tensor, rows: Tensor) -> None:
+        """Add to ``rows`` what the others hold for them: the transpose of :meth:`fetch`, in a fixed order."""
+        rows.index_add_(0, self.sent, self.ranks.swap(received.contiguous(), self.receives, self.sends))
+
+
+def with_fetched(rows: Tensor, exchange: Exchange | None) -> Tensor:
+    """The (n, ...) own rows, followed by the others'; differentiable. All processes call it together."""
+    if exchange is None:
+        return rows
+    out: Tensor = _Fetch.apply(rows, exchange)  # type: ignore[no-untyped-call]
+    return out
+
+
+class _Fetch(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, exchange: Exchange) -> Tensor:
+        ctx.exchange, ctx.own = exchange, len(rows)
+        return torch.cat([rows.detach(), exchange.fetch(rows.detach())])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        own = grad[: ctx.own].clone()
+        ctx.exchange.give_back(grad[ctx.own :], own)
+        return own, None
+
+
+@dataclass(frozen=True)
+class Shard:
+    """What a process holds of a stacked graph of E entities.
+
+    Attributes:
+        ranks: the processes.
+        owners: (E,) the process of each entity.
+        own: (n,) stacked indices of the entities that this process owns, ascending. Their local index is the position here.
+        halo: (m,) those that are fetched, by owner, then ascending. Their local indices follow.
+        triples: (t, 3) with local indices: all with an own entity.
+        exchange: how halo rows are fetched.
+        device: of the tensors.
+    """
+
+    ranks: Ranks
+    owners: Owners
+    own: IntArray
+    halo: IntArray
+    triples: IntArray
+    exchange: Exchange
+    device: torch.device
+
+    @property
+    def num_entities(self) -> int:
+        """E, of all processes together."""
+        return len(self.owners)
+
+    @cached_property
+    def own_index(self) -> Tensor:
+        """(n,) as a tensor."""
+        return to_torch(self.own, self.device)
+
+    @cached_property
+    def own_rows(self) -> Tensor:
+        """(n,) local indices of the own entities."""
+        return torch.arange(len(self.own), device=self.device)
+
+    @cached_property
+    def by_owner(self) -> IntArray:
+        """(E,) all entities, those of process 0 first."""
+        return np.argsort(self.owners, kind="stable")
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """Number of entities of each process."""
+        counts: list[int] = np.bincount(self.owners, minlength=self.ranks.size).tolist()
+        return counts
+
+    def gathered(self, rows: Tensor) -> Tensor:
+        """(n, ...) of the own entities -> (E, ...) of all in process 0, and (0, ...) in the others."""
+        leads, nothing = self.ranks.rank == 0, [0] * self.ranks.size
+        found = self.ranks.swap(rows.contiguous(), [len(rows), *nothing[1:]], self.sizes if leads else nothing)
+        if not leads:
+            return found
+        everything = torch.empty_like(found)
+        everything[to_torch(self.by_owner, rows.device)] = found
+        return everything
+
+    def scattered(self, everything: Tensor) -> Tensor:
+        """(E, ...) of process 0 -> (n, ...) of the own entities; the others pass (0, ...) of the same type."""
+        leads, nothing = self.ranks.rank == 0, [0] * self.ranks.size
+        sent = everything[to_torch(self.by_owner, everything.device)] if leads else everything
+        return self.ranks.swap(sent, self.sizes if leads else nothing, [len(self.own), *nothing[1:]])
+
+
+def make_shard(triples: IntArray, owners: Owners, ranks: Ranks, device: torch.device | str = "cpu") -> Shard:
+    """What a process holds.
+
+    Args:
+        triples: (T, 3) stacked head, relation, tail, of which those with an own entity are looked at.
+        owners: (E,) the process of each entity.
+        ranks: the processes, this one among them.
+        device: where its tensors are.
+    """
+    device, size = torch.device(device), len(owners)
+    ends = owners[triples[:, [0, 2]]] == ranks.rank  # (T, 2)
+    held, ends = triples[ends.any(1)], ends[ends.any(1)]
+    crossing = ends[:, 0] != ends[:, 1]
+    mine = np.where(ends[crossing, 0], held[crossing, 0], held[crossing, 2])
+    others = np.where(ends[crossing, 0], held[crossing, 2], held[crossing, 0])
+    halo = distinct(owners[others].astype(np.int64) * size + others) % size
+    sent = distinct(owners[others].astype(np.int64) * size + mine)  # both processes of an exchange have these pairs in one order
+    own = np.flatnonzero(owners == ranks.rank)
+    place = np.empty(size, dtype=np.int64)  # what is not written is never read
+    place[own], place[halo] = np.arange(len(own)), len(own) + np.arange(len(halo))
+    local = np.stack([place[held[:, 0]], held[:, 1], place[held[:, 2]]], axis=1)
+    exchange = Exchange(
+        ranks,
+        to_torch(place[sent % size], device),
+        np.bincount(sent // size, minlength=ranks.size).tolist(),
+        np.bincount(owners[halo], minlength=ranks.size).tolist(),
+    )
+    return Shard(ranks, owners, own, halo, local, exchange, device)
