@@ -6,11 +6,11 @@ spends on it: a fixed amount for its own rows and one for each of its triples.
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-import pymetis
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -41,10 +41,25 @@ def partition_entities(triples: IntArray, num_entities: int, links: IntArray, pa
     degrees = np.bincount(triples[:, [0, 2]].ravel(), minlength=num_entities)
     weights = np.bincount(vertex, weights=ENTITY_WEIGHT + degrees, minlength=vertices).astype(np.int64)
     offsets, neighbours, counts = vertex_graph(vertex[triples[:, 0]], vertex[triples[:, 2]], vertices)
+    found = metis_parts(offsets, neighbours, weights, counts, parts) if has_metis() else np.arange(vertices) % parts
+    return without_empty_parts(found.astype(np.int32)[vertex], parts)
+
+
+def has_metis() -> bool:
+    """Whether METIS is installed: some systems have no ready-made package.
+
+    Without it parts are as large, but send several times as much.
+    """
+    return find_spec("pymetis") is not None
+
+
+def metis_parts(offsets: IntArray, neighbours: IntArray, weights: IntArray, counts: IntArray, parts: int) -> IntArray:
+    """The part of each vertex of a graph in rows of neighbours, with weights of vertices and edges."""
+    import pymetis
+
     graph = pymetis.CSRAdjacency(adj_starts=offsets, adjacent=neighbours)
     found = pymetis.part_graph(parts, graph, vweights=weights, eweights=counts, recursive=False, options=pymetis.Options(seed=SEED))
-    owners = np.asarray(found.vertex_part, dtype=np.int32)[vertex]
-    return without_empty_parts(owners, parts)
+    return np.asarray(found.vertex_part, dtype=np.int64)
 
 
 def linked_vertices(links: IntArray, num_entities: int) -> tuple[int, IntArray]:

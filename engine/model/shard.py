@@ -17,10 +17,15 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from engine.config import EncoderConfig
 from engine.model.adjacency import to_torch
+from engine.model.losses.kernels import LEVELS
 from engine.model.partition import Owners
 from engine.util.arrays import IntArray, distinct
-from engine.util.distributed import Ranks
+from engine.util.distributed import Ranks, ring_bytes
+
+SUMS_BYTES = 8 * (3 + 2 * LEVELS + 1)
+"""Of a row of the loss: moments, masses and counts of the levels, mass of what is kept; the highest value comes on top."""
 
 
 @dataclass(frozen=True)
@@ -163,3 +168,25 @@ def make_shard(triples: IntArray, owners: Owners, ranks: Ranks, device: torch.de
         np.bincount(owners[halo], minlength=ranks.size).tolist(),
     )
     return Shard(ranks, owners, own, halo, local, exchange, device)
+
+
+def step_bytes(shard: Shard, encoder: EncoderConfig, pairs: int, shared: int) -> float:
+    """Bytes that a process sends in a step, with the CPU's sparse loss.
+
+    Rows of neighbours go out before the mean of features and before each layer, and the gradient of the halo goes back; the pairs' embeddings go to
+    all, and their gradient back; sums of the softmax and the gradient of shared parameters are reduced in a ring.
+
+    Args:
+        shard: what the process holds.
+        encoder: settings.
+        pairs: of a step, each entity in one of them.
+        shared: number of parameters that all processes share.
+    """
+    processes, number = shard.ranks.size, 4  # bytes of a float32
+    channels = 2 if encoder.channels == "both" else 1
+    neighbours = encoder.dim * (int(encoder.channels != "relation") + channels * encoder.layers)
+    width = channels * encoder.dim * (encoder.layers + 1 if encoder.multi_hop else 1)
+    rows = (len(shard.exchange.sent) + len(shard.halo)) * neighbours * number
+    members = 2 * (2 * pairs / processes * (processes - 1)) * width * number
+    sums = 2 * pairs * (SUMS_BYTES + number)
+    return rows + members + ring_bytes(sums + shared * number, processes)

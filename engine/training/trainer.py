@@ -30,7 +30,7 @@ from engine.model.dual_amn import DualAMN
 from engine.model.losses import build_loss
 from engine.model.partition import partition_entities
 from engine.model.sampling import Sample, Sampling
-from engine.model.shard import Shard, make_shard, with_fetched
+from engine.model.shard import Shard, make_shard, step_bytes, with_fetched
 from engine.training.device import EXECUTION_OPTIONS, choose_device, choose_precision, choose_threads
 from engine.training.inheritance import Inheritance, inherit
 from engine.training.optimiser import RmsProp
@@ -419,6 +419,13 @@ class Trainer:
         print_of_all = sum(int(one.view(torch.int32).sum(dtype=torch.int64)) for one in shared)
         if self.ranks.most(print_of_all) != -self.ranks.most(-print_of_all):
             raise TrainingError("the processes of this training have diverged to different parameters; run them on identical machines and software.")
+
+    def expected_bytes(self, pairs: int) -> float:
+        """Bytes that this process sends in a step with a number of pairs, by formula."""
+        if self.shard is None:
+            return 0.0
+        shared = sum(one.numel() for name, one in self.model.named_parameters() if name != DIVIDED)
+        return step_bytes(self.shard, self.config.encoder, pairs, shared)
 
     @property
     def rounded(self) -> bool:

@@ -124,7 +124,7 @@ class Together:
     def _reduce(self, values: Tensor, operation: dist.ReduceOp.RedOpType) -> Tensor:
         with as_lost_process():
             dist.all_reduce(values, operation)
-        self.sent += ring_bytes(values.nbytes, self.size)
+        self.sent += round(ring_bytes(values.nbytes, self.size))
         return values
 
     def most(self, number: int) -> int:
@@ -137,9 +137,9 @@ class Together:
         return cast(Value, values[0])
 
 
-def ring_bytes(size: int, processes: int) -> int:
+def ring_bytes(size: float, processes: int) -> float:
     """Bytes that each process sends where ``size`` bytes are reduced in a ring: all but its own part twice, as sums and as results."""
-    return 2 * size * (processes - 1) // processes
+    return 2 * size * (processes - 1) / processes
 
 
 @contextlib.contextmanager
