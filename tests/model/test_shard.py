@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,12 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from engine.config import EncoderConfig
+from engine.config import EncoderConfig, RunConfig
+from engine.data import load_task
+from engine.model import partition
 from engine.model.adjacency import build_adjacency
 from engine.model.dual_amn import DRAWN_ROWS, DualAMN, drawn_rows
 from engine.model.partition import partition_entities
 from engine.model.shard import Shard, make_shard
+from engine.training.trainer import Trainer
 from engine.util.arrays import IntArray
+from engine.util.distributed import ring_bytes
 from tests.ranks import ThreadRanks, together
 
 RELATIONS = 4
@@ -134,6 +141,52 @@ def test_embeddings_and_gradients_are_those_of_one_process(size: int, options: d
     for name in set(gradients) - {"entity_features"}:
         summed = torch.stack([own_gradients[name] for _, _, (_, _, own_gradients) in parts]).sum(0)
         torch.testing.assert_close(summed, gradients[name], rtol=1e-3, atol=1e-5)
+
+
+def test_without_metis_the_entities_are_dealt_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition, "has_metis", lambda: False)
+    owners = partition_entities(random_triples(50, 100), 50, np.array([[1, 30], [7, 40]]), 3)
+    assert owners[1] == owners[30]
+    assert owners[7] == owners[40]
+    assert np.bincount(owners).min() >= 14
+
+
+class Counting:
+    """Ranks that count what they send, as torch.distributed's do."""
+
+    def __init__(self, ranks: ThreadRanks) -> None:
+        self.ranks, self.rank, self.size, self.sent = ranks, ranks.rank, ranks.size, 0
+
+    def swap(self, rows: Tensor, sends: Sequence[int], receives: Sequence[int]) -> Tensor:
+        self.sent += (len(rows) - sends[self.rank]) * rows[:1].nbytes
+        return self.ranks.swap(rows, sends, receives)
+
+    def sum(self, values: Tensor) -> Tensor:
+        self.sent += round(ring_bytes(values.nbytes, self.size))
+        return self.ranks.sum(values)
+
+    def max(self, values: Tensor) -> Tensor:
+        self.sent += round(ring_bytes(values.nbytes, self.size))
+        return self.ranks.max(values)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.ranks, name)
+
+
+@pytest.mark.parametrize("options", [{}, {"encoder.layers": 1, "encoder.channels": "relation"}])
+def test_what_a_step_sends_is_what_the_formula_says(small_europe: Path, options: dict[str, object]) -> None:
+    task = load_task(small_europe)
+    small = {"encoder.dim": 8, "encoder.proxies": 4, "training.threads": 1, "training.precision": "float32", "training.epochs": 1}
+    config = RunConfig().with_values({**small, **options})
+
+    def part(ranks: ThreadRanks) -> tuple[float, float]:
+        trainer = Trainer(task, config, ranks=Counting(ranks))  # type: ignore[arg-type]
+        expected = trainer.expected_bytes(len(task.train_links))
+        trainer.train()
+        return trainer.step_bytes[0], expected
+
+    for sent, expected in together(3, part):
+        assert sent == pytest.approx(expected, rel=0.1)
 
 
 def test_features_drawn_in_parts_are_those_drawn_at_once() -> None:
