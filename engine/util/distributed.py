@@ -24,7 +24,9 @@ from engine.errors import ConfigError, LostProcessError
 Value = TypeVar("Value")
 
 PATIENCE = timedelta(hours=2)
-"""How long the others wait for a word of rank 0, which evaluates and writes by itself; one that ends is noticed at once, by its closed connection."""
+"""How long the others wait for rank 0 where it works by itself; a process that ends is noticed at once, by its closed connection."""
+STEP_PATIENCE = timedelta(minutes=10)
+"""How long all wait for each other within a step."""
 
 
 class Ranks(Protocol):
@@ -107,11 +109,12 @@ class Together:
     def __init__(self) -> None:
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
         self.sent = 0
+        self.steps = dist.new_group(timeout=STEP_PATIENCE)
 
     def swap(self, rows: Tensor, sends: Sequence[int], receives: Sequence[int]) -> Tensor:
         received = rows.new_empty((sum(receives), *rows.shape[1:]))
         with as_lost_process():
-            dist.all_to_all_single(received, rows.contiguous(), list(receives), list(sends))
+            dist.all_to_all_single(received, rows.contiguous(), list(receives), list(sends), group=self.steps)
         self.sent += (len(rows) - sends[self.rank]) * rows[:1].nbytes
         return received
 
@@ -123,7 +126,7 @@ class Together:
 
     def _reduce(self, values: Tensor, operation: dist.ReduceOp.RedOpType) -> Tensor:
         with as_lost_process():
-            dist.all_reduce(values, operation)
+            dist.all_reduce(values, operation, group=self.steps)
         self.sent += round(ring_bytes(values.nbytes, self.size))
         return values
 
@@ -151,7 +154,9 @@ def as_lost_process() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:  # gloo's and NCCL's failures have no class of their own in common
-        raise LostProcessError("another process of this training has ended or cannot be reached; start all processes again to resume.") from error
+        raise LostProcessError(
+            "another process of this training has ended, cannot be reached or no longer answers; start all processes again to resume."
+        ) from error
 
 
 @contextlib.contextmanager

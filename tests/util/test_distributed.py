@@ -124,6 +124,40 @@ def test_a_process_that_dies_ends_the_training_with_what_was_learned(data: Path,
     assert [line["epoch"] for line in run.trace() if "epoch" in line] == list(range(1, 31))
 
 
+IMPATIENT = """
+import sys
+from datetime import timedelta
+from engine.util import distributed
+distributed.STEP_PATIENCE = timedelta(seconds=4)
+from engine.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path(f"/proc/self/task/{os.getpid()}/children").exists(), reason="finds processes in /proc")
+def test_a_process_that_hangs_is_not_waited_for_forever(data: Path, tmp_path: Path) -> None:
+    wanted, script = config("basic", epochs=30), tmp_path / "impatient.py"
+    script.write_text(IMPATIENT)
+    words = list(command(2, data, tmp_path / "models", wanted))
+    at = words.index("-m", words.index("--nproc-per-node"))
+    words[at : at + 2] = [str(script)]
+    said, halted = [], 0
+    everything = {**environment(), "PYTHONPATH": str(Path(training.__file__).parents[2])}
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=everything) as launched:
+        assert launched.stderr is not None
+        for line in launched.stderr:
+            said.append(line)
+            if line.startswith("epoch   3/"):
+                halted = worker(launched.pid, rank=1)
+                os.kill(halted, signal.SIGSTOP)
+            if line.startswith("error:"):
+                os.kill(halted, signal.SIGKILL)
+    assert launched.returncode != 0
+    assert "error: another process of this training has ended, cannot be reached or no longer answers" in "".join(said)
+    assert [one.state for one in RunStore(tmp_path / "models").list()] == ["partial"]
+
+
 def test_more_processes_than_entities_are_refused(task: AlignmentTask) -> None:
     class Crowd(type(ALONE)):  # type: ignore[misc]
         size = 5000
