@@ -3,7 +3,7 @@
     python -m benchmarks.divided DATA [--processes 1 2 4] [--steps 3] [--set SECTION.OPTION=VALUE]
     python -m benchmarks.divided --entities 1000000 [--processes 1 2 4] ...
 
-Every process is started anew for each number of processes, reads the data, takes its part, and trains the given number of steps after one that warms
+For each number, that many processes are started; each reads the data, takes its part, and trains the given number of steps after one that warms
 it up.
 """
 

@@ -86,12 +86,12 @@ class Sampling:
             start + draw_with(part - start, count, size, rng) for start, part, count, size in zip(starts, members, self.counts, sizes, strict=True)
         ]
         if self.shard is not None:
-            return divided(drawn, np.concatenate(members), pairs, self.shard)
+            return own_sample(drawn, np.concatenate(members), pairs, self.shard)
         rows = np.concatenate(drawn)
-        return Sample(to_torch(rows, pairs.device), len(drawn[0]), len(drawn[1]), placed(pairs, places(rows, sum(sizes))))
+        return Sample(to_torch(rows, pairs.device), len(drawn[0]), len(drawn[1]), pair_rows(pairs, places(rows, sum(sizes))))
 
 
-def divided(drawn: list[IntArray], members: IntArray, pairs: Tensor, shard: Shard) -> Sample:
+def own_sample(drawn: list[IntArray], members: IntArray, pairs: Tensor, shard: Shard) -> Sample:
     """A process's share of a step: its own among the entities drawn, and the pairs' members of the others, which it fetches."""
     rank, size = shard.ranks.rank, shard.ranks.size
     own = [part[shard.owners[part] == rank] for part in drawn]
@@ -107,7 +107,7 @@ def divided(drawn: list[IntArray], members: IntArray, pairs: Tensor, shard: Shar
         (elsewhere * np.bincount(owners, minlength=size)).tolist(),
     )
     rows = to_torch(np.searchsorted(shard.own, np.concatenate(own)), shard.device)
-    return Sample(rows, len(own[0]), len(own[1]), placed(pairs, place), exchange)
+    return Sample(rows, len(own[0]), len(own[1]), pair_rows(pairs, place), exchange)
 
 
 def places(rows: IntArray, size: int) -> IntArray:
@@ -117,7 +117,7 @@ def places(rows: IntArray, size: int) -> IntArray:
     return place
 
 
-def placed(pairs: Tensor, place: IntArray) -> Tensor:
+def pair_rows(pairs: Tensor, place: IntArray) -> Tensor:
     return torch.from_numpy(place[pairs.cpu().numpy()]).to(pairs.device)
 
 

@@ -493,7 +493,7 @@ class Trainer:
         return embeddings if self.shard is None else self.shard.gathered(embeddings)
 
     def _assemble(self) -> None:
-        """After training, rank 0 goes on with the whole model; the others have done their part."""
+        """After training, rank 0 has the whole model; the others have done their part."""
         if self.shard is None:
             return
         features = self.shard.gathered(self.model.entity_features.detach())
