@@ -40,7 +40,7 @@ from engine.runs.manifest import (
 from engine.runs.run import Run
 from engine.runs.tensors import save_tensors
 from engine.util import paths
-from engine.util.files import fsync, remove, replacing, sha256_of, write_durably
+from engine.util.files import fsync, make_folder, remove, replacing, sha256_of, write_durably
 
 CHECKPOINT_FILE = re.compile(r"(?P<name>\w[\w.-]*)-(?P<number>\d{6,12})-(?P<digest>[0-9a-f]{64})\.safetensors")
 
@@ -77,7 +77,7 @@ class RunWriter:
         self._written: set[str] = set()
         self._trace: IO[bytes] | None = None
         with explained(f"write to {self.path}"):
-            self._checkpoints.mkdir(parents=True, exist_ok=True)
+            make_folder(self._checkpoints)
             self._lock = acquire(self.path / LOCK, f"{dataset}/{run_id}")
         try:
             with explained(f"write to {self.path}"):
@@ -218,11 +218,12 @@ class RunWriter:
         return sorted(mine, reverse=True)
 
     def _flushed_trace(self) -> int:
-        """Bytes of the trace, all of which are on the disk."""
+        """Bytes of the trace, all of which are on the disk, with the file's name."""
         path = self.path / TRACE
         if TRACE not in self._written:
             return 0
         fsync(path)
+        fsync(self.path)
         return path.stat().st_size
 
     def _cut_trace(self, size: int) -> None:
