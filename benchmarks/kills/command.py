@@ -12,6 +12,7 @@ from pathlib import Path
 
 from benchmarks.kills.places import PLACES, spread
 from benchmarks.kills.victims import Tally
+from benchmarks.parts import write_part
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -19,6 +20,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("data", type=Path, help="a small data set")
     parser.add_argument("--kills", type=int, default=20, help="in all (default: 20)")
     parser.add_argument("--seed", type=int, default=0, help="random seed of the moments (default: 0)")
+    parser.add_argument("--links", type=int, metavar="N", help="take a part of the data with this number of links (OpenEA layout; default: all)")
     parser.add_argument(
         "--only", action="append", choices=tuple(PLACES), metavar="NAME", help=f"only this place, may be repeated: {', '.join(PLACES)}"
     )
@@ -51,7 +53,8 @@ def table(tallies: Mapping[str, Tally]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     parsed = build_parser().parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
-        tallies = study(parsed.data, Path(folder), parsed.kills, parsed.seed, parsed.only or tuple(PLACES))
+        data = parsed.data if parsed.links is None else write_part(parsed.data, Path(folder) / "part" / parsed.data.name, parsed.links)
+        tallies = study(data, Path(folder), parsed.kills, parsed.seed, parsed.only or tuple(PLACES))
     problems = [f"PROBLEM ({name}): {problem}" for name, one in tallies.items() for problem in one.problems]
     print(table(tallies))
     total = sum(one.kills for one in tallies.values())

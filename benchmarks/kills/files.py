@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.kills.trainings import SMALL
-from benchmarks.kills.victims import Tally, Victim, half_written
+from benchmarks.kills.victims import Tally, Victim, half_written, turns
 from benchmarks.kills.works import back_up_one_after_the_other, delete_all, export_one_after_the_other, import_one_after_the_other
 from engine.api import export
 from engine.config import RunConfig
@@ -61,7 +61,7 @@ def kill_imports(data: Path, folder: Path, kills: int, draw: random.Random) -> T
         started = time.monotonic()
         first = store(folder_material(data), Corrections(), "first")
         seconds = time.monotonic() - started
-        for turn in range(kills):
+        for turn in turns(tally, kills):
             victim = Victim(import_one_after_the_other, data, place, turn)
             sign = half_written(place, f"{PARTIAL}*") if turn % 2 else None
             if victim.kill(draw.uniform(0.0, 0.5 * seconds if sign else 1.5 * seconds), sign):
@@ -133,7 +133,7 @@ def kill_exports(data: Path, folder: Path, kills: int, draw: random.Random) -> T
     for name in formats:
         export(run.id, folder / name, format=name, models=models)
     seconds, expected = time.monotonic() - started, {name: sha256_of(folder / name) for name in formats}
-    for turn in range(kills):
+    for turn in turns(tally, kills):
         first = draw.randrange(2 * len(formats))
         victim = Victim(export_one_after_the_other, models, run.id, place, formats, first)
         sign = half_written(place, ".*.tmp") if turn % 2 else None
@@ -168,7 +168,7 @@ def kill_backups(data: Path, folder: Path, kills: int, draw: random.Random) -> T
     started = time.monotonic()
     back_up(models, folder / "data", folder / "unbroken.tar")
     seconds = time.monotonic() - started
-    for turn in range(kills):
+    for turn in turns(tally, kills):
         victim = Victim(back_up_one_after_the_other, models, folder / "data", place, 0)
         sign = half_written(place, ".*.tmp") if turn % 2 else None
         if victim.kill(draw.uniform(0.0, seconds if sign else 3.0 * seconds), sign):
@@ -210,8 +210,8 @@ def kill_deletions(data: Path, folder: Path, kills: int, draw: random.Random) ->
     started = time.monotonic()
     for one in runs.list():
         runs.delete(one)
-    seconds = time.monotonic() - started
-    for turn in range(kills):
+    seconds = 0.7 * (time.monotonic() - started)
+    for turn in turns(tally, kills):
         _fill(runs)
         before = {one.id for one in runs.list()}
         victim = Victim(delete_all, folder)

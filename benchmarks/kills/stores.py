@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks.kills.trainings import SMALL
-from benchmarks.kills.victims import Tally, Victim, check_database
+from benchmarks.kills.victims import Tally, Victim, check_database, turns
 from benchmarks.kills.works import CHOICES, ask_and_ask, review
 from engine.config import RunConfig
 from engine.jobs import JobQueue, plan_training, summarise
@@ -25,7 +25,7 @@ def kill_reviewers(data: Path, folder: Path, kills: int, draw: random.Random) ->
     not at all otherwise."""
     tally, path = Tally(), reviews_file(folder)
     decided, undone = set[str](), set[str]()
-    for turn in range(kills):
+    for turn in turns(tally, kills):
         victims = [Victim(review, folder, author, DATA, turn) for author in REVIEWERS]
         for one in victims:
             one.wait_until(lambda one=one: one.ready)  # type: ignore[misc]
@@ -64,7 +64,7 @@ def kill_askers(data: Path, folder: Path, kills: int, draw: random.Random) -> Ta
     tally, queue, last = Tally(), JobQueue(folder), dict[str, str]()
     configs = [RunConfig(variant="semi", seed=seed).with_values(SMALL) for seed in range(4)]
     plans = [plan_training(summarise(data, config.data, config.seed), config, folder) for config in configs]
-    for _ in range(kills):
+    for _ in turns(tally, kills):
         victim = Victim(ask_and_ask, folder, plans, draw.randrange(2**30))
         tally.moments["one writer"] += victim.kill(draw.uniform(0.0, SPAN))
         tally.acknowledged += len(victim.said)

@@ -130,14 +130,15 @@ def _train_with_kills(place: str, training: Training, models: Path, tally: Tally
     queue, name = JobQueue(models), training.plan.name
     job = queue.submit(training.plan).job
     while queue.find(job.id).state != "finished":
+        since = time.time()
         victim = Victim(train_next, models)
         if tally.kills < kills:
             aim = AIMS[place][tally.kills % len(AIMS[place])]
-            sign, most = _aimed(aim, training, models, job.id)
+            sign, most = _aimed(aim, training, models, job.id, since)
             began = partial(lambda queue, job: queue.find(job).state != "queued", queue, job.id)
             victim.wait_until(began)
             if victim.kill(draw.uniform(0.0, most), sign, patience=10 * training.seconds):
-                tally.moments[_where(models, training.plan, job.id)] += 1
+                tally.moments[_where(models, training.plan, job.id, since)] += 1
         else:
             victim.wait_until(lambda: False, 10 * START_SECONDS)
             victim.end()
@@ -148,31 +149,43 @@ def _train_with_kills(place: str, training: Training, models: Path, tally: Tally
             queue.resume(job.id)
 
 
-def _aimed(aim: str, training: Training, models: Path, job: str) -> tuple[Sign | None, float]:
-    """The sign to wait for, and the most seconds to wait after it."""
-    partial_runs = models / training.plan.dataset
+def _aimed(aim: str, training: Training, models: Path, job: str, since: float) -> tuple[Sign | None, float]:
+    """The sign to wait for, and the most seconds to wait after it; ``since``: when the trainer was started."""
+    runs, left = models / training.plan.dataset, _share_left(models, job)
+    late, file = (lambda: _phase(models, job, since) in LATE), half_written(runs, f"{PARTIAL}*/.*.tmp")
     if aim == "checkpoint":
-        return half_written(partial_runs, f"{PARTIAL}*/checkpoints/.*.tmp"), 0.003
+        return half_written(runs, f"{PARTIAL}*/checkpoints/.*.tmp"), 0.003
     if aim == "file":
-        return half_written(partial_runs, f"{PARTIAL}*/.*.tmp"), 0.3 * training.late
+        return lambda: file() and late(), 0.1 * training.late
     if aim == "late":
-        return lambda: (news := read_news(models, job)) is not None and news.phase in LATE, training.late
+        return late, 0.8 * training.late
     if aim == "round":
-        return lambda: (news := read_news(models, job)) is not None and any(one.number for one in news.rounds), 0.3 * (
-            training.seconds - training.late
-        )
-    return None, training.seconds
+        return lambda: _in_a_round(models, job, since), 0.3 * left * training.seconds
+    return None, 0.8 * left * training.seconds
 
 
-def _where(models: Path, plan: Plan, job: str) -> str:
-    """In which phase a trainer was killed, "start" before the first; and whether it was writing a checkpoint or in a round."""
+def _share_left(models: Path, job: str) -> float:
+    """Of a training that was killed before, what is left of it, more or less."""
     news = read_news(models, job)
-    phase = (news.phase if news is not None else "") or "start"
+    return 1.0 if news is None or not news.epochs else max(0.3, 1.0 - news.epoch / news.epochs)
+
+
+def _phase(models: Path, job: str, since: float) -> str:
+    """The phase that a trainer is in; "" before its first, whatever its predecessor reported."""
+    news = read_news(models, job)
+    return "" if news is None or news.at < since else news.phase
+
+
+def _in_a_round(models: Path, job: str, since: float) -> bool:
+    news = read_news(models, job)
+    return _phase(models, job, since) == "train" and news is not None and any(one.number for one in news.rounds)
+
+
+def _where(models: Path, plan: Plan, job: str, since: float) -> str:
+    """In which phase a trainer was killed, "start" before the first; and whether it was writing a checkpoint or in a round."""
     if half_written(models / plan.dataset, f"{PARTIAL}*/checkpoints/.*.tmp")():
         return "checkpoint"
-    if phase == "train" and news is not None and any(one.number for one in news.rounds):
-        return "round"
-    return phase
+    return "round" if _in_a_round(models, job, since) else _phase(models, job, since) or "start"
 
 
 def _look(models: Path, plan: Plan, job: str, tally: Tally) -> None:

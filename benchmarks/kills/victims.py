@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
@@ -114,6 +115,14 @@ class Victim:
         self._here.close()
 
 
+def turns(tally: Tally, kills: int) -> Iterator[int]:
+    """One after the other until a number of processes were killed; those that had ended before their kill do not count."""
+    for turn in itertools.count():
+        if tally.kills >= kills:
+            return
+        yield turn
+
+
 def half_written(folder: Path, pattern: str) -> Sign:
     """A sign: there is a file or folder in the making."""
     return lambda: any(folder.glob(pattern))
@@ -125,4 +134,4 @@ def check_database(path: Path, tally: Tally) -> None:
     tally.check(said == "ok", f"{path.name} is damaged: {said}")
 
 
-__all__ = ["READY", "Connection", "Sign", "Tally", "Victim", "check_database", "half_written"]
+__all__ = ["READY", "Connection", "Sign", "Tally", "Victim", "check_database", "half_written", "turns"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import random
 import signal
@@ -40,8 +41,11 @@ def models(tmp_path: Path) -> Path:
 
 def signalled(patch: pytest.MonkeyPatch, place: str, number: signal.Signals) -> None:
     """The process gets a signal when it calls this function, once."""
-    module, _, name = place.rpartition(".")
-    real: Callable[..., Any] = getattr(__import__(module, fromlist=[name]), name)
+    module, _, name = place.partition(":")
+    owner, _, name = name.rpartition(".")
+    home = importlib.import_module(module)
+    home = getattr(home, owner) if owner else home
+    real: Callable[..., Any] = getattr(home, name)
     raised = list[int]()
 
     def attempt(*arguments: Any, **options: Any) -> Any:
@@ -50,7 +54,7 @@ def signalled(patch: pytest.MonkeyPatch, place: str, number: signal.Signals) -> 
             signal.raise_signal(number)
         return real(*arguments, **options)
 
-    patch.setattr(place, attempt)
+    patch.setattr(home, name, attempt)
 
 
 def visible(folder: Path) -> set[str]:
@@ -59,7 +63,7 @@ def visible(folder: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("number", HOW)
-@pytest.mark.parametrize("place", ["engine.cli.importing.understand", "engine.importing.store._record", "engine.importing.store._move"])
+@pytest.mark.parametrize("place", ["engine.cli.importing:understand", "engine.importing.store:_record", "engine.importing.store:_move"])
 def test_an_import_that_is_ended_stores_nothing(
     place: str, number: signal.Signals, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -79,12 +83,12 @@ def test_an_import_that_is_ended_stores_nothing(
 @pytest.mark.parametrize(
     ("command", "place"),
     [
-        (["export", "--format", "csv"], "engine.exporting.formats.simple._write_text"),
-        (["export", "--format", "merged"], "engine.exporting.merged.files.graph_statements"),
-        (["export", "--format", "merged-parquet"], "engine.exporting.merged.files.graph_statements"),
-        (["export", "--format", "sssom"], "engine.util.files._put"),
-        (["report"], "engine.reporting.document.new_file"),
-        (["backup"], "engine.runs.cleanup._add_folder"),
+        (["export", "--format", "csv"], "engine.exporting.formats.simple:_write_text"),
+        (["export", "--format", "merged"], "engine.exporting.merged.files:graph_statements"),
+        (["export", "--format", "merged-parquet"], "engine.exporting.merged.files:graph_statements"),
+        (["export", "--format", "sssom"], "engine.util.files:_put"),
+        (["report"], "engine.reporting.document:new_file"),
+        (["backup"], "engine.runs.cleanup:_add_folder"),
     ],
 )
 def test_a_file_in_the_making_is_removed(
@@ -113,7 +117,7 @@ def test_a_file_in_the_making_is_removed(
 def test_a_training_that_is_ended_while_it_is_written_is_finished(
     number: signal.Signals, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    signalled(monkeypatch, "engine.pipeline.finish_run", number)
+    signalled(monkeypatch, "engine.pipeline:finish_run", number)
     assert main(["train", str(data), "--models", str(tmp_path / "models"), "--epochs", "2", *TINY]) == 0
     assert "Stopping after this step" in capfd.readouterr().err
     assert [one.state for one in RunStore(tmp_path / "models").list()] == ["finished"]
@@ -122,13 +126,13 @@ def test_a_training_that_is_ended_while_it_is_written_is_finished(
 def test_a_terminal_that_hangs_up_twice_asks_for_no_more_than_once(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    for place in ("engine.pipeline.prepared_trainer", "engine.pipeline.finish_run"):
+    for place in ("engine.pipeline:prepared_trainer", "engine.pipeline:finish_run"):
         signalled(monkeypatch, place, signal.SIGHUP)
     command = ["train", str(data), "--models", str(tmp_path / "models"), "--epochs", "2", *TINY]
     assert main(command) == 2
     assert "stopped before the first epoch was complete; the same command resumes." in capfd.readouterr().err
-    signalled(monkeypatch, "engine.pipeline.prepared_trainer", signal.SIGTERM)
-    signalled(monkeypatch, "engine.pipeline.RunCheckpoints.load", signal.SIGTERM)
+    signalled(monkeypatch, "engine.pipeline:prepared_trainer", signal.SIGTERM)
+    signalled(monkeypatch, "engine.pipeline:RunCheckpoints.load", signal.SIGTERM)
     assert main(command) == 128 + signal.SIGTERM
     assert capfd.readouterr().err.endswith("ended by a termination signal; run the same command to resume from the last checkpoint.\n")
     assert main(command) == 0
