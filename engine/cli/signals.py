@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import stat
+import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -16,6 +18,9 @@ from engine.training.device import on_termination
 INTERRUPTED: Final = 128 + signal.SIGINT
 """Exit code after Ctrl-C. As of shells, that of any other signal is 128 and its number."""
 HANG_UP: Final = getattr(signal, "SIGHUP", None)  # not on Windows
+
+
+AGAIN_SECONDS: Final = 0.05
 
 
 class Terminated(KeyboardInterrupt):
@@ -32,12 +37,50 @@ def terminations() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():  # which alone receives signals
         yield
         return
+    ended = list[int]()
 
     def end(number: int, frame: FrameType | None) -> None:
+        ended.append(number)
         raise Terminated(number)
 
-    with on_termination(end, interrupts=False):
+    with on_termination(end, interrupts=False), _raised_again(ended):
+        try:
+            yield
+        except KeyboardInterrupt as error:
+            ended.append(number_of(error))
+            traceback.clear_frames(error.__traceback__)  # what was interrupted while it was made may fail when it is closed: now, unseen
+            raise
+
+
+@contextmanager
+def _raised_again(ended: list[int]) -> Iterator[None]:
+    """Python drops an exception in a finaliser, or in a function that a library calls from compiled code, and prints a traceback. The exception of a
+    signal is raised again a moment later instead, so that the command ends all the same.
+
+    ``ended``: has the signals that have ended the command; what is dropped from then on is a consequence, which is not shown.
+    """
+    before, timers = sys.unraisablehook, list[threading.Timer]()
+
+    def dropped(unraisable: sys.UnraisableHookArgs) -> None:
+        if isinstance(unraisable.exc_value, KeyboardInterrupt):
+            timers.append(threading.Timer(AGAIN_SECONDS, os.kill, (os.getpid(), number_of(unraisable.exc_value))))
+            timers[-1].daemon = True
+            timers[-1].start()
+        elif not ended:
+            before(unraisable)
+
+    sys.unraisablehook = dropped
+    try:
         yield
+    finally:
+        sys.unraisablehook = before
+        for timer in timers:
+            timer.cancel()
+
+
+def number_of(error: KeyboardInterrupt) -> int:
+    """The signal that an exception comes from."""
+    return error.number if isinstance(error, Terminated) else signal.SIGINT
 
 
 @contextmanager
@@ -62,7 +105,7 @@ def interruptions(*, verbose: bool = True) -> Iterator[Callable[[], bool]]:
 
 def how_ended(error: KeyboardInterrupt, resumed: str) -> tuple[str, int]:
     """The sentence for what ended a command, without its full stop, and the exit code; ``resumed``: how it is resumed, if it can be."""
-    number = error.number if isinstance(error, Terminated) else signal.SIGINT
+    number = number_of(error)
     by = {signal.SIGTERM: "ended by a termination signal", HANG_UP: "ended by a hang-up: the terminal was closed"}.get(number, "interrupted")
     return f"{by}{resumed}", 128 + number
 

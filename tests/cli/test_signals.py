@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import random
@@ -23,6 +24,7 @@ from tests.run_fixture import analysed, sample_run, write_run
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals")
 
 HOW = {signal.SIGTERM: "ended by a termination signal", signal.SIGHUP: "ended by a hang-up: the terminal was closed", signal.SIGINT: "interrupted"}
+PATIENCE = 60  # seconds
 TINY = [f"--set={one}" for one in ("encoder.dim=8", "encoder.proxies=4", "training.threads=1", "training.precision=float32")]
 
 
@@ -139,6 +141,33 @@ def test_a_terminal_that_hangs_up_twice_asks_for_no_more_than_once(
     assert [one.state for one in RunStore(tmp_path / "models").list()] == ["finished"]
 
 
+@pytest.mark.parametrize("number", HOW)
+def test_a_signal_that_arrives_where_exceptions_are_dropped_ends_the_command_all_the_same(
+    number: signal.Signals, data: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """In a finaliser, or in a function that compiled code calls; and what was interrupted there may fail when it is closed."""
+
+    class Finalised:
+        def __init__(self, end: Callable[[], object]) -> None:
+            self.end = end
+
+        def __del__(self) -> None:
+            self.end()
+
+    def understand(*_: object) -> None:
+        half = Finalised(lambda: {}["half made"])
+        Finalised(lambda: signal.raise_signal(number))
+        time.sleep(PATIENCE)
+        del half
+
+    monkeypatch.setattr("engine.cli.importing.understand", understand)
+    started = time.monotonic()
+    assert main(["import", str(data), "--name", "mine"]) == 128 + number
+    assert time.monotonic() - started < PATIENCE
+    gc.collect()
+    assert capfd.readouterr().err == f"{HOW[number]}.\n"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_signals_at_random_moments(number: signal.Signals, data: Path, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +189,7 @@ def test_signals_at_random_moments(number: signal.Signals, data: Path, models: P
             if process.process.is_alive():
                 process.send_signal(number)
             code, _, err = process.end(60)
-            assert code in (0, 2, 128 + number, -number), err
+            assert code in (0, 128 + number, -number) or "already" in err, err
             assert "Traceback" not in err
             assert err.count("\n") <= 1, err
             left = {one for one in visible(out) if one.startswith(".")} if code != -number else set()
