@@ -7,16 +7,21 @@ import importlib
 import os
 import random
 import signal
+import socket
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.served_app import wait_for
 from engine.cli.main import main
 from engine.data.library import data_sets
 from engine.runs import RunStore
+from tests.conftest import ROOT
 from tests.data.writers import small_sample, write_openea
 from tests.processes import Forked
 from tests.run_fixture import analysed, sample_run, write_run
@@ -26,6 +31,14 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals")
 HOW = {signal.SIGTERM: "ended by a termination signal", signal.SIGHUP: "ended by a hang-up: the terminal was closed", signal.SIGINT: "interrupted"}
 PATIENCE = 60  # seconds
 TINY = [f"--set={one}" for one in ("encoder.dim=8", "encoder.proxies=4", "training.threads=1", "training.precision=float32")]
+
+
+@pytest.fixture(autouse=True)
+def hang_ups_count() -> Iterator[None]:
+    """Even where the tests themselves were started with nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.fixture
@@ -194,3 +207,19 @@ def test_signals_at_random_moments(number: signal.Signals, data: Path, models: P
             assert err.count("\n") <= 1, err
             left = {one for one in visible(out) if one.startswith(".")} if code != -number else set()
             assert not left, (name, code, left)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 0), (signal.SIGHUP, -signal.SIGHUP)])
+def test_the_apps_server_ends_without_a_traceback(number: signal.Signals, code: int, tmp_path: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "streamlit", "run", "app/main.py", "--server.address", "127.0.0.1", "--server.port", str(port)]
+    environment = {**os.environ, "DUAL_AMN_MODELS": str(tmp_path)}
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        wait_for(f"http://127.0.0.1:{port}/_stcore/health", process)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == code
+    assert b"Traceback" not in err

@@ -224,7 +224,13 @@ def test_a_trainer_outlives_who_started_it_and_ends_well_on_a_signal(models: Pat
     assert RunStore(models).find(after.run).manifest["status"] == "stopped"
 
 
-def test_ended_by_the_machine_it_keeps_its_state_and_takes_no_other(models: Path, plan: MakePlan, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_ended_by_the_machine_it_keeps_its_state_and_takes_no_other(
+    number: signal.Signals, models: Path, plan: MakePlan, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests themselves may have been started with nohup
+    request.addfinalizer(lambda: signal.signal(signal.SIGHUP, before))
     queue = JobQueue(models)
     job, other = (queue.submit(plan(seed)).job for seed in range(2))
     successors: list[Path] = []
@@ -233,7 +239,7 @@ def test_ended_by_the_machine_it_keeps_its_state_and_takes_no_other(models: Path
     def terminated(self: Reporter, shown: object) -> None:
         event(self, shown)  # type: ignore[arg-type]
         if isinstance(shown, Progress) and shown.epoch == 2:
-            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(number)
 
     monkeypatch.setattr(Reporter, "event", terminated)
     work(models, successor=successors.append)
