@@ -20,7 +20,7 @@ from engine.jobs import JobQueue, Plan, plan_training, plan_update, read_news, s
 from engine.pipeline import train_run
 from engine.reviews import Choice, ReviewStore
 from engine.runs import Run, RunStore
-from engine.runs.manifest import PARTIAL, TRACE
+from engine.runs.manifest import MANIFEST, PARTIAL, TRACE
 from engine.runs.writer import CHECKPOINT_FILE, read_checkpoint
 from engine.updating import update_config, update_run
 from engine.util.files import sha256_of
@@ -69,6 +69,8 @@ def kill_trainers(place: str, data: Path, folder: Path, kills: int, draw: random
         tally.finished += 1
         different = differences(resumed, training.unbroken)
         tally.same += not different
+        unlisted = {path.name for path in resumed.path.iterdir()} - {*resumed.files, MANIFEST}
+        tally.check(not unlisted, f"{resumed.id} is finished and still has {', '.join(unlisted)}.")
         tally.check(not different, f"{resumed.id} was resumed and is not the unbroken run: {', '.join(different)}.")
     if place == "update":
         tally.check(
