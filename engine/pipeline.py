@@ -64,9 +64,9 @@ from engine.names import (
 from engine.reviews import ReviewEffect, Snapshot, read_snapshot, with_reviews
 from engine.runs import FORMAT_VERSION, Run, RunStore, RunWriter
 from engine.runs.tensors import finite_tensor, has_table
-from engine.runs.writer import RENAMED, REVIEWS, ResumeRecord, note_beginning
+from engine.runs.writer import RENAMED, REVIEWS, ResumeRecord, clear_finished, note_beginning
 from engine.search import CslsTopK, LiteralSimilarity, StructuralSimilarity, csls_topk, normalise_rows
-from engine.training.device import EXECUTION_OPTIONS, bfloat16_pays, choose_device
+from engine.training.device import EXECUTION_OPTIONS, bfloat16_pays, choose_device, choose_threads
 from engine.training.estimate import check_memory, task_sizes
 from engine.training.inheritance import Inheritance
 from engine.training.semi import Round, Selection
@@ -233,12 +233,14 @@ def note_on(finding: Finding) -> str:
 
 def find_or_train(making: Making, should_stop: Callable[[], bool]) -> Outcome:
     """The finished run, or one that is trained now."""
-    if making.store.path_of(making.task.name, making.run_id).exists():
+    if (path := making.store.path_of(making.task.name, making.run_id)).exists():
+        clear_finished(path)
         return Outcome(making.store.find(f"{making.task.name}/{making.run_id}"), reused=True)
     return train_again(making, making.run_id, should_stop)
 
 
 def train_again(making: Making, run_id: str, should_stop: Callable[[], bool]) -> Outcome:
+    choose_threads(making.config.training.threads)  # for all that follows: of other threads, sums have other last bits
     train = literal_run if making.config.variant == "literal" else structural_run
     return train(making, run_id, should_stop)
 

@@ -4,28 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from benchmarks.parts import write_part
+
 EUROPE = Path(__file__).resolve().parent.parent / "sample_data" / "europe"
-
-
-def _rows(path: Path) -> list[list[str]]:
-    return [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def _write(path: Path, rows: list[list[str]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
 
 
 def write_small_europe(folder: Path, links: int = 300) -> Path:
     """The first links, the triples between entities that they name, and these entities' attributes; the split is europe's own."""
-    kept = _rows(EUROPE / "ent_links")[:links]
-    _write(folder / "ent_links", kept)
-    known = {tuple(row) for row in kept}
-    for side, graph in enumerate("12"):
-        linked = {row[side] for row in kept}
-        _write(folder / f"rel_triples_{graph}", [row for row in _rows(EUROPE / f"rel_triples_{graph}") if row[0] in linked and row[2] in linked])
-        _write(folder / f"attr_triples_{graph}", [row for row in _rows(EUROPE / f"attr_triples_{graph}") if row[0] in linked])
-    fold = Path("721_5fold") / "1"
-    for path in sorted((EUROPE / fold).iterdir()):
-        _write(folder / fold / path.name, [row for row in _rows(path) if tuple(row) in known])
-    return folder
+    return write_part(EUROPE, folder, links)

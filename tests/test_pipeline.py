@@ -51,7 +51,15 @@ def test_a_literal_run_reads_the_data_once_also_for_its_semi_run(data: Path, tmp
     assert "names" not in semi.manifest["phases"]
     assert semi.manifest["phases"]["read"] == run.manifest["phases"]["read"]
     assert semi.manifest["seconds"] <= run.manifest["seconds"]
+    store = RunStore(tmp_path / "models")
+    store.delete(run)
+    torch.set_num_threads(2)
+    again = train_run(data, variant("literal"), store).run
+    assert torch.get_num_threads() == 1, "also where the structure was trained by another process"
+    assert again.manifest["files"] == run.manifest["files"]
+    (semi.path / "checkpoints").mkdir()  # left by a process that was killed just after it had finished the run
     assert train_run(data, variant("semi"), RunStore(tmp_path / "models")).reused
+    assert not (semi.path / "checkpoints").exists()
 
 
 def diverging(monkeypatch: pytest.MonkeyPatch, last: int) -> None:

@@ -111,3 +111,22 @@ def test_every_command_and_argument_has_its_help() -> None:
             else:
                 assert action.help, (parser.prog, action.dest)
                 assert not action.help.endswith("."), (parser.prog, action.dest)
+
+
+HALVES = re.compile(r"""^( *)[A-Za-z_][\w.]*(?:: [^=\n]+)? = .*["']\n\1[rf]?["'](?!["']{2})""", re.MULTILINE)
+
+
+def lone_texts(source: str) -> list[int]:
+    """Lines that hold a text and do nothing with it: the second half of one that lacks its brackets. Docstrings have three quotes."""
+    if not HALVES.search(source):
+        return []
+    alone = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Expr))
+    written = (node for node in alone if isinstance(node.value, ast.JoinedStr) or isinstance(getattr(node.value, "value", None), str))
+    lines = source.splitlines()
+    return [node.lineno for node in written if not lines[node.lineno - 1].lstrip().lstrip("rf").startswith('"""')]
+
+
+def test_no_text_loses_its_second_half() -> None:
+    found = {relative(path): lines for path in CODE if (lines := lone_texts(path.read_text(encoding="utf-8")))}
+    assert not found
+    assert lone_texts('"""Docs."""\nTEXT = "one "\n"two"\n') == [3]

@@ -8,13 +8,11 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import stat
 import sys
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from engine._version import __version__
@@ -42,6 +40,7 @@ from engine.cli.options import (
 )
 from engine.cli.queue import add_queue, add_queueing, queue_instead
 from engine.cli.serve import add_serve
+from engine.cli.signals import INTERRUPTED, how_ended, interruptions, terminations, write_at_once
 from engine.cli.updating import add_decisions, add_update
 from engine.config import PRESETS, SECTIONS, VARIANTS, RunConfig, section_options
 from engine.data import inspect_task, inspection_to_dict, load_task, render_inspection
@@ -63,7 +62,6 @@ from engine.runs import Run, RunStore, RunSummary
 from engine.runs.manifest import parent_of
 from engine.runs.tensors import run_similarity
 from engine.runs.view import status_words
-from engine.training.device import on_termination
 from engine.training.semi import Round, rounds_protocol
 from engine.training.trainer import Progress
 from engine.training.worker import follow
@@ -72,7 +70,6 @@ from engine.util.distributed import joined
 from engine.util.paths import reviews_file
 
 USER_ERROR = 2
-INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -83,16 +80,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = build_parser().parse_args(arguments)
     try:
         command: Callable[[argparse.Namespace], int] = parsed.command
-        return command(parsed)
+        with terminations():
+            return command(parsed)
     except EngineError as error:
         print(f"error: {printable(str(error))}", file=sys.stderr)
         return USER_ERROR
-    except KeyboardInterrupt:
-        resumed = (
-            "; run the same command to resume from the last checkpoint" if parsed.command in (train_or_find, update_or_find, prepare_command) else ""
-        )
-        print(f"interrupted{resumed}.", file=sys.stderr)
-        return INTERRUPTED
+    except KeyboardInterrupt as error:
+        resumable = parsed.command in (train_or_find, update_or_find, prepare_command)
+        words, code = how_ended(error, "; run the same command to resume from the last checkpoint" if resumable else "")
+        write_at_once(f"{words}.\n".encode())
+        return code
     except BrokenPipeError:  # the reader of our output has left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -611,42 +608,6 @@ def option_rows(section: Any, *, expert: bool) -> list[dict[str, Any]]:
 def given(settings: dict[str, Any]) -> dict[str, Any]:
     """The settings that were named on the command line."""
     return {key: value for key, value in settings.items() if value is not None}
-
-
-@contextmanager
-def interruptions(*, verbose: bool = True) -> Iterator[Callable[[], bool]]:
-    """Ctrl-C, a termination signal or a hang-up once: stop after this step and keep the result; again: stop at once, with the last checkpoint.
-
-    ``verbose``: print to the user that a signal arrived.
-    """
-    asked = False
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        if asked:
-            raise KeyboardInterrupt
-        asked = True
-        if verbose:
-            write_at_once(b"Stopping after this step (once more stops at once) ...\n")
-
-    with on_termination(ask):
-        yield lambda: asked
-
-
-def write_at_once(message: bytes) -> None:
-    """To be called from a signal's handler, which may run in the middle of a print: buffered streams cannot be entered twice.
-
-    A terminal that has hung up takes no more output; what follows goes nowhere then, so that it does not end the training.
-    """
-    try:
-        os.write(2, message)
-    except OSError:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        for stream in (1, 2):
-            with suppress(OSError):
-                if stat.S_ISCHR(os.fstat(stream).st_mode):
-                    os.dup2(nowhere, stream)
-        os.close(nowhere)
 
 
 def report(event: Phase | Progress | Round) -> None:

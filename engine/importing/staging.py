@@ -23,7 +23,7 @@ from engine.importing.archives import is_archive, refuse_half_archive, unpack
 from engine.importing.source import LIMITS, Corrections, Limits, Material, Role, SourceFile, check_given, folder_material
 from engine.runs.cleanup import size_of
 from engine.util import paths
-from engine.util.files import os_reason, remove, write_durably
+from engine.util.files import fsync, fsync_tree, make_folder, os_reason, remove, write_durably
 from engine.util.text import shorten, size_text
 
 STAGING: Final = ".staging-"
@@ -74,6 +74,7 @@ def stage(uploads: Sequence[Upload], limits: Limits = LIMITS) -> Staged:
         files: list[SourceFile] = []
         for number, one in enumerate(uploads):
             files += _put(folder / "files" / str(number), one, limits)
+        fsync_tree(folder / "files")
         material = Material(tuple(files), folder=_only_folder(folder / "files", files, len(uploads)), origin="upload")
         check_given(material)
         return _save(folder, Staged(token, material, Corrections()))
@@ -134,6 +135,8 @@ def add(staged: Staged, upload: Upload, limits: Limits = LIMITS) -> Staged:
     role, now = upload.role or "", staged.corrections
     with _whole_or_not_at_all(place, shorten(upload.name)):
         (file,) = _put(place, upload, limits)
+        fsync_tree(place)
+        fsync(place.parent)
         replaced = [one for one in staged.material.files if one.role == upload.role]
         kept = tuple(one for one in staged.material.files if one not in replaced)
         corrections = dataclasses.replace(
@@ -169,7 +172,9 @@ def _new_folder() -> tuple[Path, str]:
     token = secrets.token_hex(16)
     folder = _folder(token)
     try:
-        folder.mkdir(parents=True, mode=0o700)
+        make_folder(folder.parent)
+        folder.mkdir(mode=0o700)
+        fsync(folder.parent)
     except OSError as error:
         raise DataImportError(f"{paths.data_folder()} cannot be written to ({os_reason(error)}); make it writable, or set DUAL_AMN_DATA.") from None
     clean_up()

@@ -25,7 +25,7 @@ from engine.importing.preview import Preview, Understood, understand
 from engine.importing.source import Corrections, Material
 from engine.importing.staging import PARTIAL
 from engine.util import paths
-from engine.util.files import fsync, os_reason, remove
+from engine.util.files import fsync, fsync_tree, make_folder, os_reason, remove
 from engine.util.text import shorten
 
 FORMAT_VERSION: Final = 1
@@ -56,12 +56,11 @@ def write(understood: Understood, material: Material, corrections: Corrections, 
     parent = paths.data_folder()
     partial, final = parent / f"{PARTIAL}{secrets.token_hex(8)}", parent / name
     try:
-        partial.mkdir(parents=True)
+        make_folder(partial)
         _write_tables(partial, understood)
         record = _record(understood, material, corrections, name)
         (partial / RECORD).write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", encoding="utf-8", errors="backslashreplace")
-        for path in (*partial.iterdir(), partial):
-            fsync(path)
+        fsync_tree(partial)
         _move(partial, final)
     except OSError as error:
         raise DataImportError(f"{name} cannot be stored ({os_reason(error)}); make room or make {parent} writable, and try again.") from None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from engine.errors import JobError
-from engine.util.files import is_locked
+from engine.util.files import is_locked, make_folder
 from engine.util.paths import PROJECT, jobs_folder, starting_mark, trainer_lock, trainer_log
 
 try:
@@ -60,7 +60,7 @@ def start_trainer(models: Path) -> bool:
     log = trainer_log(models)
     command = [sys.executable, "-m", "engine.jobs", str(models.resolve())]
     try:
-        jobs_folder(models).mkdir(parents=True, exist_ok=True)
+        make_folder(jobs_folder(models))
         if log.exists() and log.stat().st_size > LONGEST_LOG:
             os.replace(log, log.with_suffix(".old.log"))
         starting_mark(models).touch()

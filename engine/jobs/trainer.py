@@ -28,6 +28,7 @@ from engine.runs import RunStore
 from engine.training.device import on_termination
 from engine.training.estimate import estimate_training, measured_machine
 from engine.updating import update_run
+from engine.util.files import make_folder
 from engine.util.paths import jobs_folder, trainer_lock, trainer_log
 
 LOCK_SECONDS: Final = 5.0
@@ -37,8 +38,9 @@ NICENESS: Final = 5
 """So that the app answers while all cores train."""
 
 STOPPED: Final = "stopped on request; the progress is kept as a run, and Resume continues from the same step."
-ENDED_FROM_OUTSIDE: Final = "the worker was terminated from outside, for example by a shutdown; the progress is kept, and Resume "
-"continues from there."
+ENDED_FROM_OUTSIDE: Final = (
+    "the worker was terminated from outside, for example by a shutdown; the progress is kept, and Resume continues from there."
+)
 NOTHING_YET: Final = "stopped before the first epoch was complete, so there is no run yet; Resume continues from there."
 NO_MEMORY: Final = "out of memory; try a smaller encoder.dim or training.batch_size."
 DEFECT: Final = "a defect of the program ended this job (your data is not the cause); see {log}. Resume tries again."
@@ -50,7 +52,7 @@ def work(models: Path, *, successor: Callable[[Path], object] = start_trainer) -
     Where another trainer is at work, that one will find the jobs: it looks again after it has let go of the lock.
     """
     queue = JobQueue(models)
-    jobs_folder(models).mkdir(parents=True, exist_ok=True)
+    make_folder(jobs_folder(models))
     try:
         with FileLock(trainer_lock(models), timeout=LOCK_SECONDS, thread_local=False), interruption() as interrupted:
             queue.declare_lost()

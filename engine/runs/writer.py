@@ -40,8 +40,9 @@ from engine.runs.manifest import (
 from engine.runs.run import Run
 from engine.runs.tensors import save_tensors
 from engine.util import paths
-from engine.util.files import fsync, remove, replacing, sha256_of, write_durably
+from engine.util.files import fsync, make_folder, remove, replacing, sha256_of, write_durably
 
+CHECKPOINTS = "checkpoints"
 CHECKPOINT_FILE = re.compile(r"(?P<name>\w[\w.-]*)-(?P<number>\d{6,12})-(?P<digest>[0-9a-f]{64})\.safetensors")
 
 ROWS_A_GROUP = 2**17
@@ -73,11 +74,11 @@ class RunWriter:
         self.run_id = run_id
         self._final = final
         self.path = final.parent / f"{PARTIAL}{run_id}"
-        self._checkpoints = self.path / "checkpoints"
+        self._checkpoints = self.path / CHECKPOINTS
         self._written: set[str] = set()
         self._trace: IO[bytes] | None = None
         with explained(f"write to {self.path}"):
-            self._checkpoints.mkdir(parents=True, exist_ok=True)
+            make_folder(self._checkpoints)
             self._lock = acquire(self.path / LOCK, f"{dataset}/{run_id}")
         try:
             with explained(f"write to {self.path}"):
@@ -186,8 +187,7 @@ class RunWriter:
             os.rename(self.path, self._final)
             fsync(self._final.parent)
         self.close()
-        for leftover in (self._final / LOCK, self._final / "checkpoints"):
-            remove(leftover)
+        clear_finished(self._final)
         return Run.open(self.dataset, self.run_id, self._final)
 
     def close(self) -> None:
@@ -218,11 +218,12 @@ class RunWriter:
         return sorted(mine, reverse=True)
 
     def _flushed_trace(self) -> int:
-        """Bytes of the trace, all of which are on the disk."""
+        """Bytes of the trace, all of which are on the disk, with the file's name."""
         path = self.path / TRACE
         if TRACE not in self._written:
             return 0
         fsync(path)
+        fsync(self.path)
         return path.stat().st_size
 
     def _cut_trace(self, size: int) -> None:
@@ -240,7 +241,7 @@ class RunWriter:
 
     def _remove_leftovers(self) -> None:
         for path in self.path.iterdir():
-            if path.name not in self._written | {MANIFEST, LOCK, "checkpoints"}:
+            if path.name not in self._written | {MANIFEST, LOCK, CHECKPOINTS}:
                 remove(path)
 
 
@@ -253,6 +254,12 @@ def read_checkpoint(path: Path) -> tuple[Checkpoint, int] | None:
         return Checkpoint(tensors, json.loads(metadata["state"])), int(metadata["trace_bytes"])
     except (SafetensorError, KeyError, TypeError, ValueError):
         return None
+
+
+def clear_finished(folder: Path) -> None:
+    """Remove from a finished run what was needed to make it; a process that was killed in between leaves it."""
+    for leftover in (folder / LOCK, folder / CHECKPOINTS):
+        remove(leftover)
 
 
 def already_there(dataset: str, run_id: str) -> RunError:

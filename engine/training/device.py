@@ -128,12 +128,12 @@ def _seconds(left: Tensor, right: Tensor) -> float:
 
 
 @contextlib.contextmanager
-def on_termination(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+def on_termination(handler: Callable[[int, FrameType | None], None], *, interrupts: bool = True) -> Iterator[None]:
     """Within this, Ctrl-C, a termination signal and a hang-up call ``handler``; afterwards they do what they did before.
 
-    A hang-up that is ignored (``nohup``) stays ignored.
+    A hang-up that is ignored (``nohup``) stays ignored. ``interrupts``: whether Ctrl-C is among them.
     """
-    numbers = [signal.SIGINT, signal.SIGTERM]
+    numbers = [signal.SIGINT, signal.SIGTERM] if interrupts else [signal.SIGTERM]
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # not on Windows
         numbers.append(signal.SIGHUP)
     earlier = {number: signal.signal(number, handler) for number in numbers}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
+import itertools
 import os
 import shutil
 import tempfile
@@ -47,11 +49,12 @@ def new_file(path: Path, *, force: bool = False) -> Iterator[IO[bytes]]:
     try:
         with _explained(path), os.fdopen(descriptor, "wb") as file:
             yield file
+            temporary.chmod(0o666 & ~_umask())
             file.flush()
             os.fsync(file.fileno())
         with _explained(path):
-            temporary.chmod(0o666 & ~_umask())
             _put(temporary, path, force=force)
+            fsync(path.parent)
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -178,15 +181,40 @@ def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
         fsync(path.parent)
 
 
+NO_SUCH_THING: Final = (errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES)
+"""What file systems answer that cannot wait for a folder's names, and folders that may be written to but not read."""
+
+
 def fsync(path: Path) -> None:
     """Wait until the disk has a file's content, or a folder's list of names."""
-    if path.is_dir() and os.name == "nt":
+    folder = path.is_dir()
+    if folder and os.name == "nt":
         return  # Windows has no such thing for folders
-    descriptor = os.open(path, os.O_RDONLY if os.name != "nt" else os.O_RDWR)
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        descriptor = os.open(path, os.O_RDONLY if os.name != "nt" else os.O_RDWR)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if not folder or error.errno not in NO_SUCH_THING:
+            raise
+
+
+def fsync_tree(folder: Path) -> None:
+    """Wait until the disk has all files in a folder and in those below it, and their names."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            fsync(Path(place, name))
+        fsync(Path(place))
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, with those above it that are missing; the disk has their names when this returns."""
+    missing = list(itertools.takewhile(lambda place: not place.exists(), (path, *path.parents)))
+    path.mkdir(parents=True, exist_ok=True)
+    for made in reversed(missing):
+        fsync(made.parent)
 
 
 def remove(path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from engine.errors import EngineError, printable
-from engine.util.files import fsync
+from engine.util.files import fsync, make_folder
 from engine.util.text import one_line
 
 
@@ -157,7 +157,7 @@ def transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
 
 def create(path: Path, schema: Schema, lock: Path) -> None:
     """Make the file beside its place and rename it: no process ever sees a database without its tables, and no two processes make two."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     with FileLock(lock, timeout=schema.patience):
         if path.exists():
             return
@@ -170,6 +170,7 @@ def create(path: Path, schema: Schema, lock: Path) -> None:
             migrate(connection, schema)
         fsync(temporary)
         os.replace(temporary, path)
+        fsync(path.parent)
 
 
 def connect(path: Path, schema: Schema) -> sqlite3.Connection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -177,7 +178,30 @@ def test_a_graph_is_separated_wholly_or_not_at_all(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(pq, "write_table", full)
     with pytest.raises(ExportError, match="cannot be written"):
         split_merged(path, tmp_path / "out")
-    assert not list((tmp_path / "out").iterdir())
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_interruption_among_earlier_tables_leaves_no_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Old and new tables side by side would be read as one."""
+    path = tmp_path / "graph.merged.parquet"
+    path.write_bytes(written(exported(), "merged-parquet"))
+    split_merged(path, tmp_path / "out")
+    before, calls = os.replace, []
+
+    def interrupted(*arguments: Any) -> None:
+        calls.append(arguments)
+        if len(calls) > 3:
+            raise OSError(5, "Input/output error")
+        before(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", interrupted)
+        with pytest.raises(ExportError, match="cannot be written"):
+            split_merged(path, tmp_path / "out", force=True)
+    with pytest.raises(DataError):
+        load_task(tmp_path / "out")
+    split_merged(path, tmp_path / "out", force=True)
+    assert load_task(tmp_path / "out").source.num_entities == 4
 
 
 def test_statements_say_why_their_entities_are_one() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from benchmarks.kills import Study, kill_apps, kill_trainers, same_bits
+from benchmarks.kills.trainings import same_bits
 from engine.config import RunConfig
 from engine.data import load_task
 from engine.jobs import Job, JobQueue, plan_training, read_news, start_trainer, summarise, trainer_alive, why_refused
@@ -202,22 +202,6 @@ def test_data_that_are_gone(models: Path, plan: MakePlan) -> None:
     assert "there is no such folder" in JobQueue(models).find(job.id).message
 
 
-@pytest.mark.skipif(os.name == "nt", reason="no forkserver")
-def test_killed_at_random_moments_and_resumed_ends_with_the_same_bits(data: Path, tmp_path: Path) -> None:
-    study = kill_trainers(data, tmp_path, kills=3, seed=6)
-    assert study.problems == []
-    assert study.kills == 3
-    assert study.same == study.finished >= 1
-
-
-@pytest.mark.skipif(os.name == "nt", reason="no forkserver")
-def test_who_asks_can_be_killed_at_any_moment(data: Path, tmp_path: Path) -> None:
-    study = Study()
-    kill_apps(data, tmp_path / "models", 3, 1, study)
-    assert study.problems == []
-    assert study.app_kills == 3
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_a_trainer_outlives_who_started_it_and_ends_well_on_a_signal(models: Path, plan: MakePlan) -> None:
@@ -240,7 +224,13 @@ def test_a_trainer_outlives_who_started_it_and_ends_well_on_a_signal(models: Pat
     assert RunStore(models).find(after.run).manifest["status"] == "stopped"
 
 
-def test_ended_by_the_machine_it_keeps_its_state_and_takes_no_other(models: Path, plan: MakePlan, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_ended_by_the_machine_it_keeps_its_state_and_takes_no_other(
+    number: signal.Signals, models: Path, plan: MakePlan, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests themselves may have been started with nohup
+    request.addfinalizer(lambda: signal.signal(signal.SIGHUP, before))
     queue = JobQueue(models)
     job, other = (queue.submit(plan(seed)).job for seed in range(2))
     successors: list[Path] = []
@@ -249,13 +239,15 @@ def test_ended_by_the_machine_it_keeps_its_state_and_takes_no_other(models: Path
     def terminated(self: Reporter, shown: object) -> None:
         event(self, shown)  # type: ignore[arg-type]
         if isinstance(shown, Progress) and shown.epoch == 2:
-            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(number)
 
     monkeypatch.setattr(Reporter, "event", terminated)
     work(models, successor=successors.append)
     after = queue.find(job.id)
     assert after.state == "stopped"
-    assert "terminated from outside" in after.message
+    assert (
+        after.message == "the worker was terminated from outside, for example by a shutdown; the progress is kept, and Resume continues from there."
+    )
     assert queue.find(other.id).state == "queued"
     assert not successors
 

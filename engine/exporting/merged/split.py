@@ -18,9 +18,10 @@ from engine.data.knowledge_graph import SIDES, Side
 from engine.data.labels import XSD_STRING
 from engine.errors import DataError, ExportError
 from engine.exporting.merged.files import COLUMNS, MATCHES, ROWS_AT_ONCE, graph_name, term
-from engine.util.files import check_new_file, os_reason
+from engine.util.files import check_new_file, fsync, fsync_tree, make_folder, os_reason
 
-PARTS: Final = {"relation": "triples", "attribute": "attributes"}
+TRIPLES: Final = "triples"
+PARTS: Final = {"relation": TRIPLES, "attribute": "attributes"}
 HEADS: Final = {
     "triples": ("head", "relation", "tail"),
     "attributes": ("entity", "attribute", "value"),
@@ -71,7 +72,8 @@ def split_merged(path: Path, folder: Path, *, force: bool = False) -> dict[str, 
 
 
 def write_tables(rows: Mapping[str, list[Row]], folder: Path, *, force: bool) -> None:
-    """Write the tables beside their folder first, so that the folder has all of them or none.
+    """Write the tables: a new folder appears with all of them. In one that is there the triples are removed first and written last, so that an
+    interruption leaves no data set that could be read.
 
     Raises:
         ExportError: a table is there already, or cannot be written.
@@ -79,15 +81,31 @@ def write_tables(rows: Mapping[str, list[Row]], folder: Path, *, force: bool) ->
     for name in rows:
         check_new_file(folder / f"{name}.parquet", force=force, folder_is_made=True)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".", suffix=".tmp", dir=folder) as beside:
+        make_folder(folder.parent)
+        with tempfile.TemporaryDirectory(prefix=".", suffix=".tmp", dir=folder if folder.is_dir() else folder.parent) as beside:
+            tables = Path(beside) / "tables"
+            tables.mkdir()
             for name, own in rows.items():
                 columns = zip(HEADS[name.partition("_")[0]], zip(*own, strict=True), strict=True)
-                pq.write_table(pa.table({column: pa.array(values, type=pa.string()) for column, values in columns}), f"{beside}/{name}.parquet")
-            for name in rows:
-                os.replace(f"{beside}/{name}.parquet", folder / f"{name}.parquet")
+                pq.write_table(pa.table({column: pa.array(values, type=pa.string()) for column, values in columns}), tables / f"{name}.parquet")
+            fsync_tree(tables)
+            _put_tables(tables, folder, sorted(rows, key=lambda name: name.startswith(TRIPLES)))
     except OSError as error:
         raise ExportError(f"the tables cannot be written to {folder} ({os_reason(error)}); choose another folder with --out.") from None
+
+
+def _put_tables(tables: Path, folder: Path, names: Sequence[str]) -> None:
+    """A folder of tables into its place, or one by one into a folder that is there."""
+    if not os.path.lexists(folder):
+        os.rename(tables, folder)
+        fsync(folder.parent)
+        return
+    for earlier in folder.glob(f"{TRIPLES}*.parquet"):
+        earlier.unlink()
+    fsync(folder)
+    for name in names:
+        os.replace(tables / f"{name}.parquet", folder / f"{name}.parquet")
+    fsync(folder)
 
 
 def read_parquet(path: Path) -> Iterator[tuple[str, str, str, str, str]]:
