@@ -26,7 +26,8 @@ from engine.explore.description import known_facts
 from engine.explore.neighbourhood import IncidentTriples
 from engine.reviews.snapshot import Outcome
 from engine.runs.entities import LONGEST_QUERY, Entity, other
-from engine.runs.view import PairScore, Pool, Relation, RunView, Verdict, status_sentence
+from engine.runs.verdicts import Relation, Verdict, status_sentence
+from engine.runs.view import PairScore, Pool, RunView
 
 BadgeColour = Literal["green", "red", "gray", "yellow", "blue", "orange"]
 

@@ -15,7 +15,7 @@ from app.palette import PLAIN_MARKS
 from app.state import EntityAddress, EvidenceShown, ExplainAddress
 from engine.data.knowledge_graph import SIDES, Side
 from engine.explanation import Aligned, Explanation, NeighbourProduct
-from engine.runs.view import HELD_OUT, status_words
+from engine.runs.verdicts import HELD_OUT, status_words
 
 SHOWN: Final[Mapping[EvidenceShown, str]] = {
     "supporting": "Supporting",

@@ -14,8 +14,8 @@ from app.cache import OpenRun
 from app.glossary import explain
 from app.palette import DIRECTION, UNKNOWN
 from app.state import PairsAddress
-from engine.explore.alignment import KNOWN, Alignment, FilterPart, Range, Score, within
-from engine.runs.entities import short_id
+from engine.explore.alignment import Alignment, FilterPart, Range, Score, within
+from engine.runs.verdicts import KNOWN
 from engine.util.arrays import BoolArray, IntArray
 
 Parts = Mapping[FilterPart, BoolArray]
@@ -199,20 +199,13 @@ def _kinds(address: PairsAddress, alignment: Alignment, parts: Parts) -> None:
 
 def _relation(run: OpenRun, address: PairsAddress, alignment: Alignment, parts: Parts) -> None:
     counts = _pairs_by_relation(run, address, alignment, alignment.passing(parts, without="incident"))
-    options = list(counts)[:RELATIONS]
-    if address.relation is not None and address.relation not in options:
-        options.append(address.relation)
-    labels = text.distinct_labels({name: f"{text.cell(short_id(name), 60)} · {counts.get(name, 0):,}" for name in options})
-    key = state.widget_key(state.CHOICE, "relation", address.side, address.relation, labels)
-    st.selectbox(
+    offered = dict.fromkeys([*list(counts)[:RELATIONS], *([] if address.relation is None else [address.relation])])
+    pair_filters.relation_box(
         "Relation of the entity",
-        options,
-        index=None if address.relation is None else options.index(address.relation),
-        format_func=lambda name: labels.get(name, name),  # what was typed is no option
-        key=key,
-        placeholder="any",
-        accept_new_options=len(counts) > RELATIONS,
-        on_change=pair_filters.follow(key, lambda name: {"relation": name or None}),
+        {name: f" · {counts.get(name, 0):,}" for name in offered},
+        address.relation,
+        name=(address.side,),
+        typed=len(counts) > RELATIONS,
         help="The entity has the relation as head or tail. Relations of the most pairs are listed; type the name of any other.",
     )
 

@@ -28,7 +28,7 @@ from engine.explore.neighbourhood import (
     standings,
 )
 from engine.runs.entities import Entity, other
-from engine.runs.view import HELD_OUT, status_words
+from engine.runs.verdicts import HELD_OUT, status_words
 
 MOST_EXPANDED = 4
 

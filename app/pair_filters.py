@@ -12,8 +12,9 @@ from app import cache, state, text
 from app.cache import OpenRun
 from app.state import AddressError, PairFilterAddress
 from engine.data.knowledge_graph import Side
-from engine.explore.alignment import Known, PairFilter, incident_entities, relation_members
+from engine.explore.alignment import PairFilter, incident_entities, relation_members
 from engine.runs.entities import short_id
+from engine.runs.verdicts import Known
 from engine.util.arrays import IntArray
 
 K = TypeVar("K", bound=str)
@@ -22,6 +23,7 @@ P = TypeVar("P", bound=PairFilterAddress)
 KNOWN_WORDS: Mapping[Known, str] = {"seed": "⚓ seed", "right": "✓ correct", "wrong": "× incorrect", "probable": "≈ probable", "unknown": "? unknown"}
 
 Parameters = Mapping[str, str | Sequence[str] | None]
+Change = Callable[[Parameters], None]
 
 
 def change(parameters: Parameters) -> None:
@@ -29,7 +31,7 @@ def change(parameters: Parameters) -> None:
     state.set_parameters({"page": None, **parameters})
 
 
-def follow(key: str, parameters: Callable[[Any], Parameters]) -> Callable[[], None]:
+def follow(key: str, parameters: Callable[[Any], Parameters], change: Change = change) -> Callable[[], None]:
     """A callback that makes parameters of the address from the widget's value."""
     return lambda: change(parameters(st.session_state[key]))
 
@@ -57,6 +59,43 @@ def pills(
         format_func=labels.__getitem__,
         key=key,
         on_change=follow(key, parameters),
+        help=help,
+    )
+
+
+def relation_box(
+    label: str,
+    labels: Mapping[str, str],
+    chosen: str | None,
+    *,
+    name: Sequence[object],
+    change: Change = change,
+    typed: bool = False,
+    help: str | None = None,
+) -> None:
+    """A choice of one relation.
+
+    Args:
+        label: of the box.
+        labels: what follows the name of each relation that is offered; one that is chosen already is offered besides.
+        chosen: the relation of the address.
+        name: of the widget.
+        change: takes the parameter ``relation``, None for any.
+        typed: whether other relations may be typed.
+        help: as of ``st.selectbox``.
+    """
+    options = [*labels, *([chosen] if chosen is not None and chosen not in labels else [])]
+    shown = text.distinct_labels({one: text.cell(short_id(one), 60) + labels.get(one, "") for one in options})
+    key = state.widget_key(state.CHOICE, *name, "relation", chosen, shown)
+    st.selectbox(
+        label,
+        options,
+        index=None if chosen is None else options.index(chosen),
+        format_func=lambda one: shown.get(one, one),  # what was typed is no option
+        key=key,
+        placeholder="any",
+        accept_new_options=typed,
+        on_change=follow(key, lambda one: {"relation": one or None}, change),
         help=help,
     )
 

@@ -7,10 +7,9 @@ from typing import Final
 import numpy as np
 import streamlit as st
 
-from app import pair_filters, state, text
+from app import pair_filters, state
 from app.cache import OpenRun
 from app.state import PairFilterAddress, ReviewAddress
-from engine.runs.entities import short_id
 from engine.util.arrays import BoolArray, IntArray
 
 NAMES: Final = ("relation", "degree_from", "degree_to")
@@ -45,31 +44,25 @@ def choose(run: OpenRun, address: ReviewAddress) -> None:
             value: int | None = getattr(address, name)
             key = state.widget_key(state.CHOICE, "queue", name, value)
             shown = None if value is None else min(max(value, 0), 2**31)
-            st.number_input(label, min_value=0, value=shown, step=1, key=key, placeholder="any", on_change=_follow, args=(key, name))
+            st.number_input(
+                label,
+                min_value=0,
+                value=shown,
+                step=1,
+                key=key,
+                placeholder="any",
+                on_change=pair_filters.follow(key, pair_filters.single(name), _change),
+            )
         if number:
             key = state.widget_key(state.CLEAR, "queue", *(getattr(address, name) for name in NAMES))
             st.button("Remove filter", icon=":material/close:", type="tertiary", key=key, on_click=state.set_parameters, args=(CLEARED,))
 
 
 def _relation(run: OpenRun, address: ReviewAddress) -> None:
-    profile = run.relation_profiles["source"]
-    names = profile["name"].tolist()
-    if address.relation is not None and address.relation not in names:
-        names.append(address.relation)
-    labels = text.distinct_labels({name: text.cell(short_id(name), 60) for name in names})
-    key = state.widget_key(state.CHOICE, "queue", "relation", address.relation, labels)
-    st.selectbox(
-        "Relation of the source",
-        names,
-        index=None if address.relation is None else names.index(address.relation),
-        format_func=labels.__getitem__,
-        key=key,
-        placeholder="any",
-        on_change=_follow,
-        args=(key, "relation"),
-    )
+    names = run.relation_profiles["source"]["name"].tolist()
+    pair_filters.relation_box("Relation of the source", dict.fromkeys(names, ""), address.relation, name=("queue",), change=_change)
 
 
-def _follow(key: str, name: str) -> None:
-    value = st.session_state[key]
-    state.set_parameters({name: None if value is None else str(value), "source": None, "target": None})
+def _change(parameters: pair_filters.Parameters) -> None:
+    """The pair that was open may not pass any more."""
+    state.set_parameters({**parameters, "source": None, "target": None})

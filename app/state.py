@@ -20,11 +20,12 @@ from engine.analysis.relations import Band
 from engine.config import Preset, Variant
 from engine.data.knowledge_graph import Side
 from engine.errors import EngineError, printable
-from engine.explore.alignment import Known, PairOrder
+from engine.explore.alignment import PairOrder
 from engine.explore.changes import Cause, Change
 from engine.explore.proxies import Channel
 from engine.exporting import Canonical, Part, Predicate
 from engine.runs.entities import Entity
+from engine.runs.verdicts import Known
 from engine.runs.view import Pool
 
 Direction = Literal["forward", "inverse"]

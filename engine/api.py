@@ -42,6 +42,7 @@ from engine.exporting import (
     Format,
     Predicate,
     check_plain,
+    formats_by_ending,
     get_format,
     pairs_to_export,
     reviewed_pairs,
@@ -384,7 +385,7 @@ class OpenRun:
         Raises:
             RunDamagedError: it cannot be read.
         """
-        fit = dict(self.json("calibration").get("fit") or {})
+        fit = self.view.stored_fit
         return Calibration.from_dict(fit) if fit.get("calibrated") else None
 
     def neighbourhood(self, entity: str, hops: int = 1, *, side: Side | None = None) -> networkx.MultiDiGraph:
@@ -844,14 +845,15 @@ def export(
         raise ExportError(f"reviewers have not accepted any pair of {opened.run.dataset}; review some first, or export all pairs.")
     least = suggested_probability(opened) if min_probability == "suggested" else min_probability
     selection = ExportSelection(part, decoder, side, least, seeds, known_links, repair=repair)
-    table, options = pairs_to_export(opened.view, selection, reviewed), FoldOptions(canonical, least_correspondence)
+    table, folding = pairs_to_export(opened.view, selection, reviewed), FoldOptions(canonical, least_correspondence)
     output = Path(path or fmt.file_name(opened.id))
     if conflicts is not None:  # before anything is written
         check_plain(Path(conflicts), force=force)
         check_new_file(output, force=force)
-    write_export(output, table, with_fold(fmt, options), predicate, force=force)
-    if conflicts is not None:
-        write_plain(value_conflicts(Fold.of(table, options)), Path(conflicts), force=force)
+    fold = Fold.of(table, folding) if conflicts is not None and len(table) else None
+    write_export(output, table, with_fold(fmt, folding if fold is None else fold), predicate, force=force)
+    if conflicts is not None and fold is not None:  # no fold only without pairs, which are refused above
+        write_plain(value_conflicts(fold), Path(conflicts), force=force)
     return table
 
 
@@ -873,12 +875,11 @@ def format_of(path: PathLike | None) -> Format:
     """
     if path is None:
         return get_format("csv")
-    name = Path(path).name.lower()
-    fitting = [one for one in FORMATS.values() if name.endswith(one.suffix)]
+    fitting = formats_by_ending(Path(path))
     if not fitting:
         known = ", ".join(f"{one.suffix} ({one.name})" for one in FORMATS.values())
         raise ConfigError(f"the ending of '{Path(path).name}' does not determine a format; use one of {known}, or give format=.")
-    return max(fitting, key=lambda one: len(one.suffix))
+    return fitting[0]
 
 
 def default_models() -> Path:

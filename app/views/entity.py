@@ -19,7 +19,8 @@ from engine.errors import EngineError
 from engine.explore.description import known_facts
 from engine.explore.neighbourhood import Neighbour, neighbourhood
 from engine.runs.entities import LONGEST_QUERY, Entity, other
-from engine.runs.view import Match, Pool, Verdict
+from engine.runs.verdicts import CERTAIN_LINKS, PROBABLE, Verdict
+from engine.runs.view import Match, Pool
 
 SEARCH_LABEL = "Search by label, ID or URI"
 RESULTS = 50
@@ -33,7 +34,7 @@ OPTIONAL_COLUMNS = ("probability", "verdict", "names", "values", "added")
 """Columns that only some runs have something for."""
 MORE_COLUMNS = frozenset({"rank", "cosine", "names", "values", "added", "id"})
 """Columns that are shown on request."""
-CONFIRMED: frozenset[Verdict] = frozenset({"seed link", "known validation link", "known test link", "probable pair"})
+CONFIRMED: frozenset[Verdict] = frozenset({*CERTAIN_LINKS, PROBABLE})
 """Verdicts that a row of the table shows: that another candidate is correct is seen in its own row."""
 
 

@@ -13,8 +13,9 @@ from app.cache import OpenRun
 from app.glossary import explain
 from app.state import ExportAddress, PairsAddress
 from engine.data.knowledge_graph import SIDES, Side
-from engine.explore.alignment import VERDICTS, Alignment, PairOrder, Precision
+from engine.explore.alignment import Alignment, PairOrder, Precision
 from engine.runs.entities import other
+from engine.runs.verdicts import VERDICTS
 from engine.util.arrays import IntArray
 
 ROWS = 100  # of a page

@@ -39,7 +39,7 @@ from engine.explanation.summary import summary_lines
 from engine.explore.neighbourhood import Facing
 from engine.explore.review_queue import Kind, Open, SampleEstimate, SurePairs, choice_on, estimate_from_sample, marked_pairs, take, take_marked
 from engine.reviews import Choice, Decision, ReviewProgress, Verdict, agreement, disagreements, progress, reason_words, snapshot_of
-from engine.reviews.decisions import BULK_NOTE, same_author
+from engine.reviews.decisions import BULK_NOTE, VERDICT_WORDS, same_author
 from engine.runs.view import Match, PairScore
 from engine.util.arrays import IntArray
 
@@ -72,12 +72,10 @@ BUTTONS: tuple[tuple[Verdict, str, str, str], ...] = (
 UNDO_KEY = "U"
 Marked = Mapping[tuple[str, str], Sequence[str]]
 """Pairs to look at again, with the reasons."""
-VERDICT_CELLS: Mapping[Verdict, str] = {"accept": "✓ accepted", "reject": "× rejected", "skip": "– skipped"}
+VERDICT_CELLS: Mapping[Verdict, str] = {verdict: f"{mark} {words}" for (verdict, words), mark in zip(VERDICT_WORDS.items(), "✓×–", strict=True)}
 DECIDED: Mapping[Decided, str] = {
     "all": "all",
-    "accept": "accepted",
-    "reject": "rejected",
-    "skip": "skipped",
+    **VERDICT_WORDS,
     "disputed": "disputed",
     "again": "look again",
 }

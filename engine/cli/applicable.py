@@ -12,7 +12,7 @@ from engine.data.readers import READERS
 from engine.data.readers.entity_tables import ENTITY_ROLES
 from engine.data.tabular import ATTRIBUTE_ROLES, LINK_TABLE_ROLES, TRIPLE_ROLES, Layout
 from engine.errors import ConfigError
-from engine.exporting import FORMATS, Format
+from engine.exporting import Format, formats_by_ending
 from engine.importing import Corrections, Material, SourceFile
 from engine.importing.detect import GRAPH_FORMS, RDF_FORMS, Sniffed, sniff
 from engine.importing.preview import Understood
@@ -158,13 +158,6 @@ def check_ending(path: Path, fmt: Format) -> None:
     if fitting and fmt not in fitting:
         named, chosen = " or ".join(one.name for one in fitting), " or ".join(f"--format {one.name}" for one in fitting)
         raise ConfigError(f"'{path.name}' has the ending of format {named}, not of {fmt.name}; choose {chosen}, or a name that ends in {fmt.suffix}.")
-
-
-def formats_by_ending(path: Path) -> list[Format]:
-    """The formats whose files may end so, the longest ending first; none for an unknown ending."""
-    name = path.name.lower()
-    found = [one for one in FORMATS.values() if name.endswith(f".{one.suffix.rpartition('.')[2]}")]
-    return sorted(found, key=lambda one: (not name.endswith(one.suffix), -len(one.suffix)))
 
 
 # train, inspect, match

@@ -9,7 +9,7 @@ from typing import get_args
 
 from engine.api import export as write_alignment
 from engine.api import open_run
-from engine.cli.applicable import check_export, formats_by_ending, refuse
+from engine.cli.applicable import check_export, refuse
 from engine.cli.options import Commands, add_command, add_json, add_models, add_run, print_json, probability_or_suggested
 from engine.data.knowledge_graph import Side
 from engine.errors import printable
@@ -25,6 +25,7 @@ from engine.exporting import (
     ExportTable,
     Format,
     decoder_help,
+    formats_by_ending,
     get_format,
     split_merged,
 )

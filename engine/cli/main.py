@@ -61,7 +61,7 @@ from engine.pipeline import Outcome, Phase, computed_otherwise, event_text, trai
 from engine.runs import Run, RunStore, RunSummary
 from engine.runs.manifest import parent_of
 from engine.runs.tensors import run_similarity
-from engine.runs.view import status_words
+from engine.runs.verdicts import status_words
 from engine.training.semi import Round, rounds_protocol
 from engine.training.trainer import Progress
 from engine.training.worker import follow

@@ -11,11 +11,9 @@ from engine.api import open_run
 from engine.cli.options import Commands, add_command, add_fresh, add_json, add_models, add_reviews_file, add_run, add_settings, print_json
 from engine.errors import printable
 from engine.reviews import Decision, ReviewStore, reason_words
-from engine.reviews.decisions import Pair
+from engine.reviews.decisions import VERDICT_WORDS, Pair
 from engine.util.paths import reviews_file
 from engine.util.text import count
-
-VERDICT_WORDS = {"accept": "accepted", "reject": "rejected", "skip": "skipped"}
 
 
 def add_update(commands: Commands, run: Callable[[argparse.Namespace], int]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from engine.config import DataConfig
 from engine.data.assembly import build_task, expected_memory, safe_name
+from engine.data.endings import GZIP_ENDING
 from engine.data.files import list_files
 from engine.data.inspection import GraphSummary, Inspection, inspect_task, inspection_to_dict, render_inspection
 from engine.data.knowledge_graph import AlignmentTask, Finding, KnowledgeGraph
@@ -61,7 +62,7 @@ def _passed_over(folder: Path, read: Sequence[Path]) -> tuple[Finding, ...]:
 
 def _is_twin(path: Path, read: Sequence[Path]) -> bool:
     """Whether it is the packed form of a file that was read."""
-    return path.suffix == ".gz" and path.with_suffix("") in read
+    return path.suffix == GZIP_ENDING and path.with_suffix("") in read
 
 
 def _folder(path: Path) -> Path:

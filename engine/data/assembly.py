@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from engine.config import DataConfig
 from engine.data.apart import apart_sentence
+from engine.data.endings import ExportForm
 from engine.data.files import opened
 from engine.data.knowledge_graph import SIDES, AlignmentTask, FileCount, Finding, KnowledgeGraph, empty_attributes, fingerprint
 from engine.data.labels import (
@@ -34,7 +35,7 @@ from engine.data.labels import (
 from engine.data.links import respelling_findings, with_known_identifiers
 from engine.data.parquet import open_parquet
 from engine.data.readers.base import Part, RawDataset, RawGraph, RawLinks, listed_counts
-from engine.data.readers.exports import ExportForm, export_form
+from engine.data.readers.exports import export_form
 from engine.data.readers.rdf import rdf_suffix
 from engine.data.readers.syntaxes import BYTES_OF_ONTOLOGIES, ontology_syntax
 from engine.data.rows import FileTally, merged_tallies

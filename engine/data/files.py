@@ -20,6 +20,7 @@ from typing import IO, Final, Protocol, cast
 import numpy as np
 import polars as pl
 
+from engine.data.endings import GZIP_ENDING
 from engine.data.texts import Texts, TextsBuilder, strings
 from engine.errors import DataError
 from engine.util.arrays import IntArray
@@ -40,7 +41,7 @@ MAC_LINES = "it holds line ends of old Mac programs (CR), so write all line ends
 
 def find_file(folder: Path, name: str) -> Path | None:
     """``folder/name`` or its gzipped twin ``folder/name.gz``; the plain one goes first. None where neither is a regular file."""
-    return next((path for path in (folder / name, folder / f"{name}.gz") if os.path.isfile(path)), None)
+    return next((path for path in (folder / name, folder / f"{name}{GZIP_ENDING}") if os.path.isfile(path)), None)
 
 
 def found_files(folder: Path, names: Iterable[str]) -> list[Path]:

@@ -18,12 +18,13 @@ import pyoxigraph as ox
 
 from engine.data.apart import Apart
 from engine.data.dialects import restore
+from engine.data.endings import GZIP_ENDING, LINK_ENDINGS, PLAIN
 from engine.data.knowledge_graph import SIDES, Finding, Side
 from engine.data.readers.base import RawDataset, RawGraph, RawLinks
-from engine.data.readers.rdf import FORMATS, rdf_suffix, read_same_as
+from engine.data.readers.rdf import rdf_suffix, read_same_as
 from engine.data.readers.tables import read_link_parts as read_links_by_part
 from engine.data.rows import read_tabbed
-from engine.data.tabular import SUFFIXES, table_suffix
+from engine.data.tabular import table_suffix
 from engine.data.texts import Texts, distinct_words
 from engine.errors import DataError
 from engine.util.arrays import BoolArray, IntArray
@@ -327,14 +328,9 @@ def _decoded(match: re.Match[str]) -> str:
 
 # Known links from a single file of any format: as other tools give them, and as this one exports them.
 
-PLAIN: Final = ("", ".txt")
-"""Endings of two columns with a tab between."""
-ENDINGS: Final = (*SUFFIXES, *FORMATS, *filter(None, PLAIN))
-"""Of files that links are read from, each plain or gzipped."""
-
 
 def read_links(path: Path | str) -> RawLinks:
-    """The pairs of a links file, by its ending (``ENDINGS``): a table (SSSOM by its columns), RDF or, without an ending, two columns with a tab
+    """The pairs of a links file, by its ending (``LINK_ENDINGS``): a table (SSSOM by its columns), RDF or, without an ending, two columns with a tab
     between (OpenEA's ``ent_links``). Each may be gzipped.
 
     Parts of a split are put together again. Identifiers are as the file has them, CURIEs expanded;
@@ -350,7 +346,7 @@ def read_links(path: Path | str) -> RawLinks:
         return parts[0] if len(parts) == 1 else RawLinks(path, *joined, apart=Apart.joined(part.apart for part in parts))
     if rdf_suffix(path):
         return read_same_as(path)
-    if os.path.splitext(path.name.removesuffix(".gz"))[1].lower() in PLAIN:
+    if os.path.splitext(path.name.removesuffix(GZIP_ENDING))[1].lower() in PLAIN:
         sources, targets = read_tabbed(path, ("source entity", "target entity")).columns
         return RawLinks(path, sources, targets)
-    raise DataError(f"links are read from {', '.join(ENDINGS)} or OpenEA's ent_links; save them as one of these.", path=path)
+    raise DataError(f"links are read from {', '.join(LINK_ENDINGS)} or OpenEA's ent_links; save them as one of these.", path=path)

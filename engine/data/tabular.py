@@ -15,6 +15,7 @@ import numpy as np
 
 from engine.data.beginnings import check_first_line
 from engine.data.dialects import TAB, Csv, OddLines, Shape, Tsv, find_delimiter, said_delimiter
+from engine.data.endings import SUFFIXES, ending_of
 from engine.data.files import Block, Cells, Grid, checked_width, read_grid, read_head
 from engine.data.knowledge_graph import Finding
 from engine.data.parquet import open_parquet
@@ -25,7 +26,6 @@ from engine.util.arrays import IntArray
 from engine.util.text import shorten
 
 ENDINGS = ("", "id", "uri", "iri", "entity")
-SUFFIXES = (".csv", ".tsv", ".parquet")
 HEAD = 2**16  # bytes in which the delimiter is searched for
 INDEX_ROWS = 1000  # that are looked at to see whether a column counts the rows
 LEAST_INDEX_ROWS = 2
@@ -225,8 +225,7 @@ def _tally(table: Table, rows: int, counts_rows: bool) -> FileTally:
 
 def table_suffix(path: Path) -> str:
     """'.csv' for 'a.csv' and 'a.csv.gz', and so on; '' where the file is none of the known tables."""
-    name = path.name.lower().removesuffix(".gz")
-    return next((suffix for suffix in SUFFIXES if name.endswith(suffix)), "")
+    return ending_of(path.name, SUFFIXES)
 
 
 def normalise_name(name: str) -> str:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from engine.data.knowledge_graph import SIDES, AlignmentTask, KnowledgeGraph, Side
+from engine.data.same_entities import name_places, places_in, turned_places
 from engine.data.tabular import Role, read_table
 from engine.errors import DataError
 from engine.util.arrays import BoolArray, IntArray, link_keys, links_of_keys
@@ -55,10 +56,7 @@ class CarriedGraph:
     @property
     def later(self) -> IntArray:
         """(old entities,) the index in the later version of each entity of the earlier one, -1 for those that are gone."""
-        found = np.full(self.old_entities, -1, dtype=np.int64)
-        known = np.flatnonzero(self.entities >= 0)
-        found[self.entities[known]] = known
-        return found
+        return turned_places(self.entities, self.old_entities)
 
     def counts(self) -> dict[str, dict[str, int]]:
         """How many entities and relations are carried over, new and gone."""
@@ -73,18 +71,9 @@ def _counted(now: IntArray, before: int) -> dict[str, int]:
 
 def carry_over(earlier: KnowledgeGraph, later: KnowledgeGraph, renamed: Sequence[tuple[str, str]] = ()) -> CarriedGraph:
     """Find the entities and relations of the earlier version in the later one; a renamed entity goes by its new identifier alone."""
-    before = {new: old for old, new in renamed}
-    moved = {old for old, _ in renamed}
-
-    def place(identifier: str) -> int:
-        if identifier in before:
-            return earlier.index[before[identifier]]
-        return -1 if identifier in moved else earlier.index.get(identifier, -1)
-
-    relations = {name: number for number, name in enumerate(earlier.relations)}
     return CarriedGraph(
-        entities=np.array([place(one) for one in later.entities], dtype=np.int64),
-        relations=np.array([relations.get(one, -1) for one in later.relations], dtype=np.int64),
+        entities=turned_places(places_in(later.index, earlier.entities, dict(renamed)), later.num_entities),
+        relations=name_places(earlier.relations, later.relations),
         old_entities=earlier.num_entities,
         old_relations=earlier.num_relations,
         renamed=tuple(renamed),

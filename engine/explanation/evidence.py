@@ -18,7 +18,8 @@ from engine.explanation.explainer import Explainer
 from engine.explanation.value_evidence import PairValue, pair_values
 from engine.explore.neighbourhood import Edge, tied
 from engine.runs.entities import Entity
-from engine.runs.view import PairScore, Pool, RunView, Verdict, status_sentence
+from engine.runs.verdicts import Verdict, status_sentence
+from engine.runs.view import PairScore, Pool, RunView
 from engine.util.arrays import FloatArray
 
 Edges = Mapping[int, tuple[Edge, ...]]

@@ -19,7 +19,8 @@ from engine.model.adjacency import build_adjacency
 from engine.runs import RunStore
 from engine.runs.entities import Entity, other, short_id
 from engine.runs.tensors import finite_tensor
-from engine.runs.view import PairScore, Pool, RunView, Verdict
+from engine.runs.verdicts import Verdict
+from engine.runs.view import PairScore, Pool, RunView
 from engine.search import BestNames, LiteralSimilarity
 from engine.util.text import count, shorten, shortened
 

@@ -19,7 +19,8 @@ from engine.explanation.summary import SummaryLine, grouped_parts, quoted_title,
 from engine.explanation.value_evidence import PairValue
 from engine.explore.neighbourhood import Edge
 from engine.runs.entities import Entity, other
-from engine.runs.view import PairScore, status_words
+from engine.runs.verdicts import status_words
+from engine.runs.view import PairScore
 from engine.util.text import count
 
 # One sentence about a pair, made of its numbers: what adds up to the score, never why training came to these weights.

@@ -13,7 +13,8 @@ from engine.explanation.rivals import runner_up
 from engine.explanation.summary import SummaryLine, quoted_label, quoted_title, summary_lines
 from engine.explore.neighbourhood import Facing
 from engine.runs.entities import folded_label
-from engine.runs.view import HELD_OUT, Match, PairScore
+from engine.runs.verdicts import CONTRADICTION, HELD_OUT, SEED
+from engine.runs.view import Match, PairScore
 from engine.util.text import count
 
 LEVELS: Final[tuple[tuple[float, str], ...]] = (
@@ -72,7 +73,7 @@ def verdict_line(found: Explanation, faced: Facing, rivals: Sequence[Match]) -> 
 
 def level_words(pair: PairScore, closest: Match | None) -> str:
     """By the calibrated probability; without one by ranks and margin, and then never "very"."""
-    if pair.verdict == "seed link":
+    if pair.verdict == SEED:
         return "Known to be the same (seed link)"
     if pair.probability is not None:
         return next(words for least, words in LEVELS if pair.probability >= least)
@@ -117,5 +118,5 @@ def known_words(pair: PairScore, level: str) -> Iterator[str]:
     """Whether a known link confirms or contradicts it."""
     if pair.verdict in HELD_OUT:
         yield f"A {HELD_OUT[pair.verdict]} confirms the pair{', so this is an error of the run' if level in DIFFERENT else ''}."
-    elif pair.verdict == "contradicts a known link":
+    elif pair.verdict == CONTRADICTION:
         yield f"A known link contradicts the pair: {quoted_title(pair.source)} or {quoted_title(pair.target)} has another counterpart."

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,26 +21,16 @@ from engine.evaluation.metrics import rate_interval
 from engine.explore.hierarchy import Contradiction, contradicting_rows, contradictions, hierarchies
 from engine.runs.entities import GraphView, other
 from engine.runs.tensors import check_numbers
-from engine.runs.view import PROBABILITY_COLUMNS, ROLES, RunView, Verdict
+from engine.runs.verdicts import KNOWN, KNOWN_OF, VERDICTS, Known, looked_up, verdict_codes
+from engine.runs.view import PROBABILITY_COLUMNS, RunView
 from engine.search import tie_tolerance
 from engine.util.arrays import BoolArray, Float32Array, IntArray
 
 Range = tuple[float | None, float | None]
-Known = Literal["seed", "right", "wrong", "probable", "unknown"]
 PairOrder = Literal["doubt", "probability", "csls", "cosine", "margin", "degree", "claims", "label"]
 Score = Literal["probability", "csls"]
 FilterPart = Literal["known", "probability", "csls", "margin", "degree", "incident", "conflicts", "contradictions", "added", "text"]
 
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
-KNOWN: tuple[Known, ...] = get_args(Known)
-KNOWN_OF: Mapping[Verdict, Known] = {
-    "seed link": "seed",
-    "known validation link": "right",
-    "known test link": "right",
-    "probable pair": "probable",
-    "contradicts a known link": "wrong",
-    "unknown": "unknown",
-}
 _KNOWN_CODES = np.array([KNOWN.index(KNOWN_OF[verdict]) for verdict in VERDICTS], dtype=np.int8)
 RANGES: tuple[FilterPart, ...] = ("probability", "csls", "margin", "degree")
 PAIRS_AT_ONCE = 2**15
@@ -443,37 +433,6 @@ def _parts(view: RunView, source: IntArray, target: IntArray, stored: Float32Arr
     return cosine, names
 
 
-def verdict_codes(links: pd.DataFrame, source: IntArray, target: IntArray, sizes: tuple[int, int]) -> npt.NDArray[np.int8]:
-    """(n,) what the known links say of pairs, as a place in ``VERDICTS``: :meth:`engine.runs.view.RunView.verdict` for whole columns.
-
-    Args:
-        links: the run's table of that name.
-        source, target: (n,) the pairs.
-        sizes: entities of both graphs.
-    """
-    roles = np.array([VERDICTS.index(ROLES.get(role, "unknown")) for role in links["role"].tolist()], dtype=np.int8)
-    ends = links["source"].to_numpy(dtype=np.int64), links["target"].to_numpy(dtype=np.int64)
-    keys = ends[0] * sizes[1] + ends[1]
-    last = ~pd.Series(keys).duplicated(keep="last").to_numpy()
-    recorded = _looked_up(keys[last], roles[last], source * sizes[1] + target, -1)
-    decisive = last & (roles != VERDICTS.index("probable pair"))
-    linked = [np.zeros(size, dtype=bool) for size in sizes]
-    for mark, end in zip(linked, ends, strict=True):
-        mark[end[decisive]] = True
-    otherwise = np.where(linked[0][source] | linked[1][target], VERDICTS.index("contradicts a known link"), VERDICTS.index("unknown"))
-    return np.where(recorded >= 0, recorded, otherwise).astype(np.int8)
-
-
-def _looked_up(keys: IntArray, values: npt.NDArray[Any], wanted: IntArray, missing: int) -> npt.NDArray[Any]:
-    """(n,) the value of each wanted key; ``missing`` where there is none. Keys are distinct."""
-    if not len(keys):
-        return np.full(len(wanted), missing, dtype=values.dtype)
-    order = np.argsort(keys, kind="stable")
-    places = np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)
-    found: npt.NDArray[Any] = np.where(keys[order[places]] == wanted, values[order[places]], missing)
-    return found
-
-
 def _probability(view: RunView, side: Side, entity: IntArray, match: IntArray) -> Float32Array:
     """(n,) float32; NaN for pairs that the run gives none for."""
     found = np.full(len(view.graphs[side]), np.nan, dtype=np.float32)
@@ -493,4 +452,4 @@ def _added(view: RunView, source: IntArray, target: IntArray, targets: int) -> n
         return np.zeros(len(source), dtype=np.int16)
     table = view.run.table("selections").sort_values("round", kind="stable").drop_duplicates(["source", "target"])
     keys = table["source"].to_numpy(dtype=np.int64) * targets + table["target"].to_numpy(dtype=np.int64)
-    return _looked_up(keys, table["round"].to_numpy(dtype=np.int16), source * targets + target, 0).astype(np.int16)
+    return looked_up(keys, table["round"].to_numpy(dtype=np.int16), source * targets + target, 0).astype(np.int16)

@@ -18,7 +18,8 @@ from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import ConfigError, RunDamagedError
 from engine.runs.entities import Entity, other
 from engine.runs.tensors import RunLike, finite_tensor
-from engine.runs.view import Relation, RunView, Verdict
+from engine.runs.verdicts import Relation, Verdict
+from engine.runs.view import RunView
 from engine.util.arrays import FloatArray, IntArray, row_pointers
 
 # The neighbours of an entity, their relations, and the attention weight of each.

@@ -17,10 +17,11 @@ import numpy as np
 
 from engine.data.knowledge_graph import SIDES, Side
 from engine.evaluation.metrics import rate_interval
-from engine.explore.alignment import KNOWN, Alignment
+from engine.explore.alignment import Alignment
 from engine.explore.hierarchy import Reason
 from engine.reviews import Choice, Decision, ReviewStore, Verdict, snapshot_of
 from engine.reviews.decisions import Pair
+from engine.runs.verdicts import KNOWN
 from engine.runs.view import PairScore, RunView
 from engine.util.arrays import BoolArray, FloatArray, IntArray
 from engine.util.text import count

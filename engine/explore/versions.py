@@ -16,12 +16,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from engine.data.knowledge_graph import SIDES, Side
+from engine.data.same_entities import NOWHERE, places_in, turned_places
 from engine.errors import ComparisonError
 from engine.runs.entities import GraphView
 from engine.runs.view import RunView
 from engine.util.arrays import BoolArray, IntArray
 
-NO_NUMBER: Final = -1
+NO_NUMBER: Final = NOWHERE
 LEAST_COMMON: Final = 0.1
 """Share of the smaller version's entities that the other one must have, in each graph, for two data sets to be versions of one."""
 
@@ -44,9 +45,7 @@ class SharedNumbers:
     @classmethod
     def of(cls, new: GraphView, old: GraphView, renamed: Mapping[str, str]) -> SharedNumbers:
         """``renamed``: identifiers of the old version -> of the new one, which mean no other entity; all others are the same in both."""
-        index, taken = new.index, set(renamed.values())
-        names = (renamed.get(uri, "" if uri in taken else uri) for uri in old.uris)
-        found = np.fromiter((index.get(name, NO_NUMBER) for name in names), dtype=np.int64, count=len(old))
+        found = places_in(new.index, old.uris, renamed)
         missing = found == NO_NUMBER
         found[missing] = len(new) + np.arange(int(missing.sum()))
         return cls(new, old, found, len(new) + int(missing.sum()))
@@ -54,9 +53,7 @@ class SharedNumbers:
     @cached_property
     def in_old(self) -> IntArray:
         """(size,) the old version's own number of each entity, ``NO_NUMBER`` for those that it lacks."""
-        found = np.full(self.size, NO_NUMBER, dtype=np.int64)
-        found[self.of_old] = np.arange(len(self.old))
-        return found
+        return turned_places(self.of_old, self.size)
 
     @cached_property
     def fresh(self) -> BoolArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.exporting.clusters import Clusters, combined, write_clusters
-from engine.exporting.formats import FORMATS, PREDICATES, Format, Predicate, get_format
+from engine.exporting.formats import FORMATS, PREDICATES, Format, Predicate, formats_by_ending, get_format
 from engine.exporting.formats.simple import check_plain, write_plain
 from engine.exporting.merged import CANONICAL, Canonical, Fold, FoldOptions, split_merged, value_conflicts, with_fold
 from engine.exporting.relations import predicate_of, write_relations
@@ -55,6 +55,7 @@ __all__ = [
     "decoder_help",
     "default_decoder",
     "export_bytes",
+    "formats_by_ending",
     "get_format",
     "graph_evidence",
     "pairs_to_export",

@@ -22,8 +22,9 @@ from engine.evaluation.calibration import MORE_LINKS
 from engine.explore.alignment import Alignment, PairFilter, Precision, best_matches, described_matches, stored_candidates
 from engine.explore.hierarchy import Contradiction, Hierarchy, contradictions, hierarchies, repaired_pairs
 from engine.exporting.reviewed import ROLES, DecidedPair, Settled, all_hubness, with_settled
-from engine.exporting.table import SEED, Conflicts, ExportTable, Origin
+from engine.exporting.table import Conflicts, ExportTable, Origin
 from engine.runs.tensors import RunLike, has_table
+from engine.runs.verdicts import CONTRADICTION, SEED
 from engine.runs.view import RunView
 from engine.util.arrays import BoolArray, IntArray
 
@@ -371,7 +372,7 @@ CERTAIN: Final = 1e6
 
 def _conflicts(made: Prepared, alignment: Alignment, positions: IntArray, contradictions: int, repaired: int) -> Conflicts:
     rows = alignment.rows.iloc[positions]
-    against = rows["verdict"] == "contradicts a known link"
+    against = rows["verdict"] == CONTRADICTION
     source, target = _ends(rows, alignment.side)
     links = made.settled.all_links
     seeds = links.loc[links["role"] == "train"]

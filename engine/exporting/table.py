@@ -16,12 +16,12 @@ from engine.data.knowledge_graph import SIDES, Side
 from engine.evaluation.calibration import LEAST_LINKS
 from engine.explore.alignment import Alignment, Precision
 from engine.exporting.reviewed import DecidedPair, Ends
+from engine.runs.verdicts import SEED
 from engine.runs.view import RunView
 from engine.util.arrays import IntArray
 from engine.util.text import count
 
 ROWS_AT_ONCE = 2**15
-SEED = "seed link"
 COLUMNS: tuple[str, ...] = (
     "source",
     "target",
@@ -245,7 +245,6 @@ class ExportTable:
         )
 
 
-CALIBRATION: Final = "calibration"
 UNCHECKED: Final = (
     "No held-out links check these probabilities, which can be far too high where the graphs have little structure in common: "
     "review a random sample before you rely on them."
@@ -254,8 +253,7 @@ UNCHECKED: Final = (
 
 def unchecked(view: RunView) -> bool:
     """Whether the probabilities of a run were estimated, and not fitted on links that were held out from training."""
-    stored = view.run.json(CALIBRATION) if f"{CALIBRATION}.json" in view.run.manifest.get("files", {}) else {}
-    fit = dict(stored.get("fit") or {})
+    fit = view.stored_fit
     if "estimated" in fit:
         return bool(fit["estimated"])
     return int((view.run.table("links")["role"] == "valid").sum()) < LEAST_LINKS
@@ -296,7 +294,7 @@ class ExpectedQuality:
 
     def kinds(self) -> list[str]:
         """Those that are certain, by kind."""
-        kinds = ((self.seeds, "seed link"), (self.links, "other known link"))
+        kinds = ((self.seeds, SEED), (self.links, "other known link"))
         found = [count(number, words) for number, words in kinds if number]
         return [*found, f"{self.accepted:,} accepted by reviewers"] if self.accepted else found
 

@@ -11,17 +11,18 @@ from pathlib import Path
 from typing import Final, Literal
 
 from engine.data.dialects import TAB
+from engine.data.endings import EXPORT_ENDINGS, ONTOLOGY_ENDINGS, RDF_ENDINGS, ExportForm
 from engine.data.files import read_head
 from engine.data.knowledge_graph import FileCount
 from engine.data.readers import READERS
 from engine.data.readers.databases import SQLITE_MAGIC
 from engine.data.readers.duckdb_files import is_duckdb
 from engine.data.readers.entity_tables import ENTITY_ROLES, entity_layout, is_entity_table
-from engine.data.readers.exports import EXPORT_ENDINGS, EXPORT_WORDS, ExportForm, export_form
+from engine.data.readers.exports import EXPORT_WORDS, export_form
 from engine.data.readers.json_records import is_json_lines
 from engine.data.readers.property_tables import text_delimiter
 from engine.data.readers.rdf import rdf_suffix
-from engine.data.readers.syntaxes import ENDINGS, ontology_syntax
+from engine.data.readers.syntaxes import ontology_syntax
 from engine.data.tabular import (
     ATTRIBUTE_ROLES,
     DECLARED_ROLES,
@@ -92,32 +93,17 @@ FORM_WORDS: Final[Mapping[Form, str]] = {
     "duckdb": EXPORT_WORDS["duckdb"],
     "neo4j": "Neo4j's CSV",
 }
-RDF_FORMS: Final[frozenset[Form]] = frozenset({"turtle", "ntriples", "rdfxml", "nquads", "trig", "jsonld"})
-GRAPH_FORMS: Final[frozenset[Form]] = RDF_FORMS | {"obo", "ofn", "omn", "owx"}
+RDF_FORMS: Final[frozenset[Form]] = frozenset(RDF_ENDINGS)
+GRAPH_FORMS: Final[frozenset[Form]] = RDF_FORMS | frozenset(ONTOLOGY_ENDINGS)
 """Those whose files say themselves what in them are triples and attributes."""
 SUFFIXES: Final[Mapping[Form, str]] = {
     "parquet": ".parquet",
-    "turtle": ".ttl",
-    "ntriples": ".nt",
-    "rdfxml": ".rdf",
-    "nquads": ".nq",
-    "trig": ".trig",
-    "jsonld": ".jsonld",
-    **{syntax: suffix for suffix, syntax in ENDINGS.items()},
-    **{form: endings[0] for form, endings in EXPORT_ENDINGS.items()},
+    **{rdf: endings[0] for rdf, endings in RDF_ENDINGS.items()},
+    **{syntax: endings[0] for syntax, endings in ONTOLOGY_ENDINGS.items()},
+    **{export: endings[0] for export, endings in EXPORT_ENDINGS.items()},
 }
 _BY_SUFFIX: Final[Mapping[str, Form]] = {
-    ".ttl": "turtle",
-    ".turtle": "turtle",
-    ".nt": "ntriples",
-    ".ntriples": "ntriples",
-    ".rdf": "rdfxml",
-    ".owl": "rdfxml",
-    ".xml": "rdfxml",
-    ".nq": "nquads",
-    ".nquads": "nquads",
-    ".trig": "trig",
-    ".jsonld": "jsonld",
+    **{ending: rdf for rdf, endings in RDF_ENDINGS.items() for ending in endings},
     ".parquet": "parquet",
     ".csv": "table",
     ".tsv": "table",

@@ -13,15 +13,15 @@ import numpy as np
 
 from engine.config import DataConfig
 from engine.data.dialects import TAB
+from engine.data.endings import ARCHIVES, ONTOLOGY_ENDINGS, RDF_ENDINGS, UNREAD_ARCHIVES, ExportForm, unpacked_name
 from engine.data.knowledge_graph import SIDES, Finding
 from engine.data.labels import NAME_ATTRIBUTES, local_name
 from engine.data.links import confident, respelt, with_known_identifiers
 from engine.data.readers import READERS, RawDataset, RawGraph, RawLinks
 from engine.data.readers.base import PART_WORDS, Part, tallies
-from engine.data.readers.exports import ExportForm, read_export
+from engine.data.readers.exports import read_export
 from engine.data.readers.naming import APART
 from engine.data.readers.rdf import read_graph, read_same_as
-from engine.data.readers.syntaxes import ENDINGS
 from engine.data.readers.tables import links_by_part, read_apart, read_attributes, read_graph_tables, with_apart
 from engine.data.rows import Rows, read_tabbed_literals
 from engine.data.tabular import DECLARED_ROLES, LINK_TABLE_ROLES, Layout, Role, read_table, table_suffix
@@ -91,7 +91,6 @@ def _named(graph: RawGraph) -> RawGraph:
 
 # From the uploaded files to the two graphs and links that a reader would have found.
 
-ARCHIVES: Final = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".7z", ".rar")
 NAMED: Final = 5  # files that a message lists
 Columns = tuple[Sequence[str], Sequence[str], Sequence[str]]
 
@@ -162,7 +161,7 @@ class _FileByFile:
         self.corrections = corrections
         self.roles = assign(material, corrections.roles)
         self.names = [file.name for file in material.files]
-        self.archives = [file.name for file in material.files if file.name.lower().endswith(ARCHIVES)]
+        self.archives = [file.name for file in material.files if file.name.lower().endswith((*ARCHIVES, *UNREAD_ARCHIVES))]
         self.findings: list[Finding] = []
         self.named_graphs: dict[str, tuple[str, ...]] = {}
 
@@ -272,7 +271,7 @@ class _FileByFile:
     def _as(self, file: SourceFile, kind: Sniffed) -> Path:
         """The file's path, with an ending that says what it holds: the readers go by it."""
         wanted = SUFFIXES.get(kind.form, "")
-        name = file.path.name.lower().removesuffix(".gz")
+        name = unpacked_name(file.path.name)
         if not wanted or name.endswith(_KNOWN_ENDINGS[kind.form]):
             return file.path
         raise DataImportError(f"{shorten(file.name)} holds {kind.words}, but its name does not say so; call it '{shorten(Path(name).stem)}{wanted}'.")
@@ -280,11 +279,6 @@ class _FileByFile:
 
 _KNOWN_ENDINGS: Mapping[str, tuple[str, ...]] = {
     "parquet": (".parquet",),
-    "turtle": (".ttl", ".turtle"),
-    "ntriples": (".nt", ".ntriples"),
-    "rdfxml": (".rdf", ".owl", ".xml"),
-    "nquads": (".nq", ".nquads"),
-    "trig": (".trig",),
-    "jsonld": (".jsonld",),
-    **{syntax: (suffix, ".owl", ".rdf", ".xml") for suffix, syntax in ENDINGS.items()},  # files called .owl may be of any syntax
+    **RDF_ENDINGS,
+    **{syntax: (*endings, *RDF_ENDINGS["rdfxml"]) for syntax, endings in ONTOLOGY_ENDINGS.items()},  # files called .owl may be of any syntax
 }

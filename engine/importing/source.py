@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
+from engine.data.endings import ARCHIVES, GZIP_ENDING, PLAIN
 from engine.data.files import is_by_product
 from engine.data.readers import READERS
 from engine.data.readers.exports import export_form
@@ -17,7 +18,7 @@ from engine.data.readers.naming import APART, sort_names
 from engine.data.readers.ontology import ALIGNED, Aligned
 from engine.data.readers.property_tables import property_delimiter
 from engine.data.readers.rdf import rdf_suffix
-from engine.data.readers.syntaxes import ontology_suffix
+from engine.data.readers.syntaxes import syntax_by_ending
 from engine.data.tabular import Layout, table_suffix
 from engine.errors import DataImportError
 from engine.util import paths
@@ -316,10 +317,10 @@ def may_be_data(name: str) -> bool:
     return "/" not in name and bool(
         table_suffix(path)
         or rdf_suffix(path)
-        or ontology_suffix(path)
+        or syntax_by_ending(path)
         or export_form(path)
         or READERS.for_file(name)
-        or Path(name.removesuffix(".gz")).suffix in ("", ".txt")
+        or Path(name.removesuffix(GZIP_ENDING)).suffix in PLAIN
     )
 
 
@@ -347,7 +348,6 @@ def _innermost(folder: Path) -> Path:
 
 DEEPEST_OFFERED: Final = 3
 MOST_OFFERED: Final = 200
-ARCHIVES: Final = (".zip", ".tar", ".tar.gz", ".tgz")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from engine.evaluation.metrics import rate_interval, stored_interval
 from engine.evaluation.pairs import figures_sentence
 from engine.explanation import Explainer, explain, runner_up
 from engine.explanation.summary import summary_lines
-from engine.explore.alignment import KNOWN, Alignment
+from engine.explore.alignment import Alignment
 from engine.explore.comparison import settings_of
 from engine.explore.neighbourhood import IncidentTriples, facing
 from engine.explore.proxies import Channel, ProxyView
@@ -24,6 +24,7 @@ from engine.explore.relations import RelationView, Setting
 from engine.reporting.drawing import Mark, bar_figure, interval_figure, reliability_figure
 from engine.reporting.markup import Html, data_table, disclosure, element, label, shown, together
 from engine.runs.tensors import RunLike
+from engine.runs.verdicts import KNOWN
 from engine.runs.view import RunView
 from engine.util.arrays import IntArray
 from engine.util.text import count, duration

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -16,6 +16,7 @@ from engine.errors import ReviewError, printable
 
 Verdict = Literal["accept", "reject", "skip"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+VERDICT_WORDS: Mapping[Verdict, str] = {"accept": "accepted", "reject": "rejected", "skip": "skipped"}
 Pair = tuple[str, str]
 """Identifiers of a source and a target entity."""
 

@@ -14,13 +14,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO
 
+from engine.data.endings import TAR_ENDINGS
 from engine.errors import ConfigError, ExportError, RunError, RunNotFoundError, printable
 from engine.runs import RunStore, RunSummary
 from engine.runs.manifest import SEAL, TRASH, folders
 from engine.util.files import new_file, remove
 from engine.util.paths import jobs_folder
 
-ARCHIVE_ENDINGS = (".tar.gz", ".tgz", ".tar")
 COMPRESSION = 3  # of 9: embeddings hardly shrink, and more takes minutes
 
 
@@ -171,7 +171,7 @@ def back_up(models: Path, data: Path, output: Path, *, force: bool = False) -> B
     Raises:
         ExportError: nothing to back up, a wrong ending, or the archive cannot be written.
     """
-    if not output.name.endswith(ARCHIVE_ENDINGS):
+    if not output.name.endswith(TAR_ENDINGS):
         raise ExportError(printable(f"the archive's name must end in .tar.gz or .tar (not compressed); got {output}."))
     runs = [one for one in RunStore(models).list() if one.state in ("finished", "stopped")]
     data_sets = [folder for folder in folders(data) if not folder.name.startswith(".")]

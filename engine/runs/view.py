@@ -20,6 +20,7 @@ from engine.errors import AmbiguousEntityError, EntityError
 from engine.evaluation.metrics import untested_words
 from engine.runs.entities import Entity, FoldedTexts, GraphView, other, search_forms
 from engine.runs.tensors import RunLike, check_numbers, damaged, has_table, run_similarity
+from engine.runs.verdicts import CONTRADICTION, PROBABLE, ROLES, Relation, Verdict
 from engine.search import TIE_TOLERANCE, LiteralSimilarity, StructuralSimilarity, tie_tolerance
 from engine.search.csls import csls_score
 from engine.util.arrays import Float32Array, IntArray
@@ -27,42 +28,12 @@ from engine.util.memory import Recent
 from engine.util.text import shortened
 
 Pool = Literal["all", "test"]
-Relation = Literal["seed link", "known validation link", "known test link", "probable pair", "unknown"]
-Verdict = Literal["seed link", "known validation link", "known test link", "probable pair", "contradicts a known link", "unknown"]
 
-ROLES: Mapping[str, Relation] = {
-    "train": "seed link",
-    "valid": "known validation link",
-    "test": "known test link",
-    "unsure": "probable pair",
-}
-HELD_OUT: Mapping[str, str] = {"known validation link": "validation link", "known test link": "test link"}
-"""Links that training does not use, by verdict, in words."""
 PROBABILITY_COLUMNS = ("graph", "entity", "match", "probability")
 """Of the table of probabilities, what every run that has one stores."""
 NEAR_MISSES = 5
 KEPT_ROWS, KEPT_BYTES = 12, 1 << 26
 """Rows of scores that an open run keeps: at most this number, and 64 MiB, which is four rows of a million candidates."""
-
-
-def status_words(verdict: Verdict, added: int | None) -> str:
-    """What is known of a pair, in a few words: what the links say, and whether a semi-supervised round trained on it. The same everywhere."""
-    words = HELD_OUT.get(verdict, verdict)
-    return words if added is None else f"{words}, added in round {added}" if verdict != "unknown" else f"added in round {added}"
-
-
-def status_sentence(verdict: Verdict, added: int | None) -> str:
-    """The same as sentences that leave no doubt about what training used: a link, the model's own prediction, or neither."""
-    sentences = {
-        "seed link": "Seed link: used in training.",
-        "probable pair": "Probable link: the data marks this pair as uncertain. It was not used in training.",
-        "contradicts a known link": "A known link gives one of the two entities another counterpart, so this pair is incorrect.",
-        "unknown": "No known link covers this pair, and none contradicts it.",
-    }
-    words = sentences.get(verdict) or f"{HELD_OUT[verdict].capitalize()}: held out for evaluation, not used in training."
-    if added is None or verdict == "seed link":
-        return words
-    return f"{words} Round {added} added the pair, as a prediction of the model, to the training pairs."
 
 
 @dataclass(frozen=True)
@@ -274,7 +245,7 @@ class RunView:
         if relation := self.counterparts("source", source).get(target):
             return relation
         rivals = [*self.counterparts("source", source).values(), *self.counterparts("target", target).values()]
-        return "contradicts a known link" if any(relation != "probable pair" for relation in rivals) else "unknown"
+        return CONTRADICTION if any(relation != PROBABLE for relation in rivals) else "unknown"
 
     # Scores
 
@@ -318,6 +289,16 @@ class RunView:
     def has(self, table: str) -> bool:
         """Whether the run stores such a table; runs of older versions lack some."""
         return has_table(self.run, table)
+
+    @property
+    def stored_fit(self) -> Mapping[str, Any]:
+        """How the run's probabilities were fitted, as it was stored; empty in runs that store nothing of it.
+
+        Raises:
+            RunDamagedError: it cannot be read.
+        """
+        stored = self.run.json("calibration") if "calibration.json" in self.run.manifest.get("files", {}) else {}
+        return dict(stored.get("fit") or {})
 
     def probability(self, side: Side, index: int, match: int) -> float | None:
         """That an entity's best match is right; None for other pairs and for runs that are not calibrated."""

@@ -20,7 +20,8 @@ from engine.explanation.decomposition import feature_parts
 from engine.explanation.evidence import aligned_with
 from engine.explanation.summary import score_groups
 from engine.explore.neighbourhood import tied
-from engine.runs.view import RowScores, RunView, status_sentence
+from engine.runs.verdicts import status_sentence
+from engine.runs.view import RowScores, RunView
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.explanation.probabilities import VALUES, fit, with_probability
 from tests.explanation.runs import drawn_run, explainer_of, lonely_task

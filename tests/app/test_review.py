@@ -19,7 +19,8 @@ from engine.reviews import Choice, ReviewStore
 from engine.reviews.decisions import BULK_NOTE
 from engine.reviews.store import CarriedChoice
 from engine.runs import RunStore
-from engine.runs.view import RunView, status_sentence
+from engine.runs.verdicts import status_sentence
+from engine.runs.view import RunView
 from engine.util.paths import reviews_file
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.explanation.runs import drawn_run

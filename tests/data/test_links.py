@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from engine.data import load_task
 from engine.data.dialects import FORMULA_STARTS, defuse, restore
+from engine.data.endings import SUFFIXES
 from engine.data.knowledge_graph import SIDES, Side
 from engine.data.links import BASE, Spelling, read_links, resolve_links, to_iri, to_uri
 from engine.data.readers import RawLinks
 from engine.data.readers.base import listed_counts
 from engine.data.readers.rdf import FORMATS
-from engine.data.tabular import SUFFIXES
 from engine.errors import DataError
 from engine.importing import Corrections, folder_material, preview
 

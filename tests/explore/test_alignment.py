@@ -11,18 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.data.knowledge_graph import SIDES, Side
-from engine.explore.alignment import (
-    KNOWN,
-    KNOWN_OF,
-    VERDICTS,
-    Alignment,
-    PairFilter,
-    alignments,
-    incident_entities,
-    relation_members,
-    verdict_codes,
-    within,
-)
+from engine.explore.alignment import Alignment, PairFilter, alignments, incident_entities, relation_members, within
+from engine.runs.verdicts import KNOWN, KNOWN_OF, VERDICTS, verdict_codes
 from engine.runs.view import RunView
 from tests.run_fixture import MemoryRun, sample_run
 

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.evaluation.metrics import rate_interval
-from engine.explore.alignment import KNOWN
 from engine.explore.review_queue import ReviewQueue, SampleEstimate, estimate_from_sample, sampling_order, take
 from engine.reviews import Choice, ReviewStore
 from engine.reviews.decisions import BULK_NOTE
+from engine.runs.verdicts import KNOWN
 from tests.explore.test_review_queue import queue_of
 from tests.run_fixture import sample_run
 

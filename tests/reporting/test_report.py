@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 import engine
 from engine.cli.main import main
-from engine.explore.alignment import KNOWN, alignments
+from engine.explore.alignment import alignments
 from engine.reporting.drawing import Mark, bar_figure, interval_figure, reliability_figure
 from engine.reporting.markup import Html, data_table, element, shown
 from engine.reporting.sections import EXAMPLES, chosen_examples
+from engine.runs.verdicts import KNOWN
 from engine.runs.view import RunView
 from tests.explanation.runs import drawn_run
 from tests.explore.test_review_queue import calibrated, contested_run

@@ -16,6 +16,7 @@ import polars as pl
 
 from engine.config import DataConfig
 from engine.data.apart import Apart
+from engine.data.endings import unpacked_name
 from engine.data.knowledge_graph import Finding
 from engine.data.rows import FileTally, Rows, What
 from engine.data.texts import Texts, are_among, union
@@ -204,7 +205,7 @@ class ReaderRegistry(Registry[Reader]):
 
     def for_file(self, name: str) -> GraphFileReader | None:
         """The reader of single files with this ending, plain or gzipped."""
-        plain = name.lower().removesuffix(".gz")
+        plain = unpacked_name(name)
         return next((reader for reader in self.values() if isinstance(reader, GraphFileReader) and plain.endswith(reader.endings)), None)
 
     def choose(self, folder: Path) -> tuple[Reader, tuple[Finding, ...]]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from engine.config import DataConfig
+from engine.data.endings import EXPORT_ENDINGS, ExportForm, unpacked_name
 from engine.data.knowledge_graph import Finding
 from engine.data.readers.base import Part, RawDataset, RawGraph, RawLinks
 from engine.data.readers.databases import read_database
@@ -17,14 +18,6 @@ from engine.data.readers.tables import complete, gather_links, read_link_parts
 from engine.data.readers.xml_graphs import read_xml_graph
 from engine.data.tabular import table_suffix
 
-ExportForm = Literal["graphml", "gexf", "jsonl", "sqlite", "duckdb"]
-EXPORT_ENDINGS: Final[Mapping[ExportForm, tuple[str, ...]]] = {
-    "graphml": (".graphml",),
-    "gexf": (".gexf",),
-    "jsonl": (".jsonl", ".ndjson"),
-    "sqlite": (".sqlite", ".sqlite3", ".db"),
-    "duckdb": (".duckdb",),
-}
 EXPORT_WORDS: Final[Mapping[ExportForm, str]] = {
     "graphml": "GraphML",
     "gexf": "GEXF",
@@ -36,7 +29,7 @@ EXPORT_WORDS: Final[Mapping[ExportForm, str]] = {
 
 def export_form(path: Path) -> ExportForm | None:
     """The form that a file's name says, plain or gzipped; None where it says none of these."""
-    name = path.name.lower().removesuffix(".gz")
+    name = unpacked_name(path.name)
     return next((form for form, endings in EXPORT_ENDINGS.items() if name.endswith(endings)), None)
 
 

@@ -19,7 +19,6 @@ from engine.errors import DataError
 from engine.util.objects import RepeatedKeyError, with_distinct_keys
 from engine.util.text import count, shorten
 
-ENDINGS: Final = (".jsonl", ".ndjson")
 EXPECTED: Final = (
     'expected a triple, for example ["Rome", "capitalOf", "Italy"] or {"head": "Rome", "relation": "capitalOf", "tail": "Italy"}, or an entity, '
     'for example {"id": "Rome", "name": "Roma", "capitalOf": "Italy"}'

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from engine.data.apart import FILE_WORD
+from engine.data.endings import DATA_ENDINGS, unpacked_name
 from engine.data.files import list_files
 from engine.data.knowledge_graph import Finding
 from engine.data.readers.base import PART_WORDS, Detection, Part
@@ -31,12 +32,6 @@ APART = f"links {FILE_WORD}"
 SIDE_WORDS: Mapping[str, frozenset[str]] = {"1": frozenset({"1", "source", "src", "left"}), "2": frozenset({"2", "target", "tgt", "right"})}
 NODE_WORDS = frozenset({"node", "nodes"})
 RELATIONSHIP_WORDS = frozenset({"relationship", "relationships", "rel", "rels", "edge", "edges"})
-DATA_ENDINGS = (
-    *(".csv", ".tsv", ".tab", ".parquet", ".jsonl", ".jsonld", ".ndjson", ".xlsx", ".xls", ".ods"),
-    *(".nt", ".ntriples", ".ttl", ".turtle", ".rdf", ".owl", ".xml", ".nq", ".nquads", ".trig", ".n3"),
-    *(".obo", ".ofn", ".omn", ".owx"),
-    *(".graphml", ".gexf", ".sqlite", ".sqlite3", ".db", ".duckdb"),
-)
 
 
 @dataclass(frozen=True)
@@ -215,7 +210,7 @@ def _with_sides(roles: dict[str, list[File]], name_of: Callable[[File], str]) ->
 
 def looks_like_data(path: Path) -> bool:
     """Whether a file's ending is one that graphs and links have, be it one that is not read."""
-    return path.name.lower().removesuffix(".gz").endswith(DATA_ENDINGS)
+    return unpacked_name(path.name).endswith(DATA_ENDINGS)
 
 
 def _words(name: str) -> list[str]:
@@ -225,7 +220,7 @@ def _words(name: str) -> list[str]:
 def _are_parts(names: Sequence[str]) -> bool:
     """Whether several files of one graph are tables of nodes and of relationships."""
     kinds = [(bool(NODE_WORDS & set(words)), bool(RELATIONSHIP_WORDS & set(words))) for words in map(_words, names)]
-    text = all(name.lower().removesuffix(".gz").endswith((".csv", ".tsv")) for name in names)
+    text = all(unpacked_name(name).endswith((".csv", ".tsv")) for name in names)
     return text and all(map(any, kinds)) and any(node for node, _ in kinds) and any(edge for _, edge in kinds)
 
 

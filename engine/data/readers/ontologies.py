@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine.data.readers.base import Detection
 from engine.data.readers.rdf import RdfReader
-from engine.data.readers.syntaxes import ontology_suffix
+from engine.data.readers.syntaxes import syntax_by_ending
 
 
 class OntologyReader(RdfReader):
@@ -14,11 +14,11 @@ class OntologyReader(RdfReader):
     description = "ontologies in OBO, OWL/XML, functional-style or Manchester syntax (or one of them in RDF), and links as of RDF"
 
     def is_graph(self, path: Path) -> bool:
-        return bool(ontology_suffix(path)) or super().is_graph(path)
+        return bool(syntax_by_ending(path)) or super().is_graph(path)
 
     def detect(self, folder: Path) -> Detection:
         found = self.sorted_files(folder)
         graphs = [path for role, paths in found.roles.items() if role.startswith("graph") for path in paths]
-        if not any(map(ontology_suffix, graphs)):
+        if not any(map(syntax_by_ending, graphs)):
             return Detection(0, ("two ontologies (.obo, .ofn, .omn, .owx; one may be in RDF)",))
         return found.detection

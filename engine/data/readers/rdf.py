@@ -7,7 +7,7 @@ import itertools
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 from xml.parsers import expat
@@ -17,6 +17,7 @@ import pyoxigraph as ox
 from engine.config import DataConfig
 from engine.data.apart import EQUAL, RELATIONS, SKOS, Apart, confidence_of, local_predicate
 from engine.data.beginnings import LONGEST_LINE, beginning, check_lines, check_obo, check_statements, check_xml
+from engine.data.endings import RDF_ENDINGS, OntologySyntax, RdfForm, ending_of
 from engine.data.files import read_text
 from engine.data.knowledge_graph import Finding
 from engine.data.labels import XSD_STRING, tagged
@@ -27,7 +28,7 @@ from engine.data.readers.obo import read_obo
 from engine.data.readers.ontology import Aligned, Ontology, literal_value
 from engine.data.readers.owl_axioms import read_axioms
 from engine.data.readers.owl_triples import is_ontology, ontology_of
-from engine.data.readers.syntaxes import BYTES_OF_ONTOLOGIES, OntologySyntax, ontology_syntax
+from engine.data.readers.syntaxes import BYTES_OF_ONTOLOGIES, ontology_syntax
 from engine.data.readers.tables import complete, gather_links, read_link_parts
 from engine.data.rows import identifier_problem
 from engine.data.tabular import table_suffix
@@ -134,19 +135,15 @@ def _hash(*parts: str) -> str:
     return hasher.hexdigest()
 
 
-FORMATS = {
-    ".nt": ox.RdfFormat.N_TRIPLES,
-    ".ntriples": ox.RdfFormat.N_TRIPLES,
-    ".ttl": ox.RdfFormat.TURTLE,
-    ".turtle": ox.RdfFormat.TURTLE,
-    ".rdf": ox.RdfFormat.RDF_XML,
-    ".owl": ox.RdfFormat.RDF_XML,
-    ".xml": ox.RdfFormat.RDF_XML,
-    ".nq": ox.RdfFormat.N_QUADS,
-    ".nquads": ox.RdfFormat.N_QUADS,
-    ".trig": ox.RdfFormat.TRIG,
-    ".jsonld": ox.RdfFormat.JSON_LD,
+RDF_FORMATS: Final[Mapping[RdfForm, ox.RdfFormat]] = {
+    "ntriples": ox.RdfFormat.N_TRIPLES,
+    "turtle": ox.RdfFormat.TURTLE,
+    "rdfxml": ox.RdfFormat.RDF_XML,
+    "nquads": ox.RdfFormat.N_QUADS,
+    "trig": ox.RdfFormat.TRIG,
+    "jsonld": ox.RdfFormat.JSON_LD,
 }
+FORMATS: Final = {ending: RDF_FORMATS[form] for form, endings in RDF_ENDINGS.items() for ending in endings}
 RELATIVE: Final = "No scheme found in an absolute IRI"
 """What the parser says of an IRI that needs a base."""
 QUOTED_TRIPLE: Final = re.compile(r"(?:^|[ \t])<<[ \t<]", re.MULTILINE)
@@ -187,8 +184,7 @@ class RdfReader(NamedFilesReader):
 
 def rdf_suffix(path: Path) -> str:
     """'.nt' for 'a.nt' and 'a.nt.gz', and so on; '' where the file is no RDF."""
-    name = path.name.lower().removesuffix(".gz")
-    return next((suffix for suffix in FORMATS if name.endswith(suffix)), "")
+    return ending_of(path.name, FORMATS)
 
 
 class _Collector:

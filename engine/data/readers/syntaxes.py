@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
-OntologySyntax = Literal["ofn", "owx", "omn", "obo"]
-ENDINGS: Final[Mapping[str, OntologySyntax]] = {".ofn": "ofn", ".owx": "owx", ".omn": "omn", ".obo": "obo"}
+from engine.data.endings import ONTOLOGY_ENDINGS, OntologySyntax, unpacked_name
+
 BYTES_OF_ONTOLOGIES: Final[Mapping[OntologySyntax, float]] = {"ofn": 34.0, "omn": 38.0, "owx": 8.0, "obo": 12.0}
 """What a character takes at the peak, with the axioms as the parser holds them; measured with 100,000 classes (31, 34, 5 and 8)."""
 BEGINNING: Final = 2**16
@@ -22,10 +22,10 @@ _PROLOG: Final = re.compile(r"(?:\s|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^\[>]*(?:\[.*
 _OBO: Final = re.compile(r"\s*(?:![^\n]*\n\s*)*format-version:\s*\S")
 
 
-def ontology_suffix(path: Path) -> str:
-    """'.obo' for 'a.obo' and 'a.obo.gz', and so on; '' where the ending is none of ontologies that are no RDF."""
-    name = path.name.lower().removesuffix(".gz")
-    return next((suffix for suffix in ENDINGS if name.endswith(suffix)), "")
+def syntax_by_ending(path: Path) -> OntologySyntax | None:
+    """'obo' for 'a.obo' and 'a.obo.gz', and so on; None where the ending is none of ontologies that are no RDF."""
+    name = unpacked_name(path.name)
+    return next((syntax for syntax, endings in ONTOLOGY_ENDINGS.items() if name.endswith(endings)), None)
 
 
 def ontology_syntax(path: Path, text: str) -> OntologySyntax | None:
@@ -44,5 +44,5 @@ def ontology_syntax(path: Path, text: str) -> OntologySyntax | None:
         return "obo"
     if begin.lstrip().startswith("<"):
         prolog = _PROLOG.match(begin)
-        return "owx" if prolog and _OWL_XML.match(begin, prolog.end()) else ENDINGS.get(ontology_suffix(path))
-    return ENDINGS.get(ontology_suffix(path))
+        return "owx" if prolog and _OWL_XML.match(begin, prolog.end()) else syntax_by_ending(path)
+    return syntax_by_ending(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 from engine.exporting.formats.simple import CSV, NTRIPLES, OPENEA, PARQUET, PREDICATES, TSV, Format, Predicate
@@ -23,4 +24,11 @@ def get_format(name: str) -> Format:
     return FORMATS.named(name)
 
 
-__all__ = ["FORMATS", "PREDICATES", "Format", "Predicate", "get_format"]
+def formats_by_ending(path: Path) -> list[Format]:
+    """The formats whose files may end so, the longest ending first; none for an unknown ending."""
+    name = path.name.lower()
+    found = [one for one in FORMATS.values() if name.endswith(f".{one.suffix.rpartition('.')[2]}")]
+    return sorted(found, key=lambda one: (not name.endswith(one.suffix), -len(one.suffix)))
+
+
+__all__ = ["FORMATS", "PREDICATES", "Format", "Predicate", "formats_by_ending", "get_format"]

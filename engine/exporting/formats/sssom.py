@@ -19,6 +19,7 @@ from engine.data.knowledge_graph import SIDES, Side
 from engine.data.links import BASE, Spelling, to_uri
 from engine.exporting.formats.simple import Format, Predicate, one_line_cell, plain_cell, spellings
 from engine.exporting.table import ExportTable, Origin
+from engine.runs.verdicts import CERTAIN_LINKS
 
 LICENSE = "https://w3id.org/sssom/license/unspecified"
 """SSSOM's own word for: ask whoever made the graphs."""
@@ -30,7 +31,6 @@ BUILT_IN: Mapping[str, str] = {
 }
 RESERVED = frozenset({*BUILT_IN, "rdf", "rdfs", "sssom", "xsd", "linkml", "dcterms", "pav", "prov", "oboinowl"})
 MANUAL = "semapv:ManualMappingCuration"
-KNOWN_LINKS = ("seed link", "known validation link", "known test link")
 EXTENSIONS: Mapping[str, str] = {"ext_csls": "double", "ext_ties": "integer", "ext_verdict": "string", "ext_run": "string"}
 """Columns that are no part of SSSOM, and their types."""
 SLOTS: Final = (
@@ -112,7 +112,7 @@ def mappings(chunk: pd.DataFrame, origin: Origin, spelt: Mapping[Side, Spelling]
     ids = {side: [prefixes.curie(spelt[side](identifier)) for identifier in chunk[side]] for side in SIDES}
     accepted = chunk["review"] == "accepted"
     computed = "semapv:CompositeMatching" if origin.names else "semapv:StructuralMatching"
-    known = chunk["verdict"].isin(KNOWN_LINKS if origin.known_links else KNOWN_LINKS[:1])
+    known = chunk["verdict"].isin(CERTAIN_LINKS if origin.known_links else CERTAIN_LINKS[:1])
     justification = np.where(known, "semapv:UnspecifiedMatching", computed)
     return pd.DataFrame(
         {

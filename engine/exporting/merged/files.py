@@ -38,6 +38,15 @@ SCHEMA: Final = pa.schema(
 )
 
 
+Folding = Fold | FoldOptions | None
+"""The two graphs as one already, or how they are to become one."""
+
+
+def fold_of(table: ExportTable, folding: Folding) -> Fold:
+    """The fold by the pairs of an export, made once where it is there already."""
+    return folding if isinstance(folding, Fold) else Fold.of(table, folding)
+
+
 def graph_statements(fold: Fold, side: Side) -> Iterator[pd.DataFrame]:
     """The statements of one graph in the merged one, with ``COLUMNS``: relations, then attribute values."""
     names = GraphTexts(fold, side)
@@ -185,9 +194,9 @@ def match_statements(fold: Fold) -> pd.DataFrame:
     )
 
 
-def write_statement_table(file: IO[bytes], table: ExportTable, predicate: Predicate, options: FoldOptions | None = None) -> None:
+def write_statement_table(file: IO[bytes], table: ExportTable, predicate: Predicate, folding: Folding = None) -> None:
     """A row a statement: as it is in the merged graph, as it was, in which graph, and why its entities are folded."""
-    fold = Fold.of(table, options)
+    fold = fold_of(table, folding)
     about = {"run": fold.run, "engine": __version__, "canonical": fold.options.canonical}
     with pq.ParquetWriter(file, SCHEMA.with_metadata(about), compression="zstd") as writer:
         for side in SIDES:
@@ -210,9 +219,9 @@ def whole_texts(texts: list[str]) -> list[str]:
 # TriG
 
 
-def write_trig(file: IO[bytes], table: ExportTable, predicate: Predicate, options: FoldOptions | None = None) -> None:
+def write_trig(file: IO[bytes], table: ExportTable, predicate: Predicate, folding: Folding = None) -> None:
     """A named graph for each source and one with the matches, from which the original graphs can be made again."""
-    ox.serialize(quads(Fold.of(table, options)), file, format=ox.RdfFormat.TRIG)
+    ox.serialize(quads(fold_of(table, folding)), file, format=ox.RdfFormat.TRIG)
 
 
 def quads(fold: Fold) -> Iterator[ox.Quad]:
@@ -321,7 +330,7 @@ def merged_formats() -> tuple[Format, ...]:
     return MERGED, MERGED_PARQUET
 
 
-def with_fold(fmt: Format, options: FoldOptions) -> Format:
-    """The format with other options; any other format as it is."""
+def with_fold(fmt: Format, folding: Folding) -> Format:
+    """The format with other options, or with the fold of the very pairs that it is to write; any other format as it is."""
     writers = {MERGED.name: write_trig, MERGED_PARQUET.name: write_statement_table}
-    return replace(fmt, write=partial(writers[fmt.name], options=options)) if fmt.name in writers else fmt
+    return replace(fmt, write=partial(writers[fmt.name], folding=folding)) if fmt.name in writers else fmt

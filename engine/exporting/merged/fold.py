@@ -19,9 +19,10 @@ import pandas as pd
 from engine.data.knowledge_graph import SIDES, Side
 from engine.data.links import BASE, Spelling, to_uri
 from engine.errors import ConfigError
-from engine.exporting.table import SEED, ExportTable, listed
+from engine.exporting.table import ExportTable, listed
 from engine.names.values import exact_attribute
 from engine.runs.tensors import has_table
+from engine.runs.verdicts import SEED
 from engine.runs.view import RunView
 from engine.util.arrays import BoolArray, FloatArray, IntArray
 
