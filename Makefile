@@ -40,7 +40,7 @@ help: ## show this list
 
 install: $(STAMP) ## install the engine and the app into .venv
 
-app: $(STAMP) ## open the app on http://localhost:8501 (PORT=...; HOST=0.0.0.0 for other machines); without runs, train on the sample data before (PREPARE=no: do not)
+app: $(STAMP) ## open the app on http://localhost:8501 (PORT=...; HOST=0.0.0.0 for other machines); without runs, train on the sample data first (PREPARE=no: do not)
 	@[ "$(PREPARE)" = no ] || $(PY) -m engine prepare "$(SAMPLE)" --models "$(MODELS)" || { \
 		echo "The next make app goes on from here; make app PREPARE=no opens the app as it is." >&2; exit 1; }
 	@DUAL_AMN_MODELS="$(MODELS)" STREAMLIT_SERVER_ALLOWED_HOSTS="$(ALLOWED)" exec $(PY) -m streamlit run app/main.py --server.address "$(HOST)" --server.port "$(PORT)"

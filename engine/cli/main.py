@@ -38,7 +38,7 @@ from engine.cli.options import (
     by_side,
     print_json,
 )
-from engine.cli.queue import add_queue, add_queueing, queue_instead
+from engine.cli.queue import add_queue, add_queueing, queue_instead, submit_variants
 from engine.cli.serve import add_serve
 from engine.cli.signals import INTERRUPTED, how_ended, interruptions, terminations, write_at_once
 from engine.cli.updating import add_decisions, add_update
@@ -55,7 +55,7 @@ from engine.evaluation.pairs import figures_sentence
 from engine.explanation import lines
 from engine.explanation.removal import FORMS
 from engine.exporting import DECODER_NAMES, check_measurable, decoder_help, graph_evidence, write_relations
-from engine.jobs.plan import missing_steps
+from engine.jobs.plan import Step, missing_steps
 from engine.names.value_start import start_finding
 from engine.pipeline import Outcome, Phase, computed_otherwise, event_text, train_run
 from engine.runs import Run, RunStore, RunSummary
@@ -191,10 +191,11 @@ def add_prepare(commands: Commands) -> None:
         "prepare",
         prepare_command,
         help="train the demo runs for the app",
-        description="Train each variant that has no run on the sample data yet. Does nothing if there are runs on other data. "
-        "'make app' starts with this.",
+        description="Train the basic variant on the sample data and submit the others to the queue, where they have no run yet. Does nothing if "
+        "there are runs on other data. 'make app' starts with this.",
     )
     parser.add_argument("data", metavar="DATA", type=Path, help="folder of the sample data set")
+    parser.add_argument("--all", action="store_true", help="train all variants here, one after the other, instead of submitting them to the queue")
     add_models(parser)
 
 
@@ -365,14 +366,31 @@ def update_or_find(parsed: argparse.Namespace) -> int:
 
 
 def prepare_command(parsed: argparse.Namespace) -> int:
+    """Train here what the app cannot open without, and let the queue train the rest meanwhile; with ``--all`` everything here."""
     store = RunStore(parsed.models)
     steps = missing_steps(store, parsed.data)
-    if steps:
-        say(f"Training {len(steps)} demo runs on {parsed.data} takes a few minutes. Ctrl-C stops; the same command resumes.")
+    now = steps if parsed.all else tuple(step for step in steps if step.variant == "basic")
+    if now and train_steps(now, parsed.data, store) == INTERRUPTED:
+        return INTERRUPTED
+    later = [step.variant for step in steps if step not in now]
+    try:
+        submitted = submit_variants(later, parsed.data, parsed.models)
+    except EngineError as error:  # the app opens without them
+        say(f"warning: {' and '.join(later)} cannot be queued: {error}")
+        return 0
+    if submitted:
+        names = " and ".join(submitted)
+        say(f"{names} will train in the background, while the app runs and after it; Home and 'python -m engine queue' show the progress.")
+    return 0
+
+
+def train_steps(steps: Sequence[Step], data: Path, store: RunStore) -> int:
+    """Train some variants, one after the other; the exit code."""
+    say(f"Training on {data}. Ctrl-C stops; the same command resumes.")
     with interruptions() as should_stop:
         for number, step in enumerate(steps, start=1):
             say(f"[{number}/{len(steps)}] {step.variant}: {step.does} ({step.takes} on two cores).")
-            outcome = train_run(parsed.data, RunConfig(variant=step.variant), store, on_event=report, should_stop=should_stop)
+            outcome = train_run(data, RunConfig(variant=step.variant), store, on_event=report, should_stop=should_stop)
             if outcome.run.manifest["status"] == "stopped":
                 say(f"Stopped. The progress is kept as {outcome.run.id}; the same command resumes.")
                 return INTERRUPTED

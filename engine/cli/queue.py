@@ -6,12 +6,13 @@ import argparse
 import contextlib
 import getpass
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from engine.cli.options import Commands, add_command, add_json, add_models, print_json
-from engine.config import RunConfig
+from engine.config import RunConfig, Variant
 from engine.errors import ConfigError, printable
 from engine.jobs import Job, JobQueue, News, Plan, absolute, estimate_plan, plan_training, read_news, start_trainer, summarise, trainer_alive
 from engine.reviews import read_snapshot
@@ -80,6 +81,29 @@ def queue_instead(parsed: argparse.Namespace, config: RunConfig, reviews: Path |
     data = summarise(Path(parsed.data), config.data, config.seed, decided)
     plan = plan_training(data, absolute(config), parsed.models)
     return _estimate(parsed, plan) if parsed.estimate else _submit(parsed, plan)
+
+
+def submit_variants(variants: Sequence[Variant], folder: Path, models: Path) -> list[Variant]:
+    """Ask for trainings with the defaults that were never asked for, and see that somebody works at those that wait.
+
+    Returns:
+        Those that are new in the queue. One that was cancelled, stopped or failed stays as it is: the app offers to resume it.
+
+    Raises:
+        EngineError: data that cannot be read, a models folder that cannot be written.
+    """
+    if not variants:
+        return []
+    jobs, data = JobQueue(models), summarise(folder, RunConfig().data, RunConfig().seed, None)
+    known = {(job.dataset, job.run_id) for job in jobs.jobs()}
+    plans = [plan_training(data, absolute(RunConfig(variant=variant)), models) for variant in variants]
+    new = [plan for plan in plans if (plan.dataset, plan.run_id) not in known and not plan.finished]
+    for plan in new:
+        check_memory(plan.sizes, plan.config, available_memory())
+        jobs.submit(plan)
+    if any(job.state == "queued" for job in jobs.jobs()) and not trainer_alive(models):
+        start_trainer(models)
+    return [plan.config.variant for plan in new]
 
 
 def _submit(parsed: argparse.Namespace, plan: Plan) -> int:

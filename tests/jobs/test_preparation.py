@@ -9,9 +9,13 @@ from pathlib import Path
 import pytest
 
 from engine.cli import main as cli
+from engine.cli import queue as queueing
 from engine.cli.main import INTERRUPTED, main
 from engine.config import VARIANTS
+from engine.errors import JobError
+from engine.jobs import JobQueue
 from engine.jobs.plan import STEPS, missing_steps
+from engine.jobs.trainer import work
 from engine.runs import RunStore
 from engine.training.trainer import Progress
 from tests.cli.test_main import one_line
@@ -66,7 +70,7 @@ def test_the_command_says_what_it_does_and_resumes_where_it_was(tmp_path: Path, 
     words = ["--models", str(models), "--set", "training.device=cpu"]
     assert main(["train", str(data), *words]) == 0
     capsys.readouterr()
-    assert main(["prepare", str(data), "--models", str(models)]) == 0
+    assert main(["prepare", str(data), "--models", str(models), "--all"]) == 0
     message = capsys.readouterr().err
     assert "[1/2] semi: " in message
     assert message.index("[1/2] semi: done") < message.index("[2/2] literal: adds names")
@@ -75,8 +79,44 @@ def test_the_command_says_what_it_does_and_resumes_where_it_was(tmp_path: Path, 
     assert set(runs) == set(VARIANTS)
     manifest = RunStore(models).find(runs["literal"].id).manifest
     assert manifest["training"]["structure_run"] == runs["semi"].id
-    assert main(["prepare", str(data), "--models", str(models)]) == 0
+    assert main(["prepare", str(data), "--models", str(models), "--all"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_the_app_opens_after_the_first_variant_and_the_queue_trains_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, models, started = tmp_path / "tiny", tmp_path / "models", []
+    write_openea(data, small_sample())
+    monkeypatch.setattr(queueing, "start_trainer", started.append)
+    words = ["prepare", str(data), "--models", str(models)]
+    assert main(words) == 0
+    message = capsys.readouterr().err
+    assert "[1/1] basic: done" in message
+    assert "semi and literal will train in the background" in message
+    assert [(job.variant, job.state) for job in JobQueue(models).jobs()] == [("semi", "queued"), ("literal", "queued")]
+    assert started == [models]
+    assert main(words) == 0
+    assert capsys.readouterr().err == "", "nothing new"
+    assert started == [models, models], "nobody works at what waits, as after a restart of the machine"
+    literal = JobQueue(models).jobs()[1]
+    JobQueue(models).cancel(literal.id)
+    assert main(words) == 0
+    assert [job.state for job in JobQueue(models).jobs() if job.id == literal.id] == ["cancelled"], "not asked for again"
+    work(models, successor=lambda folder: None)
+    assert {summary.variant for summary in RunStore(models).list() if summary.state == "finished"} == {"basic", "semi"}
+
+
+def test_the_app_opens_where_nothing_can_be_queued(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    data, models = tmp_path / "tiny", tmp_path / "models"
+    write_openea(data, small_sample())
+
+    def refused(*_: object) -> None:
+        raise JobError("the queue cannot be written.")
+
+    monkeypatch.setattr(JobQueue, "submit", refused)
+    assert main(["prepare", str(data), "--models", str(models)]) == 0
+    assert "warning: semi and literal cannot be queued: the queue cannot be written." in capsys.readouterr().err
 
 
 def test_a_folder_that_is_not_there_gets_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,7 +146,7 @@ def test_what_ends_a_preparation_keeps_what_was_learned(
     monkeypatch.setattr(cli, "report", ask)
     before = signal.signal(signal.SIGHUP, hang_up)  # not ignored, whatever the tests were started with
     try:
-        assert main(["prepare", str(data), "--models", str(models)]) == INTERRUPTED
+        assert main(["prepare", str(data), "--models", str(models), "--all"]) == INTERRUPTED
     finally:
         signal.signal(signal.SIGHUP, before)
     message = capsys.readouterr().err
@@ -114,5 +154,5 @@ def test_what_ends_a_preparation_keeps_what_was_learned(
     assert "[2/3]" not in message, "nothing is begun any more"
     assert "stopped" in {summary.state for summary in RunStore(models).list()}
     monkeypatch.setattr(cli, "report", reported)
-    assert main(["prepare", str(data), "--models", str(models)]) == 0
+    assert main(["prepare", str(data), "--models", str(models), "--all"]) == 0
     assert {summary.variant for summary in RunStore(models).list() if summary.state == "finished"} == set(VARIANTS)
