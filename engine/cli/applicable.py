@@ -171,6 +171,9 @@ def check_train(parsed: Namespace) -> None:
     keys = set_keys(parsed.set)
     for option, key, value in (("--epochs", "training.epochs", parsed.epochs), ("--train-ratio", "data.train_ratio", parsed.train_ratio)):
         refuse([f"--set {key}"] if value is not None and key in keys else [], f"{option} sets it")
+    refuse(
+        ["--processes"] if parsed.processes is not None and not parsed.estimate else [], "it is for --estimate; torchrun starts processes that train"
+    )
     if parsed.variant != "literal":
         refuse(["--names"] if parsed.names else [], f"the variant {parsed.variant} compares no names; choose --variant literal")
 

@@ -7,18 +7,20 @@ import contextlib
 import getpass
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from engine.cli.options import Commands, add_command, add_json, add_models, print_json
 from engine.config import RunConfig, Variant
+from engine.data import load_task
 from engine.errors import ConfigError, printable
 from engine.jobs import Job, JobQueue, News, Plan, absolute, estimate_plan, plan_training, read_news, start_trainer, summarise, trainer_alive
 from engine.reviews import read_snapshot
-from engine.training.estimate import check_memory, duration_range
+from engine.training.estimate import Division, Estimate, check_memory, duration_range, estimate_division
 from engine.util.memory import available_memory
-from engine.util.text import count, duration
+from engine.util.text import count, duration, size_text
 
 
 def add_queue(commands: Commands) -> None:
@@ -45,6 +47,12 @@ def add_queueing(parser: argparse.ArgumentParser) -> None:
     instead = parser.add_mutually_exclusive_group()
     instead.add_argument("--queue", action="store_true", help="submit the training to the queue instead of running it here")
     instead.add_argument("--estimate", action="store_true", help="only estimate the training time and memory")
+    parser.add_argument(
+        "--processes",
+        type=int,
+        metavar="P",
+        help="with --estimate: also what each of P processes on machines of their own would need (docs/scaling.md)",
+    )
 
 
 def queue(parsed: argparse.Namespace) -> int:
@@ -123,16 +131,40 @@ def _submit(parsed: argparse.Namespace, plan: Plan) -> int:
 def _estimate(parsed: argparse.Namespace, plan: Plan) -> int:
     found = estimate_plan(plan, parsed.models)
     warning = check_memory(plan.sizes, plan.config, available_memory())
+    divided = None if parsed.processes is None else _estimate_division(plan, parsed.processes, found)
     if parsed.json:
-        print_json({"run": plan.name, "seconds": found.seconds, "low": found.low, "high": found.high, "memory_mb": found.memory, "runs": found.runs})
+        known = {"run": plan.name, "seconds": found.seconds, "low": found.low, "high": found.high, "memory_mb": found.memory, "runs": found.runs}
+        print_json({**known, **({} if divided is None else {"divided": asdict(divided)})})
         return 0
     known = (
         f"corrected by {count(found.runs, 'finished run')} on this machine" if found.runs else "without finished runs on this machine to correct it"
     )
     print(printable(f"{plan.name}: {duration_range(found)}, {found.memory:,.0f} MiB of memory; {known}"))
+    if divided is not None:
+        print(division_words(divided))
     if warning:
         print(printable(warning), file=sys.stderr)
     return 0
+
+
+def _estimate_division(plan: Plan, processes: int, alone: Estimate) -> Division:
+    """
+    Raises:
+        ConfigError: fewer than two processes.
+        TrainingError: more than there are entities.
+    """
+    if processes < 2:
+        raise ConfigError(f"--processes expects at least 2; got {processes}.")
+    return estimate_division(load_task(plan.data, plan.config.data, plan.config.seed), plan.config, processes, alone)
+
+
+def division_words(divided: Division) -> str:
+    """For people."""
+    return (
+        f"{divided.processes} processes on machines of their own: about {duration(divided.seconds)} with a network of 1 Gbit/s; each trains with "
+        f"{divided.memory:,.0f} MiB and sends {size_text(divided.sent)} a step (up to {divided.own:,} own entities, {divided.halo:,} fetched); "
+        f"the first one needs {divided.first_memory:,.0f} MiB for search and evaluation"
+    )
 
 
 def job_row(job: Job, news: News | None) -> dict[str, Any]:

@@ -150,43 +150,78 @@ def make_shard(triples: IntArray, owners: Owners, ranks: Ranks, device: torch.de
         device: where its tensors are.
     """
     device, size = torch.device(device), len(owners)
-    ends = owners[triples[:, [0, 2]]] == ranks.rank  # (T, 2)
-    held, ends = triples[ends.any(1)], ends[ends.any(1)]
-    crossing = ends[:, 0] != ends[:, 1]
-    mine = np.where(ends[crossing, 0], held[crossing, 0], held[crossing, 2])
-    others = np.where(ends[crossing, 0], held[crossing, 2], held[crossing, 0])
-    halo = distinct(owners[others].astype(np.int64) * size + others) % size
-    sent = distinct(owners[others].astype(np.int64) * size + mine)  # both processes of an exchange have these pairs in one order
+    held, halo, sent = cut_off(triples, owners, ranks.rank)
     own = np.flatnonzero(owners == ranks.rank)
     place = np.empty(size, dtype=np.int64)  # what is not written is never read
     place[own], place[halo] = np.arange(len(own)), len(own) + np.arange(len(halo))
     local = np.stack([place[held[:, 0]], held[:, 1], place[held[:, 2]]], axis=1)
     exchange = Exchange(
         ranks,
-        to_torch(place[sent % size], device),
-        np.bincount(sent // size, minlength=ranks.size).tolist(),
+        to_torch(place[sent[:, 1]], device),
+        np.bincount(sent[:, 0], minlength=ranks.size).tolist(),
         np.bincount(owners[halo], minlength=ranks.size).tolist(),
     )
     return Shard(ranks, owners, own, halo, local, exchange, device)
 
 
-def step_bytes(shard: Shard, encoder: EncoderConfig, pairs: int, shared: int) -> float:
+def cut_off(triples: IntArray, owners: Owners, part: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Where a part of a graph is cut off from the others.
+
+    Returns:
+        (t, 3) the triples with an own entity; (m,) the others' entities among them, by owner, then ascending; (s, 2) the part that fetches and the
+        own entity that it fetches, by part, then ascending: the order in which that part has it in its halo.
+    """
+    size, ends = len(owners), owners[triples[:, [0, 2]]] == part
+    held, ends = triples[ends.any(1)], ends[ends.any(1)]
+    crossing = ends[:, 0] != ends[:, 1]
+    mine = np.where(ends[crossing, 0], held[crossing, 0], held[crossing, 2])
+    others = np.where(ends[crossing, 0], held[crossing, 2], held[crossing, 0])
+    by_owner = owners[others].astype(np.int64) * size
+    sent = distinct(by_owner + mine)
+    return held, distinct(by_owner + others) % size, np.stack([sent // size, sent % size], axis=1)
+
+
+@dataclass(frozen=True)
+class ShardSizes:
+    """How much a part of a graph is.
+
+    Attributes:
+        own, halo: entities.
+        sent: rows that others fetch.
+        triples: those with an own entity.
+    """
+
+    own: int
+    halo: int
+    sent: int
+    triples: int
+
+
+def shard_sizes(triples: IntArray, owners: Owners, part: int) -> ShardSizes:
+    """The sizes of a part, without the part itself; arguments as of :func:`make_shard`."""
+    held, halo, sent = cut_off(triples, owners, part)
+    return ShardSizes(int((owners == part).sum()), len(halo), len(sent), len(held))
+
+
+def step_bytes(sent: int, halo: int, processes: int, encoder: EncoderConfig, pairs: int, shared: int) -> float:
     """Bytes that a process sends in a step, with the CPU's sparse loss.
 
     Rows of neighbours go out before the mean of features and before each layer, and the gradient of the halo goes back; the pairs' embeddings go to
     all, and their gradient back; sums of the softmax and the gradient of shared parameters are reduced in a ring.
 
     Args:
-        shard: what the process holds.
+        sent: rows of the process that others fetch, counted once for each that does.
+        halo: rows that it fetches.
+        processes: how many there are.
         encoder: settings.
         pairs: of a step, each entity in one of them.
         shared: number of parameters that all processes share.
     """
-    processes, number = shard.ranks.size, 4  # bytes of a float32
+    number = 4  # bytes of a float32
     channels = 2 if encoder.channels == "both" else 1
     neighbours = encoder.dim * (int(encoder.channels != "relation") + channels * encoder.layers)
     width = channels * encoder.dim * (encoder.layers + 1 if encoder.multi_hop else 1)
-    rows = (len(shard.exchange.sent) + len(shard.halo)) * neighbours * number
+    rows = (sent + halo) * neighbours * number
     members = 2 * (2 * pairs / processes * (processes - 1)) * width * number
     sums = 2 * pairs * (SUMS_BYTES + number)
     return rows + members + ring_bytes(sums + shared * number, processes)

@@ -23,12 +23,14 @@ from engine.config import RunConfig
 from engine.data import AlignmentTask
 from engine.errors import ConfigError, TrainingError
 from engine.model.losses.kernels import losses_of
+from engine.model.partition import partition_entities
 from engine.model.sampling import Sampling
+from engine.model.shard import shard_sizes, step_bytes
 from engine.runs import RunSummary
 from engine.search.tiles import HELD_BYTES
 from engine.training.device import bfloat16_pays, count_threads, usable_cores
 from engine.training.semi import round_epochs, selects_among_all, steps_of
-from engine.training.trainer import default_epochs
+from engine.training.trainer import check_processes, default_epochs
 from engine.util.memory import MIB, need_words
 from engine.util.text import duration
 
@@ -44,6 +46,9 @@ SEARCH_WEIGHT, EVALUATE_WEIGHT, SELECT_WEIGHT = 1.8, 3.5, 2.0  # of one product 
 COMPILE_SECONDS: Final = 45.0  # the first run on a machine compiles the kernels
 SELECTED_SHARE: Final = 0.85  # of a round's pool; of a pool of all entities fewer
 SELECTED_OF_ALL: Final = 0.6
+
+NETWORK: Final = 1.25e8
+"""Bytes that go from one machine to another in a second: a network of 1 Gbit/s."""
 
 # Memory
 PROGRAM_MIB: Final = 620.0
@@ -380,6 +385,72 @@ def memory_needed(sizes: Sizes, config: RunConfig, *, structure_ready: bool = Fa
     work = MATRICES_NAMES * matrix if structure_ready else max(step, after) + 3 * 4.0 * parameters
     data = BYTES_A_FACT * (sum(sizes.triples) + sum(sizes.attributes)) + BYTES_AN_ENTITY * entities
     return PROGRAM_MIB + (work + data) / MIB
+
+
+@dataclass(frozen=True)
+class Division:
+    """What to expect of a training that is divided among processes on machines of their own, by the parts that its entities would be in.
+
+    Attributes:
+        processes: how many.
+        own, halo: entities of the largest part, and rows that it fetches from others.
+        sent: bytes that a process sends in a step, at most.
+        memory: MiB of a process at its peak while it trains, at most.
+        first_memory: MiB of the first process, which searches, evaluates and writes by itself.
+        seconds: of the whole run, transfers of ``NETWORK`` bytes a second included.
+    """
+
+    processes: int
+    own: int
+    halo: int
+    sent: float
+    memory: float
+    first_memory: float
+    seconds: float
+
+
+def estimate_division(task: AlignmentTask, config: RunConfig, processes: int, alone: Estimate) -> Division:
+    """Divide a task as ``torchrun -m engine train`` would, and estimate what comes of it.
+
+    Args:
+        task: with its triples.
+        config: all settings.
+        processes: at least 2, at most as many as the smaller graph has entities.
+        alone: the same training in one process.
+
+    Raises:
+        TrainingError: too many processes.
+    """
+    check_processes(task, processes)
+    triples = task.stacked_triples()
+    owners = partition_entities(triples, task.num_entities, task.stacked_links(task.train_links), processes)
+    parts = [shard_sizes(triples, owners, part) for part in range(processes)]
+    own, halo = (max(getattr(part, name) for part in parts) for name in ("own", "halo"))
+    sizes, encoder = task_sizes(task), config.encoder
+    shared = 2 * task.num_relations * encoder.dim + width(config) * (width(config) // _channels(config) + encoder.proxies + 1)
+    pairs = min(len(task.train_links), config.training.batch_size)
+    sent = max(step_bytes(part.sent, part.halo, processes, encoder, pairs, shared) for part in parts)
+    share = max(part.triples for part in parts) / max(len(triples), 1)
+    work = count_work(sizes, config)
+    steps = sum(epochs * steps for epochs, steps in zip(work.epochs, work.steps, strict=True))
+    return Division(
+        processes=processes,
+        own=own,
+        halo=halo,
+        sent=sent,
+        memory=_step_memory(sizes, config, own + halo, 1 / processes),
+        first_memory=max(memory_needed(sizes, config), _step_memory(sizes, config, own + halo, 1 / processes)),
+        seconds=alone.seconds - alone.training + alone.training * share + steps * sent / NETWORK,
+    )
+
+
+def _step_memory(sizes: Sizes, config: RunConfig, held: int, share: float) -> float:
+    """MiB of a process that trains on a share of the candidates and holds a number of entities; it has read all data."""
+    step = LAYER_MATRICES * 4.0 * held * _channels(config) * config.encoder.dim
+    step += SAMPLE_MATRICES * 4.0 * share * sampled_entities(sizes, config) * width(config) + SCRAP_MIB * MIB
+    parameters = (held + 2 * sum(sizes.relations)) * config.encoder.dim + 2 * width(config) ** 2
+    data = BYTES_A_FACT * (sum(sizes.triples) + sum(sizes.attributes)) + BYTES_AN_ENTITY * sum(sizes.entities)
+    return PROGRAM_MIB + (step + 3 * 4.0 * parameters + data) / MIB
 
 
 def check_memory(sizes: Sizes, config: RunConfig, available: float | None) -> str:

@@ -169,7 +169,7 @@ class Trainer:
         if config.training.patience is not None and not len(task.valid_links):
             hold_out = "hold some out (data.valid_ratio=0.1), or " if len(task.train_links) > 1 else ""
             raise ConfigError(f"training.patience needs validation links, and there are none; {hold_out}remove it.")
-        check_processes(task, ranks)
+        check_processes(task, ranks.size)
         self.task, self.config, self.ranks = task, config, ranks
         self.threads = choose_threads(config.training.threads)
         self.device = choose_device(config.training.device)
@@ -425,7 +425,7 @@ class Trainer:
         if self.shard is None:
             return 0.0
         shared = sum(one.numel() for name, one in self.model.named_parameters() if name != DIVIDED)
-        return step_bytes(self.shard, self.config.encoder, pairs, shared)
+        return step_bytes(len(self.shard.exchange.sent), len(self.shard.halo), self.ranks.size, self.config.encoder, pairs, shared)
 
     @property
     def rounded(self) -> bool:
@@ -596,15 +596,15 @@ def build_model(
     return DualAMN(local, config.encoder, seed=config.seed, device=device, shard=shard)
 
 
-def check_processes(task: AlignmentTask, ranks: Ranks) -> None:
+def check_processes(task: AlignmentTask, processes: int) -> None:
     """
     Raises:
         TrainingError: the entities cannot be divided among this number of processes.
     """
     fewest = min(task.source.num_entities, task.target.num_entities)
-    if ranks.size > fewest:
+    if processes > fewest:
         raise TrainingError(
-            f"{ranks.size} processes cannot share the {fewest} entities of the smaller graph; start fewer (torchrun --nproc-per-node)."
+            f"{processes} processes cannot share the {fewest} entities of the smaller graph; start fewer (torchrun --nproc-per-node)."
         )
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from engine.cli.main import main
 from engine.config import RunConfig
+from engine.data import load_task
 from engine.jobs import JobQueue
 from engine.jobs.trainer import work
 from tests.jobs.conftest import SETTINGS
@@ -49,6 +50,31 @@ def test_from_asking_to_the_run(data: Path, models: Path, capsys: pytest.Capture
     assert (row["state"], row["run"], row["epoch"], row["epochs"]) == ("finished", first["training"], 6, 6)
     assert main(["train", str(data), *SET, "--queue", *where]) == 2
     assert "already exists" in capsys.readouterr().err
+
+
+def test_an_estimate_of_several_processes_says_what_each_needs(data: Path, models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("train", str(data), *SET, "--estimate", "--models", str(models))
+    divided = message(capsys, *words, "--processes", "2")["divided"]
+    assert divided["processes"] == 2
+    assert 0 < divided["own"] <= load_task(data).num_entities
+    assert divided["sent"] > 0
+    assert divided["memory"] <= divided["first_memory"]
+    assert "2 processes on machines of their own: about" in said(capsys, *words, "--processes", "2")
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("--estimate", "--processes", "1"), "--processes expects at least 2; got 1"),
+        (("--estimate", "--processes", "5000"), "5000 processes cannot share"),
+        (("--processes", "2"), "--processes has no effect here: it is for --estimate"),
+    ],
+)
+def test_processes_that_cannot_be_are_refused(
+    words: tuple[str, ...], reason: str, data: Path, models: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", str(data), "--models", str(models), *words]) == 2
+    assert reason in capsys.readouterr().err
 
 
 def test_an_estimate_trains_nothing(data: Path, models: Path, capsys: pytest.CaptureFixture[str], started: list[Path]) -> None:
