@@ -181,8 +181,8 @@ def kill_backups(data: Path, folder: Path, kills: int, draw: random.Random) -> T
         _make_old(place)
         back_up(models, folder / "data", place / f"backup-{len(victim.said)}.tar", force=True)
         tally.check(not any(place.glob(".*")), "the next backup leaves what the killed one began.")
-        for name in place.iterdir():
-            name.unlink()
+        for archive in place.iterdir():
+            archive.unlink()
     return tally
 
 

@@ -28,15 +28,12 @@ def kill_reviewers(data: Path, folder: Path, kills: int, draw: random.Random) ->
     for turn in turns(tally, kills):
         victims = [Victim(review, folder, author, DATA, turn) for author in REVIEWERS]
         for one in victims:
-            one.wait_until(lambda one=one: one.ready)  # type: ignore[misc]
+            one.begin()
         killed = draw.choice(victims)
         tally.moments["three writers"] += killed.kill(draw.uniform(0.0, SPAN))
         others = [one for one in victims if one is not killed]
         for one in others:
-            before = len(one.said)
-            tally.check(
-                one.wait_until(lambda one=one, before=before: len(one.said) > before), "a reviewer did not continue after another one was killed."
-            )  # type: ignore[misc]
+            tally.check(one.continues(), "a reviewer did not continue after another one was killed.")
             one.end()
         said = [message for one in victims for message in one.said]
         tally.acknowledged += len(said)

@@ -122,7 +122,7 @@ def _carried(models: Path) -> list[tuple[str, ...]]:
     """The decisions on all data sets of a models folder."""
     store = ReviewStore(reviews_file(models))
     fingerprints = {str(one.manifest["data"]["fingerprint"]) for one in RunStore(models).list() if one.manifest is not None}
-    found = [(data, *one.pair, one.author, one.verdict) for data in sorted(fingerprints) for one in store.history(data)]
+    found: list[tuple[str, ...]] = [(data, *one.pair, one.author, one.verdict) for data in sorted(fingerprints) for one in store.history(data)]
     store.close()
     return found
 
@@ -154,7 +154,11 @@ def _train_with_kills(place: str, training: Training, models: Path, tally: Tally
 def _aimed(aim: str, training: Training, models: Path, job: str, since: float) -> tuple[Sign | None, float]:
     """The sign to wait for, and the most seconds to wait after it; ``since``: when the trainer was started."""
     runs, left = models / training.plan.dataset, _share_left(models, job)
-    late, file = (lambda: _phase(models, job, since) in LATE), half_written(runs, f"{PARTIAL}*/.*.tmp")
+    file = half_written(runs, f"{PARTIAL}*/.*.tmp")
+
+    def late() -> bool:
+        return _phase(models, job, since) in LATE
+
     if aim == "checkpoint":
         return half_written(runs, f"{PARTIAL}*/checkpoints/.*.tmp"), 0.003
     if aim == "file":

@@ -94,11 +94,24 @@ class Victim:
             time.sleep(LOOK_SECONDS)
         return True
 
-    def kill(self, after: float, sign: Sign | None = None, patience: float = START_SECONDS) -> bool:
-        """Kill it some seconds after it was ready and a sign was seen (``patience``: seconds to wait for the sign). Whether it lived until then."""
+    def begin(self) -> None:
+        """Wait until it is ready.
+
+        Raises:
+            TimeoutError: it never is.
+        """
         if not self.wait_until(lambda: self.ready):
             self.end()
             raise TimeoutError("a process did not begin")
+
+    def continues(self) -> bool:
+        """Whether it acknowledges more than it has so far."""
+        before = len(self.said)
+        return self.wait_until(lambda: len(self.said) > before)
+
+    def kill(self, after: float, sign: Sign | None = None, patience: float = START_SECONDS) -> bool:
+        """Kill it some seconds after it was ready and a sign was seen (``patience``: seconds to wait for the sign). Whether it lived until then."""
+        self.begin()
         if sign is not None:
             self.wait_until(sign, patience)
         until = time.monotonic() + after

@@ -23,9 +23,9 @@ def rings(tmp_path: Path) -> Path:
     return tmp_path / "rings"
 
 
-@pytest.mark.parametrize("place", ["basic", "review", "queue", "import", "export", "delete"])
+@pytest.mark.parametrize("place", ["basic", "review", "queue", "import"])
 def test_a_few_kills(place: str, rings: Path, tmp_path: Path) -> None:
-    (tally,) = study(rings, tmp_path / "study", 3, 6, [place]).values()
+    (tally,) = study(rings, tmp_path / "study", 2, 6, [place]).values()
     assert tally.problems == []
     assert tally.same == tally.finished
     assert bool(tally.finished) == (place == "basic")

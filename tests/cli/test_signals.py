@@ -48,10 +48,12 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "rings"
 
 
-@pytest.fixture
-def models(tmp_path: Path) -> Path:
-    write_run(analysed(sample_run()), tmp_path / "models")
-    return tmp_path / "models"
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that is only read."""
+    folder = tmp_path_factory.mktemp("models")
+    write_run(analysed(sample_run()), folder)
+    return folder
 
 
 def signalled(patch: pytest.MonkeyPatch, place: str, number: signal.Signals) -> None:
@@ -77,8 +79,14 @@ def visible(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()} if folder.exists() else set()
 
 
-@pytest.mark.parametrize("number", HOW)
-@pytest.mark.parametrize("place", ["engine.cli.importing:understand", "engine.importing.store:_record", "engine.importing.store:_move"])
+@pytest.mark.parametrize(
+    ("place", "number"),
+    [
+        ("engine.cli.importing:understand", signal.SIGINT),
+        ("engine.importing.store:_record", signal.SIGHUP),
+        ("engine.importing.store:_move", signal.SIGTERM),
+    ],
+)
 def test_an_import_that_is_ended_stores_nothing(
     place: str, number: signal.Signals, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -94,16 +102,16 @@ def test_an_import_that_is_ended_stores_nothing(
     assert [one.name for one in data_sets() if one.imported] == ["mine"]
 
 
-@pytest.mark.parametrize("number", HOW)
 @pytest.mark.parametrize(
-    ("command", "place"),
+    ("command", "place", "number"),
     [
-        (["export", "--format", "csv"], "engine.exporting.formats.simple:_write_text"),
-        (["export", "--format", "merged"], "engine.exporting.merged.files:graph_statements"),
-        (["export", "--format", "merged-parquet"], "engine.exporting.merged.files:graph_statements"),
-        (["export", "--format", "sssom"], "engine.util.files:_put"),
-        (["report"], "engine.reporting.document:new_file"),
-        (["backup"], "engine.runs.cleanup:_add_folder"),
+        (["export", "--format", "csv"], "engine.exporting.formats.simple:_write_text", signal.SIGHUP),
+        (["export", "--format", "csv"], "engine.exporting.formats.simple:_write_text", signal.SIGINT),
+        (["export", "--format", "merged"], "engine.exporting.merged.files:graph_statements", signal.SIGTERM),
+        (["export", "--format", "merged-parquet"], "engine.exporting.merged.files:graph_statements", signal.SIGTERM),
+        (["export", "--format", "sssom"], "engine.util.files:_put", signal.SIGTERM),
+        (["report"], "engine.reporting.document:new_file", signal.SIGTERM),
+        (["backup"], "engine.runs.cleanup:_add_folder", signal.SIGTERM),
     ],
 )
 def test_a_file_in_the_making_is_removed(
@@ -128,11 +136,10 @@ def test_a_file_in_the_making_is_removed(
     assert visible(out) == {"file.tar"}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_training_that_is_ended_while_it_is_written_is_finished(
-    number: signal.Signals, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    signalled(monkeypatch, "engine.pipeline:finish_run", number)
+    signalled(monkeypatch, "engine.pipeline:finish_run", signal.SIGTERM)
     assert main(["train", str(data), "--models", str(tmp_path / "models"), "--epochs", "2", *TINY]) == 0
     assert "Stopping after this step" in capfd.readouterr().err
     assert [one.state for one in RunStore(tmp_path / "models").list()] == ["finished"]
