@@ -27,6 +27,7 @@ from engine.explore.neighbourhood import IncidentTriples
 from engine.reviews.snapshot import Outcome
 from engine.runs.entities import LONGEST_QUERY, Entity, other
 from engine.runs.view import PairScore, Pool, Relation, RunView, Verdict, status_sentence
+from engine.util.machine import as_machine_error
 
 BadgeColour = Literal["green", "red", "gray", "yellow", "blue", "orange"]
 
@@ -659,11 +660,14 @@ def show_error(error: EngineError) -> None:
 
 @contextmanager
 def errors_shown(*, way_on: bool = True) -> Iterator[None]:
-    """Shows an engine's error instead of the rest of the page, with a way on."""
+    """Shows an engine's error, or what ran out, instead of the rest of the page, with a way on."""
     try:
         yield
-    except EngineError as error:
-        show_error(error)
+    except Exception as error:
+        known = error if isinstance(error, EngineError) else as_machine_error(error)
+        if known is None:
+            raise
+        show_error(known)
         if isinstance(error, EntityError) and error.candidates:
             st.caption("Enter one of them, or a part of it, in the search box.")
         if way_on:

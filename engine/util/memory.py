@@ -99,6 +99,28 @@ def _container_memory(folder: Path = CONTROL_GROUP) -> float | None:
     return None
 
 
+def out_of_memory_counter(folder: Path = CONTROL_GROUP, system: Path = Path("/proc")) -> Path | None:
+    """The file that counts the processes that the kernel ended for lack of memory: of this process's control group, or of the whole machine where
+    the group does not count them; None where neither does."""
+    try:
+        groups = [line.rstrip("\n").split(":", 2) for line in (system / "self" / "cgroup").read_text(encoding="utf-8").splitlines()]
+    except OSError:
+        groups = []
+    own = {names: path.lstrip("/") for _, names, path in (group for group in groups if len(group) == 3)}
+    places = [folder / own.get("", "") / "memory.events", folder / "memory.events"]
+    places += [folder / "memory" / own.get("memory", "") / "memory.oom_control", folder / "memory" / "memory.oom_control", system / "vmstat"]
+    return next((place for place in places if out_of_memory_kills(place) is not None), None)
+
+
+def out_of_memory_kills(counter: Path) -> int | None:
+    """What such a file says now; None where it says nothing."""
+    try:
+        lines = [line.split() for line in counter.read_text(encoding="ascii").splitlines()]
+        return next((int(words[1]) for words in lines if len(words) == 2 and words[0] == "oom_kill"), None)
+    except (OSError, ValueError):
+        return None
+
+
 def _cached(statistics: Path) -> float:
     """Bytes of files in memory that the system can drop; version 1 counts those of the groups below only in its totals."""
     try:

@@ -16,9 +16,10 @@ import pyoxigraph as ox
 
 from engine.data.knowledge_graph import SIDES, Side
 from engine.data.labels import XSD_STRING
-from engine.errors import DataError, ExportError
+from engine.errors import DataError, ExportError, printable
 from engine.exporting.merged.files import COLUMNS, MATCHES, ROWS_AT_ONCE, graph_name, term
-from engine.util.files import check_new_file, os_reason
+from engine.util.files import check_new_file, remove
+from engine.util.machine import os_advice, os_reason
 
 PARTS: Final = {"relation": "triples", "attribute": "attributes"}
 HEADS: Final = {
@@ -80,14 +81,42 @@ def write_tables(rows: Mapping[str, list[Row]], folder: Path, *, force: bool) ->
         check_new_file(folder / f"{name}.parquet", force=force, folder_is_made=True)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".", suffix=".tmp", dir=folder) as beside:
+        beside = Path(tempfile.mkdtemp(prefix=".", suffix=".tmp", dir=folder))
+        try:
             for name, own in rows.items():
                 columns = zip(HEADS[name.partition("_")[0]], zip(*own, strict=True), strict=True)
-                pq.write_table(pa.table({column: pa.array(values, type=pa.string()) for column, values in columns}), f"{beside}/{name}.parquet")
-            for name in rows:
-                os.replace(f"{beside}/{name}.parquet", folder / f"{name}.parquet")
+                pq.write_table(pa.table({column: pa.array(values, type=pa.string()) for column, values in columns}), beside / f"{name}.parquet")
+            _put_together(beside, folder, [f"{name}.parquet" for name in rows])
+        except BaseException:
+            if not any(beside.glob(f"{EARLIER}*")):  # earlier tables that could not be put back stay where they are
+                remove(beside)
+            raise
+        remove(beside)
     except OSError as error:
-        raise ExportError(f"the tables cannot be written to {folder} ({os_reason(error)}); choose another folder with --out.") from None
+        words = f"the tables cannot be written to {folder} ({os_reason(error)}); {os_advice(error)}, or choose another folder with --out."
+        raise ExportError(printable(words)) from error
+
+
+EARLIER: Final = "earlier-"
+
+
+def _put_together(beside: Path, folder: Path, names: Sequence[str]) -> None:
+    """Files into a folder, in the place of earlier ones; where one cannot be moved, all are as they were before.
+
+    Raises:
+        OSError: one cannot be moved.
+    """
+    done: list[tuple[Path, Path]] = []
+    try:
+        for name in names:
+            for start, end in ((folder / name, beside / f"{EARLIER}{name}"), (beside / name, folder / name)):
+                if os.path.lexists(start):
+                    os.replace(start, end)
+                    done.append((start, end))
+    except OSError:
+        for start, end in reversed(done):
+            os.replace(end, start)
+        raise
 
 
 def read_parquet(path: Path) -> Iterator[tuple[str, str, str, str, str]]:
@@ -101,7 +130,9 @@ def read_parquet(path: Path) -> Iterator[tuple[str, str, str, str, str]]:
                 frame: pd.DataFrame = batch.to_pandas()
                 for kind, graph, subject, predicate, obj, basis in zip(*(frame[name].astype(str).tolist() for name in wanted), strict=True):
                     yield kind, graph, subject, basis if kind == "match" else predicate, obj
-    except pa.ArrowException:
+    except pa.ArrowException as error:
+        if isinstance(error, MemoryError):
+            raise
         raise DataError(
             "this is not Parquet; give a file of export --format merged-parquet, or with another ending one of merged.", path=path
         ) from None
