@@ -663,7 +663,7 @@ def errors_shown(*, way_on: bool = True) -> Iterator[None]:
     """Shows an engine's error, or what ran out, instead of the rest of the page, with a way on."""
     try:
         yield
-    except Exception as error:
+    except BaseException as error:  # libraries have some of their own that are no Exception
         known = error if isinstance(error, EngineError) else as_machine_error(error)
         if known is None:
             raise

@@ -70,6 +70,7 @@ from engine.training.worker import follow
 from engine.updating import update_config, update_run
 from engine.util.distributed import joined
 from engine.util.machine import as_machine_error
+from engine.util.memory import check_limit
 from engine.util.paths import reviews_file
 
 USER_ERROR = 2
@@ -83,6 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     parsed = build_parser().parse_args(arguments)
     try:
+        check_limit()
         command: Callable[[argparse.Namespace], int] = parsed.command
         code = command(parsed)
         sys.stdout.flush()
@@ -99,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has left
         drop_output()
         return 0
-    except Exception as error:
+    except BaseException as error:  # libraries have some of their own that are no Exception
         if (machine := as_machine_error(error)) is None:
             raise
         say_error(str(machine))

@@ -80,9 +80,11 @@ def run_job(queue: JobQueue, job: Job, interrupted: Callable[[], bool]) -> None:
         queue.end(job.id, "stopped", message=NOTHING_YET)
     except EngineError as error:
         queue.end(job.id, "failed", message=str(error))
-    except Exception as error:
-        traceback.print_exc()
+    except BaseException as error:  # libraries have some of their own that are no Exception
         machine = NO_MEMORY if is_out_of_memory(error) else as_machine_error(error)
+        if machine is None and not isinstance(error, Exception):
+            raise
+        traceback.print_exc()
         queue.end(job.id, "failed", message=str(machine or DEFECT.format(log=trainer_log(queue.models))))
     else:
         stopped = outcome.run.manifest["status"] == "stopped"

@@ -24,6 +24,9 @@ GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ESTALE})
 
 LESS_MEMORY: Final = "close other programs, or use a larger machine; a training needs less with a smaller encoder.dim or training.batch_size"
 _NO_MEMORY: Final = re.compile(r"can(?:'|no)t allocate memory|not enough memory|bad_alloc|out of memory|failed to allocate|malloc of size", re.I)
+_NUMBER: Final = re.compile(r"(?:os error |Os \{ code: )(\d+)")
+_PANIC: Final = "PanicException"
+"""Name of what Polars and the parsers of RDF raise where they do not expect an error: no exception of Python's ordinary kind."""
 _NO_THREADS: Final = "can't start new thread"
 
 
@@ -31,7 +34,7 @@ def error_number(error: BaseException) -> int | None:
     """The number that the operating system gives an error; some libraries give it within their message alone ("os error 28")."""
     if isinstance(error, OSError):
         return error.errno
-    match = None if isinstance(error, EngineError) else re.search(r"os error (\d+)", str(error))
+    match = None if isinstance(error, EngineError) else _NUMBER.search(str(error))
     return int(match[1]) if match else None
 
 
@@ -85,6 +88,8 @@ def as_machine_error(error: BaseException) -> MachineError | None:
     if isinstance(error, OSError) and error.errno is not None:
         place = "" if error.filename is None else f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
         return MachineError(printable(f"{place}{os_reason(error)}; {os_advice(error)}, then try again."))
+    if type(error).__name__ == _PANIC and (number := error_number(error)) is not None:
+        return as_machine_error(OSError(number, os.strerror(number)))
     if isinstance(error, sqlite3.OperationalError):
         return MachineError(printable(f"a database cannot be used ({error}); check the disk, then try again."))
     return None

@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, Generic, TypeVar
 
-from engine.errors import DataError
+from engine.errors import DataError, MachineError
 
 # How much memory there is, and stopping before the machine runs out of it.
 
@@ -20,13 +20,15 @@ CONTROL_GROUP: Final = Path("/sys/fs/cgroup")
 LIMIT_V1: Final = ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat")
 UNLIMITED: Final = float(2**60)
 """Bytes; version 1 writes a number beyond this where there is no limit."""
+LEAST_LEFT: Final = 128.0
+"""MiB of addresses that a command needs beyond what is loaded when it starts, for threads above all."""
 KEPT_FREE: Final = 256.0
 """MiB that reading leaves to the machine."""
 
 
 def available_memory() -> float | None:
     """MiB that a new process can have: what the system and the container's limit leave; None where the system does not report it."""
-    found = [amount for amount in (_system_memory(), _container_memory()) if amount is not None]
+    found = [amount for amount in (_system_memory(), _container_memory(), limit_leaves()) if amount is not None]
     return min(found) / MIB if found else None
 
 
@@ -73,6 +75,33 @@ def check_fits(path: Path, needed: float) -> None:
 def need_words(needed: float, free: float) -> str:
     """How much is needed and how much there is (MiB), as part of a sentence."""
     return f"about {needed / 1024:.1f} GiB of memory, and {free / 1024:.1f} GiB are free"
+
+
+def limit_leaves(system: Path = Path("/proc")) -> float | None:
+    """Bytes that the limit of this process's addresses (``ulimit -v``) leaves; None without one."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return None
+    try:
+        return float(limit - int((system / "self" / "statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize())
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def check_limit() -> None:
+    """To be asked before libraries work that end the process where they get no memory.
+
+    Raises:
+        MachineError: the limit of this process leaves hardly any.
+    """
+    left = limit_leaves()
+    if left is not None and left < LEAST_LEFT * MIB:
+        words = f"the memory limit of this process (ulimit -v) leaves {max(left, 0) / MIB:,.0f} MiB"
+        raise MachineError(f"{words}, and at least {LEAST_LEFT:,.0f} MiB are needed; raise the limit, then try again.")
 
 
 def _system_memory() -> float | None:

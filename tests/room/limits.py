@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import resource
 import shutil
 import signal
 import subprocess
 import sys
 import traceback
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import engine.pipeline
 import engine.reporting
@@ -49,51 +51,60 @@ class Tried:
 
 def try_limits(base: Path, root: Path, stage: Stage, limit: Limit) -> Tried:
     place, found = fresh(base, root), Tried()
-    before, untouched = stage.meaning(place), contents(place)
-    if forked(stage, place, root.parent / "said", None, 0)[0]:
-        raise RuntimeError((root.parent / "said").read_text(encoding="utf-8"))
-    after = stage.meaning(place)
+    untouched = contents(place)
+
+    def measured() -> tuple[Meaning, Meaning]:
+        before = stage.meaning(place)
+        stage.act(place)
+        return before, stage.meaning(place)
+
+    code, meanings = in_child(root.parent, measured)
+    if code:
+        raise RuntimeError(meanings)
     for amount in STEPS[limit]:
-        problem = attempt(base, root, stage, limit, amount, found, (before, after), untouched)
+        problem = attempt(base, root, stage, limit, amount, found, lambda place, said: compare(place, stage, said, meanings, untouched))
         if problem:
             found.problems.append(f"{limit} +{amount}: {problem}")
     shutil.rmtree(root)
     return found
 
 
-def attempt(
-    base: Path, root: Path, stage: Stage, limit: Limit, amount: int, found: Tried, meanings: tuple[Meaning, Meaning], untouched: dict[str, bytes]
-) -> str:
+Check = Callable[[Place, str], str]
+
+
+def attempt(base: Path, root: Path, stage: Stage, limit: Limit, amount: int, found: Tried, check: Check) -> str:
     """One attempt; what is wrong with it."""
     if limit not in ("room", "inodes"):
-        return outcome(fresh(base, root), root, stage, limit, amount, found, meanings, untouched)
+        return outcome(fresh(base, root), root, stage, limit, amount, found, check)
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir()
     disk(root, base, limit, amount)
     try:
-        place = fresh(base, root / "in it")
-        return outcome(place, root, stage, limit, amount, found, meanings, untouched)
+        return outcome(fresh(base, root / "in it"), root, stage, limit, amount, found, check)
     finally:
         subprocess.run(["umount", str(root)], check=True)
 
 
-def outcome(
-    place: Place, root: Path, stage: Stage, limit: Limit, amount: int, found: Tried, meanings: tuple[Meaning, Meaning], untouched: dict[str, bytes]
-) -> str:
-    code, sentence = forked(stage, place, root.parent / "said", limit, amount)
+def outcome(place: Place, root: Path, stage: Stage, limit: Limit, amount: int, found: Tried, check: Check) -> str:
+    def act() -> None:
+        narrow(limit, amount)
+        stage.act(place)
+
+    code, said = in_child(root.parent, act)
     if code == DEFECT:
-        return sentence
+        return str(said)
     if code < 0:
         found.ended.append(signal.Signals(-code).name)
     found.done, found.refused = found.done + (code == 0), found.refused + (code == SENTENCE)
-    if code == SENTENCE:
-        if sentence not in found.sentences:
-            found.sentences.append(sentence)
-        if not sentence.isprintable() or len(sentence) > LONGEST or not sentence.endswith("."):
-            return f"not one sentence: {sentence!r}"
+    sentence = "" if code == 0 else str(said or "ended.")
+    if sentence not in ("", *found.sentences):
+        found.sentences.append(sentence)
+    if sentence and (not sentence.isprintable() or len(sentence) > LONGEST or not sentence.endswith(".")):
+        return f"not one sentence: {sentence!r}"
     if limit in ("room", "inodes"):
         subprocess.run(["mount", "-o", "remount,size=256m,nr_inodes=100000", str(root)], check=True)
-    return compare(place, stage, sentence if code >= 0 else "ended", meanings, untouched)
+    code, problem = in_child(root.parent, lambda: check(place, sentence))
+    return str(problem) if code == 0 else f"the check ended with {code}: {problem}"
 
 
 def disk(root: Path, base: Path, limit: Limit, amount: int) -> None:
@@ -104,48 +115,47 @@ def disk(root: Path, base: Path, limit: Limit, amount: int) -> None:
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={4 * room}k,nr_inodes={inodes}", "tmpfs", str(root)], check=True)
 
 
-def forked(stage: Stage, place: Place, said: Path, limit: Limit | None, amount: int) -> tuple[int, str]:
-    """The stage in a child with a limit: 0, 2 with its sentence, 3 with a traceback, or minus the signal that ended it."""
-    said.write_text("", encoding="utf-8")
+def in_child(folder: Path, action: Callable[[], Any]) -> tuple[int, Any]:
+    """An action in a child: 0 and what it returns, 2 with its sentence, 3 with a traceback, or minus the signal that ended it.
+
+    This process itself computes nothing: threads of libraries would be missing in a child.
+    """
+    answer = folder / "answer"
+    answer.write_bytes(pickle.dumps(""))
     process = os.fork()
     if not process:
         code = DEFECT
         try:
-            code, words = in_child(stage, place, limit, amount)
-            said.write_text(words, encoding="utf-8")
+            code, found = outcome_of(action)
+            answer.write_bytes(pickle.dumps(found))
         finally:
             os._exit(code)
     _, status = os.waitpid(process, 0)
-    return os.waitstatus_to_exitcode(status), said.read_text(encoding="utf-8")
+    return os.waitstatus_to_exitcode(status), pickle.loads(answer.read_bytes())
 
 
-def in_child(stage: Stage, place: Place, limit: Limit | None, amount: int) -> tuple[int, str]:
+def outcome_of(action: Callable[[], Any]) -> tuple[int, Any]:
     before = {kind: resource.getrlimit(kind) for kind in (resource.RLIMIT_AS, resource.RLIMIT_NOFILE)}
     try:
-        narrow(limit, amount)
-        stage.act(place)
-        return 0, ""
+        return 0, action()
     except (EngineError, RefusedError) as error:
         return SENTENCE, sentence_of(error)
     except BaseException:
-        widen(before)
+        for kind, limits in before.items():
+            resource.setrlimit(kind, limits)
         return DEFECT, traceback.format_exc(limit=-8)
     finally:
-        widen(before)
+        for kind, limits in before.items():
+            resource.setrlimit(kind, limits)
 
 
-def narrow(limit: Limit | None, amount: int) -> None:
+def narrow(limit: Limit, amount: int) -> None:
     if limit == "memory":
         size = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (size + amount * 2**20, resource.getrlimit(resource.RLIMIT_AS)[1]))
     elif limit == "files":
         most = max(int(name) for name in os.listdir("/proc/self/fd")) + 1
         resource.setrlimit(resource.RLIMIT_NOFILE, (most + amount, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-
-
-def widen(before: dict[int, tuple[int, int]]) -> None:
-    for kind, limits in before.items():
-        resource.setrlimit(kind, limits)
 
 
 if __name__ == "__main__":

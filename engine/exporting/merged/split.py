@@ -115,7 +115,10 @@ def _put_together(beside: Path, folder: Path, names: Sequence[str]) -> None:
                     done.append((start, end))
     except OSError:
         for start, end in reversed(done):
-            os.replace(end, start)
+            if start.parent == beside:
+                remove(end)
+            else:
+                os.replace(end, start)
         raise
 
 
