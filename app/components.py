@@ -28,6 +28,7 @@ from engine.reviews.snapshot import Outcome
 from engine.runs.entities import LONGEST_QUERY, Entity, other
 from engine.runs.verdicts import Relation, Verdict, status_sentence
 from engine.runs.view import PairScore, Pool, RunView
+from engine.util.machine import as_machine_error
 
 BadgeColour = Literal["green", "red", "gray", "yellow", "blue", "orange"]
 
@@ -660,11 +661,14 @@ def show_error(error: EngineError) -> None:
 
 @contextmanager
 def errors_shown(*, way_on: bool = True) -> Iterator[None]:
-    """Shows an engine's error instead of the rest of the page, with a way on."""
+    """Shows an engine's error, or what ran out, instead of the rest of the page, with a way on."""
     try:
         yield
-    except EngineError as error:
-        show_error(error)
+    except BaseException as error:  # libraries have some of their own that are no Exception
+        known = error if isinstance(error, EngineError) else as_machine_error(error)
+        if known is None:
+            raise
+        show_error(known)
         if isinstance(error, EntityError) and error.candidates:
             st.caption("Enter one of them, or a part of it, in the search box.")
         if way_on:

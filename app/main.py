@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import pages, sign_in
+from app import components, pages, sign_in
 
 SIDEBAR_WIDTH = 244  # pixels; folded on phones
 
 st.set_page_config(page_title="Dual-AMN Explorer", page_icon="🔗", layout="wide", initial_sidebar_state=SIDEBAR_WIDTH)
 sign_in.require()
-st.navigation(
+page = st.navigation(
     [st.Page(page.script, title=page.title, icon=page.icon, url_path=page.name, default=page is pages.HOME) for page in pages.PAGES],
     position="hidden",
-).run()
+)
+with components.errors_shown(way_on=False):  # of what is around a page's content, which shows its own errors
+    page.run()

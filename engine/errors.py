@@ -130,5 +130,9 @@ class StoppedError(TrainingError):
     """Training was ended on request before it had learned anything that could be kept as a run; the same call resumes from there."""
 
 
+class MachineError(EngineError):
+    """Something of the machine ran out or failed: disk, permissions, memory, open files, locks. The same can be tried again."""
+
+
 class JobError(EngineError):
     """A queued training cannot be found, or cannot be changed as was asked."""

@@ -67,6 +67,8 @@ from engine.training.trainer import Progress
 from engine.training.worker import follow
 from engine.updating import update_config, update_run
 from engine.util.distributed import joined
+from engine.util.machine import as_machine_error
+from engine.util.memory import check_limit
 from engine.util.paths import reviews_file
 
 USER_ERROR = 2
@@ -79,11 +81,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     parsed = build_parser().parse_args(arguments)
     try:
+        check_limit()
         command: Callable[[argparse.Namespace], int] = parsed.command
         with terminations():
-            return command(parsed)
+            code = command(parsed)
+        sys.stdout.flush()
+        return code
     except EngineError as error:
-        print(f"error: {printable(str(error))}", file=sys.stderr)
+        say_error(str(error))
         return USER_ERROR
     except KeyboardInterrupt as error:
         resumable = parsed.command in (train_or_find, update_or_find, prepare_command)
@@ -91,11 +96,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         write_at_once(f"{words}.\n".encode())
         return code
     except BrokenPipeError:  # the reader of our output has left
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         return 0
-    except MemoryError:
-        print("error: out of memory; try a smaller encoder.dim or training.batch_size.", file=sys.stderr)
+    except BaseException as error:  # libraries have some of their own that are no Exception
+        if (machine := as_machine_error(error)) is None:
+            raise
+        say_error(str(machine))
+        drop_output()
         return USER_ERROR
+
+
+def say_error(message: str) -> None:
+    with suppress(OSError):
+        print(f"error: {printable(message)}", file=sys.stderr)
+
+
+def drop_output() -> None:
+    """What is still buffered and cannot be written goes nowhere, so that the interpreter does not try again at its end."""
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        return
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class Parser(argparse.ArgumentParser):

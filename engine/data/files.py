@@ -24,7 +24,7 @@ from engine.data.endings import GZIP_ENDING
 from engine.data.texts import Texts, TextsBuilder, strings
 from engine.errors import DataError
 from engine.util.arrays import IntArray
-from engine.util.files import os_reason
+from engine.util.machine import OPEN_FILES, os_advice, os_reason
 from engine.util.memory import check_room
 
 # Reading files strictly: every complaint names the file and the line.
@@ -75,7 +75,8 @@ def list_files(folder: Path) -> list[Path]:
     try:
         return sorted(path for path in folder.iterdir() if path.is_file() and not is_by_product(path.name))
     except OSError as error:
-        raise DataError(f"this folder cannot be listed ({os_reason(error)}); check its permissions.", path=folder) from None
+        advice = os_advice(error) if error.errno in OPEN_FILES else "check its permissions"
+        raise DataError(f"this folder cannot be listed ({os_reason(error)}); {advice}.", path=folder) from error
 
 
 @contextmanager
@@ -93,7 +94,8 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise DataError("this gzip file is damaged or incomplete; copy or pack it again.", path=path) from None
     except OSError as error:
-        raise DataError(f"this file cannot be read ({os_reason(error)}); check its path and permissions.", path=path) from None
+        advice = os_advice(error) if error.errno in OPEN_FILES else "check its path and permissions"
+        raise DataError(f"this file cannot be read ({os_reason(error)}); {advice}.", path=path) from error
     except MemoryError:
         raise DataError("this file does not fit into memory; split or thin out the graph.", path=path) from None
 

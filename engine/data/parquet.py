@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 
 from engine.data.files import Cells, opened, read_bytes
 from engine.data.texts import Texts, TextsBuilder
-from engine.errors import DataError
+from engine.errors import DataError, MachineError
+from engine.util.machine import damage_apart
 from engine.util.memory import check_room
 from engine.util.text import shorten
 
@@ -117,8 +118,11 @@ def _content(path: Path) -> pa.Buffer:
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
     try:
-        yield
-    except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError) as error:
+        with damage_apart():
+            yield
+    except MachineError as error:
+        raise DataError(f"this file cannot be read: {error}", path=path) from error
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         raise DataError(f"this is no readable Parquet file ({_first_line(error)}); write it again.", path=path) from None
 
 

@@ -18,7 +18,7 @@ from typing import IO, Any, Final, Literal
 from engine.data.files import GZIP_MAGIC, is_by_product
 from engine.errors import DataImportError
 from engine.importing.source import LIMITS, Limits
-from engine.util.files import os_reason
+from engine.util.machine import os_advice, os_reason
 from engine.util.text import shorten, size_text
 
 PIECE: Final = 2**18
@@ -270,4 +270,4 @@ def _kept(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DataImportError(f"{name} cannot be unpacked here ({os_reason(error)}); free some space on the server and try again.") from None
+        raise DataImportError(f"{name} cannot be unpacked here ({os_reason(error)}); {os_advice(error)} on the server, then try again.") from None

@@ -22,7 +22,7 @@ from engine.data.readers.syntaxes import syntax_by_ending
 from engine.data.tabular import Layout, table_suffix
 from engine.errors import DataImportError
 from engine.util import paths
-from engine.util.files import os_reason
+from engine.util.machine import os_reason
 from engine.util.text import shorten, size_text
 
 # Limits of an import. They are named in every message that refuses something.

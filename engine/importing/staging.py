@@ -13,7 +13,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
@@ -23,7 +23,8 @@ from engine.importing.archives import is_archive, refuse_half_archive, unpack
 from engine.importing.source import LIMITS, Corrections, Limits, Material, Role, SourceFile, check_given, folder_material
 from engine.runs.cleanup import size_of
 from engine.util import paths
-from engine.util.files import fsync, fsync_tree, make_folder, os_reason, remove, write_durably
+from engine.util.files import fsync, fsync_tree, make_folder, remove, write_durably
+from engine.util.machine import os_advice, os_reason
 from engine.util.text import shorten, size_text
 
 STAGING: Final = ".staging-"
@@ -108,8 +109,10 @@ def find_staged(token: str) -> Staged:
         raise gone
     try:
         return _staged(token, json.loads((_folder(token) / STATE).read_text(encoding="utf-8")))
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError):
+    except (FileNotFoundError, NotADirectoryError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError):
         raise gone from None
+    except OSError as error:
+        raise DataImportError(f"this import cannot be read ({os_reason(error)}); {os_advice(error)} on the server, then try again.") from None
 
 
 def correct(staged: Staged, corrections: Corrections) -> Staged:
@@ -121,7 +124,7 @@ def correct(staged: Staged, corrections: Corrections) -> Staged:
     try:
         return _save(_folder(staged.token), dataclasses.replace(staged, corrections=corrections, version=staged.version + 1))
     except OSError as error:
-        raise DataImportError(f"the correction cannot be kept ({os_reason(error)}); begin the import again.") from None
+        raise DataImportError(f"the correction cannot be kept ({os_reason(error)}); {os_advice(error)}, then try again.") from None
 
 
 def add(staged: Staged, upload: Upload, limits: Limits = LIMITS) -> Staged:
@@ -160,12 +163,16 @@ def discard(staged: Staged) -> None:
 
 def clean_up(older_than: float = KEPT_SECONDS) -> int:
     """Remove staging folders that were left behind, and data sets that a killed import did not finish; says how many."""
-    parent, now = paths.data_folder(), time.time()
-    found = [path for start in (STAGING, PARTIAL) for path in parent.glob(f"{start}*")]
-    old = [path for path in found if now - path.lstat().st_mtime > older_than]
-    for path in old:
-        remove(path)
-    return len(old)
+    parent, gone = paths.data_folder(), 0
+    for path in [path for start in (STAGING, PARTIAL) for path in parent.glob(f"{start}*")]:
+        with suppress(OSError):  # another process cleans up as well, or the folder cannot be changed
+            if time.time() - path.lstat().st_mtime > older_than:
+                # Away at once: a data set that is being written all the same (a clock that was put forward makes it look old) fails whole.
+                away = path.with_name(f"{STAGING}gone-{secrets.token_hex(8)}")
+                os.rename(path, away)
+                remove(away)
+                gone += 1
+    return gone
 
 
 def _new_folder() -> tuple[Path, str]:
@@ -176,7 +183,7 @@ def _new_folder() -> tuple[Path, str]:
         folder.mkdir(mode=0o700)
         fsync(folder.parent)
     except OSError as error:
-        raise DataImportError(f"{paths.data_folder()} cannot be written to ({os_reason(error)}); make it writable, or set DUAL_AMN_DATA.") from None
+        raise DataImportError(f"{paths.data_folder()} cannot be written to ({os_reason(error)}); {os_advice(error)}, or set DUAL_AMN_DATA.") from None
     clean_up()
     return folder, token
 
@@ -219,7 +226,7 @@ def _whole_or_not_at_all(place: Path, what: str) -> Iterator[None]:
         yield
     except OSError as error:
         remove(place)
-        raise DataImportError(f"{what} cannot be kept ({os_reason(error)}); free some space on the server and try again.") from None
+        raise DataImportError(f"{what} cannot be kept ({os_reason(error)}); {os_advice(error)} on the server, then try again.") from None
     except BaseException:
         remove(place)
         raise

@@ -25,7 +25,8 @@ from engine.importing.preview import Preview, Understood, understand
 from engine.importing.source import Corrections, Material
 from engine.importing.staging import PARTIAL
 from engine.util import paths
-from engine.util.files import fsync, fsync_tree, make_folder, os_reason, remove
+from engine.util.files import fsync, fsync_tree, make_folder, remove
+from engine.util.machine import os_advice, os_reason
 from engine.util.text import shorten
 
 FORMAT_VERSION: Final = 1
@@ -63,7 +64,7 @@ def write(understood: Understood, material: Material, corrections: Corrections, 
         fsync_tree(partial)
         _move(partial, final)
     except OSError as error:
-        raise DataImportError(f"{name} cannot be stored ({os_reason(error)}); make room or make {parent} writable, and try again.") from None
+        raise DataImportError(f"{name} cannot be stored ({os_reason(error)}); {os_advice(error)}, then try again (folder {parent}).") from None
     finally:
         remove(partial)
     return next(one for one in data_sets() if one.path == final)

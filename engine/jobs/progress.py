@@ -84,7 +84,8 @@ class Reporter:
 
     Attributes:
         estimate: weighs epochs that are still to come; None where there is none.
-        clock: seconds since 1970.
+        clock: seconds since 1970, for people.
+        steady: seconds that no change of the clock moves.
     """
 
     models: Path
@@ -92,6 +93,8 @@ class Reporter:
     estimate: Estimate | None = None
     clock: Callable[[], float] = time.time
     news: News = field(default_factory=lambda: News(0.0))
+    steady: Callable[[], float] = time.monotonic
+    written: float = 0.0
 
     def __post_init__(self) -> None:
         """A resumed training keeps its curve; what is trained again takes its place."""
@@ -114,14 +117,12 @@ class Reporter:
     def step(self) -> None:
         """Another step was done: a sign of life, written now and then."""
         step = self.news.step + 1
-        if self.clock() - self.news.at >= LEAST_SECONDS:
-            self.news = replace(self.news, step=step, at=self.clock())
-            _write(news_file(self.models, self.job_id), self.news)
-        else:
-            self.news = replace(self.news, step=step)
+        self.news = replace(self.news, step=step)
+        if self.steady() - self.written >= LEAST_SECONDS:
+            self.write()
 
     def write(self) -> None:
-        self.news = replace(self.news, at=self.clock())
+        self.news, self.written = replace(self.news, at=self.clock()), self.steady()
         _write(news_file(self.models, self.job_id), self.news)
 
     def _phase(self, phase: Phase) -> None:

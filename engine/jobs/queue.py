@@ -12,14 +12,15 @@ import re
 import secrets
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from engine.config import RunConfig
 from engine.errors import JobError, printable
-from engine.jobs.launch import trainer_alive
+from engine.jobs.endings import why_lost
+from engine.jobs.launch import await_note, trainer_alive
 from engine.jobs.plan import Plan
 from engine.reviews import Snapshot
 from engine.training.estimate import Sizes
@@ -111,10 +112,6 @@ class Job:
 
 
 LONGEST_NAME: Final = 100
-LOST: Final = (
-    "the worker ended unexpectedly: it was killed, the machine ran out of memory, or the machine was restarted. Resume continues from the last "
-    "checkpoint."
-)
 
 TABLE: Final = f"""
 CREATE TABLE IF NOT EXISTS jobs (
@@ -173,8 +170,11 @@ class JobQueue:
             return []
         found = self._read()
         if any(job.state in AT_WORK for job in found) and not trainer_alive(self.models):
-            self.settle()
-            found = self._read()
+            with contextlib.suppress(JobError):  # a disk that is full or read-only: what is known is shown, and written when there is room
+                self.settle()
+                found = self._read()
+            if any(job.state in AT_WORK for job in found) and not trainer_alive(self.models):
+                found = [replace(job, state="lost", message=why_lost(self.models)) if job.state in AT_WORK else job for job in found]
         return found
 
     def find(self, job_id: str) -> Job:
@@ -256,6 +256,7 @@ class JobQueue:
 
         Looks within the transaction: a trainer says how a job ended before it lets go of its lock, so that nothing in between can be mistaken.
         """
+        await_note(self.models)
         with self._database.writing() as database:
             if not trainer_alive(self.models):
                 self.declare_lost(database)
@@ -266,7 +267,7 @@ class JobQueue:
         """All running jobs are lost: for callers that hold the trainer's lock."""
         words = f"UPDATE jobs SET state = 'lost', ended = ?, message = ? WHERE state IN {_listed(AT_WORK)}"
         with contextlib.nullcontext(database) if database is not None else self._database.writing() as given:
-            given.execute(words, (now(), LOST))
+            given.execute(words, (now(), why_lost(self.models)))
 
     def take(self) -> Job | None:
         """The job that waits longest, which is at work from now on; None if none waits."""

@@ -17,9 +17,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from engine.errors import EngineError, JobError, StoppedError
+from engine.jobs.endings import note_begin
 from engine.jobs.launch import start_trainer
 from engine.jobs.progress import Reporter, forget_news
 from engine.jobs.queue import Job, JobQueue
@@ -29,6 +30,8 @@ from engine.training.device import on_termination
 from engine.training.estimate import estimate_training, measured_machine
 from engine.updating import update_run
 from engine.util.files import make_folder
+from engine.util.locks import take_lock
+from engine.util.machine import as_machine_error, is_out_of_memory
 from engine.util.paths import jobs_folder, trainer_lock, trainer_log
 
 LOCK_SECONDS: Final = 5.0
@@ -52,10 +55,11 @@ def work(models: Path, *, successor: Callable[[Path], object] = start_trainer) -
     Where another trainer is at work, that one will find the jobs: it looks again after it has let go of the lock.
     """
     queue = JobQueue(models)
-    make_folder(jobs_folder(models))
     try:
-        with FileLock(trainer_lock(models), timeout=LOCK_SECONDS, thread_local=False), interruption() as interrupted:
+        make_folder(jobs_folder(models))
+        with take_lock(trainer_lock(models), LOCK_SECONDS), interruption() as interrupted:
             queue.declare_lost()
+            note_begin(models)
             job = queue.take()
             if job is not None:
                 run_job(queue, job, interrupted)
@@ -78,11 +82,12 @@ def run_job(queue: JobQueue, job: Job, interrupted: Callable[[], bool]) -> None:
         queue.end(job.id, "stopped", message=NOTHING_YET)
     except EngineError as error:
         queue.end(job.id, "failed", message=str(error))
-    except MemoryError:
-        queue.end(job.id, "failed", message=NO_MEMORY)
-    except Exception:
+    except BaseException as error:  # libraries have some of their own that are no Exception
+        machine = NO_MEMORY if is_out_of_memory(error) else as_machine_error(error)
+        if machine is None and not isinstance(error, Exception):
+            raise
         traceback.print_exc()
-        queue.end(job.id, "failed", message=DEFECT.format(log=trainer_log(queue.models)))
+        queue.end(job.id, "failed", message=str(machine or DEFECT.format(log=trainer_log(queue.models))))
     else:
         stopped = outcome.run.manifest["status"] == "stopped"
         message = (ENDED_FROM_OUTSIDE if interrupted() else STOPPED) if stopped else ""
@@ -140,7 +145,7 @@ def run_trainer(models: Path) -> int:
         os.nice(NICENESS)
     try:
         work(models)
-    except EngineError as error:
-        print(f"error: {error}", file=sys.stderr)
+    except (EngineError, OSError) as error:
+        print(f"error: {as_machine_error(error) or error}", file=sys.stderr)
         return 2
     return 0

@@ -19,6 +19,7 @@ from engine.errors import ReviewError
 from engine.reviews.decisions import Decision, Pair, votes
 from engine.reviews.store import ReviewStore
 from engine.util.arrays import BoolArray, IntArray, link_keys
+from engine.util.machine import damage_apart
 from engine.util.text import count
 
 # What the reviewers of a data set say together at one moment: accepted pairs, rejected pairs, and a digest of both.
@@ -148,7 +149,8 @@ def _header(path: Path) -> bytes:
 
 def _stored(path: Path, fingerprint: str) -> Snapshot:
     try:
-        table = pq.ParquetFile(path).read(columns=list(COLUMNS)).to_pydict()
+        with damage_apart():
+            table = pq.ParquetFile(path).read(columns=list(COLUMNS)).to_pydict()
         rows = zip(*(table[name] for name in COLUMNS if name != "outcome"), strict=True)
         return Snapshot(fingerprint, _checked([ReviewedPair(str(one), str(two), int(yes), int(no)) for one, two, yes, no in rows]))
     except (pa.ArrowException, OSError, KeyError, ValueError, TypeError) as error:

@@ -420,6 +420,7 @@ class ReviewStore:
         with self._database.writing() as connection:
             data = _data_set(connection, fingerprint)
             connection.execute("DELETE FROM leases WHERE until <= ?", (self._clock(),))
+            connection.execute("UPDATE leases SET until = ? WHERE until > ?", (until, until))  # the clock was put back since
             for pair in offered:
                 if len(taken) == count:
                     break

@@ -207,7 +207,11 @@ def _archive(file: IO[bytes], output: Path) -> Iterator[tarfile.TarFile]:
 
 def _add_folder(archive: tarfile.TarFile, folder: Path, name: str) -> None:
     """All regular files in a folder; links and hidden files stay out."""
-    for place, below, names in os.walk(folder):
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    for place, below, names in os.walk(folder, onerror=refuse):  # a folder that cannot be read must not be left out in silence
         below[:] = sorted(one for one in below if not one.startswith("."))
         for path in sorted(Path(place) / one for one in names if not one.startswith(".")):
             if path.is_symlink() or not path.is_file():

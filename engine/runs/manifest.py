@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import itertools
 import json
@@ -22,8 +21,10 @@ from filelock import FileLock, Timeout
 from safetensors import SafetensorError
 from torch import Tensor
 
-from engine.errors import RunDamagedError, RunError, RunVersionError
+from engine.errors import MachineError, RunDamagedError, RunError, RunVersionError
 from engine.util.files import fsync, remove, sha256_of
+from engine.util.locks import take_lock
+from engine.util.machine import DENIED, FULL, error_number, os_advice
 from engine.util.text import one_line
 
 # Names, locks, and file operations that survive a crash; errors of the operating system in plain words.
@@ -68,41 +69,46 @@ def explained(action: str) -> Iterator[None]:
     try:
         yield
     except (OSError, SafetensorError, pa.ArrowException) as error:
+        if isinstance(error, MemoryError):  # Arrow's
+            raise
         raise RunError(f"cannot {action}: {reason(error)}") from error
 
 
 def reason(error: Exception) -> str:
     """Why an operation failed and what to do about it; earlier runs are never affected."""
-    code = error.errno if isinstance(error, OSError) else None
-    if code is None and (match := re.search(r"os error (\d+)", str(error))):  # the safetensors library's way to say it
-        code = int(match[1])
-    if code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+    code = error_number(error)
+    if code in FULL:
         return "the disk is full; free some space and start again with the same command (earlier runs are untouched)."
-    if code in (errno.EACCES, errno.EPERM, errno.EROFS):
+    if code in DENIED:
         return "permission denied; make the folder writable or choose another with --models (earlier runs are untouched)."
-    return f"{os.strerror(code) if code else one_line(error)}; check the disk and the folder (earlier runs are untouched)."
+    return f"{os.strerror(code) if code else one_line(error)}; {os_advice(error)} (earlier runs are untouched)."
 
 
 def acquire(path: Path, run: str) -> FileLock:
     """Lock a run for this process.
 
     Raises:
-        RunError: another process holds the lock.
+        RunError: another process holds the lock, or there are no locks here.
     """
-    lock = FileLock(path, timeout=LOCK_SECONDS, thread_local=False)
     try:
-        lock.acquire()
+        return take_lock(path, LOCK_SECONDS)
     except Timeout:
         raise RunError(f"run {run} is being trained by another process; wait for it, stop it, or choose another run id.") from None
-    return lock
+    except MachineError as error:
+        raise RunError(str(error)) from error
 
 
 def folders(parent: Path) -> list[Path]:
-    """Sub-folders, and links to folders, by name; none if the parent is not there or cannot be read."""
-    try:
-        return sorted(entry for entry in parent.iterdir() if entry.is_dir())
-    except OSError:
-        return []
+    """Sub-folders, and links to folders, by name; none if the parent is not there.
+
+    Raises:
+        RunError: it cannot be read. A folder that cannot be read must not pass for an empty one.
+    """
+    with explained(f"read {parent}"):
+        try:
+            return sorted(entry for entry in parent.iterdir() if entry.is_dir())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
 
 
 def changed_at(path: Path) -> str:

@@ -14,7 +14,8 @@ from engine.errors import RunDamagedError, RunError, RunNotFoundError
 from engine.runs.manifest import LOCK, PARTIAL, acquire, changed_at, check_name, explained, folders, in_utc, is_name, remove_by_way_of_trash
 from engine.runs.run import Run
 from engine.runs.writer import RunWriter, already_there
-from engine.util.files import is_locked
+from engine.util.locks import may_be_held
+from engine.util.machine import OPEN_FILES, error_number, is_out_of_memory
 
 State = Literal["finished", "stopped", "partial", "broken"]
 
@@ -56,8 +57,12 @@ class RunStore:
         self.root = Path(root)
 
     def list(self) -> list[RunSummary]:
-        """Every run there is, whatever its state, newest first. A bad folder is listed as broken and disturbs no other."""
-        summaries = [self._summary(dataset, entry) for dataset in folders(self.root) for entry in folders(dataset)]
+        """Every run there is, whatever its state, newest first. A bad folder is listed as broken and disturbs no other.
+
+        Raises:
+            RunError: the folder cannot be read, or files or memory ran out, which says nothing about the runs.
+        """
+        summaries = [self._summary(dataset, entry) for dataset in folders(self.root) for entry in _entries(dataset)]
         return sorted((one for one in summaries if one is not None), key=lambda one: (one.created, one.id), reverse=True)
 
     def find(self, run_id: str) -> Run:
@@ -153,13 +158,15 @@ class RunStore:
             run_id = entry.name.removeprefix(PARTIAL)
             if not is_name(run_id) or not is_name(dataset.name):
                 return None
-            return RunSummary(dataset.name, run_id, entry, "partial", changed_at(entry), active=is_locked(entry / LOCK))
+            return RunSummary(dataset.name, run_id, entry, "partial", changed_at(entry), active=may_be_held(entry / LOCK))
         if entry.name.startswith(".") or dataset.name.startswith("."):
             return None
         try:
             run = self._open(dataset.name, entry.name)
             metrics = run.metrics
         except RunError as error:
+            if _ran_out(error):
+                raise
             return RunSummary(dataset.name, entry.name, entry, "broken", changed_at(entry), reason=str(error))
         values = run.manifest
         created = in_utc(values["created"])
@@ -178,6 +185,22 @@ class RunStore:
         )
         hint = f"similar names: {', '.join(near[:3])}" if near else none
         return RunNotFoundError(f"there is no run {wanted}; {hint}.")
+
+
+def _entries(dataset: Path) -> list[Path]:
+    """What a folder in the models folder holds; nothing of one that belongs to somebody else, such as lost+found."""
+    try:
+        return folders(dataset)
+    except RunError as error:
+        if isinstance(error.__cause__, PermissionError):
+            return []
+        raise
+
+
+def _ran_out(error: RunError) -> bool:
+    """Whether a run cannot be read since this process has no more files or memory, and not since it is damaged."""
+    cause = error.__cause__
+    return cause is not None and (error_number(cause) in OPEN_FILES or is_out_of_memory(cause))
 
 
 def likeness(one: str, other: str) -> float:

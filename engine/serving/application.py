@@ -30,6 +30,7 @@ from engine.serving.reference import reference_page
 from engine.serving.routes import as_json, router
 from engine.serving.service import Service
 from engine.serving.settings import TOKEN_VARIABLE, Settings
+from engine.util.machine import as_machine_error, is_of_machine, is_out_of_memory
 from engine.util.paths import without_folders
 from engine.util.text import shorten
 
@@ -114,7 +115,10 @@ def refusal_of_engine(request: Request, error: Exception) -> Response:
     models = request.app.state.service.settings.models
     places = [(str(form), "", "the models folder") for form in {models, models.absolute(), models.resolve()} if form.name]
     candidates = error.candidates if isinstance(error, EntityError) else ()
-    return problem_answer(status, code, without_folders(str(error), places), candidates)
+    words = without_folders(str(error), places)
+    if is_of_machine(error):
+        return problem_answer(503, "not_possible_now", words)
+    return problem_answer(status, code, words, candidates)
 
 
 def refusal_of_guard(request: Request, error: Exception) -> Response:
@@ -151,4 +155,8 @@ def out_of_memory(request: Request, error: Exception) -> Response:
 
 def defect(request: Request, error: Exception) -> Response:
     """Anything else; the traceback goes to the log."""
+    if is_out_of_memory(error):
+        return out_of_memory(request, error)
+    if (machine := as_machine_error(error)) is not None:
+        return refusal_of_engine(request, machine)
     return problem_answer(500, "internal", "an unexpected error occurred; the log of the service has the details.")

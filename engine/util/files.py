@@ -14,9 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Final
 
-from filelock import FileLock, Timeout
-
 from engine.errors import ExportError, printable
+from engine.util.machine import os_advice, os_reason
 
 try:
     import fcntl
@@ -131,25 +130,8 @@ def _explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ExportError(printable(f"cannot write {path}: {os_reason(error)}; free some space or choose another place with --output.")) from error
-
-
-def os_reason(error: OSError) -> str:
-    """'no such file or directory'."""
-    return (error.strerror or type(error).__name__).lower()
-
-
-def is_locked(path: Path) -> bool:
-    """Whether a process holds this lock right now."""
-    if not path.is_file():
-        return False
-    try:
-        with FileLock(path, timeout=0, thread_local=False):
-            return False
-    except Timeout:
-        return True
-    except OSError:
-        return False
+        words = f"cannot write {path}: {os_reason(error)}; {os_advice(error, 'check the disk')}, or choose another place with --output."
+        raise ExportError(printable(words)) from error
 
 
 def sha256_of(path: Path) -> str:
@@ -166,17 +148,21 @@ def write_durably(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
-    """A path to write to, which takes the file's place if all goes well.
+    """A path to write to, which takes the file's place if all goes well, and of which nothing is left where an error ends that.
 
     Args:
         path: the file.
         durable: whether to wait until the disk has it.
     """
     temporary = path.with_name(f".{path.name}.tmp")
-    yield temporary
-    if durable:
-        fsync(temporary)
-    os.replace(temporary, path)
+    try:
+        yield temporary
+        if durable:
+            fsync(temporary)
+        os.replace(temporary, path)
+    except Exception:
+        remove(temporary)
+        raise
     if durable:
         fsync(path.parent)
 

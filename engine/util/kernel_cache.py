@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import inspect
+import pickle
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -36,6 +37,17 @@ class KernelCache(FunctionCache):
         super().__init__(function)  # type: ignore[no-untyped-call]
         place = {"cache_path": self._cache_path, "filename_base": self._impl.filename_base}
         self._cache_file = IndexDataCacheFile(**place, source_stamp=stamp)  # type: ignore[no-untyped-call]
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The kept code; None, so that it is compiled, also where it cannot be read."""
+        with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):
+            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep the code; where the disk is full or fails, the next process compiles again."""
+        with contextlib.suppress(OSError):
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
 
 
 def compile_cached(function: Callable[..., Any], **options: Any) -> Any:

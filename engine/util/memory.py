@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, Generic, TypeVar
 
-from engine.errors import DataError
+from engine.errors import DataError, MachineError
 
 # How much memory there is, and stopping before the machine runs out of it.
 
@@ -20,13 +20,15 @@ CONTROL_GROUP: Final = Path("/sys/fs/cgroup")
 LIMIT_V1: Final = ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat")
 UNLIMITED: Final = float(2**60)
 """Bytes; version 1 writes a number beyond this where there is no limit."""
+LEAST_LEFT: Final = 128.0
+"""MiB of addresses that a command needs beyond what is loaded when it starts, for threads above all."""
 KEPT_FREE: Final = 256.0
 """MiB that reading leaves to the machine."""
 
 
 def available_memory() -> float | None:
     """MiB that a new process can have: what the system and the container's limit leave; None where the system does not report it."""
-    found = [amount for amount in (_system_memory(), _container_memory()) if amount is not None]
+    found = [amount for amount in (_system_memory(), _container_memory(), limit_leaves()) if amount is not None]
     return min(found) / MIB if found else None
 
 
@@ -75,6 +77,33 @@ def need_words(needed: float, free: float) -> str:
     return f"about {needed / 1024:.1f} GiB of memory, and {free / 1024:.1f} GiB are free"
 
 
+def limit_leaves(system: Path = Path("/proc")) -> float | None:
+    """Bytes that the limit of this process's addresses (``ulimit -v``) leaves; None without one."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return None
+    try:
+        return float(limit - int((system / "self" / "statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize())
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def check_limit() -> None:
+    """To be asked before libraries work that end the process where they get no memory.
+
+    Raises:
+        MachineError: the limit of this process leaves hardly any.
+    """
+    left = limit_leaves()
+    if left is not None and left < LEAST_LEFT * MIB:
+        words = f"the memory limit of this process (ulimit -v) leaves {max(left, 0) / MIB:,.0f} MiB"
+        raise MachineError(f"{words}, and at least {LEAST_LEFT:,.0f} MiB are needed; raise the limit, then try again.")
+
+
 def _system_memory() -> float | None:
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
@@ -97,6 +126,28 @@ def _container_memory(folder: Path = CONTROL_GROUP) -> float | None:
         if most < UNLIMITED:
             return most - max(held - _cached(folder / statistics), 0.0)
     return None
+
+
+def out_of_memory_counter(folder: Path = CONTROL_GROUP, system: Path = Path("/proc")) -> Path | None:
+    """The file that counts the processes that the kernel ended for lack of memory: of this process's control group, or of the whole machine where
+    the group does not count them; None where neither does."""
+    try:
+        groups = [line.rstrip("\n").split(":", 2) for line in (system / "self" / "cgroup").read_text(encoding="utf-8").splitlines()]
+    except OSError:
+        groups = []
+    own = {names: path.lstrip("/") for _, names, path in (group for group in groups if len(group) == 3)}
+    places = [folder / own.get("", "") / "memory.events", folder / "memory.events"]
+    places += [folder / "memory" / own.get("memory", "") / "memory.oom_control", folder / "memory" / "memory.oom_control", system / "vmstat"]
+    return next((place for place in places if out_of_memory_kills(place) is not None), None)
+
+
+def out_of_memory_kills(counter: Path) -> int | None:
+    """What such a file says now; None where it says nothing."""
+    try:
+        lines = [line.split() for line in counter.read_text(encoding="ascii").splitlines()]
+        return next((int(words[1]) for words in lines if len(words) == 2 and words[0] == "oom_kill"), None)
+    except (OSError, ValueError):
+        return None
 
 
 def _cached(statistics: Path) -> float:

@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
-from engine.errors import EngineError, printable
-from engine.util.files import fsync, make_folder
+from engine.errors import EngineError, MachineError, printable
+from engine.util.files import fsync, make_folder, remove
+from engine.util.locks import take_lock
+from engine.util.machine import DENIED, FULL, is_out_of_memory, os_advice, os_reason
 from engine.util.text import one_line
 
 
@@ -124,7 +126,7 @@ class Database:
         """SQLite's errors in plain words."""
         try:
             yield
-        except (sqlite3.Error, OSError, Timeout, UnicodeDecodeError) as error:
+        except (sqlite3.Error, OSError, Timeout, UnicodeDecodeError, MemoryError, MachineError) as error:
             raise self.schema.error(f"{self.schema.what} in {self.path} cannot be used: {self._reason(error)}") from error
 
     def _reason(self, error: Exception) -> str:
@@ -132,13 +134,24 @@ class Database:
         if isinstance(error, UnicodeDecodeError):  # of a name or text in the file, or of SQLite's own words about it
             return f"the file is damaged (it holds text that is not UTF-8); {self.schema.damaged}."
         if isinstance(error, Timeout) or "locked" in words:
-            return f"another process has been writing for {self.schema.patience:.0f} seconds; try again."
-        if "full" in words:
+            return f"another process has been writing for {self.schema.patience:.0f} seconds (locked); try again when it has ended."
+        if isinstance(error, MachineError):
+            return words
+        if is_out_of_memory(error):
+            return f"out of memory; close other programs, then try again ({self.schema.unharmed})."
+        if "full" in words or (isinstance(error, OSError) and error.errno in FULL):
             return f"the disk is full; free some space and try again ({self.schema.unharmed})."
-        if "readonly" in words or "unable to open" in words or isinstance(error, PermissionError):
+        if isinstance(error, OSError) and error.errno not in DENIED:
+            return f"{os_reason(error)}; {os_advice(error)}, then try again ({self.schema.unharmed})."
+        if "unable to open" in words:  # this file or one of those that SQLite makes beside it
+            reasons = "permission denied, no room for further files, or too many open files"
+            return f"{reasons}; make the file and its folder writable, and free some space ({self.schema.unharmed})."
+        if "readonly" in words or isinstance(error, OSError):
             return f"permission denied; make the file and its folder writable ({self.schema.unharmed})."
         if "malformed" in words or "not a database" in words or "decode to UTF-8" in words:
             return f"the file is damaged ({words}); {self.schema.damaged}."
+        if "I/O error" in words:
+            words += ": the disk is failing, nearly full, or a network folder without locks"
         return f"{words}; check the disk and the file ({self.schema.unharmed})."
 
 
@@ -158,19 +171,28 @@ def transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
 def create(path: Path, schema: Schema, lock: Path) -> None:
     """Make the file beside its place and rename it: no process ever sees a database without its tables, and no two processes make two."""
     make_folder(path.parent)
-    with FileLock(lock, timeout=schema.patience):
+    with take_lock(lock, schema.patience):
         if path.exists():
             return
         temporary = path.with_name(f".{path.name}.new")
-        for leftover in (temporary, Path(f"{temporary}-wal"), Path(f"{temporary}-shm")):
+        parts = (temporary, Path(f"{temporary}-wal"), Path(f"{temporary}-shm"))
+        for leftover in parts:
             leftover.unlink(missing_ok=True)
-        with contextlib.closing(sqlite3.connect(temporary, isolation_level=None)) as connection:  # closing takes what is in the log into the file
-            if schema.application is not None:
-                connection.execute(f"PRAGMA application_id = {schema.application}")
-            migrate(connection, schema)
-        fsync(temporary)
-        os.replace(temporary, path)
-        fsync(path.parent)
+        try:
+            with contextlib.closing(sqlite3.connect(temporary, isolation_level=None)) as connection:
+                if schema.application is not None:
+                    connection.execute(f"PRAGMA application_id = {schema.application}")
+                migrate(connection, schema)
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # what is in the log; closing does the same, but says nothing where that fails
+            if parts[1].exists() and parts[1].stat().st_size:
+                raise sqlite3.OperationalError("disk I/O error")  # a file without its log would be a damaged one
+            fsync(temporary)
+            os.replace(temporary, path)
+            fsync(path.parent)
+        except Exception:
+            for leftover in parts:
+                remove(leftover)
+            raise
 
 
 def connect(path: Path, schema: Schema) -> sqlite3.Connection:

@@ -266,7 +266,7 @@ def test_news_are_whole_whenever_they_are_read_and_a_resumed_curve_continues(mod
     news = read_news(models, "0" * 8)
     assert news is not None
     assert news.remaining == pytest.approx(30.0 + estimate.after)
-    again = Reporter(models, "0" * 8, estimate, clock=lambda: now[0])
+    again = Reporter(models, "0" * 8, estimate, clock=lambda: now[0], steady=lambda: now[0])
     again.event(Progress(3, 20, 30.0, 6.0, 0.0))
     resumed = read_news(models, "0" * 8)
     assert resumed is not None

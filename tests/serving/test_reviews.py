@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -100,3 +101,28 @@ def test_no_decision_without_the_token(own_models: Path) -> None:
     client = client_of(own_models, token=TOKEN, allow_reviews=True)
     assert client.post(f"{AT}/reviews", json=BODY).status_code == 401
     assert not list(own_models.glob("reviews*"))
+
+
+@pytest.mark.parametrize("reason", ["database or disk is full", "disk I/O error", "attempt to write a readonly database", "database is locked"])
+def test_a_decision_that_cannot_be_stored_now_can_be_sent_again(reason: str, writer: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("engine.util.sqlite.connect", lambda *_: (_ for _ in ()).throw(sqlite3.OperationalError(reason)))
+        found = writer.post(f"{AT}/reviews", json=BODY)
+    assert (found.status_code, found.json()["error"]["code"]) == (503, "not_possible_now")
+    assert found.json()["error"]["message"].endswith(".")
+    assert writer.post(f"{AT}/reviews", json=BODY).status_code == 200
+    assert len(stored(writer)) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (OSError(24, "Too many open files"), "not_possible_now"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), "out_of_memory"),
+        (MemoryError(), "out_of_memory"),
+    ],
+)
+def test_a_question_without_files_or_memory_is_no_defect(error: Exception, code: str, writer: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.runs.RunStore.list", lambda *_: (_ for _ in ()).throw(error))
+    found = writer.get("/runs")
+    assert (found.status_code, found.json()["error"]["code"]) == (503, code)

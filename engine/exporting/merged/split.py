@@ -16,9 +16,10 @@ import pyoxigraph as ox
 
 from engine.data.knowledge_graph import SIDES, Side
 from engine.data.labels import XSD_STRING
-from engine.errors import DataError, ExportError
+from engine.errors import DataError, ExportError, printable
 from engine.exporting.merged.files import COLUMNS, MATCHES, ROWS_AT_ONCE, graph_name, term
-from engine.util.files import check_new_file, fsync, fsync_tree, make_folder, os_reason
+from engine.util.files import check_new_file, fsync, fsync_tree, make_folder, remove
+from engine.util.machine import os_advice, os_reason
 
 TRIPLES: Final = "triples"
 PARTS: Final = {"relation": TRIPLES, "attribute": "attributes"}
@@ -82,29 +83,53 @@ def write_tables(rows: Mapping[str, list[Row]], folder: Path, *, force: bool) ->
         check_new_file(folder / f"{name}.parquet", force=force, folder_is_made=True)
     try:
         make_folder(folder.parent)
-        with tempfile.TemporaryDirectory(prefix=".", suffix=".tmp", dir=folder if folder.is_dir() else folder.parent) as beside:
-            tables = Path(beside) / "tables"
+        beside = Path(tempfile.mkdtemp(prefix=".", suffix=".tmp", dir=folder if folder.is_dir() else folder.parent))
+        tables = beside / "tables"
+        try:
             tables.mkdir()
             for name, own in rows.items():
                 columns = zip(HEADS[name.partition("_")[0]], zip(*own, strict=True), strict=True)
                 pq.write_table(pa.table({column: pa.array(values, type=pa.string()) for column, values in columns}), tables / f"{name}.parquet")
             fsync_tree(tables)
-            _put_tables(tables, folder, sorted(rows, key=lambda name: name.startswith(TRIPLES)))
+            _put_tables(tables, folder, [f"{name}.parquet" for name in rows])
+        except BaseException:
+            if not any(tables.glob(f"{EARLIER}*")):  # earlier tables that could not be put back stay where they are
+                remove(beside)
+            raise
+        remove(beside)
     except OSError as error:
-        raise ExportError(f"the tables cannot be written to {folder} ({os_reason(error)}); choose another folder with --out.") from None
+        words = f"the tables cannot be written to {folder} ({os_reason(error)}); {os_advice(error)}, or choose another folder with --out."
+        raise ExportError(printable(words)) from error
+
+
+EARLIER: Final = "earlier-"
 
 
 def _put_tables(tables: Path, folder: Path, names: Sequence[str]) -> None:
-    """A folder of tables into its place, or one by one into a folder that is there."""
+    """A folder of tables into its place, or one by one into a folder that is there.
+
+    There the triples go first and come last, so that an interruption leaves no data set that could be read; where a table cannot be moved, all are
+    as they were before.
+
+    Raises:
+        OSError: one cannot be moved.
+    """
     if not os.path.lexists(folder):
         os.rename(tables, folder)
         fsync(folder.parent)
         return
-    for earlier in folder.glob(f"{TRIPLES}*.parquet"):
-        earlier.unlink()
-    fsync(folder)
-    for name in names:
-        os.replace(tables / f"{name}.parquet", folder / f"{name}.parquet")
+    last = sorted(names, key=lambda name: name.startswith(TRIPLES))
+    aside = [(folder / name, tables / f"{EARLIER}{name}") for name in reversed(last)]
+    done: list[tuple[Path, Path]] = []
+    try:
+        for start, end in (*aside, *((tables / name, folder / name) for name in last)):
+            if os.path.lexists(start):
+                os.replace(start, end)
+                done.append((start, end))
+    except OSError:
+        for start, end in reversed(done):
+            os.replace(end, start)
+        raise
     fsync(folder)
 
 
@@ -119,7 +144,9 @@ def read_parquet(path: Path) -> Iterator[tuple[str, str, str, str, str]]:
                 frame: pd.DataFrame = batch.to_pandas()
                 for kind, graph, subject, predicate, obj, basis in zip(*(frame[name].astype(str).tolist() for name in wanted), strict=True):
                     yield kind, graph, subject, basis if kind == "match" else predicate, obj
-    except pa.ArrowException:
+    except pa.ArrowException as error:
+        if isinstance(error, MemoryError):
+            raise
         raise DataError(
             "this is not Parquet; give a file of export --format merged-parquet, or with another ending one of merged.", path=path
         ) from None

@@ -24,7 +24,7 @@ from engine.errors import DataError
 from engine.names.encoders.base import UNSPACED, EncodedNames, dense_rows, folded, register_encoder, words
 from engine.names.specs import one_or_two_paths
 from engine.search import StructuralSimilarity
-from engine.util.files import os_reason
+from engine.util.machine import os_reason
 from engine.util.text import shorten
 
 Vector = npt.NDArray[np.float32]
