@@ -2,8 +2,9 @@
 
     python -m benchmarks.crowd MODELS [--sessions 50] [--browsers 5] [--minutes 10] [--think 3 10] [--seed 0] [--out FILE]
 
-Of the sessions, some are real browsers. All begin at the newest runs of MODELS, which is copied first, without the reviews in it. The report has what
-took how long, what went wrong, the server's memory, and whether each decision that a page confirmed is stored once and on the pair that was shown.
+Of the sessions, some are real browsers. All begin at the newest runs of MODELS, which is copied first, without the reviews in it. Before, one visitor
+opens every page of each run, so that the server has imported its code and opened the runs. The report has what took how long, what went wrong, the
+server's memory, and whether each decision that a page confirmed is stored once and on the pair that was shown.
 The exit code is 1 where a goal is missed.
 """
 
@@ -21,14 +22,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlencode
 
 from playwright.async_api import async_playwright
 
+from app.pages import HOME, PAGES
 from benchmarks.crowd.browsers import BrowserPerson
 from benchmarks.crowd.people import Habits, Person
 from benchmarks.crowd.record import Record
 from benchmarks.crowd.report import GOALS, Outcome, missed, report
 from benchmarks.crowd.server import Server, watched
+from benchmarks.crowd.tab import Tab
 from benchmarks.served_app import BROWSER_OPTIONS, served
 from benchmarks.tables import print_report
 from engine.errors import JobError
@@ -97,10 +101,12 @@ def gather(models: Path, crowd: Crowd) -> Outcome:
         data.mkdir()
         runs = [summary.id for summary in RunStore(copy).list() if summary.manifest][:RUNS]
         habits = Habits(crowd.think, crowd.minutes * 60, labels(copy, runs[0]))
-        with log.open("wb") as errors, served(copy, data, errors) as (base, process), watched(process) as server:
-            record = asyncio.run(live(base, runs, crowd, habits))
+        with log.open("wb") as errors, served(copy, data, errors) as (base, process):
+            warm = asyncio.run(warm_up(base, runs))
+            with watched(process) as server:
+                record = asyncio.run(live(base, runs, crowd, habits))
             end_trainings(copy)
-        return outcome(copy, crowd, record, server, log.read_text(encoding="utf-8", errors="replace"))
+        return outcome(copy, crowd, warm, record, server, log.read_text(encoding="utf-8", errors="replace"))
 
 
 def end_trainings(models: Path) -> None:
@@ -129,6 +135,17 @@ def labels(models: Path, run: str) -> Sequence[str]:
     return [entity.title[:LONGEST_LABEL] for entity in view.well_connected("source", SEARCHED)]
 
 
+async def warm_up(base: str, runs: Sequence[str]) -> float:
+    """One visitor opens every page of each run, as whoever looks whether the app is up; returns the seconds that took."""
+    began = time.perf_counter()
+    for page in PAGES:
+        for run in runs:
+            tab = Tab(base)
+            await tab.open("" if page is HOME else page.name, urlencode({"run": run, "reviewer": "Visitor"}))
+            await tab.close()
+    return time.perf_counter() - began
+
+
 async def live(base: str, runs: Sequence[str], crowd: Crowd, habits: Habits) -> Record:
     """All people at once."""
     record = Record()
@@ -149,13 +166,13 @@ async def live(base: str, runs: Sequence[str], crowd: Crowd, habits: Habits) -> 
     return record
 
 
-def outcome(models: Path, crowd: Crowd, record: Record, server: Server, log: str) -> Outcome:
+def outcome(models: Path, crowd: Crowd, warm: float, record: Record, server: Server, log: str) -> Outcome:
     """With what the store has of the decisions."""
     fingerprints = {str(summary.manifest["data"]["fingerprint"]) for summary in RunStore(models).list() if summary.manifest}
     store = ReviewStore(reviews_file(models))
     history = sorted((one for data in fingerprints for one in store.history(data)), key=lambda one: one.number)
     store.close()
-    return Outcome(crowd.sessions, crowd.browsers, crowd.think, crowd.seed, record, server, log, history, os.getloadavg())
+    return Outcome(crowd.sessions, crowd.browsers, crowd.think, crowd.seed, warm, record, server, log, history, os.getloadavg())
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ UNDONE: Final = 0.08  # share of decisions
 NOT_FOR_A_CROWD: Final = ("Run to delete",)
 SMALL: Final = ("training.epochs=8", "encoder.dim=32", "encoder.proxies=16")
 TRAINED: Final = "europe"
+QUEUES: Final = frozenset({"Uncertain", "Conflicts", "Second opinion"})
 HEADING: Final = 6  # texts from the names of a pair on: badges, scores and identifiers among them
 LETTERS: Final = "abcdefghiklmnoprstuw"
 
@@ -38,7 +39,7 @@ class Habits:
 
     Attributes:
         think: seconds between an answer and the next click, at least and at most.
-        until: seconds after the beginning when everybody stops.
+        until: seconds after the beginning when all of them stop.
         entities: labels to search for.
     """
 

@@ -29,6 +29,7 @@ class Outcome:
     """Everything that a crowd left behind.
 
     Attributes:
+        warm: seconds of the first visit to every page, before the crowd.
         log: what the server wrote to standard error.
         history: all decisions of the store, in their order.
         load: of the machine at the end: means of the last 1, 5 and 15 minutes.
@@ -38,6 +39,7 @@ class Outcome:
     browsers: int
     think: tuple[float, float]
     seed: int
+    warm: float
     record: Record
     server: Server
     log: str
@@ -84,11 +86,11 @@ def report(outcome: Outcome) -> str:
     lines = [
         f"{outcome.sessions} sessions, {outcome.browsers} of them in browsers, for {server.seconds / 60:.1f} minutes; "
         f"{outcome.think[0]:g} to {outcome.think[1]:g} s from an answer to the next click; random seed {outcome.seed}; "
-        f"load of the machine {', '.join(f'{one:.1f}' for one in outcome.load)} (1, 5, 15 minutes).",
+        f"{outcome.warm:.0f} s before that for a first visit to every page of each run; load of the machine {', '.join(f'{one:.1f}' for one in outcome.load)} (1, 5, 15 minutes).",
         f"{len(record.interactions):,} interactions, {len(record.problems)} errors, {outcome.tracebacks} tracebacks in the server's log; "
         f"{record.downloads} downloads, {record.trainings} trainings.",
         _decisions(outcome),
-        _memory(server),
+        _memory(server, len(record.interactions)),
         timings(record.interactions),
         *_listed("Problems", [*record.problems, *outcome.wrong_decisions, *outcome.shared]),
         *_listed("Errors that pages showed in words", record.notes),
@@ -107,12 +109,13 @@ def _decisions(outcome: Outcome) -> str:
     )
 
 
-def _memory(server: Server) -> str:
+def _memory(server: Server, interactions: int) -> str:
     moments = [f"{server.at(server.seconds * part / 5):,.0f}" for part in range(6)]
     last = min(LAST, server.seconds / 2)
     return (
         f"Server: {', '.join(moments)} MiB at each fifth of the time, at most {server.peak:,.0f} MiB; {server.slope():+.1f} MiB per minute "
-        f"in the last {last / 60:.1f} minutes; at most {server.threads} threads; {server.processor:,.0f} s of processor time."
+        f"in the last {last / 60:.1f} minutes; at most {server.threads} threads; {server.processor:,.0f} s of processor time, "
+        f"{1000 * server.processor / max(interactions, 1):,.0f} ms per interaction."
     )
 
 

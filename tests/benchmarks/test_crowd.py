@@ -59,7 +59,7 @@ def test_the_name_of_a_button_in_an_identifier_and_in_a_class() -> None:
 def outcome(*seconds: float, memory: tuple[float, ...] = (500.0, 510.0, 510.0, 510.0, 510.0, 510.0), log: str = "") -> Outcome:
     record = Record(interactions=[Interaction("review", "decision", one, False, 1.0) for one in seconds])
     server = Server([(at * 60.0, mib, 9) for at, mib in enumerate(memory)], 12.0)
-    return Outcome(2, 0, (3.0, 10.0), 0, record, server, log, [], (0.1, 0.2, 0.3))
+    return Outcome(2, 0, (3.0, 10.0), 0, 5.0, record, server, log, [], (0.1, 0.2, 0.3))
 
 
 def test_missed_goals_are_named() -> None:
@@ -67,7 +67,7 @@ def test_missed_goals_are_named() -> None:
     assert not missed(good)
     assert "| page: review | 2 | 0.75 |" in report(good)
     assert "All goals are met" in report(good)
-    assert "2.9" in missed(outcome(0.1, 3.0))[0]
+    assert "2.85 s" in missed(outcome(0.1, 3.0))[0]
     assert "2,100 MiB" in " ".join(missed(outcome(0.1, memory=(500.0, 2100.0, 500.0, 500.0, 500.0, 500.0))))
     assert "grew" in missed(outcome(0.1, memory=(500.0, 520.0, 540.0, 560.0, 580.0, 600.0)))[0]
     assert "1 traceback" in missed(outcome(0.1, log="Traceback (most recent call last):\n"))[0]
