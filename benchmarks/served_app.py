@@ -26,6 +26,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 BROWSER_OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 QUIET = "[data-testid=stApp][data-test-script-state=notRunning]"
 START_SECONDS = 60
+END_SECONDS = 20
 
 
 def addresses(models: Path, run: str | None, entity: str) -> dict[str, str]:
@@ -71,7 +72,11 @@ def served(models: Path, data: Path | None = None, log: IO[bytes] | None = None)
         yield f"http://127.0.0.1:{port}", process.pid
     finally:
         process.terminate()
-        process.wait()
+        try:
+            process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:  # it waits for a connection whose other end is gone
+            process.kill()
+            process.wait()
 
 
 def wait_for(address: str, process: subprocess.Popen[bytes]) -> None:

@@ -1,6 +1,6 @@
 """A crowd at the app: sessions over its WebSocket and real browsers on all pages at once, reviewing, exporting and training.
 
-    python -m benchmarks.crowd MODELS [--sessions 50] [--browsers 5] [--minutes 10] [--think 3 10] [--seed 0] [--out FILE]
+    python -m benchmarks.crowd MODELS [--sessions 50] [--browsers 5] [--minutes 10] [--pause 3 10] [--seed 0] [--out FILE]
 
 Of the sessions, some are real browsers. All begin at the newest runs of MODELS, which is copied first, without the reviews in it. Before, one visitor
 opens every page of each run, so that the server has imported its code and opened the runs. The report has what took how long, what went wrong, the
@@ -56,20 +56,20 @@ class Crowd:
     Attributes:
         sessions: all of them.
         browsers: those in real browsers.
-        think: seconds between an answer and the next click, at least and at most.
+        pause: seconds between an answer and the next click, at least and at most.
     """
 
     sessions: int = 50
     browsers: int = 5
     minutes: float = 10.0
-    think: tuple[float, float] = (3.0, 10.0)
+    pause: tuple[float, float] = (3.0, 10.0)
     seed: int = 0
     chromium: str | None = None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parsed = build_parser().parse_args(arguments)
-    crowd = Crowd(parsed.sessions, min(parsed.browsers, parsed.sessions), parsed.minutes, tuple(parsed.think), parsed.seed, parsed.browser)
+    crowd = Crowd(parsed.sessions, min(parsed.browsers, parsed.sessions), parsed.minutes, tuple(parsed.pause), parsed.seed, parsed.browser)
     outcomes = list[Outcome]()
 
     def study() -> str:
@@ -86,7 +86,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--sessions", type=int, default=Crowd.sessions)
     parser.add_argument("--browsers", type=int, default=Crowd.browsers, help="of the sessions, those in real browsers")
     parser.add_argument("--minutes", type=float, default=Crowd.minutes)
-    parser.add_argument("--think", type=float, nargs=2, default=Crowd.think, metavar=("LEAST", "MOST"), help="seconds from an answer to a click")
+    parser.add_argument("--pause", type=float, nargs=2, default=Crowd.pause, metavar=("LEAST", "MOST"), help="seconds from an answer to a click")
     parser.add_argument("--seed", type=int, default=Crowd.seed)
     parser.add_argument("--browser", default=shutil.which("chromium") or shutil.which("google-chrome"), help="Chromium's program file")
     parser.add_argument("--out", type=Path, help="also write the report here")
@@ -100,7 +100,7 @@ def gather(models: Path, crowd: Crowd) -> Outcome:
         copy_runs(models, copy)
         data.mkdir()
         runs = [summary.id for summary in RunStore(copy).list() if summary.manifest][:RUNS]
-        habits = Habits(crowd.think, crowd.minutes * 60, labels(copy, runs[0]))
+        habits = Habits(crowd.pause, crowd.minutes * 60, labels(copy, runs[0]))
         with log.open("wb") as errors, served(copy, data, errors) as (base, process):
             warm = asyncio.run(warm_up(base, runs))
             with watched(process) as server:
@@ -172,7 +172,7 @@ def outcome(models: Path, crowd: Crowd, warm: float, record: Record, server: Ser
     store = ReviewStore(reviews_file(models))
     history = sorted((one for data in fingerprints for one in store.history(data)), key=lambda one: one.number)
     store.close()
-    return Outcome(crowd.sessions, crowd.browsers, crowd.think, crowd.seed, warm, record, server, log, history, os.getloadavg())
+    return Outcome(crowd.sessions, crowd.browsers, crowd.pause, crowd.seed, warm, record, server, log, history, os.getloadavg())
 
 
 if __name__ == "__main__":

@@ -80,8 +80,8 @@ class BrowserPerson:
         if message.type == "error" and EXPECTED not in str(message.location):
             self.record.problems.append(f"{self.name} on {self._page_name}: console: {message.text[:200]}")
 
-    async def _think(self) -> None:
-        await asyncio.sleep(self.draw.uniform(*self.habits.think))
+    async def _pause(self) -> None:
+        await asyncio.sleep(self.draw.uniform(*self.habits.pause))
 
     async def _done(self, page: Page, kind: str) -> None:
         """Wait until the page has followed a click, and note how long that took."""
@@ -94,7 +94,7 @@ class BrowserPerson:
         self._page_name = name
         await link.evaluate(CLICK)
         await self._done(page, "page")
-        await self._think()
+        await self._pause()
 
     async def look_around(self, page: Page) -> None:
         """Some page, and some of its choices."""
@@ -128,7 +128,7 @@ class BrowserPerson:
         await (await download.value).path()
         self.record.add(self._page_name, "download", time.perf_counter() - began, browser=True)
         self.record.downloads += 1
-        await self._think()
+        await self._pause()
 
     async def _choose_some(self, page: Page) -> None:
         for _ in range(self.draw.randint(*CHOICES)):
@@ -138,7 +138,7 @@ class BrowserPerson:
                 return
             await options.nth(self.draw.randrange(count)).evaluate(CLICK)
             await self._done(page, "choice")
-            await self._think()
+            await self._pause()
 
     # Reviewing
 
@@ -158,7 +158,7 @@ class BrowserPerson:
     async def _decide(self, page: Page, look: Look) -> None:
         (verdict,) = self.draw.choices(list(VERDICTS), list(VERDICTS.values()))
         await asyncio.sleep(LEAST_SECONDS)
-        await self._think()
+        await self._pause()
         undo = self.draw.random() < UNDONE and bool(self.record.answers[self.name])
         self.record.leave(look)
         await page.evaluate(BEGIN)

@@ -38,12 +38,12 @@ class Habits:
     """How the crowd goes about it.
 
     Attributes:
-        think: seconds between an answer and the next click, at least and at most.
+        pause: seconds between an answer and the next click, at least and at most.
         until: seconds after the beginning when all of them stop.
         entities: labels to search for.
     """
 
-    think: tuple[float, float]
+    pause: tuple[float, float]
     until: float
     entities: Sequence[str]
 
@@ -72,13 +72,13 @@ class Person:
 
     async def live(self) -> None:
         """Do one thing after the other, until it is time to stop."""
-        await asyncio.sleep(self.draw.uniform(*self.habits.think))
+        await asyncio.sleep(self.draw.uniform(*self.habits.pause))
         try:
             await self.enter()
             while self._is_time:
                 (activity,) = self.draw.choices(list(self._activities), list(self._activities.values()))
                 await activity()
-        except NoAnswerError as error:
+        except (NoAnswerError, OSError) as error:
             self.record.problems.append(f"{self.name} on {self._page or 'home'}: {error}")
         finally:
             self.record.leave(self._look)
@@ -88,8 +88,8 @@ class Person:
     def _is_time(self) -> bool:
         return self.record.now < self.habits.until
 
-    async def _think(self) -> None:
-        await asyncio.sleep(self.draw.uniform(*self.habits.think))
+    async def _pause(self) -> None:
+        await asyncio.sleep(self.draw.uniform(*self.habits.pause))
 
     # Going somewhere
 
@@ -110,7 +110,7 @@ class Person:
         self.record.leave(self._look)
         self._look, self._page = None, link.page or HOME.name
         await self._note("page", self._tab.follow(link.page_script_hash, link.query_string if query is None else query))
-        await self._think()
+        await self._pause()
 
     async def _note(self, kind: str, doing: Awaitable[float]) -> None:
         """Do something, note how long it took and what the page says of errors."""
@@ -150,7 +150,7 @@ class Person:
                 return
             box = dict(self._tab.parts("text_input"))[boxes[0]]
             await self._note("search", self._tab.use(boxes[0], WidgetState(id=box.id, string_value=words[:length])))
-        await self._think()
+        await self._pause()
         results = [link for place, link in self._tab.parts("page_link") if place[0] == 1 and link.page == "entity" and "entity=" in link.query_string]
         if results:
             await self._follow(results[0])
@@ -165,13 +165,18 @@ class Person:
             button for _, button in self._tab.parts("download_button", main=True) if button.label.startswith("Download") and not button.disabled
         ]
         files = [button for button in buttons if button.deferred_file_id and "report" not in button.label]
-        if files:
+        if not files:
+            return
+        try:
             seconds, size = await self._tab.download(files[0].deferred_file_id)
-            self.record.add(self._page, "download", seconds)
-            self.record.downloads += 1
-            if not size:
-                self.record.problems.append(f"{self.name}: an empty file ({self._tab.query[:200]})")
-            await self._think()
+        except OSError as error:
+            self.record.problems.append(f"{self.name}: a download failed: {error}")
+            return
+        self.record.add(self._page, "download", seconds)
+        self.record.downloads += 1
+        if not size:
+            self.record.problems.append(f"{self.name}: an empty file ({self._tab.query[:200]})")
+        await self._pause()
 
     async def train(self) -> None:
         """Ask for a small training, and watch it for a while."""
@@ -187,7 +192,7 @@ class Person:
             await self._note("training", self._tab.use(place, WidgetState(id=button.id, trigger_value=True)))
             self.record.trainings += 1
             for _ in range(3):
-                await self._think()
+                await self._pause()
 
     async def _choose_some(self) -> None:
         for _ in range(self.draw.randint(*CHOICES)):
@@ -196,7 +201,7 @@ class Person:
                 return
             place, state = self.draw.choice(possible)
             await self._note("choice", self._tab.use(place, state))
-            await self._think()
+            await self._pause()
 
     def _possible(self) -> list[tuple[Place, WidgetState]]:
         """What can be chosen on the page besides what is chosen."""
@@ -243,7 +248,7 @@ class Person:
         ]
         if queues:
             await self._note("choice", self._tab.use(*self.draw.choice(queues)))
-        await self._think()
+        await self._pause()
 
     async def _decide(self) -> bool:
         """One pair; False where there is none to decide."""
@@ -252,7 +257,7 @@ class Person:
             return False
         (verdict,) = self.draw.choices(list(VERDICTS), list(VERDICTS.values()))
         await asyncio.sleep(LEAST_SECONDS)  # a click that comes sooner is ignored
-        await self._think()
+        await self._pause()
         place, button = next((place, one) for place, one in self._tab.parts("button", main=True) if one.label == LABELS[verdict])
         self.record.leave(look)
         await self._note("decision", self._tab.use(place, WidgetState(id=button.id, trigger_value=True)))
@@ -267,7 +272,7 @@ class Person:
     async def _undo(self) -> None:
         undo = [(place, one) for place, one in self._tab.parts("button", main=True) if one.label == "Undo"]
         if undo and self.record.answers[self.name]:
-            await self._think()
+            await self._pause()
             self.record.leave(self._look)
             place, button = undo[0]
             await self._note("decision", self._tab.use(place, WidgetState(id=button.id, trigger_value=True)))

@@ -37,7 +37,7 @@ class Outcome:
 
     sessions: int
     browsers: int
-    think: tuple[float, float]
+    pause: tuple[float, float]
     seed: int
     warm: float
     record: Record
@@ -85,7 +85,7 @@ def report(outcome: Outcome) -> str:
     record, server = outcome.record, outcome.server
     lines = [
         f"{outcome.sessions} sessions, {outcome.browsers} of them in browsers, for {server.seconds / 60:.1f} minutes; "
-        f"{outcome.think[0]:g} to {outcome.think[1]:g} s from an answer to the next click; random seed {outcome.seed}; "
+        f"{outcome.pause[0]:g} to {outcome.pause[1]:g} s from an answer to the next click; random seed {outcome.seed}; "
         f"{outcome.warm:.0f} s before that for a first visit to every page of each run; "
         f"load of the machine {', '.join(f'{one:.1f}' for one in outcome.load)} (1, 5, 15 minutes).",
         f"{len(record.interactions):,} interactions, {len(record.problems)} errors, {outcome.tracebacks} tracebacks in the server's log; "

@@ -136,7 +136,12 @@ class Tab:
         raise NoAnswerError("the connection was closed" if done else f"no answer within {PATIENCE:.0f} s")
 
     async def download(self, file: str) -> tuple[float, int]:
-        """Have a file made and fetch it; returns seconds and bytes. ``file``: as a download button names it."""
+        """Have a file made and fetch it; returns seconds and bytes. ``file``: as a download button names it.
+
+        Raises:
+            NoAnswerError: it is not made.
+            OSError: it cannot be fetched.
+        """
         began = time.perf_counter()
         message, name = BackMsg(), uuid.uuid4().hex
         asked = message.backend_operation_request

@@ -79,7 +79,7 @@ def test_two_sessions_without_browsers(tmp_path: Path, capsys: pytest.CaptureFix
     for number in range(2):
         write_run(analysed(sample_run(number)), tmp_path, "towns", f"basic-s{number}")
     out = tmp_path / "report.md"
-    crowd.main([str(tmp_path), "--sessions", "2", "--browsers", "0", "--minutes", "0.2", "--think", "0.1", "0.3", "--out", str(out)])
+    crowd.main([str(tmp_path), "--sessions", "2", "--browsers", "0", "--minutes", "0.2", "--pause", "0.1", "0.3", "--out", str(out)])
     report = out.read_text(encoding="utf-8")
     assert "Problems" not in report
     assert " 0 errors, 0 tracebacks" in report
