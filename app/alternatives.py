@@ -110,7 +110,7 @@ def _comparison(run: OpenRun, address: ExplainAddress, pair: PairScore, rivals: 
 
     try:
         question = (f"against {address.side} {address.against or ''}", *map(str, ends), address.pool)
-        found = cache.kept([run], question, compute)
+        found = cache.kept_of_pair([run], question, compute)
     except EngineError as error:
         components.show_error(error)
         return
@@ -203,7 +203,9 @@ def _conflicts(run: OpenRun, address: ExplainAddress, pair: PairScore) -> None:
     ends = (pair.target, pair.source) if address.side == "source" else (pair.source, pair.target)
     for column, entity in zip(st.columns(2, gap="large"), ends, strict=True):
         with column:
-            found = cache.kept([run], ("conflict", entity.side, str(entity.index)), partial(conflict, run.explainer, entity.index, side=entity.side))
+            found = cache.kept_of_pair(
+                [run], ("conflict", entity.side, str(entity.index)), partial(conflict, run.explainer, entity.index, side=entity.side)
+            )
             _claims(run, address, found)
     other_pool = " CSLS is computed among all entities here, not among the test entities." if address.pool == "test" else ""
     st.caption(f"One-to-one matching by the decoder '{found.decoder}' over the {found.listed} stored matches of each entity.{other_pool}")

@@ -34,7 +34,9 @@ T = TypeVar("T")
 
 OPEN_RUNS = 6  # their indexes; the embeddings are memory-mapped
 OPEN_TABLES = 48
-KEPT_RESULTS = 64  # what the engine computes of runs: a few arrays over the test entities each
+KEPT_RESULTS = 48  # what the engine computes of runs: a few arrays over the test entities each
+KEPT_PAIRS = 2048  # what it computes of single pairs, some 10 KB each: for 50 reviewers at once, each with a pair and the next one
+KEPT_EXPORTS = 6  # all pairs that an export may choose from: the largest of what is kept, and another one after each decision
 KEPT_SECONDS = 3600
 KEPT_PREVIEWS = 16  # samples and counts, and the seeds that names suggest
 LIST_SECONDS = 3.0  # what the folders' times do not show, such as a trainer that died, appears after this time
@@ -310,12 +312,38 @@ def kept(runs: Sequence[OpenRun], question: tuple[str, ...], compute: Callable[[
     Raises:
         EngineError: whatever ``compute`` raises; that is not kept.
     """
-    found: T = _kept(tuple((run.run.path, run.card.seal) for run in runs), question, compute)
+    found: T = _kept(_identities(runs), question, compute)
     return found
+
+
+def kept_of_pair(runs: Sequence[OpenRun], question: tuple[str, ...], compute: Callable[[], T]) -> T:
+    """As :func:`kept`, for what is small and asked for pair by pair, so that many reviewers do not push out what is costly and shared by all."""
+    found: T = _kept_of_pair(_identities(runs), question, compute)
+    return found
+
+
+def kept_export(run: OpenRun, question: tuple[str, ...], compute: Callable[[], T]) -> T:
+    """As :func:`kept`, for what is large and depends on the reviewers' decisions: only the last ones are kept."""
+    found: T = _kept_export(_identities([run]), question, compute)
+    return found
+
+
+def _identities(runs: Sequence[OpenRun]) -> tuple[tuple[Path, str], ...]:
+    return tuple((run.run.path, run.card.seal) for run in runs)
 
 
 @st.cache_resource(ttl=KEPT_SECONDS, max_entries=KEPT_RESULTS, show_spinner=False)
 def _kept(runs: tuple[tuple[Path, str], ...], question: tuple[str, ...], _compute: Callable[[], Any]) -> Any:
+    return _compute()
+
+
+@st.cache_resource(ttl=KEPT_SECONDS, max_entries=KEPT_PAIRS, show_spinner=False)
+def _kept_of_pair(runs: tuple[tuple[Path, str], ...], question: tuple[str, ...], _compute: Callable[[], Any]) -> Any:
+    return _compute()
+
+
+@st.cache_resource(ttl=KEPT_SECONDS, max_entries=KEPT_EXPORTS, show_spinner=False)
+def _kept_export(runs: tuple[tuple[Path, str], ...], question: tuple[str, ...], _compute: Callable[[], Any]) -> Any:
     return _compute()
 
 

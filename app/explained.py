@@ -23,7 +23,7 @@ def explanation(run: OpenRun, source: int, target: int, pool: Pool) -> Explanati
         RunError: the run has no weights, or such as do not fit.
     """
     question = ("explanation", str(source), str(target), pool)
-    return cache.kept([run], question, lambda: explain(run.explainer, source, target, pool, LISTED))
+    return cache.kept_of_pair([run], question, lambda: explain(run.explainer, source, target, pool, LISTED))
 
 
 def summary(run: OpenRun, found: Explanation, heading: str) -> None:

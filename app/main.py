@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import components, pages, sign_in
+from app import components, downloads, pages, sign_in
 
 SIDEBAR_WIDTH = 244  # pixels; folded on phones
 
 st.set_page_config(page_title="Dual-AMN Explorer", page_icon="🔗", layout="wide", initial_sidebar_state=SIDEBAR_WIDTH)
+downloads.keep_downloads()
 sign_in.require()
 page = st.navigation(
     [st.Page(page.script, title=page.title, icon=page.icon, url_path=page.name, default=page is pages.HOME) for page in pages.PAGES],

@@ -97,7 +97,7 @@ def _probability(run: OpenRun, found: Explanation, page: ExplainAddress) -> None
         return probability_parts(run.view, run.json("calibration"), *pair)
 
     try:
-        parts = cache.kept([run], ("probability", *map(str, pair), page.pool), compute)
+        parts = cache.kept_of_pair([run], ("probability", *map(str, pair), page.pool), compute)
     except EngineError as error:
         st.caption(f":material/info: {text.plain(str(error), 400)}")
         return

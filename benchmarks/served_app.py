@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 from urllib.parse import urlencode
 
 from app.cache import a_run_a_variant, list_runs
@@ -25,6 +26,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 BROWSER_OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 QUIET = "[data-testid=stApp][data-test-script-state=notRunning]"
 START_SECONDS = 60
+END_SECONDS = 20
 
 
 def addresses(models: Path, run: str | None, entity: str) -> dict[str, str]:
@@ -51,21 +53,30 @@ def path(page: str, address: Address) -> str:
 
 
 @contextmanager
-def served(models: Path, data: Path | None = None) -> Iterator[tuple[str, int]]:
-    """The app's address and the number of its process, while it runs. ``data``: where imported data sets are kept; None: as the environment says."""
+def served(models: Path, data: Path | None = None, log: IO[bytes] | None = None) -> Iterator[tuple[str, int]]:
+    """The app's address and the number of its process, while it runs.
+
+    Args:
+        data: where imported data sets are kept; None: as the environment says.
+        log: where standard error goes; None: to that of this process.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "streamlit", "run", "app/main.py", "--server.address", "127.0.0.1", "--server.port", str(port)]
     folders = {"DUAL_AMN_MODELS": models} | ({"DUAL_AMN_DATA": data} if data else {})
     environment = {**os.environ, **{name: str(folder.resolve()) for name, folder in folders.items()}}
-    process = subprocess.Popen(command, cwd=PROJECT, env=environment, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command, cwd=PROJECT, env=environment, stdout=subprocess.DEVNULL, stderr=log)
     try:
         wait_for(f"http://127.0.0.1:{port}/_stcore/health", process)
         yield f"http://127.0.0.1:{port}", process.pid
     finally:
         process.terminate()
-        process.wait()
+        try:
+            process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:  # it waits for a connection whose other end is gone
+            process.kill()
+            process.wait()
 
 
 def wait_for(address: str, process: subprocess.Popen[bytes]) -> None:

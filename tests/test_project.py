@@ -315,6 +315,7 @@ def test_streamlit_has_every_option() -> None:
     assert settings["server"]["enableCORS"] is True
     assert settings["server"]["enableXsrfProtection"] is True
     assert settings["client"]["showErrorDetails"] == "none"
+    assert settings["runner"]["postScriptGC"] is False, "every click would walk over all that open runs hold"
 
 
 def test_make_app_listens_on_this_machine_alone() -> None:

@@ -190,7 +190,7 @@ def _selected(run: OpenRun, address: ExportAddress) -> ExportTable:
     decoder, known_links = _decoder_of(run, address), _known_links(address)
     question = ("export", decoder, str(known_links), repr(reviewed))
     with st.spinner("Computing the alignment…"):
-        made = cache.kept((run,), question, lambda: prepare(run.view, decoder, known_links, reviewed))
+        made = cache.kept_export(run, question, lambda: prepare(run.view, decoder, known_links, reviewed))
     wanted = pair_filters.wanted(run, address)
     selection = ExportSelection(address.part, decoder, address.side, address.least, address.seeds, known_links, wanted)
     return pairs_to_export(run.view, selection, reviewed, made)

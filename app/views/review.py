@@ -371,7 +371,7 @@ def _rival_words(run: OpenRun, source: int, target: int) -> str:
         along = text.plain(charts.edge_words(best.edges), 60)
         return f"Closest other candidate: {rival}. In its favour: {along} {text.plain(best.entity.title, 40)}, {-best.value:+.3f} against this pair."
 
-    return cache.kept([run], ("review rival", str(source), str(target)), compute)
+    return cache.kept_of_pair([run], ("review rival", str(source), str(target)), compute)
 
 
 def _claims(run: OpenRun, address: ReviewAddress, pair: PairScore) -> None:

@@ -1,0 +1,1 @@
+"""Many people at the app at once: sessions over its WebSocket, some real browsers, and what the server makes of them."""
