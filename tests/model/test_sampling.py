@@ -13,6 +13,7 @@ from torch import Tensor
 
 from engine.model.losses import NegativeCandidates, NormalizedHardSampleMining
 from engine.model.sampling import Sample, Sampling
+from tests.effort import examples
 from tests.ranks import ThreadRanks, together
 
 
@@ -64,7 +65,7 @@ def test_every_entity_is_drawn_as_often_as_any_other() -> None:
     assert np.abs(others - expected).max() < 5 * np.sqrt(expected)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(cases(), st.integers(2, 3))
 def test_processes_divide_the_same_candidates_among_them(case: tuple[Sampling, Tensor, int], size: int) -> None:
     sampling, pairs, seed = case
