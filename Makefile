@@ -45,8 +45,9 @@ app: $(STAMP) ## open the app on http://localhost:8501 (PORT=...; HOST=0.0.0.0 f
 		echo "The next make app goes on from here; make app PREPARE=no opens the app as it is." >&2; exit 1; }
 	@DUAL_AMN_MODELS="$(MODELS)" STREAMLIT_SERVER_ALLOWED_HOSTS="$(ALLOWED)" exec $(PY) -m streamlit run app/main.py --server.address "$(HOST)" --server.port "$(PORT)"
 
+# Compiled modules are kept, also where the environment says otherwise: each process of the tests, and each that they start, would compile them again.
 test: $(DEV_STAMP) ## run the tests in JOBS processes (ARGS="tests/search" or ARGS="-k name" for some of them, ARGS="-m slow" for those that take minutes)
-	$(PY) -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+	PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 soak: $(DEV_STAMP) ## try 2,000 random cases for each reader, archive, address and store (SOAK_CASES=200 for fewer, ARGS="-k turtle" for some); see docs/reliability.md
 	SOAK_CASES=$(SOAK_CASES) $(PY) -m pytest -n $(JOBS) -m slow tests/fuzz $(ARGS)

@@ -116,9 +116,9 @@ def members(run: OpenRun, side: Side) -> tuple[IntArray, IntArray]:
     return cache.kept([run], ("members", side), lambda: relation_members(run.table("triples"), side, entities))
 
 
-def chips(run: OpenRun, address: PairFilterAddress) -> None:
+def chips(address: PairFilterAddress) -> None:
     """The filters that are set, each as a button that removes it."""
-    found = list(active(run, address))
+    found = list(active(address))
     if not found:
         return
     with st.container(horizontal=True, gap="small"):
@@ -131,7 +131,7 @@ def chips(run: OpenRun, address: PairFilterAddress) -> None:
             st.button("Remove all filters", key=key, on_click=change, args=(everything,), type="tertiary")
 
 
-def active(run: OpenRun, address: PairFilterAddress) -> list[tuple[str, tuple[str, ...]]]:
+def active(address: PairFilterAddress) -> list[tuple[str, tuple[str, ...]]]:
     """The words of each filter that is set, as Markdown, and its parameters."""
     found: list[tuple[str, tuple[str, ...]]] = []
     if address.search:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.effort import be_thorough
+from tests.effort import be_thorough, examples
 from tests.small_europe import write_small_europe
 
 
@@ -24,8 +24,6 @@ def keep_to_own_processors() -> None:
 
 
 keep_to_own_processors()  # before anything counts processors
-settings.register_profile("patient", deadline=None)  # on a machine that is busy any example may take long
-settings.load_profile("patient")
 
 
 def slow_ones_wanted(config: pytest.Config) -> bool:
@@ -35,6 +33,8 @@ def slow_ones_wanted(config: pytest.Config) -> bool:
 def pytest_configure(config: pytest.Config) -> None:
     if slow_ones_wanted(config):
         be_thorough()
+    settings.register_profile("patient", deadline=None, max_examples=examples(100))  # on a machine that is busy any example may take long
+    settings.load_profile("patient")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -11,5 +11,5 @@ def be_thorough() -> None:
 
 
 def examples(all_of_them: int) -> int:
-    """``max_examples`` of a test whose examples take seconds."""
+    """``max_examples`` of a test."""
     return all_of_them if _THOROUGH[0] else -(-all_of_them // 3)

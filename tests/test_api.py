@@ -20,6 +20,7 @@ import pytest
 
 import engine
 from engine import api
+from engine.cli.main import main
 from tests.run_fixture import sample_run, write_run
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -60,10 +61,6 @@ def test_importing_the_engine_loads_nothing_heavy() -> None:
     code = "import sys, engine; print([name for name in ('torch', 'pandas', 'polars', 'numba', 'numpy') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def with_project() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 def examples() -> list[doctest.DocTest]:
@@ -112,12 +109,9 @@ def test_runs_are_where_the_environment_says_unless_a_folder_is_given(tmp_path: 
     assert sorted(path.name for path in here.iterdir()) == ["links.csv"]
 
 
-def test_the_command_line_finds_the_same_run(run: api.OpenRun, workplace: Path) -> None:
-    options = ["--set", "training.epochs=20", "--set", "encoder.dim=32", "--json"]
-    done = subprocess.run(
-        [sys.executable, "-m", "engine", "train", "sample_data/europe", *options], capture_output=True, text=True, check=True, env=with_project()
-    )
-    assert json.loads(done.stdout)["run"] == run.id
+def test_the_command_line_finds_the_same_run(run: api.OpenRun, workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "sample_data/europe", "--set", "training.epochs=20", "--set", "encoder.dim=32", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["run"] == run.id
 
 
 def test_settings_of_another_section_are_refused_in_reading(workplace: Path) -> None:
@@ -165,7 +159,7 @@ def test_a_neighbourhood_is_what_a_search_in_breadth_finds(run: api.OpenRun, hop
         run.neighbourhood("Sweden", 0)
 
 
-def test_progress_reaches_a_listener(workplace: Path) -> None:
+def test_progress_reaches_a_listener(workplace: Path, small_europe: Path) -> None:
     events: list[object] = []
-    engine.train("sample_data/europe", seed=3, settings={"training.epochs": 1, "encoder.dim": 8}, progress=events.append)
+    engine.train(small_europe, seed=3, settings={"training.epochs": 1, "encoder.dim": 8}, progress=events.append)
     assert events

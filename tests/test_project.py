@@ -11,7 +11,10 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +56,42 @@ def relative(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def imported_modules(path: Path) -> Iterator[str]:
-    """Absolute names of everything that a file imports, at any depth; ``from a import b`` gives ``a.b`` as well as ``a``."""
-    package = list(path.relative_to(ROOT).parent.parts)
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+@dataclass(frozen=True)
+class SourceFacts:
+    """What the tests ask of a file's code, from one look at it.
+
+    Attributes:
+        imports: absolute names of everything that it imports, at any depth; ``from a import b`` gives ``a.b`` as well as ``a``.
+        public: functions and classes that it defines at its top.
+        raw_html: lines that write HTML.
+        long: functions of more than ``LONGEST_FUNCTION`` lines, with their number of lines.
+    """
+
+    imports: tuple[str, ...]
+    public: frozenset[str]
+    raw_html: tuple[int, ...]
+    long: Mapping[str, int]
+
+
+@cache
+def facts(path: Path) -> SourceFacts:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = list(ast.walk(tree))
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    unsafe = [call.lineno for call in calls for keyword in call.keywords if keyword.arg in ("unsafe_allow_html", "unsafe_allow_javascript")]
+    html = [call.lineno for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "html"]
+    functions = [node for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    lengths = {node.name: (node.end_lineno or node.lineno) - node.lineno + 1 for node in functions}
+    return SourceFacts(
+        tuple(imported(nodes, list(path.relative_to(ROOT).parent.parts))),
+        frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")),
+        (*unsafe, *html),
+        {name: length for name, length in lengths.items() if length > LONGEST_FUNCTION},
+    )
+
+
+def imported(nodes: Iterable[ast.AST], package: Sequence[str]) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -88,12 +123,8 @@ def tracked_files() -> list[Path]:
 
 def doubled_names() -> set[str]:
     """Public functions and classes of the engine that two modules or more define."""
-    homes: dict[str, set[str]] = {}
-    for path in python_files("engine"):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
-                homes.setdefault(node.name, set()).add(relative(path))
-    return {name for name, found in homes.items() if len(found) > 1}
+    homes = Counter(name for path in python_files("engine") for name in facts(path).public)
+    return {name for name, number in homes.items() if number > 1}
 
 
 def test_no_public_name_is_defined_twice_but_for_those_of_a_list_that_may_only_shrink() -> None:
@@ -115,40 +146,51 @@ def test_the_document_lists_the_same_layers() -> None:
     assert [frozenset(re.findall(r"`(\w+)`", row)) for row in rows] == list(LAYERS)
 
 
-@pytest.mark.parametrize("path", python_files("engine"), ids=relative)
-def test_engine_imports_point_downwards(path: Path) -> None:
-    own = own_part(path)
-    imported = {part for module in imported_modules(path) if (part := engine_part(module))}
-    level = LEVEL.get(own, len(LAYERS))
-    wrong = sorted(part for part in imported if part != own and LEVEL.get(part, len(LAYERS)) >= level)
-    assert not wrong, f"{relative(path)} imports {wrong}, which stand beside or above it in LAYERS"
+def by_file(folders: Iterable[str], wrong: Callable[[Path], object]) -> dict[str, object]:
+    """What is wrong with each file of these folders; files without anything wrong are left out."""
+    return {relative(path): found for path in python_files(*folders) if (found := wrong(path))}
 
 
-@pytest.mark.parametrize("path", python_files("engine"), ids=relative)
-def test_the_engine_is_independent_of_the_app(path: Path) -> None:
-    roots = {module.split(".")[0] for module in imported_modules(path)}
-    assert not roots & {"app", "streamlit", "plotly", "tests", "benchmarks"}
+def roots(path: Path) -> set[str]:
+    return {module.split(".")[0] for module in facts(path).imports}
 
 
-@pytest.mark.parametrize("path", python_files("app"), ids=relative)
-def test_the_app_uses_the_engine_and_itself_only(path: Path) -> None:
-    roots = {module.split(".")[0] for module in imported_modules(path)}
-    assert not roots & {"tests", "benchmarks", "torch", "numba", "faiss"}
+def test_engine_imports_point_downwards() -> None:
+    def wrong(path: Path) -> list[str]:
+        own = own_part(path)
+        imported = {part for module in facts(path).imports if (part := engine_part(module))}
+        level = LEVEL.get(own, len(LAYERS))
+        return sorted(part for part in imported if part != own and LEVEL.get(part, len(LAYERS)) >= level)
+
+    assert not by_file(["engine"], wrong), "imports of what is in the same layer or above it in LAYERS"
 
 
-@pytest.mark.parametrize("path", python_files("app"), ids=relative)
-def test_no_label_reaches_html(path: Path) -> None:
-    calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
-    unsafe = [call.lineno for call in calls for keyword in call.keywords if keyword.arg in ("unsafe_allow_html", "unsafe_allow_javascript")]
-    html = [call.lineno for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "html"]
-    assert not unsafe + html, f"{relative(path)}: raw HTML in lines {unsafe + html}"
+def test_the_engine_is_independent_of_the_app() -> None:
+    assert not by_file(["engine"], lambda path: roots(path) & {"app", "streamlit", "plotly", "tests", "benchmarks"})
 
 
-@pytest.mark.parametrize("path", python_files("engine", "app"), ids=relative)
-def test_functions_can_be_seen_whole(path: Path) -> None:
-    functions = (node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
-    long = {node.name: length for node in functions if (length := (node.end_lineno or node.lineno) - node.lineno + 1) > LONGEST_FUNCTION}
-    assert not long, f"{relative(path)}: longer than {LONGEST_FUNCTION} lines: {long}"
+def test_the_app_uses_the_engine_and_itself_only() -> None:
+    assert not by_file(["app"], lambda path: roots(path) & {"tests", "benchmarks", "torch", "numba", "faiss"})
+
+
+def test_no_label_reaches_html() -> None:
+    assert not by_file(["app"], lambda path: facts(path).raw_html), "raw HTML in these lines"
+
+
+def test_functions_can_be_seen_whole() -> None:
+    assert not by_file(["engine", "app"], lambda path: facts(path).long), f"longer than {LONGEST_FUNCTION} lines"
+
+
+def test_what_these_tests_look_for_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "engine" / "made" / "up.py"
+    path.parent.mkdir(parents=True)
+    long = "".join(f"    x = {number}\n" for number in range(LONGEST_FUNCTION))
+    code = f"from ..search import csls\n\n\ndef draw(box):\n    import app\n    box.html('x', unsafe_allow_html=True)\n{long}"
+    path.write_text(code, encoding="utf-8")
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    found = facts(path)
+    assert set(found.imports) == {"engine.search", "engine.search.csls", "app"}
+    assert (found.public, found.raw_html, found.long) == ({"draw"}, (6, 6), {"draw": LONGEST_FUNCTION + 3})
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("requirements*.txt")), ids=relative)
@@ -175,9 +217,9 @@ def test_everything_imported_is_required() -> None:
     lines = "\n".join((ROOT / name).read_text(encoding="utf-8") for name in files)
     required = {name.lower() for name in re.findall(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==", lines, re.M)}
     distributions = importlib.metadata.packages_distributions()
-    roots = {module.split(".")[0] for path in python_files("engine", "app", "benchmarks", "docs") for module in imported_modules(path)}
-    foreign = {root: distributions[root] for root in roots if root in distributions and root not in sys.stdlib_module_names}
-    missing = {root for root, names in foreign.items() if not {name.lower() for name in names} & required}
+    names = {module.split(".")[0] for path in python_files("engine", "app", "benchmarks", "docs") for module in facts(path).imports}
+    foreign = {root: distributions[root] for root in names if root in distributions and root not in sys.stdlib_module_names}
+    missing = {root for root, offered in foreign.items() if not {name.lower() for name in offered} & required}
     assert not missing - {"faiss"}, f"imported, but only installed by accident: {sorted(missing)}"
 
 
@@ -222,6 +264,7 @@ def test_make_targets_in_documents_exist(path: Path) -> None:
     assert named <= targets
 
 
+@cache
 def subcommands() -> dict[str, set[str]]:
     """Subcommand -> its option strings, from the command line's own parser."""
     cli = importlib.import_module("engine.cli.main")

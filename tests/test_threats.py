@@ -7,9 +7,9 @@ import csv
 import io
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +42,9 @@ CONNECTS = {"urllib.request", "http.client", "requests", "httpx", "aiohttp", "ft
 FORMULAS = ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "＝1+1", " =1", "\u200b=1"]
 
 
-def imports_and_calls(path: Path) -> Iterator[tuple[int, str]]:
-    """Line and name of each import and each call of a file."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def imports(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
+    """Line and name of each import of a file."""
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level:
@@ -52,33 +52,56 @@ def imports_and_calls(path: Path) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
 
 
-@pytest.mark.parametrize("path", CODE, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_nothing_runs_what_it_reads(path: Path) -> None:
+def running(node: ast.AST) -> Iterator[str]:
+    """What of a call would run what was read."""
+    if not isinstance(node, ast.Call):
+        return
+    if isinstance(node.func, ast.Name) and node.func.id in RUNS_A_TEXT:
+        yield node.func.id
+    if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and (node.func.value.id, node.func.attr) in RUNS_AN_ATTRIBUTE:
+        yield f"{node.func.value.id}.{node.func.attr}"
+    for keyword in node.keywords:
+        if keyword.arg in ("shell", "allow_pickle") and not (isinstance(keyword.value, ast.Constant) and keyword.value.value is False):
+            yield str(keyword.arg)
+
+
+@dataclass(frozen=True)
+class Threats:
+    """Lines of a file with what would run what was read, and with what would ask other machines."""
+
+    runs: tuple[str, ...]
+    asks: tuple[str, ...]
+
+    @classmethod
+    def of(cls, source: str) -> Threats:
+        nodes = list(ast.walk(ast.parse(source)))
+        named = list(imports(nodes))
+        runs = [f"{line}: {name}" for line, name in named if name.partition(".")[0] in RUNS_WHAT_IT_READS]
+        runs += [f"{node.lineno}: {found}" for node in nodes if isinstance(node, ast.Call) for found in running(node)]
+        return cls(tuple(runs), tuple(f"{line}: {name}" for line, name in named if name in CONNECTS or name.partition(".")[0] in CONNECTS))
+
+
+@pytest.fixture(scope="module")
+def threats() -> dict[str, Threats]:
+    """By file of the engine and the app."""
+    return {path.relative_to(ROOT).as_posix(): Threats.of(path.read_text(encoding="utf-8")) for path in CODE}
+
+
+def test_nothing_runs_what_it_reads(threats: dict[str, Threats]) -> None:
     """No pickles, no evaluation of texts, no shell: neither in the engine nor in the app."""
-    found = [f"{line}: {name}" for line, name in imports_and_calls(path) if name.partition(".")[0] in RUNS_WHAT_IT_READS]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if not isinstance(node, ast.Call):
-            continue
-        if isinstance(node.func, ast.Name) and node.func.id in RUNS_A_TEXT:
-            found.append(f"{node.lineno}: {node.func.id}")
-        if (
-            isinstance(node.func, ast.Attribute)
-            and isinstance(node.func.value, ast.Name)
-            and (node.func.value.id, node.func.attr) in RUNS_AN_ATTRIBUTE
-        ):
-            found.append(f"{node.lineno}: {node.func.value.id}.{node.func.attr}")
-        found += [
-            f"{node.lineno}: {keyword.arg}"
-            for keyword in node.keywords
-            if keyword.arg in ("shell", "allow_pickle") and not (isinstance(keyword.value, ast.Constant) and keyword.value.value is False)
-        ]
-    assert not found
+    assert not {path: found.runs for path, found in threats.items() if found.runs}
 
 
-@pytest.mark.parametrize("path", CODE, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_nothing_asks_other_machines(path: Path) -> None:
+def test_nothing_asks_other_machines(threats: dict[str, Threats]) -> None:
     """No module can fetch an address. The processes of one training find each other by torch; the service listens."""
-    assert not [f"{line}: {name}" for line, name in imports_and_calls(path) if name in CONNECTS or name.partition(".")[0] in CONNECTS]
+    assert not {path: found.asks for path, found in threats.items() if found.asks}
+
+
+def test_what_is_looked_for_is_found() -> None:
+    source = "import pickle\nfrom urllib import request\nimport requests.api\neval(x)\ntorch.load(x)\nrun(x, shell=True)\nrun(x, shell=False)\n"
+    found = Threats.of(source)
+    assert found.runs == ("1: pickle", "4: eval", "5: torch.load", "6: shell")
+    assert found.asks == ("2: urllib.request", "3: requests.api")
 
 
 ELSEWHERE = "http://127.0.0.1:9/x"

@@ -202,7 +202,7 @@ def _table(run: OpenRun, old: OpenRun, address: ChangesAddress, found: MatchChan
         st.pagination(last, default=page, key=key, on_change=turned)
     if row is not None:
         with panel:
-            _chosen_row(run, old, address, found, int(positions[row]))
+            _chosen_row(old, address, found, int(positions[row]))
 
 
 def _rows(found: MatchChanges, positions: IntArray) -> pd.DataFrame:
@@ -250,7 +250,7 @@ def _columns(found: MatchChanges) -> dict[str, Any]:
     }
 
 
-def _chosen_row(run: OpenRun, old: OpenRun, address: ChangesAddress, found: MatchChanges, position: int) -> None:
+def _chosen_row(old: OpenRun, address: ChangesAddress, found: MatchChanges, position: int) -> None:
     """The row that is selected: what it says in words, and the ways to Explain in both runs."""
     row = found.rows.iloc[position]
     entity = found.entity(found.side, int(row["entity"]))

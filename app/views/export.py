@@ -91,7 +91,7 @@ def _pairs_asked_for(run: OpenRun, address: ExportAddress) -> None:
     with st.container(horizontal=True, gap="large"):
         _switch("Include seed links", "seeds", address.seeds, explain("seed link"))
         _switch("Prefer known links", "links", _known_links(address), KNOWN_LINKS)
-    pair_filters.chips(run, address)
+    pair_filters.chips(address)
     pages.link(pages.PAIRS, pair_filters.carried(PairsAddress, address), "Edit filters on Pairs", icon=":material/tune:")
 
 
@@ -351,7 +351,7 @@ def _take(run: OpenRun, table: ExportTable, fmt: Format, address: ExportAddress)
 
 def _command_line(run: OpenRun, fmt: Format, address: ExportAddress) -> None:
     """The same on the command line, which has no filters of pairs."""
-    if not pair_filters.active(run, address):
+    if not pair_filters.active(address):
         with st.expander("Command line"):
             st.code(_command(run, fmt, address), language=None, wrap_lines=True)
 

@@ -29,7 +29,7 @@ def render(runs: cache.RunList) -> None:
     """The page."""
     deleting.outcome()
     jobs = _jobs()
-    _first_actions(runs, [job for job in jobs if job.active])
+    _first_actions([job for job in jobs if job.active])
     if runs.cards:
         _runs(runs)
     else:
@@ -48,7 +48,7 @@ def _jobs() -> Sequence[Job]:
         return ()
 
 
-def _first_actions(runs: cache.RunList, jobs: Sequence[Job]) -> None:
+def _first_actions(jobs: Sequence[Job]) -> None:
     """The way to a user's own graphs; next to it the training in progress, and how many wait."""
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         key = state.widget_key(state.IMPORT_BUTTON, "home")

@@ -48,7 +48,7 @@ def render(run: OpenRun, address: PairsAddress) -> None:
     _arrange(run, address)
     filters, found = st.columns([1, 3], gap="medium")
     with found:
-        pair_filters.chips(run, address)
+        pair_filters.chips(address)
         parts = alignment.parts(pair_filters.wanted(run, address))
     with filters:
         facets.show(run, address, alignment, parts)

@@ -57,7 +57,7 @@ def render(run: OpenRun, address: ProxiesAddress) -> None:
         elif tab == "agreement":
             _meetings(run, channel)
         elif tab == "divergence":
-            _pairs(run, address, channel)
+            _pairs(run, channel)
         elif tab == "usage":
             _use(run, address, channel)
         elif tab == "nearest":
@@ -391,7 +391,7 @@ def _divergence_figure(table: pd.DataFrame, marked: float | None) -> go.Figure:
     return fig
 
 
-def _pairs(run: OpenRun, address: ProxiesAddress, channel: Channel) -> None:
+def _pairs(run: OpenRun, channel: Channel) -> None:
     """Without a pair: how pairs differ on the whole, and some to start with."""
     known, drawn = run.proxies.known_divergence(channel)["divergence"], run.proxies.drawn_divergence(channel)
     left, right = st.columns([3, 2], gap="large")

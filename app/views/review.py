@@ -75,7 +75,7 @@ Marked = Mapping[tuple[str, str], Sequence[str]]
 VERDICT_CELLS: Mapping[Verdict, str] = {verdict: f"{mark} {words}" for (verdict, words), mark in zip(VERDICT_WORDS.items(), "✓×–", strict=True)}
 DECIDED: Mapping[Decided, str] = {
     "all": "all",
-    **VERDICT_WORDS,
+    **dict(VERDICT_WORDS.items()),
     "disputed": "disputed",
     "again": "look again",
 }

@@ -57,8 +57,6 @@ DIVISION_WORDS = {
     "test": "80% for training, 20% for testing: accuracy is measured, and slightly lower",
 }
 NEW = "New training run"
-QUIET_SECONDS = 120
-"""After so long without news from a trainer that lives, the page says how old they are."""
 
 
 @dataclass(frozen=True)

@@ -57,11 +57,6 @@ class Decoding:
         predicted: IntArray = where_chosen(self.chosen(side), self.candidates.lists(side).others, NONE)
         return predicted
 
-    def predicted_scores(self, side: Side) -> FloatArray:
-        """(n,) or (m,) float32 CSLS of each prediction, NaN for none."""
-        scores: FloatArray = where_chosen(self.chosen(side), self.candidates.csls, np.nan)
-        return scores
-
     def ranking(self, side: Side, entity: int) -> tuple[IntArray, FloatArray]:
         """An entity's candidates, best first (of equals the lower index), and the decoder's scores."""
         lists = self.candidates.lists(side)

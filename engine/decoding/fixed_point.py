@@ -90,8 +90,8 @@ class Facts:
         order = np.lexsort((kinds, neighbours, entities))
         entities, neighbours, kinds = entities[order], neighbours[order], kinds[order]
         indptr = row_pointers(entities, nodes)
-        determined = determination(neighbours, kinds, entities, nodes, len(names), num_entities)
-        determines = determination(entities, kinds, neighbours, nodes, len(names), num_entities)
+        determined = determination(neighbours, kinds, entities, len(names), num_entities)
+        determines = determination(entities, kinds, neighbours, len(names), num_entities)
         return cls(num_entities, relations, names, (indptr, kinds.astype(np.int64), neighbours.astype(np.int64), determined, determines), reverse)
 
 
@@ -108,7 +108,7 @@ def kept_relations(relation: IntArray, relations: int) -> tuple[IntArray, IntArr
     return kept, names, np.concatenate([np.arange(size) + size, np.arange(size)]).astype(np.int64)
 
 
-def determination(by: IntArray, kinds: IntArray, what: IntArray, nodes: int, relations: int, num_entities: int) -> FloatArray:
+def determination(by: IntArray, kinds: IntArray, what: IntArray, relations: int, num_entities: int) -> FloatArray:
     """(n,) how much each fact's node ``by`` determines the node ``what`` over its relation.
 
     Between entities that is the relation's inverse functionality, the same for all of its facts: distinct nodes by facts (PARIS's harmonic mean).

@@ -279,6 +279,6 @@ class _FileByFile:
 
 _KNOWN_ENDINGS: Mapping[str, tuple[str, ...]] = {
     "parquet": (".parquet",),
-    **RDF_ENDINGS,
+    **dict(RDF_ENDINGS.items()),
     **{syntax: (*endings, *RDF_ENDINGS["rdfxml"]) for syntax, endings in ONTOLOGY_ENDINGS.items()},  # files called .owl may be of any syntax
 }

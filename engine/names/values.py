@@ -39,7 +39,6 @@ _YEAR = re.compile(r"([+-]?\d{4,6})(?:Z|[+-]\d{2}:\d{2})?")
 _PLACE = re.compile(r"(?:point\s*\(\s*)?([+-]?\d+\.\d+)[\s,;]+([+-]?\d+\.\d+)\s*\)?", re.IGNORECASE)
 _CODE = re.compile(r"(?=\S*\d)(?=\S*[^\d\s.,+-])[\w./:#-]{4,64}")
 _BLANKS = re.compile(r"[\W_]+", re.UNICODE)
-_DATE_TYPES = frozenset({"date", "datetime", "datetimestamp"})
 _YEAR_TYPES = frozenset({"gyear"})
 _TEXT_TYPES = frozenset({"string", "langstring", "normalizedstring", "token"})
 

@@ -102,10 +102,6 @@ class SearchIndex(Protocol):
         """``search`` of the inner products of (n, D) and (m, D) float32 rows."""
         return self.search(StructuralSimilarity(queries, keys), k)
 
-    def top_k_both(self, source: Tensor, target: Tensor, k: int) -> tuple[TopK, TopK]:
-        """``search_both`` of the inner products of (n, D) and (m, D) float32 rows."""
-        return self.search_both(StructuralSimilarity(source, target), k)
-
 
 IndexClass = TypeVar("IndexClass", bound=type)
 INDEXES: Registry[Callable[[], SearchIndex]] = Registry("search index")

@@ -10,10 +10,11 @@ from scipy.stats import skew
 
 from engine.analysis.entities import hubness_tables, summary
 from tests.analysis.worlds import random_matches, random_task, random_world
+from tests.effort import examples
 
 
 @given(seed=st.integers(0, 1000))
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=examples(20))
 def test_counts_follow_the_definition(seed: int) -> None:
     world = random_world(seed)
     counts, summaries = hubness_tables(world.task, world.matches)

@@ -12,6 +12,7 @@ from scipy.spatial.distance import jensenshannon
 from engine.analysis.proxies import attention_divergence, pair_divergence_table, proxy_similarities, proxy_tensors, proxy_top_table
 from engine.model import proxies as proxy_matching
 from tests.analysis.worlds import World, random_world
+from tests.effort import examples
 
 
 @pytest.fixture
@@ -62,7 +63,7 @@ def test_equals_come_in_order() -> None:
 
 
 @given(seed=st.integers(0, 1000), proxies=st.integers(1, 6))
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 def test_divergence_is_jensen_shannons(seed: int, proxies: int) -> None:
     rng = np.random.default_rng(seed)
     similarity = torch.from_numpy(rng.uniform(-1, 1, (9, proxies)).astype(np.float32))

@@ -14,6 +14,7 @@ from engine.analysis.schema import RATES
 from engine.data.knowledge_graph import SIDES
 from engine.evaluation.metrics import DirectionMetrics, Evaluation, wilson_interval
 from tests.analysis.worlds import random_world
+from tests.effort import examples
 from tests.reference import analysis as reference
 
 
@@ -23,7 +24,7 @@ def asked(evaluation: Evaluation, side: str) -> dict[int, int]:
 
 
 @given(seed=st.integers(0, 10_000))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_degree_buckets_follow_the_definition(seed: int) -> None:
     world = random_world(seed)
     table = degree_table(world.task, world.evaluation).set_index(["graph", "bucket"])
@@ -51,7 +52,7 @@ def test_buckets_lie_side_by_side() -> None:
 
 
 @given(seed=st.integers(0, 10_000))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_relation_rates_follow_the_definition(seed: int) -> None:
     world = random_world(seed)
     found = {(row["graph"], row["relation"], row["role"]): row for _, row in relation_hits_table(world.task, world.evaluation).iterrows()}

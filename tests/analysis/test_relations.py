@@ -15,6 +15,7 @@ from engine.analysis.relations import relation_importance_table, relation_twins_
 from engine.data.knowledge_graph import AlignmentTask, KnowledgeGraph
 from engine.model.dual_amn import DualAMN
 from tests.analysis.worlds import random_model, random_task
+from tests.effort import examples
 from tests.reference import analysis as reference
 
 
@@ -29,7 +30,7 @@ def directed(table: pd.DataFrame, task: AlignmentTask) -> np.ndarray:
 
 
 @given(seed=st.integers(0, 10_000), unit=st.sampled_from(["triple", "edge"]), channels=st.sampled_from(["both", "entity", "relation"]))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_importance_and_attention_follow_the_formulas(seed: int, unit: str, channels: str) -> None:
     task = random_task(np.random.default_rng(seed), triples=25)
     model = random_model(task, message_unit=unit, channels=channels)
@@ -77,7 +78,7 @@ def test_one_entry_gets_all_the_attention_and_extreme_scores_do_not_overflow() -
 
 
 @given(seed=st.integers(0, 10_000))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_twins_follow_the_definition(seed: int) -> None:
     task = random_task(np.random.default_rng(seed), triples=18)
     model = random_model(task)

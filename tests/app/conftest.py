@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import streamlit as st
 from streamlit.components.v2 import manifest_scanner
-from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1 import AppTest, local_script_runner
 
 from app.pages import PAGES
 from benchmarks.served_app import BROWSER_OPTIONS, served
@@ -35,6 +35,22 @@ def installed_components() -> Iterator[None]:
     """Streamlit reads what every installed package says of itself whenever an app is opened, which takes longer than most pages: here once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(manifest_scanner, "scan_component_manifests", cache(manifest_scanner.scan_component_manifests))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ends_awaited() -> Iterator[None]:
+    """Streamlit looks every millisecond whether a page is done, which takes time from the page itself: here its thread is waited for."""
+    look = local_script_runner.require_widgets_deltas
+
+    def wait(runner: local_script_runner.LocalScriptRunner, timeout: float = TIMEOUT) -> None:
+        assert runner._script_thread is not None
+        runner._script_thread.join(timeout)
+        if not runner.script_stopped():
+            look(runner, 0)  # which ends it and says so
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local_script_runner, "require_widgets_deltas", wait)
         yield
 
 

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from app.pages import ENTITY, EXPLAIN, PAGES, REVIEW
+from app.pages import ENTITY, PAGES, REVIEW
 from app.pages import Page as AppPage
 from benchmarks.served_app import QUIET
 from tests.app.conftest import CHROMIUM, PATIENCE
@@ -18,7 +18,7 @@ from tests.app.conftest import CHROMIUM, PATIENCE
 EXPECTED = "/_stcore/"  # Streamlit looks for its own address below the page's, and finds nothing there
 TABLE_ROW = 35  # pixels
 TOWN = "http://one.example/resource/Entity_5"
-WALKED_TO = (EXPLAIN, REVIEW)
+WALKED_TO = (REVIEW,)
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")]
 
@@ -121,7 +121,7 @@ def test_enter_opens_the_only_result(page: Page, app: str, pause: int) -> None:
     address_says(page, "entity", "http://one.example/resource/Entity_15")
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1280, pytest.param(390, marks=pytest.mark.slow)])  # test_browser_newcomer searches by keys on a phone
 def test_keys_lead_to_the_search_and_enter_opens_what_it_finds(page: Page, app: str, width: int) -> None:
     """On a narrow screen the sidebar is folded, and opens for it."""
     page.set_viewport_size({"width": width, "height": 900})

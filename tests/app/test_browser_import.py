@@ -90,6 +90,7 @@ def test_from_two_files_to_a_data_set(browser: Browser, app: str, app_data: Path
     page.close()
 
 
+@pytest.mark.slow  # test_sniffing has the sentence, and the path above has the uploaders
 def test_a_binary_file_is_refused_in_a_sentence(browser: Browser, app: str) -> None:
     page = browser.new_page(viewport={"width": 390, "height": 900})
     page.set_default_timeout(PATIENCE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.served_app import QUIET
@@ -38,6 +39,7 @@ def test_a_row_opens_in_a_drawer_and_the_list_is_kept(page: Page, app: str) -> N
     assert drawer.count() == 0, "it does not come back with the next drawing"
 
 
+@pytest.mark.slow  # test_around has the list of recent entities, test_browser_memory the cookie
 def test_recent_entities_are_there_on_the_next_visit_and_look_like_any_link(page: Page, app: str) -> None:
     for number in (5, 15):
         page.goto(app + entity_path(number))

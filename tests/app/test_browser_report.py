@@ -19,19 +19,25 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
 
 
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run's report in a file."""
+    folder = tmp_path_factory.mktemp("report")
+    name = write_run(calibrated(analysed(contested_run())), folder / "models")
+    (folder / "report.html").write_text(engine.open_run(name, folder / "models").report(), encoding="utf-8")
+    return folder / "report.html"
+
+
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
-def test_the_page_as_a_file(browser: Browser, tmp_path: Path, scheme: str, width: int) -> None:
-    models = tmp_path / "models"
-    name = write_run(calibrated(analysed(contested_run())), models)
-    (tmp_path / "report.html").write_text(engine.open_run(name, models).report(), encoding="utf-8")
+def test_the_page_as_a_file(browser: Browser, report: Path, scheme: str, width: int) -> None:
     context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 800})  # type: ignore[arg-type]
     page = context.new_page()
     requests: list[str] = []
     complaints: list[str] = []
     page.on("request", lambda request: requests.append(request.url))
     page.on("console", lambda message: complaints.append(message.text))
-    page.goto((tmp_path / "report.html").as_uri())
-    assert requests == [(tmp_path / "report.html").as_uri()]
+    page.goto(report.as_uri())
+    assert requests == [report.as_uri()]
     assert not complaints
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")

@@ -22,6 +22,7 @@ from engine.data.readers.base import listed_counts
 from engine.data.readers.rdf import FORMATS
 from engine.errors import DataError
 from engine.importing import Corrections, folder_material, preview
+from tests.effort import examples
 
 identifiers = st.one_of(
     st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=30),
@@ -49,7 +50,7 @@ def test_nothing_unseen_hides_a_formula(before: str, sign: str) -> None:
 
 
 @given(identifiers, st.sampled_from(SIDES))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_every_identifier_becomes_an_absolute_iri_that_an_rdf_parser_takes(identifier: str, side: Side) -> None:
     iri = to_iri(identifier, side)
     (triple,) = ox.parse(f"<{iri}> <http://a/b> <{iri}> .", format=ox.RdfFormat.N_TRIPLES)
@@ -81,7 +82,7 @@ def test_non_ascii_characters_of_a_uri_are_percent_encoded() -> None:
 
 
 @given(st.lists(st.tuples(identifiers, identifiers), min_size=1, max_size=8))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_encoded_identifiers_are_found_again(pairs: list[tuple[str, str]]) -> None:
     known = [{pair[side] for pair in pairs} for side in (0, 1)]
     for encode in (to_iri, to_uri):

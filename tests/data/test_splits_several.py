@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from engine.config import DataConfig
 from engine.data.splits import TOGETHER, divide, link_groups
+from tests.effort import examples
 
 WIDTH = 30
 HERE = Path("data")
@@ -33,7 +34,7 @@ def slow_groups(pairs: list[tuple[int, int]]) -> list[set[tuple[int, int]]]:
             return groups
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(links)
 def test_groups_are_connected_components(pairs: list[tuple[int, int]]) -> None:
     keys = keys_of(pairs)
@@ -47,7 +48,7 @@ def test_groups_are_connected_components(pairs: list[tuple[int, int]]) -> None:
     assert named == set(map(frozenset, expected))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(links, st.floats(0.05, 0.95), st.floats(0, 0.5), st.integers(0, 3))
 def test_no_entity_is_in_two_parts(pairs: list[tuple[int, int]], ratio: float, valid_ratio: float, seed: int) -> None:
     keys = keys_of(pairs)

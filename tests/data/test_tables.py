@@ -18,6 +18,7 @@ from engine.data.tabular import FOUND_OUT, LINK_ROLES, TRIPLE_ROLES, Layout, Rol
 from engine.errors import DataError
 from engine.importing import Corrections, folder_material, glance, preview
 from tests.data.writers import WRITERS, small_sample
+from tests.effort import examples
 from tests.importing.conftest import files
 
 KG1 = "head,relation,tail\na1,near,b1\nb1,near,c1\nc1,in,a1\n"
@@ -100,7 +101,7 @@ def test_a_row_of_another_length_does_not_change_the_delimiter(tmp_path: Path) -
 
 
 @given(cell=st.lists(st.text(st.sampled_from("ab é漢.-"), min_size=1, max_size=5).map("x{}".format), min_size=6, max_size=30))
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 def test_plain_tables_are_read_with_any_delimiter(delimiter: str, cell: list[str], tmp_path: Path) -> None:
     rows = [cell[at : at + 3] for at in range(0, len(cell) - 2, 3)]

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from engine.decoding.assignment import cheapest_matching
+from tests.effort import examples
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(n=st.integers(0, 9), m=st.integers(1, 9), density=st.floats(0, 1), levels=st.sampled_from([2, 5, 1000]), seed=st.integers(0, 2**16))
 def test_no_matching_is_cheaper(n: int, m: int, density: float, levels: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

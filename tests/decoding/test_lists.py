@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from engine.decoding.candidates import grouped, merged
 from tests.decoding.cases import from_table
+from tests.effort import examples
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(n=st.integers(0, 8), m=st.integers(0, 8), top=st.integers(1, 9), seed=st.integers(0, 2**16))
 def test_lists_are_merged_as_sets(n: int, m: int, top: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -15,6 +15,7 @@ from engine.evaluation.decoders import evaluate_decoders
 from engine.search import UnscaledEmbeddings
 from engine.util.arrays import IntArray
 from tests.decoding.cases import from_copies, from_table, identity
+from tests.effort import examples
 from tests.reference import graph_evidence as reference
 from tests.search.graphs import noisy_copies
 
@@ -35,7 +36,7 @@ def small_graphs(draw: st.DrawFn) -> tuple[Triples, int]:
 
 
 @given(source=small_graphs(), target=small_graphs(), data=st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_agreement_follows_the_formula(source: tuple[Triples, int], target: tuple[Triples, int], data: st.DataObject) -> None:
     n, m = source[1], target[1]
     values = data.draw(st.lists(st.sampled_from([0.0, 0.04, 0.3, 0.6, 1.0]), min_size=n * m, max_size=n * m))

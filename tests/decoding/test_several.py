@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from engine.decoding import NONE, AssignmentDecoder, Candidates, Capacity, Decoding, StableDecoder, capacity_of, get_decoder
 from engine.evaluation.decoders import evaluate_decoding
 from tests.decoding.cases import Array, from_copies, from_table, tables
+from tests.effort import examples
 
 CAPACITIES = [Capacity(1, 2), Capacity(3, 1), Capacity(2, 2), Capacity(2, 3)]
 ONE_TO_ONE = ["assignment", "stable"]
@@ -51,7 +52,7 @@ def greedily(candidates: Candidates, capacity: Capacity) -> set[tuple[int, int]]
     return taken
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(table=tables(largest=3), top=st.sampled_from([None, 1, 2]), capacity=st.sampled_from(CAPACITIES))
 def test_no_assignment_is_worth_more(table: Array, top: int | None, capacity: Capacity) -> None:
     candidates = from_table(table, top)
@@ -69,7 +70,7 @@ def test_the_stable_matching_takes_the_best_that_have_room(capacity: Capacity, t
     assert set(pairs_of(decoding)) == greedily(candidates, capacity)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(table=tables(), top=st.sampled_from([None, 1, 2]), capacity=st.sampled_from(CAPACITIES))
 def test_no_two_entities_would_rather_have_each_other(table: Array, top: int | None, capacity: Capacity) -> None:
     candidates = from_table(table, top)

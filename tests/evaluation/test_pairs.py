@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from engine.evaluation.metrics import evaluate_links
 from engine.evaluation.pairs import AlignmentFigures, alignment_figures, figures_sentence
+from tests.effort import examples
 
 N, M = 7, 6
 links = st.lists(st.tuples(st.integers(0, N - 1), st.integers(0, M - 1)), max_size=12, unique=True)
@@ -38,7 +39,7 @@ def slow_figures(
     return len(judged), sum(pair in test for pair in judged)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.lists(st.integers(0, M - 1), min_size=N, max_size=N), st.lists(st.integers(0, N - 1), min_size=M, max_size=M), links, links, st.data())
 def test_pairs_are_counted_as_the_slow_way_counts_them(
     forward: list[int], backward: list[int], train: list[tuple[int, int]], test: list[tuple[int, int]], data: st.DataObject
@@ -71,7 +72,7 @@ def test_the_figures_of_a_small_alignment() -> None:
     assert empty["f1"] is None
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(links.filter(len), st.integers(0, 1000))
 def test_the_rank_is_that_of_the_best_counterpart_and_the_others_are_no_rivals(pairs: list[tuple[int, int]], seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)

@@ -14,6 +14,7 @@ from engine.data.knowledge_graph import SIDES, Side
 from engine.explore.alignment import Alignment, PairFilter, alignments, incident_entities, relation_members, within
 from engine.runs.verdicts import KNOWN, KNOWN_OF, VERDICTS, verdict_codes
 from engine.runs.view import RunView
+from tests.effort import examples
 from tests.run_fixture import MemoryRun, sample_run
 
 ALL = PairFilter()
@@ -77,7 +78,7 @@ links_of = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4), st.sampled_f
 
 
 @given(links_of)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_verdicts_of_columns_are_those_of_single_pairs(links: list[tuple[int, int, str]]) -> None:
     table = pd.DataFrame(links, columns=["source", "target", "role"]).astype({"source": "int64", "target": "int64"})
     view = RunView(MemoryRun({}, None, {"links": table}, {}))

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.explore.hierarchy import Contradiction, Hierarchy, contradicting_rows, contradictions, relation_kind, repaired_pairs
+from tests.effort import examples
 
 RELATIONS = ["http://www.w3.org/2000/01/rdf-schema#subClassOf", "skos:narrower", "owl:disjointWith", "partOf"]
 SIZE = 6
@@ -35,7 +36,7 @@ def closure(rows: Rows) -> np.ndarray:
     return reach & ~reach.T
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     source=triples, target=triples, pairs=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=6, unique=True), seed=st.integers(0, 99)
 )

@@ -20,6 +20,7 @@ from engine.jobs.queue import AT_WORK, ENDED, STATES
 from engine.pipeline import train_run
 from engine.runs import RunStore
 from engine.util.paths import jobs_folder, queue_file, trainer_lock
+from tests.effort import examples
 from tests.jobs.conftest import MakePlan
 
 
@@ -243,7 +244,7 @@ def test_the_trainer_opens_the_file_that_was_checked(plan: MakePlan, data: Path,
 ACTIONS = ("submit", "take", "stop", "cancel", "resume", "finish", "fail", "die")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 2)), max_size=12))
 def test_whatever_is_done_every_training_has_one_job_in_a_sensible_state(
     tmp_path_factory: pytest.TempPathFactory, actions: list[tuple[str, int]]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from engine.model.adjacency import Csr, build_adjacency
 from engine.util import arrays
+from tests.effort import examples
 
 ENTITIES, RELATIONS = 6, 3
 TRIPLES = st.lists(st.tuples(st.integers(0, ENTITIES - 1), st.integers(0, RELATIONS - 1), st.integers(0, ENTITIES - 1)), max_size=40)
@@ -29,7 +30,7 @@ def flipped(direction: int) -> int:
 @pytest.mark.parametrize("most", [arrays.MOST, 1])
 @pytest.mark.parametrize("relation_input", ["opposite", "same"])
 @pytest.mark.parametrize("message_unit", ["triple", "edge"])
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(triples=TRIPLES)
 def test_says_what_the_triples_say(
     message_unit: Literal["triple", "edge"], relation_input: Literal["opposite", "same"], most: int, triples: list[tuple[int, int, int]]

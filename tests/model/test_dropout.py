@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.model.dropout import Dropped, dropout, position_bits
+from tests.effort import examples
 
 
 def test_the_asked_for_share_is_left_out_and_the_rest_scaled() -> None:
@@ -23,7 +24,7 @@ def test_the_gradient_goes_where_the_values_went() -> None:
     assert torch.equal(grad, out.detach())
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(seed=st.integers(0, 2**32 - 1), rows=st.lists(st.integers(0, 2**31), min_size=1, max_size=9, unique=True), share=st.floats(0.05, 0.9))
 def test_a_mask_is_of_the_entity_and_the_same_on_every_device(seed: int, rows: list[int], share: float) -> None:
     """The kernel on CPUs, and the torch operations that other devices run (here on the CPU, too)."""

@@ -14,6 +14,7 @@ from engine.config import EncoderConfig
 from engine.model import dual_amn
 from engine.model.adjacency import build_adjacency
 from engine.model.attention import RowMean, aggregate, aggregate_plain
+from tests.effort import examples
 from tests.model import options as encoder_options
 from tests.reference.dual_amn import encode
 
@@ -74,7 +75,7 @@ def test_rounded_products_hardly_move_values_and_gradients() -> None:
         assert (found[name] - grad).norm() < 0.03 * grad.norm(), name
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     entities=st.integers(1, 9),
     relations=st.integers(1, 4),

@@ -16,6 +16,7 @@ from engine.model.sampling import Sample, Sampling
 from engine.model.shard import Shard, make_shard, with_fetched
 from engine.util.arrays import IntArray
 from engine.util.distributed import ALONE, Ranks
+from tests.effort import examples
 from tests.ranks import ThreadRanks, together
 
 
@@ -73,7 +74,7 @@ def own_shard(sampling: Sampling, ranks: ThreadRanks, seed: int = 0) -> Shard:
     return make_shard(np.empty((0, 3), dtype=np.int64), owners, ranks)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(cases(), st.integers(2, 3))
 def test_processes_divide_the_same_candidates_among_them(case: tuple[Sampling, Tensor, int], size: int) -> None:
     """Each has those that it owns, fetches its pairs' other members, and finds the pairs among both."""

@@ -24,6 +24,7 @@ from engine.model.shard import Shard, make_shard
 from engine.training.trainer import Trainer
 from engine.util.arrays import IntArray
 from engine.util.distributed import ring_bytes
+from tests.effort import examples
 from tests.ranks import ThreadRanks, together
 
 RELATIONS = 4
@@ -34,7 +35,7 @@ def random_triples(entities: int, number: int, seed: int = 0) -> IntArray:
     return np.random.default_rng(seed).integers(0, [entities, RELATIONS, entities], (number, 3))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.integers(2, 60), st.integers(0, 150), st.integers(0, 10), st.data())
 def test_every_part_has_entities_and_linked_ones_stay_together(entities: int, number: int, links: int, data: st.DataObject) -> None:
     parts = data.draw(st.integers(1, min(entities, 6)))
@@ -67,7 +68,7 @@ def test_a_hub_does_not_keep_the_rest_together() -> None:
     assert counts.min() > 100
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(st.integers(3, 40), st.integers(0, 120), st.integers(2, 3), st.integers(0, 5))
 def test_what_is_fetched_is_what_messages_come_from(entities: int, number: int, size: int, seed: int) -> None:
     triples = random_triples(entities, number, seed)

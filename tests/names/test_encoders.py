@@ -18,6 +18,7 @@ from engine.errors import ConfigError
 from engine.names import NAME_ENCODERS, NameEncoder, get_name_encoder
 from engine.names.encoders.base import romanised, words
 from engine.search import NameSimilarity
+from tests.effort import examples
 
 SOURCE = ("Žurovići", "", "Abdullah Gül", "New York City", "北京")
 TARGET = ("abdullah gul", "new york", "Zurovici", "beijing", "")
@@ -172,7 +173,7 @@ def test_ngrams_match_across_scripts_and_spellings_and_rare_parts_weigh_more() -
     assert scores.argmax(dim=1).tolist() == [2, 0, 3]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(names=st.lists(st.text(max_size=10), min_size=1, max_size=8))
 def test_ngrams_take_any_names(names: list[str]) -> None:
     similarity = get_name_encoder("ngrams").encode(names, names[::-1]).similarity

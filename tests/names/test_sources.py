@@ -15,6 +15,7 @@ from engine.data import load_task
 from engine.data.labels import is_missing
 from engine.errors import ConfigError, DataError
 from engine.names import NAME_ORIGINS, gather_names
+from tests.effort import examples
 from tests.names.tasks import CITIES, TRANSLATED, attribute_rows, cities, graph, id_folder, task
 
 LEFT = [(0, "http://zh.dbpedia.org/resource/北京"), (4, "http://zh.dbpedia.org/resource/居爾"), (7, "http://zh.dbpedia.org/resource/莫斯科")]
@@ -157,7 +158,7 @@ name_texts = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"])
 )
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(tokens=st.lists(st.lists(name_texts, min_size=1, max_size=3), min_size=4, max_size=4), as_json=st.booleans())
 def test_names_survive_the_way_through_a_file(tmp_path_factory: pytest.TempPathFactory, tokens: list[list[str]], as_json: bool) -> None:
     entities = ["l:1", "l:2", "r:1", "r:2"]
@@ -278,7 +279,7 @@ def test_hostile_names_become_one_clean_line(tmp_path: Path) -> None:
 json_bytes = st.recursive(st.none() | st.integers() | st.text(), st.lists, max_leaves=12).map(lambda value: json.dumps(value).encode())
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(content=st.binary(max_size=200) | json_bytes)
 def test_any_file_gives_names_or_a_sentence(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = tmp_path_factory.mktemp("any") / "names"

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from engine.config import LiteralConfig
 from engine.names.value_similarity import LEAST_AGREEING, LEAST_AGREEMENT, PRIOR, name_attributes, value_evidence, value_leaks
 from engine.names.values import keyed_values
+from tests.effort import examples
 from tests.names.graphs import graph_with
 from tests.names.tasks import task
 
@@ -65,7 +66,7 @@ def slowly(source: list[Fact], target: list[Fact], known: list[tuple[int, int]])
     return scaled[0] @ scaled[1].T
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(source=facts("ab"), target=facts("cd"), known=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 8)), min_size=2, max_size=12))
 def test_equal_to_the_definition(source: list[Fact], target: list[Fact], known: list[tuple[int, int]]) -> None:
     graphs = graph_with(SIZES[0], source), graph_with(SIZES[1], target)

@@ -15,6 +15,7 @@ from engine.errors import DataError
 from engine.names import EncodedNames, get_name_encoder
 from engine.names.encoders.base import folded
 from engine.names.encoders.word_vectors import known_parts, read_vectors
+from tests.effort import examples
 
 PLAIN = "new 1 0 0\nyork 0 1 0\ncity 0 0 1\n"
 
@@ -132,7 +133,7 @@ words = st.text(st.characters(categories=["Ll"], max_codepoint=0x17F), min_size=
 values = st.floats(-100, 100, width=32)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(table=st.dictionaries(words, st.tuples(values, values, values), min_size=1, max_size=8), header=st.booleans())
 def test_vectors_survive_the_way_through_a_file(
     tmp_path_factory: pytest.TempPathFactory, table: dict[str, tuple[float, float, float]], header: bool

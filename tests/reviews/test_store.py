@@ -21,6 +21,7 @@ from engine.reviews import Choice, Decision, ReviewStore
 from engine.reviews.decisions import LONGEST_NOTE, check_author
 from engine.reviews.store import MIGRATIONS, SCHEMA
 from engine.util.sqlite import Database
+from tests.effort import examples
 from tests.reviews.reviewers import DATA, processes, review, write
 
 OTHER_DATA = "b" * 64
@@ -96,7 +97,7 @@ actions = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.lists(st.tuples(actions, st.integers(0, 6)), max_size=14))
 def test_any_sequence_of_clicks_counts_as_a_simple_model_says(clicks: list[tuple[tuple[str, str, list[tuple[str, str]], str], int]]) -> None:
     """Clicks with the same token come twice; the model keeps a stack of decisions for each pair and author."""

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from engine.errors import RunDamagedError, RunError, RunNotFoundError, RunVersionError
 from engine.runs import FORMAT_VERSION, Run, RunStore, RunWriter
 from engine.runs.manifest import with_seal
+from tests.effort import examples
 
 ROOT = Path(__file__).resolve().parents[2]
 MANIFEST = {"variant": "basic", "status": "finished", "created": "2026-11-01T12:00:00+00:00", "seed": 3, "note": "Zürich 北京"}
@@ -429,7 +430,7 @@ FILES = ("embeddings.safetensors", "entities.parquet", "manifest.json", "metrics
 
 
 @pytest.mark.parametrize("name", FILES)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_damage_is_an_error_of_ours_or_does_no_harm(name: str, shared_store: RunStore, data: st.DataObject) -> None:
     path = shared_store.path_of("world", "one") / name
@@ -534,7 +535,7 @@ def test_checkpoints_of_other_names_do_not_interfere(store: RunStore) -> None:
         assert last.state == {"epoch": 2}
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     store = RunStore(tmp_path_factory.mktemp("models"))

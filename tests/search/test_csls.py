@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from engine.errors import TrainingError
 from engine.search import TIE_TOLERANCE, csls_query, csls_topk, hubness, normalise_rows, pair_csls, true_ranks
+from tests.effort import examples
 from tests.reference import csls as reference
 from tests.reference.ranks import best_ranks
 from tests.search.graphs import clustered, noisy_copies
@@ -58,7 +59,7 @@ def test_ranks_are_the_positions_in_the_list_of_matches(device: torch.device) ->
         assert torch.equal(found.queries, links[:, 0])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     n=st.integers(1, 12),
     m=st.integers(1, 12),

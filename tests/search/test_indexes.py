@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import ConfigError, TrainingError
-from engine.search import ExactIndex, FaissIndex, TopK, get_index, normalise_rows
+from engine.search import ExactIndex, FaissIndex, StructuralSimilarity, TopK, get_index, normalise_rows
 from engine.search.tiles import tiles
 from tests.search.graphs import clustered, noisy_copies
 
@@ -24,7 +24,7 @@ def brute_force(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 def test_finds_the_k_best_in_both_directions(index: str, device: torch.device, n: int, m: int, k: int) -> None:
     source, target = (part.to(device) for part in noisy_copies(n, m))
     scores = (source.double() @ target.double().T).cpu().numpy()
-    for best, table in zip(get_index(index).top_k_both(source, target, k), (scores, scores.T), strict=True):
+    for best, table in zip(get_index(index).search_both(StructuralSimilarity(source, target), k), (scores, scores.T), strict=True):
         values, indices = brute_force(table, k)
         assert best.values.device.type == device.type
         assert best.values.shape == best.indices.shape == values.shape
@@ -34,13 +34,13 @@ def test_finds_the_k_best_in_both_directions(index: str, device: torch.device, n
 
 def test_one_direction_is_the_same_as_the_first_of_both(index: str) -> None:
     source, target = noisy_copies(50, 60)
-    alone, (first, _) = get_index(index).top_k(source, target, 7), get_index(index).top_k_both(source, target, 7)
+    alone, (first, _) = get_index(index).top_k(source, target, 7), get_index(index).search_both(StructuralSimilarity(source, target), 7)
     assert torch.equal(alone.indices, first.indices)
 
 
 def test_empty_pools_give_empty_answers(index: str) -> None:
     some, none = noisy_copies(3, 3, 4)[0], torch.empty(0, 4)
-    of_some, of_none = get_index(index).top_k_both(some, none, 5)
+    of_some, of_none = get_index(index).search_both(StructuralSimilarity(some, none), 5)
     assert of_some.indices.shape == (3, 0)
     assert of_none.indices.shape == (0, 3)
 
@@ -77,7 +77,7 @@ def test_exact_search_does_not_depend_on_tiles_and_breaks_ties_by_index(n: int, 
     rng = np.random.default_rng(seed)
     source, target = (torch.from_numpy(rng.integers(0, levels, size=(size, 3)).astype(np.float32)) for size in (n, m))
     scores = (source @ target.T).numpy()
-    for best, table in zip(ExactIndex(budget).top_k_both(source, target, k), (scores, scores.T), strict=True):
+    for best, table in zip(ExactIndex(budget).search_both(StructuralSimilarity(source, target), k), (scores, scores.T), strict=True):
         values, indices = brute_force(table, k)
         np.testing.assert_array_equal(best.values, values)
         np.testing.assert_array_equal(best.indices, indices)
@@ -104,7 +104,7 @@ def test_several_threads_select_the_same() -> None:
     try:
         for count in (1, 3):
             torch.set_num_threads(count)
-            found.append(ExactIndex().top_k_both(source, target, 10))
+            found.append(ExactIndex().search_both(StructuralSimilarity(source, target), 10))
     finally:
         torch.set_num_threads(threads)
     for one, other in zip(*found, strict=True):

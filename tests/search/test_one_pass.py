@@ -13,6 +13,7 @@ from engine.errors import TrainingError
 from engine.search import ExactIndex, SearchIndex, StructuralSimilarity, csls_topk, normalise_rows
 from engine.search import exact as module
 from engine.search.exact import fits_one_pass, search_in_one_pass
+from tests.effort import examples
 from tests.reference import csls as reference
 from tests.search.graphs import clustered, noisy_copies
 
@@ -61,7 +62,7 @@ def assert_same(similarity: StructuralSimilarity, k: int, top: int, budget: int)
         np.testing.assert_allclose(best.values, np.take_along_axis(table, best.indices.numpy(), axis=1), atol=2e-6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     n=st.integers(1, 40),
     m=st.integers(1, 40),

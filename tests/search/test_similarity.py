@@ -29,6 +29,7 @@ from engine.search import (
 )
 from engine.search.base import zero_term
 from engine.search.tiles import tiles
+from tests.effort import examples
 from tests.reference.csls import unknown_lowest
 from tests.reference.ranks import best_ranks
 from tests.reference.similarity import csls, structure_and_names
@@ -74,7 +75,7 @@ def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     kind=st.sampled_from(KINDS),
     n=st.integers(1, 9),

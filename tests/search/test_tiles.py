@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from engine.search import ExactIndex, StructuralSimilarity, best_in_columns, held, hubness, true_ranks
 from engine.search.faiss import as_inner_products
 from engine.search.tiles import HeapBest, HeldSimilarity, RecordingSimilarity, Tile, descending, recording, tiles
+from tests.effort import examples
 from tests.search.graphs import noisy_copies
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(n=st.integers(0, 5), m=st.integers(1, 150), k=st.integers(1, 12), levels=st.integers(1, 60), seed=st.integers(0, 2**16))
 def test_lists_are_in_order_and_equals_by_index(n: int, m: int, k: int, levels: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -38,7 +38,7 @@ class OpenEAReader:
         links: dict[Part, RawLinks] = {}
         folds = _folds(folder)
         if folds:
-            fold = _choose_fold(folder, folds, config.fold)
+            fold = _choose_fold(folds, config.fold)
             links |= _read_fold(fold)
         elif config.fold != "1":
             raise DataError(
@@ -64,7 +64,7 @@ def _folds(folder: Path) -> dict[str, Path]:
         return {}
 
 
-def _choose_fold(folder: Path, folds: dict[str, Path], wanted: str) -> Path:
+def _choose_fold(folds: dict[str, Path], wanted: str) -> Path:
     """Looked up among the folders that exist: a path is never built from an option."""
     if wanted not in folds:
         raise DataError(

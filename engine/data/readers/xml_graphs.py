@@ -8,7 +8,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, NoReturn, get_args
+from typing import Any, Final, Literal, NoReturn
 from xml.parsers import expat
 
 from engine.data.beginnings import beginning, check_xml
@@ -21,7 +21,6 @@ from engine.errors import DataError
 from engine.util.text import count, shorten, size_text
 
 XmlGraph = Literal["graphml", "gexf"]
-XML_GRAPHS: Final[tuple[XmlGraph, ...]] = get_args(XmlGraph)
 TITLES: Final[Mapping[XmlGraph, str]] = {"graphml": "GraphML", "gexf": "GEXF"}
 MOST_BYTES: Final = 2**28
 """Of text: such a file is held in memory whole, as text, as XML and as a graph."""

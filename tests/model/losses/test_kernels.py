@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from engine.model.losses import NegativeCandidates, NormalizedHardSampleMining, kernels
 from engine.model.losses.nhsm import Kept, LossRows, mine_block
+from tests.effort import examples
 
 SCALE = 30.0
 
@@ -27,7 +28,7 @@ def mined(products: npt.NDArray[np.float32], tail_mass: float, pair: tuple[int, 
     return kept, [list(kept.columns[start:stop]) for start, stop in itertools.pairwise(kept.offsets)]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(seed=st.integers(0, 10**6), columns=st.integers(2, 1500), tail_mass=st.sampled_from([1e-4, 1e-2, 0.3]), skew=st.sampled_from([1, 3, 9]))
 def test_what_is_left_out_weighs_no_more_than_was_granted(seed: int, columns: int, tail_mass: float, skew: int) -> None:
     random = np.random.default_rng(seed)

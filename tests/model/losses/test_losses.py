@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from engine.config import LossConfig, choices
 from engine.model.losses import LOSSES, NegativeCandidates, NormalizedHardSampleMining, Triplet, Truncated, build_loss, softmax_cross_entropy
+from tests.effort import examples
 from tests.reference.dual_amn import hard_sample_mining
 
 
@@ -66,7 +67,7 @@ def test_truncation_leaves_out_no_more_than_granted(tail_mass: float, scale: flo
     assert not torch.equal(cut, full) or tail_mass < 1e-3
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(entities=st.integers(2, 30), pairs=st.integers(1, 12), scope=st.sampled_from(["both", "other"]), seed=st.integers(0, 999))
 def test_sparse_and_dense_agree_on_any_batch(entities: int, pairs: int, scope: str, seed: int) -> None:
     source = max(1, entities // 2)
