@@ -133,8 +133,8 @@ def _estimate(parsed: argparse.Namespace, plan: Plan) -> int:
     warning = check_memory(plan.sizes, plan.config, available_memory())
     divided = None if parsed.processes is None else _estimate_division(plan, parsed.processes, found)
     if parsed.json:
-        known = {"run": plan.name, "seconds": found.seconds, "low": found.low, "high": found.high, "memory_mb": found.memory, "runs": found.runs}
-        print_json({**known, **({} if divided is None else {"divided": asdict(divided)})})
+        figures = {"run": plan.name, "seconds": found.seconds, "low": found.low, "high": found.high, "memory_mb": found.memory, "runs": found.runs}
+        print_json({**figures, **({} if divided is None else {"divided": asdict(divided)})})
         return 0
     known = (
         f"corrected by {count(found.runs, 'finished run')} on this machine" if found.runs else "without finished runs on this machine to correct it"
@@ -162,7 +162,7 @@ def division_words(divided: Division) -> str:
     """For people."""
     return (
         f"{divided.processes} processes on machines of their own: about {duration(divided.seconds)} with a network of 1 Gbit/s; each trains with "
-        f"{divided.memory:,.0f} MiB and sends {size_text(divided.sent)} a step (up to {divided.own:,} own entities, {divided.halo:,} fetched); "
+        f"{divided.memory:,.0f} MiB and sends {size_text(round(divided.sent))} a step (up to {divided.own:,} own entities, {divided.halo:,} fetched); "
         f"the first one needs {divided.first_memory:,.0f} MiB for search and evaluation"
     )
 
