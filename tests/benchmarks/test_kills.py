@@ -32,6 +32,7 @@ def test_a_few_kills(place: str, rings: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("place", PLACES)
 def test_more_kills(place: str, tmp_path: Path) -> None:
     (tally,) = study(write_small_europe(tmp_path / "europe"), tmp_path / "study", 8, 1, [place]).values()
