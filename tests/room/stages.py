@@ -36,8 +36,11 @@ class RefusedError(Exception):
     """The command ended with code 2 and one sentence, which is the message."""
 
 
-def command(*words: str) -> None:
+def command(*words: str, warns: bool = False) -> None:
     """The command in this process.
+
+    Args:
+        warns: whether a warning counts as a refusal: what is left out is named, and the result is another one.
 
     Raises:
         RefusedError: it ended with code 2.
@@ -48,6 +51,9 @@ def command(*words: str) -> None:
     if code == USER_ERROR:
         raise RefusedError(err.getvalue())
     assert code == 0, (code, err.getvalue())
+    if warns and err.getvalue().startswith("warning: "):
+        (Path(words[words.index("--output") + 1])).unlink()
+        raise RefusedError(err.getvalue())
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,8 @@ class Place:
 
     @property
     def run(self) -> str:
-        return next(one.id for one in RunStore(self.models).list() if one.state == "finished")
+        """The one that was prepared; its folder's name alone is looked at."""
+        return next(f"rings/{name}" for name in sorted(os.listdir(self.models / "rings")) if name.startswith("basic-s0-"))
 
     def prepare(self) -> None:
         """Two data sets, a run, a decision and an imported data set."""
@@ -146,7 +153,7 @@ def reports(place: Place) -> Meaning:
 
 
 def archives(place: Place) -> Meaning:
-    """Names and sizes within; a database's size may differ from copy to copy."""
+    """Names within."""
     found = {}
     for path in seen(place.out):
         with tarfile.open(path) as archive:
@@ -195,7 +202,7 @@ def report(place: Place) -> None:
 
 
 def backup(place: Place) -> None:
-    command("backup", "--output", str(place.out / "all.tar.gz"), "--models", str(place.models), "--force")
+    command("backup", "--output", str(place.out / "all.tar.gz"), "--models", str(place.models), "--force", warns=True)
 
 
 def relations(place: Place) -> None:
@@ -210,9 +217,11 @@ def import_files(place: Place) -> None:
 def upload(place: Place) -> None:
     """As the page does: files are brought, something is corrected."""
     folder = place.root / "in" / "csv"
-    with contextlib.ExitStack() as stack:
-        found = stage([Upload(path.name, stack.enter_context(path.open("rb"))) for path in sorted(folder.iterdir())])
-    correct(found, Corrections(swap_links=True))
+    try:
+        brought = [Upload(path.name, io.BytesIO(path.read_bytes())) for path in sorted(folder.iterdir())]
+    except OSError as error:  # before anything of ours
+        raise RefusedError("error: the browser cannot read the file.") from error
+    correct(stage(brought), Corrections(swap_links=True))
 
 
 def uploads(place: Place) -> Meaning:
