@@ -236,22 +236,18 @@ def submit(place: Place) -> None:
 
 def trainer(place: Place) -> None:
     """The worker takes a job; what it cannot report itself is seen by the next who looks."""
+    for job in JobQueue(place.models).jobs():
+        if job.resumable:
+            JobQueue(place.models).resume(job.id)
     submit(place)
     work(place.models, successor=lambda models: None)
     job = JobQueue(place.models).jobs()[0]
     if job.state in ("failed", "lost"):
-        JobQueue(place.models).resume(job.id)
         raise RefusedError(f"error: {job.message}\n")
 
 
-def trained_jobs(place: Place) -> Meaning:
-    return [state for _, state in jobs(place) if state == "finished"], finished_runs(place)
-
-
 def delete(place: Place) -> None:
-    found = [one.id for one in RunStore(place.models).list() if one.state == "finished"]
-    if found:
-        command("runs", "delete", found[0], "--yes", "--models", str(place.models))
+    command("runs", "delete", place.run, "--yes", "--models", str(place.models))
 
 
 STAGES: Final = (
@@ -268,7 +264,7 @@ STAGES: Final = (
     Stage("upload", upload, uploads, again=False),
     Stage("decide", lambda place: decide(place, 3, "click"), decisions),
     Stage("queue", submit, jobs),
-    Stage("worker", trainer, trained_jobs, again=False),
+    Stage("worker", trainer, finished_runs),  # a job that could not be reported as finished is, once it is resumed
     Stage("delete", delete, finished_runs, again=False),
 )
 BY_NAME: Final = {stage.name: stage for stage in STAGES}
