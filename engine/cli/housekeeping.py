@@ -103,8 +103,17 @@ def confirm(question: str, *, yes: bool) -> None:
 
 def backup(parsed: argparse.Namespace) -> int:
     made = back_up(parsed.models, paths.data_folder(), parsed.output, force=parsed.force)
+    if made.broken:
+        print(printable(f"warning: left out, since they cannot be opened: {', '.join(made.broken)}; 'runs' lists the reasons."), file=sys.stderr)
     if parsed.json:
-        values = {"file": str(made.file), "runs": made.runs, "data_sets": made.data_sets, "databases": list(made.databases), "bytes": made.bytes}
+        values = {
+            "file": str(made.file),
+            "runs": made.runs,
+            "broken": list(made.broken),
+            "data_sets": made.data_sets,
+            "databases": list(made.databases),
+            "bytes": made.bytes,
+        }
         print_json(values)
         return 0
     parts = [count(made.runs, "run"), count(made.data_sets, "imported data set"), *made.databases]

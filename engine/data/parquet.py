@@ -118,7 +118,7 @@ def _content(path: Path) -> pa.Buffer:
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
     try:
-        with damage_apart():
+        with damage_apart(path):
             yield
     except MachineError as error:
         raise DataError(f"this file cannot be read: {error}", path=path) from error

@@ -22,6 +22,7 @@ from engine.runs.tensors import finite_tensor
 from engine.runs.verdicts import Verdict
 from engine.runs.view import PairScore, Pool, RunView
 from engine.search import BestNames, LiteralSimilarity
+from engine.util.machine import is_of_machine
 from engine.util.text import count, shorten, shortened
 
 # A run opened for explanations: its frozen encoder beside its view, and what stacked indices mean.
@@ -89,7 +90,9 @@ class Explainer:
             return FrozenEncoder(graph, encoder, {name: finite_tensor(run, "model", name) for name in PARAMETERS})
         except RunDamagedError:
             raise
-        except (RunError, KeyError):
+        except (RunError, KeyError) as error:
+            if is_of_machine(error):
+                raise
             raise RunError("this run has no stored weights, so its scores cannot be explained; train it again, or open another run.") from None
         except ValueError as error:
             raise RunDamagedError(f"the run's weights do not fit its graph ({error}); train it again with --fresh.") from None

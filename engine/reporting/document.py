@@ -24,6 +24,7 @@ from engine.reporting.sections import (
 )
 from engine.runs.manifest import parent_of
 from engine.util.files import new_file
+from engine.util.machine import is_of_machine
 
 __all__ = ["ReportedRun", "report_html", "write_report"]
 
@@ -135,6 +136,8 @@ def _content(run: ReportedRun, make: Callable[[ReportedRun], Iterator[object]]) 
     try:
         parts.extend(make(run))
     except RunError as error:
+        if is_of_machine(error):  # the same report is whole once there is room
+            raise
         parts.append(element("p", f"The rest of this section is missing: {error}"))
     return together(parts)
 

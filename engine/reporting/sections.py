@@ -27,6 +27,7 @@ from engine.runs.tensors import RunLike
 from engine.runs.verdicts import KNOWN
 from engine.runs.view import RunView
 from engine.util.arrays import IntArray
+from engine.util.machine import is_of_machine
 from engine.util.text import count, duration
 
 DIRECTIONS: Final[tuple[tuple[str, str], ...]] = (("target_to_source", "target to source"), ("source_to_target", "source to target"))
@@ -370,6 +371,8 @@ def _explanation(run: ReportedRun, source: int, target: int) -> Iterator[Html]:
         faced = facing(run.adjacency, source, target)
         lines = summary_lines(found, faced, runner_up(run.explainer, source, target))
     except RunError as error:
+        if is_of_machine(error):
+            raise
         yield element("p", f"This score cannot be explained: {error}")
         return
     yield element("dl", *(part for line in lines for part in (element("dt", line.label), element("dd", shown(line.text, 600)))))

@@ -149,7 +149,7 @@ def _header(path: Path) -> bytes:
 
 def _stored(path: Path, fingerprint: str) -> Snapshot:
     try:
-        with damage_apart():
+        with damage_apart(path):
             table = pq.ParquetFile(path).read(columns=list(COLUMNS)).to_pydict()
         rows = zip(*(table[name] for name in COLUMNS if name != "outcome"), strict=True)
         return Snapshot(fingerprint, _checked([ReviewedPair(str(one), str(two), int(yes), int(no)) for one, two, yes, no in rows]))

@@ -153,6 +153,7 @@ class Backup:
 
     Attributes:
         runs: finished and stopped ones.   data_sets: imported ones.   databases: names of reviews and the like.   bytes: of the archive.
+        broken: ids of runs that cannot be opened, and were left out.
     """
 
     file: Path
@@ -160,6 +161,7 @@ class Backup:
     data_sets: int
     databases: tuple[str, ...]
     bytes: int
+    broken: tuple[str, ...] = ()
 
 
 def back_up(models: Path, data: Path, output: Path, *, force: bool = False) -> Backup:
@@ -173,7 +175,9 @@ def back_up(models: Path, data: Path, output: Path, *, force: bool = False) -> B
     """
     if not output.name.endswith(TAR_ENDINGS):
         raise ExportError(printable(f"the archive's name must end in .tar.gz or .tar (not compressed); got {output}."))
-    runs = [one for one in RunStore(models).list() if one.state in ("finished", "stopped")]
+    summaries = RunStore(models).list()
+    runs = [one for one in summaries if one.state in ("finished", "stopped")]
+    broken = [one.id for one in summaries if one.state == "broken"]
     data_sets = [folder for folder in folders(data) if not folder.name.startswith(".")]
     queue = jobs_folder(models)
     databases = [path for folder in (models, queue) for path in _files(folder, "*.sqlite3")]
@@ -188,7 +192,7 @@ def back_up(models: Path, data: Path, output: Path, *, force: bool = False) -> B
             _add_database(archive, path, f"models/{path.relative_to(models).as_posix()}")
         for path in (*_files(queue, "*.json"), *_files(queue, "*.parquet")):  # how trainings went, and the decisions that they were asked for with
             _add_small_file(archive, path, f"models/{path.relative_to(models).as_posix()}")
-    return Backup(output, len(runs), len(data_sets), tuple(path.name for path in databases), output.stat().st_size)
+    return Backup(output, len(runs), len(data_sets), tuple(path.name for path in databases), output.stat().st_size, tuple(broken))
 
 
 def _files(folder: Path, pattern: str) -> list[Path]:

@@ -101,7 +101,7 @@ class Run:
         name = with_suffix(name, ".parquet")
         path = self._intact(name)
         try:
-            with damage_apart(), pa.memory_map(str(path)) as source, pq.ParquetFile(source) as file:
+            with damage_apart(path), pa.memory_map(str(path)) as source, pq.ParquetFile(source) as file:
                 names = file.schema_arrow.names
                 if unknown := {*(columns or ()), *(where or ())} - set(names):
                     raise RunError(f"{path} has no column '{min(unknown)}'; its columns are {', '.join(names)}.")
@@ -120,7 +120,7 @@ class Run:
         """
         path = self._intact(with_suffix(name, ".parquet"))
         try:
-            with damage_apart(), pa.memory_map(str(path)) as source, pq.ParquetFile(source) as file:
+            with damage_apart(path), pa.memory_map(str(path)) as source, pq.ParquetFile(source) as file:
                 for batch in file.iter_batches(rows, columns=[*columns, *where]):
                     block = pa.Table.from_batches([batch])
                     for column, value in where.items():

@@ -25,8 +25,7 @@ GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ESTALE})
 LESS_MEMORY: Final = "close other programs, or use a larger machine; a training needs less with a smaller encoder.dim or training.batch_size"
 _NO_MEMORY: Final = re.compile(r"can(?:'|no)t allocate memory|not enough memory|bad_alloc|out of memory|failed to allocate|malloc of size", re.I)
 _NUMBER: Final = re.compile(r"(?:os error |Os \{ code: )(\d+)")
-_PANIC: Final = "PanicException"
-"""Name of what Polars and the parsers of RDF raise where they do not expect an error: no exception of Python's ordinary kind."""
+"""In messages of libraries, of safetensors and of Polars, whose panics are no exceptions of Python's ordinary kind."""
 _NO_THREADS: Final = "can't start new thread"
 
 
@@ -77,8 +76,11 @@ def os_advice(error: BaseException, otherwise: str = "check the disk and the fol
     return otherwise
 
 
-def as_machine_error(error: BaseException) -> MachineError | None:
-    """The sentence for an error that the machine is the cause of; None for anything else, which is a defect of ours."""
+def as_machine_error(error: BaseException, place: Path | None = None) -> MachineError | None:
+    """The sentence for an error that the machine is the cause of; None for anything else, which is a defect of ours.
+
+    ``place``: the file, where the error itself names none.
+    """
     if isinstance(error, MachineError):
         return error
     if is_out_of_memory(error):
@@ -86,10 +88,10 @@ def as_machine_error(error: BaseException) -> MachineError | None:
     if isinstance(error, RuntimeError) and _NO_THREADS in str(error):
         return MachineError("no more threads can be started; raise the limit of processes (ulimit -u) or of memory, or close other programs.")
     if isinstance(error, OSError) and error.errno is not None:
-        place = "" if error.filename is None else f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
-        return MachineError(printable(f"{place}{os_reason(error)}; {os_advice(error)}, then try again."))
-    if type(error).__name__ == _PANIC and (number := error_number(error)) is not None:
-        return as_machine_error(OSError(number, os.strerror(number)))
+        named = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes | os.PathLike) else place
+        return MachineError(printable(f"{'' if named is None else f'{named}: '}{os_reason(error)}; {os_advice(error)}, then try again."))
+    if (number := error_number(error)) is not None and not isinstance(error, OSError):
+        return as_machine_error(OSError(number, os.strerror(number)), place)
     if isinstance(error, sqlite3.OperationalError):
         return MachineError(printable(f"a database cannot be used ({error}); check the disk, then try again."))
     return None
@@ -101,7 +103,7 @@ def is_of_machine(error: BaseException) -> bool:
 
 
 @contextlib.contextmanager
-def damage_apart() -> Iterator[None]:
+def damage_apart(path: Path) -> Iterator[None]:
     """For readers that take most errors as damage of their file: errors of which the machine is the cause pass by as such.
 
     Raises:
@@ -110,7 +112,7 @@ def damage_apart() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        found = None if isinstance(error, EngineError) else as_machine_error(error)
+        found = None if isinstance(error, EngineError) else as_machine_error(error, path)
         if found is None:
             raise
         raise found from error

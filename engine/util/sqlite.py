@@ -149,7 +149,7 @@ class Database:
         if "readonly" in words or isinstance(error, OSError):
             return f"permission denied; make the file and its folder writable ({self.schema.unharmed})."
         if "malformed" in words or "not a database" in words or "decode to UTF-8" in words:
-            return f"the file is damaged ({words}); {self.schema.damaged}."
+            return f"the file is damaged, or the disk does not read it ({words}); {self.schema.damaged}."
         if "I/O error" in words:
             words += ": the disk is failing, nearly full, or a network folder without locks"
         return f"{words}; check the disk and the file ({self.schema.unharmed})."

@@ -108,7 +108,7 @@ def compare(place: Place, stage: Stage, sentence: str, meanings: tuple[Meaning, 
         if gone := [name for name in untouched if not (place.root / name).exists() and stage.name != "delete"]:
             return f"gone: {gone}"
         if now == before or stage.again:
-            for path in place.root.rglob("*.tmp"):
+            for path in list(place.root.rglob("*.tmp")):
                 os.utime(path, (1, 1))  # what is younger than a second may be one that another process is about to lock
             stage.act(place)
             if stage.meaning(place) != after:

@@ -36,8 +36,11 @@ class RefusedError(Exception):
     """The command ended with code 2 and one sentence, which is the message."""
 
 
-def command(*words: str) -> None:
+def command(*words: str, warns: bool = False) -> None:
     """The command in this process.
+
+    Args:
+        warns: whether a warning counts as a refusal: what is left out is named, and the result is another one.
 
     Raises:
         RefusedError: it ended with code 2.
@@ -48,6 +51,9 @@ def command(*words: str) -> None:
     if code == USER_ERROR:
         raise RefusedError(err.getvalue())
     assert code == 0, (code, err.getvalue())
+    if warns and err.getvalue().startswith("warning: "):
+        (Path(words[words.index("--output") + 1])).unlink()
+        raise RefusedError(err.getvalue())
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,8 @@ class Place:
 
     @property
     def run(self) -> str:
-        return next(one.id for one in RunStore(self.models).list() if one.state == "finished")
+        """The one that was prepared; its folder's name alone is looked at."""
+        return next(f"rings/{name}" for name in sorted(os.listdir(self.models / "rings")) if name.startswith("basic-s0-"))
 
     def prepare(self) -> None:
         """Two data sets, a run, a decision and an imported data set."""
@@ -146,7 +153,7 @@ def reports(place: Place) -> Meaning:
 
 
 def archives(place: Place) -> Meaning:
-    """Names and sizes within; a database's size may differ from copy to copy."""
+    """Names within."""
     found = {}
     for path in seen(place.out):
         with tarfile.open(path) as archive:
@@ -195,7 +202,7 @@ def report(place: Place) -> None:
 
 
 def backup(place: Place) -> None:
-    command("backup", "--output", str(place.out / "all.tar.gz"), "--models", str(place.models), "--force")
+    command("backup", "--output", str(place.out / "all.tar.gz"), "--models", str(place.models), "--force", warns=True)
 
 
 def relations(place: Place) -> None:
@@ -210,9 +217,11 @@ def import_files(place: Place) -> None:
 def upload(place: Place) -> None:
     """As the page does: files are brought, something is corrected."""
     folder = place.root / "in" / "csv"
-    with contextlib.ExitStack() as stack:
-        found = stage([Upload(path.name, stack.enter_context(path.open("rb"))) for path in sorted(folder.iterdir())])
-    correct(found, Corrections(swap_links=True))
+    try:
+        brought = [Upload(path.name, io.BytesIO(path.read_bytes())) for path in sorted(folder.iterdir())]
+    except OSError as error:  # before anything of ours
+        raise RefusedError("error: the browser cannot read the file.") from error
+    correct(stage(brought), Corrections(swap_links=True))
 
 
 def uploads(place: Place) -> Meaning:
@@ -227,22 +236,18 @@ def submit(place: Place) -> None:
 
 def trainer(place: Place) -> None:
     """The worker takes a job; what it cannot report itself is seen by the next who looks."""
+    for job in JobQueue(place.models).jobs():
+        if job.resumable:
+            JobQueue(place.models).resume(job.id)
     submit(place)
     work(place.models, successor=lambda models: None)
     job = JobQueue(place.models).jobs()[0]
     if job.state in ("failed", "lost"):
-        JobQueue(place.models).resume(job.id)
         raise RefusedError(f"error: {job.message}\n")
 
 
-def trained_jobs(place: Place) -> Meaning:
-    return [state for _, state in jobs(place) if state == "finished"], finished_runs(place)
-
-
 def delete(place: Place) -> None:
-    found = [one.id for one in RunStore(place.models).list() if one.state == "finished"]
-    if found:
-        command("runs", "delete", found[0], "--yes", "--models", str(place.models))
+    command("runs", "delete", place.run, "--yes", "--models", str(place.models))
 
 
 STAGES: Final = (
@@ -259,7 +264,7 @@ STAGES: Final = (
     Stage("upload", upload, uploads, again=False),
     Stage("decide", lambda place: decide(place, 3, "click"), decisions),
     Stage("queue", submit, jobs),
-    Stage("worker", trainer, trained_jobs, again=False),
+    Stage("worker", trainer, finished_runs),  # a job that could not be reported as finished is, once it is resumed
     Stage("delete", delete, finished_runs, again=False),
 )
 BY_NAME: Final = {stage.name: stage for stage in STAGES}

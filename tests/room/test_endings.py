@@ -144,8 +144,8 @@ def test_the_system_really_ends_a_worker_for_lack_of_memory(small_group: Path, m
     job = queue.submit(plan()).job
     program = (
         "import os, sys; from pathlib import Path\n"
-        "Path(sys.argv[2], 'tasks').write_text(str(os.getpid()))\n"
         "from engine.jobs.endings import note_begin; from engine.jobs.queue import JobQueue\n"
+        "Path(sys.argv[2], 'tasks').write_text(str(os.getpid()))\n"
         "models = Path(sys.argv[1]); note_begin(models); JobQueue(models).take()\n"
         "kept = [bytearray(b'x' * 2**20) for _ in range(4096)]"
     )

@@ -20,7 +20,6 @@ from engine.runs import RunStore
 from engine.util.locks import lock_is_held, may_be_held, take_lock
 from engine.util.paths import jobs_folder, reviews_file, trainer_lock
 from tests.jobs.conftest import MakePlan
-from tests.processes import Forked
 
 LOCKLESS = ("ENOLCK", "EIO", "ENOSYS", "EOPNOTSUPP", "nothing")
 
@@ -94,17 +93,3 @@ def test_a_process_id_that_another_program_has_by_now_means_nothing(models: Path
     assert not trainer_alive(models)
     assert queue.find(job.id).state == "lost"
     assert queue.resume(job.id).state == "queued"
-
-
-@pytest.mark.slow
-def test_two_commands_train_one_run(data: Path, models: Path) -> None:
-    """The second is refused in a sentence; the first ends well."""
-    words = ["train", str(data), "--models", str(models), "--set", "training.epochs=3000", "--set", "encoder.dim=8", "--set", "encoder.proxies=4"]
-    first = Forked(words)
-    next(line for line in first.stderr if line.startswith("epoch"))
-    code, _, said = Forked(words).end(120)
-    assert code == 2
-    assert "is being trained by another process" in said.splitlines()[-1]
-    first.send_signal(15)
-    assert first.end(120)[0] in (0, 130)
-    assert [one.state for one in RunStore(models).list()].count("broken") == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import sqlite3
 import subprocess
@@ -14,11 +15,13 @@ import pyarrow as pa
 import pytest
 import torch
 
+from engine.api import open_run
 from engine.cli import main as command_line
-from engine.errors import DataError, EngineError, ExportError, MachineError
+from engine.errors import DataError, EngineError, ExportError, MachineError, RunError
 from engine.exporting.merged.split import write_tables
 from engine.jobs import JobQueue
 from engine.jobs.trainer import NO_MEMORY, work
+from engine.reporting import write_report
 from engine.runs import RunStore
 from engine.runs.cleanup import back_up
 from engine.util.files import replacing
@@ -76,10 +79,10 @@ def test_defects_of_ours_are_no_shortage(error: Exception) -> None:
 
 def test_a_shortage_is_not_taken_for_damage() -> None:
     for error in (pa.ArrowMemoryError("malloc of size 64 failed"), OSError(errno.EMFILE, "Too many open files"), MemoryError()):
-        with pytest.raises(MachineError), damage_apart():
+        with pytest.raises(MachineError), damage_apart(Path("a")):
             raise error
     for damage in (pa.ArrowInvalid("magic bytes"), OSError("Couldn't deserialize thrift"), DataError("x")):
-        with pytest.raises(type(damage)), damage_apart():
+        with pytest.raises(type(damage)), damage_apart(Path("a")):
             raise damage
 
 
@@ -200,3 +203,29 @@ def test_a_training_without_memory_or_room_says_so(models: Path, plan: MakePlan,
         after = queue.find(job.id)
         assert after.state == "failed"
         assert after.message.startswith(words)
+
+
+def test_a_backup_names_the_runs_that_it_leaves_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("DUAL_AMN_DATA", str(tmp_path / "data"))
+    for run_id in ("basic-s0-0123abcd", "basic-s1-0123abcd"):
+        write_run(sample_run(), tmp_path / "models", run_id=run_id)
+    (tmp_path / "models" / "towns" / "basic-s1-0123abcd" / "manifest.json").write_bytes(b"{}")
+    words = ["backup", "--output", str(tmp_path / "all.tar"), "--models", str(tmp_path / "models"), "--json"]
+    assert command_line.main(words) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["broken"] == ["towns/basic-s1-0123abcd"]
+    assert said.err.startswith("warning: left out, since they cannot be opened: towns/basic-s1-0123abcd;")
+
+
+@pytest.mark.parametrize("name", ["table", "tensor"])
+def test_a_report_is_not_written_without_a_part_that_cannot_be_read_now(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = open_run(write_run(sample_run(), tmp_path / "models"), tmp_path / "models")
+    error = OSError(errno.EMFILE, "Too many open files")
+
+    def fail(*_: object, **__: object) -> None:
+        raise RunError("cannot read: too many open files.") from error
+
+    monkeypatch.setattr(type(run.run), name, fail)
+    with pytest.raises(RunError, match="too many open files"):
+        write_report(run, tmp_path / "report.html")
+    assert not (tmp_path / "report.html").exists()

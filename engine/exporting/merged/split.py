@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +20,7 @@ from engine.data.knowledge_graph import SIDES, Side
 from engine.data.labels import XSD_STRING
 from engine.errors import DataError, ExportError, printable
 from engine.exporting.merged.files import COLUMNS, MATCHES, ROWS_AT_ONCE, graph_name, term
-from engine.util.files import check_new_file, fsync, fsync_tree, make_folder, remove
+from engine.util.files import TEMPORARY, check_new_file, fsync, fsync_tree, make_folder, remove
 from engine.util.machine import os_advice, os_reason
 
 TRIPLES: Final = "triples"
@@ -83,7 +85,9 @@ def write_tables(rows: Mapping[str, list[Row]], folder: Path, *, force: bool) ->
         check_new_file(folder / f"{name}.parquet", force=force, folder_is_made=True)
     try:
         make_folder(folder.parent)
-        beside = Path(tempfile.mkdtemp(prefix=".", suffix=".tmp", dir=folder if folder.is_dir() else folder.parent))
+        place = folder if folder.is_dir() else folder.parent
+        _remove_left_behind(place)
+        beside = Path(tempfile.mkdtemp(prefix=BESIDE, suffix=TEMPORARY, dir=place))
         tables = beside / "tables"
         try:
             tables.mkdir()
@@ -102,7 +106,17 @@ def write_tables(rows: Mapping[str, list[Row]], folder: Path, *, force: bool) ->
         raise ExportError(printable(words)) from error
 
 
+BESIDE: Final = ".split-"
 EARLIER: Final = "earlier-"
+LEFT_SECONDS: Final = 3600.0
+
+
+def _remove_left_behind(folder: Path) -> None:
+    """What an earlier split could not remove; not if it holds the only copy of a table."""
+    for path in folder.glob(f"{BESIDE}*{TEMPORARY}"):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > LEFT_SECONDS and not any(path.rglob(f"{EARLIER}*")):
+                remove(path)
 
 
 def _put_tables(tables: Path, folder: Path, names: Sequence[str]) -> None:
