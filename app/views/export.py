@@ -23,6 +23,7 @@ from engine.exporting import (
     DECODER_NAMES,
     DECODER_WORDS,
     FORMATS,
+    ONE_TO_ONE,
     PREDICATES,
     STORED,
     UNCHECKED,
@@ -32,10 +33,12 @@ from engine.exporting import (
     ExportTable,
     FoldOptions,
     Format,
+    Groundwork,
     Part,
     default_decoder,
     export_bytes,
     get_format,
+    lay_groundwork,
     pairs_to_export,
     prepare,
     preview_lines,
@@ -190,10 +193,17 @@ def _selected(run: OpenRun, address: ExportAddress) -> ExportTable:
     decoder, known_links = _decoder_of(run, address), _known_links(address)
     question = ("export", decoder, str(known_links), repr(reviewed))
     with st.spinner("Computing the alignment…"):
-        made = cache.kept_export(run, question, lambda: prepare(run.view, decoder, known_links, reviewed))
+        made = cache.kept_export(run, question, lambda: prepare(run.view, decoder, known_links, reviewed, _groundwork(run, decoder, known_links)))
     wanted = pair_filters.wanted(run, address)
     selection = ExportSelection(address.part, decoder, address.side, address.least, address.seeds, known_links, wanted)
     return pairs_to_export(run.view, selection, reviewed, made)
+
+
+def _groundwork(run: OpenRun, decoder: str, known_links: bool) -> Groundwork | None:
+    """What does not change while reviewers decide; that of decoders that search is too large to be kept."""
+    if decoder not in (ONE_TO_ONE, STORED):
+        return None
+    return cache.kept_export(run, ("groundwork", decoder, str(known_links)), lambda: lay_groundwork(run.view, decoder, known_links))
 
 
 def _nothing(run: OpenRun, address: ExportAddress) -> None:

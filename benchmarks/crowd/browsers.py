@@ -43,6 +43,7 @@ class BrowserPerson:
     def __init__(self, name: str, run: str, base: str, record: Record, habits: Habits, draw: random.Random) -> None:
         self.name, self.run, self.record, self.habits, self.draw, self._base = name, run, record, habits, draw, base
         self._page_name = REVIEW.name
+        self._look: Look | None = None
         self._activities: dict[Callable[[Page], Awaitable[None]], float] = {
             self.review: 3.0,
             self.look_around: 4.0,
@@ -51,26 +52,31 @@ class BrowserPerson:
         }
 
     async def live(self, browser: Browser) -> None:
-        """Do one thing after the other, until it is time to stop."""
-        context = await browser.new_context(viewport=VIEWPORT)
-        page = await context.new_page()
-        page.set_default_timeout(PATIENCE)
-        page.on("console", self._console)
-        page.on("pageerror", lambda error: self.record.problems.append(f"{self.name} on {self._page_name}: script error: {error}"))
-        try:
-            began = time.perf_counter()
-            await page.goto(f"{self._base}/{REVIEW.name}?{urlencode({'run': self.run, 'reviewer': self.name})}")
-            await page.wait_for_function(COMPLETE, arg=QUIET)
-            self.record.add(self._page_name, "page", time.perf_counter() - began, browser=True)
-            await page.evaluate(WATCH)
-            await self._decide_some(page)
-            while self._is_time:
-                (activity,) = self.draw.choices(list(self._activities), list(self._activities.values()))
-                await activity(page)
-        except Error as error:
-            self.record.problems.append(f"{self.name} on {self._page_name}: {str(error)[:200]}")
-        finally:
-            await context.close()
+        """Do one thing after the other, until it is time to stop; whoever gets no answer opens the app again."""
+        while self._is_time:
+            context = await browser.new_context(viewport=VIEWPORT)
+            page = await context.new_page()
+            page.set_default_timeout(PATIENCE)
+            page.on("console", self._console)
+            page.on("pageerror", lambda error: self.record.problems.append(f"{self.name} on {self._page_name}: script error: {error}"))
+            try:
+                await self._visit(page)
+            except Error as error:
+                self.record.problems.append(f"{self.name} on {self._page_name}: {str(error)[:200]}")
+            finally:
+                self.record.leave(self._look)
+                await context.close()
+
+    async def _visit(self, page: Page) -> None:
+        began = time.perf_counter()
+        await page.goto(f"{self._base}/{REVIEW.name}?{urlencode({'run': self.run, 'reviewer': self.name})}")
+        await page.wait_for_function(COMPLETE, arg=QUIET)
+        self.record.add(self._page_name, "page", time.perf_counter() - began, browser=True)
+        await page.evaluate(WATCH)
+        await self._decide_some(page)
+        while self._is_time:
+            (activity,) = self.draw.choices(list(self._activities), list(self._activities.values()))
+            await activity(page)
 
     @property
     def _is_time(self) -> bool:
@@ -178,4 +184,5 @@ class BrowserPerson:
         """The pair on the screen, when the page has come to rest."""
         await page.wait_for_function(COMPLETE, arg=QUIET)
         found = await page.evaluate(PAIR)
-        return None if found is None else self.record.look(self.name, button_name(found[0]), found[1])
+        self._look = None if found is None else self.record.look(self.name, button_name(found[0]), found[1])
+        return self._look

@@ -71,18 +71,23 @@ class Person:
         }
 
     async def live(self) -> None:
-        """Do one thing after the other, until it is time to stop."""
-        await asyncio.sleep(self.draw.uniform(*self.habits.pause))
-        try:
-            await self.enter()
-            while self._is_time:
-                (activity,) = self.draw.choices(list(self._activities), list(self._activities.values()))
-                await activity()
-        except (NoAnswerError, OSError) as error:
-            self.record.problems.append(f"{self.name} on {self._page or 'home'}: {error}")
-        finally:
-            self.record.leave(self._look)
-            await self._tab.close()
+        """Do one thing after the other, until it is time to stop; whoever gets no answer opens the app again."""
+        while self._is_time:
+            self._tab = Tab(self._base)
+            await self._pause()
+            try:
+                await self._visit()
+            except (NoAnswerError, OSError) as error:
+                self.record.problems.append(f"{self.name} on {self._page or 'home'}: {error}")
+            finally:
+                self.record.leave(self._look)
+                await self._tab.close()
+
+    async def _visit(self) -> None:
+        await self.enter()
+        while self._is_time:
+            (activity,) = self.draw.choices(list(self._activities), list(self._activities.values()))
+            await activity()
 
     @property
     def _is_time(self) -> bool:

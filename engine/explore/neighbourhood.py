@@ -21,6 +21,7 @@ from engine.runs.tensors import RunLike, finite_tensor
 from engine.runs.verdicts import Relation, Verdict
 from engine.runs.view import RunView
 from engine.util.arrays import FloatArray, IntArray, row_pointers
+from engine.util.memory import Recent
 
 # The neighbours of an entity, their relations, and the attention weight of each.
 #
@@ -28,6 +29,8 @@ from engine.util.arrays import FloatArray, IntArray, row_pointers
 
 Direction = Literal["out", "in"]
 MODEL = "model.safetensors"
+KEPT_WEIGHTS, KEPT_BYTES = 256, 1 << 22
+"""Entities of which an open run keeps the attention weights: at most this number, and 4 MiB."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ class IncidentTriples:
         self.view = view
         triples, relations = view.run.table("triples"), view.run.table("relations")
         self._graphs = {side: _Incidence(_of(triples, side), _of(relations, side), len(view.graphs[side])) for side in SIDES}
+        self._kept_weights: Recent[tuple[Side, int], FloatArray] = Recent(KEPT_WEIGHTS, KEPT_BYTES, lambda weights: weights.nbytes)
 
     @cached_property
     def attention(self) -> EntityAttention | None:
@@ -99,7 +103,7 @@ class IncidentTriples:
         self.view.entity(side, index)
         graph = self._graphs[side]
         around = graph.around(index)
-        weights = self._weights(side, around)
+        weights = self._weights(side, index, around)
         shares: list[float | None] = [None] * len(around.neighbours)
         if weights is not None and self.attention is not None:
             shares = [*self.attention.part(weights, part).tolist()]
@@ -116,7 +120,7 @@ class IncidentTriples:
         """
         around = self._graphs[side].around(index)
         neighbours, place = np.unique(around.neighbours, return_inverse=True)
-        weights = self._weights(side, around)
+        weights = self._weights(side, index, around)
         graph = self.view.graphs[side]
         if weights is None or self.attention is None:
             named = np.array([bool(graph.labels[one]) for one in neighbours.tolist()], dtype=np.int64)
@@ -126,12 +130,17 @@ class IncidentTriples:
             order = np.lexsort((neighbours, -graph.degrees[neighbours], -shares))
         return {neighbour: rank for rank, neighbour in enumerate(neighbours[order].tolist())}
 
-    def _weights(self, side: Side, around: _Around) -> FloatArray | None:
-        """(L, C, n) attention of the entity in the middle to its n triples."""
-        if self.attention is None:
+    def _weights(self, side: Side, index: int, around: _Around) -> FloatArray | None:
+        """(L, C, n) attention of an entity to its n triples; one view of a pair asks for those of the same two again and again."""
+        attention = self.attention
+        if attention is None:
             return None
-        stacked = around.relations + (0 if side == "source" else len(self._graphs["source"].names))
-        return self.attention.weights(around.neighbours, stacked + np.where(around.outgoing, 0, self.attention.num_relations))
+
+        def compute() -> FloatArray:
+            stacked = around.relations + (0 if side == "source" else len(self._graphs["source"].names))
+            return attention.weights(around.neighbours, stacked + np.where(around.outgoing, 0, attention.num_relations))
+
+        return self._kept_weights.get((side, index), compute)
 
 
 class _Around(NamedTuple):

@@ -238,30 +238,65 @@ class Prepared:
     emptied: Mapping[Side, int]
 
 
-def prepare(view: RunView, decoder: str | None = None, known_links: bool = True, reviewed: Sequence[DecidedPair] = ()) -> Prepared:
-    """Everything about an export that filters do not change: the costly part.
+@dataclass(frozen=True)
+class Groundwork:
+    """What decisions of reviewers do not change of :class:`Prepared`: most of the work, so that it can be kept while they decide.
 
+    Attributes:
+        matching: of one-to-one exports, which choose around the certain pairs; None for other decoders.
+        plain: the decoder's predictions without any certain pair.
+        trial: as of :class:`Prepared`; None without links to measure by.
+    """
+
+    decoder: str
+    known_links: bool
+    matching: OneToOne | None
+    plain: Predictions
+    trial: Mapping[Side, Alignment] | None
+
+
+def lay_groundwork(view: RunView, decoder: str | None = None, known_links: bool = True) -> Groundwork:
+    """
     Raises:
         ConfigError: no such decoder.
         RunError: a table or tensor of the run cannot be read.
     """
     name = default_decoder(view) if decoder is None else decoder
-    settled = Settled.of(view, reviewed, ROLES if known_links else ())
     seeds, nothing = (Settled.of(view, (), roles) for roles in ((("train",) if known_links else ()), ()))
-    if name == ONE_TO_ONE:
-        matching = OneToOne(view)
-        plain, tried, final = (matching.predictions(one) for one in (nothing, seeds, settled))
-    else:
-        plain = tried = final = predictions(view, name, nothing)
+    matching = OneToOne(view) if name == ONE_TO_ONE else None
+    plain = predictions(view, name, nothing) if matching is None else matching.predictions(nothing)
+    if not bool(view.run.table("links")["role"].isin(JUDGING).any()):
+        return Groundwork(name, known_links, matching, plain, None)
+    tried = plain if matching is None else matching.predictions(seeds)
+    return Groundwork(name, known_links, matching, plain, described_matches(view, with_settled(view, tried.of, seeds)))
+
+
+def prepare(
+    view: RunView,
+    decoder: str | None = None,
+    known_links: bool = True,
+    reviewed: Sequence[DecidedPair] = (),
+    groundwork: Groundwork | None = None,
+) -> Prepared:
+    """Everything about an export that filters do not change: the costly part.
+
+    Args:
+        groundwork: of the same run, decoder and choice of known links, where it is there already.
+
+    Raises:
+        ConfigError: no such decoder.
+        RunError: a table or tensor of the run cannot be read.
+    """
+    made = lay_groundwork(view, decoder, known_links) if groundwork is None else groundwork
+    settled = Settled.of(view, reviewed, ROLES if known_links else ())
+    final = made.plain if made.matching is None else made.matching.predictions(settled)
     found = described_matches(view, with_settled(view, final.of, settled))
     for alignment in found.values():
         _mark(alignment, final, settled)
-    judging = bool(view.run.table("links")["role"].isin(JUDGING).any())
-    trial = described_matches(view, with_settled(view, tried.of, seeds)) if judging else found
-    gone = {side: _given_way(plain.of[side], side, settled) for side in SIDES}
+    gone = {side: _given_way(made.plain.of[side], side, settled) for side in SIDES}
     replaced = {side: len(entities) for side, entities in gone.items()}
     emptied = {side: len(np.setdiff1d(entities, found[side].rows["entity"].to_numpy())) for side, entities in gone.items()}
-    return Prepared(name, known_links, settled, found, trial, replaced, emptied)
+    return Prepared(made.decoder, known_links, settled, found, found if made.trial is None else made.trial, replaced, emptied)
 
 
 def _mark(alignment: Alignment, made: Predictions, settled: Settled) -> None:

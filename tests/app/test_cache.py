@@ -58,5 +58,26 @@ def test_a_run_that_was_replaced_is_opened_again(
     assert words(after)
 
 
+def test_what_pairs_keep_is_bounded_and_pushes_out_nothing_that_all_share(run: str) -> None:
+    opened, computed = cache.open_listed(run), list[str]()
+
+    def asked(name: str) -> str:
+        computed.append(name)
+        return name
+
+    cache.kept([opened], ("shared",), lambda: asked("shared"))
+    for number in range(cache.KEPT_PAIRS + 1):
+        cache.kept_of_pair([opened], ("pair", str(number)), lambda number=number: asked(f"pair {number}"))  # type: ignore[misc]
+    for number in range(cache.KEPT_EXPORTS + 1):
+        cache.kept_export(opened, ("export", str(number)), lambda number=number: asked(f"export {number}"))  # type: ignore[misc]
+    computed.clear()
+    cache.kept([opened], ("shared",), lambda: asked("shared"))
+    cache.kept_of_pair([opened], ("pair", str(cache.KEPT_PAIRS)), lambda: asked("newest"))
+    assert not computed
+    cache.kept_of_pair([opened], ("pair", "0"), lambda: asked("oldest pair"))
+    cache.kept_export(opened, ("export", "0"), lambda: asked("oldest export"))
+    assert computed == ["oldest pair", "oldest export"], "the number of entries has an end"
+
+
 def scores(app: object) -> list[str]:
     return [str(score) for table in app.dataframe if "CSLS" in table.value for score in table.value["CSLS"]]  # type: ignore[attr-defined]

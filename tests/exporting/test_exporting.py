@@ -33,6 +33,7 @@ from engine.exporting import (
     Format,
     export_bytes,
     get_format,
+    lay_groundwork,
     pairs_to_export,
     prepare,
     preview_lines,
@@ -331,6 +332,20 @@ def test_every_decoder_gives_pairs_with_the_scores_that_are_shown_everywhere(vie
         for row in rows.sample(5, random_state=0).itertuples():
             pair = view.pair(*((row.entity, row.match) if side == "source" else (row.match, row.entity)))
             assert (row.csls, row.cosine, row.verdict) == (pytest.approx(pair.csls, abs=1e-4), pytest.approx(pair.cosine, abs=1e-4), pair.verdict)
+
+
+@pytest.mark.parametrize("decoder", ["one-to-one", "csls", "mutual"])
+def test_groundwork_that_is_kept_while_reviewers_decide_changes_nothing(view: RunView, decoder: str) -> None:
+    groundwork = lay_groundwork(view, decoder)
+    first = alignments(view)["source"].rows
+    source, target = view.graphs["source"].uris, view.graphs["target"].uris
+    decided = [DecidedPair(source[row.entity], target[row.match], accepted=number % 2 == 0) for number, row in enumerate(first.head(6).itertuples())]
+    for number in range(0, 7, 3):
+        alone, kept = prepare(view, decoder, True, decided[:number]), prepare(view, decoder, True, decided[:number], groundwork)
+        for one, other in ((alone.found, kept.found), (alone.trial, kept.trial)):
+            for side, alignment in one.items():
+                pd.testing.assert_frame_equal(alignment.rows, other[side].rows)
+        assert (alone.replaced, alone.emptied, alone.decoder) == (kept.replaced, kept.emptied, kept.decoder)
 
 
 def test_the_margin_of_a_decoders_choice_is_its_lead_over_the_best_other_one(view: RunView) -> None:

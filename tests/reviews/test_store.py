@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -222,6 +224,32 @@ def test_ten_processes_decide_each_pair_of_one_queue_exactly_once(tmp_path: Path
     assert Counter((*decision.pair, decision.verdict, decision.author) for decision in kept) == Counter(message)
     assert sorted(Counter(decision.pair for decision in kept).values()) == [1] * total, "no pair twice, none lost"
     assert len({author for *_, author in message}) > 1
+
+
+def test_threads_of_one_server_never_hold_the_same_pair_and_decide_each_once(store: ReviewStore) -> None:
+    """Many sessions share one store: claims, decisions and reading in turns of their own."""
+    pairs = [(f"http://one.example/{number}", f"http://two.example/{number}") for number in range(48)]
+    held: Counter[tuple[str, str]] = Counter()
+    seen_twice, lock = [], threading.Lock()
+
+    def reviewer(author: str) -> None:
+        while claimed := store.claim(DATA, author, pairs, count=2):
+            with lock:
+                held.update(claimed)
+                seen_twice.extend(pair for pair in claimed if held[pair] > 1)
+            store.decide(DATA, Choice(*claimed[0], "accept"), author, f"{author} {claimed[0][0]}")
+            assert store.on_pair(DATA, claimed[0])
+            with lock:
+                held.subtract(claimed)
+            store.release(DATA, author)
+
+    with ThreadPoolExecutor(12) as pool:
+        for done in [pool.submit(reviewer, f"Reviewer {number}") for number in range(12)]:
+            done.result()
+    decided = Counter(decision.pair for decision in store.history(DATA))
+    assert not seen_twice
+    assert set(decided.values()) == {1}
+    assert len(decided) >= len(pairs) - 12, "at the end, one may still hold what another one looks for"
 
 
 def test_a_process_that_is_killed_while_it_writes_leaves_whole_decisions_only(tmp_path: Path) -> None:
