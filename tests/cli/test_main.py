@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -11,7 +12,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,26 +41,39 @@ def train(models: Path, *words: str, data: Path = EUROPE) -> int:
     return main(["train", str(data), "--models", str(models), *QUICK, *words])
 
 
+@dataclass(frozen=True)
+class Trained:
+    """A models folder with one run, and what the command that made it has written."""
+
+    models: Path
+    out: str
+    err: str
+
+
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run]:
-    """One finished run that the tests only look at."""
+def made(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     models = tmp_path_factory.mktemp("models")
-    assert train(models) == 0
-    (summary,) = RunStore(models).list()
-    return models, RunStore(models).find(summary.id)
+    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+        assert train(models, "--json") == 0
+    return Trained(models, out.getvalue(), err.getvalue())
 
 
-def test_train_ends_with_one_json_object(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert train(tmp_path, "--json") == 0
-    captured = capsys.readouterr()
-    result = last_json(captured.out)
+@pytest.fixture(scope="module")
+def trained(made: Trained) -> tuple[Path, Run]:
+    """One finished run that the tests only look at."""
+    (summary,) = RunStore(made.models).list()
+    return made.models, RunStore(made.models).find(summary.id)
+
+
+def test_train_ends_with_one_json_object(made: Trained) -> None:
+    result = last_json(made.out)
     assert {"run", "metrics", "seconds", "peak_rss_mb"} <= set(result)
     for direction in ("source_to_target", "target_to_source"):
         assert {"hits@1", "hits@5", "hits@10", "mrr", "mean_rank"} <= set(result["metrics"][direction])
     assert result["seconds"] > 0
     assert result["peak_rss_mb"] > 10
     for expected in ("234 seed, 117 validation, 819 test links", "epoch   4/4", "validation mrr", "left"):
-        assert expected in captured.err
+        assert expected in made.err
 
 
 def test_the_same_command_finds_the_finished_run_and_fresh_keeps_it(tmp_path: Path, small_europe: Path, capsys: pytest.CaptureFixture[str]) -> None:
