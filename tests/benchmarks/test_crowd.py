@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.text import plain
-from benchmarks.crowd import __main__ as crowd
+from benchmarks.crowd import command as crowd
 from benchmarks.crowd.record import Answer, Interaction, Look, Record, button_name, misplaced, name_of, shared_looks
 from benchmarks.crowd.report import Outcome, missed, report
 from benchmarks.crowd.server import Server
