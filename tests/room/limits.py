@@ -24,6 +24,7 @@ from typing import Any, Literal
 import engine.pipeline
 import engine.reporting
 from engine.errors import EngineError
+from engine.util.machine import as_machine_error
 from tests.room.nth_failure import LONGEST, compare, contents
 from tests.room.stages import BY_NAME, Meaning, Place, RefusedError, Stage, fresh, sentence_of
 
@@ -140,9 +141,11 @@ def outcome_of(action: Callable[[], Any]) -> tuple[int, Any]:
         return 0, action()
     except (EngineError, RefusedError) as error:
         return SENTENCE, sentence_of(error)
-    except BaseException:
+    except BaseException as error:
         for kind, limits in before.items():
             resource.setrlimit(kind, limits)
+        if (machine := as_machine_error(error)) is not None:  # as the app does, of stages that are no command
+            return SENTENCE, str(machine)
         return DEFECT, traceback.format_exc(limit=-8)
     finally:
         for kind, limits in before.items():

@@ -236,10 +236,11 @@ def submit(place: Place) -> None:
 
 def trainer(place: Place) -> None:
     """The worker takes a job; what it cannot report itself is seen by the next who looks."""
-    for job in JobQueue(place.models).jobs():
-        if job.resumable:
-            JobQueue(place.models).resume(job.id)
-    submit(place)
+    ended = [job for job in JobQueue(place.models).jobs() if job.resumable]
+    for job in ended:
+        JobQueue(place.models).resume(job.id)
+    if not ended:
+        submit(place)
     work(place.models, successor=lambda models: None)
     job = JobQueue(place.models).jobs()[0]
     if job.state in ("failed", "lost"):
@@ -264,7 +265,7 @@ STAGES: Final = (
     Stage("upload", upload, uploads, again=False),
     Stage("decide", lambda place: decide(place, 3, "click"), decisions),
     Stage("queue", submit, jobs),
-    Stage("worker", trainer, finished_runs),  # a job that could not be reported as finished is, once it is resumed
+    Stage("worker", trainer, finished_runs, again=False),  # a job that could not be reported as finished is, once it is resumed
     Stage("delete", delete, finished_runs, again=False),
 )
 BY_NAME: Final = {stage.name: stage for stage in STAGES}

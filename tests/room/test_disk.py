@@ -62,7 +62,8 @@ def one_by_one(library: Path, base: Path, folder: Path, stage: str, code: int, k
 @pytest.mark.parametrize(("code", "lasting"), [("ENOSPC", True), ("EIO", False), ("EROFS", True)])
 def test_every_operation_fails_once(stage: str, code: str, lasting: bool, library: Path, prepared: Path, tmp_path: Path) -> None:
     kind: Kind = WRITING if code == "ENOSPC" else WRITING + REMOVING  # files can be removed from a full disk
-    one_by_one(library, prepared, tmp_path, stage, CODES[code], kind, lasting=lasting)
+    several = stage == "split"  # tables: a disk that fails for good between two of them leaves those before
+    one_by_one(library, prepared, tmp_path, stage, CODES[code], kind, lasting=lasting and not several)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import sqlite3
@@ -14,18 +15,22 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import torch
+from numba.core.caching import IndexDataCacheFile
 
 from engine.api import open_run
 from engine.cli import main as command_line
-from engine.errors import DataError, EngineError, ExportError, MachineError, RunError
+from engine.errors import DataError, DataImportError, EngineError, ExportError, JobError, MachineError, RunError
 from engine.exporting.merged.split import write_tables
+from engine.importing.staging import Upload, find_staged, stage
 from engine.jobs import JobQueue
 from engine.jobs.trainer import NO_MEMORY, work
 from engine.reporting import write_report
 from engine.runs import RunStore
 from engine.runs.cleanup import back_up
 from engine.util.files import replacing
+from engine.util.kernel_cache import compile_cached
 from engine.util.machine import as_machine_error, damage_apart, is_out_of_memory
+from engine.util.memory import available_memory, limit_leaves
 from tests.conftest import ROOT
 from tests.jobs.conftest import MakePlan
 from tests.run_fixture import sample_run, write_run
@@ -229,3 +234,59 @@ def test_a_report_is_not_written_without_a_part_that_cannot_be_read_now(name: st
     with pytest.raises(RunError, match="too many open files"):
         write_report(run, tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
+
+
+def test_a_lost_job_is_shown_where_that_cannot_be_written(models: Path, plan: MakePlan, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = JobQueue(models)
+    queue.submit(plan())
+    assert queue.take() is not None
+
+    def full(self: JobQueue) -> None:
+        raise JobError("the training queue cannot be used: the disk is full; free some space and try again.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(JobQueue, "settle", full)
+        assert [job.state for job in queue.jobs()] == ["lost"]
+    assert [job.state for job in queue.jobs()] == ["lost"]
+
+
+def test_an_upload_that_cannot_be_read_for_the_moment_is_not_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUAL_AMN_DATA", str(tmp_path / "data"))
+    staged = stage([Upload("a.csv", io.BytesIO(b"head,relation,tail\na,r,b\n")), Upload("b.csv", io.BytesIO(b"head,relation,tail\nc,r,d\n"))])
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_text", lambda self, **_: (_ for _ in ()).throw(OSError(errno.EMFILE, "Too many open files", str(self))))
+        with pytest.raises(DataImportError, match=r"this import cannot be read \(too many open files\); raise the limit"):
+            find_staged(staged.token)
+    assert find_staged(staged.token).token == staged.token
+
+
+@pytest.mark.parametrize("fault", [OSError(errno.ENOSPC, "No space left on device"), EOFError()])
+def test_kernels_that_cannot_be_kept_are_compiled(fault: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise fault
+
+    for name in ("save", "load"):
+        if name == "load" or isinstance(fault, OSError):
+            monkeypatch.setattr(IndexDataCacheFile, name, fail)
+    kernel = compile_cached(doubled)
+    assert kernel(21) == 42
+
+
+def doubled(number: int) -> int:
+    return number + number
+
+
+def test_a_command_with_hardly_any_memory_left_does_not_begin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("engine.util.memory.limit_leaves", lambda: 5.0 * 2**20)
+    assert command_line.main(["runs"]) == 2
+    assert capsys.readouterr().err.startswith("error: the memory limit of this process (ulimit -v) leaves 5 MiB, and at least 128 MiB are needed;")
+    assert (available_memory() or 0) <= 5.0
+
+
+def test_a_limit_of_addresses_counts_as_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    import resource
+
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    assert limit_leaves() is None or limits[0] != resource.RLIM_INFINITY
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (2**50, 2**50))
+    assert 0 < (limit_leaves() or 0) < 2**50
