@@ -328,6 +328,12 @@ def kept_export(run: OpenRun, question: tuple[str, ...], compute: Callable[[], T
     return found
 
 
+def kept_search(run: OpenRun, question: tuple[str, ...], compute: Callable[[], T]) -> T:
+    """As :func:`kept`, for what takes a search and is large, too: only the last one is kept."""
+    found: T = _kept_search(_identities([run]), question, compute)
+    return found
+
+
 def _identities(runs: Sequence[OpenRun]) -> tuple[tuple[Path, str], ...]:
     return tuple((run.run.path, run.card.seal) for run in runs)
 
@@ -344,6 +350,11 @@ def _kept_of_pair(runs: tuple[tuple[Path, str], ...], question: tuple[str, ...],
 
 @st.cache_resource(ttl=KEPT_SECONDS, max_entries=KEPT_EXPORTS, show_spinner=False)
 def _kept_export(runs: tuple[tuple[Path, str], ...], question: tuple[str, ...], _compute: Callable[[], Any]) -> Any:
+    return _compute()
+
+
+@st.cache_resource(ttl=KEPT_SECONDS, max_entries=1, show_spinner=False)
+def _kept_search(runs: tuple[tuple[Path, str], ...], question: tuple[str, ...], _compute: Callable[[], Any]) -> Any:
     return _compute()
 
 
