@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +33,7 @@ from engine.util import paths
 
 T = TypeVar("T")
 
+_SEARCHING = threading.Lock()
 OPEN_RUNS = 6  # their indexes; the embeddings are memory-mapped
 OPEN_TABLES = 48
 KEPT_RESULTS = 48  # what the engine computes of runs: a few arrays over the test entities each
@@ -329,8 +331,13 @@ def kept_export(run: OpenRun, question: tuple[str, ...], compute: Callable[[], T
 
 
 def kept_search(run: OpenRun, question: tuple[str, ...], compute: Callable[[], T]) -> T:
-    """As :func:`kept`, for what takes a search and is large, too: only the last one is kept."""
-    found: T = _kept_search(_identities([run]), question, compute)
+    """As :func:`kept`, for what takes a search of all entities: one at a time, since each needs much memory, and only the last one is kept."""
+
+    def alone() -> T:
+        with _SEARCHING:
+            return compute()
+
+    found: T = _kept_search(_identities([run]), question, alone)
     return found
 
 
