@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +33,7 @@ from engine.util import paths
 
 T = TypeVar("T")
 
+_SEARCHING = threading.Lock()
 OPEN_RUNS = 6  # their indexes; the embeddings are memory-mapped
 OPEN_TABLES = 48
 KEPT_RESULTS = 48  # what the engine computes of runs: a few arrays over the test entities each
@@ -328,6 +330,17 @@ def kept_export(run: OpenRun, question: tuple[str, ...], compute: Callable[[], T
     return found
 
 
+def kept_search(run: OpenRun, question: tuple[str, ...], compute: Callable[[], T]) -> T:
+    """As :func:`kept`, for what takes a search of all entities: one at a time, since each needs much memory, and only the last one is kept."""
+
+    def alone() -> T:
+        with _SEARCHING:
+            return compute()
+
+    found: T = _kept_search(_identities([run]), question, alone)
+    return found
+
+
 def _identities(runs: Sequence[OpenRun]) -> tuple[tuple[Path, str], ...]:
     return tuple((run.run.path, run.card.seal) for run in runs)
 
@@ -344,6 +357,11 @@ def _kept_of_pair(runs: tuple[tuple[Path, str], ...], question: tuple[str, ...],
 
 @st.cache_resource(ttl=KEPT_SECONDS, max_entries=KEPT_EXPORTS, show_spinner=False)
 def _kept_export(runs: tuple[tuple[Path, str], ...], question: tuple[str, ...], _compute: Callable[[], Any]) -> Any:
+    return _compute()
+
+
+@st.cache_resource(ttl=KEPT_SECONDS, max_entries=1, show_spinner=False)
+def _kept_search(runs: tuple[tuple[Path, str], ...], question: tuple[str, ...], _compute: Callable[[], Any]) -> Any:
     return _compute()
 
 

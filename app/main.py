@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import components, downloads, pages, sign_in
+from app import components, downloads, pages, sign_in, upkeep
 
 SIDEBAR_WIDTH = 244  # pixels; folded on phones
 
 st.set_page_config(page_title="Dual-AMN Explorer", page_icon="🔗", layout="wide", initial_sidebar_state=SIDEBAR_WIDTH)
 downloads.keep_downloads()
+upkeep.give_memory_back()
 sign_in.require()
 page = st.navigation(
     [st.Page(page.script, title=page.title, icon=page.icon, url_path=page.name, default=page is pages.HOME) for page in pages.PAGES],

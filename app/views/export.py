@@ -199,11 +199,10 @@ def _selected(run: OpenRun, address: ExportAddress) -> ExportTable:
     return pairs_to_export(run.view, selection, reviewed, made)
 
 
-def _groundwork(run: OpenRun, decoder: str, known_links: bool) -> Groundwork | None:
-    """What does not change while reviewers decide; that of decoders that search is too large to be kept."""
-    if decoder not in (ONE_TO_ONE, STORED):
-        return None
-    return cache.kept_export(run, ("groundwork", decoder, str(known_links)), lambda: lay_groundwork(run.view, decoder, known_links))
+def _groundwork(run: OpenRun, decoder: str, known_links: bool) -> Groundwork:
+    """What does not change while reviewers decide."""
+    keep = cache.kept_export if decoder in (ONE_TO_ONE, STORED) else cache.kept_search
+    return keep(run, ("groundwork", decoder, str(known_links)), lambda: lay_groundwork(run.view, decoder, known_links))
 
 
 def _nothing(run: OpenRun, address: ExportAddress) -> None:

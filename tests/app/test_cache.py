@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -77,6 +79,21 @@ def test_what_pairs_keep_is_bounded_and_pushes_out_nothing_that_all_share(run: s
     cache.kept_of_pair([opened], ("pair", "0"), lambda: asked("oldest pair"))
     cache.kept_export(opened, ("export", "0"), lambda: asked("oldest export"))
     assert computed == ["oldest pair", "oldest export"], "the number of entries has an end"
+
+
+def test_searches_of_all_entities_run_one_at_a_time(run: str) -> None:
+    opened, running, most = cache.open_listed(run), [0], [0]
+
+    def search() -> int:
+        running[0] += 1
+        most[0] = max(most[0], running[0])
+        time.sleep(0.02)
+        running[0] -= 1
+        return 1
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda number: cache.kept_search(opened, ("search", str(number)), search), range(6)))
+    assert most == [1]
 
 
 def scores(app: object) -> list[str]:

@@ -1,0 +1,26 @@
+"""What the server does for itself now and then, whoever happens to open a page."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Final
+
+from engine.util.memory import give_back
+
+EVERY_SECONDS: Final = 20.0
+_busy = threading.Lock()
+_last = -EVERY_SECONDS
+
+
+def give_memory_back() -> None:
+    """Give freed memory back to the system, at most every so often; nothing waits for it.
+
+    Exports and searches need much for a moment, and each script has a thread of its own: otherwise the process keeps the most that they ever needed.
+    """
+    global _last
+    with _busy:
+        if time.monotonic() - _last < EVERY_SECONDS:
+            return
+        _last = time.monotonic()
+    threading.Thread(target=give_back, name="upkeep", daemon=True).start()
