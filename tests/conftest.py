@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,17 @@ def keep_to_own_processors() -> None:
             os.sched_setaffinity(0, own)
 
 
+def receive_signals() -> None:
+    """Ctrl-C and hang-ups do what they do at a terminal, in these processes and in those they start: a shell that runs the tests in the background,
+    or nohup, has them ignored.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 keep_to_own_processors()  # before anything counts processors
+receive_signals()
 
 
 def slow_ones_wanted(config: pytest.Config) -> bool:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import inspect
-import pickle
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -40,9 +39,10 @@ class KernelCache(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The kept code; None, so that it is compiled, also where it cannot be read."""
-        with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):
+        try:
             return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
-        return None
+        except Exception:  # whatever is wrong with kept code, compiling makes it again
+            return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep the code; where the disk is full or fails, the next process compiles again."""
