@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, FilePayload, Page, TimeoutError, expect
 
 from benchmarks.served_app import QUIET
 from engine.data import load_task
@@ -17,17 +17,23 @@ from tests.importing.conftest import GRAPH_1, NAMES, SWAPPED
 
 __all__ = ["pytestmark"]
 
+ATTEMPTS = 3
 TURNED = "Wohin;Woher;Art\n" + "".join(f"a:{other};a:{one};near\n" for one, other in zip(NAMES, NAMES[1:] + NAMES[:1], strict=True))
 TURTLE = "".join(f"<b:{one}> <b:nah> <b:{other}> .\n" for one, other in zip(NAMES, NAMES[1:] + NAMES[:1], strict=True))
 
 
 def upload(page: Page, box: str, name: str, content: str | bytes) -> None:
-    """Into the uploader with this label."""
+    """Into the uploader with this label; again where Streamlit drops the file, as it may on a busy machine while the page is drawn."""
     chosen = page.locator("[data-testid=stFileUploader]", has_text=box).first
-    chosen.locator("input[type=file]").set_input_files(
-        {"name": name, "mimeType": "application/octet-stream", "buffer": content if isinstance(content, bytes) else content.encode()}
-    )
-    chosen.get_by_text(name).wait_for()
+    file = FilePayload(name=name, mimeType="application/octet-stream", buffer=content if isinstance(content, bytes) else content.encode())
+    for attempt in range(1, ATTEMPTS + 1):
+        chosen.locator("input[type=file]").set_input_files(file)
+        try:
+            chosen.get_by_text(name).wait_for(timeout=PATIENCE / ATTEMPTS)
+            break
+        except TimeoutError:
+            if attempt == ATTEMPTS:
+                raise
     page.wait_for_selector(QUIET)
 
 
