@@ -296,8 +296,7 @@ def test_commands_in_documents_exist(path: Path) -> None:
 def test_benchmarks_that_are_named_exist(path: Path) -> None:
     text = path.read_text(encoding="utf-8").replace("\\\n", " ")
     for name, rest in re.findall(r"-m benchmarks\.([a-z_]+)([^`\n]*)", text if path.suffix != ".md" else code_in(path)):
-        package = (ROOT / "benchmarks" / name).is_dir()
-        module = importlib.import_module(f"benchmarks.{name}.__main__" if package else f"benchmarks.{name}")
+        module = importlib.import_module(f"benchmarks.{name}")
         known = set(options_of(module.build_parser())) if hasattr(module, "build_parser") else None
         for option in set(re.findall(r"(?<=\s)\[?(--[a-z-]+)", rest.split("#")[0])):
             there = option in known if known is not None else f'"{option}"' in Path(str(module.__file__)).read_text(encoding="utf-8")
