@@ -23,7 +23,7 @@ from engine.data import AlignmentTask, load_task
 from engine.evaluation.metrics import evaluate_links
 from engine.search import csls_topk, normalise_rows
 from engine.training.device import choose_device, choose_threads
-from engine.training.estimate import check_memory, task_sizes, width
+from engine.training.estimate import check_memory, task_sizes
 from engine.training.trainer import Trainer, split_embeddings, task_adjacency
 from engine.util.memory import available_memory
 
@@ -162,7 +162,7 @@ def record_work(watch: Stopwatch, trainer: Trainer, case: Case, searched: Search
     works = step_work(task.num_entities, sum(trainer.sampling.counts), triples, batch, parameters, config)
     for name, work in works.items():
         watch.has_to(name, work, "float32" if name == "optimiser" else trainer.precision)
-    embedding = width(config)
+    embedding = config.encoder.output_width
     everyone = searched.queries == task.source.num_entities
     note = "" if everyone else f"{searched.queries:,} of {task.source.num_entities:,} source entities among all targets"
     watch.has_to("search", compared(searched.queries, searched.pool, embedding, passes=2), note=note)
@@ -180,8 +180,7 @@ def step_work(entities: int, sampled: int, triples: int, batch: int, parameters:
         parameters: how many numbers are learned.
     """
     encoder = config.encoder
-    channels, wide = (2 if encoder.channels == "both" else 1), width(config)
-    block = wide // channels
+    channels, wide, block = encoder.num_channels, encoder.output_width, encoder.width
     whole_layers = max(encoder.layers - 1, 0) + sampled / max(entities, 1)  # of the last one only the messages to the candidates
     messages = 2.0 * triples * channels * encoder.dim * min(whole_layers, encoder.layers)  # values that neighbours send
     outputs = float(sampled * wide)

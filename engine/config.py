@@ -104,6 +104,21 @@ class EncoderConfig(Section):
     proxy_matching: bool = option(True, "no: no proxy matching and no gate (ablation)")
     dropout: float = option(0.3, "dropout rate during training, to reduce overfitting", low=0.0, high=0.95)
 
+    @property
+    def num_channels(self) -> int:
+        """C: input channels."""
+        return 2 if self.channels == "both" else 1
+
+    @property
+    def width(self) -> int:
+        """D: a channel's share of an embedding, d for the input and for each layer."""
+        return self.dim * (self.layers + 1 if self.multi_hop else 1)
+
+    @property
+    def output_width(self) -> int:
+        """Of an entity's embedding: C x D."""
+        return self.num_channels * self.width
+
 
 @dataclass(frozen=True)
 class LossConfig(Section):

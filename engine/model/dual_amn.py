@@ -59,15 +59,6 @@ class DualAMN(nn.Module):
         self.to(device)
 
     @property
-    def width(self) -> int:
-        """D: a channel's share of the output."""
-        return self.config.dim * (self.config.layers + 1 if self.config.multi_hop else 1)
-
-    @property
-    def output_width(self) -> int:
-        return self.width * len(self.channels)
-
-    @property
     def num_entities(self) -> int:
         """E: entities that embeddings are computed of."""
         return self.adjacency.num_entities if self.shard is None else len(self.shard.own)
@@ -76,7 +67,7 @@ class DualAMN(nn.Module):
         """Draw all parameters from one generator, on the CPU, so that a seed gives the same start on every device and to any number of processes."""
         config, generator = self.config, torch.Generator().manual_seed(seed)
         relations = 2 * self.adjacency.num_relations
-        count, dim, width = len(self.channels), config.dim, self.width
+        count, dim, width = config.num_channels, config.dim, config.width
 
         def uniform(*shape: int, limit: float) -> nn.Parameter:
             return nn.Parameter(torch.empty(shape).uniform_(-limit, limit, generator=generator))
@@ -124,7 +115,7 @@ class DualAMN(nn.Module):
     @torch.no_grad()
     def embed(self) -> Tensor:
         """(E, C D) final embeddings without dropout; beside them, only the layers' outputs are held whole."""
-        everything = self.entity_features.new_empty((self.num_entities, self.output_width))
+        everything = self.entity_features.new_empty((self.num_entities, self.config.output_width))
         for rows, hidden in self.multi_hop_blocks():
             everything[rows] = self._matched(hidden)
         return everything

@@ -35,8 +35,6 @@ def partition_entities(triples: IntArray, num_entities: int, links: IntArray, pa
     Returns:
         (E,) the part of each entity, from 0.
     """
-    if parts == 1:
-        return np.zeros(num_entities, dtype=np.int32)
     vertices, vertex = linked_vertices(links, num_entities)
     degrees = np.bincount(triples[:, [0, 2]].ravel(), minlength=num_entities)
     weights = np.bincount(vertex, weights=ENTITY_WEIGHT + degrees, minlength=vertices).astype(np.int64)

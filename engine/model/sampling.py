@@ -16,7 +16,7 @@ from torch import Tensor
 from engine.config import LossConfig
 from engine.model.adjacency import to_torch
 from engine.model.shard import Exchange, Shard
-from engine.util.arrays import IntArray
+from engine.util.arrays import IntArray, places
 
 
 @dataclass(frozen=True)
@@ -108,13 +108,6 @@ def own_sample(drawn: list[IntArray], members: IntArray, pairs: Tensor, shard: S
     )
     rows = to_torch(np.searchsorted(shard.own, np.concatenate(own)), shard.device)
     return Sample(rows, len(own[0]), len(own[1]), pair_rows(pairs, place), exchange)
-
-
-def places(rows: IntArray, size: int) -> IntArray:
-    """The position of each of the distinct ``rows``; of other numbers below ``size`` nothing that may be read."""
-    place = np.empty(size, dtype=np.int64)
-    place[rows] = np.arange(len(rows))
-    return place
 
 
 def pair_rows(pairs: Tensor, place: IntArray) -> Tensor:

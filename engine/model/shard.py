@@ -21,7 +21,7 @@ from engine.config import EncoderConfig
 from engine.model.adjacency import to_torch
 from engine.model.losses.kernels import LEVELS
 from engine.model.partition import Owners
-from engine.util.arrays import IntArray, distinct
+from engine.util.arrays import IntArray, distinct, places
 from engine.util.distributed import Ranks, ring_bytes
 
 SUMS_BYTES = 8 * (3 + 2 * LEVELS + 1)
@@ -149,11 +149,10 @@ def make_shard(triples: IntArray, owners: Owners, ranks: Ranks, device: torch.de
         ranks: the processes, this one among them.
         device: where its tensors are.
     """
-    device, size = torch.device(device), len(owners)
+    device = torch.device(device)
     held, halo, sent = cut_off(triples, owners, ranks.rank)
     own = np.flatnonzero(owners == ranks.rank)
-    place = np.empty(size, dtype=np.int64)  # what is not written is never read
-    place[own], place[halo] = np.arange(len(own)), len(own) + np.arange(len(halo))
+    place = places(np.concatenate([own, halo]), len(owners))
     local = np.stack([place[held[:, 0]], held[:, 1], place[held[:, 2]]], axis=1)
     exchange = Exchange(
         ranks,
@@ -218,10 +217,8 @@ def step_bytes(sent: int, halo: int, processes: int, encoder: EncoderConfig, pai
         shared: number of parameters that all processes share.
     """
     number = 4  # bytes of a float32
-    channels = 2 if encoder.channels == "both" else 1
-    neighbours = encoder.dim * (int(encoder.channels != "relation") + channels * encoder.layers)
-    width = channels * encoder.dim * (encoder.layers + 1 if encoder.multi_hop else 1)
+    neighbours = encoder.dim * (int(encoder.channels != "relation") + encoder.num_channels * encoder.layers)
     rows = (sent + halo) * neighbours * number
-    members = 2 * (2 * pairs / processes * (processes - 1)) * width * number
+    members = 2 * (2 * pairs / processes * (processes - 1)) * encoder.output_width * number
     sums = 2 * pairs * (SUMS_BYTES + number)
     return rows + members + ring_bytes(sums + shared * number, processes)

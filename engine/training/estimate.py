@@ -269,7 +269,7 @@ def count_work(sizes: Sizes, config: RunConfig, precision: str | None = None) ->
         products=tuple(products for products, _, _ in counted),
         gathers=tuple(gathers for _, gathers, _ in counted),
         steps=tuple(steps for _, _, steps in counted),
-        selection=2.0 * pool * pool * width(config),
+        selection=2.0 * pool * pool * config.encoder.output_width,
         precision=precision or _precision(config),
     )
 
@@ -278,10 +278,10 @@ def _epoch(sizes: Sizes, config: RunConfig, pairs: int) -> tuple[float, float, i
     """Operations of matrix products, gathered values and steps of an epoch on a number of pairs."""
     encoder, loss, sampled = config.encoder, config.loss, sampled_entities(sizes, config)
     steps = steps_of(pairs, config.training.batch_size)
-    channels, wide = _channels(config), width(config) // _channels(config)
+    channels, wide = encoder.num_channels, encoder.width
     candidates = sampled if loss.candidates == "both" else sampled / 2
     passes = 3 if loss.kind == "softmax" or loss.tail_mass == 0 else 1  # backward passes over all candidates as well
-    compared = passes * 2 * 2.0 * pairs * candidates * width(config)  # anchors of both sides
+    compared = passes * 2 * 2.0 * pairs * candidates * config.encoder.output_width  # anchors of both sides
     gate = steps * sampled * channels * (8.0 * wide**2 + 16.0 * wide * encoder.proxies) if encoder.proxy_matching else 0.0
     gathered = steps * 2.0 * sum(sizes.triples) * channels * encoder.dim * max(encoder.layers, 1)
     return compared + gate, gathered, steps
@@ -290,16 +290,6 @@ def _epoch(sizes: Sizes, config: RunConfig, pairs: int) -> tuple[float, float, i
 def sampled_entities(sizes: Sizes, config: RunConfig) -> int:
     """Of both graphs, those that a step computes to the end."""
     return sum(Sampling.of(*sizes.entities, config.loss, config.training.batch_size).counts)
-
-
-def _channels(config: RunConfig) -> int:
-    return 2 if config.encoder.channels == "both" else 1
-
-
-def width(config: RunConfig) -> int:
-    """Of an entity's embedding: channels x layers and input x d."""
-    encoder = config.encoder
-    return _channels(config) * encoder.dim * (encoder.layers + 1 if encoder.multi_hop else 1)
 
 
 def _pool(sizes: Sizes, config: RunConfig) -> int:
@@ -318,8 +308,8 @@ def _around(sizes: Sizes, config: RunConfig, machine: Machine) -> tuple[float, f
     """Seconds before the first and behind the last epoch."""
     facts, entities = sum(sizes.triples) + sum(sizes.attributes), sum(sizes.entities)
     before = 2.2 + 2.5e-6 * facts + (0.8 + 7e-5 * entities if config.variant == "literal" else 0.0)
-    search = SEARCH_WEIGHT * 2.0 * sizes.entities[0] * sizes.entities[1] * width(config) / machine.float32
-    evaluate = 1.0 + EVALUATE_WEIGHT * 2.0 * sizes.test**2 * width(config) / machine.float32
+    search = SEARCH_WEIGHT * 2.0 * sizes.entities[0] * sizes.entities[1] * config.encoder.output_width / machine.float32
+    evaluate = 1.0 + EVALUATE_WEIGHT * 2.0 * sizes.test**2 * config.encoder.output_width / machine.float32
     return before, search + evaluate + 0.5 + 4e-5 * entities
 
 
@@ -376,15 +366,29 @@ def kernels_compiled() -> bool:
 def memory_needed(sizes: Sizes, config: RunConfig, *, structure_ready: bool = False) -> float:
     """MiB at the peak."""
     entities = sum(sizes.entities)
-    matrix = 4.0 * entities * width(config)
-    step = LAYER_MATRICES * 4.0 * entities * _channels(config) * config.encoder.dim
-    step += SAMPLE_MATRICES * 4.0 * sampled_entities(sizes, config) * width(config) + SCRAP_MIB * MIB
+    matrix = 4.0 * entities * config.encoder.output_width
     pool = 4.0 * sizes.test**2
     after = FINAL_MATRICES * matrix + (pool if pool <= HELD_BYTES else 0.0) + TILES_MIB * MIB
-    parameters = (entities + 2 * sum(sizes.relations)) * config.encoder.dim + 2 * width(config) ** 2
-    work = MATRICES_NAMES * matrix if structure_ready else max(step, after) + 3 * 4.0 * parameters
-    data = BYTES_A_FACT * (sum(sizes.triples) + sum(sizes.attributes)) + BYTES_AN_ENTITY * entities
-    return PROGRAM_MIB + (work + data) / MIB
+    step, parameters = _step_bytes(sizes, config, entities), _parameter_bytes(sizes, config, entities)
+    work = MATRICES_NAMES * matrix if structure_ready else max(step, after) + parameters
+    return PROGRAM_MIB + (work + _data_bytes(sizes)) / MIB
+
+
+def _step_bytes(sizes: Sizes, config: RunConfig, held: int, share: float = 1.0) -> float:
+    """Of a step that passes the messages of a number of entities and compares pairs with a share of the candidates."""
+    encoder = config.encoder
+    layers = LAYER_MATRICES * 4.0 * held * encoder.num_channels * encoder.dim
+    return layers + SAMPLE_MATRICES * 4.0 * share * sampled_entities(sizes, config) * encoder.output_width + SCRAP_MIB * MIB
+
+
+def _parameter_bytes(sizes: Sizes, config: RunConfig, held: int) -> float:
+    """Of the parameters, their gradient and the optimiser's state, with the features of a number of entities."""
+    encoder = config.encoder
+    return 3 * 4.0 * ((held + 2 * sum(sizes.relations)) * encoder.dim + 2 * encoder.output_width**2)
+
+
+def _data_bytes(sizes: Sizes) -> float:
+    return BYTES_A_FACT * (sum(sizes.triples) + sum(sizes.attributes)) + BYTES_AN_ENTITY * sum(sizes.entities)
 
 
 @dataclass(frozen=True)
@@ -427,10 +431,12 @@ def estimate_division(task: AlignmentTask, config: RunConfig, processes: int, al
     parts = [shard_sizes(triples, owners, part) for part in range(processes)]
     own, halo = (max(getattr(part, name) for part in parts) for name in ("own", "halo"))
     sizes, encoder = task_sizes(task), config.encoder
-    shared = 2 * task.num_relations * encoder.dim + width(config) * (width(config) // _channels(config) + encoder.proxies + 1)
+    shared = 2 * task.num_relations * encoder.dim + encoder.output_width * (encoder.width + encoder.proxies + 1)
     pairs = min(len(task.train_links), config.training.batch_size)
     sent = max(step_bytes(part.sent, part.halo, processes, encoder, pairs, shared) for part in parts)
     share = max(part.triples for part in parts) / max(len(triples), 1)
+    held = own + halo
+    memory = PROGRAM_MIB + (_step_bytes(sizes, config, held, 1 / processes) + _parameter_bytes(sizes, config, held) + _data_bytes(sizes)) / MIB
     work = count_work(sizes, config)
     steps = sum(epochs * steps for epochs, steps in zip(work.epochs, work.steps, strict=True))
     return Division(
@@ -438,19 +444,10 @@ def estimate_division(task: AlignmentTask, config: RunConfig, processes: int, al
         own=own,
         halo=halo,
         sent=sent,
-        memory=_step_memory(sizes, config, own + halo, 1 / processes),
-        first_memory=max(memory_needed(sizes, config), _step_memory(sizes, config, own + halo, 1 / processes)),
+        memory=memory,
+        first_memory=max(memory_needed(sizes, config), memory),
         seconds=alone.seconds - alone.training + alone.training * share + steps * sent / NETWORK,
     )
-
-
-def _step_memory(sizes: Sizes, config: RunConfig, held: int, share: float) -> float:
-    """MiB of a process that trains on a share of the candidates and holds a number of entities; it has read all data."""
-    step = LAYER_MATRICES * 4.0 * held * _channels(config) * config.encoder.dim
-    step += SAMPLE_MATRICES * 4.0 * share * sampled_entities(sizes, config) * width(config) + SCRAP_MIB * MIB
-    parameters = (held + 2 * sum(sizes.relations)) * config.encoder.dim + 2 * width(config) ** 2
-    data = BYTES_A_FACT * (sum(sizes.triples) + sum(sizes.attributes)) + BYTES_AN_ENTITY * sum(sizes.entities)
-    return PROGRAM_MIB + (step + 3 * 4.0 * parameters + data) / MIB
 
 
 def check_memory(sizes: Sizes, config: RunConfig, available: float | None) -> str:

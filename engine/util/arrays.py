@@ -75,6 +75,13 @@ def row_pointers(rows: IntArray, count: int) -> IntArray:
     return row_starts(np.bincount(rows, minlength=count))
 
 
+def places(rows: IntArray, size: int) -> IntArray:
+    """The position of each of the distinct ``rows``; of other numbers below ``size`` nothing that may be read."""
+    place = np.empty(size, dtype=np.int64)
+    place[rows] = np.arange(len(rows))
+    return place
+
+
 def spans(starts: npt.NDArray[np.integer], lengths: npt.NDArray[np.integer]) -> IntArray:
     """The numbers of several stretches, one after the other: a number of them from each start on."""
     found: IntArray = np.arange(int(lengths.sum())) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)

@@ -19,7 +19,6 @@ from benchmarks.search_speed import SearchCase, measure_search
 from benchmarks.training_phases import evenly, step_work
 from engine.config import RunConfig
 from engine.errors import TrainingError
-from engine.training.estimate import width
 
 PHASES = ["read", "index", "encoder", "forward", "loss", "backward", "optimiser", "search", "evaluation"]
 QUICK = ["--steps", "2", "--threads", "1", "--queries", "100", "--set", "encoder.dim=8", "--set", "encoder.proxies=4"]
@@ -175,7 +174,7 @@ def test_products_are_counted_as_torch_counts_them() -> None:
     assert work["forward"].operations == products.get_total_flops() + messages
     with FlopCounterMode(display=False) as products:
         for _ in range(2):
-            _ = torch.ones(batch, width(config)) @ torch.ones(entities, width(config)).T
+            _ = torch.ones(batch, config.encoder.output_width) @ torch.ones(entities, config.encoder.output_width).T
     assert work["loss"].operations == products.get_total_flops()
 
 
