@@ -503,6 +503,17 @@ def downloads(name: str, data: pd.DataFrame | Callable[[], pd.DataFrame], pictur
         st.caption("To save the picture with its title and source, click the button at its upper right (on a touch screen: tap the figure first).")
 
 
+@contextmanager
+def drawn_when_open(label: str, key: str, *, icon: str | None = None, expanded: bool = False) -> Iterator[bool]:
+    """An expander that says whether it is open, so that what is in it is computed and sent only then; opening it draws its part of the page again.
+
+    Args:
+        key: of its state; it stays open for whatever is drawn under the same key.
+    """
+    with st.expander(label, expanded, key=key, icon=icon, on_change="rerun") as container:
+        yield bool(container.open)
+
+
 def table(
     data: pd.DataFrame,
     *,

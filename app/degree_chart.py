@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app import components, text
+from app import components, state, text
 from app.cache import OpenRun
 from app.glossary import explain
 from app.rate_figures import RATES, degree_figure, run_labels
@@ -50,8 +50,9 @@ def rates_by_degree(
         f"Lines: {RATES[rate]} with 95% intervals.{offset} Bars: number of test entities. Click a point or bar to list them. {_pool(runs)}",
         help=explain(RATES[rate], "degree", "interval"),
     )
-    with st.expander(f"{RATES[rate]} and intervals as a table"):
-        components.table(_interval_rows(runs, tables, rate), name=f"{rate}-by-degree-intervals", columns=_interval_columns(rate))
+    with components.drawn_when_open(f"{RATES[rate]} and intervals as a table", state.widget_key(state.AS_TABLE, rate)) as is_open:
+        if is_open:
+            components.table(_interval_rows(runs, tables, rate), name=f"{rate}-by-degree-intervals", columns=_interval_columns(rate))
 
 
 def _interval_rows(runs: Sequence[OpenRun], tables: Sequence[pd.DataFrame], rate: Rate) -> pd.DataFrame:

@@ -299,7 +299,10 @@ def _close(expanded: Sequence[str], reference: str) -> None:
 def _table(shown: Shown) -> None:
     """The neighbours that are drawn, or all of one entity: a row opens its neighbour."""
     faced, address = shown.faced, shown.address
-    with st.expander("Neighbours as a table", expanded=address.listed != "drawn"):
+    key = state.widget_key(state.AS_TABLE, *shown.key)
+    with components.drawn_when_open("Neighbours as a table", key, expanded=address.listed != "drawn") as is_open:
+        if not is_open:
+            return
         options: dict[Listed, str] = {
             "drawn": "as shown",
             "source": f"{PLAIN_MARKS['source']} all {text.count(faced.total_source, 'neighbour')} of the source",

@@ -470,7 +470,9 @@ def _everywhere(rows: pd.DataFrame, relation: Relation) -> None:
         data=rows,
         height=150 + 40 * len(rows[["layer", "channel"]].drop_duplicates()),
     )
-    with st.expander("Data as a table"):
+    with components.drawn_when_open("Data as a table", state.widget_key(state.AS_TABLE, relation.index, relation.side)) as is_open:
+        if not is_open:
+            return
         columns = ["layer", "channel", "direction", "importance", "rank", "of", "band", "attention", "relative_attention"]
         shown = rows[columns].rename(columns={"relative_attention": "relative attention"})
         components.table(shown, name=f"relation-{relation.title}-everywhere", columns=COLUMNS)

@@ -225,8 +225,7 @@ def _one_by_one(run: OpenRun, page: ReviewAddress, author: str) -> None:
         _pair(run, address, author, pair, blind=kind == "sample")
         if kind != "sample":  # which shows no explanation
             for following in [one for one in upcoming if one != pair][:1]:
-                _explained(run, *following)  # while the reviewer looks at this one
-                _rival_words(run, *following)
+                _rival_words(run, *following)  # while the reviewer looks at this one
         reviewing.shown(pair)  # at the very end: clicks are answered only now
 
 
@@ -289,10 +288,13 @@ def _pair(run: OpenRun, address: ReviewAddress, author: str, pair: tuple[int, in
 
 
 def _details(run: OpenRun, address: ReviewAddress, pair: PairScore, faced: Facing) -> None:
-    """What the score is made of, and the two neighbourhoods as a figure; closed until it is opened."""
-    with st.spinner("Explaining the score…"):
-        found, reason = _explained(run, pair.source.index, pair.target.index)
-    with st.expander("Details: score breakdown and neighbourhood comparison", icon=":material/balance:"):
+    """What the score is made of, and the two neighbourhoods as a figure; computed and sent once it is opened, and open for the pairs that follow."""
+    title = "Details: score breakdown and neighbourhood comparison"
+    with components.drawn_when_open(title, state.widget_key(state.REVIEW_DETAILS), icon=":material/balance:") as is_open:
+        if not is_open:
+            return
+        with st.spinner("Explaining the score…"):
+            found, reason = _explained(run, pair.source.index, pair.target.index)
         with st.container(horizontal=True):
             components.pair_links(address.runs, pair, "source")
         if found is None:

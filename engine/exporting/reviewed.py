@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from engine.reviews.snapshot import Outcome
 from engine.runs.entities import other
 from engine.runs.view import RunView
 from engine.search import Hubness, PairScores, pair_csls
-from engine.util.arrays import BoolArray, IntArray
+from engine.util.arrays import BoolArray, IntArray, link_keys, links_of_keys
 
 # What reviewers decided, as far as an export needs it.
 
@@ -112,16 +113,22 @@ class Settled:
         table = view.run.table("links")
         links = table.loc[table["role"].isin(roles), ["source", "target"]].drop_duplicates().to_numpy(dtype=np.int64).reshape(-1, 2)
         unique = all(len(np.unique(links[:, column])) == len(links) for column in (0, 1))
-        keep = _standing(links, accepted, rejected, unique)
-        return cls(accepted, rejected, links[keep], int((~keep).sum()), (len(view.graphs["source"]), len(view.graphs["target"])), table)
+        sizes = len(view.graphs["source"]), len(view.graphs["target"])
+        keep = _standing(links, accepted, rejected, unique, sizes[1])
+        return cls(accepted, rejected, links[keep], int((~keep).sum()), sizes, table)
 
-    @property
+    @cached_property
+    def keys(self) -> IntArray:
+        """(P,) numbers of the certain pairs (:func:`engine.util.arrays.link_keys`), each once, ascending."""
+        both: IntArray = np.concatenate([link_keys(self.links, self.sizes[1]), link_keys(_ends_of(self.accepted), self.sizes[1])])
+        return np.unique(both)
+
+    @cached_property
     def pairs(self) -> IntArray:
         """(P, 2) the certain pairs, each once, ascending."""
-        both = np.concatenate([self.links, np.array(sorted(self.accepted), dtype=np.int64).reshape(-1, 2)])
-        distinct: IntArray = np.unique(both, axis=0)
-        return distinct
+        return links_of_keys(self.keys, self.sizes[1])
 
+    @cached_property
     def taken(self) -> tuple[BoolArray, BoolArray]:
         """(E1,), (E2,) the entities that are in a certain pair."""
         marks: tuple[BoolArray, BoolArray] = (np.zeros(self.sizes[0], dtype=np.bool_), np.zeros(self.sizes[1], dtype=np.bool_))
@@ -131,30 +138,29 @@ class Settled:
 
     def leaves_open(self, source: IntArray, target: IntArray) -> BoolArray:
         """(n,) whether a pair may be predicted: neither of its entities is in a certain pair, and reviewers have not rejected it."""
-        own, theirs = self.taken()
+        own, theirs = self.taken
         keep: BoolArray = ~(own[source] | theirs[target])
         if self.rejected:
-            width = self.sizes[1]
-            keep &= ~np.isin(source * width + target, [one * width + two for one, two in self.rejected])
+            keep &= ~np.isin(source * self.sizes[1] + target, link_keys(_ends_of(self.rejected), self.sizes[1]))
         return keep
 
     def holds(self, source: IntArray, target: IntArray) -> BoolArray:
         """(n,) whether a pair is a certain one."""
-        width, pairs = self.sizes[1], self.pairs
-        found: BoolArray = np.isin(source * width + target, pairs[:, 0] * width + pairs[:, 1])
+        found: BoolArray = np.isin(source * self.sizes[1] + target, self.keys)
         return found
 
 
-def _standing(links: IntArray, accepted: Mapping[Ends, DecidedPair], rejected: frozenset[Ends], unique: bool) -> BoolArray:
-    """(L,) which known links count beside what reviewers decided."""
-    ends = [(int(source), int(target)) for source, target in links.tolist()] if accepted or rejected else []
-    keep: BoolArray = np.ones(len(links), dtype=np.bool_)
-    if ends:
-        keep = np.fromiter((one not in rejected for one in ends), dtype=np.bool_, count=len(ends))
-    if accepted and unique:
-        taken = np.array(sorted(accepted), dtype=np.int64)
-        itself = np.fromiter((one in accepted for one in ends), dtype=np.bool_, count=len(ends))
-        keep &= itself | ~(np.isin(links[:, 0], taken[:, 0]) | np.isin(links[:, 1], taken[:, 1]))
+def _ends_of(pairs: Collection[Ends]) -> IntArray:
+    """(n, 2), ascending."""
+    return np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
+
+
+def _standing(links: IntArray, accepted: Mapping[Ends, DecidedPair], rejected: frozenset[Ends], unique: bool, width: int) -> BoolArray:
+    """(L,) which known links count beside what reviewers decided; ``width``: entities of the target graph."""
+    keys, taken = link_keys(links, width), _ends_of(accepted)
+    keep: BoolArray = ~np.isin(keys, link_keys(_ends_of(rejected), width))
+    if unique:
+        keep &= np.isin(keys, link_keys(taken, width)) | ~(np.isin(links[:, 0], taken[:, 0]) | np.isin(links[:, 1], taken[:, 1]))
     return keep
 
 

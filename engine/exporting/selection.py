@@ -423,5 +423,5 @@ def _conflicts(made: Prepared, alignment: Alignment, positions: IntArray, contra
         overruled=made.settled.overruled,
         contradictions=contradictions,
         repaired=repaired,
-        without=len(made.settled.taken()[SIDES.index(alignment.side)]) - alignment.rows["entity"].nunique(),
+        without=len(made.settled.taken[SIDES.index(alignment.side)]) - alignment.rows["entity"].nunique(),
     )

@@ -15,6 +15,7 @@ from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest, local_script_runner
 
 from app.pages import PAGES
+from app.state import widget_key
 from benchmarks.served_app import BROWSER_OPTIONS, served
 from tests.run_fixture import MemoryRun, analysed, jolted, sample_run, write_run
 
@@ -182,6 +183,12 @@ def links(app: AppTest) -> list[str]:
 def sidebar_links(app: AppTest) -> list[str]:
     """Those of the navigation, then those to recent entities."""
     return [f"{link.proto.page}?{link.proto.query_string}" for link in app.sidebar.get("page_link")]
+
+
+def with_open(app: AppTest, name: str, *parts: object) -> AppTest:
+    """The page once an expander is opened, so that what is in it is drawn; ``name`` and ``parts``: of its key."""
+    app.session_state[widget_key(name, *parts)] = True
+    return app.run()
 
 
 def assert_no_crash(app: AppTest) -> None:

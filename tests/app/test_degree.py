@@ -13,11 +13,12 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.state import AS_TABLE
 from engine.analysis.entities import bucket_names, degree_buckets
 from engine.explore.comparison import bucket_ranks, outcomes
 from engine.runs import RunStore
 from engine.runs.entities import short_id
-from tests.app.conftest import OpenPage, assert_no_crash, links, words
+from tests.app.conftest import OpenPage, assert_no_crash, links, with_open, words
 from tests.run_fixture import HOSTILE_LABELS, MemoryRun, analysed, jolted, sample_run, write_run
 
 CHOSEN = "1"
@@ -182,7 +183,7 @@ def test_a_run_of_an_older_version_is_ranked_again(whole_run: MemoryRun, models:
 
 
 def test_intervals_are_a_table_too(run: str, models: Path, open_page: OpenPage) -> None:
-    app = open_page("degree", run=write_run(analysed(sample_run()), models, run_id="whole-s0"))
+    app = with_open(open_page("degree", run=write_run(analysed(sample_run()), models, run_id="whole-s0")), AS_TABLE, "hits@1")
     assert_no_crash(app)
     (shown,) = [frame.value for frame in app.dataframe if "from" in frame.value.columns]
     stored = RunStore(models).find("towns/whole-s0").table("degree")

@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.app.conftest import OpenPage, PutRun, assert_no_crash, links, words
+from app.state import AS_TABLE
+from tests.app.conftest import OpenPage, PutRun, assert_no_crash, links, with_open, words
 from tests.run_fixture import HOSTILE_LABELS, MemoryRun, write_run
 
 
@@ -96,7 +97,7 @@ def test_searching_on_the_server(whole: str, open_page: OpenPage) -> None:
 
 
 def test_one_relation(whole: str, whole_run: MemoryRun, open_page: OpenPage) -> None:
-    app = open_page("relations", run=whole, side="target", relation="nahe")
+    app = with_open(open_page("relations", run=whole, side="target", relation="nahe"), AS_TABLE, 1, "target")
     assert_no_crash(app)
     rows = whole_run.tables["relation_importance"].query("graph == 'target' and relation == 1")
     metrics = {metric.label: metric.value for metric in app.metric}

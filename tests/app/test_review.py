@@ -14,6 +14,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from app import browser_memory, components, reviewing
+from app.state import REVIEW_DETAILS
 from engine.data.knowledge_graph import SIDES
 from engine.reviews import Choice, ReviewStore
 from engine.reviews.decisions import BULK_NOTE
@@ -22,7 +23,7 @@ from engine.runs import RunStore
 from engine.runs.verdicts import status_sentence
 from engine.runs.view import RunView
 from engine.util.paths import reviews_file
-from tests.app.conftest import OpenPage, assert_no_crash, links, words
+from tests.app.conftest import OpenPage, assert_no_crash, links, with_open, words
 from tests.explanation.runs import drawn_run
 from tests.explore.test_review_queue import calibrated, contested_run, contradicting_run, queue_of
 from tests.run_fixture import BLANK_ENDS, MemoryRun, blank_ended_run, jolted, sample_run, write_run
@@ -407,6 +408,9 @@ def test_the_explanation_is_shown_beside_the_pair(models: Path, open_page: OpenP
     missing = {name: value for name, value in sample_run().manifest.items() if name not in run.manifest}
     written = write_run(run, models, **{**missing, "data": {**sample_run().manifest["data"], **run.manifest["data"]}})
     app = open_page("review", run=written, reviewer="Ann", known="yes")
+    assert_no_crash(app)
+    assert "Supporting evidence" not in words(app), "computed and sent although it is closed"
+    with_open(app, REVIEW_DETAILS)
     assert_no_crash(app)
     assert "Supporting evidence" in words(app)
     assert any(link.startswith("explain?") for link in links(app))
