@@ -20,7 +20,7 @@ from engine.data import safe_name
 from engine.data.files import FileState, state_of
 from engine.data.knowledge_graph import SIDES, Side
 from engine.data.library import StoredDataSet, data_sets
-from engine.errors import RunDamagedError, RunNotFoundError
+from engine.errors import RunNotFoundError
 from engine.evaluation.paper import PaperFigure, paper_figure
 from engine.importing import Preview, find_staged, preview
 from engine.jobs import DataSummary, UpdateSummary, summarise, summarise_update, why_refused
@@ -39,6 +39,7 @@ OPEN_TABLES = 48
 KEPT_RESULTS = 48  # what the engine computes of runs: a few arrays over the test entities each
 KEPT_PAIRS = 640  # what it computes of single pairs, up to 80 KB each: for 50 reviewers at once, each with a pair and the next one
 KEPT_EXPORTS = 8  # all pairs that an export may choose from: the largest of what is kept, and another one after each decision
+KEPT_SEARCHES = 16  # predictions of a decoder: a few arrays over the entities each, after seconds of work
 KEPT_SECONDS = 3600
 KEPT_PREVIEWS = 16  # samples and counts, and the seeds that names suggest
 LIST_SECONDS = 3.0  # what the folders' times do not show, such as a trainer that died, appears after this time
@@ -286,10 +287,7 @@ def _open(folder: Path, run: str, seal: str, _card: RunCard) -> OpenRun:
     Raises:
         RunDamagedError: it was replaced since it was listed.
     """
-    found = RunStore(folder).find(run)
-    if found.manifest[SEAL] != seal:
-        raise RunDamagedError(f"Run {run} is being replaced. Reload the page in a moment.")
-    return OpenRun(_card, found)
+    return OpenRun(_card, RunStore(folder).find(run, seal))
 
 
 @st.cache_resource(ttl=KEPT_SECONDS, max_entries=OPEN_TABLES, show_spinner=False)
@@ -331,7 +329,7 @@ def kept_export(run: OpenRun, question: tuple[str, ...], compute: Callable[[], T
 
 
 def kept_search(run: OpenRun, question: tuple[str, ...], compute: Callable[[], T]) -> T:
-    """As :func:`kept`, for what takes a search of all entities: one at a time, since each needs much memory, and only the last one is kept."""
+    """As :func:`kept`, for what takes a search of all entities: one at a time, since each needs much memory."""
 
     def alone() -> T:
         with _SEARCHING:
@@ -360,7 +358,7 @@ def _kept_export(runs: tuple[tuple[Path, str], ...], question: tuple[str, ...], 
     return _compute()
 
 
-@st.cache_resource(ttl=KEPT_SECONDS, max_entries=1, show_spinner=False)
+@st.cache_resource(ttl=KEPT_SECONDS, max_entries=KEPT_SEARCHES, show_spinner=False)
 def _kept_search(runs: tuple[tuple[Path, str], ...], question: tuple[str, ...], _compute: Callable[[], Any]) -> Any:
     return _compute()
 

@@ -36,26 +36,33 @@ def passing(run: OpenRun, address: ReviewAddress, rows: IntArray) -> IntArray:
 
 
 def choose(run: OpenRun, address: ReviewAddress) -> None:
-    """A popover with the choices; they are in the address."""
+    """A popover with the choices, drawn when it is opened; they are in the address."""
     number = sum(getattr(address, name) is not None for name in NAMES)
-    with st.popover(f"Filter ({number})" if number else "Filter", icon=":material/filter_list:", type="tertiary", width="content"):
-        _relation(run, address)
-        for name, label in (("degree_from", "Triples of the source, from"), ("degree_to", "to")):
-            value: int | None = getattr(address, name)
-            key = state.widget_key(state.CHOICE, "queue", name, value)
-            shown = None if value is None else min(max(value, 0), 2**31)
-            st.number_input(
-                label,
-                min_value=0,
-                value=shown,
-                step=1,
-                key=key,
-                placeholder="any",
-                on_change=pair_filters.follow(key, pair_filters.single(name), _change),
-            )
-        if number:
-            key = state.widget_key(state.CLEAR, "queue", *(getattr(address, name) for name in NAMES))
-            st.button("Remove filter", icon=":material/close:", type="tertiary", key=key, on_click=state.set_parameters, args=(CLEARED,))
+    label, key = f"Filter ({number})" if number else "Filter", state.widget_key(state.REVIEW_FILTER)
+    popover = st.popover(label, icon=":material/filter_list:", type="tertiary", width="content", on_change="rerun", key=key)
+    if popover.open:  # there can be thousands of relations
+        with popover:
+            _choices(run, address, number)
+
+
+def _choices(run: OpenRun, address: ReviewAddress, number: int) -> None:
+    _relation(run, address)
+    for name, label in (("degree_from", "Triples of the source, from"), ("degree_to", "to")):
+        value: int | None = getattr(address, name)
+        key = state.widget_key(state.CHOICE, "queue", name, value)
+        shown = None if value is None else min(max(value, 0), 2**31)
+        st.number_input(
+            label,
+            min_value=0,
+            value=shown,
+            step=1,
+            key=key,
+            placeholder="any",
+            on_change=pair_filters.follow(key, pair_filters.single(name), _change),
+        )
+    if number:
+        key = state.widget_key(state.CLEAR, "queue", *(getattr(address, name) for name in NAMES))
+        st.button("Remove filter", icon=":material/close:", type="tertiary", key=key, on_click=state.set_parameters, args=(CLEARED,))
 
 
 def _relation(run: OpenRun, address: ReviewAddress) -> None:

@@ -27,6 +27,8 @@ _FIRST_STRONG_ISOLATE, _POP_ISOLATE = "\u2068", "\u2069"
 
 def clip(text: str, length: int = LONGEST_LABEL) -> str:
     """One line of at most ``length`` characters, without control characters or marks that reorder what follows."""
+    if len(text) <= length and text.isprintable():  # most labels: no other character than a space is to be looked at
+        return " ".join(text.split())
     kept = "".join(char for char in text[: 4 * length] if char.isspace() or not _is_unwanted(char))
     line = " ".join(kept.split())
     return line if len(line) <= length and len(text) <= 4 * length else f"{line[: length - 1]}…"

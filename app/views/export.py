@@ -23,8 +23,8 @@ from engine.exporting import (
     DECODER_NAMES,
     DECODER_WORDS,
     FORMATS,
-    ONE_TO_ONE,
     PREDICATES,
+    SEARCHING,
     STORED,
     UNCHECKED,
     Canonical,
@@ -35,6 +35,7 @@ from engine.exporting import (
     Format,
     Groundwork,
     Part,
+    Predictions,
     default_decoder,
     export_bytes,
     get_format,
@@ -43,10 +44,14 @@ from engine.exporting import (
     prepare,
     preview_lines,
     reviewed_pairs,
+    search_run,
+    searched,
     with_fold,
 )
+from engine.util.apart import run_apart
 
 ROWS = 5  # of the preview
+LARGE = 2000  # entities of a graph, from which on searching all of them takes longer than starting a process
 LABELS_FIRST = ("source_label", "target_label", "probability", "csls", "verdict")
 WIDEST_LINE = 240  # characters of the preview
 FIRST = tuple(sorted(COLUMNS, key=lambda name: LABELS_FIRST.index(name) if name in LABELS_FIRST else len(LABELS_FIRST)))
@@ -201,8 +206,16 @@ def _selected(run: OpenRun, address: ExportAddress) -> ExportTable:
 
 def _groundwork(run: OpenRun, decoder: str, known_links: bool) -> Groundwork:
     """What does not change while reviewers decide."""
-    keep = cache.kept_export if decoder in (ONE_TO_ONE, STORED) else cache.kept_search
-    return keep(run, ("groundwork", decoder, str(known_links)), lambda: lay_groundwork(run.view, decoder, known_links))
+    found = cache.kept_search(run, (decoder,), lambda: _search(run, decoder)) if decoder in SEARCHING else None
+    question = ("groundwork", decoder, str(known_links))
+    return cache.kept_export(run, question, lambda: lay_groundwork(run.view, decoder, known_links, found))
+
+
+def _search(run: OpenRun, decoder: str) -> Predictions:
+    """What a decoder makes of a search of all entities; of large graphs in a process of its own, since every page would be slow meanwhile."""
+    if max(map(len, run.view.graphs.values())) < LARGE:
+        return searched(run.view, decoder)
+    return run_apart(search_run, cache.models_folder(), run.card.run, run.card.seal, decoder)
 
 
 def _nothing(run: OpenRun, address: ExportAddress) -> None:

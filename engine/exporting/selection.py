@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final, Literal
 
 import numpy as np
@@ -23,6 +24,7 @@ from engine.explore.alignment import Alignment, PairFilter, Precision, best_matc
 from engine.explore.hierarchy import Contradiction, Hierarchy, contradictions, hierarchies, repaired_pairs
 from engine.exporting.reviewed import ROLES, DecidedPair, Settled, all_hubness, with_settled
 from engine.exporting.table import Conflicts, ExportTable, Origin
+from engine.runs import RunStore
 from engine.runs.tensors import RunLike, has_table
 from engine.runs.verdicts import CONTRADICTION, SEED
 from engine.runs.view import RunView
@@ -37,6 +39,8 @@ STORED = "csls"
 """The decoder whose alignment every run has stored."""
 ONE_TO_ONE = "one-to-one"
 DECODER_NAMES: tuple[str, ...] = (ONE_TO_ONE, STORED, *sorted({*DECODERS, *GRAPH_DECODERS} - {STORED}))
+SEARCHING: tuple[str, ...] = tuple(name for name in DECODER_NAMES if name not in (ONE_TO_ONE, STORED))
+"""Those that search all entities."""
 DECODER_WORDS: Mapping[str, str] = {ONE_TO_ONE: "one-to-one, highest score first", **DECODER_TITLES}
 """What each of them does, for the command line and the app."""
 
@@ -96,13 +100,40 @@ def predictions(view: RunView, decoder: str, settled: Settled) -> Predictions:
         raise ConfigError(f"unknown decoder '{decoder[:40]}'; choose one of {', '.join(DECODER_NAMES)}.")
     if decoder == STORED:
         return Predictions(best_matches(view), stored_candidates(view))
-    if decoder == ONE_TO_ONE:
-        return OneToOne(view).predictions(settled)
+    return OneToOne(view).predictions(settled) if decoder == ONE_TO_ONE else searched(view, decoder)
+
+
+def searched(view: RunView, decoder: str) -> Predictions:
+    """Predictions of a decoder that searches all entities; of the candidates only those that can tie with one of them, which are few.
+
+    Raises:
+        RunError: a table or tensor of the run cannot be read.
+    """
     terms = all_hubness(view)
     candidates = find_candidates(view.similarity, terms.k, terms=terms)
     evidence = graph_evidence(view.run) if decoder in GRAPH_DECODERS else None
     decoding = get_decoder(decoder, evidence, seed_links(view.run)).decode(candidates)
-    return Predictions({side: _predictions(decoding, side) for side in SIDES}, candidates)
+    found = {side: _predictions(decoding, side) for side in SIDES}
+    return Predictions(found, candidates.kept(_can_tie(candidates, found)))
+
+
+def search_run(models: Path, run: str, seal: str, decoder: str) -> Predictions:
+    """:func:`searched` in a run of a models folder, for another process.
+
+    Raises:
+        RunError: it is not there any more, has another seal, or cannot be read.
+    """
+    return searched(RunView(RunStore(models).find(run, seal)), decoder)
+
+
+def _can_tie(candidates: Candidates, found: Mapping[Side, pd.DataFrame]) -> BoolArray:
+    """(P,) which candidates score as a prediction of one of their two entities does."""
+    keep = np.zeros(len(candidates), dtype=np.bool_)
+    for side, rows in found.items():
+        scores = rows["csls"].to_numpy(dtype=np.float64)
+        for own, predicted in zip((candidates.sources, candidates.targets), _ends(rows, side), strict=True):
+            keep |= _as_high(predicted, scores, own, candidates.csls.astype(np.float64), candidates.tolerance) > 0
+    return keep
 
 
 class OneToOne:
@@ -141,19 +172,23 @@ def tied_candidates(candidates: Candidates, source: IntArray, target: IntArray, 
     wanted_codes = source * candidates.shape[1] + target
     places = np.minimum(np.searchsorted(candidates.codes, wanted_codes), len(candidates) - 1)
     itself = (candidates.codes[places] == wanted_codes) & (np.abs(candidates.csls[places].astype(np.float64) - csls) <= candidates.tolerance)
-    scores = candidates.csls.astype(np.float64)
+    scores, theirs = candidates.csls.astype(np.float64), csls.astype(np.float64)
     for own, wanted in ((candidates.sources, source), (candidates.targets, target)):
-        order = np.lexsort([scores, own])
-        reach = 2.0 + 2.0 * max(float(np.abs(scores).max(initial=0.0)), float(np.abs(csls).max(initial=0.0)))
-        keys = own[order] * reach + scores[order]
-        middle = wanted * reach + csls.astype(np.float64)
-        low, high = (np.searchsorted(keys, middle + end, side) for end, side in _tolerated(candidates.tolerance))
-        found += high - low - itself
+        found += _as_high(own, scores, wanted, theirs, candidates.tolerance) - itself
     return found
 
 
-def _tolerated(tolerance: float) -> tuple[tuple[float, Literal["left"]], tuple[float, Literal["right"]]]:
-    return (-tolerance, "left"), (tolerance, "right")
+def _as_high(owners: IntArray, scores: npt.NDArray[np.float64], wanted: IntArray, at: npt.NDArray[np.float64], tolerance: float) -> IntArray:
+    """(n,) how many of some scores belong to an entity and are, within the tolerance, as high as a score.
+
+    Args:
+        owners, scores: (P,) the entity of each score, and the scores.
+        wanted, at: (n,) entities and scores to look for.
+    """
+    reach = 2.0 + 2.0 * max(float(np.abs(scores).max(initial=0.0)), float(np.abs(at).max(initial=0.0)))
+    keys, middle = np.sort(owners * reach + scores), wanted * reach + at
+    found: IntArray = np.searchsorted(keys, middle + tolerance, "right") - np.searchsorted(keys, middle - tolerance, "left")
+    return found
 
 
 def graph_evidence(run: RunLike) -> GraphEvidence:
@@ -255,8 +290,11 @@ class Groundwork:
     trial: Mapping[Side, Alignment] | None
 
 
-def lay_groundwork(view: RunView, decoder: str | None = None, known_links: bool = True) -> Groundwork:
+def lay_groundwork(view: RunView, decoder: str | None = None, known_links: bool = True, found: Predictions | None = None) -> Groundwork:
     """
+    Args:
+        found: of :func:`searched` for this decoder, where it is there already.
+
     Raises:
         ConfigError: no such decoder.
         RunError: a table or tensor of the run cannot be read.
@@ -264,7 +302,7 @@ def lay_groundwork(view: RunView, decoder: str | None = None, known_links: bool 
     name = default_decoder(view) if decoder is None else decoder
     seeds, nothing = (Settled.of(view, (), roles) for roles in ((("train",) if known_links else ()), ()))
     matching = OneToOne(view) if name == ONE_TO_ONE else None
-    plain = predictions(view, name, nothing) if matching is None else matching.predictions(nothing)
+    plain = matching.predictions(nothing) if matching is not None else found or predictions(view, name, nothing)
     if not bool(view.run.table("links")["role"].isin(JUDGING).any()):
         return Groundwork(name, known_links, matching, plain, None)
     tried = plain if matching is None else matching.predictions(seeds)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from engine.errors import RunDamagedError, RunError, RunNotFoundError
-from engine.runs.manifest import LOCK, PARTIAL, acquire, changed_at, check_name, explained, folders, in_utc, is_name, remove_by_way_of_trash
+from engine.runs.manifest import LOCK, PARTIAL, SEAL, acquire, changed_at, check_name, explained, folders, in_utc, is_name, remove_by_way_of_trash
 from engine.runs.run import Run
 from engine.runs.writer import RunWriter, already_there
 from engine.util.locks import may_be_held
@@ -65,12 +65,15 @@ class RunStore:
         summaries = [self._summary(dataset, entry) for dataset in folders(self.root) for entry in _entries(dataset)]
         return sorted((one for one in summaries if one is not None), key=lambda one: (one.created, one.id), reverse=True)
 
-    def find(self, run_id: str) -> Run:
+    def find(self, run_id: str, seal: str | None = None) -> Run:
         """Open a run by ``dataset/run_id``, or by the run id alone where one data set only has it.
+
+        Args:
+            seal: of the manifest that it must have; None: whichever is there.
 
         Raises:
             RunNotFoundError: there is none, it is not finished, or several data sets have one.
-            RunVersionError, RunDamagedError: it cannot be opened.
+            RunVersionError, RunDamagedError: it cannot be opened, or has another seal.
         """
         dataset, _, name = run_id.rpartition("/")
         if not is_name(name) or (("/" in run_id) and not is_name(dataset)):
@@ -81,7 +84,10 @@ class RunStore:
             raise RunNotFoundError(f"several data sets have a run {name}; choose one of {', '.join('/'.join(pair) for pair in fitting)}.")
         if not fitting:
             raise self._not_found(dataset, name)
-        return self._open(*fitting[0])
+        found = self._open(*fitting[0])
+        if seal is not None and found.manifest[SEAL] != seal:
+            raise RunDamagedError(f"Run {run_id} is being replaced. Reload the page in a moment.")
+        return found
 
     def create(self, dataset: str, run_id: str) -> RunWriter:
         """Start a run, or resume the partial one of this id.

@@ -14,7 +14,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from app import browser_memory, components, reviewing
-from app.state import REVIEW_DETAILS
+from app.state import REVIEW_DETAILS, REVIEW_FILTER
 from engine.data.knowledge_graph import SIDES
 from engine.reviews import Choice, ReviewStore
 from engine.reviews.decisions import BULK_NOTE
@@ -169,6 +169,8 @@ def test_a_browser_that_is_known_keeps_its_pair(run: str, open_page: OpenPage, m
 def test_a_queue_is_filtered_by_relation_and_degree(kind: str, models: Path, open_page: OpenPage) -> None:
     run = write_run(calibrated(sample_run()), models)
     app = open_page("review", run=run, reviewer="Ann", kind=kind, threshold="0", known="yes")
+    assert "Relation of the source" not in [box.label for box in app.selectbox], "drawn although it is closed"
+    app = with_open(app, REVIEW_FILTER)
     every = left_here(app)
     assert every > 3
     box = next(box for box in app.selectbox if box.label == "Relation of the source")
@@ -177,16 +179,18 @@ def test_a_queue_is_filtered_by_relation_and_degree(kind: str, models: Path, ope
     assert app.query_params["relation"] in ("near", ["near"])
     assert left_here(app) == every, "all that are no seed links have it"
     assert "Filter (1)" in [one.proto.popover.label for one in app.get("popover")]
+    with_open(app, REVIEW_FILTER)
     app = next(box for box in app.number_input if box.label == "Triples of the source, from").set_value(3).run()
     assert_no_crash(app)
     alignment = queue_of(calibrated(sample_run())).alignment
     seeds = (alignment.rows["verdict"] == "seed link").to_numpy()
     several = (alignment.rows["degree"] >= 3).to_numpy()
     assert left_here(app) <= (several & ~seeds).sum() < every
+    with_open(app, REVIEW_FILTER)
     app = next(box for box in app.selectbox if box.label == "Relation of the source").set_value("hasCapital").run()
     assert left_here(app) == 0
     assert ("No pair passes the filter" if kind == "uncertain" else "No undecided pair is above the threshold") in words(app)
-    press(app, "Remove filter")
+    press(with_open(app, REVIEW_FILTER), "Remove filter")
     assert left_here(app) == every
     assert not {"relation", "degree_from"} & set(app.query_params)
 

@@ -19,14 +19,15 @@ import pytest
 
 from engine.data.dialects import FORMULA_STARTS
 from engine.data.links import read_links, resolve_links
-from engine.decoding import get_decoder
-from engine.errors import ConfigError, ExportError
+from engine.decoding import find_candidates, get_decoder
+from engine.errors import ConfigError, ExportError, RunDamagedError
 from engine.explore.alignment import PairFilter, alignments
 from engine.exporting import (
     COLUMNS,
     DECODER_NAMES,
     FORMATS,
     PREDICATES,
+    SEARCHING,
     DecidedPair,
     ExportSelection,
     ExportTable,
@@ -38,13 +39,20 @@ from engine.exporting import (
     prepare,
     preview_lines,
     reviewed_pairs,
+    search_run,
+    searched,
     write_export,
 )
+from engine.exporting.reviewed import all_hubness
+from engine.exporting.selection import tied_candidates
 from engine.importing import Corrections, folder_material, understand
 from engine.reviews import Choice, ReviewStore
+from engine.runs import RunStore
+from engine.runs.manifest import SEAL
 from engine.runs.view import RunView
+from engine.util.apart import run_apart
 from engine.util.paths import reviews_file
-from tests.run_fixture import MemoryRun, sample_run
+from tests.run_fixture import MemoryRun, sample_run, write_run
 
 PLAIN = ExportSelection(decoder="csls", known_links=False)
 """Each source's nearest, as the run has stored it."""
@@ -346,6 +354,32 @@ def test_groundwork_that_is_kept_while_reviewers_decide_changes_nothing(view: Ru
             for side, alignment in one.items():
                 pd.testing.assert_frame_equal(alignment.rows, other[side].rows)
         assert (alone.replaced, alone.emptied, alone.decoder) == (kept.replaced, kept.emptied, kept.decoder)
+
+
+@pytest.mark.parametrize("decoder", SEARCHING)
+def test_candidates_that_cannot_tie_are_not_needed(decoder: str) -> None:
+    """The predictions of a searching decoder are kept without them; here many scores are equal."""
+    run = sample_run()
+    tied = replace(run, tensors={**run.tensors, "embeddings": {name: one.round(1) for name, one in run.tensors["embeddings"].items()}})
+    view = RunView(tied)
+    terms = all_hubness(view)
+    every, kept = find_candidates(view.similarity, terms.k, terms=terms), searched(view, decoder)
+    assert len(kept.candidates) <= len(every)
+    for side, rows in kept.of.items():
+        ends = [rows[name].to_numpy(dtype=np.int64) for name in (("entity", "match") if side == "source" else ("match", "entity"))]
+        asked = (*ends, rows["csls"].to_numpy(dtype=np.float32))
+        assert np.array_equal(tied_candidates(kept.candidates, *asked), tied_candidates(every, *asked))
+
+
+def test_a_search_in_another_process_finds_the_same(tmp_path: Path) -> None:
+    run = write_run(sample_run(), tmp_path)
+    opened = RunStore(tmp_path).find(run)
+    here, apart = searched(RunView(opened), "mutual"), run_apart(search_run, tmp_path, run, str(opened.manifest[SEAL]), "mutual")
+    for side, rows in here.of.items():
+        pd.testing.assert_frame_equal(apart.of[side], rows)
+    assert np.array_equal(apart.candidates.codes, here.candidates.codes)
+    with pytest.raises(RunDamagedError, match="is being replaced"):
+        search_run(tmp_path, run, "another", "mutual")
 
 
 def test_the_margin_of_a_decoders_choice_is_its_lead_over_the_best_other_one(view: RunView) -> None:
