@@ -30,10 +30,13 @@ from engine.runs.manifest import MANIFEST, SEAL, parent_of
 from engine.runs.writer import ResumeRecord, read_beginning
 from engine.training.semi import rounds_protocol
 from engine.util import paths
+from engine.util.apart import Helper
 
 T = TypeVar("T")
 
 _SEARCHING = threading.Lock()
+HELPER = Helper()
+"""For what takes seconds, during which pages would be slow."""
 OPEN_RUNS = 6  # their indexes; the embeddings are memory-mapped
 OPEN_TABLES = 48
 KEPT_RESULTS = 48  # what the engine computes of runs: a few arrays over the test entities each

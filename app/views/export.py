@@ -48,7 +48,6 @@ from engine.exporting import (
     searched,
     with_fold,
 )
-from engine.util.apart import run_apart
 
 ROWS = 5  # of the preview
 LARGE = 2000  # entities of a graph, from which on searching all of them takes longer than starting a process
@@ -215,7 +214,7 @@ def _search(run: OpenRun, decoder: str) -> Predictions:
     """What a decoder makes of a search of all entities; of large graphs in a process of its own, since every page would be slow meanwhile."""
     if max(map(len, run.view.graphs.values())) < LARGE:
         return searched(run.view, decoder)
-    return run_apart(search_run, cache.models_folder(), run.card.run, run.card.seal, decoder)
+    return cache.HELPER.run(search_run, cache.models_folder(), run.card.run, run.card.seal, decoder)
 
 
 def _nothing(run: OpenRun, address: ExportAddress) -> None:

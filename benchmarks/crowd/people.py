@@ -29,6 +29,7 @@ NOT_FOR_A_CROWD: Final = ("Run to delete",)
 SMALL: Final = ("training.epochs=8", "encoder.dim=32", "encoder.proxies=16")
 TRAINED: Final = "europe"
 QUEUES: Final = frozenset({"Uncertain", "Conflicts", "Second opinion"})
+RESERVED: Final = "This pair is reserved for another reviewer now."
 HEADING: Final = 6  # texts from the names of a pair on: badges, scores and identifiers among them
 LETTERS: Final = "abcdefghiklmnoprstuw"
 
@@ -293,5 +294,6 @@ class Person:
             self.record.leave(self._look)
             texts = [markdown.body for _, markdown in self._tab.parts("markdown", main=True)]
             start = next((number for number, body in enumerate(texts) if body.startswith("#####")), 0)
-            self._look = self.record.look(self.name, name, "\n".join(texts[start : start + HEADING]))
+            words = "\n".join(texts[start : start + HEADING])
+            self._look = self.record.look(self.name, name, words, announced=any(RESERVED in body for body in texts))
         return self._look

@@ -42,6 +42,7 @@ class Look:
         name: of the pair: what its Accept button is called.
         words: how the page shows the pair.
         since, until: when the page had it whole, and when it was decided or left; seconds.
+        announced: whether the page says that somebody else has it: a link asked for it.
     """
 
     author: str
@@ -49,6 +50,7 @@ class Look:
     words: str
     since: float
     until: float = float("inf")
+    announced: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,9 @@ class Record:
     def add(self, page: str, kind: str, seconds: float, *, browser: bool = False) -> None:
         self.interactions.append(Interaction(page or "home", kind, seconds, browser, self.now))
 
-    def look(self, author: str, name: str, words: str) -> Look:
+    def look(self, author: str, name: str, words: str, *, announced: bool = False) -> Look:
         """A pair appeared."""
-        found = Look(author, name, words, self.now)
+        found = Look(author, name, words, self.now, announced=announced)
         self.looks.append(found)
         return found
 
@@ -111,7 +113,7 @@ def button_name(identifier: str) -> str:
 
 
 def shared_looks(looks: Sequence[Look]) -> list[str]:
-    """Pairs that two reviewers of different names had on their screens at the same time."""
+    """Pairs that two reviewers of different names had on their screens at the same time, and neither page said so."""
     found = []
     by_pair: dict[str, list[Look]] = defaultdict(list)
     for look in looks:
@@ -120,7 +122,7 @@ def shared_looks(looks: Sequence[Look]) -> list[str]:
         several.sort(key=lambda look: look.since)
         for number, one in enumerate(several):
             for other in several[number + 1 :]:
-                if other.since < one.until and other.author != one.author:
+                if other.since < one.until and other.author != one.author and not (one.announced or other.announced):
                     found.append(f"{one.author} and {other.author} were shown the same pair from {other.since:.1f} s: {one.words[:80]}")
     return found
 

@@ -116,7 +116,8 @@ def _memory(server: Server, interactions: int) -> str:
     return (
         f"Server: {', '.join(moments)} MiB at each fifth of the time, at most {server.peak:,.0f} MiB; {server.slope():+.1f} MiB per minute "
         f"in the last {last / 60:.1f} minutes; at most {server.threads} threads; {server.processor:,.0f} s of processor time, "
-        f"{1000 * server.processor / max(interactions, 1):,.0f} ms per interaction."
+        f"{1000 * server.processor / max(interactions, 1):,.0f} ms per interaction. "
+        f"Its process for searches had at most {server.helpers:,.0f} MiB."
     )
 
 

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,10 +26,12 @@ class Server:
     Attributes:
         memory: (seconds, MiB, threads) at several moments.
         processor: seconds of processor time that it used.
+        helpers: MiB that processes of its own had at most, which search for exports.
     """
 
     memory: list[tuple[float, float, int]] = field(default_factory=list)
     processor: float = 0.0
+    helpers: float = 0.0
 
     @property
     def seconds(self) -> float:
@@ -64,6 +66,7 @@ def watched(process: int) -> Iterator[Server]:
             if (mib := resident_mib(process)) is not None:
                 server.memory.append((time.monotonic() - began, mib, _threads(process)))
                 server.processor = _processor(process)
+                server.helpers = max(server.helpers, sum(resident_mib(one) or 0.0 for one in _helpers(process)))
 
     before = _processor(process)
     thread = threading.Thread(target=watch, daemon=True)
@@ -90,3 +93,13 @@ def _threads(process: int) -> int:
         return len(os.listdir(f"/proc/{process}/task"))
     except OSError:
         return 0
+
+
+def _helpers(process: int) -> list[int]:
+    """Its children that compute for it; the workers of trainings are not among them."""
+    found = []
+    for thread in Path(f"/proc/{process}/task").glob("*"):
+        with suppress(OSError):
+            children = [int(word) for word in (thread / "children").read_text(encoding="ascii").split()]
+            found += [one for one in children if b"spawn_main" in Path(f"/proc/{one}/cmdline").read_bytes()]
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal
 
@@ -109,21 +110,35 @@ def searched(view: RunView, decoder: str) -> Predictions:
     Raises:
         RunError: a table or tensor of the run cannot be read.
     """
-    terms = all_hubness(view)
-    candidates = find_candidates(view.similarity, terms.k, terms=terms)
-    evidence = graph_evidence(view.run) if decoder in GRAPH_DECODERS else None
-    decoding = get_decoder(decoder, evidence, seed_links(view.run)).decode(candidates)
-    found = {side: _predictions(decoding, side) for side in SIDES}
-    return Predictions(found, candidates.kept(_can_tie(candidates, found)))
+    return _decoded(view, decoder, _search(view))
 
 
 def search_run(models: Path, run: str, seal: str, decoder: str) -> Predictions:
-    """:func:`searched` in a run of a models folder, for another process.
+    """:func:`searched` in a run of a models folder, for another process; several decoders of one run take one search.
 
     Raises:
         RunError: it is not there any more, has another seal, or cannot be read.
     """
-    return searched(RunView(RunStore(models).find(run, seal)), decoder)
+    view, candidates = _search_run(models, run, seal)
+    return _decoded(view, decoder, candidates)
+
+
+@lru_cache(maxsize=2)
+def _search_run(models: Path, run: str, seal: str) -> tuple[RunView, Candidates]:
+    view = RunView(RunStore(models).find(run, seal))
+    return view, _search(view)
+
+
+def _search(view: RunView) -> Candidates:
+    terms = all_hubness(view)
+    return find_candidates(view.similarity, terms.k, terms=terms)
+
+
+def _decoded(view: RunView, decoder: str, candidates: Candidates) -> Predictions:
+    evidence = graph_evidence(view.run) if decoder in GRAPH_DECODERS else None
+    decoding = get_decoder(decoder, evidence, seed_links(view.run)).decode(candidates)
+    found = {side: _predictions(decoding, side) for side in SIDES}
+    return Predictions(found, candidates.kept(_can_tie(candidates, found)))
 
 
 def _can_tie(candidates: Candidates, found: Mapping[Side, pd.DataFrame]) -> BoolArray:

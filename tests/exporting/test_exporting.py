@@ -50,7 +50,7 @@ from engine.reviews import Choice, ReviewStore
 from engine.runs import RunStore
 from engine.runs.manifest import SEAL
 from engine.runs.view import RunView
-from engine.util.apart import run_apart
+from engine.util.apart import Helper
 from engine.util.paths import reviews_file
 from tests.run_fixture import MemoryRun, sample_run, write_run
 
@@ -374,7 +374,9 @@ def test_candidates_that_cannot_tie_are_not_needed(decoder: str) -> None:
 def test_a_search_in_another_process_finds_the_same(tmp_path: Path) -> None:
     run = write_run(sample_run(), tmp_path)
     opened = RunStore(tmp_path).find(run)
-    here, apart = searched(RunView(opened), "mutual"), run_apart(search_run, tmp_path, run, str(opened.manifest[SEAL]), "mutual")
+    helper, here = Helper(), searched(RunView(opened), "mutual")
+    apart = helper.run(search_run, tmp_path, run, str(opened.manifest[SEAL]), "mutual")
+    helper.close()
     for side, rows in here.of.items():
         pd.testing.assert_frame_equal(apart.of[side], rows)
     assert np.array_equal(apart.candidates.codes, here.candidates.codes)
