@@ -123,7 +123,7 @@ def search_run(models: Path, run: str, seal: str, decoder: str) -> Predictions:
     return _decoded(view, decoder, candidates)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=1)
 def _search_run(models: Path, run: str, seal: str) -> tuple[RunView, Candidates]:
     view = RunView(RunStore(models).find(run, seal))
     return view, _search(view)
