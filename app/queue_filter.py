@@ -71,5 +71,6 @@ def _relation(run: OpenRun, address: ReviewAddress) -> None:
 
 
 def _change(parameters: pair_filters.Parameters) -> None:
-    """The pair that was open may not pass any more."""
+    """The pair that was open may not pass any more. The label of the popover changes, which would close it."""
+    st.session_state[state.widget_key(state.REVIEW_FILTER)] = True
     state.set_parameters({**parameters, "source": None, "target": None})
