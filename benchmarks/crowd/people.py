@@ -68,7 +68,7 @@ class Person:
             self.explain: 2.0,
             self.search: 1.0,
             self.export: 0.5,
-            self.train: 1.0 if trains else 0.0,
+            self.train: 3.0 if trains else 0.0,
         }
 
     async def live(self) -> None:
