@@ -90,7 +90,7 @@ clean: ## remove .venv and caches; never touches models
 $(STAMP): $(REQUIREMENTS) requirements-common.txt $(REQUIREMENTS:.txt=.lock) requirements-torch.lock requirements-cuda.lock
 	@if [ -e .venv/.requirements$(OTHER).stamp ] || ! $(PY) -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then rm -rf .venv; fi
 	@$(MAKE) -s --no-print-directory .venv/bin/python
-	@echo "Installing $(REQUIREMENTS) into .venv; the first time this takes some minutes."
+	@echo "Installing $(REQUIREMENTS) into .venv; the first time this takes some minutes. torch comes first and is the largest package."
 	@if [ "$(LOCK)" = no ]; then $(PIP) -r $(REQUIREMENTS); else \
 		{ $(TORCH); } && $(LOCKED) -r $(REQUIREMENTS:.txt=.lock) && { ! $(NEEDS_CUDA) || $(LOCKED) -r requirements-cuda.lock; } || { \
 		echo "If a checksum differs because your package index offers other files: make LOCK=no $(MAKECMDGOALS)" >&2; exit 1; }; fi
