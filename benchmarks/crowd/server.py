@@ -101,5 +101,5 @@ def _helpers(process: int) -> list[int]:
     for thread in Path(f"/proc/{process}/task").glob("*"):
         with suppress(OSError):
             children = [int(word) for word in (thread / "children").read_text(encoding="ascii").split()]
-            found += [one for one in children if b"spawn_main" in Path(f"/proc/{one}/cmdline").read_bytes()]
+            found += [one for one in children if b"engine.util.apart" in Path(f"/proc/{one}/cmdline").read_bytes()]
     return found

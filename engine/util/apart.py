@@ -1,17 +1,21 @@
-"""Work in a process of its own, so that a server answers others meanwhile: Python lets one thread of a process compute at a time."""
+"""Work in a process of its own, so that a server answers others meanwhile: Python lets one thread of a process compute at a time.
+
+``python -m engine.util.apart`` is that process: it reads functions with their arguments from standard input and writes what they return to standard
+output, pickled, until the input ends. (multiprocessing would run the server's main script again in it.)
+"""
 
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
+import pickle
 import signal
+import subprocess
+import sys
 import threading
 import traceback
 from collections.abc import Callable
-from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
-from typing import Final, ParamSpec, TypeVar
+from typing import IO, Final, ParamSpec, TypeVar, cast
 
 from engine.errors import EngineError, MachineError
 
@@ -20,6 +24,7 @@ T = TypeVar("T")
 NICENESS: Final = 5
 """By how much the process gives way to others that want to compute."""
 IDLE_SECONDS: Final = 60.0
+Answer = tuple[object, None] | tuple[None, Exception]
 
 
 class Helper:
@@ -31,7 +36,7 @@ class Helper:
 
     def __init__(self, idle: float = IDLE_SECONDS) -> None:
         self._idle, self._busy = idle, threading.Lock()
-        self._started: tuple[SpawnProcess, Connection] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._end: threading.Timer | None = None
 
     def run(self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
@@ -41,29 +46,35 @@ class Helper:
             function: of a module, so that the other process can import it. Arguments and result are pickled.
 
         Raises:
-            MachineError: the process was ended before it was done.
+            MachineError: the process cannot be started, or was ended before it was done.
             Exception: whatever the function raises.
         """
         with self._busy:
             if self._end is not None:
                 self._end.cancel()
-            self._started = self._started or _start()
-            connection = self._started[1]
-            try:
-                connection.send((function, arguments, options))
-                answer: tuple[T, None] | tuple[None, Exception] = connection.recv()
-            except (EOFError, BrokenPipeError, ConnectionResetError):
-                self._stop()
-                reason = "a process that this needs was ended by the system, most likely for lack of memory"
-                raise MachineError(f"{reason}; close other programs or use a larger machine, then try again.") from None
-            else:
-                self._end = threading.Timer(self._idle, self.close)
-                self._end.daemon = True
-                self._end.start()
-        value, error = answer
+            self._process = self._process or _start()
+            value, error = self._asked(self._process, (function, arguments, options))
+            self._end = threading.Timer(self._idle, self.close)
+            self._end.daemon = True
+            self._end.start()
         if error is not None:
             raise error
-        return value  # type: ignore[return-value]
+        return cast("T", value)
+
+    def _asked(self, process: subprocess.Popen[bytes], question: object) -> Answer:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            pickle.dump(question, process.stdin)
+            process.stdin.flush()
+            answer: Answer = pickle.load(process.stdout)  # which we started ourselves
+        except (EOFError, OSError, pickle.UnpicklingError):
+            self._stop()
+            raise MachineError(
+                "The process that computes this was ended by the system, most likely for lack of memory; "
+                "close other programs or use a larger machine, then try again."
+            ) from None
+        return answer
 
     def close(self) -> None:
         """End the process, which gives its memory back; the next call starts another one."""
@@ -71,38 +82,52 @@ class Helper:
             self._stop()
 
     def _stop(self) -> None:
-        if self._started is not None:
-            process, connection = self._started
-            self._started = None
-            connection.close()
-            process.join()
+        if self._process is not None:
+            with contextlib.suppress(OSError):  # it is gone already
+                self._process.communicate()
+            self._process = None
 
 
-def _start() -> tuple[SpawnProcess, Connection]:
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs,), daemon=True)
-    process.start()
-    theirs.close()
-    return process, ours
+def _start() -> subprocess.Popen[bytes]:
+    """
+    Raises:
+        MachineError: there is no memory, or no process more, for it.
+    """
+    command, found = [sys.executable, "-m", "engine.util.apart"], {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    try:
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=found)
+    except OSError as error:
+        raise MachineError(f"The process that computes this cannot be started ({error.strerror}); close other programs, then try again.") from None
 
 
-def _serve(connection: Connection) -> None:
-    """Answer until the other end is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C in the server's terminal is sent to both
-    if hasattr(os, "nice"):  # not on Windows
-        with contextlib.suppress(OSError):
-            os.nice(NICENESS)
-    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
+def serve(questions: IO[bytes], answers: IO[bytes]) -> None:
+    """Answer until there are no more questions."""
+    with contextlib.suppress(EOFError, BrokenPipeError):
         while True:
-            function, arguments, options = connection.recv()
-            connection.send(_answer(function, arguments, options))
+            function, arguments, options = pickle.load(questions)
+            pickle.dump(_answer(function, arguments, options), answers)
+            answers.flush()
 
 
-def _answer(function: Callable[..., T], arguments: tuple[object, ...], options: dict[str, object]) -> tuple[T, None] | tuple[None, Exception]:
+def _answer(function: Callable[..., object], arguments: tuple[object, ...], options: dict[str, object]) -> Answer:
     try:
         return function(*arguments, **options), None
     except Exception as error:
         if not isinstance(error, EngineError):
             error.add_note(traceback.format_exc())  # of this process, which is lost otherwise
         return None, error
+
+
+def main() -> None:
+    """The process."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C in the server's terminal is sent to both
+    if hasattr(os, "nice"):  # not on Windows
+        with contextlib.suppress(OSError):
+            os.nice(NICENESS)
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever libraries print must not get among the answers
+    serve(sys.stdin.buffer, answers)
+
+
+if __name__ == "__main__":
+    main()
