@@ -1,21 +1,22 @@
 """Work in a process of its own, so that a server answers others meanwhile: Python lets one thread of a process compute at a time.
 
-``python -m engine.util.apart`` is that process: it reads functions with their arguments from standard input and writes what they return to standard
-output, pickled, until the input ends. (multiprocessing would run the server's main script again in it.)
+``python -m engine.util.apart N`` is that process: it takes functions with their arguments from the pipe whose number it is given, and sends what they
+return, until the other end is closed. (A process that multiprocessing starts would run the server's main script again.)
 """
 
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
-import pickle
 import signal
 import subprocess
 import sys
 import threading
 import traceback
 from collections.abc import Callable
-from typing import IO, Final, ParamSpec, TypeVar, cast
+from multiprocessing.connection import Connection
+from typing import Final, ParamSpec, TypeVar, cast
 
 from engine.errors import EngineError, MachineError
 
@@ -24,6 +25,7 @@ T = TypeVar("T")
 NICENESS: Final = 5
 """By how much the process gives way to others that want to compute."""
 IDLE_SECONDS: Final = 60.0
+GONE: Final = "The process that computes this was ended by the system, most likely for lack of memory; close other programs or use a larger machine, then try again."
 Answer = tuple[object, None] | tuple[None, Exception]
 
 
@@ -36,24 +38,26 @@ class Helper:
 
     def __init__(self, idle: float = IDLE_SECONDS) -> None:
         self._idle, self._busy = idle, threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._started: tuple[subprocess.Popen[bytes], Connection] | None = None
         self._end: threading.Timer | None = None
 
     def run(self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-        """What a function returns.
+        """What a function returns. On Windows, which cannot hand a pipe over, it runs here.
 
         Args:
-            function: of a module, so that the other process can import it. Arguments and result are pickled.
+            function: of a module, so that the other process can import it.
 
         Raises:
             MachineError: the process cannot be started, or was ended before it was done.
             Exception: whatever the function raises.
         """
+        if os.name == "nt":
+            return function(*arguments, **options)
         with self._busy:
             if self._end is not None:
                 self._end.cancel()
-            self._process = self._process or _start()
-            value, error = self._asked(self._process, (function, arguments, options))
+            self._started = self._started or _start()
+            value, error = self._asked(self._started[1], (function, arguments, options))
             self._end = threading.Timer(self._idle, self.close)
             self._end.daemon = True
             self._end.start()
@@ -61,19 +65,13 @@ class Helper:
             raise error
         return cast("T", value)
 
-    def _asked(self, process: subprocess.Popen[bytes], question: object) -> Answer:
-        assert process.stdin is not None
-        assert process.stdout is not None
+    def _asked(self, connection: Connection, question: object) -> Answer:
         try:
-            pickle.dump(question, process.stdin)
-            process.stdin.flush()
-            answer: Answer = pickle.load(process.stdout)  # which we started ourselves
-        except (EOFError, OSError, pickle.UnpicklingError):
+            connection.send(question)
+            answer: Answer = connection.recv()
+        except (EOFError, OSError):
             self._stop()
-            raise MachineError(
-                "The process that computes this was ended by the system, most likely for lack of memory; "
-                "close other programs or use a larger machine, then try again."
-            ) from None
+            raise MachineError(GONE) from None
         return answer
 
     def close(self) -> None:
@@ -82,31 +80,35 @@ class Helper:
             self._stop()
 
     def _stop(self) -> None:
-        if self._process is not None:
-            with contextlib.suppress(OSError):  # it is gone already
-                self._process.communicate()
-            self._process = None
+        if self._started is not None:
+            process, connection = self._started
+            self._started = None
+            connection.close()
+            process.wait()
 
 
-def _start() -> subprocess.Popen[bytes]:
+def _start() -> tuple[subprocess.Popen[bytes], Connection]:
     """
     Raises:
-        MachineError: there is no memory, or no process more, for it.
+        MachineError: there is no memory, no process or no open file more for it.
     """
-    command, found = [sys.executable, "-m", "engine.util.apart"], {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    found = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     try:
-        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=found)
+        ours, theirs = multiprocessing.Pipe()
+        with theirs:
+            number = theirs.fileno()
+            command = [sys.executable, "-m", "engine.util.apart", str(number)]
+            return subprocess.Popen(command, stdin=subprocess.DEVNULL, env=found, pass_fds=[number]), ours
     except OSError as error:
         raise MachineError(f"The process that computes this cannot be started ({error.strerror}); close other programs, then try again.") from None
 
 
-def serve(questions: IO[bytes], answers: IO[bytes]) -> None:
-    """Answer until there are no more questions."""
-    with contextlib.suppress(EOFError, BrokenPipeError):
+def _serve(connection: Connection) -> None:
+    """Answer until the other end is closed."""
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
-            function, arguments, options = pickle.load(questions)
-            pickle.dump(_answer(function, arguments, options), answers)
-            answers.flush()
+            function, arguments, options = connection.recv()
+            connection.send(_answer(function, arguments, options))
 
 
 def _answer(function: Callable[..., object], arguments: tuple[object, ...], options: dict[str, object]) -> Answer:
@@ -118,16 +120,13 @@ def _answer(function: Callable[..., object], arguments: tuple[object, ...], opti
         return None, error
 
 
-def main() -> None:
+def _main() -> None:
     """The process."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C in the server's terminal is sent to both
-    if hasattr(os, "nice"):  # not on Windows
-        with contextlib.suppress(OSError):
-            os.nice(NICENESS)
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever libraries print must not get among the answers
-    serve(sys.stdin.buffer, answers)
+    with contextlib.suppress(OSError):
+        os.nice(NICENESS)
+    _serve(Connection(int(sys.argv[1])))
 
 
 if __name__ == "__main__":
-    main()
+    _main()
