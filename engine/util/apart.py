@@ -25,7 +25,9 @@ T = TypeVar("T")
 NICENESS: Final = 5
 """By how much the process gives way to others that want to compute."""
 IDLE_SECONDS: Final = 60.0
-GONE: Final = "The process that computes this was ended by the system, most likely for lack of memory; close other programs or use a larger machine, then try again."
+GONE: Final = (
+    "The process that computes this was ended, most likely for lack of memory; close other programs or use a larger machine, then try again."
+)
 Answer = tuple[object, None] | tuple[None, Exception]
 
 
