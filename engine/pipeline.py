@@ -760,8 +760,8 @@ def describe_graph(graph: KnowledgeGraph) -> dict[str, Any]:
         "name": graph.name,
         "entities": graph.num_entities,
         "relations": graph.num_relations,
-        "triples": len(graph.triples),
-        "attributes": len(graph.attributes),
+        "triples": graph.num_triples,
+        "attributes": graph.num_attributes,
     }
 
 
@@ -800,7 +800,7 @@ def computed_otherwise(run: Run, config: RunConfig) -> tuple[str, ...]:
 def describe_task(task: AlignmentTask) -> str:
     """One line for people."""
     graphs = " and ".join(
-        f"{count(graph.num_entities, 'entity', 'entities')} with {count(len(graph.triples), 'triple')}" for graph in (task.source, task.target)
+        f"{count(graph.num_entities, 'entity', 'entities')} with {count(graph.num_triples, 'triple')}" for graph in (task.source, task.target)
     )
     return (
         f"{graphs}; {len(task.train_links):,} seed, {len(task.valid_links):,} validation, {count(len(task.test_links), 'test link')} ({task.split})"

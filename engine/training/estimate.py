@@ -204,9 +204,9 @@ def task_sizes(task: AlignmentTask) -> Sizes:
     graphs = (task.source, task.target)
     return Sizes(
         entities=(graphs[0].num_entities, graphs[1].num_entities),
-        triples=(len(graphs[0].triples), len(graphs[1].triples)),
+        triples=(graphs[0].num_triples, graphs[1].num_triples),
         relations=(graphs[0].num_relations, graphs[1].num_relations),
-        attributes=(len(graphs[0].attributes), len(graphs[1].attributes)),
+        attributes=(graphs[0].num_attributes, graphs[1].num_attributes),
         train=len(task.train_links),
         valid=len(task.valid_links),
         test=len(task.test_links),
