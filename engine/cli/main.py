@@ -40,6 +40,7 @@ from engine.cli.options import (
 )
 from engine.cli.queue import add_queue, add_queueing, queue_instead, submit_variants
 from engine.cli.serve import add_serve
+from engine.cli.sharding import add_shard
 from engine.cli.signals import INTERRUPTED, how_ended, interruptions, terminations, write_at_once
 from engine.cli.updating import add_decisions, add_update
 from engine.config import PRESETS, SECTIONS, VARIANTS, RunConfig, section_options
@@ -146,6 +147,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_relations(commands)
     add_explain(commands)
     add_inspect(commands)
+    add_shard(commands, say)
     add_queue(commands)
     add_decisions(commands)
     add_export(commands)

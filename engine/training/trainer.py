@@ -28,12 +28,12 @@ from engine.evaluation.metrics import evaluate_links
 from engine.model.adjacency import Adjacency, build_adjacency
 from engine.model.dual_amn import DualAMN
 from engine.model.losses import build_loss
-from engine.model.partition import partition_entities
 from engine.model.sampling import Sample, Sampling
 from engine.model.shard import Shard, make_shard, step_bytes, with_fetched
 from engine.training.device import EXECUTION_OPTIONS, choose_device, choose_precision, choose_threads
 from engine.training.inheritance import Inheritance, inherit
 from engine.training.optimiser import RmsProp
+from engine.training.ownership import owned_triples
 from engine.training.semi import Pool, Round, Selection, describe_round, no_selection, round_epochs, select_pairs, selection_pool, steps_of
 from engine.training.start import resolve_start, start_pairs, why_no_seeds
 from engine.util.arrays import IntArray
@@ -174,8 +174,7 @@ class Trainer:
         self.threads = choose_threads(config.training.threads)
         self.device = choose_device(config.training.device)
         self.precision = ranks.first(lambda: choose_precision(config.training.precision, self.device))  # tried out, so others might choose otherwise
-        self.shard = task_shard(task, ranks, self.device)
-        self.model = build_model(task, config, self.device, self.shard, adjacency)
+        self.shard, self.model = divided_model(task, config, ranks, self.device, adjacency)
         self.sampling = Sampling.of(task.source.num_entities, task.target.num_entities, config.loss, config.training.batch_size, self.shard)
         self.inheritance = inheritance
         if inheritance is not None:
@@ -576,24 +575,23 @@ class Trainer:
         self.optimiser.load({int(number): average for number, average in part(tensors, "optimiser.").items()})
 
 
-def task_shard(task: AlignmentTask, ranks: Ranks, device: torch.device) -> Shard | None:
-    """What this one of several processes holds; None with one, which holds everything. Rank 0 divides."""
+def divided_model(
+    task: AlignmentTask, config: RunConfig, ranks: Ranks, device: torch.device, adjacency: Adjacency | None = None
+) -> tuple[Shard | None, DualAMN]:
+    """What this one of several processes holds, and the encoder of that; with one process None, and the encoder of everything."""
     if ranks.size == 1:
-        return None
-    triples = task.stacked_triples()
-    links = task.stacked_links(task.train_links)
-    owners = ranks.first(lambda: partition_entities(triples, task.num_entities, links, ranks.size))
-    return make_shard(triples, owners, ranks, device)
+        return None, build_model(task, config, device, adjacency)
+    owners, triples = owned_triples(task, ranks)
+    shard, local = make_shard(triples, owners, ranks, device)
+    del triples
+    index = encoder_adjacency(local, len(shard.own) + len(shard.halo), task.num_relations, config)
+    del local  # as the others: once they are indexed, nothing needs them
+    return shard, DualAMN(index, config.encoder, seed=config.seed, device=device, shard=shard)
 
 
-def build_model(
-    task: AlignmentTask, config: RunConfig, device: torch.device, shard: Shard | None = None, adjacency: Adjacency | None = None
-) -> DualAMN:
-    """The encoder of a task, or of what a process holds of it."""
-    if shard is None:
-        return DualAMN(adjacency or task_adjacency(task, config), config.encoder, seed=config.seed, device=device)
-    local = encoder_adjacency(shard.triples, len(shard.own) + len(shard.halo), task.num_relations, config)
-    return DualAMN(local, config.encoder, seed=config.seed, device=device, shard=shard)
+def build_model(task: AlignmentTask, config: RunConfig, device: torch.device, adjacency: Adjacency | None = None) -> DualAMN:
+    """The encoder of a whole task."""
+    return DualAMN(adjacency or task_adjacency(task, config), config.encoder, seed=config.seed, device=device)
 
 
 def check_processes(task: AlignmentTask, processes: int) -> None:
