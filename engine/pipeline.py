@@ -63,6 +63,7 @@ from engine.names import (
 )
 from engine.reviews import ReviewEffect, Snapshot, read_snapshot, with_reviews
 from engine.runs import FORMAT_VERSION, Run, RunStore, RunWriter
+from engine.runs.row_files import RowFiles
 from engine.runs.tensors import finite_tensor, has_table
 from engine.runs.writer import RENAMED, REVIEWS, ResumeRecord, clear_finished, note_beginning
 from engine.search import CslsTopK, LiteralSimilarity, StructuralSimilarity, csls_topk, normalise_rows
@@ -279,7 +280,7 @@ class Making:
 def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool]) -> Outcome:
     """The basic and the semi variant."""
     store, clock = making.store, making.clock
-    trainer = prepared_trainer(making)  # before there is a folder: a training that is refused leaves none behind
+    trainer = prepared_trainer(making, run_id)  # before there is a folder: a training that is refused leaves none behind
     with store.create(making.task.name, run_id) as writer, discarded_where_diverged(writer):
         write_reviews(writer, making)  # first, so that an interrupted run can be resumed with these, whatever is decided meanwhile
         if run_id == making.run_id:  # one that is trained again under a number of its own starts from the beginning every time
@@ -289,7 +290,8 @@ def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool])
             where = f"{making.ranks.size} processes, each on {where}"
         making.on_event(Phase("train", f"Training {run_id} on {where}, {trainer.epochs} epochs"))
         with clock.phase("train"):
-            trained = trainer.train(checkpoints=RunCheckpoints(writer), on_progress=traced(writer, making.on_event), should_stop=should_stop)
+            places: dict[str, Any] = {"checkpoints": RunCheckpoints(writer), "rows": RowFiles(writer.path)}
+            trained = trainer.train(**places, on_progress=traced(writer, making.on_event), should_stop=should_stop)
         clock.count_in(trained.earlier)
         if not trained.identical:
             making.on_event(Phase(NOTE, f"info: {NOT_IDENTICAL}: {parts_text(trained.parts)}"))
@@ -304,7 +306,7 @@ def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool])
         return Outcome(finish_run(writer, making, trained_structure(trainer, trained)), reused=False)
 
 
-def prepared_trainer(making: Making) -> Trainer:
+def prepared_trainer(making: Making, run_id: str) -> Trainer:
     """A trainer that has all it needs to begin.
 
     Raises:
@@ -316,7 +318,7 @@ def prepared_trainer(making: Making) -> Trainer:
         making.on_event(Phase(NOTE, f"info: {'; '.join(unmeasured(task))}"))
     check_machine(making)
     with making.clock.phase("index"):
-        lead(task, making.config, making.ranks)
+        lead(task, making.config, making.ranks, run_id)
         trainer = Trainer(task, making.config, ranks=making.ranks, inheritance=making.inheritance)
         trainer.require_start()
     return trainer
@@ -636,8 +638,8 @@ class RunCheckpoints:
     def save(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
         self.writer.save_checkpoint(CHECKPOINT, dict(tensors), dict(state))
 
-    def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        found = self.writer.load_checkpoint(CHECKPOINT)
+    def load(self, earlier: int = 0) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        found = self.writer.load_checkpoint(CHECKPOINT, earlier)
         return None if found is None else (found.tensors, found.state)
 
 

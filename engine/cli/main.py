@@ -367,7 +367,7 @@ def train_or_find(parsed: argparse.Namespace) -> int:
         if not ranks.rank and (unused := unused_settings(parsed)):
             say(unused)
         if ranks.rank:
-            follow(parsed.data, config, ranks, should_stop)
+            follow(parsed.data, config, ranks, should_stop, models=parsed.models)
             return 0
         if parsed.queue or parsed.estimate:
             return queue_instead(parsed, config, reviews)

@@ -131,12 +131,6 @@ class Shard:
         everything[to_torch(self.by_owner, rows.device)] = found
         return everything
 
-    def scattered(self, everything: Tensor) -> Tensor:
-        """(E, ...) of process 0 -> (n, ...) of the own entities; the others pass (0, ...) of the same type."""
-        leads, nothing = self.ranks.rank == 0, [0] * self.ranks.size
-        sent = everything[to_torch(self.by_owner, everything.device)] if leads else everything
-        return self.ranks.swap(sent, self.sizes if leads else nothing, [len(self.own), *nothing[1:]])
-
 
 def make_shard(triples: Triples, owners: Owners, ranks: Ranks, device: torch.device | str = "cpu") -> tuple[Shard, IntArray]:
     """What a process holds, and (t, 3) all triples with an own entity, by local indices.

@@ -148,15 +148,19 @@ class RunWriter:
             for _, _, path in earlier[1:]:
                 path.unlink()
 
-    def load_checkpoint(self, name: str) -> Checkpoint | None:
+    def load_checkpoint(self, name: str, earlier: int = 0) -> Checkpoint | None:
         """The newest whole checkpoint of this name, or None; the trace is cut back to where it was then.
 
-        A checkpoint that does not have its checksum (torn by a crash, damaged later) is passed over for the one before.
+        A checkpoint that does not have its checksum (torn by a crash, damaged later) is passed over for the one before. ``earlier`` is how many whole
+        ones are passed over as well.
         """
         check_name(name, "checkpoint")
         with explained(f"read a checkpoint from {self._checkpoints}"):
             for _, digest, path in self._checkpoint_files(name):
                 if sha256_of(path) == digest and (found := read_checkpoint(path)):
+                    if earlier:
+                        earlier -= 1
+                        continue
                     checkpoint, trace_bytes = found
                     self._cut_trace(trace_bytes)
                     return checkpoint

@@ -7,6 +7,7 @@ where unbroken training ends, bit for bit on the same machine with as many threa
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 import time
@@ -34,6 +35,7 @@ from engine.training.device import EXECUTION_OPTIONS, choose_device, choose_prec
 from engine.training.inheritance import Inheritance, inherit
 from engine.training.optimiser import RmsProp
 from engine.training.ownership import owned_triples
+from engine.training.rows import OWN, RowKeeper, RowStore
 from engine.training.semi import Pool, Round, Selection, describe_round, no_selection, round_epochs, select_pairs, selection_pool, steps_of
 from engine.training.start import resolve_start, start_pairs, why_no_seeds
 from engine.util.arrays import IntArray
@@ -81,11 +83,13 @@ class Progress:
 
 
 class Checkpoints(Protocol):
-    """Where the loop keeps its state; the newest whole one is what ``load`` returns."""
+    """Where the loop keeps its state: what one process has of it, or what all share."""
 
     def save(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None: ...
 
-    def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None: ...
+    def load(self, earlier: int = 0) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """``earlier``: how many newer ones to pass over."""
+        ...
 
 
 @dataclass
@@ -227,20 +231,23 @@ class Trainer:
         self,
         *,
         checkpoints: Checkpoints | None = None,
+        rows: RowStore | None = None,
         on_progress: Callable[[Progress | Round], None] = lambda progress: None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> Trained:
         """Run to the end, from the last checkpoint where there is one.
 
         Args:
-            checkpoints: where to save and resume; None keeps nothing.
+            checkpoints: where to save and resume; None keeps nothing. Of several processes, rank 0 has them.
+            rows: where each of several processes keeps what it alone holds of a checkpoint.
             on_progress: called after each epoch, and when a semi-supervised round begins.
             should_stop: asked after each step; True ends training there, with a checkpoint.
 
         Raises:
             DivergenceError: the loss or an embedding is not finite.
-            TrainingError: a checkpoint does not fit this task and config.
+            TrainingError: a checkpoint does not fit this task and config, or rows of it are missing.
         """
+        self.rows = self._row_keeper(rows)
         self._resume(checkpoints)
         self._start(on_progress)
         self._begin_part()
@@ -510,20 +517,31 @@ class Trainer:
         return due
 
     def _save(self, checkpoints: Checkpoints | None) -> None:
-        """All processes give what they hold; rank 0 writes."""
+        """Each process writes the rows of its own entities, and rank 0 what all share, which makes the checkpoint whole."""
         tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
         tensors |= {f"optimiser.{number}": average for number, average in self.optimiser.averages.items()}
+        state = self._state()
         if self.shard is not None:
-            tensors |= {name: self.shard.gathered(tensors[name]) for name in tensors if name in self._divided}
-        if checkpoints is None:
-            return
+            own = {name: tensors.pop(name) for name in self._divided if name in tensors}
+            state["rows"] = {"names": list(own), "digests": self.rows.save(own)}
+        if checkpoints is not None:
+            self._save_shared(checkpoints, tensors, state)
+        if self.shard is not None:
+            self.rows.settle(state["rows"]["digests"])
+
+    def _save_shared(self, checkpoints: Checkpoints, tensors: dict[str, Tensor], state: Mapping[str, Any]) -> None:
         if self.start is not None:
             tensors |= {"start.pairs": torch.from_numpy(self.start.pairs), "start.scores": torch.from_numpy(self.start.scores)}
         for number, selection in enumerate(self.selections):
             tensors[f"selection.{number}.pairs"] = torch.from_numpy(selection.pairs)
             tensors[f"selection.{number}.scores"] = torch.from_numpy(selection.scores)
-        checkpoints.save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, self._state())
+        checkpoints.save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, state)
+
+    def _row_keeper(self, store: RowStore | None) -> RowKeeper:
+        entities = self.task.num_entities
+        own, owners = (np.arange(entities), np.zeros(entities, dtype=np.int32)) if self.shard is None else (self.shard.own, self.shard.owners)
+        return RowKeeper(self.ranks, store, own, owners)
 
     @cached_property
     def _divided(self) -> tuple[str, ...]:
@@ -531,19 +549,48 @@ class Trainer:
         number = [name for name, _ in self.model.named_parameters()].index(DIVIDED)
         return f"model.{DIVIDED}", f"best.{DIVIDED}", f"optimiser.{number}"
 
-    def _own(self, found: tuple[dict[str, Tensor], dict[str, Any]] | None) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Of a checkpoint that rank 0 has, what each process needs."""
+    def _loaded(self, checkpoints: Checkpoints | None) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """What this process needs of the newest checkpoint that is whole; rank 0 has what all share.
+
+        Raises:
+            TrainingError: there are checkpoints, but of other data or settings, or none that is whole.
+        """
+        for earlier in itertools.count():
+            found = checkpoints.load(earlier) if checkpoints is not None else None
+            given = self.ranks.first(lambda: None if found is None else self._shared_of(*found))  # noqa: B023  (called at once)
+            if given is None:
+                break
+            shared, state = given
+            if state.pop("purpose", None) != self._purpose():
+                raise TrainingError("the unfinished run was started with other data or settings; use --fresh to train again.")
+            note = state.pop("rows")
+            own = self._own_rows({} if found is None else found[0], note)
+            if own is not None:
+                return {**shared, **own}, state
+        if earlier:
+            raise TrainingError(
+                "rows of the last checkpoint are missing or damaged; resume where they are (the same machines and --models), "
+                "or use --fresh to train again."
+            )
+        return None
+
+    def _shared_of(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Of a checkpoint what all processes need, with a note on the rows: in which files they are, none if one process saved them all."""
+        names = [name for name in tensors if name in self._divided]
+        shared = {name: tensor for name, tensor in tensors.items() if name not in self._divided}
+        return shared, {"rows": {"names": names, "digests": []}, **state}
+
+    def _own_rows(self, whole: Mapping[str, Tensor], note: Mapping[str, Any]) -> dict[str, Tensor] | None:
+        """The rows of the own entities, where ``whole`` is what rank 0 has loaded."""
+        names, like = note["names"], torch.empty((0, self.config.encoder.dim))
+        if note["digests"]:
+            return self.rows.collect(note["digests"], names, like)
         if self.shard is None:
-            return found
-        whole = {} if found is None else found[0]
-        shared = {name: tensor for name, tensor in whole.items() if name not in self._divided}
-        names = [name for name in whole if name in self._divided]
-        given = self.ranks.first(lambda: None if found is None else (names, shared, found[1]))
-        if given is None:
-            return None
-        names, shared, state = given
-        nothing = self.model.entity_features.new_empty((0, self.config.encoder.dim))
-        return {**shared, **{name: self.shard.scattered(whole.get(name, nothing).to(nothing.device)) for name in names}}, state
+            return {name: whole[name] for name in names}
+        found = {name: like.new_empty((len(self.shard.own), like.shape[1])) for name in names}
+        everyone = torch.arange(self.task.num_entities)
+        self.rows.deal(None if self.ranks.rank else {OWN: everyone, **{name: whole[name] for name in names}}, found)
+        return found
 
     def _state(self) -> dict[str, Any]:
         # What is not finite (a best MRR that does not exist yet is -1) would not survive JSON; all of this is.
@@ -556,12 +603,10 @@ class Trainer:
         return f"{self.task.fingerprint} {self.task.split} {values}"
 
     def _resume(self, checkpoints: Checkpoints | None) -> None:
-        found = self._own(checkpoints.load() if checkpoints is not None else None)
+        found = self._loaded(checkpoints)
         if found is None:
             return
         tensors, state = found
-        if state.pop("purpose", None) != self._purpose():
-            raise TrainingError("the unfinished run was started with other data or settings; use --fresh to train again.")
         before = {"from_epoch": 1, "threads": state.pop("threads")}  # all that checkpoints without parts hold
         self.precision = state.pop("precision")  # a run is trained with one precision from beginning to end
         self.at = Position(**{"parts": [before], **state})

@@ -18,6 +18,7 @@ from engine.data import AlignmentTask, load_task
 from engine.errors import ConfigError, TrainingError
 from engine.pipeline import train_run
 from engine.runs import Run, RunStore
+from engine.runs.row_files import RowFiles
 from engine.training import trainer as training
 from engine.training.trainer import Trainer
 from engine.training.worker import Order, check_data, follow, lead, leading
@@ -201,12 +202,12 @@ def test_the_others_train_on_what_reviewers_left(data: Path, task: AlignmentTask
 
     def trained(ranks: ThreadRanks) -> None:
         if ranks.rank:
-            follow(data, wanted, ranks)
+            follow(data, wanted, ranks, models=tmp_path)
             return
         with leading(ranks):
             for _ in range(2):
-                lead(reviewed, wanted, ranks)
-                Trainer(reviewed, wanted, ranks=ranks).train(checkpoints=memory)
+                lead(reviewed, wanted, ranks, "some-run")
+                Trainer(reviewed, wanted, ranks=ranks).train(checkpoints=memory, rows=RowFiles.of_run(tmp_path, reviewed.name, "some-run"))
 
     together(2, trained)
     assert memory.saves == 3, "the second training went on from the first one's last checkpoint"
