@@ -125,19 +125,27 @@ class ShardFolder:
             here = heads < first["entities"] if side == "source" else heads >= first["entities"]
             found.append(triples[here & (self.owners[heads] == part)] - shift)  # another part may have it too, by its tail
         size = first if side == "source" else second
+        if sum(map(len, found)) != size["triples"]:
+            self.damaged(MANIFEST)
         columns = sorted_rows(list(np.concatenate(found).T), (size["entities"], size["relations"], size["entities"]))
         return np.stack(columns, axis=1)
 
-    def table(self, name: str) -> pa.Table:
+    def table(self, name: str, rows: int | None = None) -> pa.Table:
         """
+        Args:
+            rows: how many there must be, where that is known.
+
         Raises:
             DataError: the file is missing or damaged.
         """
         path = self._checked(name)
         try:
-            return pq.read_table(path)
+            found = pq.read_table(path)
         except (OSError, pa.ArrowException):
             self.damaged(name)
+        if rows is not None and len(found) != rows:
+            self.damaged(name)
+        return found
 
     def _array(self, name: str) -> Any:
         path = self._checked(name)
@@ -196,6 +204,11 @@ class ShardFolder:
         """
         data = self.manifest["data"]
         self._check_settings(config, seed)
+        try:
+            findings = tuple(Finding(**{**one, "examples": tuple(one["examples"])}) for one in self.manifest["findings"])
+            counted = tuple(FileCount(**{**one, "left_out": tuple(map(tuple, one["left_out"]))}) for one in self.manifest["counted"])
+        except (KeyError, TypeError):
+            self.damaged(MANIFEST)
         links = self.table(LINKS)
         column = np.asarray(links["part"].to_pylist(), dtype=object)
         pairs = np.stack([links[side].to_numpy() for side in SIDES], axis=1).astype(np.int64).reshape(-1, 2)
@@ -215,9 +228,9 @@ class ShardFolder:
             unsure_links=unsure,
             split=data["split"],
             fingerprint=data["fingerprint"],
-            findings=tuple(Finding(**{**one, "examples": tuple(one["examples"])}) for one in self.manifest["findings"]),
+            findings=findings,
             untested=data["untested"],
-            files=tuple(FileCount(**{**one, "left_out": tuple(map(tuple, one["left_out"]))}) for one in self.manifest["counted"]),
+            files=counted,
             own_links=data["own_links"],
             several_names=frozenset(data["several_names"]),
             apart=stored_frame(self.table(APART)),
@@ -248,32 +261,33 @@ class StoredGraph(KnowledgeGraph):
         vars(graph).update(_folder=folder, _side=side, name=folder.manifest["graphs"][side]["name"])
         return graph
 
-    def _stored(self) -> ShardFolder:
+    def _stored(self, what: str) -> pa.Table:
         assert self._folder is not None
-        return self._folder
+        return self._folder.table(graph_file(self._side, what), self._counted(what))
 
     def _counted(self, what: str) -> int | None:
         return None if self._folder is None else int(self._folder.manifest["graphs"][self._side][what])
 
     @cached_property
     def entities(self) -> tuple[str, ...]:
-        return tuple(self._stored().table(graph_file(self._side, "entities"))["entity"].to_pylist())
+        return tuple(self._stored("entities")["entity"].to_pylist())
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        return tuple(self._stored().table(graph_file(self._side, "entities"))["label"].to_pylist())
+        return tuple(self._stored("entities")["label"].to_pylist())
 
     @cached_property
     def relations(self) -> tuple[str, ...]:
-        return tuple(self._stored().table(graph_file(self._side, "relations"))["relation"].to_pylist())
+        return tuple(self._stored("relations")["relation"].to_pylist())
 
     @cached_property
     def triples(self) -> IntArray:
-        return self._stored().graph_triples(self._side)
+        assert self._folder is not None
+        return self._folder.graph_triples(self._side)
 
     @cached_property
     def attributes(self) -> pd.DataFrame:
-        return stored_frame(self._stored().table(graph_file(self._side, "attributes")))
+        return stored_frame(self._stored("attributes"))
 
     @property
     def num_entities(self) -> int:
