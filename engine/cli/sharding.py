@@ -23,7 +23,7 @@ def add_shard(commands: Commands, say: Callable[[str], None]) -> None:
         lambda parsed: shard(parsed, say),
         help="divide a data set for a training in several processes",
         description="Read a data set once and divide its entities into parts, so that each process of 'torchrun -m engine train DIR' reads its own "
-        "part alone (docs/scaling.md). An interrupted division begins anew.",
+        "part alone (docs/scaling.md). An interrupted division starts again from the beginning.",
     )
     parser.add_argument("data", metavar="DATA", type=Path, help="folder of the data set, or of shards that are to be divided otherwise")
     parser.add_argument("--parts", type=int, required=True, metavar="P", help="number of parts: of processes, or a multiple of it")

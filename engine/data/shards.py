@@ -243,7 +243,7 @@ class ShardFolder:
             theirs, ours = vars(stored.data), vars(config)
             key = next(key for key in theirs if theirs[key] != ours[key])
             was, now = ("default" if one[key] is None else one[key] for one in (theirs, ours))
-            raise ConfigError(f"{self.path} was divided with data.{key}={was}, and data.{key}={now} is asked for; leave it out, or {AGAIN}.")
+            raise ConfigError(f"{self.path} was divided with data.{key}={was}, and data.{key}={now} is not that; omit it, or {AGAIN}.")
         divided = self.manifest["data"]["seed"]
         if seed != divided and "seed" in self.manifest["data"]["split"]:
             raise ConfigError(f"{self.path} has links that were divided with seed {divided}; use --seed {divided}, or {AGAIN} (--seed {seed}).")

@@ -1,6 +1,6 @@
 """Make a shard folder (:mod:`engine.data.shards`) of a data set: read once, divide, write what each process needs.
 
-The folder is written beside its place and renamed into it when it is whole. One that was begun by a process that was killed is begun anew.
+The folder is written beside its place and renamed into it when it is whole. What a killed process left of one is written again from the beginning.
 """
 
 from __future__ import annotations

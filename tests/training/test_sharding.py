@@ -1,4 +1,4 @@
-"""Shard folders: a task from one is the task of the data, whatever is wrong with one is said in a sentence, and training on one is training on the data."""
+"""Shard folders: a task from one is the task of the data, and so is the training; whatever is wrong with a folder is reported in a sentence."""
 
 from __future__ import annotations
 
@@ -115,12 +115,12 @@ def test_what_cannot_be_divided_or_written_is_said(small_europe: Path, tmp_path:
     for force in (False, True):
         with pytest.raises(ExportError, match="mine already exists; choose another folder with --out, or remove it, since it is no shard folder"):
             make_shards(small_europe, RunConfig(), 2, tmp_path / "mine", force=force)
-    with pytest.raises(ExportError, match="cannot write .*thesis.txt/out"):
+    with pytest.raises(ExportError, match=r"cannot write .*thesis\.txt/out"):
         make_shards(small_europe, RunConfig(), 2, tmp_path / "mine" / "thesis.txt" / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine"]
 
 
-def test_what_a_killed_process_left_is_begun_anew(small_europe: Path, sharded: Path, tmp_path: Path) -> None:
+def test_what_a_killed_process_left_is_written_again(small_europe: Path, sharded: Path, tmp_path: Path) -> None:
     left = tmp_path / ".out.unfinished"
     left.mkdir()
     (left / "part-0007.npy").write_bytes(b"torn")
@@ -212,7 +212,7 @@ def test_settings_are_those_that_the_data_were_divided_with(small_europe: Path, 
     capsys.readouterr()
     train = ["train", str(out), "--models", str(models), "--epochs", "1", "--set", "encoder.dim=4", "--set", "training.threads=1"]
     assert main([*train, "--seed", "3", "--train-ratio", "0.4"]) == 2
-    assert "was divided with data.train_ratio=0.5, and data.train_ratio=0.4 is asked for; leave it out" in capsys.readouterr().err
+    assert "was divided with data.train_ratio=0.5, and data.train_ratio=0.4 is not that; omit it" in capsys.readouterr().err
     assert main(train) == 2
     assert "has links that were divided with seed 3; use --seed 3" in capsys.readouterr().err
     assert main([*train, "--seed", "3"]) == 0
@@ -265,7 +265,7 @@ def test_a_process_reads_its_part_alone(sharded: Path, monkeypatch: pytest.Monke
     assert sorted(opened) == sorted((rank, name) for rank in range(4) for name in ("owners.npy", f"part-{rank:04}.npy"))
 
 
-def test_processes_that_cannot_share_the_parts_evenly_are_told(sharded: Path) -> None:
+def test_processes_that_cannot_share_the_parts_evenly_end_with_a_sentence(sharded: Path) -> None:
     def shown(ranks: ThreadRanks) -> str:
         with pytest.raises(TrainingError) as caught:
             Trainer(load_task(sharded), SMALL, ranks=ranks)
@@ -275,7 +275,7 @@ def test_processes_that_cannot_share_the_parts_evenly_are_told(sharded: Path) ->
         assert "has 4 parts, which 3 processes cannot share evenly; start 1 or 2 or 4 or a multiple of 4 of them, or divide the data again" in message
 
 
-def test_processes_with_different_shards_are_told(small_europe: Path, sharded: Path, tmp_path: Path) -> None:
+def test_processes_with_different_shards_end_with_a_sentence(small_europe: Path, sharded: Path, tmp_path: Path) -> None:
     make_shards(small_europe, RunConfig(), 2, tmp_path / "two")
     task, other = load_task(sharded), load_task(tmp_path / "two")
     order = Order(SMALL, task.fingerprint, task.split, task.train_links, task.valid_links, shards_of(task))
