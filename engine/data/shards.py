@@ -6,7 +6,7 @@ file                     content
 ``shards.json``          manifest: format, data set, fingerprint, settings, counts, how large each part is, checksums of all files
 ``owners.npy``           (E,) the part of each entity of the stacked graph
 ``part-0000.npy``        (t, 3) the triples with an entity of this part, by stacked indices, in their order
-``links.parquet``        part, source, target: the links as they are divided
+``links.parquet``        part (train, valid, test, unsure by number), source, target: the links as they are divided
 ``source_entities`` etc. tables of names and attributes, Parquet; read when something looks at them, which training does not
 ======================== ==================================================================================================
 
@@ -210,9 +210,9 @@ class ShardFolder:
         except (KeyError, TypeError):
             self.damaged(MANIFEST)
         links = self.table(LINKS)
-        column = np.asarray(links["part"].to_pylist(), dtype=object)
+        part = links["part"].to_numpy()
         pairs = np.stack([links[side].to_numpy() for side in SIDES], axis=1).astype(np.int64).reshape(-1, 2)
-        train, valid, test, unsure = (pairs[column == part] for part in LINK_PARTS)
+        train, valid, test, unsure = (pairs[part == number] for number in range(len(LINK_PARTS)))
         source, target = (StoredGraph.of(self, side) for side in SIDES)
         most = source.num_entities, target.num_entities
         if len(pairs) and ((pairs.min(0) < 0).any() or (pairs.max(0) >= most).any()):

@@ -27,7 +27,6 @@ from engine.data.knowledge_graph import SIDES
 from engine.data.shards import (
     APART,
     FORMAT,
-    LINK_PARTS,
     LINKS,
     MANIFEST,
     OWNERS,
@@ -189,8 +188,8 @@ def _read_and_written(path: Path, config: RunConfig, parts: int, folder: Path) -
         _write_table(folder / graph_file(side, "attributes"), _columns(graph.attributes))
     groups = [task.train_links, task.valid_links, task.test_links, task.unsure_links]
     links = np.concatenate(groups)
-    names = np.repeat(np.array(LINK_PARTS, dtype=object), [len(one) for one in groups])
-    _write_table(folder / LINKS, {"part": pa.array(names, TEXT), "source": pa.array(links[:, 0]), "target": pa.array(links[:, 1])})
+    part = np.repeat(np.arange(len(groups), dtype=np.int8), [len(one) for one in groups])
+    _write_table(folder / LINKS, {"part": pa.array(part), "source": pa.array(links[:, 0]), "target": pa.array(links[:, 1])})
     _write_table(folder / APART, _columns(task.apart))
     kind = np.int32 if task.num_entities < 2**31 else np.int64
     return _Read(task.stacked_triples().astype(kind), task.stacked_links(task.train_links), task.num_entities, _about(task, path, config, parts))
