@@ -33,6 +33,7 @@ from engine.analysis.run_tables import APART, START, hubness_tensors, match_tabl
 from engine.config import BEFORE, UNUSED_SECTIONS, LiteralConfig, RunConfig
 from engine.data import AlignmentTask, load_task
 from engine.data.knowledge_graph import SIDES, Finding, KnowledgeGraph, Side, empty_attributes
+from engine.data.shards import files_folder
 from engine.data.splits import OWN_TRAIN_RATIO, WORTH_A_TEST
 from engine.errors import DivergenceError, StoppedError
 from engine.evaluation.assessment import Probabilities, decoder_evaluations, match_probabilities, query_rank_table
@@ -422,7 +423,7 @@ def literal_part(making: Making) -> LiteralPart:
     if config.weight is None:
         require_valid_links(task.valid_links)
     own: dict[Side, str | None] = {"source": config.names_source, "target": config.names_target}
-    names = gather_names(task, config.names, making.path, own=own, languages=making.config.data.languages)
+    names = gather_names(task, config.names, files_folder(task, making.path), own=own, languages=making.config.data.languages)
     every = [compared_names(task, names, config, side) for side in SIDES]
     encoded = encode_all(get_name_encoder(config.encoder), every[0], every[1])
     return LiteralPart(

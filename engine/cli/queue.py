@@ -16,7 +16,20 @@ from engine.cli.options import Commands, add_command, add_json, add_models, prin
 from engine.config import RunConfig, Variant
 from engine.data import AlignmentTask, load_task
 from engine.errors import ConfigError, printable
-from engine.jobs import Job, JobQueue, News, Plan, absolute, estimate_plan, plan_training, read_news, start_trainer, summarise, summarise_task, trainer_alive
+from engine.jobs import (
+    Job,
+    JobQueue,
+    News,
+    Plan,
+    absolute,
+    estimate_plan,
+    plan_training,
+    read_news,
+    start_trainer,
+    summarise,
+    summarise_task,
+    trainer_alive,
+)
 from engine.reviews import read_snapshot
 from engine.training.estimate import Division, Estimate, check_memory, duration_range, estimate_division
 from engine.util.memory import available_memory

@@ -215,7 +215,8 @@ class ShardFolder:
         train, valid, test, unsure = (pairs[part == number] for number in range(len(LINK_PARTS)))
         source, target = (StoredGraph.of(self, side) for side in SIDES)
         most = source.num_entities, target.num_entities
-        if len(pairs) and ((pairs.min(0) < 0).any() or (pairs.max(0) >= most).any()):
+        inside = not len(pairs) or ((pairs.min(0) >= 0).all() and (pairs.max(0) < most).all())
+        if not inside or [len(train), len(valid), len(test), len(unsure)] != [data["links"].get(name) for name in LINK_PARTS]:
             self.damaged(LINKS)
         return StoredTask(
             name=data["name"],
@@ -317,6 +318,11 @@ class StoredTask(AlignmentTask):
     shards: ShardFolder = field(kw_only=True)
 
 
+def files_folder(task: AlignmentTask, path: Path) -> Path:
+    """The folder with the files of a data set that was read from ``path``, which may be a shard folder of it."""
+    return task.shards.origin if isinstance(task, StoredTask) else path
+
+
 def stored_frame(table: pa.Table) -> pd.DataFrame:
     """Columns of texts as pandas has them everywhere else."""
     columns = {name: table[name].combine_chunks() for name in table.column_names}
@@ -351,6 +357,6 @@ def _is_sound(manifest: Any) -> bool:
     texts = [data[key] for key in ("name", "path", "format", "fingerprint", "split")] + [graphs[side]["name"] for side in SIDES]
     numbers = all(type(one) is int and one >= 0 for one in (*counts, data["seed"], data["untested"]))
     lists = all(isinstance(one, list) for one in (manifest["parts"], manifest["findings"], manifest["counted"], data["several_names"]))
-    named = all(isinstance(one, dict) for one in (manifest["files"], manifest["settings"], data["files"]))
+    named = all(isinstance(one, dict) for one in (manifest["files"], manifest["settings"], data["files"], data["links"]))
     triples = all(len(one) == 3 for one in data["files"].values())
     return numbers and lists and named and triples and all(isinstance(one, str) for one in texts) and bool(manifest["parts"])

@@ -27,6 +27,7 @@ from engine.data.knowledge_graph import SIDES
 from engine.data.shards import (
     APART,
     FORMAT,
+    LINK_PARTS,
     LINKS,
     MANIFEST,
     OWNERS,
@@ -186,7 +187,7 @@ def _read_and_written(path: Path, config: RunConfig, parts: int, folder: Path) -
         _write_table(folder / graph_file(side, "entities"), {"entity": pa.array(graph.entities, TEXT), "label": pa.array(graph.labels, TEXT)})
         _write_table(folder / graph_file(side, "relations"), {"relation": pa.array(graph.relations, TEXT)})
         _write_table(folder / graph_file(side, "attributes"), _columns(graph.attributes))
-    groups = [task.train_links, task.valid_links, task.test_links, task.unsure_links]
+    groups = task.all_links()
     links = np.concatenate(groups)
     part = np.repeat(np.arange(len(groups), dtype=np.int8), [len(one) for one in groups])
     _write_table(folder / LINKS, {"part": pa.array(part), "source": pa.array(links[:, 0]), "target": pa.array(links[:, 1])})
@@ -239,6 +240,7 @@ def _about(task: AlignmentTask, path: Path, config: RunConfig, parts: int) -> di
             "fingerprint": task.fingerprint,
             "seed": config.seed,
             "split": task.split,
+            "links": dict(zip(LINK_PARTS, map(len, task.all_links()), strict=True)),
             "own_links": task.own_links,
             "untested": task.untested,
             "several_names": sorted(task.several_names),

@@ -175,6 +175,7 @@ def changed_manifest(folder: Path, change: Callable[[dict[str, object]], object]
         lambda manifest: manifest["data"].update(files={"a": 1}),
         lambda manifest: manifest["graphs"]["source"].update(entities=7),
         lambda manifest: manifest["graphs"]["source"].update(relations=0),
+        lambda manifest: manifest["data"]["links"].update(test=3),
         lambda manifest: manifest["findings"].append({"code": "x"}),
     ],
 )
