@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 
 from engine.data import AlignmentTask
-from engine.data.shards import AGAIN, StoredTask
-from engine.errors import TrainingError
+from engine.data.shards import AGAIN, ShardFolder, StoredTask
+from engine.errors import DataError, TrainingError
 from engine.model.partition import Owners, Triples, partition_entities
 from engine.util.arrays import IntArray
 from engine.util.distributed import Ranks
@@ -29,17 +31,29 @@ def owned_triples(task: AlignmentTask, ranks: Ranks) -> tuple[Owners, Triples]:
 def stored_triples(task: StoredTask, ranks: Ranks) -> tuple[Owners, Triples]:
     """Of a shard folder: each process takes one part, several, or one of several pieces of a part."""
     shards, parts, size, rank = task.shards, task.shards.parts, ranks.size, ranks.rank
-    if parts % size == 0:
-        each = parts // size
-        taken = [shards.triples(part) for part in range(rank * each, (rank + 1) * each)]
-        return (shards.owners // each).astype(np.int32), np.concatenate(taken)  # what two of them have is indexed once
-    if size % parts == 0:
-        triples = shards.triples(rank * parts // size)
-        return pieces(task, triples, ranks), triples
-    fitting = " or ".join(str(number) for number in range(1, parts + 1) if parts % number == 0)
-    raise TrainingError(
-        f"{shards.path} has {parts} parts, which {size} processes cannot share evenly; start {fitting} or a multiple of {parts} of them, or {AGAIN}."
-    )
+    if parts % size and size % parts:
+        fitting = " or ".join(str(number) for number in range(1, parts + 1) if parts % number == 0)
+        raise TrainingError(
+            f"{shards.path} has {parts} parts, which {size} processes cannot share evenly; start {fitting} or a multiple of {parts} of them, or {AGAIN}."
+        )
+    each = parts // size
+    owners, triples = read_by_all(shards, range(rank * each, (rank + 1) * each) if each else [rank * parts // size], ranks)
+    return ((owners // each).astype(np.int32) if each else pieces(task, triples, ranks)), triples
+
+
+def read_by_all(shards: ShardFolder, wanted: Sequence[int], ranks: Ranks) -> tuple[Owners, IntArray]:
+    """The owners and the triples of some parts, of which two may have the same; where one process cannot read its own, all end at once."""
+    failure, read = None, []
+    try:
+        read = [shards.triples(part) for part in wanted]
+    except DataError as error:
+        failure = error
+    failed = ranks.most(0 if failure is None else ranks.rank + 1)
+    if failure is not None:
+        raise failure
+    if failed:
+        raise TrainingError(f"process {failed - 1} cannot read its part of {shards.path}; its own message says why.")
+    return shards.owners, np.concatenate(read)
 
 
 def pieces(task: StoredTask, triples: IntArray, ranks: Ranks) -> Owners:

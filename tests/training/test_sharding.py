@@ -266,6 +266,19 @@ def test_a_process_reads_its_part_alone(sharded: Path, monkeypatch: pytest.Monke
     assert sorted(opened) == sorted((rank, name) for rank in range(4) for name in ("owners.npy", f"part-{rank:04}.npy"))
 
 
+def test_all_end_where_one_cannot_read_its_part(copied: Path) -> None:
+    (copied / "part-0002.npy").write_bytes(b"torn")
+
+    def shown(ranks: ThreadRanks) -> str:
+        with pytest.raises(EngineError) as caught:
+            Trainer(load_task(copied), SMALL, ranks=ranks)
+        return str(caught.value).replace(f"{copied}", "DIR")
+
+    first, second = together(2, shown)
+    assert first == "process 1 cannot read its part of DIR; its own message says why."
+    assert second == "DIR/part-0002.npy: this file of a shard folder is damaged; divide the data again with python -m engine shard."
+
+
 def test_processes_that_cannot_share_the_parts_evenly_end_with_a_sentence(sharded: Path) -> None:
     def shown(ranks: ThreadRanks) -> str:
         with pytest.raises(TrainingError) as caught:
