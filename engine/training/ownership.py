@@ -33,9 +33,8 @@ def stored_triples(task: StoredTask, ranks: Ranks) -> tuple[Owners, Triples]:
     shards, parts, size, rank = task.shards, task.shards.parts, ranks.size, ranks.rank
     if parts % size and size % parts:
         fitting = " or ".join(str(number) for number in range(1, parts + 1) if parts % number == 0)
-        raise TrainingError(
-            f"{shards.path} has {parts} parts, which {size} processes cannot share evenly; start {fitting} or a multiple of {parts} of them, or {AGAIN}."
-        )
+        others = f"start {fitting} or a multiple of {parts} of them, or {AGAIN}"
+        raise TrainingError(f"{shards.path} has {parts} parts, which {size} processes cannot share evenly; {others}.")
     each = parts // size
     owners, triples = read_by_all(shards, range(rank * each, (rank + 1) * each) if each else [rank * parts // size], ranks)
     return ((owners // each).astype(np.int32) if each else pieces(task, triples, ranks)), triples
