@@ -18,7 +18,7 @@ from typing import Any
 from engine._version import __version__
 from engine.analysis.run_tables import seed_links
 from engine.api import MODELS, configure, open_run, summary_row
-from engine.cli.applicable import check_inspect, check_match, check_train, unused_settings
+from engine.cli.applicable import check_match, check_reading, check_train, unused_settings
 from engine.cli.changes import add_changes
 from engine.cli.clusters import add_clusters
 from engine.cli.export import add_export, add_report, add_split
@@ -615,7 +615,7 @@ def explain_command(parsed: argparse.Namespace) -> int:
 
 
 def inspect_command(parsed: argparse.Namespace) -> int:
-    check_inspect(parsed)
+    check_reading(parsed, "inspect")
     config = starting_config(Path(parsed.data)).with_assignments(parsed.set).with_values(given({"data.train_ratio": parsed.train_ratio}))
     task = load_task(parsed.data, config.data, parsed.seed)
     found = inspect_task(task, start_finding(task))

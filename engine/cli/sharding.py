@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from engine.cli.applicable import check_reading
 from engine.cli.options import Commands, add_command, add_json, add_settings, print_json
 from engine.data.library import starting_config
 from engine.data.shards import ShardFolder
@@ -37,6 +38,7 @@ def add_shard(commands: Commands, say: Callable[[str], None]) -> None:
 
 
 def shard(parsed: argparse.Namespace, say: Callable[[str], None]) -> int:
+    check_reading(parsed, "shard")
     config = replace(starting_config(parsed.data), seed=parsed.seed).with_assignments(parsed.set)
     if parsed.train_ratio is not None:
         config = config.with_values({"data.train_ratio": parsed.train_ratio})

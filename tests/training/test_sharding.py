@@ -103,6 +103,8 @@ def test_the_command_says_what_it_does(small_europe: Path, tmp_path: Path, capsy
     assert main(["shard", str(small_europe), "--parts", "3", "--out", str(out), "--force", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["parts"]) == 3
     assert sorted(path.name for path in tmp_path.iterdir()) == ["shards"], "nothing is left beside it"
+    assert main(["shard", str(small_europe), "--parts", "2", "--out", str(tmp_path / "other"), "--set", "encoder.dim=4"]) == 2
+    assert "--set encoder.dim has no effect here: shard reads the data and trains nothing" in capsys.readouterr().err
 
 
 def test_what_cannot_be_divided_or_written_is_said(small_europe: Path, tmp_path: Path) -> None:
