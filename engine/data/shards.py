@@ -358,5 +358,6 @@ def _is_sound(manifest: Any) -> bool:
     numbers = all(type(one) is int and one >= 0 for one in (*counts, data["seed"], data["untested"]))
     lists = all(isinstance(one, list) for one in (manifest["parts"], manifest["findings"], manifest["counted"], data["several_names"]))
     named = all(isinstance(one, dict) for one in (manifest["files"], manifest["settings"], data["files"], data["links"]))
-    triples = all(len(one) == 3 for one in data["files"].values())
-    return numbers and lists and named and triples and all(isinstance(one, str) for one in texts) and bool(manifest["parts"])
+    whole = all(len(one) == 3 for one in data["files"].values())
+    whole &= all(one.keys() == {"own", "halo", "sent", "triples"} and all(type(size) is int for size in one.values()) for one in manifest["parts"])
+    return numbers and lists and named and whole and all(isinstance(one, str) for one in texts) and bool(manifest["parts"])

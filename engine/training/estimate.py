@@ -23,12 +23,12 @@ from engine.config import RunConfig
 from engine.data import AlignmentTask
 from engine.errors import ConfigError, TrainingError
 from engine.model.losses.kernels import losses_of
-from engine.model.partition import partition_entities
 from engine.model.sampling import Sampling
-from engine.model.shard import shard_sizes, step_bytes
+from engine.model.shard import step_bytes
 from engine.runs import RunSummary
 from engine.search.tiles import HELD_BYTES
 from engine.training.device import bfloat16_pays, count_threads, usable_cores
+from engine.training.ownership import part_sizes
 from engine.training.semi import round_epochs, selects_among_all, steps_of
 from engine.training.trainer import check_processes, default_epochs
 from engine.util.memory import MIB, need_words
@@ -417,7 +417,7 @@ def estimate_division(task: AlignmentTask, config: RunConfig, processes: int, al
     """Divide a task as ``torchrun -m engine train`` would, and estimate what comes of it.
 
     Args:
-        task: with its triples.
+        task: with its triples, or from a shard folder of as many parts.
         config: all settings.
         processes: at least 2, at most as many as the smaller graph has entities.
         alone: the same training in one process.
@@ -426,15 +426,13 @@ def estimate_division(task: AlignmentTask, config: RunConfig, processes: int, al
         TrainingError: too many processes.
     """
     check_processes(task, processes)
-    triples = task.stacked_triples()
-    owners = partition_entities(triples, task.num_entities, task.stacked_links(task.train_links), processes)
-    parts = [shard_sizes(triples, owners, part) for part in range(processes)]
+    parts = part_sizes(task, processes)
     own, halo = (max(getattr(part, name) for part in parts) for name in ("own", "halo"))
     sizes, encoder = task_sizes(task), config.encoder
     shared = 2 * task.num_relations * encoder.dim + encoder.output_width * (encoder.width + encoder.proxies + 1)
     pairs = min(len(task.train_links), config.training.batch_size)
     sent = max(step_bytes(part.sent, part.halo, processes, encoder, pairs, shared) for part in parts)
-    share = max(part.triples for part in parts) / max(len(triples), 1)
+    share = max(part.triples for part in parts) / max(sum(sizes.triples), 1)
     held = own + halo
     memory = PROGRAM_MIB + (_step_bytes(sizes, config, held, 1 / processes) + _parameter_bytes(sizes, config, held) + _data_bytes(sizes)) / MIB
     work = count_work(sizes, config)

@@ -11,6 +11,7 @@ from engine.data import AlignmentTask
 from engine.data.shards import AGAIN, ShardFolder, StoredTask
 from engine.errors import DataError, TrainingError
 from engine.model.partition import Owners, Triples, partition_entities
+from engine.model.shard import ShardSizes, shard_sizes
 from engine.util.arrays import IntArray
 from engine.util.distributed import Ranks
 
@@ -26,6 +27,15 @@ def owned_triples(task: AlignmentTask, ranks: Ranks) -> tuple[Owners, Triples]:
         return stored_triples(task, ranks)
     triples, links = task.stacked_triples(), task.stacked_links(task.train_links)
     return ranks.first(lambda: partition_entities(triples, task.num_entities, links, ranks.size)), triples
+
+
+def part_sizes(task: AlignmentTask, processes: int) -> list[ShardSizes]:
+    """How much each of several processes would hold; nothing is read where a shard folder says so."""
+    if isinstance(task, StoredTask) and task.shards.parts == processes:
+        return [ShardSizes(**part) for part in task.shards.manifest["parts"]]
+    triples = task.stacked_triples()
+    owners = partition_entities(triples, task.num_entities, task.stacked_links(task.train_links), processes)
+    return [shard_sizes(triples, owners, part) for part in range(processes)]
 
 
 def stored_triples(task: StoredTask, ranks: Ranks) -> tuple[Owners, Triples]:

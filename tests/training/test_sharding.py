@@ -22,6 +22,7 @@ from engine.data.shards import ShardFolder, open_shards
 from engine.errors import ConfigError, DataError, EngineError, ExportError, TrainingError
 from engine.model.partition import partition_entities, shown_pairs
 from engine.pipeline import make_run_id
+from engine.training.ownership import part_sizes
 from engine.training.sharding import make_shards
 from engine.training.trainer import Trainer
 from engine.training.worker import Order, check_data, shards_of
@@ -174,6 +175,7 @@ def changed_manifest(folder: Path, change: Callable[[dict[str, object]], object]
         lambda manifest: manifest["graphs"]["target"].update(relations="many"),
         lambda manifest: manifest.update(parts=[]),
         lambda manifest: manifest.update(files=[]),
+        lambda manifest: manifest["parts"][0].pop("halo"),
         lambda manifest: manifest["data"].update(files={"a": 1}),
         lambda manifest: manifest["graphs"]["source"].update(entities=7),
         lambda manifest: manifest["graphs"]["source"].update(relations=0),
@@ -266,6 +268,13 @@ def test_a_process_reads_its_part_alone(sharded: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(ShardFolder, "_array", noted)
     together(4, part)
     assert sorted(opened) == sorted((rank, name) for rank in range(4) for name in ("owners.npy", f"part-{rank:04}.npy"))
+
+
+def test_what_each_process_would_hold_is_known_without_reading(small_europe: Path, sharded: Path) -> None:
+    stored = load_task(sharded)
+    assert part_sizes(stored, 4) == part_sizes(load_task(small_europe), 4)
+    assert "triples" not in vars(stored.source)
+    assert part_sizes(stored, 2) == part_sizes(load_task(small_europe), 2)
 
 
 def test_all_end_where_one_cannot_read_its_part(copied: Path) -> None:
