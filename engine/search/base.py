@@ -42,10 +42,12 @@ class TopK:
     Attributes:
         values: (n, k) float32 scores, descending along a row.
         indices: (n, k) int64 rows of the candidates.
+        exact: (n, k) float64 what :meth:`~engine.search.similarity.Similarity.pairs` says of them, without terms; None where nobody has asked yet.
     """
 
     values: Tensor  # (n, k)
     indices: Tensor  # (n, k)
+    exact: Tensor | None = None  # (n, k)
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,20 @@ class SearchIndex(Protocol):
     def top_k(self, queries: Tensor, keys: Tensor, k: int) -> TopK:
         """``search`` of the inner products of (n, D) and (m, D) float32 rows."""
         return self.search(StructuralSimilarity(queries, keys), k)
+
+
+class Divided(Similarity):
+    """A similarity whose rows lie in several processes (:mod:`engine.search.divided`): blocks of it are expensive, so it is searched where they lie."""
+
+    @abstractmethod
+    def search_both(self, index: SearchIndex, k: int) -> tuple[TopK, TopK]:
+        """What the index's ``search_both`` would give."""
+        ...
+
+    @abstractmethod
+    def count_better(self, links: Tensor, bars: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """See :func:`engine.search.ranks.count_better`."""
+        ...
 
 
 IndexClass = TypeVar("IndexClass", bound=type)

@@ -1,0 +1,453 @@
+"""A similarity whose rows lie in several processes (:mod:`engine.util.distributed`): exact search without any of them holding all embeddings.
+
+Process 0 asks (:class:`DividedSimilarity`), with the same functions that search a similarity in one process; all answer together. Each keeps the
+source and target rows of its own entities. Blocks of target rows go round in a ring: every process compares its source rows with each block, by the
+same index that one process would use, and a block comes home with what was best for its own rows. So a process holds its rows, a block, and lists.
+
+Blocks come in another order to each process. Lists are therefore merged by value, then by number: of equals the lower one is kept, as in one process.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from engine.errors import DivergenceError, LostProcessError
+from engine.search.base import Divided, SearchIndex, TopK, check_k
+from engine.search.ranks import count_better
+from engine.search.rows import normalise_rows
+from engine.search.similarity import Similarity, StructuralSimilarity
+from engine.search.tiles import descending
+from engine.util.arrays import IntArray
+from engine.util.distributed import Ranks
+from engine.util.threads import cut
+
+Value = TypeVar("Value")
+Carried = list[Tensor]
+"""(b, ...) each: what a block of b target rows takes with it from process to process, and home."""
+
+BLOCK_BYTES = 64 * 2**20
+"""Of the rows that go round at a time. Lists are merged once for each block, so that small ones would cost more."""
+NO_NUMBER = torch.iinfo(torch.int64).max
+"""In the place of a candidate that was not found yet: behind all others."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a process holds of a similarity of n source and m target entities.
+
+    Attributes:
+        ranks: the processes.
+        similarity: (a, b) of its own source and target entities.
+        sources, targets: (a,), (b,) their numbers, ascending.
+        shape: (n, m).
+    """
+
+    ranks: Ranks
+    similarity: StructuralSimilarity
+    sources: IntArray  # (a,)
+    targets: IntArray  # (b,)
+    shape: tuple[int, int]
+
+    def turned(self) -> Part:
+        """Seen from the target side."""
+        return Part(self.ranks, self.similarity.transposed(), self.targets, self.sources, self.shape[::-1])
+
+
+def make_part(ranks: Ranks, own: IntArray, embeddings: Tensor, num_source: int, num_target: int) -> Part:
+    """What a process holds of the cosines of embeddings. All processes call it together.
+
+    Args:
+        ranks: the processes.
+        own: (n,) its entities, ascending; those of the target graph follow those of the source graph.
+        embeddings: (n, D) of any length; not needed any more, and overwritten.
+        num_source, num_target: entities of the graphs.
+
+    Raises:
+        DivergenceError: in all processes, where an embedding of one is not finite.
+    """
+    if ranks.most(int(not bool(torch.isfinite(embeddings).all()))):
+        raise DivergenceError(
+            "the embeddings contain a value that is not finite; train again with a smaller training.learning_rate or another random seed."
+        )
+    rows, first = normalise_rows(embeddings, in_place=True), int(np.searchsorted(own, num_source))
+    return Part(ranks, StructuralSimilarity(rows[:first], rows[first:]), own[:first], own[first:] - num_source, (num_source, num_target))
+
+
+@dataclass(frozen=True)
+class View:
+    """What of a divided similarity is asked about.
+
+    Attributes:
+        rows, columns: (n,), (m,) entities of the pool; None: all.
+        row_terms, column_terms: (n,), (m,) added to each row and column of the pool; None: nothing.
+        turned: whether the target side asks, so that rows are target entities.
+    """
+
+    rows: Tensor | None = None
+    columns: Tensor | None = None
+    row_terms: Tensor | None = None
+    column_terms: Tensor | None = None
+    turned: bool = False
+
+    def flipped(self) -> View:
+        return View(self.columns, self.rows, self.column_terms, self.row_terms, not self.turned)
+
+    def select(self, rows: Tensor, columns: Tensor) -> View:
+        def of(values: Tensor | None, chosen: Tensor) -> Tensor | None:
+            return None if values is None else values[chosen]
+
+        pool = rows if self.rows is None else self.rows[rows], columns if self.columns is None else self.columns[columns]
+        return View(*pool, of(self.row_terms, rows), of(self.column_terms, columns), self.turned)
+
+    def shifted(self, row_terms: Tensor, column_terms: Tensor) -> View:
+        terms = [new if old is None else old + new for old, new in ((self.row_terms, row_terms), (self.column_terms, column_terms))]
+        return replace(self, row_terms=terms[0], column_terms=terms[1])
+
+
+class Ring:
+    """Blocks of target rows on their way through all processes.
+
+    Attributes:
+        numbers: (a,) positions of the own source entities within the view's rows, ascending.
+        columns: (b,) positions of the own target entities within its columns.
+    """
+
+    def __init__(self, part: Part, view: View) -> None:
+        part = part.turned() if view.turned else part
+        self.ranks, self.view, self.device = part.ranks, view, part.similarity.device
+        self.numbers, rows = own_positions(part.sources, view.rows, self.device)
+        self.columns, self._columns = own_positions(part.targets, view.columns, self.device)
+        self._rows = part.similarity.source if view.rows is None else part.similarity.source[rows]
+        self._targets = part.similarity.target
+
+    def visited(self, start: Callable[[int], Carried], visit: Callable[[StructuralSimilarity, Tensor, Carried], Carried]) -> Carried:
+        """Send all own target rows round. All processes call it together.
+
+        Args:
+            start: what a block of a number of rows sets out with.
+            visit: called for every block that comes by, with the own source rows' similarities with it, the (b,) positions of its rows within the
+                view's columns and what it carries; gives what it carries from there on.
+
+        Returns:
+            What the own rows came home with.
+        """
+        step = max(BLOCK_BYTES // max(4 * self._targets.shape[1], 1), 1)
+        home = []
+        for block in range(self.ranks.most(-(-len(self.columns) // step))):
+            chosen = slice(block * step, (block + 1) * step)
+            rows = self._targets[chosen] if self.view.columns is None else self._targets[self._columns[chosen]]
+            home.append(self._round(self.columns[chosen], rows, start(len(rows)), visit))
+        return [torch.cat(parts) for parts in zip(*home, strict=True)] if home else start(0)
+
+    def _round(self, numbers: Tensor, rows: Tensor, carried: Carried, visit: Callable[[StructuralSimilarity, Tensor, Carried], Carried]) -> Carried:
+        rank, size = self.ranks.rank, self.ranks.size
+        lengths = torch.zeros(size, dtype=torch.int64)
+        lengths[rank] = len(rows)
+        lengths = self.ranks.sum(lengths)
+        for hop in range(size):
+            if len(self.numbers) and len(numbers):
+                carried = visit(StructuralSimilarity(self._rows, rows), numbers, carried)
+            coming = int(lengths[(rank - 1 - hop) % size])
+            if hop < size - 1:
+                numbers, rows = (self._passed_on(one, coming) for one in (numbers, rows))
+            carried = [self._passed_on(one, coming) for one in carried]
+        return carried
+
+    def _passed_on(self, rows: Tensor, coming: int) -> Tensor:
+        """To the next process; from the one before, which has ``coming`` of them."""
+        rank, size = self.ranks.rank, self.ranks.size
+        sends, receives = [0] * size, [0] * size
+        sends[(rank + 1) % size], receives[(rank - 1) % size] = len(rows), coming
+        return self.ranks.swap(rows.contiguous(), sends, receives)
+
+    def with_terms(self, similarity: StructuralSimilarity, numbers: Tensor) -> Similarity:
+        """The similarities with a block, with the view's terms."""
+        view = self.view
+        if view.row_terms is None or view.column_terms is None:
+            return similarity
+        return similarity.shifted(view.row_terms.to(self.device)[self.numbers], view.column_terms.to(self.device)[numbers])
+
+
+def own_positions(own: IntArray, pool: Tensor | None, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Where the own entities are in a pool, ascending, and where those found are among the own; ``pool``: None has all, in their order."""
+    if pool is None:
+        return torch.from_numpy(own).to(device), torch.arange(len(own), device=device)
+    positions, local = found_among(torch.from_numpy(own), pool)
+    return positions.to(device), local.to(device)
+
+
+def found_among(numbers: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
+    """Which of the ``wanted`` are among the ascending ``numbers``, and where."""
+    if not len(numbers):
+        nothing = torch.empty(0, dtype=torch.int64, device=wanted.device)
+        return nothing, nothing
+    places = torch.searchsorted(numbers, wanted.contiguous()).clamp_(max=len(numbers) - 1)
+    found = (numbers[places] == wanted).nonzero().flatten()
+    return found, places[found]
+
+
+class Question(ABC):
+    """What process 0 asks; all processes answer together, and it has the result."""
+
+    @abstractmethod
+    def answer(self, part: Part) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Nearest(Question):
+    """The k best of each row and each column of a view."""
+
+    view: View
+    index: SearchIndex
+    k: int
+    shape: tuple[int, int]
+
+    def answer(self, part: Part) -> tuple[TopK, TopK]:
+        ring = Ring(part, self.view)
+        of_rows, of_columns = (min(self.k, size) for size in self.shape[::-1])
+        best = nothing_found(len(ring.numbers), of_rows, ring.device)
+
+        def visit(similarity: StructuralSimilarity, numbers: Tensor, carried: Carried) -> Carried:
+            nonlocal best
+            forward, backward = self.index.search_both(ring.with_terms(similarity, numbers), self.k)
+            best = merged(best, listed(similarity, forward, numbers), of_rows)
+            return merged(carried, listed(similarity.transposed(), backward, ring.numbers), of_columns)
+
+        carried = ring.visited(lambda rows: nothing_found(rows, of_columns, ring.device), visit)
+        sides = (ring.numbers, best, self.shape[0]), (ring.columns, carried, self.shape[1])
+        forward, backward = (TopK(*collected(part.ranks, numbers, lists, size)) for numbers, lists, size in sides)
+        return forward, backward
+
+
+def nothing_found(rows: int, k: int, device: torch.device) -> Carried:
+    """Values, numbers and exact similarities of k candidates that are still to be found."""
+    values = torch.full((rows, k), -torch.inf, device=device)
+    return [values, torch.full((rows, k), NO_NUMBER, device=device), values.double()]
+
+
+def listed(similarity: StructuralSimilarity, best: TopK, numbers: Tensor) -> Carried:
+    """What an index has found in a block, by the (b,) numbers of its rows."""
+    n, k = best.indices.shape
+    exact = similarity.pairs(torch.arange(n, device=similarity.device).repeat_interleave(k), best.indices.reshape(-1))
+    return [best.values, numbers[best.indices], exact.view(n, k)]
+
+
+def merged(first: Carried, second: Carried, k: int) -> Carried:
+    """The k best of both lists of each row."""
+    values, numbers, exact = (torch.cat(both, dim=1) for both in zip(first, second, strict=True))
+    order = descending(values.double(), numbers)[:, :k]
+    return [one.gather(1, order) for one in (values, numbers, exact)]
+
+
+@dataclass(frozen=True)
+class Pairs(Question):
+    """Similarities of pairs, by their (P,) positions within the rows and the columns of a view."""
+
+    view: View
+    left: Tensor
+    right: Tensor
+
+    def answer(self, part: Part) -> Tensor:
+        ring = Ring(part, self.view)
+        at, rows = found_among(ring.numbers.cpu(), self.left)  # the pairs of own source entities
+        right, values = self.right[at], torch.zeros(len(at), dtype=torch.float64)
+
+        def visit(similarity: StructuralSimilarity, numbers: Tensor, carried: Carried) -> Carried:
+            here, columns = found_among(numbers.cpu(), right)
+            values[here] = similarity.pairs(rows[here].to(ring.device), columns.to(ring.device)).cpu()
+            return carried
+
+        ring.visited(lambda rows: [], visit)
+        (found,) = collected(part.ranks, at, [values], len(self.left))
+        return found
+
+
+@dataclass(frozen=True)
+class CountBetter(Question):
+    """See :func:`engine.search.ranks.count_better`; links and bars are of the view."""
+
+    view: View
+    links: Tensor
+    bars: tuple[Tensor, Tensor]
+
+    def answer(self, part: Part) -> tuple[Tensor, Tensor]:
+        ring = Ring(part, self.view)
+        of_rows, of_columns = (one.to(ring.device) for one in self.bars)
+        at, rows = found_among(ring.numbers.cpu(), self.links[:, 0])
+        counts = torch.zeros(len(ring.numbers), dtype=torch.int64, device=ring.device)
+
+        def visit(similarity: StructuralSimilarity, numbers: Tensor, carried: Carried) -> Carried:
+            here, columns = found_among(numbers.cpu(), self.links[at, 1])
+            links = torch.stack([rows[here], columns], dim=1).to(ring.device)
+            found = count_better(ring.with_terms(similarity, numbers), links, (of_rows[ring.numbers], of_columns[numbers]))
+            counts.add_(found[0])
+            return [carried[0] + found[1]]
+
+        (carried,) = ring.visited(lambda rows: [torch.zeros(rows, dtype=torch.int64, device=ring.device)], visit)
+        sides = (ring.numbers, counts, self.bars[0]), (ring.columns, carried, self.bars[1])
+        (forward,), (backward,) = (collected(part.ranks, numbers, [one], len(bars)) for numbers, one, bars in sides)
+        return forward, backward
+
+
+@dataclass(frozen=True)
+class Rows(Question):
+    """The rows of a range of entities of one side, 0 or 1."""
+
+    side: int
+    start: int
+    stop: int
+
+    def answer(self, part: Part) -> Tensor:
+        own = part.turned() if self.side else part
+        return rows_between(part.ranks, own.sources, own.similarity.source, self.start, self.stop)
+
+
+@dataclass(frozen=True)
+class ZeroRows(Question):
+    """(n,), (m,) bool: see :meth:`engine.search.similarity.Similarity.zero_rows`."""
+
+    def answer(self, part: Part) -> tuple[Tensor, Tensor]:
+        sides = zip((part.sources, part.targets), part.similarity.zero_rows(), part.shape, strict=True)
+        (source,), (target,) = (collected(part.ranks, torch.from_numpy(own), [zero.byte()], size) for own, zero, size in sides)
+        return source.bool(), target.bool()
+
+
+def rows_between(ranks: Ranks, own: IntArray, rows: Tensor, start: int, stop: int) -> Tensor:
+    """Of the (n, ...) rows of the own entities those from ``start`` to ``stop``: process 0 gets all processes' in order, the others nothing."""
+    low, high = np.searchsorted(own, [start, stop])
+    (found,) = collected(ranks, torch.from_numpy(own[low:high] - start), [rows[low:high]], stop - start)
+    return found
+
+
+def collected(ranks: Ranks, numbers: Tensor, columns: Sequence[Tensor], size: int) -> list[Tensor]:
+    """(a, ...) columns of each process -> (size, ...) of all in process 0, by the (a,) numbers of their rows, on the CPU; and (0, ...) in the others."""
+    leads, nothing = ranks.rank == 0, [0] * ranks.size
+    lengths = ranks.swap(torch.tensor([len(numbers)]), [1, *nothing[1:]], [1] * ranks.size if leads else nothing).tolist()
+    counts = lengths if leads else nothing
+
+    def sent(rows: Tensor) -> Tensor:
+        return ranks.swap(rows.contiguous(), [len(numbers), *nothing[1:]], counts).cpu()
+
+    order = sent(numbers)
+    found = []
+    for column in columns:
+        arrived = sent(column)
+        found.append(torch.empty((size if leads else 0, *arrived.shape[1:]), dtype=arrived.dtype).index_copy_(0, order, arrived))
+    return found
+
+
+class DividedSimilarity(Divided):
+    """Process 0's side of a similarity that several processes hold: what it is asked, all of them answer.
+
+    Args:
+        part: what process 0 holds.
+        view: what is asked about.
+    """
+
+    largest = 1.0
+    device = torch.device("cpu")
+
+    def __init__(self, part: Part, view: View | None = None) -> None:
+        self.part, self.view = part, View() if view is None else view
+
+    def _ask(self, question: Question) -> Any:
+        self.part.ranks.first(lambda: question)
+        return question.answer(self.part)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        whole = self.part.shape[::-1] if self.view.turned else self.part.shape
+        rows, columns = (size if pool is None else len(pool) for size, pool in zip(whole, (self.view.rows, self.view.columns), strict=True))
+        return rows, columns
+
+    def search_both(self, index: SearchIndex, k: int) -> tuple[TopK, TopK]:
+        check_k(k)
+        found: tuple[TopK, TopK] = self._ask(Nearest(self.view, index, k, self.shape))
+        return found
+
+    def count_better(self, links: Tensor, bars: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        found: tuple[Tensor, Tensor] = self._ask(CountBetter(self.view, links, bars))
+        return found
+
+    def pairs(self, left: Tensor, right: Tensor) -> Tensor:
+        (rows, left_at), (columns, right_at) = (torch.unique(one, return_inverse=True) for one in (left, right))
+        found: Tensor = self._ask(Pairs(self.view.select(rows, columns), left_at, right_at))
+        for terms, chosen in ((self.view.row_terms, left), (self.view.column_terms, right)):
+            found = found if terms is None else found + terms[chosen].double()
+        return found
+
+    def block(self, rows: slice, columns: slice, out: Tensor | None = None) -> Tensor:
+        chosen = [torch.arange(size)[part] for size, part in zip(self.shape, (rows, columns), strict=True)]
+        left, right = torch.cartesian_prod(*chosen).reshape(-1, 2).T
+        found = self.pairs(left, right).float().view(len(chosen[0]), len(chosen[1]))
+        return found if out is None else out.copy_(found)
+
+    def transposed(self) -> DividedSimilarity:
+        return DividedSimilarity(self.part, self.view.flipped())
+
+    def select(self, rows: Tensor, columns: Tensor) -> DividedSimilarity:
+        return DividedSimilarity(self.part, self.view.select(rows, columns))
+
+    def shifted(self, row_terms: Tensor, column_terms: Tensor) -> DividedSimilarity:
+        return DividedSimilarity(self.part, self.view.shifted(row_terms, column_terms))
+
+    def rows(self, side: int, step: int) -> Iterator[Tensor]:
+        """All rows of one side of the whole, 0 or 1, a number of them at a time."""
+        for part in cut(self.part.shape[side], step):
+            yield self._ask(Rows(side, part.start, part.stop))
+
+    @cached_property
+    def _zero_rows(self) -> tuple[Tensor, Tensor]:
+        found: tuple[Tensor, Tensor] = self._ask(ZeroRows())
+        return found
+
+    def zero_rows(self) -> tuple[Tensor, Tensor]:
+        whole = self._zero_rows[::-1] if self.view.turned else self._zero_rows
+        rows, columns = (flags if pool is None else flags[pool] for flags, pool in zip(whole, (self.view.rows, self.view.columns), strict=True))
+        return rows, columns
+
+    def check(self) -> None:
+        """Rows are finite: :func:`make_part` saw to it."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """Process 0 has no more questions."""
+
+    value: Any
+
+
+def asked_together(part: Part, ask: Callable[[DividedSimilarity], Value]) -> Value:
+    """What process 0 makes of a divided similarity, in every process. All of them call it together.
+
+    Raises:
+        LostProcessError: in the others, where process 0 failed.
+    """
+    ranks = part.ranks
+    if ranks.rank == 0:
+        done: Done | None = None
+        try:
+            done = Done(ask(DividedSimilarity(part)))
+        finally:
+            ranks.first(lambda: done)
+        value: Value = done.value
+        return value
+    while not isinstance(question := ranks.first(no_question), Done):
+        if question is None:
+            raise LostProcessError("process 0 has given up the training; what it printed says why.")
+        question.answer(part)
+    value = question.value
+    return value
+
+
+def no_question() -> Question | Done | None:
+    """The other processes' side of a question: they have none."""
+    return None
