@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -63,18 +64,20 @@ from engine.names import (
 )
 from engine.reviews import ReviewEffect, Snapshot, read_snapshot, with_reviews
 from engine.runs import FORMAT_VERSION, Run, RunStore, RunWriter
-from engine.runs.tensors import finite_tensor, has_table
+from engine.runs.tensors import InTurn, finite_tensor, has_table
 from engine.runs.writer import RENAMED, REVIEWS, ResumeRecord, clear_finished, note_beginning
-from engine.search import CslsTopK, LiteralSimilarity, StructuralSimilarity, csls_topk, normalise_rows
+from engine.search import CslsTopK, LiteralSimilarity, Similarity, StructuralSimilarity, csls_topk, normalise_rows
+from engine.search.divided import DividedSimilarity
 from engine.training.device import EXECUTION_OPTIONS, bfloat16_pays, choose_device, choose_threads
 from engine.training.estimate import check_memory, task_sizes
 from engine.training.inheritance import Inheritance
 from engine.training.semi import Round, Selection
-from engine.training.trainer import Progress, Trained, Trainer, split_embeddings, task_adjacency
-from engine.training.worker import lead, leading
+from engine.training.trainer import DIVIDED, Progress, Trained, Trainer, split_embeddings, task_adjacency
+from engine.training.worker import FeatureRows, embedded, lead, leading, ordered
 from engine.util.distributed import ALONE, Ranks
 from engine.util.memory import available_memory, give_back
 from engine.util.text import count, duration
+from engine.util.threads import cut
 
 CHECKPOINT = "training"
 NOTE = "note"
@@ -374,16 +377,15 @@ class Structure:
     """What training leaves to search with.
 
     Attributes:
-        model: the encoder.
-        source, target: (E1, D), (E2, D) rows of unit length.
+        model: the encoder; of several processes, what process 0 holds of it.
+        similarity: of the entities' rows of unit length, (E1, D) and (E2, D); where several processes hold them, process 0's side of it.
         selections: of the semi-supervised rounds.
         training: what the manifest says of how it came about.
         start: pairs that training started with besides the seed links.
     """
 
     model: DualAMN
-    source: Tensor
-    target: Tensor
+    similarity: StructuralSimilarity | DividedSimilarity
     selections: Sequence[Selection]
     training: Mapping[str, Any]
     start: Selection | None = None
@@ -436,8 +438,6 @@ def compared_names(task: AlignmentTask, names: Names, config: LiteralConfig, sid
 
 
 def trained_structure(trainer: Trainer, trained: Trained) -> Structure:
-    halves = split_embeddings(trainer.embed(), trainer.task.source.num_entities)
-    source, target = (normalise_rows(part, in_place=True) for part in halves)
     training = {
         "status": "stopped" if trained.stopped else "finished",
         "epochs": trained.epochs,
@@ -451,7 +451,15 @@ def trained_structure(trainer: Trainer, trained: Trained) -> Structure:
         **({"bytes_sent_per_step": round(statistics.mean(trainer.step_bytes))} if trainer.ranks.size > 1 and trainer.step_bytes else {}),
         **({} if trained.identical else {"parts": trained.parts, "resumed": NOT_IDENTICAL}),
     }
-    return Structure(trainer.model, source, target, trained.selections, training, trained.start)
+    return Structure(trainer.model, trained_similarity(trainer), trained.selections, training, trained.start)
+
+
+def trained_similarity(trainer: Trainer) -> StructuralSimilarity | DividedSimilarity:
+    """The cosines of the final embeddings, which stay where they are."""
+    if trainer.shard is not None:
+        return embedded(trainer, trainer.shard)
+    halves = split_embeddings(trainer.embed(), trainer.task.source.num_entities)
+    return StructuralSimilarity(*(normalise_rows(part, in_place=True) for part in halves))
 
 
 def stored_model(run: Run, task: AlignmentTask, config: RunConfig) -> DualAMN:
@@ -464,9 +472,9 @@ def stored_model(run: Run, task: AlignmentTask, config: RunConfig) -> DualAMN:
 def stored_structure(run: Run, task: AlignmentTask, config: RunConfig) -> Structure:
     """The structure of a finished run, from its folder."""
     model = stored_model(run, task, config)
-    source, target = (torch.from_numpy(finite_tensor(run, "embeddings", side)) for side in SIDES)
+    similarity = StructuralSimilarity(*(torch.from_numpy(finite_tensor(run, "embeddings", side)) for side in SIDES))
     start = stored_start(run)
-    return Structure(model, source, target, stored_selections(run), {**run.manifest["training"], "structure_run": run.id}, start)
+    return Structure(model, similarity, stored_selections(run), {**run.manifest["training"], "structure_run": run.id}, start)
 
 
 def stored_selections(run: Run) -> list[Selection]:
@@ -487,11 +495,11 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
     """Search, evaluate, analyse and write."""
     give_back()
     task, config, clock = making.task, making.config, making.clock
-    by_structure = StructuralSimilarity(structure.source, structure.target)
-    similarity: StructuralSimilarity | LiteralSimilarity = by_structure
+    by_structure = structure.similarity
+    similarity: Similarity = by_structure
     notes: dict[str, Any] = {}
     values: ValueEvidence | None = None
-    if literal is not None:
+    if literal is not None and isinstance(by_structure, StructuralSimilarity):
         with clock.phase("names"):
             values = literal_values(making, structure)
             similarity, notes["literal"] = with_literals(by_structure, literal, values, task, config)
@@ -578,8 +586,8 @@ def write_structure(
     writer: RunWriter, task: AlignmentTask, structure: Structure, found: CslsTopK, evaluation: Evaluation, excluded: frozenset[str]
 ) -> None:
     """Parameters, embeddings, and the tables of data and matches with what they say of relations, proxies and hubs."""
-    writer.write_tensors("model", parameter_tensors(structure.model))
-    writer.write_tensors("embeddings", {"source": structure.source.cpu(), "target": structure.target.cpu()})
+    writer.write_tensors("model", stored_parameters(structure.model, task.num_entities))
+    writer.write_tensors("embeddings", stored_embeddings(structure.similarity))
     writer.write_tensors("hubness", hubness_tensors(found, evaluation, task.source.num_entities, task.target.num_entities))
     tables = run_tables(task, found, structure.selections)
     analysis = analyse(task, structure.model, evaluation, tables["matches"], excluded)
@@ -591,6 +599,27 @@ def write_structure(
         writer.write_table(START, start_table(structure.start))
     if analysis.tensors:
         writer.write_tensors(PROXY_TENSORS, dict(analysis.tensors))
+
+
+def stored_parameters(model: DualAMN, num_entities: int) -> Mapping[str, Tensor | InTurn]:
+    """The encoder's parameters; entities' features that several processes hold, a number of rows at a time."""
+    parameters = parameter_tensors(model)
+    if model.shard is None:
+        return parameters
+
+    def rows(step: int) -> Iterator[Tensor]:
+        return (ordered(model, FeatureRows(part.start, part.stop)) for part in cut(num_entities, step))
+
+    return {**parameters, DIVIDED: InTurn((num_entities, model.config.dim), rows)}
+
+
+def stored_embeddings(similarity: StructuralSimilarity | DividedSimilarity) -> Mapping[str, Tensor | InTurn]:
+    """The rows of both graphs, likewise."""
+    if isinstance(similarity, StructuralSimilarity):
+        return {"source": similarity.source.cpu(), "target": similarity.target.cpu()}
+    width = similarity.part.similarity.source.shape[1]
+    shapes = [(size, width) for size in similarity.shape]
+    return {name: InTurn(shape, partial(similarity.rows, side)) for side, (name, shape) in enumerate(zip(SIDES, shapes, strict=True))}
 
 
 def write_assessment(

@@ -14,10 +14,11 @@ import torch
 from torch import Tensor
 
 from engine.analysis import correspondences, entities, proxies, relations
-from engine.analysis.schema import COMPUTED, TABLES, AnalysisInput
+from engine.analysis.schema import COMPUTED, TABLES, AnalysisInput, Realised
 from engine.data.knowledge_graph import AlignmentTask
 from engine.evaluation.metrics import Evaluation
 from engine.model.dual_amn import DualAMN
+from engine.training.worker import ModelOrder, ordered
 
 MODULES = (entities, relations, correspondences, proxies)
 """Importing a module registers its tables."""
@@ -38,19 +39,27 @@ class Analysis:
     tensors: Mapping[str, Tensor]
 
 
+@dataclass(frozen=True)
+class Summarise(ModelOrder):
+    """What the tables need of the entities' rows and messages, which several processes may hold."""
+
+    def carry_out(self, model: DualAMN) -> tuple[Mapping[str, Tensor], Realised | None]:
+        return proxies.proxy_similarities(model), relations.realised_attention(model)
+
+
 @torch.no_grad()
 def analyse(task: AlignmentTask, model: DualAMN, evaluation: Evaluation, matches: pd.DataFrame, excluded: frozenset[str] = frozenset()) -> Analysis:
     """Compute all analysis tables of a finished run.
 
     Args:
         task: the two graphs and their links.
-        model: the trained encoder, on any device.
+        model: the trained encoder, on any device; or process 0's part of it, while the others follow.
         evaluation: of the test links; may have no queries.
         matches: the run's table of that name: graph, entity, rank, match.
         excluded: attributes whose values are not compared.
     """
-    similarities = proxies.proxy_similarities(model)
-    given = AnalysisInput(task, model, evaluation, matches, similarities, excluded)
+    similarities, realised = ordered(model, Summarise())
+    given = AnalysisInput(task, model, evaluation, matches, similarities, realised, excluded)
     tables = {name: compute(given) for name, compute in COMPUTED.items()}
     return Analysis(tables, proxies.proxy_tensors(similarities, task.source.num_entities))
 

@@ -26,17 +26,20 @@ Similarities = Mapping[str, Tensor]  # channel -> (E, P)
 
 @torch.no_grad()
 def proxy_similarities(model: DualAMN) -> dict[str, Tensor]:
-    """Channel -> (E, P) float32 cosine of the stacked entities' multi-hop embeddings with each proxy; empty without proxy matching."""
+    """Channel -> (E, P) float32 cosine of the stacked entities' multi-hop embeddings with each proxy; empty without proxy matching.
+
+    Several processes call this together, and process 0 gets the cosines, each of which has ``encoder.proxies`` instead of an embedding's numbers.
+    """
     if not model.config.proxy_matching:
         return {}
     unit = [unit_rows(proxies) for proxies in model.proxies]  # (P, D) of each channel
-    found = {channel: torch.empty((model.adjacency.num_entities, len(unit[c]))) for c, channel in enumerate(model.channels)}
+    found = {channel: torch.empty((model.num_entities, len(unit[c]))) for c, channel in enumerate(model.channels)}
     for rows, hidden in model.multi_hop_blocks():
         for c, channel in enumerate(model.channels):
             for block in row_blocks(len(hidden), hidden.device):
                 part = hidden[block, c]
                 found[channel][rows][block] = (part @ unit[c].T).div_(row_norms(part))
-    return found
+    return found if model.shard is None else {channel: model.shard.gathered(values) for channel, values in found.items()}
 
 
 def proxy_tensors(similarities: Similarities, num_source: int) -> dict[str, Tensor]:

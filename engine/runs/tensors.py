@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,12 +31,57 @@ DTYPES: Mapping[str, str] = {
 LONGEST_HEADER = 16 * 2**20
 
 
-def save_tensors(path: Path, tensors: Mapping[str, Tensor | npt.NDArray[Any]], metadata: dict[str, str] | None = None) -> None:
+@dataclass(frozen=True)
+class InTurn:
+    """A float32 tensor that is written a number of rows at a time, and never held whole.
+
+    Attributes:
+        shape: of the tensor.
+        blocks: its rows in order, at most a given number at a time.
+    """
+
+    shape: tuple[int, ...]
+    blocks: Callable[[int], Iterable[Tensor]]
+
+
+Stored = Tensor | npt.NDArray[Any] | InTurn
+BLOCK_BYTES = 64 * 2**20
+"""Of the rows that are held at a time."""
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Stored], metadata: dict[str, str] | None = None) -> None:
     """Write a file with the permissions that new files get (the library's own are for the owner alone)."""
     path.touch()
     mode = path.stat().st_mode
-    safetensors.torch.save_file(plain_tensors(tensors), path, metadata)
+    whole = {key: value for key, value in tensors.items() if not isinstance(value, InTurn)}
+    if len(whole) == len(tensors):
+        safetensors.torch.save_file(plain_tensors(whole), path, metadata)
+    else:
+        save_in_turn(path, {key: value if isinstance(value, InTurn) else as_blocks(value) for key, value in tensors.items()})
     path.chmod(mode)
+
+
+def as_blocks(tensor: Tensor | npt.NDArray[Any]) -> InTurn:
+    """A tensor that is held whole, in one block."""
+    held = torch.as_tensor(tensor).detach().cpu().contiguous()
+    return InTurn(tuple(held.shape), lambda step: [held])
+
+
+def save_in_turn(path: Path, tensors: Mapping[str, InTurn]) -> None:
+    """The very bytes that the library writes of these float32 tensors: a header that says where each is, then their values."""
+    header, end = {}, 0
+    for key in sorted(tensors):
+        start, end = end, end + 4 * math.prod(tensors[key].shape)
+        header[key] = {"dtype": "F32", "shape": list(tensors[key].shape), "data_offsets": [start, end]}
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for key in header:
+            for block in tensors[key].blocks(max(BLOCK_BYTES // max(4 * tensors[key].shape[-1], 1), 1)):
+                file.write(block.contiguous().numpy().astype("<f4", copy=False).data)
+        if file.tell() != 8 + len(text) + end:
+            raise ValueError(f"{path}: the blocks have other sizes than they should")
 
 
 def plain_tensors(tensors: Mapping[str, Tensor | npt.NDArray[Any]]) -> dict[str, Tensor]:

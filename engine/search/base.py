@@ -42,7 +42,7 @@ class TopK:
     Attributes:
         values: (n, k) float32 scores, descending along a row.
         indices: (n, k) int64 rows of the candidates.
-        exact: (n, k) float64 what :meth:`~engine.search.similarity.Similarity.pairs` says of them, without terms; None where nobody has asked yet.
+        exact: (n, k) float64 what :meth:`~engine.search.similarity.Similarity.pairs` gives for them, without terms; None where it is not known yet.
     """
 
     values: Tensor  # (n, k)
@@ -106,7 +106,8 @@ class SearchIndex(Protocol):
 
 
 class Divided(Similarity):
-    """A similarity whose rows lie in several processes (:mod:`engine.search.divided`): blocks of it are expensive, so it is searched where they lie."""
+    """A similarity whose rows lie in several processes (:mod:`engine.search.divided`): blocks of it are expensive, so rows are searched where they
+    lie."""
 
     @abstractmethod
     def search_both(self, index: SearchIndex, k: int) -> tuple[TopK, TopK]:

@@ -328,7 +328,14 @@ def rows_between(ranks: Ranks, own: IntArray, rows: Tensor, start: int, stop: in
 
 
 def collected(ranks: Ranks, numbers: Tensor, columns: Sequence[Tensor], size: int) -> list[Tensor]:
-    """(a, ...) columns of each process -> (size, ...) of all in process 0, by the (a,) numbers of their rows, on the CPU; and (0, ...) in the others."""
+    """(a, ...) columns of each process -> (size, ...) of all in process 0, on the CPU; and (0, ...) in the others.
+
+    Args:
+        ranks: the processes.
+        numbers: (a,) places of the own rows among all.
+        columns: what there is of these rows.
+        size: number of rows of all processes together.
+    """
     leads, nothing = ranks.rank == 0, [0] * ranks.size
     lengths = ranks.swap(torch.tensor([len(numbers)]), [1, *nothing[1:]], [1] * ranks.size if leads else nothing).tolist()
     counts = lengths if leads else nothing
@@ -438,14 +445,14 @@ def asked_together(part: Part, ask: Callable[[DividedSimilarity], Value]) -> Val
             done = Done(ask(DividedSimilarity(part)))
         finally:
             ranks.first(lambda: done)
-        value: Value = done.value
-        return value
+        found: Value = done.value
+        return found
     while not isinstance(question := ranks.first(no_question), Done):
         if question is None:
             raise LostProcessError("process 0 has given up the training; what it printed says why.")
         question.answer(part)
-    value = question.value
-    return value
+    answered: Value = question.value
+    return answered
 
 
 def no_question() -> Question | Done | None:

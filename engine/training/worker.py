@@ -1,18 +1,27 @@
 """How rank 0 leads the other processes of a training (:mod:`engine.util.distributed`): by orders, the last of which is that there are no more.
 
 Only rank 0 determines what to train: whether the run is there already, which links reviewers changed, that a literal run needs a semi run first.
+After training each process keeps what it holds, and rank 0 has it searched (:mod:`engine.search.divided`), summed up and sent for the run, until it
+orders another training.
 """
 
 from __future__ import annotations
 
 import contextlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+
+from torch import Tensor
 
 from engine.config import RunConfig
 from engine.data import AlignmentTask, load_task
 from engine.errors import LostProcessError, TrainingError
+from engine.model.dual_amn import DualAMN
+from engine.model.shard import Shard
+from engine.search.divided import DividedSimilarity, Part, Question, rows_between
 from engine.training.trainer import Trainer
 from engine.util.arrays import IntArray
 from engine.util.distributed import Ranks
@@ -27,6 +36,43 @@ class Order:
     split: str
     train_links: IntArray
     valid_links: IntArray
+
+
+@dataclass(frozen=True)
+class Embed:
+    """Compute the embeddings, which the questions that follow are about."""
+
+
+class ModelOrder(ABC):
+    """What is to be computed of a trained encoder, by all processes together where it is divided; rank 0 has the result."""
+
+    @abstractmethod
+    def carry_out(self, model: DualAMN) -> Any: ...
+
+
+def ordered(model: DualAMN, order: ModelOrder) -> Any:
+    """Have an order carried out, by the other processes as well where the model is divided; for rank 0."""
+    if model.shard is not None:
+        model.shard.ranks.first(lambda: order)
+    return order.carry_out(model)
+
+
+@dataclass(frozen=True)
+class FeatureRows(ModelOrder):
+    """The features of a range of entities."""
+
+    start: int
+    stop: int
+
+    def carry_out(self, model: DualAMN) -> Tensor:
+        features, shard = model.entity_features.detach(), model.shard
+        return features[self.start : self.stop] if shard is None else rows_between(shard.ranks, shard.own, features, self.start, self.stop)
+
+
+def embedded(trainer: Trainer, shard: Shard) -> DividedSimilarity:
+    """The similarity of a divided training's embeddings, for rank 0."""
+    trainer.ranks.first(Embed)
+    return DividedSimilarity(trainer.part(shard))
 
 
 @contextlib.contextmanager
@@ -51,7 +97,7 @@ def lead(task: AlignmentTask, config: RunConfig, ranks: Ranks) -> None:
 
 
 def follow(path: Path, config: RunConfig, ranks: Ranks, should_stop: Callable[[], bool] = lambda: False) -> None:
-    """What every process but the first does: train whatever rank 0 orders, until it has none.
+    """What every process but the first does: train whatever rank 0 orders, and answer what it asks of that, until it has no more orders.
 
     Args:
         path: the data set's folder, on this machine.
@@ -63,13 +109,41 @@ def follow(path: Path, config: RunConfig, ranks: Ranks, should_stop: Callable[[]
         EngineError: as in training; data that cannot be read, or are not those of rank 0.
     """
     task = load_task(path, config.data, config.seed)
+    held = Follower(ranks)
     while (order := ranks.first(no_order)) is not None:
-        check_data(task, order, ranks)
+        if isinstance(order, Order):
+            held = Follower(ranks)  # what the training before left makes room first
+            held.train(task, order, should_stop)
+        else:
+            held.obey(order)
+
+
+class Follower:
+    """A process that is not the first, with what it holds of the training that was ordered last."""
+
+    def __init__(self, ranks: Ranks) -> None:
+        self.ranks = ranks
+        self.trainer: Trainer | None = None
+        self.part: Part | None = None
+
+    def train(self, task: AlignmentTask, order: Order, should_stop: Callable[[], bool]) -> None:
+        check_data(task, order, self.ranks)
         task_of_rank_0 = replace(task, split=order.split, train_links=order.train_links, valid_links=order.valid_links)
-        Trainer(task_of_rank_0, order.config, ranks=ranks).train(should_stop=should_stop)
+        self.trainer = Trainer(task_of_rank_0, order.config, ranks=self.ranks)
+        self.trainer.train(should_stop=should_stop)
+
+    def obey(self, order: Embed | ModelOrder | Question) -> None:
+        if isinstance(order, Question):
+            if self.part is not None:
+                order.answer(self.part)
+        elif self.trainer is not None and self.trainer.shard is not None:
+            if isinstance(order, ModelOrder):
+                order.carry_out(self.trainer.model)
+            else:
+                self.part = self.trainer.part(self.trainer.shard)
 
 
-def no_order() -> Order | None:
+def no_order() -> Order | Embed | ModelOrder | Question | None:
     """The followers' side of an order: they compute none."""
     return None
 

@@ -2,8 +2,8 @@
 
 The entities are divided among the processes ("ranks"; :mod:`engine.model.shard`): each holds the features of its own, computes their embeddings
 and compares each step's pairs with those of its own that are candidates. Rows of neighbours, the pairs' embeddings, sums of the softmax and the
-gradients of what all entities share go from process to process. Rank 0 leads: it alone writes, validates, selects pairs and evaluates; the
-others train on its command (:mod:`engine.training.worker`) until it ends.
+gradients of what all entities share go from process to process. Rank 0 leads: it alone knows what to train and writes; the others train on its
+command (:mod:`engine.training.worker`) and answer what it asks of the embeddings (:mod:`engine.search.divided`) until it ends.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def owners_of(entities: int, processes: int, seed: int) -> IntArray:
 
 
 def asked(processes: int, source: Tensor, target: Tensor, ask: Callable[[DividedSimilarity], Value], seed: int = 0) -> Value:
-    """What every process is told, after entities were dealt out by chance."""
+    """What every process ends with, after entities were dealt out by chance."""
     stacked = torch.cat([source, target])
     owners = owners_of(len(stacked), processes, seed)
 
