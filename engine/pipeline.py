@@ -73,7 +73,7 @@ from engine.training.estimate import check_memory, task_sizes
 from engine.training.inheritance import Inheritance
 from engine.training.semi import Round, Selection
 from engine.training.trainer import DIVIDED, Progress, Trained, Trainer, split_embeddings, task_adjacency
-from engine.training.worker import FeatureRows, embedded, lead, leading, ordered
+from engine.training.worker import FeatureRows, carried_out, embedded, lead, leading
 from engine.util.distributed import ALONE, Ranks
 from engine.util.memory import available_memory, give_back
 from engine.util.text import count, duration
@@ -608,7 +608,7 @@ def stored_parameters(model: DualAMN, num_entities: int) -> Mapping[str, Tensor 
         return parameters
 
     def rows(step: int) -> Iterator[Tensor]:
-        return (ordered(model, FeatureRows(part.start, part.stop)) for part in cut(num_entities, step))
+        return (carried_out(model, FeatureRows(part.start, part.stop)) for part in cut(num_entities, step))
 
     return {**parameters, DIVIDED: InTurn((num_entities, model.config.dim), rows)}
 

@@ -18,7 +18,7 @@ from engine.analysis.schema import COMPUTED, TABLES, AnalysisInput, Realised
 from engine.data.knowledge_graph import AlignmentTask
 from engine.evaluation.metrics import Evaluation
 from engine.model.dual_amn import DualAMN
-from engine.training.worker import ModelOrder, ordered
+from engine.training.worker import ModelOrder, carried_out
 
 MODULES = (entities, relations, correspondences, proxies)
 """Importing a module registers its tables."""
@@ -58,7 +58,7 @@ def analyse(task: AlignmentTask, model: DualAMN, evaluation: Evaluation, matches
         matches: the run's table of that name: graph, entity, rank, match.
         excluded: attributes whose values are not compared.
     """
-    similarities, realised = ordered(model, Summarise())
+    similarities, realised = carried_out(model, Summarise())
     given = AnalysisInput(task, model, evaluation, matches, similarities, realised, excluded)
     tables = {name: compute(given) for name, compute in COMPUTED.items()}
     return Analysis(tables, proxies.proxy_tensors(similarities, task.source.num_entities))

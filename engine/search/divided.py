@@ -218,8 +218,8 @@ class Nearest(Question):
         def visit(similarity: StructuralSimilarity, numbers: Tensor, carried: Carried) -> Carried:
             nonlocal best
             forward, backward = self.index.search_both(ring.with_terms(similarity, numbers), self.k)
-            best = merged(best, listed(similarity, forward, numbers), of_rows)
-            return merged(carried, listed(similarity.transposed(), backward, ring.numbers), of_columns)
+            best = best_of_both(best, found_in_block(similarity, forward, numbers), of_rows)
+            return best_of_both(carried, found_in_block(similarity.transposed(), backward, ring.numbers), of_columns)
 
         carried = ring.visited(lambda rows: nothing_found(rows, of_columns, ring.device), visit)
         sides = (ring.numbers, best, self.shape[0]), (ring.columns, carried, self.shape[1])
@@ -233,14 +233,14 @@ def nothing_found(rows: int, k: int, device: torch.device) -> Carried:
     return [values, torch.full((rows, k), NO_NUMBER, device=device), values.double()]
 
 
-def listed(similarity: StructuralSimilarity, best: TopK, numbers: Tensor) -> Carried:
+def found_in_block(similarity: StructuralSimilarity, best: TopK, numbers: Tensor) -> Carried:
     """What an index has found in a block, by the (b,) numbers of its rows."""
     n, k = best.indices.shape
     exact = similarity.pairs(torch.arange(n, device=similarity.device).repeat_interleave(k), best.indices.reshape(-1))
     return [best.values, numbers[best.indices], exact.view(n, k)]
 
 
-def merged(first: Carried, second: Carried, k: int) -> Carried:
+def best_of_both(first: Carried, second: Carried, k: int) -> Carried:
     """The k best of both lists of each row."""
     values, numbers, exact = (torch.cat(both, dim=1) for both in zip(first, second, strict=True))
     order = descending(values.double(), numbers)[:, :k]
@@ -298,7 +298,7 @@ class CountBetter(Question):
 
 
 @dataclass(frozen=True)
-class Rows(Question):
+class RowsInRange(Question):
     """The rows of a range of entities of one side, 0 or 1."""
 
     side: int
@@ -409,7 +409,7 @@ class DividedSimilarity(Divided):
     def rows(self, side: int, step: int) -> Iterator[Tensor]:
         """All rows of one side of the whole, 0 or 1, a number of them at a time."""
         for part in cut(self.part.shape[side], step):
-            yield self._ask(Rows(side, part.start, part.stop))
+            yield self._ask(RowsInRange(side, part.start, part.stop))
 
     @cached_property
     def _zero_rows(self) -> tuple[Tensor, Tensor]:

@@ -50,7 +50,7 @@ class ModelOrder(ABC):
     def carry_out(self, model: DualAMN) -> Any: ...
 
 
-def ordered(model: DualAMN, order: ModelOrder) -> Any:
+def carried_out(model: DualAMN, order: ModelOrder) -> Any:
     """Have an order carried out, by the other processes as well where the model is divided; for rank 0."""
     if model.shard is not None:
         model.shard.ranks.first(lambda: order)
