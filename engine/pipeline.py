@@ -73,7 +73,7 @@ from engine.training.estimate import check_memory, task_sizes
 from engine.training.inheritance import Inheritance
 from engine.training.semi import Round, Selection
 from engine.training.trainer import DIVIDED, Progress, Trained, Trainer, split_embeddings, task_adjacency
-from engine.training.worker import FeatureRows, carried_out, embedded, lead, leading
+from engine.training.worker import FeatureRows, carried_out, dealt, embedded, lead, leading
 from engine.util.distributed import ALONE, Ranks
 from engine.util.memory import available_memory, give_back
 from engine.util.text import count, duration
@@ -391,6 +391,13 @@ class Structure:
     start: Selection | None = None
 
     @property
+    def at_hand(self) -> StructuralSimilarity:
+        """Of a finished run, whose rows are read from its folder."""
+        if isinstance(self.similarity, DividedSimilarity):
+            raise TypeError("several processes hold this structure")
+        return self.similarity
+
+    @property
     def self_trained(self) -> bool:
         """Whether pairs that the training selected, or derived from the facts, were trained on beside the known links."""
         return any(len(one) for one in (*self.selections, *([] if self.start is None else [self.start])))
@@ -495,14 +502,14 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
     """Search, evaluate, analyse and write."""
     give_back()
     task, config, clock = making.task, making.config, making.clock
-    by_structure = structure.similarity
-    similarity: Similarity = by_structure
+    similarity: Similarity = structure.similarity
     notes: dict[str, Any] = {}
     values: ValueEvidence | None = None
-    if literal is not None and isinstance(by_structure, StructuralSimilarity):
+    if literal is not None:
         with clock.phase("names"):
             values = literal_values(making, structure)
-            similarity, notes["literal"] = with_literals(by_structure, literal, values, task, config)
+            together, notes["literal"] = with_literals(structure.at_hand, literal, values, task, config)
+            similarity = together if making.ranks.size == 1 else dealt(making.ranks, together)
     search = config.search
     making.on_event(Phase("search", f"Searching the {search.top} best matches of {task.num_entities:,} entities"))
     with clock.phase("search"):
@@ -513,7 +520,7 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
         searched = search_pool(everything, task.test_links, search.csls_k, index=search.index, untested=task.untested)
         evaluation, decoders = evaluate_searched(searched), decoder_evaluations(searched, task)
         del everything, searched  # their similarities fill memory
-        self_trained = similarity is by_structure and structure.self_trained
+        self_trained = literal is None and structure.self_trained
         probabilities = match_probabilities(similarity, task, search.csls_k, search.index, config.seed, self_trained=self_trained)
     if isinstance(probabilities.calibration, Uncalibrated):
         making.on_event(Phase(NOTE, f"info: {probabilities.calibration.reason}"))
@@ -602,24 +609,17 @@ def write_structure(
 
 
 def stored_parameters(model: DualAMN, num_entities: int) -> Mapping[str, Tensor | InTurn]:
-    """The encoder's parameters; entities' features that several processes hold, a number of rows at a time."""
-    parameters = parameter_tensors(model)
-    if model.shard is None:
-        return parameters
+    """The encoder's parameters; entities' features a number of rows at a time, for several processes may hold them."""
 
     def rows(step: int) -> Iterator[Tensor]:
         return (carried_out(model, FeatureRows(part.start, part.stop)) for part in cut(num_entities, step))
 
-    return {**parameters, DIVIDED: InTurn((num_entities, model.config.dim), rows)}
+    return {**parameter_tensors(model), DIVIDED: InTurn((num_entities, model.config.dim), rows)}
 
 
-def stored_embeddings(similarity: StructuralSimilarity | DividedSimilarity) -> Mapping[str, Tensor | InTurn]:
+def stored_embeddings(similarity: StructuralSimilarity | DividedSimilarity) -> Mapping[str, InTurn]:
     """The rows of both graphs, likewise."""
-    if isinstance(similarity, StructuralSimilarity):
-        return {"source": similarity.source.cpu(), "target": similarity.target.cpu()}
-    width = similarity.part.similarity.source.shape[1]
-    shapes = [(size, width) for size in similarity.shape]
-    return {name: InTurn(shape, partial(similarity.rows, side)) for side, (name, shape) in enumerate(zip(SIDES, shapes, strict=True))}
+    return {name: InTurn((similarity.shape[side], similarity.width), partial(similarity.rows, side)) for side, name in enumerate(SIDES)}
 
 
 def write_assessment(

@@ -63,8 +63,10 @@ def save_tensors(path: Path, tensors: Mapping[str, Stored], metadata: dict[str, 
 
 def as_blocks(tensor: Tensor | npt.NDArray[Any]) -> InTurn:
     """A tensor that is held whole, in one block."""
-    held = torch.as_tensor(tensor).detach().cpu().contiguous()
-    return InTurn(tuple(held.shape), lambda step: [held])
+    held = torch.as_tensor(tensor)
+    if held.dtype != torch.float32:
+        raise ValueError(f"only float32 tensors can be written in turn; got {held.dtype}")
+    return InTurn(tuple(held.shape), lambda step: [held.detach()])
 
 
 def save_in_turn(path: Path, tensors: Mapping[str, InTurn]) -> None:
@@ -79,7 +81,7 @@ def save_in_turn(path: Path, tensors: Mapping[str, InTurn]) -> None:
         file.write(len(text).to_bytes(8, "little") + text)
         for key in header:
             for block in tensors[key].blocks(max(BLOCK_BYTES // max(4 * tensors[key].shape[-1], 1), 1)):
-                file.write(block.contiguous().numpy().astype("<f4", copy=False).data)
+                file.write(block.cpu().contiguous().numpy().astype("<f4", copy=False).data)
         if file.tell() != 8 + len(text) + end:
             raise ValueError(f"{path}: the blocks have other sizes than they should")
 

@@ -13,17 +13,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from itertools import pairwise
+from typing import Any, TypeVar, overload
 
 import numpy as np
 import torch
+from scipy import sparse
 from torch import Tensor
 
 from engine.errors import DivergenceError, LostProcessError
 from engine.search.base import Divided, SearchIndex, TopK, check_k
 from engine.search.ranks import count_better
 from engine.search.rows import normalise_rows
-from engine.search.similarity import Similarity, StructuralSimilarity
+from engine.search.similarity import BestNames, LiteralSimilarity, Similarity, SparseSimilarity, StructuralSimilarity
 from engine.search.tiles import descending
 from engine.util.arrays import IntArray
 from engine.util.distributed import Ranks
@@ -35,6 +37,11 @@ Carried = list[Tensor]
 
 BLOCK_BYTES = 64 * 2**20
 """Of the rows that go round at a time. Lists are merged once for each block, so that small ones would cost more."""
+ROWS_AT_ONCE = 2**15
+"""Lists that are merged at a time."""
+SPARSE_TENSORS = 3
+"""What sparse rows are sent as: where each begins, columns, values."""
+NOTHING = torch.empty(0, dtype=torch.int64)
 NO_NUMBER = torch.iinfo(torch.int64).max
 """In the place of a candidate that was not found yet: behind all others."""
 
@@ -51,7 +58,7 @@ class Part:
     """
 
     ranks: Ranks
-    similarity: StructuralSimilarity
+    similarity: Divisible
     sources: IntArray  # (a,)
     targets: IntArray  # (b,)
     shape: tuple[int, int]
@@ -113,7 +120,7 @@ class View:
 
 
 class Ring:
-    """Blocks of target rows on their way through all processes.
+    """Blocks of target entities on their way through all processes.
 
     Attributes:
         numbers: (a,) positions of the own source entities within the view's rows, ascending.
@@ -125,55 +132,140 @@ class Ring:
         self.ranks, self.view, self.device = part.ranks, view, part.similarity.device
         self.numbers, rows = own_positions(part.sources, view.rows, self.device)
         self.columns, self._columns = own_positions(part.targets, view.columns, self.device)
-        self._rows = part.similarity.source if view.rows is None else part.similarity.source[rows]
-        self._targets = part.similarity.target
+        self._targets = part.similarity
+        self._sources = part.similarity if view.rows is None else part.similarity.select(rows, NOTHING)
 
-    def visited(self, start: Callable[[int], Carried], visit: Callable[[StructuralSimilarity, Tensor, Carried], Carried]) -> Carried:
-        """Send all own target rows round. All processes call it together.
+    def visited(self, start: Callable[[int], Carried], visit: Callable[[Divisible, Tensor, Carried], Carried]) -> Carried:
+        """Send all own target entities round. All processes call it together.
 
         Args:
-            start: what a block of a number of rows sets out with.
-            visit: called for every block that comes by, with the own source rows' similarities with it, the (b,) positions of its rows within the
-                view's columns and what it carries; gives what it carries from there on.
+            start: what a block of a number of entities sets out with.
+            visit: called for every block that comes by, with the own source entities' similarities with it, the (b,) positions of its entities within
+                the view's columns and what it carries; gives what it carries from there on.
 
         Returns:
-            What the own rows came home with.
+            What the own entities came home with.
         """
-        step = max(BLOCK_BYTES // max(4 * self._targets.shape[1], 1), 1)
+        step = max(BLOCK_BYTES // max(4 * structure_of(self._targets).width, 1), 1)
         home = []
         for block in range(self.ranks.most(-(-len(self.columns) // step))):
             chosen = slice(block * step, (block + 1) * step)
-            rows = self._targets[chosen] if self.view.columns is None else self._targets[self._columns[chosen]]
-            home.append(self._round(self.columns[chosen], rows, start(len(rows)), visit))
+            sent = sendable(self._targets.select(NOTHING, self._columns[chosen]))
+            home.append(self._round(self.columns[chosen], sent, start(len(self.columns[chosen])), visit))
         return [torch.cat(parts) for parts in zip(*home, strict=True)] if home else start(0)
 
-    def _round(self, numbers: Tensor, rows: Tensor, carried: Carried, visit: Callable[[StructuralSimilarity, Tensor, Carried], Carried]) -> Carried:
-        rank, size = self.ranks.rank, self.ranks.size
-        lengths = torch.zeros(size, dtype=torch.int64)
-        lengths[rank] = len(rows)
-        lengths = self.ranks.sum(lengths)
+    def _round(self, numbers: Tensor, block: Carried, carried: Carried, visit: Callable[[Divisible, Tensor, Carried], Carried]) -> Carried:
+        size = self.ranks.size
         for hop in range(size):
             if len(self.numbers) and len(numbers):
-                carried = visit(StructuralSimilarity(self._rows, rows), numbers, carried)
-            coming = int(lengths[(rank - 1 - hop) % size])
+                carried = visit(facing(self._sources, block), numbers, carried)
             if hop < size - 1:
-                numbers, rows = (self._passed_on(one, coming) for one in (numbers, rows))
-            carried = [self._passed_on(one, coming) for one in carried]
+                numbers, *block = (self._passed_on(one) for one in (numbers, *block))
+            carried = [self._passed_on(one) for one in carried]
         return carried
 
-    def _passed_on(self, rows: Tensor, coming: int) -> Tensor:
-        """To the next process; from the one before, which has ``coming`` of them."""
-        rank, size = self.ranks.rank, self.ranks.size
-        sends, receives = [0] * size, [0] * size
-        sends[(rank + 1) % size], receives[(rank - 1) % size] = len(rows), coming
-        return self.ranks.swap(rows.contiguous(), sends, receives)
+    def _passed_on(self, rows: Tensor) -> Tensor:
+        """To the next process; from the one before."""
+        return sent_to(self.ranks, rows, (self.ranks.rank + 1) % self.ranks.size, (self.ranks.rank - 1) % self.ranks.size)
 
-    def with_terms(self, similarity: StructuralSimilarity, numbers: Tensor) -> Similarity:
+    def with_terms(self, similarity: Divisible, numbers: Tensor) -> Similarity:
         """The similarities with a block, with the view's terms."""
         view = self.view
         if view.row_terms is None or view.column_terms is None:
             return similarity
         return similarity.shifted(view.row_terms.to(self.device)[self.numbers], view.column_terms.to(self.device)[numbers])
+
+
+def sent_to(ranks: Ranks, rows: Tensor, to: int | None, of: int | None) -> Tensor:
+    """Send rows to a process, and receive those that another one sends; None: to none, of none. How many come is sent before them."""
+
+    def swapped(values: Tensor, number: int, coming: int) -> Tensor:
+        sends, receives = [0] * ranks.size, [0] * ranks.size
+        if to is not None:
+            sends[to] = number
+        if of is not None:
+            receives[of] = coming
+        return ranks.swap(values.contiguous(), sends, receives)
+
+    length = torch.tensor([len(rows)])
+    coming = swapped(length if to is not None else length[:0], 1, 1)
+    return swapped(rows if to is not None else rows[:0], len(rows), int(coming.sum()))
+
+
+# How entities of a similarity travel: as plain tensors, with a row for each entity or for what each entity has.
+
+Divisible = StructuralSimilarity | LiteralSimilarity
+NamesPart = StructuralSimilarity | SparseSimilarity | BestNames
+
+
+def structure_of(similarity: Divisible) -> StructuralSimilarity:
+    return similarity.structure if isinstance(similarity, LiteralSimilarity) else similarity
+
+
+def sendable(similarity: Divisible) -> Carried:
+    """The target entities of a similarity, as tensors."""
+    if isinstance(similarity, StructuralSimilarity):
+        return [similarity.target]
+    values = [] if similarity.values is None else sendable_names(similarity.values)
+    return [similarity.structure.target, *sendable_names(similarity.names), *values]
+
+
+def sendable_names(names: NamesPart) -> Carried:
+    if isinstance(names, BestNames):
+        return [*sendable_names(names.base), torch.from_numpy(names.starts[1])]
+    if isinstance(names, StructuralSimilarity):
+        return [names.target]
+    rows = names.target
+    return [torch.from_numpy(one) for one in (rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data)]
+
+
+def facing(similarity: Divisible, arrived: Carried) -> Divisible:
+    """The source entities of a similarity with target entities that arrived (:func:`sendable`)."""
+    if isinstance(similarity, StructuralSimilarity):
+        return StructuralSimilarity(similarity.source, arrived[0])
+    structure, rest = StructuralSimilarity(similarity.structure.source, arrived[0]), arrived[1:]
+    names = facing_names(similarity.names, rest)
+    values = None if similarity.values is None else facing_names(similarity.values, rest[-SPARSE_TENSORS:])
+    return LiteralSimilarity(structure, names, similarity.weight, values, similarity.value_weight)
+
+
+@overload
+def facing_names(names: SparseSimilarity, arrived: Carried) -> SparseSimilarity: ...
+@overload
+def facing_names(names: StructuralSimilarity, arrived: Carried) -> StructuralSimilarity: ...
+@overload
+def facing_names(names: NamesPart, arrived: Carried) -> NamesPart: ...
+def facing_names(names: NamesPart, arrived: Carried) -> NamesPart:
+    """The same of names, whose tensors come first."""
+    if isinstance(names, BestNames):
+        base: StructuralSimilarity | SparseSimilarity = facing_names(names.base, arrived)
+        return BestNames(base, names.starts[0], arrived[len(sendable_names(names.base))].numpy())
+    if isinstance(names, StructuralSimilarity):
+        return StructuralSimilarity(names.source, arrived[0])
+    starts, features, values = (one.numpy() for one in arrived[:SPARSE_TENSORS])
+    return SparseSimilarity(names.source, sparse.csr_array((values, features, starts), shape=(len(starts) - 1, names.source.shape[1])))
+
+
+def dealt_out(ranks: Ranks, similarity: Divisible) -> Part:
+    """A similarity that process 0 has, in equal parts of its entities: what each process holds from there on. The others pass one without entities.
+
+    Process 0 reads and sends one part after the other; its own it copies, so that the whole can go.
+    """
+    n, m = ranks.first(lambda: similarity.shape)
+    bounds = [np.arange(ranks.size + 1) * size // ranks.size for size in (n, m)]
+    sources, targets = ([np.arange(low, high) for low, high in pairwise(edges)] for edges in bounds)
+    own = similarity
+    for rank in reversed(range(ranks.size)):
+        chosen = (sources[rank], targets[rank]) if ranks.rank == 0 else (NOTHING.numpy(), NOTHING.numpy())
+        given = similarity.select(*(torch.from_numpy(one) for one in chosen))
+        if rank == 0:
+            own = given if ranks.rank == 0 else own
+            continue
+        ends = (rank if ranks.rank == 0 else None), (0 if ranks.rank == rank else None)
+        of_target, of_source = ([sent_to(ranks, one, *ends) for one in sendable(side)] for side in (given, given.transposed()))
+        if ranks.rank == rank:
+            own = facing(facing(given.transposed(), of_source).transposed(), of_target)
+    return Part(ranks, own, sources[ranks.rank], targets[ranks.rank], (n, m))
 
 
 def own_positions(own: IntArray, pool: Tensor | None, device: torch.device) -> tuple[Tensor, Tensor]:
@@ -215,11 +307,11 @@ class Nearest(Question):
         of_rows, of_columns = (min(self.k, size) for size in self.shape[::-1])
         best = nothing_found(len(ring.numbers), of_rows, ring.device)
 
-        def visit(similarity: StructuralSimilarity, numbers: Tensor, carried: Carried) -> Carried:
-            nonlocal best
+        def visit(similarity: Divisible, numbers: Tensor, carried: Carried) -> Carried:
             forward, backward = self.index.search_both(ring.with_terms(similarity, numbers), self.k)
-            best = best_of_both(best, found_in_block(similarity, forward, numbers), of_rows)
-            return best_of_both(carried, found_in_block(similarity.transposed(), backward, ring.numbers), of_columns)
+            improve(best, found_in_block(similarity, forward, numbers))
+            improve(carried, found_in_block(similarity.transposed(), backward, ring.numbers))
+            return carried
 
         carried = ring.visited(lambda rows: nothing_found(rows, of_columns, ring.device), visit)
         sides = (ring.numbers, best, self.shape[0]), (ring.columns, carried, self.shape[1])
@@ -233,18 +325,20 @@ def nothing_found(rows: int, k: int, device: torch.device) -> Carried:
     return [values, torch.full((rows, k), NO_NUMBER, device=device), values.double()]
 
 
-def found_in_block(similarity: StructuralSimilarity, best: TopK, numbers: Tensor) -> Carried:
+def found_in_block(similarity: Divisible, best: TopK, numbers: Tensor) -> Carried:
     """What an index has found in a block, by the (b,) numbers of its rows."""
     n, k = best.indices.shape
     exact = similarity.pairs(torch.arange(n, device=similarity.device).repeat_interleave(k), best.indices.reshape(-1))
     return [best.values, numbers[best.indices], exact.view(n, k)]
 
 
-def best_of_both(first: Carried, second: Carried, k: int) -> Carried:
-    """The k best of both lists of each row."""
-    values, numbers, exact = (torch.cat(both, dim=1) for both in zip(first, second, strict=True))
-    order = descending(values.double(), numbers)[:, :k]
-    return [one.gather(1, order) for one in (values, numbers, exact)]
+def improve(best: Carried, found: Carried) -> None:
+    """Of both lists of each row keep the best, as many as there are in the first."""
+    for rows in cut(len(best[0]), ROWS_AT_ONCE):
+        values, numbers, exact = (torch.cat([one[rows], other[rows]], dim=1) for one, other in zip(best, found, strict=True))
+        order = descending(values.double(), numbers)[:, : best[0].shape[1]]
+        for one, both in zip(best, (values, numbers, exact), strict=True):
+            one[rows] = both.gather(1, order)
 
 
 @dataclass(frozen=True)
@@ -260,7 +354,7 @@ class Pairs(Question):
         at, rows = found_among(ring.numbers.cpu(), self.left)  # the pairs of own source entities
         right, values = self.right[at], torch.zeros(len(at), dtype=torch.float64)
 
-        def visit(similarity: StructuralSimilarity, numbers: Tensor, carried: Carried) -> Carried:
+        def visit(similarity: Divisible, numbers: Tensor, carried: Carried) -> Carried:
             here, columns = found_among(numbers.cpu(), right)
             values[here] = similarity.pairs(rows[here].to(ring.device), columns.to(ring.device)).cpu()
             return carried
@@ -284,7 +378,7 @@ class CountBetter(Question):
         at, rows = found_among(ring.numbers.cpu(), self.links[:, 0])
         counts = torch.zeros(len(ring.numbers), dtype=torch.int64, device=ring.device)
 
-        def visit(similarity: StructuralSimilarity, numbers: Tensor, carried: Carried) -> Carried:
+        def visit(similarity: Divisible, numbers: Tensor, carried: Carried) -> Carried:
             here, columns = found_among(numbers.cpu(), self.links[at, 1])
             links = torch.stack([rows[here], columns], dim=1).to(ring.device)
             found = count_better(ring.with_terms(similarity, numbers), links, (of_rows[ring.numbers], of_columns[numbers]))
@@ -306,8 +400,8 @@ class RowsInRange(Question):
     stop: int
 
     def answer(self, part: Part) -> Tensor:
-        own = part.turned() if self.side else part
-        return rows_between(part.ranks, own.sources, own.similarity.source, self.start, self.stop)
+        own, structure = part.turned() if self.side else part, structure_of(part.similarity)
+        return rows_between(part.ranks, own.sources, structure.target if self.side else structure.source, self.start, self.stop)
 
 
 @dataclass(frozen=True)
@@ -359,7 +453,6 @@ class DividedSimilarity(Divided):
         view: what is asked about.
     """
 
-    largest = 1.0
     device = torch.device("cpu")
 
     def __init__(self, part: Part, view: View | None = None) -> None:
@@ -374,6 +467,10 @@ class DividedSimilarity(Divided):
         whole = self.part.shape[::-1] if self.view.turned else self.part.shape
         rows, columns = (size if pool is None else len(pool) for size, pool in zip(whole, (self.view.rows, self.view.columns), strict=True))
         return rows, columns
+
+    @property
+    def largest(self) -> float:
+        return self.part.similarity.largest
 
     def search_both(self, index: SearchIndex, k: int) -> tuple[TopK, TopK]:
         check_k(k)
@@ -405,6 +502,10 @@ class DividedSimilarity(Divided):
 
     def shifted(self, row_terms: Tensor, column_terms: Tensor) -> DividedSimilarity:
         return DividedSimilarity(self.part, self.view.shifted(row_terms, column_terms))
+
+    @property
+    def width(self) -> int:
+        return structure_of(self.part.similarity).width
 
     def rows(self, side: int, step: int) -> Iterator[Tensor]:
         """All rows of one side of the whole, 0 or 1, a number of them at a time."""

@@ -21,7 +21,7 @@ from engine.data import AlignmentTask, load_task
 from engine.errors import LostProcessError, TrainingError
 from engine.model.dual_amn import DualAMN
 from engine.model.shard import Shard
-from engine.search.divided import DividedSimilarity, Part, Question, rows_between
+from engine.search.divided import NOTHING, DividedSimilarity, Divisible, Part, Question, dealt_out, rows_between
 from engine.training.trainer import Trainer
 from engine.util.arrays import IntArray
 from engine.util.distributed import Ranks
@@ -41,6 +41,19 @@ class Order:
 @dataclass(frozen=True)
 class Embed:
     """Compute the embeddings, which the questions that follow are about."""
+
+
+@dataclass(frozen=True)
+class Deal:
+    """Take a part of a similarity that rank 0 has; ``similarity`` is the same without entities."""
+
+    similarity: Divisible
+
+
+def dealt(ranks: Ranks, similarity: Divisible) -> DividedSimilarity:
+    """A similarity that rank 0 has, divided among all, for rank 0."""
+    ranks.first(lambda: Deal(similarity.select(NOTHING, NOTHING)))
+    return DividedSimilarity(dealt_out(ranks, similarity))
 
 
 class ModelOrder(ABC):
@@ -132,8 +145,11 @@ class Follower:
         self.trainer = Trainer(task_of_rank_0, order.config, ranks=self.ranks)
         self.trainer.train(should_stop=should_stop)
 
-    def obey(self, order: Embed | ModelOrder | Question) -> None:
-        if isinstance(order, Question):
+    def obey(self, order: Embed | Deal | ModelOrder | Question) -> None:
+        if isinstance(order, Deal):
+            self.trainer, self.part = None, None  # make room first
+            self.part = dealt_out(self.ranks, order.similarity)
+        elif isinstance(order, Question):
             if self.part is not None:
                 order.answer(self.part)
         elif self.trainer is not None and self.trainer.shard is not None:
@@ -143,7 +159,7 @@ class Follower:
                 self.part = self.trainer.part(self.trainer.shard)
 
 
-def no_order() -> Order | Embed | ModelOrder | Question | None:
+def no_order() -> Order | Embed | Deal | ModelOrder | Question | None:
     """The followers' side of an order: they compute none."""
     return None
 

@@ -10,13 +10,25 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from torch import Tensor
 
 from engine.decoding import find_candidates
 from engine.errors import DivergenceError, LostProcessError
 from engine.evaluation.metrics import evaluate_links
-from engine.search import CslsTopK, StructuralSimilarity, csls_topk, divided, hubness, normalise_rows, true_ranks
-from engine.search.divided import DividedSimilarity, Part, asked_together, make_part
+from engine.search import (
+    BestNames,
+    CslsTopK,
+    LiteralSimilarity,
+    SparseSimilarity,
+    StructuralSimilarity,
+    csls_topk,
+    divided,
+    hubness,
+    normalise_rows,
+    true_ranks,
+)
+from engine.search.divided import DividedSimilarity, Part, asked_together, dealt_out, make_part
 from engine.util.arrays import IntArray
 from tests.effort import examples
 from tests.ranks import ThreadRanks, together
@@ -161,3 +173,52 @@ def test_where_process_0_fails_the_others_end() -> None:
         return ""
 
     assert together(3, work) == ["integer division or modulo by zero", *["process 0 has given up the training; what it printed says why."] * 2]
+
+
+def random_rows(rows: int, seed: int) -> sparse.csr_array:
+    """Sparse rows of unit length, some of them empty."""
+    found = sparse.random_array((rows, 12), density=0.2, rng=np.random.default_rng(seed), dtype=np.float32).tocsr()
+    lengths = np.sqrt(found.multiply(found).sum(axis=1))
+    return sparse.csr_array(sparse.diags_array(1 / np.maximum(lengths, 1e-9)) @ found)
+
+
+def several(names: StructuralSimilarity | SparseSimilarity, n: int, m: int) -> BestNames:
+    """The first of each side's entities have two names, the others one."""
+    return BestNames(names, *(np.concatenate([np.arange(0, 10, 2), np.arange(10, size + 6)]) for size in (n, m)))
+
+
+NAMES: dict[str, Callable[[int, int], Any]] = {
+    "sparse": lambda n, m: SparseSimilarity(random_rows(n, 0), random_rows(m, 1)),
+    "dense": lambda n, m: at_hand(*vectors(n, m, 7)),
+    "several": lambda n, m: several(SparseSimilarity(random_rows(n + 5, 0), random_rows(m + 5, 1)), n, m),
+    "several-dense": lambda n, m: several(at_hand(*vectors(n + 5, m + 5, 7)), n, m),
+}
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+@pytest.mark.parametrize("values", [False, True])
+@pytest.mark.parametrize("names", list(NAMES))
+def test_what_process_0_deals_out_is_searched_as_in_one_process(processes: int, names: str, values: bool) -> None:
+    n, m = 31, 26
+    compared = SparseSimilarity(random_rows(n, 3), random_rows(m, 4)) if values else None
+    whole = LiteralSimilarity(at_hand(*vectors(n, m)), NAMES[names](n, m), 0.7, compared, 0.4)
+    nothing = torch.empty(0, dtype=torch.int64)
+
+    def answers(similarity: Any) -> Any:
+        pool = similarity.select(torch.arange(1, n, 2), torch.arange(4, m))
+        rows = [torch.cat(list(similarity.rows(side, 4))) for side in range(2)] if isinstance(similarity, DividedSimilarity) else None
+        links = np.array([[1, 3], [5, 5], [6, 6], [9, 12]])
+        return csls_topk(similarity, 3, 6), csls_topk(pool, 2, 4), evaluate_links(similarity, links, 3, bootstrap=0), rows, similarity.largest
+
+    def work(ranks: ThreadRanks) -> Any:
+        part = dealt_out(ranks, whole if ranks.rank == 0 else whole.select(nothing, nothing))
+        assert part.similarity.shape == (len(part.sources), len(part.targets))
+        return asked_together(part, answers)
+
+    found, expected = together(processes, work)[0], answers(whole)
+    for one, other in zip(found[:2], expected[:2], strict=True):
+        assert_equal_matches(one, other)
+    assert np.array_equal(found[2].target_to_source.ranks, expected[2].target_to_source.ranks)
+    assert torch.equal(found[3][0], whole.structure.source)
+    assert torch.equal(found[3][1], whole.structure.target)
+    assert found[4] == expected[4]

@@ -1,0 +1,108 @@
+"""A run of several processes has what one process would make of the same training: every file of it, and whatever opens it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from safetensors import safe_open
+
+from engine.config import RunConfig
+from engine.data import load_task
+from engine.pipeline import Clock, Making, finish_run, stored_structure, train_run
+from engine.runs import Run, RunStore
+from engine.search import divided
+from engine.training.worker import follow
+from tests.ranks import ThreadRanks, together
+
+SETTINGS = {
+    "data.valid_ratio": 0.2,
+    "encoder.dim": 12,
+    "encoder.proxies": 8,
+    "training.epochs": 4,
+    "training.batch_size": 64,
+    "training.threads": 1,
+    "training.precision": "float32",
+    "training.validate_every": 2,
+    "semi.rounds": 1,
+    "semi.round_epochs": 1,
+}
+
+
+def config(variant: str) -> RunConfig:
+    return RunConfig.from_dict({"variant": variant}).with_values(SETTINGS)
+
+
+def trained(processes: int, data: Path, models: Path, variant: str) -> Run:
+    def work(ranks: ThreadRanks) -> Run | None:
+        if ranks.rank:
+            return follow(data, config(variant), ranks)
+        return train_run(data, config(variant), RunStore(models), ranks=ranks).run
+
+    run = together(processes, work)[0]
+    assert run is not None
+    return run
+
+
+def finished_alone(run: Run, data: Path, models: Path, variant: str) -> Run:
+    """What one process makes of the run's stored embeddings."""
+    if variant == "literal":
+        semi = f"{run.dataset}/{run.manifest['training']['structure_run'].split('/')[1]}"
+        shutil.copytree(RunStore(run.path.parent.parent).find(semi).path, models / semi)
+        return train_run(data, config(variant), RunStore(models)).run
+    settings, store = config(variant), RunStore(models)
+    task = load_task(data, settings.data, settings.seed)
+    making = Making(data, task, settings, store, Clock(), lambda event: None)
+    with store.create(task.name, run.run_id) as writer:
+        return finish_run(writer, making, stored_structure(run, task, settings))
+
+
+def assert_equal_runs(found: Run, expected: Run) -> None:
+    assert set(found.files) - {"trace.jsonl"} == set(expected.files) - {"trace.jsonl"}
+    for name in expected.files:
+        if name.endswith(".parquet"):
+            one, other = (run.table(name.removesuffix(".parquet")) for run in (found, expected))
+            pd.testing.assert_frame_equal(one, other, rtol=1e-4, atol=2e-6, obj=name)
+        elif name.endswith(".safetensors"):
+            assert_equal_tensors(found.path / name, expected.path / name)
+        elif name.endswith(".json"):
+            assert_equal_values(*(run.json(name.removesuffix(".json")) for run in (found, expected)), name)
+
+
+def assert_equal_tensors(found: Path, expected: Path) -> None:
+    with safe_open(found, framework="numpy") as one, safe_open(expected, framework="numpy") as other:
+        assert one.keys() == other.keys()
+        for key in one.keys():  # noqa: SIM118  (not a dictionary)
+            np.testing.assert_allclose(
+                one.get_tensor(key), other.get_tensor(key), rtol=0, atol=1e-3 if found.stem == "proxies" else 1e-6, err_msg=key
+            )
+
+
+def assert_equal_values(found: Any, expected: Any, where: str) -> None:
+    if isinstance(expected, dict):
+        assert found.keys() == expected.keys(), where
+        for key, value in expected.items():
+            assert_equal_values(found[key], value, f"{where}, {key}")
+    elif isinstance(expected, list):
+        assert len(found) == len(expected), where
+        for one, other in zip(found, expected, strict=True):
+            assert_equal_values(one, other, where)
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, rel=1e-4, abs=1e-6), where
+    else:
+        assert found == expected, where
+
+
+@pytest.mark.parametrize(("processes", "variant"), [(2, "basic"), (3, "semi"), (2, "literal")])
+def test_every_file_is_what_one_process_writes(
+    processes: int, variant: str, small_europe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(divided, "BLOCK_BYTES", 2**15)  # several blocks of each process
+    run = trained(processes, small_europe, tmp_path / "together", variant)
+    run.verify()
+    assert run.manifest["training"]["processes"] == processes
+    assert_equal_runs(run, finished_alone(run, small_europe, tmp_path / "alone", variant))
