@@ -13,14 +13,17 @@ from safetensors import safe_open
 
 from engine.config import RunConfig
 from engine.data import load_task
+from engine.evaluation import assessment, calibration
 from engine.pipeline import Clock, Making, finish_run, stored_structure, train_run
 from engine.runs import Run, RunStore
 from engine.search import divided
 from engine.training.worker import follow
+from tests.data.writers import Sample, write_openea
 from tests.ranks import ThreadRanks, together
 
+ENTITIES = 90  # a side
 SETTINGS = {
-    "data.valid_ratio": 0.2,
+    "data.valid_ratio": 0.3,
     "encoder.dim": 12,
     "encoder.proxies": 8,
     "training.epochs": 4,
@@ -34,7 +37,8 @@ SETTINGS = {
 
 
 def config(variant: str) -> RunConfig:
-    return RunConfig.from_dict({"variant": variant}).with_values(SETTINGS)
+    names = {"literal.names": "uri", "literal.weight": 0.5} if variant == "literal" else {}
+    return RunConfig.from_dict({"variant": variant}).with_values({**SETTINGS, **names})
 
 
 def trained(processes: int, data: Path, models: Path, variant: str) -> Run:
@@ -97,12 +101,30 @@ def assert_equal_values(found: Any, expected: Any, where: str) -> None:
         assert found == expected, where
 
 
-@pytest.mark.parametrize(("processes", "variant"), [(2, "basic"), (3, "semi"), (2, "literal")])
-def test_every_file_is_what_one_process_writes(
-    processes: int, variant: str, small_europe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two graphs with half of their facts in common, all of whose entities are linked and have a value; most names are those of others."""
+    facts = np.random.default_rng(0).integers(0, [ENTITIES, 5, ENTITIES], (3 * ENTITIES, 3)).tolist()
+    named = [at ^ 1 if at // 2 % 3 else at for at in range(ENTITIES)]
+    left = tuple((f"a{head}", f"r{relation}", f"a{tail}") for head, relation, tail in facts[: 2 * ENTITIES])
+    right = tuple((f"b{named[head]}", f"r{relation}", f"b{named[tail]}") for head, relation, tail in facts[ENTITIES:])
+    values = [tuple((f"{side}{at}", "size", str(1000 + 7 * at)) for at in range(ENTITIES)) for side in "ab"]
+    folder = tmp_path_factory.mktemp("graphs") / "copies"
+    links = tuple((f"a{at}", f"b{named[at]}") for at in range(ENTITIES))
+    write_openea(folder, Sample(left, right, links, source_attributes=values[0], target_attributes=values[1]))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("processes", "variant"),
+    [(2, "literal"), *(pytest.param(number, name, marks=pytest.mark.slow) for number, name in [(2, "basic"), (3, "semi"), (3, "literal")])],
+)
+def test_every_file_is_what_one_process_writes(processes: int, variant: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(divided, "BLOCK_BYTES", 2**15)  # several blocks of each process
-    run = trained(processes, small_europe, tmp_path / "together", variant)
+    for module, least in ((assessment, "LEAST_LINKS"), (calibration, "LEAST_LINKS"), (calibration, "LEAST_OF_EACH")):
+        monkeypatch.setattr(module, least, 1)  # so that there are probabilities
+    run = trained(processes, data, tmp_path / "together", variant)
     run.verify()
+    assert run.json("calibration")["fit"]["calibrated"], run.json("calibration")["fit"]
     assert run.manifest["training"]["processes"] == processes
-    assert_equal_runs(run, finished_alone(run, small_europe, tmp_path / "alone", variant))
+    assert_equal_runs(run, finished_alone(run, data, tmp_path / "alone", variant))

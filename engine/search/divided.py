@@ -158,7 +158,7 @@ class Ring:
         size = self.ranks.size
         for hop in range(size):
             if len(self.numbers) and len(numbers):
-                carried = visit(facing(self._sources, block), numbers, carried)
+                carried = visit(with_arrived(self._sources, block), numbers, carried)
             if hop < size - 1:
                 numbers, *block = (self._passed_on(one) for one in (numbers, *block))
             carried = [self._passed_on(one) for one in carried]
@@ -219,26 +219,26 @@ def sendable_names(names: NamesPart) -> Carried:
     return [torch.from_numpy(one) for one in (rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data)]
 
 
-def facing(similarity: Divisible, arrived: Carried) -> Divisible:
+def with_arrived(similarity: Divisible, arrived: Carried) -> Divisible:
     """The source entities of a similarity with target entities that arrived (:func:`sendable`)."""
     if isinstance(similarity, StructuralSimilarity):
         return StructuralSimilarity(similarity.source, arrived[0])
     structure, rest = StructuralSimilarity(similarity.structure.source, arrived[0]), arrived[1:]
-    names = facing_names(similarity.names, rest)
-    values = None if similarity.values is None else facing_names(similarity.values, rest[-SPARSE_TENSORS:])
+    names = names_with_arrived(similarity.names, rest)
+    values = None if similarity.values is None else names_with_arrived(similarity.values, rest[-SPARSE_TENSORS:])
     return LiteralSimilarity(structure, names, similarity.weight, values, similarity.value_weight)
 
 
 @overload
-def facing_names(names: SparseSimilarity, arrived: Carried) -> SparseSimilarity: ...
+def names_with_arrived(names: SparseSimilarity, arrived: Carried) -> SparseSimilarity: ...
 @overload
-def facing_names(names: StructuralSimilarity, arrived: Carried) -> StructuralSimilarity: ...
+def names_with_arrived(names: StructuralSimilarity, arrived: Carried) -> StructuralSimilarity: ...
 @overload
-def facing_names(names: NamesPart, arrived: Carried) -> NamesPart: ...
-def facing_names(names: NamesPart, arrived: Carried) -> NamesPart:
+def names_with_arrived(names: NamesPart, arrived: Carried) -> NamesPart: ...
+def names_with_arrived(names: NamesPart, arrived: Carried) -> NamesPart:
     """The same of names, whose tensors come first."""
     if isinstance(names, BestNames):
-        base: StructuralSimilarity | SparseSimilarity = facing_names(names.base, arrived)
+        base: StructuralSimilarity | SparseSimilarity = names_with_arrived(names.base, arrived)
         return BestNames(base, names.starts[0], arrived[len(sendable_names(names.base))].numpy())
     if isinstance(names, StructuralSimilarity):
         return StructuralSimilarity(names.source, arrived[0])
@@ -264,7 +264,7 @@ def dealt_out(ranks: Ranks, similarity: Divisible) -> Part:
         ends = (rank if ranks.rank == 0 else None), (0 if ranks.rank == rank else None)
         of_target, of_source = ([sent_to(ranks, one, *ends) for one in sendable(side)] for side in (given, given.transposed()))
         if ranks.rank == rank:
-            own = facing(facing(given.transposed(), of_source).transposed(), of_target)
+            own = with_arrived(with_arrived(given.transposed(), of_source).transposed(), of_target)
     return Part(ranks, own, sources[ranks.rank], targets[ranks.rank], (n, m))
 
 

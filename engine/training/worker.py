@@ -122,13 +122,7 @@ def follow(path: Path, config: RunConfig, ranks: Ranks, should_stop: Callable[[]
         EngineError: as in training; data that cannot be read, or are not those of rank 0.
     """
     task = load_task(path, config.data, config.seed)
-    held = Follower(ranks)
-    while (order := ranks.first(no_order)) is not None:
-        if isinstance(order, Order):
-            held = Follower(ranks)  # what the training before left makes room first
-            held.train(task, order, should_stop)
-        else:
-            held.obey(order)
+    Follower(ranks).obey_all(task, should_stop)
 
 
 class Follower:
@@ -139,13 +133,22 @@ class Follower:
         self.trainer: Trainer | None = None
         self.part: Part | None = None
 
-    def train(self, task: AlignmentTask, order: Order, should_stop: Callable[[], bool]) -> None:
+    def obey_all(self, task: AlignmentTask, should_stop: Callable[[], bool] = lambda: False) -> None:
+        """Until there are no more orders."""
+        while (order := self.ranks.first(no_order)) is not None:
+            if isinstance(order, Order):
+                self._train(task, order, should_stop)
+            else:
+                self._obey(order)
+
+    def _train(self, task: AlignmentTask, order: Order, should_stop: Callable[[], bool]) -> None:
+        self.trainer, self.part = None, None  # what the training before left makes room first
         check_data(task, order, self.ranks)
         task_of_rank_0 = replace(task, split=order.split, train_links=order.train_links, valid_links=order.valid_links)
         self.trainer = Trainer(task_of_rank_0, order.config, ranks=self.ranks)
         self.trainer.train(should_stop=should_stop)
 
-    def obey(self, order: Embed | Deal | ModelOrder | Question) -> None:
+    def _obey(self, order: Embed | Deal | ModelOrder | Question) -> None:
         if isinstance(order, Deal):
             self.trainer, self.part = None, None  # make room first
             self.part = dealt_out(self.ranks, order.similarity)
