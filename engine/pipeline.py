@@ -74,7 +74,7 @@ from engine.training.inheritance import Inheritance
 from engine.training.semi import Round, Selection
 from engine.training.trainer import DIVIDED, Progress, Trained, Trainer, split_embeddings, task_adjacency
 from engine.training.worker import FeatureRows, carried_out, dealt, embedded, lead, leading
-from engine.util.distributed import ALONE, Ranks
+from engine.util.distributed import ALONE, Ranks, local_processes
 from engine.util.memory import available_memory, give_back
 from engine.util.text import count, duration
 from engine.util.threads import cut
@@ -365,7 +365,9 @@ def check_machine(making: Making) -> None:
     config = making.config
     if choose_device(config.training.device).type != "cpu":
         return
-    if warning := check_memory(task_sizes(making.task), config, available_memory()):
+    available = available_memory()
+    own = None if available is None else available / (local_processes() if making.ranks.size > 1 else 1)
+    if warning := check_memory(task_sizes(making.task), config, own, making.ranks.size):
         making.on_event(Phase(NOTE, f"warning: {warning}"))
     if config.training.precision == "bfloat16" and not bfloat16_pays():
         words = "bfloat16 is not faster than float32 on this CPU; training.precision=auto would use float32."

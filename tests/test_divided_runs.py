@@ -11,22 +11,27 @@ import pandas as pd
 import pytest
 from safetensors import safe_open
 
+from engine.cli.main import main
 from engine.config import RunConfig
 from engine.data import load_task
+from engine.errors import RunDamagedError
 from engine.evaluation import assessment, calibration
 from engine.pipeline import Clock, Making, finish_run, stored_structure, train_run
 from engine.runs import Run, RunStore
+from engine.runs.view import RunView
 from engine.search import divided
 from engine.training.worker import follow
+from tests.cli.test_main import last_json
 from tests.data.writers import Sample, write_openea
 from tests.ranks import ThreadRanks, together
 
-ENTITIES = 90  # a side
+ENTITIES = 80  # a side
 SETTINGS = {
+    "data.train_ratio": 0.6,
     "data.valid_ratio": 0.3,
     "encoder.dim": 12,
     "encoder.proxies": 8,
-    "training.epochs": 4,
+    "training.epochs": 12,
     "training.batch_size": 64,
     "training.threads": 1,
     "training.precision": "float32",
@@ -117,7 +122,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     ("processes", "variant"),
-    [(2, "literal"), *(pytest.param(number, name, marks=pytest.mark.slow) for number, name in [(2, "basic"), (3, "semi"), (3, "literal")])],
+    [
+        (2, "semi"),
+        *(pytest.param(number, name, marks=pytest.mark.slow) for number, name in [(2, "basic"), (3, "semi"), (2, "literal"), (3, "literal")]),
+    ],
 )
 def test_every_file_is_what_one_process_writes(processes: int, variant: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(divided, "BLOCK_BYTES", 2**15)  # several blocks of each process
@@ -126,5 +134,25 @@ def test_every_file_is_what_one_process_writes(processes: int, variant: str, dat
     run = trained(processes, data, tmp_path / "together", variant)
     run.verify()
     assert run.json("calibration")["fit"]["calibrated"], run.json("calibration")["fit"]
+    assert run.metrics["target_to_source"]["queries"]
     assert run.manifest["training"]["processes"] == processes
     assert_equal_runs(run, finished_alone(run, data, tmp_path / "alone", variant))
+
+
+def test_it_opens_is_evaluated_exported_and_checked_as_any_other(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = trained(2, data, tmp_path, "basic")
+    words = ("--models", str(tmp_path))
+    assert main(["evaluate", run.id, *words, "--json"]) == 0
+    measured = last_json(capsys.readouterr().out)["metrics"]
+    assert measured["target_to_source"]["hits@1"] == pytest.approx(run.metrics["target_to_source"]["hits@1"])
+    assert main(["export", run.id, *words, "--output", str(tmp_path / "matches.csv")]) == 0
+    assert (tmp_path / "matches.csv").read_text(encoding="utf-8").count("\n") > ENTITIES // 2
+    assert [one.rank for one in RunView(run).matches("source", 0, 3)] == [1, 2, 3]
+    rows = run.file("embeddings.safetensors")
+    rows.write_bytes(rows.read_bytes()[:-1] + b"?")
+    with pytest.raises(RunDamagedError, match=r"embeddings\.safetensors"):
+        run.verify()
+    rows.unlink()
+    capsys.readouterr()
+    assert main(["evaluate", run.id, *words]) == 2
+    assert "embeddings.safetensors is missing; restore it, or delete the run and train again." in capsys.readouterr().err

@@ -37,6 +37,8 @@ Carried = list[Tensor]
 
 BLOCK_BYTES = 64 * 2**20
 """Of the rows that go round at a time. Lists are merged once for each block, so that small ones would cost more."""
+PAIRS_AT_ONCE = 2**34
+"""That a process compares before it passes a block on, for the others do not wait for it longer than for a step."""
 ROWS_AT_ONCE = 2**15
 """Lists that are merged at a time."""
 SPARSE_TENSORS = 3
@@ -146,7 +148,8 @@ class Ring:
         Returns:
             What the own entities came home with.
         """
-        step = max(BLOCK_BYTES // max(4 * structure_of(self._targets).width, 1), 1)
+        most = max(self.ranks.most(len(self.numbers)), 1)
+        step = max(min(BLOCK_BYTES // max(4 * structure_of(self._targets).width, 1), PAIRS_AT_ONCE // most), 1)
         home = []
         for block in range(self.ranks.most(-(-len(self.columns) // step))):
             chosen = slice(block * step, (block + 1) * step)

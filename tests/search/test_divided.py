@@ -195,9 +195,10 @@ NAMES: dict[str, Callable[[int, int], Any]] = {
 }
 
 
-@pytest.mark.parametrize("processes", [2, 3])
-@pytest.mark.parametrize("values", [False, True])
-@pytest.mark.parametrize("names", list(NAMES))
+@pytest.mark.parametrize(
+    ("names", "values", "processes"),
+    [("sparse", False, 2), ("dense", True, 2), ("several", True, 3), pytest.param("several-dense", False, 3, marks=pytest.mark.slow)],
+)
 def test_what_process_0_deals_out_is_searched_as_in_one_process(processes: int, names: str, values: bool) -> None:
     n, m = 31, 26
     compared = SparseSimilarity(random_rows(n, 3), random_rows(m, 4)) if values else None
