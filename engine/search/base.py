@@ -89,7 +89,7 @@ class SearchIndex(Protocol):
 
     def hubness(self, similarity: Similarity, k: int) -> Hubness:
         """Hubness terms of k neighbours."""
-        of_source, of_target = self.search_both(similarity, k)
+        of_source, of_target = both_directions(self, similarity, k)
         return zeros_last(similarity, Hubness(mean_value(of_source.values), mean_value(of_target.values), k))
 
     def search_csls(self, similarity: Similarity, k: int, top: int) -> CslsNeighbours:
@@ -98,7 +98,7 @@ class SearchIndex(Protocol):
 
     def search_csls_within(self, similarity: Similarity, terms: Hubness, top: int) -> CslsNeighbours:
         """The ``top`` best by CSLS with given hubness terms."""
-        return CslsNeighbours(terms, *self.search_both(half_csls(similarity, terms), top))
+        return CslsNeighbours(terms, *both_directions(self, half_csls(similarity, terms), top))
 
     def top_k(self, queries: Tensor, keys: Tensor, k: int) -> TopK:
         """``search`` of the inner products of (n, D) and (m, D) float32 rows."""
@@ -111,13 +111,18 @@ class Divided(Similarity):
 
     @abstractmethod
     def search_both(self, index: SearchIndex, k: int) -> tuple[TopK, TopK]:
-        """What the index's ``search_both`` would give."""
+        """What the index's ``search_both`` would give; it is asked about parts of the entities."""
         ...
 
     @abstractmethod
     def count_better(self, links: Tensor, bars: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         """See :func:`engine.search.ranks.count_better`."""
         ...
+
+
+def both_directions(index: SearchIndex, similarity: Similarity, k: int) -> tuple[TopK, TopK]:
+    """The k best of each source and each target entity, wherever their rows lie."""
+    return similarity.search_both(index, k) if isinstance(similarity, Divided) else index.search_both(similarity, k)
 
 
 IndexClass = TypeVar("IndexClass", bound=type)

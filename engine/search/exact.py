@@ -191,7 +191,7 @@ class ExactIndex(SearchIndex):
 
     def search_both(self, similarity: Similarity, k: int) -> tuple[TopK, TopK]:
         """Both directions from one pass over the tiles."""
-        return similarity.search_both(self, k) if isinstance(similarity, Divided) else self._scan(similarity, k, both=True)
+        return self._scan(similarity, k, both=True)
 
     @torch.no_grad()
     def search_csls(self, similarity: Similarity, k: int, top: int) -> CslsNeighbours:

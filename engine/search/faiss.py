@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from engine.errors import ConfigError
-from engine.search.base import Divided, SearchIndex, TopK, check_k, register_index
+from engine.search.base import SearchIndex, TopK, check_k, register_index
 from engine.search.exact import ExactIndex
 from engine.search.similarity import Shifted, Similarity, StructuralSimilarity
 from engine.search.tiles import HeldSimilarity, RecordingSimilarity
@@ -69,8 +69,6 @@ class FaissIndex(SearchIndex):
 
     def search_both(self, similarity: Similarity, k: int) -> tuple[TopK, TopK]:
         """One search in each direction."""
-        if isinstance(similarity, Divided):
-            return similarity.search_both(self, k)
         return self.search(similarity, k), self.search(similarity.transposed(), k)
 
     def _build(self, keys: Float32Array) -> Any:
