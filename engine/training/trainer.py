@@ -32,7 +32,8 @@ from engine.model.partition import partition_entities
 from engine.model.sampling import Sample, Sampling
 from engine.model.shard import Shard, make_shard, step_bytes, with_fetched
 from engine.search import UnscaledEmbeddings
-from engine.search.divided import Part, asked_together, make_part
+from engine.search.divided import asked_together
+from engine.search.parts import Part, make_part
 from engine.training.device import EXECUTION_OPTIONS, choose_device, choose_precision, choose_threads
 from engine.training.inheritance import Inheritance, inherit
 from engine.training.optimiser import RmsProp

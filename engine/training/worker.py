@@ -21,7 +21,8 @@ from engine.data import AlignmentTask, load_task
 from engine.errors import LostProcessError, TrainingError
 from engine.model.dual_amn import DualAMN
 from engine.model.shard import Shard
-from engine.search.divided import NOTHING, DividedSimilarity, Divisible, Part, Question, dealt_out, rows_between
+from engine.search.divided import DividedSimilarity, Question
+from engine.search.parts import NOTHING, Divisible, Part, dealt_out, rows_between
 from engine.training.trainer import Trainer
 from engine.util.arrays import IntArray
 from engine.util.distributed import Ranks

@@ -28,7 +28,8 @@ from engine.search import (
     normalise_rows,
     true_ranks,
 )
-from engine.search.divided import DividedSimilarity, Part, asked_together, dealt_out, make_part
+from engine.search.divided import DividedSimilarity, asked_together
+from engine.search.parts import Part, dealt_out, make_part
 from engine.util.arrays import IntArray
 from tests.effort import examples
 from tests.ranks import ThreadRanks, together
