@@ -393,6 +393,8 @@ def _data_bytes(sizes: Sizes) -> float:
     return BYTES_A_FACT * (sum(sizes.triples) + sum(sizes.attributes)) + BYTES_AN_ENTITY * sum(sizes.entities)
 
 
+SEARCH_PASSES = 2
+"""Over the scores, where several processes search; one process needs a single one."""
 LARGEST_PART = 1.35
 """Own and fetched entities of the largest part of a sparse graph, in equal parts of all: before it is divided, no more is known."""
 
@@ -447,7 +449,7 @@ def estimate_division(task: AlignmentTask, config: RunConfig, processes: int, al
         halo=halo,
         sent=sent,
         memory=_divided_memory(sizes, config, processes, own, own + halo),
-        seconds=alone.seconds - alone.training + alone.training * share + steps * sent / NETWORK,
+        seconds=alone.seconds - alone.training * (1 - share) - alone.after * (1 - SEARCH_PASSES / processes) + steps * sent / NETWORK,
     )
 
 

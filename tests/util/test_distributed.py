@@ -168,19 +168,30 @@ IMPATIENT = """
 import sys
 from datetime import timedelta
 from engine.util import distributed
-distributed.STEP_PATIENCE, distributed.PATIENCE = timedelta(seconds=4), timedelta(seconds=30)
+distributed.STEP_PATIENCE = timedelta(seconds=4)
 from engine.cli.main import main
 sys.exit(main(sys.argv[1:]))
+"""
+BETWEEN_STEPS = """
+import os, signal
+from engine.training.trainer import Trainer
+save = Trainer._all_save
+def halt(self, *arguments, **options):
+    if self.ranks.rank and self.at.epoch == 3:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return save(self, *arguments, **options)
+Trainer._all_save = halt
 """
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path(f"/proc/self/task/{os.getpid()}/children").exists(), reason="finds processes in /proc")
-def test_a_process_that_hangs_is_not_waited_for_forever(data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("program", [IMPATIENT, BETWEEN_STEPS + IMPATIENT], ids=["anywhere", "where an order is awaited"])
+def test_a_process_that_hangs_is_not_waited_for_forever(program: str, data: Path, tmp_path: Path) -> None:
     wanted = config("basic", epochs=30)
     said, halted = [], 0
     with subprocess.Popen(
-        command_of(IMPATIENT, tmp_path, data, wanted), stderr=subprocess.PIPE, text=True, env=with_this_source(environment())
+        command_of(program, tmp_path, data, wanted), stderr=subprocess.PIPE, text=True, env=with_this_source(environment())
     ) as launched:
         assert launched.stderr is not None
         for line in launched.stderr:
