@@ -30,7 +30,7 @@ from benchmarks.children import in_a_process
 from benchmarks.speed import synthetic_pair
 from benchmarks.synthetic import shape_like
 from benchmarks.tables import markdown, print_report
-from engine.analysis import Summarise
+from engine.analysis.proxies import ProxyCosines, proxy_tensors
 from engine.config import RunConfig
 from engine.data import load_task
 from engine.errors import TrainingError
@@ -39,7 +39,7 @@ from engine.pipeline import peak_rss_mb, stored_embeddings, stored_parameters, t
 from engine.runs.tensors import save_tensors
 from engine.search import csls_topk
 from engine.training.trainer import Trainer
-from engine.training.worker import Follower, carried_out, leading
+from engine.training.worker import Follower, kept_parts, leading
 from engine.util.distributed import joined
 from engine.util.memory import MIB
 
@@ -125,10 +125,11 @@ def finish(trainer: Trainer) -> None:
         task, search, similarity = trainer.task, trainer.config.search, trained_similarity(trainer)
         csls_topk(similarity, search.csls_k, search.top, index=search.index)
         evaluate_links(similarity, task.test_links, search.csls_k, bootstrap=0, index=search.index)
-        carried_out(trainer.model, Summarise())
+        cosines = kept_parts(trainer.model, ProxyCosines(task.source.num_entities, task.target.num_entities))
         with tempfile.TemporaryDirectory() as folder:
             save_tensors(Path(folder) / "model", stored_parameters(trainer.model, task.num_entities))
             save_tensors(Path(folder) / "embeddings", stored_embeddings(similarity))
+            save_tensors(Path(folder) / "proxies", proxy_tensors(cosines))
 
 
 def measured(data: Path, settings: Sequence[str], steps: int, processes: int) -> list[Part]:

@@ -67,13 +67,13 @@ from engine.runs import FORMAT_VERSION, Run, RunStore, RunWriter
 from engine.runs.tensors import InTurn, finite_tensor, has_table
 from engine.runs.writer import RENAMED, REVIEWS, ResumeRecord, clear_finished, note_beginning
 from engine.search import CslsTopK, LiteralSimilarity, Similarity, StructuralSimilarity, csls_topk, normalise_rows
-from engine.search.divided import DividedSimilarity
+from engine.search.divided import EMBEDDINGS, DividedSimilarity
 from engine.training.device import EXECUTION_OPTIONS, bfloat16_pays, choose_device, choose_threads
 from engine.training.estimate import check_memory, task_sizes
 from engine.training.inheritance import Inheritance
 from engine.training.semi import Round, Selection
 from engine.training.trainer import DIVIDED, Progress, Trained, Trainer, split_embeddings, task_adjacency
-from engine.training.worker import FeatureRows, carried_out, dealt, embedded, lead, leading
+from engine.training.worker import Embed, FeatureRows, carried_out, dealt, kept_parts, lead, leading
 from engine.util.distributed import ALONE, Ranks, local_processes
 from engine.util.memory import available_memory, give_back
 from engine.util.text import count, duration
@@ -465,9 +465,10 @@ def trained_structure(trainer: Trainer, trained: Trained) -> Structure:
 
 def trained_similarity(trainer: Trainer) -> StructuralSimilarity | DividedSimilarity:
     """The cosines of the final embeddings, which stay where they are."""
+    task = trainer.task
     if trainer.shard is not None:
-        return embedded(trainer, trainer.shard)
-    halves = split_embeddings(trainer.embed(), trainer.task.source.num_entities)
+        return kept_parts(trainer.model, Embed(task.source.num_entities, task.target.num_entities))[EMBEDDINGS]
+    halves = split_embeddings(trainer.embed(), task.source.num_entities)
     return StructuralSimilarity(*(normalise_rows(part, in_place=True) for part in halves))
 
 

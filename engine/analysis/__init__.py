@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import pandas as pd
 import torch
-from torch import Tensor
 
 from engine.analysis import correspondences, entities, proxies, relations
-from engine.analysis.schema import COMPUTED, TABLES, AnalysisInput, Realised
+from engine.analysis.schema import COMPUTED, TABLES, AnalysisInput
 from engine.data.knowledge_graph import AlignmentTask
 from engine.evaluation.metrics import Evaluation
 from engine.model.dual_amn import DualAMN
-from engine.training.worker import ModelOrder, carried_out
+from engine.runs.tensors import InTurn
+from engine.training.worker import carried_out, kept_parts
 
 MODULES = (entities, relations, correspondences, proxies)
 """Importing a module registers its tables."""
@@ -36,15 +36,7 @@ class Analysis:
     """
 
     tables: Mapping[str, pd.DataFrame]
-    tensors: Mapping[str, Tensor]
-
-
-@dataclass(frozen=True)
-class Summarise(ModelOrder):
-    """What the tables need of the entities' rows and messages, which several processes may hold."""
-
-    def carry_out(self, model: DualAMN) -> tuple[Mapping[str, Tensor], Realised | None]:
-        return proxies.proxy_similarities(model), relations.realised_attention(model)
+    tensors: Mapping[str, InTurn]
 
 
 @torch.no_grad()
@@ -58,10 +50,11 @@ def analyse(task: AlignmentTask, model: DualAMN, evaluation: Evaluation, matches
         matches: the run's table of that name: graph, entity, rank, match.
         excluded: attributes whose values are not compared.
     """
-    similarities, realised = carried_out(model, Summarise())
+    similarities = kept_parts(model, proxies.ProxyCosines(task.source.num_entities, task.target.num_entities))
+    realised = carried_out(model, relations.RealisedAttention())
     given = AnalysisInput(task, model, evaluation, matches, similarities, realised, excluded)
     tables = {name: compute(given) for name, compute in COMPUTED.items()}
-    return Analysis(tables, proxies.proxy_tensors(similarities, task.source.num_entities))
+    return Analysis(tables, proxies.proxy_tensors(similarities))
 
 
 __all__ = ["TABLES", "TENSORS", "Analysis", "analyse"]

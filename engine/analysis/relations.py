@@ -21,6 +21,7 @@ from engine.model.adjacency import Csr
 from engine.model.dual_amn import DualAMN
 from engine.model.proxies import unit_rows
 from engine.search import get_index
+from engine.training.worker import ModelOrder
 from engine.util.arrays import FloatArray, IntArray, spans
 
 # Which relations help: accuracy of the entities that have a relation.
@@ -113,6 +114,14 @@ def importance(model: DualAMN) -> FloatArray:
     vectors = unit_rows(model.relation_features.detach().cpu().double())  # (2R, d)
     scores: FloatArray = (model.attention.detach().cpu().double() @ vectors.T).numpy()
     return scores
+
+
+@dataclass(frozen=True)
+class RealisedAttention(ModelOrder):
+    """See :func:`realised_attention`."""
+
+    def carry_out(self, model: DualAMN) -> Realised | None:
+        return realised_attention(model)
 
 
 @torch.no_grad()

@@ -46,6 +46,8 @@ PAIRS_AT_ONCE = 2**34
 """That a process compares before it passes a block on, for the others do not wait for it longer than for a step."""
 ROWS_AT_ONCE = 2**15
 """Lists that are merged at a time."""
+EMBEDDINGS = "embeddings"
+"""The name of what is searched."""
 NO_NUMBER = torch.iinfo(torch.int64).max
 """In the place of a candidate that was not found yet: behind all others."""
 
@@ -165,6 +167,14 @@ class Question(ABC):
 
 
 @dataclass(frozen=True)
+class To:
+    """A question about a similarity with a name."""
+
+    name: str
+    question: Question
+
+
+@dataclass(frozen=True)
 class Nearest(Question):
     """The k best of each row and each column of a view."""
 
@@ -227,12 +237,16 @@ class Pairs(Question):
 
         def visit(similarity: Divisible, numbers: Tensor, carried: Carried) -> Carried:
             here, columns = found_among(numbers.cpu(), right)
-            values[here] = similarity.pairs(rows[here].to(ring.device), columns.to(ring.device)).cpu()
+            values[here] = self.score(similarity, rows[here].to(ring.device), columns.to(ring.device)).cpu()
             return carried
 
         ring.visited(lambda rows: [], visit)
         (found,) = collected(part.ranks, at, [values], len(self.left))
         return found
+
+    def score(self, similarity: Divisible, rows: Tensor, columns: Tensor) -> Tensor:
+        """(p,) float64 of pairs in a block."""
+        return similarity.pairs(rows, columns)
 
 
 @dataclass(frozen=True)
@@ -291,15 +305,16 @@ class DividedSimilarity(Divided):
     Args:
         part: what process 0 holds.
         view: what is asked about.
+        name: by which the others know it.
     """
 
     device = torch.device("cpu")
 
-    def __init__(self, part: Part, view: View | None = None) -> None:
-        self.part, self.view = part, View() if view is None else view
+    def __init__(self, part: Part, view: View | None = None, name: str = EMBEDDINGS) -> None:
+        self.part, self.view, self.name = part, View() if view is None else view, name
 
-    def _ask(self, question: Question) -> Any:
-        self.part.ranks.first(lambda: question)
+    def ask(self, question: Question) -> Any:
+        self.part.ranks.first(lambda: To(self.name, question))
         return question.answer(self.part)
 
     @property
@@ -314,16 +329,16 @@ class DividedSimilarity(Divided):
 
     def search_both(self, index: SearchIndex, k: int) -> tuple[TopK, TopK]:
         check_k(k)
-        found: tuple[TopK, TopK] = self._ask(Nearest(self.view, index, k, self.shape))
+        found: tuple[TopK, TopK] = self.ask(Nearest(self.view, index, k, self.shape))
         return found
 
     def count_better(self, links: Tensor, bars: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-        found: tuple[Tensor, Tensor] = self._ask(CountBetter(self.view, links, bars))
+        found: tuple[Tensor, Tensor] = self.ask(CountBetter(self.view, links, bars))
         return found
 
     def pairs(self, left: Tensor, right: Tensor) -> Tensor:
         (rows, left_at), (columns, right_at) = (torch.unique(one, return_inverse=True) for one in (left, right))
-        found: Tensor = self._ask(Pairs(self.view.select(rows, columns), left_at, right_at))
+        found: Tensor = self.ask(Pairs(self.view.select(rows, columns), left_at, right_at))
         for terms, chosen in ((self.view.row_terms, left), (self.view.column_terms, right)):
             found = found if terms is None else found + terms[chosen].double()
         return found
@@ -335,13 +350,13 @@ class DividedSimilarity(Divided):
         return found if out is None else out.copy_(found)
 
     def transposed(self) -> DividedSimilarity:
-        return DividedSimilarity(self.part, self.view.flipped())
+        return DividedSimilarity(self.part, self.view.flipped(), self.name)
 
     def select(self, rows: Tensor, columns: Tensor) -> DividedSimilarity:
-        return DividedSimilarity(self.part, self.view.select(rows, columns))
+        return DividedSimilarity(self.part, self.view.select(rows, columns), self.name)
 
     def shifted(self, row_terms: Tensor, column_terms: Tensor) -> DividedSimilarity:
-        return DividedSimilarity(self.part, self.view.shifted(row_terms, column_terms))
+        return DividedSimilarity(self.part, self.view.shifted(row_terms, column_terms), self.name)
 
     @property
     def width(self) -> int:
@@ -350,11 +365,11 @@ class DividedSimilarity(Divided):
     def rows(self, side: int, step: int) -> Iterator[Tensor]:
         """All rows of one side of the whole, 0 or 1, a number of them at a time."""
         for part in cut(self.part.shape[side], step):
-            yield self._ask(RowsInRange(side, part.start, part.stop))
+            yield self.ask(RowsInRange(side, part.start, part.stop))
 
     @cached_property
     def _zero_rows(self) -> tuple[Tensor, Tensor]:
-        found: tuple[Tensor, Tensor] = self._ask(ZeroRows())
+        found: tuple[Tensor, Tensor] = self.ask(ZeroRows())
         return found
 
     def zero_rows(self) -> tuple[Tensor, Tensor]:
@@ -388,14 +403,14 @@ def asked_together(part: Part, ask: Callable[[DividedSimilarity], Value]) -> Val
             ranks.first(lambda: done)
         found: Value = done.value
         return found
-    while not isinstance(question := ranks.first(no_question), Done):
-        if question is None:
+    while not isinstance(order := ranks.first(no_question), Done):
+        if order is None:
             raise LostProcessError("process 0 has given up the training; what it printed says why.")
-        question.answer(part)
-    answered: Value = question.value
+        order.question.answer(part)
+    answered: Value = order.value
     return answered
 
 
-def no_question() -> Question | Done | None:
+def no_question() -> To | Done | None:
     """The other processes' side of a question: they have none."""
     return None

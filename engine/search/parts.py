@@ -66,7 +66,12 @@ def make_part(ranks: Ranks, own: IntArray, embeddings: Tensor, num_source: int, 
         raise DivergenceError(
             "the embeddings contain a value that is not finite; train again with a smaller training.learning_rate or another random seed."
         )
-    rows, first = normalise_rows(embeddings, in_place=True), int(np.searchsorted(own, num_source))
+    return split_part(ranks, own, normalise_rows(embeddings, in_place=True), num_source, num_target)
+
+
+def split_part(ranks: Ranks, own: IntArray, rows: Tensor, num_source: int, num_target: int) -> Part:
+    """What a process holds of rows as they are; arguments as of :func:`make_part`."""
+    first = int(np.searchsorted(own, num_source))
     return Part(ranks, StructuralSimilarity(rows[:first], rows[first:]), own[:first], own[first:] - num_source, (num_source, num_target))
 
 

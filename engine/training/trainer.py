@@ -33,7 +33,7 @@ from engine.model.sampling import Sample, Sampling
 from engine.model.shard import Shard, make_shard, step_bytes, with_fetched
 from engine.search import UnscaledEmbeddings
 from engine.search.divided import asked_together
-from engine.search.parts import Part, make_part
+from engine.search.parts import make_part
 from engine.training.device import EXECUTION_OPTIONS, choose_device, choose_precision, choose_threads
 from engine.training.inheritance import Inheritance, inherit
 from engine.training.optimiser import RmsProp
@@ -488,15 +488,12 @@ class Trainer:
         """(E, D) final embeddings of the stacked graph, without dropout; of several processes, each computes those of its own entities."""
         return self.model.embed()
 
-    def part(self, shard: Shard) -> Part:
-        """What this one of several processes holds of the final embeddings, at unit length. All of them call it together."""
-        return make_part(self.ranks, shard.own, self.embed(), self.task.source.num_entities, self.task.target.num_entities)
-
     def _asked(self, ask: Callable[[Selectable], Value]) -> Value:
         """What is asked of the embeddings of the moment. Several processes call it together and answer together; rank 0 asks."""
+        embeddings, sizes = self.embed(), (self.task.source.num_entities, self.task.target.num_entities)
         if self.shard is not None:
-            return asked_together(self.part(self.shard), ask)
-        return ask(UnscaledEmbeddings(*split_embeddings(self.embed(), self.task.source.num_entities)))
+            return asked_together(make_part(self.ranks, self.shard.own, embeddings, *sizes), ask)
+        return ask(UnscaledEmbeddings(*split_embeddings(embeddings, sizes[0])))
 
     def _all_save(self, checkpoints: Checkpoints | None, *, wanted: bool = True) -> bool:
         """Save a checkpoint where rank 0, which keeps them, wants one; whether it did."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,8 @@ from engine.config import RunConfig
 from engine.data import AlignmentTask, load_task
 from engine.errors import LostProcessError, TrainingError
 from engine.model.dual_amn import DualAMN
-from engine.model.shard import Shard
-from engine.search.divided import DividedSimilarity, Question
-from engine.search.parts import NOTHING, Divisible, Part, dealt_out, rows_between
+from engine.search.divided import EMBEDDINGS, DividedSimilarity, To
+from engine.search.parts import NOTHING, Divisible, Part, dealt_out, make_part, rows_between
 from engine.training.trainer import Trainer
 from engine.util.arrays import IntArray
 from engine.util.distributed import Ranks
@@ -37,11 +36,6 @@ class Order:
     split: str
     train_links: IntArray
     valid_links: IntArray
-
-
-@dataclass(frozen=True)
-class Embed:
-    """Compute the embeddings, which the questions that follow are about."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +65,33 @@ def carried_out(model: DualAMN, order: ModelOrder) -> Any:
     return order.carry_out(model)
 
 
+class PartsOrder(ABC):
+    """What is to be computed of a trained encoder and kept where it is computed, for questions about it."""
+
+    @abstractmethod
+    def parts(self, model: DualAMN) -> Mapping[str, Part]:
+        """What each process holds, by name."""
+
+
+def kept_parts(model: DualAMN, order: PartsOrder) -> dict[str, DividedSimilarity]:
+    """Have it computed, likewise; for rank 0, which can ask about it by name."""
+    if model.shard is not None:
+        model.shard.ranks.first(lambda: order)
+    return {name: DividedSimilarity(part, name=name) for name, part in order.parts(model).items()}
+
+
+@dataclass(frozen=True)
+class Embed(PartsOrder):
+    """The final embeddings of a divided model, at unit length."""
+
+    num_source: int
+    num_target: int
+
+    def parts(self, model: DualAMN) -> Mapping[str, Part]:
+        shard = model.shard
+        return {} if shard is None else {EMBEDDINGS: make_part(shard.ranks, shard.own, model.embed(), self.num_source, self.num_target)}
+
+
 @dataclass(frozen=True)
 class FeatureRows(ModelOrder):
     """The features of a range of entities."""
@@ -81,12 +102,6 @@ class FeatureRows(ModelOrder):
     def carry_out(self, model: DualAMN) -> Tensor:
         features, shard = model.entity_features.detach(), model.shard
         return features[self.start : self.stop] if shard is None else rows_between(shard.ranks, shard.own, features, self.start, self.stop)
-
-
-def embedded(trainer: Trainer, shard: Shard) -> DividedSimilarity:
-    """The similarity of a divided training's embeddings, for rank 0."""
-    trainer.ranks.first(Embed)
-    return DividedSimilarity(trainer.part(shard))
 
 
 @contextlib.contextmanager
@@ -132,7 +147,7 @@ class Follower:
     def __init__(self, ranks: Ranks) -> None:
         self.ranks = ranks
         self.trainer: Trainer | None = None
-        self.part: Part | None = None
+        self.parts: dict[str, Part] = {}
 
     def obey_all(self, task: AlignmentTask, should_stop: Callable[[], bool] = lambda: False) -> None:
         """Until there are no more orders."""
@@ -143,27 +158,26 @@ class Follower:
                 self._obey(order)
 
     def _train(self, task: AlignmentTask, order: Order, should_stop: Callable[[], bool]) -> None:
-        self.trainer, self.part = None, None  # what the training before left makes room first
+        self.trainer, self.parts = None, {}  # what the training before left makes room first
         check_data(task, order, self.ranks)
         task_of_rank_0 = replace(task, split=order.split, train_links=order.train_links, valid_links=order.valid_links)
         self.trainer = Trainer(task_of_rank_0, order.config, ranks=self.ranks)
         self.trainer.train(should_stop=should_stop)
 
-    def _obey(self, order: Embed | Deal | ModelOrder | Question) -> None:
+    def _obey(self, order: Deal | ModelOrder | PartsOrder | To) -> None:
         if isinstance(order, Deal):
-            self.trainer, self.part = None, None  # make room first
-            self.part = dealt_out(self.ranks, order.similarity)
-        elif isinstance(order, Question):
-            if self.part is not None:
-                order.answer(self.part)
-        elif self.trainer is not None and self.trainer.shard is not None:
+            self.trainer, self.parts = None, {}  # make room first
+            self.parts = {EMBEDDINGS: dealt_out(self.ranks, order.similarity)}
+        elif isinstance(order, To):
+            order.question.answer(self.parts[order.name])
+        elif self.trainer is not None:
             if isinstance(order, ModelOrder):
                 order.carry_out(self.trainer.model)
             else:
-                self.part = self.trainer.part(self.trainer.shard)
+                self.parts |= order.parts(self.trainer.model)
 
 
-def no_order() -> Order | Embed | Deal | ModelOrder | Question | None:
+def no_order() -> Order | Deal | ModelOrder | PartsOrder | To | None:
     """The followers' side of an order: they compute none."""
     return None
 
