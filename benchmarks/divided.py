@@ -38,8 +38,9 @@ from engine.evaluation.metrics import evaluate_links
 from engine.pipeline import peak_rss_mb, stored_embeddings, stored_parameters, trained_similarity
 from engine.runs.tensors import save_tensors
 from engine.search import csls_topk
+from engine.training.orders import kept_parts
 from engine.training.trainer import Trainer
-from engine.training.worker import Follower, kept_parts, leading
+from engine.training.worker import Follower, leading
 from engine.util.distributed import joined
 from engine.util.memory import MIB
 

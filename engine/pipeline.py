@@ -71,9 +71,10 @@ from engine.search.divided import EMBEDDINGS, DividedSimilarity
 from engine.training.device import EXECUTION_OPTIONS, bfloat16_pays, choose_device, choose_threads
 from engine.training.estimate import check_memory, task_sizes
 from engine.training.inheritance import Inheritance
+from engine.training.orders import Embed, FeatureRows, carried_out, kept_parts
 from engine.training.semi import Round, Selection
 from engine.training.trainer import DIVIDED, Progress, Trained, Trainer, split_embeddings, task_adjacency
-from engine.training.worker import Embed, FeatureRows, carried_out, dealt, kept_parts, lead, leading
+from engine.training.worker import dealt, lead, leading
 from engine.util.distributed import ALONE, Ranks, local_processes
 from engine.util.memory import available_memory, give_back
 from engine.util.text import count, duration

@@ -18,7 +18,7 @@ from engine.data.knowledge_graph import AlignmentTask
 from engine.evaluation.metrics import Evaluation
 from engine.model.dual_amn import DualAMN
 from engine.runs.tensors import InTurn
-from engine.training.worker import carried_out, kept_parts
+from engine.training.orders import carried_out, kept_parts
 
 MODULES = (entities, relations, correspondences, proxies)
 """Importing a module registers its tables."""

@@ -22,7 +22,7 @@ from engine.search import TopK, best_in_columns
 from engine.search.divided import DividedSimilarity, Pairs, Question, View, nothing_found
 from engine.search.parts import Divisible, Part, collected, split_part, structure_of
 from engine.search.tiles import descending
-from engine.training.worker import PartsOrder
+from engine.training.orders import PartsOrder
 from engine.util.arrays import IntArray
 from engine.util.distributed import ALONE
 from engine.util.threads import cut, spread

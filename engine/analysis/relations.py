@@ -21,7 +21,7 @@ from engine.model.adjacency import Csr
 from engine.model.dual_amn import DualAMN
 from engine.model.proxies import unit_rows
 from engine.search import get_index
-from engine.training.worker import ModelOrder
+from engine.training.orders import ModelOrder
 from engine.util.arrays import FloatArray, IntArray, spans
 
 # Which relations help: accuracy of the entities that have a relation.

@@ -21,7 +21,7 @@ from engine.analysis.proxies import (
 from engine.model import proxies as proxy_matching
 from engine.search.divided import DividedSimilarity
 from engine.search.parts import split_part
-from engine.training.worker import kept_parts
+from engine.training.orders import kept_parts
 from engine.util.distributed import ALONE
 from tests.analysis.worlds import World, random_world
 from tests.effort import examples
