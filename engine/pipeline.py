@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -65,18 +66,21 @@ from engine.names import (
 from engine.reviews import ReviewEffect, Snapshot, read_snapshot, with_reviews
 from engine.runs import FORMAT_VERSION, Run, RunStore, RunWriter
 from engine.runs.row_files import RowFiles
-from engine.runs.tensors import finite_tensor, has_table
+from engine.runs.tensors import InTurn, finite_tensor, has_table
 from engine.runs.writer import RENAMED, REVIEWS, ResumeRecord, clear_finished, note_beginning
-from engine.search import CslsTopK, LiteralSimilarity, StructuralSimilarity, csls_topk, normalise_rows
+from engine.search import CslsTopK, LiteralSimilarity, Similarity, StructuralSimilarity, csls_topk, normalise_rows
+from engine.search.divided import EMBEDDINGS, DividedSimilarity
 from engine.training.device import EXECUTION_OPTIONS, bfloat16_pays, choose_device, choose_threads
 from engine.training.estimate import check_memory, task_sizes
 from engine.training.inheritance import Inheritance
+from engine.training.orders import Embed, FeatureRows, carried_out, kept_parts
 from engine.training.semi import Round, Selection
-from engine.training.trainer import Progress, Trained, Trainer, split_embeddings, task_adjacency
-from engine.training.worker import lead, leading
-from engine.util.distributed import ALONE, Ranks
+from engine.training.trainer import DIVIDED, Progress, Trained, Trainer, split_embeddings, task_adjacency
+from engine.training.worker import dealt, lead, leading
+from engine.util.distributed import ALONE, Ranks, local_processes
 from engine.util.memory import available_memory, give_back
 from engine.util.text import count, duration
+from engine.util.threads import cut
 
 CHECKPOINT = "training"
 NOTE = "note"
@@ -365,7 +369,9 @@ def check_machine(making: Making) -> None:
     config = making.config
     if choose_device(config.training.device).type != "cpu":
         return
-    if warning := check_memory(task_sizes(making.task), config, available_memory()):
+    available = available_memory()
+    own = None if available is None else available / (local_processes() if making.ranks.size > 1 else 1)
+    if warning := check_memory(task_sizes(making.task), config, own, making.ranks.size):
         making.on_event(Phase(NOTE, f"warning: {warning}"))
     if config.training.precision == "bfloat16" and not bfloat16_pays():
         words = "bfloat16 is not faster than float32 on this CPU; training.precision=auto would use float32."
@@ -377,19 +383,25 @@ class Structure:
     """What training leaves to search with.
 
     Attributes:
-        model: the encoder.
-        source, target: (E1, D), (E2, D) rows of unit length.
+        model: the encoder; of several processes, what process 0 holds of it.
+        similarity: of the entities' rows of unit length, (E1, D) and (E2, D); where several processes hold them, process 0's side of it.
         selections: of the semi-supervised rounds.
         training: what the manifest says of how it came about.
         start: pairs that training started with besides the seed links.
     """
 
     model: DualAMN
-    source: Tensor
-    target: Tensor
+    similarity: StructuralSimilarity | DividedSimilarity
     selections: Sequence[Selection]
     training: Mapping[str, Any]
     start: Selection | None = None
+
+    @property
+    def at_hand(self) -> StructuralSimilarity:
+        """Of a finished run, whose rows are read from its folder."""
+        if isinstance(self.similarity, DividedSimilarity):
+            raise TypeError("several processes hold this structure")
+        return self.similarity
 
     @property
     def self_trained(self) -> bool:
@@ -439,8 +451,6 @@ def compared_names(task: AlignmentTask, names: Names, config: LiteralConfig, sid
 
 
 def trained_structure(trainer: Trainer, trained: Trained) -> Structure:
-    halves = split_embeddings(trainer.embed(), trainer.task.source.num_entities)
-    source, target = (normalise_rows(part, in_place=True) for part in halves)
     training = {
         "status": "stopped" if trained.stopped else "finished",
         "epochs": trained.epochs,
@@ -454,7 +464,16 @@ def trained_structure(trainer: Trainer, trained: Trained) -> Structure:
         **({"bytes_sent_per_step": round(statistics.mean(trainer.step_bytes))} if trainer.ranks.size > 1 and trainer.step_bytes else {}),
         **({} if trained.identical else {"parts": trained.parts, "resumed": NOT_IDENTICAL}),
     }
-    return Structure(trainer.model, source, target, trained.selections, training, trained.start)
+    return Structure(trainer.model, trained_similarity(trainer), trained.selections, training, trained.start)
+
+
+def trained_similarity(trainer: Trainer) -> StructuralSimilarity | DividedSimilarity:
+    """The cosines of the final embeddings, which stay where they are."""
+    task = trainer.task
+    if trainer.shard is not None:
+        return kept_parts(trainer.model, Embed(task.source.num_entities, task.target.num_entities))[EMBEDDINGS]
+    halves = split_embeddings(trainer.embed(), task.source.num_entities)
+    return StructuralSimilarity(*(normalise_rows(part, in_place=True) for part in halves))
 
 
 def stored_model(run: Run, task: AlignmentTask, config: RunConfig) -> DualAMN:
@@ -467,9 +486,9 @@ def stored_model(run: Run, task: AlignmentTask, config: RunConfig) -> DualAMN:
 def stored_structure(run: Run, task: AlignmentTask, config: RunConfig) -> Structure:
     """The structure of a finished run, from its folder."""
     model = stored_model(run, task, config)
-    source, target = (torch.from_numpy(finite_tensor(run, "embeddings", side)) for side in SIDES)
+    similarity = StructuralSimilarity(*(torch.from_numpy(finite_tensor(run, "embeddings", side)) for side in SIDES))
     start = stored_start(run)
-    return Structure(model, source, target, stored_selections(run), {**run.manifest["training"], "structure_run": run.id}, start)
+    return Structure(model, similarity, stored_selections(run), {**run.manifest["training"], "structure_run": run.id}, start)
 
 
 def stored_selections(run: Run) -> list[Selection]:
@@ -490,14 +509,14 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
     """Search, evaluate, analyse and write."""
     give_back()
     task, config, clock = making.task, making.config, making.clock
-    by_structure = StructuralSimilarity(structure.source, structure.target)
-    similarity: StructuralSimilarity | LiteralSimilarity = by_structure
+    similarity: Similarity = structure.similarity
     notes: dict[str, Any] = {}
     values: ValueEvidence | None = None
     if literal is not None:
         with clock.phase("names"):
             values = literal_values(making, structure)
-            similarity, notes["literal"] = with_literals(by_structure, literal, values, task, config)
+            together, notes["literal"] = with_literals(structure.at_hand, literal, values, task, config)
+            similarity = together if making.ranks.size == 1 else dealt(making.ranks, together)
     search = config.search
     making.on_event(Phase("search", f"Searching the {search.top} best matches of {task.num_entities:,} entities"))
     with clock.phase("search"):
@@ -508,7 +527,7 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
         searched = search_pool(everything, task.test_links, search.csls_k, index=search.index, untested=task.untested)
         evaluation, decoders = evaluate_searched(searched), decoder_evaluations(searched, task)
         del everything, searched  # their similarities fill memory
-        self_trained = similarity is by_structure and structure.self_trained
+        self_trained = literal is None and structure.self_trained
         probabilities = match_probabilities(similarity, task, search.csls_k, search.index, config.seed, self_trained=self_trained)
     if isinstance(probabilities.calibration, Uncalibrated):
         making.on_event(Phase(NOTE, f"info: {probabilities.calibration.reason}"))
@@ -581,8 +600,8 @@ def write_structure(
     writer: RunWriter, task: AlignmentTask, structure: Structure, found: CslsTopK, evaluation: Evaluation, excluded: frozenset[str]
 ) -> None:
     """Parameters, embeddings, and the tables of data and matches with what they say of relations, proxies and hubs."""
-    writer.write_tensors("model", parameter_tensors(structure.model))
-    writer.write_tensors("embeddings", {"source": structure.source.cpu(), "target": structure.target.cpu()})
+    writer.write_tensors("model", stored_parameters(structure.model, task.num_entities))
+    writer.write_tensors("embeddings", stored_embeddings(structure.similarity))
     writer.write_tensors("hubness", hubness_tensors(found, evaluation, task.source.num_entities, task.target.num_entities))
     tables = run_tables(task, found, structure.selections)
     analysis = analyse(task, structure.model, evaluation, tables["matches"], excluded)
@@ -594,6 +613,20 @@ def write_structure(
         writer.write_table(START, start_table(structure.start))
     if analysis.tensors:
         writer.write_tensors(PROXY_TENSORS, dict(analysis.tensors))
+
+
+def stored_parameters(model: DualAMN, num_entities: int) -> Mapping[str, Tensor | InTurn]:
+    """The encoder's parameters; entities' features a number of rows at a time, for several processes may hold them."""
+
+    def rows(step: int) -> Iterator[Tensor]:
+        return (carried_out(model, FeatureRows(part.start, part.stop)) for part in cut(num_entities, step))
+
+    return {**parameter_tensors(model), DIVIDED: InTurn((num_entities, model.config.dim), rows)}
+
+
+def stored_embeddings(similarity: StructuralSimilarity | DividedSimilarity) -> Mapping[str, InTurn]:
+    """The rows of both graphs, likewise."""
+    return {name: InTurn((similarity.shape[side], similarity.width), partial(similarity.rows, side)) for side, name in enumerate(SIDES)}
 
 
 def write_assessment(

@@ -175,9 +175,8 @@ def division_words(divided: Division) -> str:
     """For people."""
     return (
         f"{divided.processes} processes on machines of their own: about {duration(divided.seconds)} with a network of 1 Gbit/s; "
-        f"each trains with {divided.memory:,.0f} MiB and sends {size_text(round(divided.sent))} a step "
-        f"(up to {divided.own:,} own entities, {divided.halo:,} fetched); "
-        f"the first one needs {divided.first_memory:,.0f} MiB for search and evaluation"
+        f"each needs {divided.memory:,.0f} MiB and sends {size_text(round(divided.sent))} a step "
+        f"(up to {divided.own:,} own entities, {divided.halo:,} fetched)"
     )
 
 

@@ -38,7 +38,7 @@ from engine.runs.manifest import (
     with_suffix,
 )
 from engine.runs.run import Run
-from engine.runs.tensors import save_tensors
+from engine.runs.tensors import Stored, save_tensors
 from engine.util import paths
 from engine.util.files import fsync, make_folder, remove, replacing, sha256_of, write_durably
 
@@ -101,7 +101,7 @@ class RunWriter:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def write_tensors(self, name: str, tensors: Mapping[str, Tensor | npt.NDArray[Any]]) -> None:
+    def write_tensors(self, name: str, tensors: Mapping[str, Stored]) -> None:
         """Write tensors as ``<name>.safetensors``."""
         with self._replacing(with_suffix(name, ".safetensors")) as path:
             save_tensors(path, tensors)

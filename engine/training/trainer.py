@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -25,12 +25,15 @@ from engine.config import RunConfig
 from engine.data.knowledge_graph import AlignmentTask
 from engine.decoding import GraphEvidence
 from engine.errors import ConfigError, DivergenceError, TrainingError
-from engine.evaluation.metrics import evaluate_links
+from engine.evaluation.metrics import Selectable, evaluate_links
 from engine.model.adjacency import Adjacency, build_adjacency
 from engine.model.dual_amn import DualAMN
 from engine.model.losses import build_loss
 from engine.model.sampling import Sample, Sampling
 from engine.model.shard import Shard, make_shard, step_bytes, with_fetched
+from engine.search import UnscaledEmbeddings
+from engine.search.divided import asked_together
+from engine.search.parts import make_part
 from engine.training.device import EXECUTION_OPTIONS, choose_device, choose_precision, choose_threads
 from engine.training.inheritance import Inheritance, inherit
 from engine.training.optimiser import RmsProp
@@ -40,6 +43,8 @@ from engine.training.semi import Pool, Round, Selection, describe_round, no_sele
 from engine.training.start import resolve_start, start_pairs, why_no_seeds
 from engine.util.arrays import IntArray
 from engine.util.distributed import ALONE, Ranks
+
+Value = TypeVar("Value")
 
 LEAST_EPOCHS = 20
 LEAST_STEPS = 60
@@ -267,7 +272,6 @@ class Trainer:
             self._all_save(checkpoints)  # what comes after (search, evaluation, writing) may fail, and is then repeated without the training
         if self.best and not stopped:
             self.model.load_state_dict(self.best)
-        self._assemble()
         return Trained(
             self.model, self.at.epoch, stopped, self.at.seconds, self.at.trace, self.at.best_epoch, self.selections, before, self.at.parts, self.start
         )
@@ -330,16 +334,14 @@ class Trainer:
             return
         pool = selection_pool(self.task, self.config.semi)
         earlier = self.selections[-1] if self.selections else no_selection()
-        embeddings = self.embed()
-        selection = self.ranks.first(lambda: self._select(embeddings, pool, earlier))
+        selection = self._asked(lambda similarity: self._select(similarity, pool, earlier))
         self._train_on(selection)
         begun = describe_round(started + 1, self.rounds, selection, earlier, self.task, pool)
         at.trace.append(begun.to_dict())
         on_progress(begun)
 
-    def _select(self, embeddings: Tensor, pool: Pool, earlier: Selection) -> Selection:
-        source, target = split_embeddings(embeddings, self.task.source.num_entities)
-        return select_pairs(source, target, pool, self.config.semi, self.config.search.csls_k, earlier, lambda: self._graph_evidence)
+    def _select(self, similarity: Selectable, pool: Pool, earlier: Selection) -> Selection:
+        return select_pairs(similarity, pool, self.config.semi, self.config.search.csls_k, earlier, lambda: self._graph_evidence)
 
     @cached_property
     def _graph_evidence(self) -> GraphEvidence:
@@ -467,15 +469,13 @@ class Trainer:
         training, links, at = self.config.training, self.task.valid_links, self.at
         if not len(links) or (at.epoch % training.validate_every and at.epoch != self.epochs):
             return None
-        embeddings = self.embed()
-        scores = self.ranks.first(lambda: self._validation_scores(embeddings))
+        scores = self._asked(self._validation_scores)
         if training.patience is not None:
             self._remember_best(scores["mrr"])
         return scores
 
-    def _validation_scores(self, embeddings: Tensor) -> dict[str, float]:
-        source, target = split_embeddings(embeddings, self.task.source.num_entities)
-        found = evaluate_links(source, target, self.task.valid_links, k=self.config.search.csls_k, bootstrap=0, links_name="validation").to_dict()
+    def _validation_scores(self, similarity: Selectable) -> dict[str, float]:
+        found = evaluate_links(similarity, self.task.valid_links, k=self.config.search.csls_k, bootstrap=0, links_name="validation").to_dict()
         both = found["source_to_target"], found["target_to_source"]
         return {name: float(np.mean([one[name] for one in both])) for name in ("hits@1", "mrr")}
 
@@ -491,23 +491,15 @@ class Trainer:
         return patience is not None and self.at.bad_validations >= patience
 
     def embed(self) -> Tensor:
-        """(E, D) final embeddings of the stacked graph, without dropout.
+        """(E, D) final embeddings of the stacked graph, without dropout; of several processes, each computes those of its own entities."""
+        return self.model.embed()
 
-        While several processes train they call this together, and rank 0 alone gets the embeddings.
-        """
-        embeddings = self.model.embed()
-        return embeddings if self.shard is None else self.shard.gathered(embeddings)
-
-    def _assemble(self) -> None:
-        """After training, rank 0 has the whole model; the others have done their part."""
-        if self.shard is None:
-            return
-        features = self.shard.gathered(self.model.entity_features.detach())
-        if self.ranks.rank:
-            return
-        whole = build_model(self.task, self.config, self.device)
-        whole.load_state_dict({**self.model.state_dict(), DIVIDED: features})
-        self.model, self.shard = whole, None
+    def _asked(self, ask: Callable[[Selectable], Value]) -> Value:
+        """What is asked of the embeddings of the moment. Several processes call it together and answer together; rank 0 asks."""
+        embeddings, sizes = self.embed(), (self.task.source.num_entities, self.task.target.num_entities)
+        if self.shard is not None:
+            return asked_together(make_part(self.ranks, self.shard.own, embeddings, *sizes), ask)
+        return ask(UnscaledEmbeddings(*split_embeddings(embeddings, sizes[0])))
 
     def _all_save(self, checkpoints: Checkpoints | None, *, wanted: bool = True) -> bool:
         """Save a checkpoint where rank 0, which keeps them, wants one; whether it did."""

@@ -128,6 +128,46 @@ def test_a_process_that_dies_ends_the_training_with_what_was_learned(data: Path,
     assert train_run(whole, wanted, RunStore(tmp_path / "models")).reused, "the same run as on the data"
 
 
+DYING = """
+import os, signal, sys
+from engine.search import divided
+answer = divided.Nearest.answer
+def die(self, part):
+    if part.ranks.rank:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return answer(self, part)
+divided.Nearest.answer = die
+from engine.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def command_of(program: str, folder: Path, data: Path, wanted: RunConfig) -> Sequence[str]:
+    """Two processes that run a program in place of the command."""
+    (folder / "program.py").write_text(program)
+    words = list(command(2, data, folder / "models", wanted))
+    at = words.index("-m", words.index("--nproc-per-node"))
+    words[at : at + 2] = [str(folder / "program.py")]
+    return words
+
+
+def with_this_source(variables: dict[str, str]) -> dict[str, str]:
+    return {**variables, "PYTHONPATH": str(Path(training.__file__).parents[2])}
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_while_searching_costs_no_training(data: Path, tmp_path: Path) -> None:
+    wanted = config("basic", epochs=4)
+    words, env = command_of(DYING, tmp_path, data, wanted), with_this_source(environment())
+    done = subprocess.run(words, capture_output=True, text=True, env=env, timeout=240, check=False)
+    assert "error: another process of this training has ended" in done.stderr
+    assert [one.state for one in RunStore(tmp_path / "models").list()] == ["partial"]
+    events: list[object] = []
+    run = train_run(data, wanted, RunStore(tmp_path / "models"), on_event=events.append).run
+    assert not [event for event in events if hasattr(event, "epoch")], "all epochs were done"
+    assert run.manifest["training"]["epochs"] == 4
+
+
 IMPATIENT = """
 import sys
 from datetime import timedelta
@@ -136,19 +176,27 @@ distributed.STEP_PATIENCE = timedelta(seconds=4)
 from engine.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
+BETWEEN_STEPS = """
+import os, signal
+from engine.training.trainer import Trainer
+save = Trainer._all_save
+def halt(self, *arguments, **options):
+    if self.ranks.rank and self.at.epoch == 3:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return save(self, *arguments, **options)
+Trainer._all_save = halt
+"""
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path(f"/proc/self/task/{os.getpid()}/children").exists(), reason="finds processes in /proc")
-def test_a_process_that_hangs_is_not_waited_for_forever(data: Path, tmp_path: Path) -> None:
-    wanted, script = config("basic", epochs=30), tmp_path / "impatient.py"
-    script.write_text(IMPATIENT)
-    words = list(command(2, data, tmp_path / "models", wanted))
-    at = words.index("-m", words.index("--nproc-per-node"))
-    words[at : at + 2] = [str(script)]
+@pytest.mark.parametrize("program", [IMPATIENT, BETWEEN_STEPS + IMPATIENT], ids=["anywhere", "where an order is awaited"])
+def test_a_process_that_hangs_is_not_waited_for_forever(program: str, data: Path, tmp_path: Path) -> None:
+    wanted = config("basic", epochs=30)
     said, halted = [], 0
-    everything = {**environment(), "PYTHONPATH": str(Path(training.__file__).parents[2])}
-    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=everything) as launched:
+    with subprocess.Popen(
+        command_of(program, tmp_path, data, wanted), stderr=subprocess.PIPE, text=True, env=with_this_source(environment())
+    ) as launched:
         assert launched.stderr is not None
         for line in launched.stderr:
             said.append(line)
