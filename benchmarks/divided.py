@@ -1,10 +1,11 @@
-"""A training divided among processes of this machine: memory, seconds and bytes sent of each process, beside one process and the formula.
+"""A training divided among processes of this machine: memory, seconds and bytes sent of each process, beside one process and the formula; and what
+the search, evaluation and writing that follow take.
 
     python -m benchmarks.divided DATA [--processes 1 2 4] [--steps 3] [--set SECTION.OPTION=VALUE]
     python -m benchmarks.divided --entities 1000000 [--processes 1 2 4] ...
 
 For each number, that many processes are started; each reads the data, takes its part, and trains the given number of steps after one that warms
-it up.
+it up. Then they search all entities, evaluate the test links, and write model and embeddings into a folder that is deleted again.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import os
 import socket
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -28,15 +30,32 @@ from benchmarks.children import in_a_process
 from benchmarks.speed import synthetic_pair
 from benchmarks.synthetic import shape_like
 from benchmarks.tables import markdown, print_report
+from engine.analysis.proxies import ProxyCosines, proxy_tensors
 from engine.config import RunConfig
 from engine.data import load_task
 from engine.errors import TrainingError
-from engine.pipeline import peak_rss_mb
+from engine.evaluation.metrics import evaluate_links
+from engine.pipeline import peak_rss_mb, stored_embeddings, stored_parameters, trained_similarity
+from engine.runs.tensors import save_tensors
+from engine.search import csls_topk
+from engine.training.orders import kept_parts
 from engine.training.trainer import Trainer
+from engine.training.worker import Follower, leading
 from engine.util.distributed import joined
 from engine.util.memory import MIB
 
-HEADER: Final = ("processes", "own entities", "halo rows", "s a step", "MiB sent a step", "by formula", "peak MiB a process")
+HEADER: Final = (
+    "processes",
+    "own entities",
+    "halo rows",
+    "s a step",
+    "MiB sent a step",
+    "by formula",
+    "peak MiB a process",
+    "s to search and write",
+    "peak MiB of process 0 by then",
+    "of the others",
+)
 PATIENCE: Final = 3600.0
 
 
@@ -62,6 +81,8 @@ class Part:
     sent: float
     expected: float
     peak: float
+    finish_seconds: float
+    finish_peak: float
 
 
 def work(job: Job, rank: int, answers: multiprocessing.Queue[Part]) -> None:
@@ -86,8 +107,30 @@ def work(job: Job, rank: int, answers: multiprocessing.Queue[Part]) -> None:
             sent.append(ranks.sent - before)
         shard = trainer.shard
         own, halo = (trainer.task.num_entities, 0) if shard is None else (len(shard.own), len(shard.halo))
-        expected = trainer.expected_bytes(len(batch))
-        answers.put(Part(rank, own, halo, statistics.median(seconds[1:]), statistics.median(sent[1:]), expected, peak_rss_mb() or 0.0))
+        expected, peak = trainer.expected_bytes(len(batch)), peak_rss_mb() or 0.0
+        started = time.monotonic()
+        finish(trainer)
+        spent = time.monotonic() - started
+        median = statistics.median(seconds[1:]), statistics.median(sent[1:])
+        answers.put(Part(rank, own, halo, *median, expected, peak, spent, peak_rss_mb() or 0.0))
+
+
+def finish(trainer: Trainer) -> None:
+    """What comes after training, with what this process holds."""
+    with leading(trainer.ranks) if not trainer.ranks.rank else nullcontext():
+        if trainer.ranks.rank:
+            follower = Follower(trainer.ranks, Path())  # trains nothing, so keeps no checkpoint
+            follower.trainer = trainer
+            follower.obey_all(trainer.task)
+            return
+        task, search, similarity = trainer.task, trainer.config.search, trained_similarity(trainer)
+        csls_topk(similarity, search.csls_k, search.top, index=search.index)
+        evaluate_links(similarity, task.test_links, search.csls_k, bootstrap=0, index=search.index)
+        cosines = kept_parts(trainer.model, ProxyCosines(task.source.num_entities, task.target.num_entities))
+        with tempfile.TemporaryDirectory() as folder:
+            save_tensors(Path(folder) / "model", stored_parameters(trainer.model, task.num_entities))
+            save_tensors(Path(folder) / "embeddings", stored_embeddings(similarity))
+            save_tensors(Path(folder) / "proxies", proxy_tensors(cosines))
 
 
 def measured(data: Path, settings: Sequence[str], steps: int, processes: int) -> list[Part]:
@@ -124,6 +167,9 @@ def row(parts: Sequence[Part]) -> list[str]:
         span([part.sent / MIB for part in parts], 1),
         span([part.expected / MIB for part in parts], 1),
         span([part.peak for part in parts]),
+        f"{parts[0].finish_seconds:.0f}",
+        span([parts[0].finish_peak]),
+        span([part.finish_peak for part in parts[1:]]) if parts[1:] else "",
     ]
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -33,6 +34,7 @@ from engine.analysis.run_tables import APART, START, hubness_tensors, match_tabl
 from engine.config import BEFORE, UNUSED_SECTIONS, LiteralConfig, RunConfig
 from engine.data import AlignmentTask, load_task
 from engine.data.knowledge_graph import SIDES, Finding, KnowledgeGraph, Side, empty_attributes
+from engine.data.shards import files_folder
 from engine.data.splits import OWN_TRAIN_RATIO, WORTH_A_TEST
 from engine.errors import DivergenceError, StoppedError
 from engine.evaluation.assessment import Probabilities, decoder_evaluations, match_probabilities, query_rank_table
@@ -63,18 +65,22 @@ from engine.names import (
 )
 from engine.reviews import ReviewEffect, Snapshot, read_snapshot, with_reviews
 from engine.runs import FORMAT_VERSION, Run, RunStore, RunWriter
-from engine.runs.tensors import finite_tensor, has_table
+from engine.runs.row_files import RowFiles
+from engine.runs.tensors import InTurn, finite_tensor, has_table
 from engine.runs.writer import RENAMED, REVIEWS, ResumeRecord, clear_finished, note_beginning
-from engine.search import CslsTopK, LiteralSimilarity, StructuralSimilarity, csls_topk, normalise_rows
+from engine.search import CslsTopK, LiteralSimilarity, Similarity, StructuralSimilarity, csls_topk, normalise_rows
+from engine.search.divided import EMBEDDINGS, DividedSimilarity
 from engine.training.device import EXECUTION_OPTIONS, bfloat16_pays, choose_device, choose_threads
 from engine.training.estimate import check_memory, task_sizes
 from engine.training.inheritance import Inheritance
+from engine.training.orders import Embed, FeatureRows, carried_out, kept_parts
 from engine.training.semi import Round, Selection
-from engine.training.trainer import Progress, Trained, Trainer, split_embeddings, task_adjacency
-from engine.training.worker import lead, leading
-from engine.util.distributed import ALONE, Ranks
+from engine.training.trainer import DIVIDED, Progress, Trained, Trainer, split_embeddings, task_adjacency
+from engine.training.worker import dealt, lead, leading
+from engine.util.distributed import ALONE, Ranks, local_processes
 from engine.util.memory import available_memory, give_back
 from engine.util.text import count, duration
+from engine.util.threads import cut
 
 CHECKPOINT = "training"
 NOTE = "note"
@@ -279,7 +285,7 @@ class Making:
 def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool]) -> Outcome:
     """The basic and the semi variant."""
     store, clock = making.store, making.clock
-    trainer = prepared_trainer(making)  # before there is a folder: a training that is refused leaves none behind
+    trainer = prepared_trainer(making, run_id)  # before there is a folder: a training that is refused leaves none behind
     with store.create(making.task.name, run_id) as writer, discarded_where_diverged(writer):
         write_reviews(writer, making)  # first, so that an interrupted run can be resumed with these, whatever is decided meanwhile
         if run_id == making.run_id:  # one that is trained again under a number of its own starts from the beginning every time
@@ -289,7 +295,8 @@ def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool])
             where = f"{making.ranks.size} processes, each on {where}"
         making.on_event(Phase("train", f"Training {run_id} on {where}, {trainer.epochs} epochs"))
         with clock.phase("train"):
-            trained = trainer.train(checkpoints=RunCheckpoints(writer), on_progress=traced(writer, making.on_event), should_stop=should_stop)
+            places: dict[str, Any] = {"checkpoints": RunCheckpoints(writer), "rows": RowFiles(writer.path)}
+            trained = trainer.train(**places, on_progress=traced(writer, making.on_event), should_stop=should_stop)
         clock.count_in(trained.earlier)
         if not trained.identical:
             making.on_event(Phase(NOTE, f"info: {NOT_IDENTICAL}: {parts_text(trained.parts)}"))
@@ -304,7 +311,7 @@ def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool])
         return Outcome(finish_run(writer, making, trained_structure(trainer, trained)), reused=False)
 
 
-def prepared_trainer(making: Making) -> Trainer:
+def prepared_trainer(making: Making, run_id: str) -> Trainer:
     """A trainer that has all it needs to begin.
 
     Raises:
@@ -316,7 +323,7 @@ def prepared_trainer(making: Making) -> Trainer:
         making.on_event(Phase(NOTE, f"info: {'; '.join(unmeasured(task))}"))
     check_machine(making)
     with making.clock.phase("index"):
-        lead(task, making.config, making.ranks)
+        lead(task, making.config, making.ranks, run_id)
         trainer = Trainer(task, making.config, ranks=making.ranks, inheritance=making.inheritance)
         trainer.require_start()
     return trainer
@@ -362,7 +369,9 @@ def check_machine(making: Making) -> None:
     config = making.config
     if choose_device(config.training.device).type != "cpu":
         return
-    if warning := check_memory(task_sizes(making.task), config, available_memory()):
+    available = available_memory()
+    own = None if available is None else available / (local_processes() if making.ranks.size > 1 else 1)
+    if warning := check_memory(task_sizes(making.task), config, own, making.ranks.size):
         making.on_event(Phase(NOTE, f"warning: {warning}"))
     if config.training.precision == "bfloat16" and not bfloat16_pays():
         words = "bfloat16 is not faster than float32 on this CPU; training.precision=auto would use float32."
@@ -374,19 +383,25 @@ class Structure:
     """What training leaves to search with.
 
     Attributes:
-        model: the encoder.
-        source, target: (E1, D), (E2, D) rows of unit length.
+        model: the encoder; of several processes, what process 0 holds of it.
+        similarity: of the entities' rows of unit length, (E1, D) and (E2, D); where several processes hold them, process 0's side of it.
         selections: of the semi-supervised rounds.
         training: what the manifest says of how it came about.
         start: pairs that training started with besides the seed links.
     """
 
     model: DualAMN
-    source: Tensor
-    target: Tensor
+    similarity: StructuralSimilarity | DividedSimilarity
     selections: Sequence[Selection]
     training: Mapping[str, Any]
     start: Selection | None = None
+
+    @property
+    def at_hand(self) -> StructuralSimilarity:
+        """Of a finished run, whose rows are read from its folder."""
+        if isinstance(self.similarity, DividedSimilarity):
+            raise TypeError("several processes hold this structure")
+        return self.similarity
 
     @property
     def self_trained(self) -> bool:
@@ -420,7 +435,7 @@ def literal_part(making: Making) -> LiteralPart:
     if config.weight is None:
         require_valid_links(task.valid_links)
     own: dict[Side, str | None] = {"source": config.names_source, "target": config.names_target}
-    names = gather_names(task, config.names, making.path, own=own, languages=making.config.data.languages)
+    names = gather_names(task, config.names, files_folder(task, making.path), own=own, languages=making.config.data.languages)
     every = [compared_names(task, names, config, side) for side in SIDES]
     encoded = encode_all(get_name_encoder(config.encoder), every[0], every[1])
     return LiteralPart(
@@ -436,8 +451,6 @@ def compared_names(task: AlignmentTask, names: Names, config: LiteralConfig, sid
 
 
 def trained_structure(trainer: Trainer, trained: Trained) -> Structure:
-    halves = split_embeddings(trainer.embed(), trainer.task.source.num_entities)
-    source, target = (normalise_rows(part, in_place=True) for part in halves)
     training = {
         "status": "stopped" if trained.stopped else "finished",
         "epochs": trained.epochs,
@@ -451,7 +464,16 @@ def trained_structure(trainer: Trainer, trained: Trained) -> Structure:
         **({"bytes_sent_per_step": round(statistics.mean(trainer.step_bytes))} if trainer.ranks.size > 1 and trainer.step_bytes else {}),
         **({} if trained.identical else {"parts": trained.parts, "resumed": NOT_IDENTICAL}),
     }
-    return Structure(trainer.model, source, target, trained.selections, training, trained.start)
+    return Structure(trainer.model, trained_similarity(trainer), trained.selections, training, trained.start)
+
+
+def trained_similarity(trainer: Trainer) -> StructuralSimilarity | DividedSimilarity:
+    """The cosines of the final embeddings, which stay where they are."""
+    task = trainer.task
+    if trainer.shard is not None:
+        return kept_parts(trainer.model, Embed(task.source.num_entities, task.target.num_entities))[EMBEDDINGS]
+    halves = split_embeddings(trainer.embed(), task.source.num_entities)
+    return StructuralSimilarity(*(normalise_rows(part, in_place=True) for part in halves))
 
 
 def stored_model(run: Run, task: AlignmentTask, config: RunConfig) -> DualAMN:
@@ -464,9 +486,9 @@ def stored_model(run: Run, task: AlignmentTask, config: RunConfig) -> DualAMN:
 def stored_structure(run: Run, task: AlignmentTask, config: RunConfig) -> Structure:
     """The structure of a finished run, from its folder."""
     model = stored_model(run, task, config)
-    source, target = (torch.from_numpy(finite_tensor(run, "embeddings", side)) for side in SIDES)
+    similarity = StructuralSimilarity(*(torch.from_numpy(finite_tensor(run, "embeddings", side)) for side in SIDES))
     start = stored_start(run)
-    return Structure(model, source, target, stored_selections(run), {**run.manifest["training"], "structure_run": run.id}, start)
+    return Structure(model, similarity, stored_selections(run), {**run.manifest["training"], "structure_run": run.id}, start)
 
 
 def stored_selections(run: Run) -> list[Selection]:
@@ -487,14 +509,14 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
     """Search, evaluate, analyse and write."""
     give_back()
     task, config, clock = making.task, making.config, making.clock
-    by_structure = StructuralSimilarity(structure.source, structure.target)
-    similarity: StructuralSimilarity | LiteralSimilarity = by_structure
+    similarity: Similarity = structure.similarity
     notes: dict[str, Any] = {}
     values: ValueEvidence | None = None
     if literal is not None:
         with clock.phase("names"):
             values = literal_values(making, structure)
-            similarity, notes["literal"] = with_literals(by_structure, literal, values, task, config)
+            together, notes["literal"] = with_literals(structure.at_hand, literal, values, task, config)
+            similarity = together if making.ranks.size == 1 else dealt(making.ranks, together)
     search = config.search
     making.on_event(Phase("search", f"Searching the {search.top} best matches of {task.num_entities:,} entities"))
     with clock.phase("search"):
@@ -505,7 +527,7 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
         searched = search_pool(everything, task.test_links, search.csls_k, index=search.index, untested=task.untested)
         evaluation, decoders = evaluate_searched(searched), decoder_evaluations(searched, task)
         del everything, searched  # their similarities fill memory
-        self_trained = similarity is by_structure and structure.self_trained
+        self_trained = literal is None and structure.self_trained
         probabilities = match_probabilities(similarity, task, search.csls_k, search.index, config.seed, self_trained=self_trained)
     if isinstance(probabilities.calibration, Uncalibrated):
         making.on_event(Phase(NOTE, f"info: {probabilities.calibration.reason}"))
@@ -578,8 +600,8 @@ def write_structure(
     writer: RunWriter, task: AlignmentTask, structure: Structure, found: CslsTopK, evaluation: Evaluation, excluded: frozenset[str]
 ) -> None:
     """Parameters, embeddings, and the tables of data and matches with what they say of relations, proxies and hubs."""
-    writer.write_tensors("model", parameter_tensors(structure.model))
-    writer.write_tensors("embeddings", {"source": structure.source.cpu(), "target": structure.target.cpu()})
+    writer.write_tensors("model", stored_parameters(structure.model, task.num_entities))
+    writer.write_tensors("embeddings", stored_embeddings(structure.similarity))
     writer.write_tensors("hubness", hubness_tensors(found, evaluation, task.source.num_entities, task.target.num_entities))
     tables = run_tables(task, found, structure.selections)
     analysis = analyse(task, structure.model, evaluation, tables["matches"], excluded)
@@ -591,6 +613,20 @@ def write_structure(
         writer.write_table(START, start_table(structure.start))
     if analysis.tensors:
         writer.write_tensors(PROXY_TENSORS, dict(analysis.tensors))
+
+
+def stored_parameters(model: DualAMN, num_entities: int) -> Mapping[str, Tensor | InTurn]:
+    """The encoder's parameters; entities' features a number of rows at a time, for several processes may hold them."""
+
+    def rows(step: int) -> Iterator[Tensor]:
+        return (carried_out(model, FeatureRows(part.start, part.stop)) for part in cut(num_entities, step))
+
+    return {**parameter_tensors(model), DIVIDED: InTurn((num_entities, model.config.dim), rows)}
+
+
+def stored_embeddings(similarity: StructuralSimilarity | DividedSimilarity) -> Mapping[str, InTurn]:
+    """The rows of both graphs, likewise."""
+    return {name: InTurn((similarity.shape[side], similarity.width), partial(similarity.rows, side)) for side, name in enumerate(SIDES)}
 
 
 def write_assessment(
@@ -636,8 +672,8 @@ class RunCheckpoints:
     def save(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
         self.writer.save_checkpoint(CHECKPOINT, dict(tensors), dict(state))
 
-    def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        found = self.writer.load_checkpoint(CHECKPOINT)
+    def load(self, earlier: int = 0) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        found = self.writer.load_checkpoint(CHECKPOINT, earlier)
         return None if found is None else (found.tensors, found.state)
 
 
@@ -760,8 +796,8 @@ def describe_graph(graph: KnowledgeGraph) -> dict[str, Any]:
         "name": graph.name,
         "entities": graph.num_entities,
         "relations": graph.num_relations,
-        "triples": len(graph.triples),
-        "attributes": len(graph.attributes),
+        "triples": graph.num_triples,
+        "attributes": graph.num_attributes,
     }
 
 
@@ -800,7 +836,7 @@ def computed_otherwise(run: Run, config: RunConfig) -> tuple[str, ...]:
 def describe_task(task: AlignmentTask) -> str:
     """One line for people."""
     graphs = " and ".join(
-        f"{count(graph.num_entities, 'entity', 'entities')} with {count(len(graph.triples), 'triple')}" for graph in (task.source, task.target)
+        f"{count(graph.num_entities, 'entity', 'entities')} with {count(graph.num_triples, 'triple')}" for graph in (task.source, task.target)
     )
     return (
         f"{graphs}; {len(task.train_links):,} seed, {len(task.valid_links):,} validation, {count(len(task.test_links), 'test link')} ({task.split})"

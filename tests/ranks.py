@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import dataclass, field
-from threading import Barrier
+from threading import Barrier, BrokenBarrierError
 from typing import Any, TypeVar, cast
 
 import torch
@@ -73,5 +73,17 @@ class ThreadRanks:
 def together(size: int, work: Callable[[ThreadRanks], Value]) -> list[Value]:
     """What ``work`` gives in each of ``size`` processes."""
     table = Table(size)
+
+    def one(rank: int) -> Value:
+        try:
+            return work(ThreadRanks(rank, table))
+        except BaseException:
+            table.barrier.abort()  # or the others would wait for it
+            raise
+
     with ThreadPoolExecutor(size) as pool:
-        return list(pool.map(lambda rank: work(ThreadRanks(rank, table)), range(size)))
+        parts = [pool.submit(one, rank) for rank in range(size)]
+    problems = [problem for part in parts if (problem := part.exception()) is not None]
+    for problem in sorted(problems, key=lambda problem: isinstance(problem, BrokenBarrierError)):
+        raise problem
+    return [part.result() for part in parts]

@@ -195,7 +195,7 @@ def analysed(run: MemoryRun, seed: int = 0) -> MemoryRun:
     similarity = StructuralSimilarity(one, two)
     decoders = evaluate_decoders(similarity, of_role["test"], sorted(DECODERS), bootstrap=50)
     analysis = analyse(task, model, evaluate_links(similarity, of_role["test"], bootstrap=0), run.tables["matches"])
-    proxies = {name: tensor.numpy() for name, tensor in analysis.tensors.items()}
+    proxies = {name: tensor.whole().numpy() for name, tensor in analysis.tensors.items()}
     stored = {"proxies": proxies, "model": {name: tensor.numpy() for name, tensor in parameter_tensors(model).items()}}
     return replace(
         run,

@@ -24,6 +24,8 @@ from engine.jobs import JobQueue, plan_training, summarise
 from engine.reviews import Choice, ReviewStore, snapshot_of
 from engine.runs import RunStore
 from engine.runs.cleanup import back_up
+from engine.runs.row_files import RowFiles
+from engine.training.sharding import make_shards
 from engine.util.files import fsync, make_folder, new_file
 from engine.util.paths import data_folder, queue_file, reviews_file
 from tests.conftest import ROOT
@@ -71,6 +73,18 @@ def checkpoint(root: Path) -> Iterator[Path]:
             yield from (writer.path / "checkpoints", writer.path / "trace.jsonl")
         writer.write_note("begun", {"data": "x"})
         yield writer.path / "begun.json"
+
+
+def checkpoint_of_several(root: Path) -> Iterator[Path]:
+    rows = RowFiles.of_run(root / "models", "world", "one")
+    for epoch in (1, 2):
+        rows.save(1, {"own": torch.full((3,), epoch)})
+        yield rows.folder
+
+
+def sharded(root: Path) -> Iterator[Path]:
+    for parts in (1, 2):
+        yield make_shards(root.parent / "rings", RunConfig(), parts, root / "out" / "shards", force=True).path
 
 
 def imported(root: Path) -> Iterator[Path]:
@@ -127,7 +141,9 @@ def backed_up(root: Path) -> Iterator[Path]:
     yield root / "backup.tar.gz"
 
 
-@pytest.mark.parametrize("save", [run, checkpoint, imported, uploaded, reviewed, queued, exported, separated, backed_up])
+@pytest.mark.parametrize(
+    "save", [run, checkpoint, checkpoint_of_several, sharded, imported, uploaded, reviewed, queued, exported, separated, backed_up]
+)
 def test_a_power_cut_takes_nothing_that_was_acknowledged(save: Callable[[Path], Iterator[Path]], root: Path, disk: Disk) -> None:
     saved = 0
     for path in save(root):
@@ -206,7 +222,9 @@ WRITERS = {
     "engine/runs/cleanup.py": "an archive, within new_file",
     "engine/runs/manifest.py": "deletion by way of the trash",
     "engine/runs/writer.py": "runs in the making, sealed at their end",
+    "engine/runs/row_files.py": "checkpoints of several processes",
     "engine/runs/tensors.py": "of runs in the making",
+    "engine/training/sharding.py": "a folder, renamed when the disk has it",
     "engine/importing/store.py": "a folder, renamed when the disk has it",
     "engine/importing/staging.py": "uploads",
     "engine/importing/archives.py": "what is unpacked for an upload",

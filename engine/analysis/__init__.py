@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 import pandas as pd
 import torch
-from torch import Tensor
 
 from engine.analysis import correspondences, entities, proxies, relations
 from engine.analysis.schema import COMPUTED, TABLES, AnalysisInput
 from engine.data.knowledge_graph import AlignmentTask
 from engine.evaluation.metrics import Evaluation
 from engine.model.dual_amn import DualAMN
+from engine.runs.tensors import InTurn
+from engine.training.orders import carried_out, kept_parts
 
 MODULES = (entities, relations, correspondences, proxies)
 """Importing a module registers its tables."""
@@ -35,7 +36,7 @@ class Analysis:
     """
 
     tables: Mapping[str, pd.DataFrame]
-    tensors: Mapping[str, Tensor]
+    tensors: Mapping[str, InTurn]
 
 
 @torch.no_grad()
@@ -44,15 +45,16 @@ def analyse(task: AlignmentTask, model: DualAMN, evaluation: Evaluation, matches
 
     Args:
         task: the two graphs and their links.
-        model: the trained encoder, on any device.
+        model: the trained encoder, on any device; or process 0's part of it, while the others follow.
         evaluation: of the test links; may have no queries.
         matches: the run's table of that name: graph, entity, rank, match.
         excluded: attributes whose values are not compared.
     """
-    similarities = proxies.proxy_similarities(model)
-    given = AnalysisInput(task, model, evaluation, matches, similarities, excluded)
+    similarities = kept_parts(model, proxies.ProxyCosines(task.source.num_entities, task.target.num_entities))
+    realised = carried_out(model, relations.RealisedAttention())
+    given = AnalysisInput(task, model, evaluation, matches, similarities, realised, excluded)
     tables = {name: compute(given) for name, compute in COMPUTED.items()}
-    return Analysis(tables, proxies.proxy_tensors(similarities, task.source.num_entities))
+    return Analysis(tables, proxies.proxy_tensors(similarities))
 
 
 __all__ = ["TABLES", "TENSORS", "Analysis", "analyse"]

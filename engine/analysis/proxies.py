@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -15,22 +17,49 @@ from engine.analysis.schema import AnalysisInput, analysis_table, frame, joined_
 from engine.data.knowledge_graph import SIDES, AlignmentTask, Side
 from engine.model.dual_amn import DualAMN
 from engine.model.proxies import row_blocks, row_norms, unit_rows
-from engine.search import best_in_columns
+from engine.runs.tensors import InTurn
+from engine.search import TopK, best_in_columns
+from engine.search.divided import DividedSimilarity, Pairs, Question, View, nothing_found
+from engine.search.parts import Divisible, Part, collected, split_part, structure_of
+from engine.search.tiles import descending
+from engine.training.orders import PartsOrder
 from engine.util.arrays import IntArray
-from engine.util.threads import spread
+from engine.util.distributed import ALONE
+from engine.util.threads import cut, spread
 
 PROXY_TOP = 10
 
-Similarities = Mapping[str, Tensor]  # channel -> (E, P)
+Similarities = Mapping[str, DividedSimilarity]
+"""Channel -> (E1, P), (E2, P) cosines as rows, which stay with the processes that computed them."""
+PAIRS_AT_ONCE = 2**16
+
+
+@dataclass(frozen=True)
+class ProxyCosines(PartsOrder):
+    """The cosines of both graphs' entities with the proxies, by channel."""
+
+    num_source: int
+    num_target: int
+
+    def parts(self, model: DualAMN) -> dict[str, Part]:
+        shard = model.shard
+        own = np.arange(self.num_source + self.num_target) if shard is None else shard.own
+        return {
+            channel: split_part(ALONE if shard is None else shard.ranks, own, rows, self.num_source, self.num_target)
+            for channel, rows in proxy_similarities(model).items()
+        }
 
 
 @torch.no_grad()
 def proxy_similarities(model: DualAMN) -> dict[str, Tensor]:
-    """Channel -> (E, P) float32 cosine of the stacked entities' multi-hop embeddings with each proxy; empty without proxy matching."""
+    """Channel -> (E, P) float32 cosine of the stacked entities' multi-hop embeddings with each proxy; empty without proxy matching.
+
+    Several processes call this together; each computes the rows of its own entities.
+    """
     if not model.config.proxy_matching:
         return {}
     unit = [unit_rows(proxies) for proxies in model.proxies]  # (P, D) of each channel
-    found = {channel: torch.empty((model.adjacency.num_entities, len(unit[c]))) for c, channel in enumerate(model.channels)}
+    found = {channel: torch.empty((model.num_entities, len(unit[c]))) for c, channel in enumerate(model.channels)}
     for rows, hidden in model.multi_hop_blocks():
         for c, channel in enumerate(model.channels):
             for block in row_blocks(len(hidden), hidden.device):
@@ -39,31 +68,57 @@ def proxy_similarities(model: DualAMN) -> dict[str, Tensor]:
     return found
 
 
-def proxy_tensors(similarities: Similarities, num_source: int) -> dict[str, Tensor]:
+def proxy_tensors(similarities: Similarities) -> dict[str, InTurn]:
     """The similarities to keep: ``source_entity`` (E1, P), ``target_entity`` (E2, P), ``source_relation``, ``target_relation``, float16.
 
     A cosine is kept to within 0.0003, which changes an attention weight by less than 0.1 %.
     """
     return {
-        f"{side}_{channel}": part.half()
-        for channel, values in similarities.items()
-        for side, part in zip(SIDES, (values[:num_source], values[num_source:]), strict=True)
+        f"{side}_{channel}": InTurn((cosines.shape[place], cosines.width), partial(half_rows, cosines, place), torch.float16)
+        for channel, cosines in similarities.items()
+        for place, side in enumerate(SIDES)
     }
 
 
-def proxy_top_table(similarities: Similarities, num_source: int) -> pd.DataFrame:
+def half_rows(cosines: DividedSimilarity, side: int, step: int) -> Iterator[Tensor]:
+    return (rows.half() for rows in cosines.rows(side, step))
+
+
+def proxy_top_table(similarities: Similarities) -> pd.DataFrame:
     """Each proxy's most similar entities of each graph, by channel; of equals the lower index first."""
     parts = [
-        top_rows(channel, side, part)
-        for channel, values in similarities.items()
-        for side, part in zip(SIDES, (values[:num_source], values[num_source:]), strict=True)
+        top_rows(channel, side, cosines.ask(BestInColumns(place, PROXY_TOP)))
+        for channel, cosines in similarities.items()
+        for place, side in enumerate(SIDES)
     ]
     return joined_parts("proxy_top", parts)
 
 
-def top_rows(channel: str, side: Side, similarity: Tensor) -> pd.DataFrame:
-    """The rows of one channel and graph, whose entities' similarities are (E, P)."""
-    best = best_in_columns(similarity, PROXY_TOP)
+@dataclass(frozen=True)
+class BestInColumns(Question):
+    """The k entities of one side, 0 or 1, with the highest value in each column of its rows."""
+
+    side: int
+    k: int
+
+    def answer(self, part: Part) -> TopK:
+        own = part.turned() if self.side else part
+        rows = structure_of(own.similarity).source
+        columns, found = rows.shape[1], best_in_columns(rows, self.k)
+        lists = nothing_found(columns, self.k, torch.device("cpu"))[:2]
+        lists[0][:, : found.values.shape[1]] = found.values
+        lists[1][:, : found.values.shape[1]] = torch.from_numpy(own.sources)[found.indices]
+        size = part.ranks.size * columns
+        places = torch.arange(columns) + part.ranks.rank * columns
+        values, numbers = (
+            one.view(len(one) // columns, columns, self.k).transpose(0, 1).flatten(1) for one in collected(part.ranks, places, lists, size)
+        )
+        order = descending(values.double(), numbers)[:, : min(self.k, own.shape[0])]
+        return TopK(values.gather(1, order), numbers.gather(1, order))
+
+
+def top_rows(channel: str, side: Side, best: TopK) -> pd.DataFrame:
+    """The rows of one channel and graph."""
     proxies, kept = best.values.shape
     return frame(
         "proxy_top",
@@ -81,12 +136,25 @@ def top_rows(channel: str, side: Side, similarity: Tensor) -> pd.DataFrame:
 def pair_divergence_table(similarities: Similarities, task: AlignmentTask, matches: pd.DataFrame) -> pd.DataFrame:
     """How differently the two entities of a known link or of a first match attend to the proxies, by channel."""
     pairs = interesting_pairs(task, matches)
-    first, second = pairs["source"].to_numpy(), pairs["target"].to_numpy() + task.source.num_entities
+    ends = [torch.from_numpy(pairs[side].to_numpy().copy()) for side in SIDES]
     parts = [
-        frame("pair_divergence", {**pairs, "channel": channel, "divergence": attention_divergence(values, first, second)})
-        for channel, values in similarities.items()
+        frame("pair_divergence", {**pairs, "channel": channel, "divergence": cosines.ask(Divergence(View(), *ends)).numpy()})
+        for channel, cosines in similarities.items()
     ]
     return joined_parts("pair_divergence", parts)
+
+
+@dataclass(frozen=True)
+class Divergence(Pairs):
+    """The divergence of both ends' attention, in place of their similarity."""
+
+    def score(self, similarity: Divisible, rows: Tensor, columns: Tensor) -> Tensor:
+        cosines, out = structure_of(similarity), torch.empty(len(rows), dtype=torch.float64)
+        for chosen in cut(len(rows), PAIRS_AT_ONCE):
+            both = torch.cat([cosines.source[rows[chosen]], cosines.target[columns[chosen]]])
+            first = np.arange(len(both) // 2)
+            out[chosen] = torch.from_numpy(attention_divergence(both, first, first + len(first)))
+        return out
 
 
 def interesting_pairs(task: AlignmentTask, matches: pd.DataFrame) -> pd.DataFrame:
@@ -125,7 +193,7 @@ def attention_divergence(similarity: Tensor, first: IntArray, second: IntArray) 
     {"channel": "str", "graph": "str", "proxy": "int64", "rank": "int64", "entity": "int64", "similarity": "float64"},
 )
 def _proxy_top(given: AnalysisInput) -> pd.DataFrame:
-    return proxy_top_table(given.similarities, given.task.source.num_entities)
+    return proxy_top_table(given.similarities)
 
 
 @analysis_table(

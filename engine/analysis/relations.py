@@ -8,18 +8,20 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import torch
 from torch import Tensor
 
 from engine.analysis.entities import direction_from, grouped_rates, rank_by_entity
-from engine.analysis.schema import MEASURED, AnalysisInput, analysis_table, frame, joined_parts, side_array
+from engine.analysis.schema import MEASURED, AnalysisInput, Realised, analysis_table, frame, joined_parts, side_array
 from engine.data.knowledge_graph import SIDES, AlignmentTask, KnowledgeGraph, Side
 from engine.evaluation.metrics import Evaluation
-from engine.model.adjacency import Adjacency
+from engine.model.adjacency import Csr
 from engine.model.dual_amn import DualAMN
 from engine.model.proxies import unit_rows
 from engine.search import get_index
+from engine.training.orders import ModelOrder
 from engine.util.arrays import FloatArray, IntArray, spans
 
 # Which relations help: accuracy of the entities that have a relation.
@@ -67,19 +69,6 @@ BANDS: tuple[Band, ...] = ("high", "medium", "low")
 
 
 @dataclass(frozen=True)
-class Realised:
-    """Mean attention weights of 2R directed relations, for each of L layers and C channels; NaN where a relation has no message.
-
-    Attributes:
-        attention: (L, C, 2R) mean weight of the messages along the relation.
-        relative: (L, C, 2R) the same, each weight as a multiple of what its receiver would give if it gave all its messages the same.
-    """
-
-    attention: FloatArray  # (L, C, 2R)
-    relative: FloatArray  # (L, C, 2R)
-
-
-@dataclass(frozen=True)
 class Usage:
     """How R relations occur: number of triples, and distinct heads (tails) per triple."""
 
@@ -88,12 +77,11 @@ class Usage:
     inverse_functionality: FloatArray  # (R,)
 
 
-def relation_importance_table(task: AlignmentTask, model: DualAMN) -> pd.DataFrame:
+def relation_importance_table(task: AlignmentTask, model: DualAMN, realised: Realised | None) -> pd.DataFrame:
     """Importance of each directed relation with triples, by layer and channel; no rows without layers or without attention."""
-    if not model.config.relational_attention or not model.config.layers or not task.num_relations:
+    if realised is None:
         return frame("relation_importance")
     scores = importance(model)  # (L, C, 2R)
-    realised = realised_attention(model)
     usage = relation_usage(task)
     used = np.flatnonzero(np.tile(usage.frequency > 0, 2))
     layer, channel, place = (axis.ravel() for axis in np.indices((*scores.shape[:2], len(used))))
@@ -128,34 +116,54 @@ def importance(model: DualAMN) -> FloatArray:
     return scores
 
 
-def realised_attention(model: DualAMN) -> Realised:
-    """Means over the messages along each directed relation, from (messages,) arrays only.
+@dataclass(frozen=True)
+class RealisedAttention(ModelOrder):
+    """See :func:`realised_attention`."""
 
-    Where parallel triples are averaged into one message, the message counts for each of its relations.
+    def carry_out(self, model: DualAMN) -> Realised | None:
+        return realised_attention(model)
+
+
+@torch.no_grad()
+def realised_attention(model: DualAMN) -> Realised | None:
+    """Means over the messages along each directed relation, from (messages,) arrays only; None where the model does not weigh relations.
+
+    Where parallel triples are averaged into one message, the message counts for each of its relations. Of several processes each sums over the
+    messages to its own entities; they call this together.
     """
-    adjacency = model.adjacency
-    message, relation = message_relations(adjacency)
-    receivers, rivals = adjacency.messages.rows(), adjacency.messages.lengths()
-    directed = 2 * adjacency.num_relations
-    counts = np.bincount(relation, minlength=directed).astype(np.float64)
+    if not model.config.relational_attention or not model.config.layers or not model.adjacency.num_relations:
+        return None
+    counts, *sums = attention_sums(model)
+    if model.shard is not None:
+        counts, *sums = (model.shard.ranks.sum(torch.from_numpy(one)).numpy() for one in (counts, *sums))
     counts[counts == 0] = np.nan
+    return Realised(*(one / counts for one in sums))
+
+
+def attention_sums(model: DualAMN) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(2R,) number of messages along each directed relation; (L, C, 2R) sums of what :class:`Realised` has means of."""
+    adjacency, directed = model.adjacency, 2 * model.adjacency.num_relations
+    offsets = adjacency.messages.offsets[: model.num_entities + 1]
+    units, rivals = adjacency.units[: offsets[-1]], np.diff(offsets)
+    receivers = np.repeat(np.arange(len(rivals)), rivals)
+    message, relation = message_relations(adjacency.members, units)
     shape = (model.config.layers, len(model.channels), directed)
     attention, relative = np.empty(shape), np.empty(shape)
     vectors = model.unit_vectors()
     for layer in range(shape[0]):
         scores = model.scores(vectors, layer).detach().cpu().double().numpy()  # (S, C)
         for channel in range(shape[1]):
-            weights = row_softmax(scores[adjacency.units, channel], adjacency.messages.offsets)  # (messages,)
-            attention[layer, channel] = np.bincount(relation, weights[message], directed) / counts
-            relative[layer, channel] = np.bincount(relation, (weights * rivals[receivers])[message], directed) / counts
-    return Realised(attention, relative)
+            weights = row_softmax(scores[units, channel], offsets)  # (messages,)
+            attention[layer, channel] = np.bincount(relation, weights[message], directed)
+            relative[layer, channel] = np.bincount(relation, (weights * rivals[receivers])[message], directed)
+    return np.bincount(relation, minlength=directed).astype(np.float64), attention, relative
 
 
-def message_relations(adjacency: Adjacency) -> tuple[IntArray, IntArray]:
-    """(uses,) message and directed relation of each use of a relation by a message."""
-    sizes = adjacency.members.lengths()[adjacency.units]
-    message = np.repeat(np.arange(len(adjacency.units), dtype=np.int64), sizes)
-    return message, adjacency.members.columns[spans(adjacency.members.offsets[adjacency.units], sizes)].astype(np.int64)
+def message_relations(members: Csr, units: npt.NDArray[np.int32]) -> tuple[IntArray, IntArray]:
+    """(uses,) message and directed relation of each use of a relation by a message, of which ``units`` has the unit."""
+    sizes = members.lengths()[units]
+    message = np.repeat(np.arange(len(units), dtype=np.int64), sizes)
+    return message, members.columns[spans(members.offsets[units], sizes)].astype(np.int64)
 
 
 def row_softmax(scores: FloatArray, offsets: IntArray) -> FloatArray:
@@ -211,7 +219,7 @@ def descending_ranks(values: FloatArray) -> IntArray:
     },
 )
 def _relation_importance(given: AnalysisInput) -> pd.DataFrame:
-    return relation_importance_table(given.task, given.model)
+    return relation_importance_table(given.task, given.model, given.realised)
 
 
 # Which relations of the two graphs the model takes for the same, and whether the seed links agree.

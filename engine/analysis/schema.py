@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from torch import Tensor
 
 from engine.data.knowledge_graph import SIDES, AlignmentTask
 from engine.evaluation.metrics import Evaluation
 from engine.model.dual_amn import DualAMN
+from engine.search.divided import DividedSimilarity
+from engine.util.arrays import FloatArray
 from engine.util.registry import Registry
 
 RATES = ("hits@1", "hits@10", "mrr")
@@ -24,15 +25,29 @@ MEASURED: Columns = {"queries": "int64", **{f"{rate}{end}": "float64" for rate i
 
 
 @dataclass(frozen=True)
+class Realised:
+    """Mean attention weights of 2R directed relations, for each of L layers and C channels; NaN where a relation has no message.
+
+    Attributes:
+        attention: (L, C, 2R) mean weight of the messages along the relation.
+        relative: (L, C, 2R) the same, each weight as a multiple of what its receiver would give if it gave all its messages the same.
+    """
+
+    attention: FloatArray  # (L, C, 2R)
+    relative: FloatArray  # (L, C, 2R)
+
+
+@dataclass(frozen=True)
 class AnalysisInput:
     """What analysis tables are computed from.
 
     Attributes:
         task: the two graphs and their links.
-        model: the trained encoder, on any device.
+        model: the trained encoder, on any device; of several processes' the part of process 0, which has all but the rows of entities.
         evaluation: of the test links; may have no queries.
         matches: the run's table of that name: graph, entity, rank, match.
-        similarities: channel -> (E, P) cosines of the stacked entities with the proxies; empty without proxy matching.
+        similarities: channel -> (E1, P), (E2, P) cosines of the entities with the proxies as its rows; empty without proxy matching.
+        realised: attention weights; None where the model does not weigh relations.
         excluded: attributes whose values are not compared (``values.exclude``).
     """
 
@@ -40,7 +55,8 @@ class AnalysisInput:
     model: DualAMN
     evaluation: Evaluation
     matches: pd.DataFrame
-    similarities: Mapping[str, Tensor]
+    similarities: Mapping[str, DividedSimilarity]
+    realised: Realised | None = None
     excluded: frozenset[str] = frozenset()
 
 

@@ -189,13 +189,14 @@ def set_keys(assignments: Sequence[str]) -> list[str]:
     return [one.partition("=")[0].strip() for one in assignments]
 
 
-def check_inspect(parsed: Namespace) -> None:
-    """
+def check_reading(parsed: Namespace, command: str) -> None:
+    """Of a command that reads data and trains nothing.
+
     Raises:
         ConfigError: a setting of training.
     """
     settings = [f"--set {key}" for key in set_keys(parsed.set) if key.partition(".")[0] in SECTIONS and key[:5] != "data."]
-    refuse(settings, "inspect reads the data and trains nothing; only settings of the section data apply")
+    refuse(settings, f"{command} reads the data and trains nothing; only settings of the section data apply")
 
 
 def check_match(parsed: Namespace) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 from engine._version import __version__
 from engine.analysis.run_tables import seed_links
 from engine.api import MODELS, configure, open_run, summary_row
-from engine.cli.applicable import check_inspect, check_match, check_train, unused_settings
+from engine.cli.applicable import check_match, check_reading, check_train, unused_settings
 from engine.cli.changes import add_changes
 from engine.cli.clusters import add_clusters
 from engine.cli.export import add_export, add_report, add_split
@@ -40,6 +40,7 @@ from engine.cli.options import (
 )
 from engine.cli.queue import add_queue, add_queueing, queue_instead, submit_variants
 from engine.cli.serve import add_serve
+from engine.cli.sharding import add_shard
 from engine.cli.signals import INTERRUPTED, how_ended, interruptions, terminations, write_at_once
 from engine.cli.updating import add_decisions, add_update
 from engine.config import PRESETS, SECTIONS, VARIANTS, RunConfig, section_options
@@ -146,6 +147,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_relations(commands)
     add_explain(commands)
     add_inspect(commands)
+    add_shard(commands, say)
     add_queue(commands)
     add_decisions(commands)
     add_export(commands)
@@ -365,7 +367,7 @@ def train_or_find(parsed: argparse.Namespace) -> int:
         if not ranks.rank and (unused := unused_settings(parsed)):
             say(unused)
         if ranks.rank:
-            follow(parsed.data, config, ranks, should_stop)
+            follow(parsed.data, config, ranks, should_stop, models=parsed.models)
             return 0
         if parsed.queue or parsed.estimate:
             return queue_instead(parsed, config, reviews)
@@ -613,7 +615,7 @@ def explain_command(parsed: argparse.Namespace) -> int:
 
 
 def inspect_command(parsed: argparse.Namespace) -> int:
-    check_inspect(parsed)
+    check_reading(parsed, "inspect")
     config = starting_config(Path(parsed.data)).with_assignments(parsed.set).with_values(given({"data.train_ratio": parsed.train_ratio}))
     task = load_task(parsed.data, config.data, parsed.seed)
     found = inspect_task(task, start_finding(task))

@@ -14,9 +14,22 @@ from typing import Any
 
 from engine.cli.options import Commands, add_command, add_json, add_models, print_json
 from engine.config import RunConfig, Variant
-from engine.data import load_task
+from engine.data import AlignmentTask, load_task
 from engine.errors import ConfigError, printable
-from engine.jobs import Job, JobQueue, News, Plan, absolute, estimate_plan, plan_training, read_news, start_trainer, summarise, trainer_alive
+from engine.jobs import (
+    Job,
+    JobQueue,
+    News,
+    Plan,
+    absolute,
+    estimate_plan,
+    plan_training,
+    read_news,
+    start_trainer,
+    summarise,
+    summarise_task,
+    trainer_alive,
+)
 from engine.reviews import read_snapshot
 from engine.training.estimate import Division, Estimate, check_memory, duration_range, estimate_division
 from engine.util.memory import available_memory
@@ -86,9 +99,9 @@ def queue_instead(parsed: argparse.Namespace, config: RunConfig, reviews: Path |
     if parsed.fresh:
         raise ConfigError("--fresh cannot be combined with --queue or --estimate; remove one of them.")
     decided = None if reviews is None else partial(read_snapshot, reviews)
-    data = summarise(Path(parsed.data), config.data, config.seed, decided)
-    plan = plan_training(data, absolute(config), parsed.models)
-    return _estimate(parsed, plan) if parsed.estimate else _submit(parsed, plan)
+    task = load_task(parsed.data, config.data, config.seed)
+    plan = plan_training(summarise_task(Path(parsed.data), task, decided), absolute(config), parsed.models)
+    return _estimate(parsed, plan, task) if parsed.estimate else _submit(parsed, plan)
 
 
 def submit_variants(variants: Sequence[Variant], folder: Path, models: Path) -> list[Variant]:
@@ -128,10 +141,10 @@ def _submit(parsed: argparse.Namespace, plan: Plan) -> int:
     return 0
 
 
-def _estimate(parsed: argparse.Namespace, plan: Plan) -> int:
+def _estimate(parsed: argparse.Namespace, plan: Plan, task: AlignmentTask) -> int:
     found = estimate_plan(plan, parsed.models)
     warning = check_memory(plan.sizes, plan.config, available_memory())
-    divided = None if parsed.processes is None else _estimate_division(plan, parsed.processes, found)
+    divided = None if parsed.processes is None else _estimate_division(task, plan.config, parsed.processes, found)
     if parsed.json:
         figures = {"run": plan.name, "seconds": found.seconds, "low": found.low, "high": found.high, "memory_mb": found.memory, "runs": found.runs}
         print_json({**figures, **({} if divided is None else {"divided": asdict(divided)})})
@@ -147,7 +160,7 @@ def _estimate(parsed: argparse.Namespace, plan: Plan) -> int:
     return 0
 
 
-def _estimate_division(plan: Plan, processes: int, alone: Estimate) -> Division:
+def _estimate_division(task: AlignmentTask, config: RunConfig, processes: int, alone: Estimate) -> Division:
     """
     Raises:
         ConfigError: fewer than two processes.
@@ -155,16 +168,15 @@ def _estimate_division(plan: Plan, processes: int, alone: Estimate) -> Division:
     """
     if processes < 2:
         raise ConfigError(f"--processes expects at least 2; got {processes}.")
-    return estimate_division(load_task(plan.data, plan.config.data, plan.config.seed), plan.config, processes, alone)
+    return estimate_division(task, config, processes, alone)
 
 
 def division_words(divided: Division) -> str:
     """For people."""
     return (
         f"{divided.processes} processes on machines of their own: about {duration(divided.seconds)} with a network of 1 Gbit/s; "
-        f"each trains with {divided.memory:,.0f} MiB and sends {size_text(round(divided.sent))} a step "
-        f"(up to {divided.own:,} own entities, {divided.halo:,} fetched); "
-        f"the first one needs {divided.first_memory:,.0f} MiB for search and evaluation"
+        f"each needs {divided.memory:,.0f} MiB and sends {size_text(round(divided.sent))} a step "
+        f"(up to {divided.own:,} own entities, {divided.halo:,} fetched)"
     )
 
 

@@ -15,6 +15,7 @@ from engine.data.knowledge_graph import AlignmentTask, Finding, KnowledgeGraph
 from engine.data.readers import READERS, Reader
 from engine.data.readers.naming import looks_like_data
 from engine.data.rows import passed_over
+from engine.data.shards import is_shard_folder, open_shards
 from engine.errors import DataError
 from engine.util.memory import check_fits
 
@@ -26,6 +27,7 @@ __all__ = [
     "Inspection",
     "KnowledgeGraph",
     "Reader",
+    "data_files",
     "inspect_task",
     "inspection_to_dict",
     "load_task",
@@ -38,21 +40,39 @@ def load_task(path: Path | str, config: DataConfig | None = None, seed: int = 0)
     """Read a data set and divide its links.
 
     Args:
-        path: the data set's folder.
+        path: the data set's folder, or a shard folder that was made of it.
         config: format, fold, split and names; None takes the defaults.
         seed: draws the split where the data gives none, and what is held out for validation.
 
     Raises:
         DataError: nothing there, no known format, more than memory holds (said before anything is read), or a file that does not hold what it
             should (with file and line).
-        ConfigError: ``config.format`` names no reader.
+        ConfigError: ``config.format`` names no reader; settings that a shard folder was not made with.
     """
-    config = config or DataConfig()
     folder = _folder(Path(path))
-    reader, findings = READERS.choose(folder) if config.format == "auto" else (READERS.named(config.format), ())
+    if is_shard_folder(folder):
+        shards = open_shards(folder)
+        shards.check_origin()
+        return shards.task(config, seed)
+    config = config or DataConfig()
+    reader, findings = _reader(folder, config)
     read = reader.files(folder)
     check_fits(folder, expected_memory(read))
     return build_task(folder, reader.name, reader.read(folder, config), config, seed, (*findings, *_passed_over(folder, read)))
+
+
+def data_files(path: Path, config: DataConfig) -> Sequence[Path]:
+    """The files that :func:`load_task` reads.
+
+    Raises:
+        DataError, ConfigError: as there.
+    """
+    folder = _folder(path)
+    return _reader(folder, config)[0].files(folder)
+
+
+def _reader(folder: Path, config: DataConfig) -> tuple[Reader, tuple[Finding, ...]]:
+    return READERS.choose(folder) if config.format == "auto" else (READERS.named(config.format), ())
 
 
 def _passed_over(folder: Path, read: Sequence[Path]) -> tuple[Finding, ...]:

@@ -21,7 +21,7 @@ from engine.config import DataConfig
 from engine.data.apart import apart_sentence
 from engine.data.endings import ExportForm
 from engine.data.files import opened
-from engine.data.knowledge_graph import SIDES, AlignmentTask, FileCount, Finding, KnowledgeGraph, empty_attributes, fingerprint
+from engine.data.knowledge_graph import SIDES, AlignmentTask, FileCount, Finding, KnowledgeGraph, Side, empty_attributes, fingerprint
 from engine.data.labels import (
     find_name_attributes,
     graph_names,
@@ -119,14 +119,16 @@ def build_task(folder: Path, format: str, raw: RawDataset, config: DataConfig, s
     Raises:
         DataError: an empty graph, links that do not fit the graphs, no training links, a name attribute that is not there.
     """
-    for graph in (raw.source, raw.target):
-        if not len(graph.heads):
-            raise DataError("this graph has no relation triples; Dual-AMN learns from them, so each graph needs some.", path=graph.path)
-    original = raw
+    _check_triples(raw)
+    header = tuple(header_links(raw))
     files = [*raw.source.files, *raw.target.files, *(one for links in raw.links.values() for one in links.files)]
     raw = with_known_identifiers(raw)
     _check_ends(raw)
-    sides = [_build_graph(graph, [_ends(links, side) for links in raw.links.values()]) for side, graph in enumerate((raw.source, raw.target))]
+    about_links = (*_links_read(raw.links), *_kept_apart(raw), *respelling_findings(raw))
+    sides = []
+    for side, which in enumerate(SIDES):
+        sides.append(_build_graph(getattr(raw, which), [_ends(links, side) for links in raw.links.values()]))
+        raw = _without_graph(raw, which)  # nothing looks at it from here on, and both are half of the memory
     names = graph_names(*(side.graph.entities for side in sides))
     tongues = [name_languages(side.graph.attributes, config.name_attribute) for side in sides]
     ranked = [rank_languages(tongues[0], tongues[1], config.languages[side]) for side in SIDES]
@@ -135,7 +137,7 @@ def build_task(folder: Path, format: str, raw: RawDataset, config: DataConfig, s
     _check_name_languages(tongues, config, folder)
     width = target.num_entities
     keys, duplicates, repeated = _encode_links(raw.links, source, target)
-    noticed = [*header_links(original), *(finding for tally in merged_tallies(files) for finding in tally.findings)]
+    noticed = [*header, *(finding for tally in merged_tallies(files) for finding in tally.findings)]
     own = not is_benchmark(format, raw)
     split = divide(keys, raw.given, config, seed, folder, own=own, width=width)
     known, all_unsure = (links_of_keys(part, width) for part in (np.sort(np.concatenate([split.train, split.valid, split.test])), split.unsure))
@@ -156,9 +158,7 @@ def build_task(folder: Path, format: str, raw: RawDataset, config: DataConfig, s
             *findings,
             *raw.findings,
             *noticed,
-            *_links_read(raw.links),
-            *_kept_apart(raw),
-            *respelling_findings(raw),
+            *about_links,
             *sides[0].findings,
             *sides[1].findings,
             *_languages(tongues, ranked),
@@ -171,6 +171,17 @@ def build_task(folder: Path, format: str, raw: RawDataset, config: DataConfig, s
         apart=raw.apart.table(),
         several_names=several_names(source.attributes, config.name_attribute) | several_names(target.attributes, config.name_attribute),
     )
+
+
+def _check_triples(raw: RawDataset) -> None:
+    for graph in (raw.source, raw.target):
+        if not len(graph.heads):
+            raise DataError("this graph has no relation triples; Dual-AMN learns from them, so each graph needs some.", path=graph.path)
+
+
+def _without_graph(raw: RawDataset, side: Side) -> RawDataset:
+    nothing = RawGraph(getattr(raw, side).path, (), (), ())
+    return replace(raw, source=nothing) if side == "source" else replace(raw, target=nothing)
 
 
 def is_benchmark(format: str, raw: RawDataset) -> bool:

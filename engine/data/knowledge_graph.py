@@ -99,6 +99,15 @@ class KnowledgeGraph:
     def num_relations(self) -> int:
         return len(self.relations)
 
+    @property
+    def num_triples(self) -> int:
+        return len(self.triples)
+
+    @property
+    def num_attributes(self) -> int:
+        """Attribute triples."""
+        return len(self.attributes)
+
     @cached_property
     def index(self) -> dict[str, int]:
         """Identifier -> local index."""

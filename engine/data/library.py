@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from engine.config import RunConfig, Variant
+from engine.data import shards
 from engine.errors import ConfigError
 from engine.util import paths
 
@@ -74,8 +75,8 @@ def read_record(folder: Path) -> Mapping[str, Any]:
 
 
 def stored_settings(folder: Path) -> Mapping[str, str]:
-    """What the import of a data set found out, for reading and training to begin with; empty of what was not imported."""
-    stored = read_record(folder).get("settings")
+    """What the import of a data set found out, or what a shard folder was made with, for reading and training to begin with; else empty."""
+    stored = (read_record(folder) or _json(folder / shards.MANIFEST)).get("settings")
     return {str(key): str(value) for key, value in stored.items()} if isinstance(stored, dict) else {}
 
 

@@ -15,6 +15,7 @@ from engine.jobs.plan import (
     plan_update,
     reachable,
     summarise,
+    summarise_task,
     summarise_update,
     why_refused,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "read_news",
     "start_trainer",
     "summarise",
+    "summarise_task",
     "summarise_update",
     "trainer_alive",
     "why_refused",

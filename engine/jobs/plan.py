@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.config import DataConfig, RunConfig, Variant
-from engine.data import load_task, safe_name
+from engine.data import AlignmentTask, load_task, safe_name
 from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import ConfigError
 from engine.names import absolute_paths, named_paths
@@ -85,7 +85,16 @@ def summarise(path: Path, config: DataConfig, seed: int, reviews: ReviewsOf | No
         DataError, ConfigError: as :func:`engine.data.load_task`.
         ReviewError: there are none, or they leave nothing to train on.
     """
-    task, snapshot = load_task(path, config, seed), None
+    return summarise_task(path, load_task(path, config, seed), reviews)
+
+
+def summarise_task(path: Path, task: AlignmentTask, reviews: ReviewsOf | None = None) -> DataSummary:
+    """The same of a data set that was read.
+
+    Raises:
+        ReviewError: as above.
+    """
+    snapshot = None
     if reviews is not None:
         snapshot = reviews(task.fingerprint)
         task, _ = with_reviews(task, snapshot)

@@ -20,7 +20,7 @@ from torch.autograd.function import once_differentiable
 from engine.config import EncoderConfig
 from engine.model.adjacency import to_torch
 from engine.model.losses.kernels import LEVELS
-from engine.model.partition import Owners
+from engine.model.partition import Owners, Triples
 from engine.util.arrays import IntArray, distinct, places
 from engine.util.distributed import Ranks, ring_bytes
 
@@ -84,7 +84,6 @@ class Shard:
         owners: (E,) the process of each entity.
         own: (n,) stacked indices of the entities that this process owns, ascending. Their local index is the position here.
         halo: (m,) those that are fetched, by owner, then ascending. Their local indices follow.
-        triples: (t, 3) with local indices: all with an own entity.
         exchange: how halo rows are fetched.
         device: of the tensors.
     """
@@ -93,7 +92,6 @@ class Shard:
     owners: Owners
     own: IntArray
     halo: IntArray
-    triples: IntArray
     exchange: Exchange
     device: torch.device
 
@@ -133,15 +131,9 @@ class Shard:
         everything[to_torch(self.by_owner, rows.device)] = found
         return everything
 
-    def scattered(self, everything: Tensor) -> Tensor:
-        """(E, ...) of process 0 -> (n, ...) of the own entities; the others pass (0, ...) of the same type."""
-        leads, nothing = self.ranks.rank == 0, [0] * self.ranks.size
-        sent = everything[to_torch(self.by_owner, everything.device)] if leads else everything
-        return self.ranks.swap(sent, self.sizes if leads else nothing, [len(self.own), *nothing[1:]])
 
-
-def make_shard(triples: IntArray, owners: Owners, ranks: Ranks, device: torch.device | str = "cpu") -> Shard:
-    """What a process holds.
+def make_shard(triples: Triples, owners: Owners, ranks: Ranks, device: torch.device | str = "cpu") -> tuple[Shard, IntArray]:
+    """What a process holds, and (t, 3) all triples with an own entity, by local indices.
 
     Args:
         triples: (T, 3) stacked head, relation, tail, of which those with an own entity are looked at.
@@ -160,10 +152,10 @@ def make_shard(triples: IntArray, owners: Owners, ranks: Ranks, device: torch.de
         np.bincount(sent[:, 0], minlength=ranks.size).tolist(),
         np.bincount(owners[halo], minlength=ranks.size).tolist(),
     )
-    return Shard(ranks, owners, own, halo, local, exchange, device)
+    return Shard(ranks, owners, own, halo, exchange, device), local
 
 
-def cut_off(triples: IntArray, owners: Owners, part: int) -> tuple[IntArray, IntArray, IntArray]:
+def cut_off(triples: Triples, owners: Owners, part: int) -> tuple[Triples, IntArray, IntArray]:
     """Where a part of a graph is cut off from the others.
 
     Returns:
@@ -196,7 +188,7 @@ class ShardSizes:
     triples: int
 
 
-def shard_sizes(triples: IntArray, owners: Owners, part: int) -> ShardSizes:
+def shard_sizes(triples: Triples, owners: Owners, part: int) -> ShardSizes:
     """The sizes of a part, without the part itself; arguments as of :func:`make_shard`."""
     held, halo, sent = cut_off(triples, owners, part)
     return ShardSizes(int((owners == part).sum()), len(halo), len(sent), len(held))

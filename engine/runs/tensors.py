@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,12 +31,72 @@ DTYPES: Mapping[str, str] = {
 LONGEST_HEADER = 16 * 2**20
 
 
-def save_tensors(path: Path, tensors: Mapping[str, Tensor | npt.NDArray[Any]], metadata: dict[str, str] | None = None) -> None:
+@dataclass(frozen=True)
+class InTurn:
+    """A tensor that is written a number of rows at a time, and never held whole.
+
+    Attributes:
+        shape: of the tensor.
+        blocks: its rows in order, at most a given number at a time.
+        dtype: of its values.
+    """
+
+    shape: tuple[int, ...]
+    blocks: Callable[[int], Iterable[Tensor]]
+    dtype: torch.dtype = torch.float32
+
+    @property
+    def row_bytes(self) -> int:
+        return self.dtype.itemsize * math.prod(self.shape[1:])
+
+    def whole(self) -> Tensor:
+        """All of it after all."""
+        return torch.cat([*self.blocks(max(self.shape[0], 1))]).reshape(self.shape)
+
+
+IN_TURN: Mapping[torch.dtype, str] = {torch.float32: "F32", torch.float16: "F16"}
+"""Types of tensors that can be written so."""
+Stored = Tensor | npt.NDArray[Any] | InTurn
+BLOCK_BYTES = 64 * 2**20
+"""Of the rows that are held at a time."""
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Stored], metadata: dict[str, str] | None = None) -> None:
     """Write a file with the permissions that new files get (the library's own are for the owner alone)."""
     path.touch()
     mode = path.stat().st_mode
-    safetensors.torch.save_file(plain_tensors(tensors), path, metadata)
+    whole = {key: value for key, value in tensors.items() if not isinstance(value, InTurn)}
+    if len(whole) == len(tensors):
+        safetensors.torch.save_file(plain_tensors(whole), path, metadata)
+    else:
+        save_in_turn(path, {key: value if isinstance(value, InTurn) else as_blocks(value) for key, value in tensors.items()})
     path.chmod(mode)
+
+
+def as_blocks(tensor: Tensor | npt.NDArray[Any]) -> InTurn:
+    """A tensor that is held whole, in one block."""
+    held = torch.as_tensor(tensor)
+    return InTurn(tuple(held.shape), lambda step: [held.detach()], held.dtype)
+
+
+def save_in_turn(path: Path, tensors: Mapping[str, InTurn]) -> None:
+    """The very bytes that the library writes of tensors of one of these types: a header that says where each is, then their values."""
+    header, end = {}, 0
+    dtype, *others = {tensor.dtype for tensor in tensors.values()}
+    if others or dtype not in IN_TURN:
+        raise ValueError(f"{path}: tensors of {', '.join(map(str, [dtype, *others]))} cannot be written in turn")
+    for key in sorted(tensors):
+        start, end = end, end + dtype.itemsize * math.prod(tensors[key].shape)
+        header[key] = {"dtype": IN_TURN[dtype], "shape": list(tensors[key].shape), "data_offsets": [start, end]}
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for key in header:
+            for block in tensors[key].blocks(max(BLOCK_BYTES // max(tensors[key].row_bytes, 1), 1)):
+                file.write(block.to(dtype).cpu().contiguous().numpy().astype(DTYPES[IN_TURN[dtype]], copy=False).data)
+        if file.tell() != 8 + len(text) + end:
+            raise ValueError(f"{path}: the blocks have other sizes than they should")
 
 
 def plain_tensors(tensors: Mapping[str, Tensor | npt.NDArray[Any]]) -> dict[str, Tensor]:

@@ -38,7 +38,7 @@ from engine.runs.manifest import (
     with_suffix,
 )
 from engine.runs.run import Run
-from engine.runs.tensors import save_tensors
+from engine.runs.tensors import Stored, save_tensors
 from engine.util import paths
 from engine.util.files import fsync, make_folder, remove, replacing, sha256_of, write_durably
 
@@ -101,7 +101,7 @@ class RunWriter:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def write_tensors(self, name: str, tensors: Mapping[str, Tensor | npt.NDArray[Any]]) -> None:
+    def write_tensors(self, name: str, tensors: Mapping[str, Stored]) -> None:
         """Write tensors as ``<name>.safetensors``."""
         with self._replacing(with_suffix(name, ".safetensors")) as path:
             save_tensors(path, tensors)
@@ -148,15 +148,19 @@ class RunWriter:
             for _, _, path in earlier[1:]:
                 path.unlink()
 
-    def load_checkpoint(self, name: str) -> Checkpoint | None:
+    def load_checkpoint(self, name: str, earlier: int = 0) -> Checkpoint | None:
         """The newest whole checkpoint of this name, or None; the trace is cut back to where it was then.
 
-        A checkpoint that does not have its checksum (torn by a crash, damaged later) is passed over for the one before.
+        A checkpoint that does not have its checksum (torn by a crash, damaged later) is passed over for the one before. ``earlier`` is how many whole
+        ones are passed over as well.
         """
         check_name(name, "checkpoint")
         with explained(f"read a checkpoint from {self._checkpoints}"):
             for _, digest, path in self._checkpoint_files(name):
                 if sha256_of(path) == digest and (found := read_checkpoint(path)):
+                    if earlier:
+                        earlier -= 1
+                        continue
                     checkpoint, trace_bytes = found
                     self._cut_trace(trace_bytes)
                     return checkpoint

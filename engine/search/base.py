@@ -42,10 +42,12 @@ class TopK:
     Attributes:
         values: (n, k) float32 scores, descending along a row.
         indices: (n, k) int64 rows of the candidates.
+        exact: (n, k) float64 what :meth:`~engine.search.similarity.Similarity.pairs` gives for them, without terms; None where it is not known yet.
     """
 
     values: Tensor  # (n, k)
     indices: Tensor  # (n, k)
+    exact: Tensor | None = None  # (n, k)
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class SearchIndex(Protocol):
 
     def hubness(self, similarity: Similarity, k: int) -> Hubness:
         """Hubness terms of k neighbours."""
-        of_source, of_target = self.search_both(similarity, k)
+        of_source, of_target = both_directions(self, similarity, k)
         return zeros_last(similarity, Hubness(mean_value(of_source.values), mean_value(of_target.values), k))
 
     def search_csls(self, similarity: Similarity, k: int, top: int) -> CslsNeighbours:
@@ -96,11 +98,31 @@ class SearchIndex(Protocol):
 
     def search_csls_within(self, similarity: Similarity, terms: Hubness, top: int) -> CslsNeighbours:
         """The ``top`` best by CSLS with given hubness terms."""
-        return CslsNeighbours(terms, *self.search_both(half_csls(similarity, terms), top))
+        return CslsNeighbours(terms, *both_directions(self, half_csls(similarity, terms), top))
 
     def top_k(self, queries: Tensor, keys: Tensor, k: int) -> TopK:
         """``search`` of the inner products of (n, D) and (m, D) float32 rows."""
         return self.search(StructuralSimilarity(queries, keys), k)
+
+
+class Divided(Similarity):
+    """A similarity whose rows lie in several processes (:mod:`engine.search.divided`): blocks of it are expensive, so rows are searched where they
+    lie."""
+
+    @abstractmethod
+    def search_both(self, index: SearchIndex, k: int) -> tuple[TopK, TopK]:
+        """What the index's ``search_both`` would give; it is asked about parts of the entities."""
+        ...
+
+    @abstractmethod
+    def count_better(self, links: Tensor, bars: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """See :func:`engine.search.ranks.count_better`."""
+        ...
+
+
+def both_directions(index: SearchIndex, similarity: Similarity, k: int) -> tuple[TopK, TopK]:
+    """The k best of each source and each target entity, wherever their rows lie."""
+    return similarity.search_both(index, k) if isinstance(similarity, Divided) else index.search_both(similarity, k)
 
 
 IndexClass = TypeVar("IndexClass", bound=type)

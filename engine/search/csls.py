@@ -151,7 +151,7 @@ def scored(similarity: Similarity, best: TopK, terms: Hubness) -> Matches:
     """Matches with the scores that pairs get everywhere, in the order of these scores."""
     n, top = best.indices.shape
     rows = torch.arange(n, device=best.indices.device).repeat_interleave(top)
-    cosine = similarity.pairs(rows, best.indices.reshape(-1)).view(n, top)
+    cosine = similarity.pairs(rows, best.indices.reshape(-1)).view(n, top) if best.exact is None else best.exact
     csls = csls_score(cosine, terms.source[:, None], terms.target[best.indices])
     order = descending(csls, best.indices)
     return Matches(best.indices.gather(1, order), cosine.float().gather(1, order), csls.float().gather(1, order))

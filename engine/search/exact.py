@@ -9,7 +9,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.search.base import DEFAULT_BUDGET, CslsNeighbours, Hubness, SearchIndex, TopK, check_k, mean_value, register_index, zero_term, zeros_last
+from engine.search.base import (
+    DEFAULT_BUDGET,
+    CslsNeighbours,
+    Divided,
+    Hubness,
+    SearchIndex,
+    TopK,
+    check_k,
+    mean_value,
+    register_index,
+    zero_term,
+    zeros_last,
+)
 from engine.search.similarity import Shifted, Similarity
 from engine.search.tiles import HeapBest, Terms, Tile, descending, tile_size, tiles
 from engine.util.threads import cut
@@ -41,7 +53,8 @@ def fits_one_pass(similarity: Similarity, k: int, budget: int) -> bool:
     """Whether tiles of whole rows within the budget are high enough, for the product and for estimates from the first of them."""
     n, m = similarity.shape
     height = tile_size(similarity, budget, whole_rows=True)[0]
-    return n > 0 < m and height >= min(n, max(k, LEAST_ROWS)) and similarity.device.type == "cpu" and not isinstance(similarity, Shifted)
+    at_hand = similarity.device.type == "cpu" and not isinstance(similarity, Shifted | Divided)
+    return at_hand and n > 0 < m and height >= min(n, max(k, LEAST_ROWS))
 
 
 def search_in_one_pass(similarity: Similarity, k: int, top: int, budget: int) -> CslsNeighbours:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.search.base import DEFAULT_BUDGET, Hubness, half_csls
+from engine.search.base import DEFAULT_BUDGET, Divided, Hubness, half_csls
 from engine.search.csls import csls_score
 from engine.search.kernels import count_columns, count_rows
 from engine.search.similarity import Similarity, on_similarity
@@ -69,17 +69,50 @@ def true_ranks(similarity: Similarity, links: Tensor, terms: Hubness, budget: in
     half = csls_score(similarity.pairs(links[:, 0], links[:, 1]), terms.source[links[:, 0]], terms.target[links[:, 1]]) / 2
     zero_source, zero_target = similarity.zero_rows()
     half[zero_source[links[:, 0]] | zero_target[links[:, 1]]] = LOWEST
-    tolerance = tie_tolerance(similarity)
+    least = half - tie_tolerance(similarity) / 2
     shifted = half_csls(similarity, terms)
+    bars = link_bars(links[:, 0], least, similarity.shape[0]), link_bars(links[:, 1], least, similarity.shape[1])
+    counts = shifted.count_better(links, bars) if isinstance(shifted, Divided) else count_better(shifted, links, bars, budget)
+    return LinkRanks(counted(links[:, 0], counts[0]), counted(links[:, 1], counts[1]))
+
+
+def counted(entities: Tensor, better: Tensor) -> QueryRanks:
+    """Ranks of the (L,) entities, by how many candidates of each are better."""
+    queries = torch.unique(entities)
+    return QueryRanks(queries, 1 + better[queries])
+
+
+def link_bars(entities: Tensor, least: Tensor, size: int) -> Tensor:
+    """(size,) float64 what a candidate must reach to count as better than an entity's best counterpart; infinite where nothing is asked.
+
+    Args:
+        entities: (L,) one of each link.
+        least: (L,) half the links' CSLS, less half the tolerance.
+        size: number of entities.
+    """
+    bars = torch.full((size,), -torch.inf, dtype=torch.float64, device=entities.device)
+    bars.scatter_reduce_(0, entities, least, "amax")
+    return bars.masked_fill_(bars == -torch.inf, torch.inf)
+
+
+def count_better(shifted: Similarity, links: Tensor, bars: tuple[Tensor, Tensor], budget: int = DEFAULT_BUDGET) -> tuple[Tensor, Tensor]:
+    """(n,), (m,) how many candidates, true counterparts left out, reach the bar of each source and each target entity.
+
+    Args:
+        shifted: (n, m) half the CSLS scores, or of a part of the entities.
+        links: (L, 2) of these.
+        bars: of these, see :func:`link_bars`.
+        budget: bytes that a block of scores may take.
+    """
     own = Terms.apart(shifted)[1]
-    of_source, of_target = Counter(links[:, 0], half, own.rows, tolerance), Counter(links[:, 1], half, own.columns, tolerance)
+    of_source, of_target = Counter(bars[0], own.rows), Counter(bars[1], own.columns)
     for tile in tiles(shifted, budget):
         of_source.count_rows(tile)
         of_target.count_columns(tile)
         inside, of_rows, of_columns = scores_of_links(tile, links)
         of_source.exclude_true_links(links[inside, 0], of_rows)
         of_target.exclude_true_links(links[inside, 1], of_columns)
-    return LinkRanks(of_source.result(), of_target.result())
+    return of_source.counts, of_target.counts
 
 
 def tie_tolerance(similarity: Similarity) -> float:
@@ -100,21 +133,14 @@ def scores_of_links(tile: Tile, links: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 class Counter:
     """Counts, for each entity of one graph, the candidates that score at least as high as its best counterpart."""
 
-    def __init__(self, entities: Tensor, half_scores: Tensor, terms: Tensor, tolerance: float) -> None:
+    def __init__(self, bars: Tensor, terms: Tensor) -> None:
         """
         Args:
-            entities: (L,) one of each link.
-            half_scores: (L,) half the links' CSLS.
-            terms: (size,) the graph's entities' own terms, which the scores that are counted come without.
-            tolerance: between equal scores.
+            bars: (size,) what is to be reached.
+            terms: (size,) the entities' own terms, which the scores that are counted come without.
         """
-        size = len(terms)
-        bars = torch.full((size,), -torch.inf, dtype=torch.float64, device=entities.device)
-        bars.scatter_reduce_(0, entities, half_scores, "amax")
-        bars[bars == -torch.inf] = torch.inf  # nothing is asked about these
-        self.bars = (bars - tolerance / 2 - terms).float()
-        self.counts = torch.zeros(size, dtype=torch.int64, device=entities.device)
-        self.queries = torch.unique(entities)
+        self.bars = (bars - terms).float()
+        self.counts = torch.zeros(len(terms), dtype=torch.int64, device=terms.device)
 
     def count_rows(self, tile: Tile) -> None:
         """Every row of the tile is a query."""
@@ -140,6 +166,3 @@ class Counter:
         """Take true counterparts out of the counts again; ``scores`` are the very values that were counted."""
         reached = scores >= self.bars[entities]
         self.counts.index_add_(0, entities, -reached.long())
-
-    def result(self) -> QueryRanks:
-        return QueryRanks(self.queries, 1 + self.counts[self.queries])

@@ -12,7 +12,7 @@ Blocks are float32 and serve to *find*. Every score that is shown or compared co
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar, cast, overload
@@ -149,8 +149,18 @@ class StructuralSimilarity:
         return len(self.source), len(self.target)
 
     @property
+    def width(self) -> int:
+        """D."""
+        return self.source.shape[1]
+
+    @property
     def device(self) -> torch.device:
         return self.source.device
+
+    def rows(self, side: int, step: int) -> Iterator[Tensor]:
+        """All rows of one side, 0 or 1, a number of them at a time."""
+        matrix = self.target if side else self.source
+        return (matrix[part] for part in cut(len(matrix), step))
 
     def block(self, rows: slice, columns: slice, out: Tensor | None = None) -> Tensor:
         return torch.mm(self.source[rows], self.target[columns].T, out=out)

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.search.base import DEFAULT_BUDGET, TopK
+from engine.search.base import DEFAULT_BUDGET, Divided, TopK
 from engine.search.kernels import copy_cells, order_lists, push_columns, push_rows, sort_heaps
 from engine.search.similarity import Around, Shifted, Similarity, as_indices, on_similarity
 from engine.util.arrays import Float32Array, IntArray
@@ -116,7 +116,8 @@ def recording(similarity: Similarity, rows: Tensor, columns: Tensor, budget: int
 
 def can_hold(similarity: Similarity, shape: tuple[int, int], budget: int) -> bool:
     """Whether this number of values can be held."""
-    return similarity.device.type == "cpu" and 0 < np.dtype(np.float32).itemsize * shape[0] * shape[1] <= budget
+    at_hand = similarity.device.type == "cpu" and not isinstance(similarity, Divided)
+    return at_hand and 0 < np.dtype(np.float32).itemsize * shape[0] * shape[1] <= budget
 
 
 TILE_ROWS = 1024

@@ -23,12 +23,12 @@ from engine.config import RunConfig
 from engine.data import AlignmentTask
 from engine.errors import ConfigError, TrainingError
 from engine.model.losses.kernels import losses_of
-from engine.model.partition import partition_entities
 from engine.model.sampling import Sampling
-from engine.model.shard import shard_sizes, step_bytes
+from engine.model.shard import step_bytes
 from engine.runs import RunSummary
 from engine.search.tiles import HELD_BYTES
 from engine.training.device import bfloat16_pays, count_threads, usable_cores
+from engine.training.ownership import part_sizes
 from engine.training.semi import round_epochs, selects_among_all, steps_of
 from engine.training.trainer import check_processes, default_epochs
 from engine.util.memory import MIB, need_words
@@ -204,9 +204,9 @@ def task_sizes(task: AlignmentTask) -> Sizes:
     graphs = (task.source, task.target)
     return Sizes(
         entities=(graphs[0].num_entities, graphs[1].num_entities),
-        triples=(len(graphs[0].triples), len(graphs[1].triples)),
+        triples=(graphs[0].num_triples, graphs[1].num_triples),
         relations=(graphs[0].num_relations, graphs[1].num_relations),
-        attributes=(len(graphs[0].attributes), len(graphs[1].attributes)),
+        attributes=(graphs[0].num_attributes, graphs[1].num_attributes),
         train=len(task.train_links),
         valid=len(task.valid_links),
         test=len(task.test_links),
@@ -363,9 +363,11 @@ def kernels_compiled() -> bool:
 # Memory
 
 
-def memory_needed(sizes: Sizes, config: RunConfig, *, structure_ready: bool = False) -> float:
-    """MiB at the peak."""
+def memory_needed(sizes: Sizes, config: RunConfig, *, structure_ready: bool = False, processes: int = 1) -> float:
+    """MiB at the peak; of each process, where there are several."""
     entities = sum(sizes.entities)
+    if processes > 1:
+        return _divided_memory(sizes, config, processes, entities / processes, LARGEST_PART * entities / processes)
     matrix = 4.0 * entities * config.encoder.output_width
     pool = 4.0 * sizes.test**2
     after = FINAL_MATRICES * matrix + (pool if pool <= HELD_BYTES else 0.0) + TILES_MIB * MIB
@@ -374,14 +376,14 @@ def memory_needed(sizes: Sizes, config: RunConfig, *, structure_ready: bool = Fa
     return PROGRAM_MIB + (work + _data_bytes(sizes)) / MIB
 
 
-def _step_bytes(sizes: Sizes, config: RunConfig, held: int, share: float = 1.0) -> float:
+def _step_bytes(sizes: Sizes, config: RunConfig, held: float, share: float = 1.0) -> float:
     """Of a step that passes the messages of a number of entities and compares pairs with a share of the candidates."""
     encoder = config.encoder
     layers = LAYER_MATRICES * 4.0 * held * encoder.num_channels * encoder.dim
     return layers + SAMPLE_MATRICES * 4.0 * share * sampled_entities(sizes, config) * encoder.output_width + SCRAP_MIB * MIB
 
 
-def _parameter_bytes(sizes: Sizes, config: RunConfig, held: int) -> float:
+def _parameter_bytes(sizes: Sizes, config: RunConfig, held: float) -> float:
     """Of the parameters, their gradient and the optimiser's state, with the features of a number of entities."""
     encoder = config.encoder
     return 3 * 4.0 * ((held + 2 * sum(sizes.relations)) * encoder.dim + 2 * encoder.output_width**2)
@@ -389,6 +391,12 @@ def _parameter_bytes(sizes: Sizes, config: RunConfig, held: int) -> float:
 
 def _data_bytes(sizes: Sizes) -> float:
     return BYTES_A_FACT * (sum(sizes.triples) + sum(sizes.attributes)) + BYTES_AN_ENTITY * sum(sizes.entities)
+
+
+SEARCH_PASSES = 2
+"""Over the scores, where several processes search; one process needs a single one."""
+LARGEST_PART = 1.35
+"""Own and fetched entities of the largest part of a sparse graph, in equal parts of all: before it is divided, no more is known."""
 
 
 @dataclass(frozen=True)
@@ -399,8 +407,7 @@ class Division:
         processes: how many.
         own, halo: entities of the largest part, and rows that it fetches from others.
         sent: bytes that a process sends in a step, at most.
-        memory: MiB of a process at its peak while it trains, at most.
-        first_memory: MiB of the first process, which searches, evaluates and writes by itself.
+        memory: MiB of a process at its peak, at most.
         seconds: of the whole run, transfers of ``NETWORK`` bytes a second included.
     """
 
@@ -409,7 +416,6 @@ class Division:
     halo: int
     sent: float
     memory: float
-    first_memory: float
     seconds: float
 
 
@@ -417,7 +423,7 @@ def estimate_division(task: AlignmentTask, config: RunConfig, processes: int, al
     """Divide a task as ``torchrun -m engine train`` would, and estimate what comes of it.
 
     Args:
-        task: with its triples.
+        task: with its triples, or from a shard folder of as many parts.
         config: all settings.
         processes: at least 2, at most as many as the smaller graph has entities.
         alone: the same training in one process.
@@ -426,17 +432,13 @@ def estimate_division(task: AlignmentTask, config: RunConfig, processes: int, al
         TrainingError: too many processes.
     """
     check_processes(task, processes)
-    triples = task.stacked_triples()
-    owners = partition_entities(triples, task.num_entities, task.stacked_links(task.train_links), processes)
-    parts = [shard_sizes(triples, owners, part) for part in range(processes)]
+    parts = part_sizes(task, processes)
     own, halo = (max(getattr(part, name) for part in parts) for name in ("own", "halo"))
     sizes, encoder = task_sizes(task), config.encoder
     shared = 2 * task.num_relations * encoder.dim + encoder.output_width * (encoder.width + encoder.proxies + 1)
     pairs = min(len(task.train_links), config.training.batch_size)
     sent = max(step_bytes(part.sent, part.halo, processes, encoder, pairs, shared) for part in parts)
-    share = max(part.triples for part in parts) / max(len(triples), 1)
-    held = own + halo
-    memory = PROGRAM_MIB + (_step_bytes(sizes, config, held, 1 / processes) + _parameter_bytes(sizes, config, held) + _data_bytes(sizes)) / MIB
+    share = max(part.triples for part in parts) / max(sum(sizes.triples), 1)
     work = count_work(sizes, config)
     steps = sum(epochs * steps for epochs, steps in zip(work.epochs, work.steps, strict=True))
     return Division(
@@ -444,22 +446,34 @@ def estimate_division(task: AlignmentTask, config: RunConfig, processes: int, al
         own=own,
         halo=halo,
         sent=sent,
-        memory=memory,
-        first_memory=max(memory_needed(sizes, config), memory),
-        seconds=alone.seconds - alone.training + alone.training * share + steps * sent / NETWORK,
+        memory=_divided_memory(sizes, config, processes, own, own + halo),
+        seconds=alone.seconds - alone.training * (1 - share) - alone.after * (1 - SEARCH_PASSES / processes) + steps * sent / NETWORK,
     )
 
 
-def check_memory(sizes: Sizes, config: RunConfig, available: float | None) -> str:
+def _divided_memory(sizes: Sizes, config: RunConfig, processes: int, own: float, held: float) -> float:
+    """MiB at the peak of one of several processes, which holds the features of a number of entities, those that it owns among them."""
+    searched = FINAL_MATRICES * 4.0 * own * config.encoder.output_width + TILES_MIB * MIB
+    work = max(_step_bytes(sizes, config, held, 1 / processes), searched) + _parameter_bytes(sizes, config, held)
+    return PROGRAM_MIB + (work + _data_bytes(sizes)) / MIB
+
+
+def check_memory(sizes: Sizes, config: RunConfig, available: float | None, processes: int = 1) -> str:
     """A warning where memory will be short; "" where it suffices, or is unknown.
+
+    Args:
+        sizes: of the data.
+        config: all settings.
+        available: MiB for this process.
+        processes: that the entities are divided among.
 
     Raises:
         TrainingError: it needs more than there is; says what would fit.
     """
-    needed = memory_needed(sizes, config)
+    needed = memory_needed(sizes, config, processes=processes)
     if available is None or needed * 1.3 < available or not config.training.check_memory:
         return ""
-    fits = largest_dim(sizes, config, available / 1.3)
+    fits = largest_dim(sizes, config, available / 1.3, processes)
     advice = f"encoder.dim={fits} would fit" if fits else "no encoder.dim is small enough, so use a larger machine or smaller graphs"
     requirement = need_words(needed, available)
     if needed > available:
@@ -467,11 +481,11 @@ def check_memory(sizes: Sizes, config: RunConfig, available: float | None) -> st
     return f"This training needs {requirement}, which may not be enough; {advice}."
 
 
-def largest_dim(sizes: Sizes, config: RunConfig, available: float) -> int:
+def largest_dim(sizes: Sizes, config: RunConfig, available: float, processes: int = 1) -> int:
     """The largest ``encoder.dim`` up to the one asked for, in steps of 10 (below 10 of 1), whose training fits; 0 if none does."""
     wanted: int = config.encoder.dim
     dims = [*range(wanted - wanted % 10, 9, -10), *range(min(wanted, 9), 0, -1)]
-    return next((dim for dim in dims if memory_needed(sizes, config.with_values({"encoder.dim": dim})) <= available), 0)
+    return next((dim for dim in dims if memory_needed(sizes, config.with_values({"encoder.dim": dim}), processes=processes) <= available), 0)
 
 
 # Correction by earlier runs

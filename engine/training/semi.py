@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
 from engine.config import SemiConfig, TrainingConfig
 from engine.data.knowledge_graph import AlignmentTask, empty_links
@@ -24,8 +23,9 @@ from engine.decoding.base import NONE, Decoder
 from engine.decoding.propagation import PropagationDecoder
 from engine.decoding.sinkhorn import SinkhornDecoder
 from engine.errors import ConfigError
-from engine.search import normalise_rows
-from engine.search.similarity import StructuralSimilarity
+from engine.evaluation.metrics import Selectable
+from engine.search import UnscaledEmbeddings
+from engine.search.similarity import accepting_matrices
 from engine.util.arrays import IntArray, link_keys
 
 LEAST_ROUND_EPOCHS = 5
@@ -149,10 +149,10 @@ def round_epochs(config: SemiConfig, training: TrainingConfig, pairs: int, *, st
     return config.round_epochs or math.ceil(training.effort * max(least, math.ceil(LEAST_ROUND_STEPS / steps)))
 
 
+@accepting_matrices(UnscaledEmbeddings)
 @torch.no_grad()
 def select_pairs(
-    source: Tensor,
-    target: Tensor,
+    similarity: Selectable,
     pool: Pool,
     config: SemiConfig,
     csls_k: int,
@@ -162,7 +162,7 @@ def select_pairs(
     """The pairs of the next round.
 
     Args:
-        source, target: (E1, D), (E2, D) embeddings of any length.
+        similarity: of all source and all target entities; in its place, two matrices (E1, D) and (E2, D) of embeddings of any length.
         pool: where pairs may come from.
         config: how to select.
         csls_k: neighbours in CSLS's hubness terms.
@@ -175,30 +175,32 @@ def select_pairs(
         "propagation" does the same with the plan of similarity and neighbours' agreement.
     """
     if config.selection == "sinkhorn":
-        return confident_pairs(source, target, pool, config.threshold, csls_k, SinkhornDecoder(config.temperature))
+        return confident_pairs(similarity, pool, config.threshold, csls_k, SinkhornDecoder(config.temperature))
     if config.selection == "propagation":
         if evidence is None:
             raise ConfigError("semi.selection=propagation needs the graphs, which were not given; use sinkhorn or mutual.")
         decoder = PropagationDecoder(evidence().within(pool.sources, pool.targets), temperature=config.temperature)
-        return confident_pairs(source, target, pool, config.threshold, csls_k, decoder)
+        return confident_pairs(similarity, pool, config.threshold, csls_k, decoder)
     rest = Pool(np.setdiff1d(pool.sources, earlier.pairs[:, 0]), np.setdiff1d(pool.targets, earlier.pairs[:, 1]), pool.name, pool.rejected)
-    found = mutual_pairs(source, target, rest, csls_k)
+    found = mutual_pairs(similarity, rest, csls_k)
     return Selection(np.concatenate([earlier.pairs, found.pairs]), np.concatenate([earlier.scores, found.scores]))
 
 
-def mutual_pairs(source: Tensor, target: Tensor, pool: Pool, csls_k: int) -> Selection:
+@accepting_matrices(UnscaledEmbeddings)
+def mutual_pairs(similarity: Selectable, pool: Pool, csls_k: int) -> Selection:
     """Pairs of the pool that are each other's nearest by CSLS."""
     if not len(pool.sources) or not len(pool.targets):
         return no_selection()
-    decoding = get_decoder("mutual").decode(pool_candidates(source, target, pool, csls_k, top=2))
+    decoding = get_decoder("mutual").decode(pool_candidates(similarity, pool, csls_k, top=2))
     return taken(decoding.chosen_by_source, decoding.candidates.targets, decoding.candidates.csls, pool)
 
 
-def confident_pairs(source: Tensor, target: Tensor, pool: Pool, threshold: float, csls_k: int, decoder: Decoder) -> Selection:
+@accepting_matrices(UnscaledEmbeddings)
+def confident_pairs(similarity: Selectable, pool: Pool, threshold: float, csls_k: int, decoder: Decoder) -> Selection:
     """Pairs of the pool that are each other's best in the decoder's plan (its scores are logarithms), with a weight above the threshold."""
     if not len(pool.sources) or not len(pool.targets):
         return no_selection()
-    candidates = pool_candidates(source, target, pool, csls_k)
+    candidates = pool_candidates(similarity, pool, csls_k)
     decoding = decoder.decode(candidates)
     agreed = np.intersect1d(decoding.chosen_by_source, decoding.chosen_by_target)
     weights = np.exp(decoding.scores)
@@ -207,19 +209,14 @@ def confident_pairs(source: Tensor, target: Tensor, pool: Pool, threshold: float
     return taken(chosen, candidates.targets, weights, pool)
 
 
-def pool_candidates(source: Tensor, target: Tensor, pool: Pool, csls_k: int, top: int = TOP) -> Candidates:
+def pool_candidates(similarity: Selectable, pool: Pool, csls_k: int, top: int = TOP) -> Candidates:
     """Candidates of the pool, without pairs that are known to be no links."""
-    candidates = find_candidates(pool_similarity(source, target, pool), csls_k, top)
+    candidates = find_candidates(similarity.select(torch.from_numpy(pool.sources), torch.from_numpy(pool.targets)), csls_k, top)
     if not len(pool.rejected):
         return candidates
     width = int(max(pool.targets.max(), pool.rejected[:, 1].max())) + 1
     codes = pool.sources[candidates.sources] * width + pool.targets[candidates.targets]
     return candidates.kept(~np.isin(codes, link_keys(pool.rejected, width)))
-
-
-def pool_similarity(source: Tensor, target: Tensor, pool: Pool) -> StructuralSimilarity:
-    rows, columns = torch.from_numpy(pool.sources), torch.from_numpy(pool.targets)
-    return StructuralSimilarity(normalise_rows(source[rows]), normalise_rows(target[columns]))
 
 
 def taken(chosen: IntArray, targets: IntArray, scores: npt.NDArray[np.floating], pool: Pool) -> Selection:

@@ -7,6 +7,7 @@ where unbroken training ends, bit for bit on the same machine with as many threa
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 import time
@@ -14,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -24,20 +25,26 @@ from engine.config import RunConfig
 from engine.data.knowledge_graph import AlignmentTask
 from engine.decoding import GraphEvidence
 from engine.errors import ConfigError, DivergenceError, TrainingError
-from engine.evaluation.metrics import evaluate_links
+from engine.evaluation.metrics import Selectable, evaluate_links
 from engine.model.adjacency import Adjacency, build_adjacency
 from engine.model.dual_amn import DualAMN
 from engine.model.losses import build_loss
-from engine.model.partition import partition_entities
 from engine.model.sampling import Sample, Sampling
 from engine.model.shard import Shard, make_shard, step_bytes, with_fetched
+from engine.search import UnscaledEmbeddings
+from engine.search.divided import asked_together
+from engine.search.parts import make_part
 from engine.training.device import EXECUTION_OPTIONS, choose_device, choose_precision, choose_threads
 from engine.training.inheritance import Inheritance, inherit
 from engine.training.optimiser import RmsProp
+from engine.training.ownership import owned_triples
+from engine.training.rows import OWN, RowKeeper, RowStore
 from engine.training.semi import Pool, Round, Selection, describe_round, no_selection, round_epochs, select_pairs, selection_pool, steps_of
 from engine.training.start import resolve_start, start_pairs, why_no_seeds
 from engine.util.arrays import IntArray
 from engine.util.distributed import ALONE, Ranks
+
+Value = TypeVar("Value")
 
 LEAST_EPOCHS = 20
 LEAST_STEPS = 60
@@ -81,11 +88,13 @@ class Progress:
 
 
 class Checkpoints(Protocol):
-    """Where the loop keeps its state; the newest whole one is what ``load`` returns."""
+    """Where the loop keeps its state: what one process has of it, or what all share."""
 
     def save(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None: ...
 
-    def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None: ...
+    def load(self, earlier: int = 0) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """``earlier``: how many newer ones to pass over."""
+        ...
 
 
 @dataclass
@@ -174,8 +183,7 @@ class Trainer:
         self.threads = choose_threads(config.training.threads)
         self.device = choose_device(config.training.device)
         self.precision = ranks.first(lambda: choose_precision(config.training.precision, self.device))  # tried out, so others might choose otherwise
-        self.shard = task_shard(task, ranks, self.device)
-        self.model = build_model(task, config, self.device, self.shard, adjacency)
+        self.shard, self.model = divided_model(task, config, ranks, self.device, adjacency)
         self.sampling = Sampling.of(task.source.num_entities, task.target.num_entities, config.loss, config.training.batch_size, self.shard)
         self.inheritance = inheritance
         if inheritance is not None:
@@ -228,20 +236,23 @@ class Trainer:
         self,
         *,
         checkpoints: Checkpoints | None = None,
+        rows: RowStore | None = None,
         on_progress: Callable[[Progress | Round], None] = lambda progress: None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> Trained:
         """Run to the end, from the last checkpoint where there is one.
 
         Args:
-            checkpoints: where to save and resume; None keeps nothing.
+            checkpoints: where to save and resume; None keeps nothing. Of several processes, rank 0 has them.
+            rows: where each of several processes keeps what it alone holds of a checkpoint.
             on_progress: called after each epoch, and when a semi-supervised round begins.
             should_stop: asked after each step; True ends training there, with a checkpoint.
 
         Raises:
             DivergenceError: the loss or an embedding is not finite.
-            TrainingError: a checkpoint does not fit this task and config.
+            TrainingError: a checkpoint does not fit this task and config, or rows of it are missing.
         """
+        self.rows = self._row_keeper(rows)
         self._resume(checkpoints)
         self._start(on_progress)
         self._begin_part()
@@ -261,7 +272,6 @@ class Trainer:
             self._all_save(checkpoints)  # what comes after (search, evaluation, writing) may fail, and is then repeated without the training
         if self.best and not stopped:
             self.model.load_state_dict(self.best)
-        self._assemble()
         return Trained(
             self.model, self.at.epoch, stopped, self.at.seconds, self.at.trace, self.at.best_epoch, self.selections, before, self.at.parts, self.start
         )
@@ -324,16 +334,14 @@ class Trainer:
             return
         pool = selection_pool(self.task, self.config.semi)
         earlier = self.selections[-1] if self.selections else no_selection()
-        embeddings = self.embed()
-        selection = self.ranks.first(lambda: self._select(embeddings, pool, earlier))
+        selection = self._asked(lambda similarity: self._select(similarity, pool, earlier))
         self._train_on(selection)
         begun = describe_round(started + 1, self.rounds, selection, earlier, self.task, pool)
         at.trace.append(begun.to_dict())
         on_progress(begun)
 
-    def _select(self, embeddings: Tensor, pool: Pool, earlier: Selection) -> Selection:
-        source, target = split_embeddings(embeddings, self.task.source.num_entities)
-        return select_pairs(source, target, pool, self.config.semi, self.config.search.csls_k, earlier, lambda: self._graph_evidence)
+    def _select(self, similarity: Selectable, pool: Pool, earlier: Selection) -> Selection:
+        return select_pairs(similarity, pool, self.config.semi, self.config.search.csls_k, earlier, lambda: self._graph_evidence)
 
     @cached_property
     def _graph_evidence(self) -> GraphEvidence:
@@ -461,15 +469,13 @@ class Trainer:
         training, links, at = self.config.training, self.task.valid_links, self.at
         if not len(links) or (at.epoch % training.validate_every and at.epoch != self.epochs):
             return None
-        embeddings = self.embed()
-        scores = self.ranks.first(lambda: self._validation_scores(embeddings))
+        scores = self._asked(self._validation_scores)
         if training.patience is not None:
             self._remember_best(scores["mrr"])
         return scores
 
-    def _validation_scores(self, embeddings: Tensor) -> dict[str, float]:
-        source, target = split_embeddings(embeddings, self.task.source.num_entities)
-        found = evaluate_links(source, target, self.task.valid_links, k=self.config.search.csls_k, bootstrap=0, links_name="validation").to_dict()
+    def _validation_scores(self, similarity: Selectable) -> dict[str, float]:
+        found = evaluate_links(similarity, self.task.valid_links, k=self.config.search.csls_k, bootstrap=0, links_name="validation").to_dict()
         both = found["source_to_target"], found["target_to_source"]
         return {name: float(np.mean([one[name] for one in both])) for name in ("hits@1", "mrr")}
 
@@ -485,23 +491,15 @@ class Trainer:
         return patience is not None and self.at.bad_validations >= patience
 
     def embed(self) -> Tensor:
-        """(E, D) final embeddings of the stacked graph, without dropout.
+        """(E, D) final embeddings of the stacked graph, without dropout; of several processes, each computes those of its own entities."""
+        return self.model.embed()
 
-        While several processes train they call this together, and rank 0 alone gets the embeddings.
-        """
-        embeddings = self.model.embed()
-        return embeddings if self.shard is None else self.shard.gathered(embeddings)
-
-    def _assemble(self) -> None:
-        """After training, rank 0 has the whole model; the others have done their part."""
-        if self.shard is None:
-            return
-        features = self.shard.gathered(self.model.entity_features.detach())
-        if self.ranks.rank:
-            return
-        whole = build_model(self.task, self.config, self.device)
-        whole.load_state_dict({**self.model.state_dict(), DIVIDED: features})
-        self.model, self.shard = whole, None
+    def _asked(self, ask: Callable[[Selectable], Value]) -> Value:
+        """What is asked of the embeddings of the moment. Several processes call it together and answer together; rank 0 asks."""
+        embeddings, sizes = self.embed(), (self.task.source.num_entities, self.task.target.num_entities)
+        if self.shard is not None:
+            return asked_together(make_part(self.ranks, self.shard.own, embeddings, *sizes), ask)
+        return ask(UnscaledEmbeddings(*split_embeddings(embeddings, sizes[0])))
 
     def _all_save(self, checkpoints: Checkpoints | None, *, wanted: bool = True) -> bool:
         """Save a checkpoint where rank 0, which keeps them, wants one; whether it did."""
@@ -511,20 +509,31 @@ class Trainer:
         return due
 
     def _save(self, checkpoints: Checkpoints | None) -> None:
-        """All processes give what they hold; rank 0 writes."""
+        """Each process writes the rows of its own entities, and rank 0 what all share, which makes the checkpoint whole."""
         tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
         tensors |= {f"optimiser.{number}": average for number, average in self.optimiser.averages.items()}
+        state = self._state()
         if self.shard is not None:
-            tensors |= {name: self.shard.gathered(tensors[name]) for name in tensors if name in self._divided}
-        if checkpoints is None:
-            return
+            own = {name: tensors.pop(name) for name in self._divided if name in tensors}
+            state["rows"] = {"names": list(own), "digests": self.rows.save(own)}
+        if checkpoints is not None:
+            self._save_shared(checkpoints, tensors, state)
+        if self.shard is not None:
+            self.rows.settle(state["rows"]["digests"])
+
+    def _save_shared(self, checkpoints: Checkpoints, tensors: dict[str, Tensor], state: Mapping[str, Any]) -> None:
         if self.start is not None:
             tensors |= {"start.pairs": torch.from_numpy(self.start.pairs), "start.scores": torch.from_numpy(self.start.scores)}
         for number, selection in enumerate(self.selections):
             tensors[f"selection.{number}.pairs"] = torch.from_numpy(selection.pairs)
             tensors[f"selection.{number}.scores"] = torch.from_numpy(selection.scores)
-        checkpoints.save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, self._state())
+        checkpoints.save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, state)
+
+    def _row_keeper(self, store: RowStore | None) -> RowKeeper:
+        entities = self.task.num_entities
+        own, owners = (np.arange(entities), np.zeros(entities, dtype=np.int32)) if self.shard is None else (self.shard.own, self.shard.owners)
+        return RowKeeper(self.ranks, store, own, owners)
 
     @cached_property
     def _divided(self) -> tuple[str, ...]:
@@ -532,19 +541,48 @@ class Trainer:
         number = [name for name, _ in self.model.named_parameters()].index(DIVIDED)
         return f"model.{DIVIDED}", f"best.{DIVIDED}", f"optimiser.{number}"
 
-    def _own(self, found: tuple[dict[str, Tensor], dict[str, Any]] | None) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Of a checkpoint that rank 0 has, what each process needs."""
+    def _loaded(self, checkpoints: Checkpoints | None) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """What this process needs of the newest checkpoint that is whole; rank 0 has what all share.
+
+        Raises:
+            TrainingError: there are checkpoints, but of other data or settings, or none that is whole.
+        """
+        for earlier in itertools.count():
+            found = checkpoints.load(earlier) if checkpoints is not None else None
+            given = self.ranks.first(lambda: None if found is None else self._shared_of(*found))  # noqa: B023  (called at once)
+            if given is None:
+                break
+            shared, state = given
+            if state.pop("purpose", None) != self._purpose():
+                raise TrainingError("the unfinished run was started with other data or settings; use --fresh to train again.")
+            note = state.pop("rows")
+            own = self._own_rows({} if found is None else found[0], note)
+            if own is not None:
+                return {**shared, **own}, state
+        if earlier:
+            raise TrainingError(
+                "rows of the last checkpoint are missing or damaged; resume where they are (the same machines and --models), "
+                "or use --fresh to train again."
+            )
+        return None
+
+    def _shared_of(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Of a checkpoint what all processes need, with a note on the rows: in which files they are, none if one process saved them all."""
+        names = [name for name in tensors if name in self._divided]
+        shared = {name: tensor for name, tensor in tensors.items() if name not in self._divided}
+        return shared, {"rows": {"names": names, "digests": []}, **state}
+
+    def _own_rows(self, whole: Mapping[str, Tensor], note: Mapping[str, Any]) -> dict[str, Tensor] | None:
+        """The rows of the own entities, where ``whole`` is what rank 0 has loaded."""
+        names, like = note["names"], torch.empty((0, self.config.encoder.dim))
+        if note["digests"]:
+            return self.rows.collect(note["digests"], names, like)
         if self.shard is None:
-            return found
-        whole = {} if found is None else found[0]
-        shared = {name: tensor for name, tensor in whole.items() if name not in self._divided}
-        names = [name for name in whole if name in self._divided]
-        given = self.ranks.first(lambda: None if found is None else (names, shared, found[1]))
-        if given is None:
-            return None
-        names, shared, state = given
-        nothing = self.model.entity_features.new_empty((0, self.config.encoder.dim))
-        return {**shared, **{name: self.shard.scattered(whole.get(name, nothing).to(nothing.device)) for name in names}}, state
+            return {name: whole[name] for name in names}
+        found = {name: like.new_empty((len(self.shard.own), like.shape[1])) for name in names}
+        everyone = torch.arange(self.task.num_entities)
+        self.rows.deal(None if self.ranks.rank else {OWN: everyone, **{name: whole[name] for name in names}}, found)
+        return found
 
     def _state(self) -> dict[str, Any]:
         # What is not finite (a best MRR that does not exist yet is -1) would not survive JSON; all of this is.
@@ -557,12 +595,10 @@ class Trainer:
         return f"{self.task.fingerprint} {self.task.split} {values}"
 
     def _resume(self, checkpoints: Checkpoints | None) -> None:
-        found = self._own(checkpoints.load() if checkpoints is not None else None)
+        found = self._loaded(checkpoints)
         if found is None:
             return
         tensors, state = found
-        if state.pop("purpose", None) != self._purpose():
-            raise TrainingError("the unfinished run was started with other data or settings; use --fresh to train again.")
         before = {"from_epoch": 1, "threads": state.pop("threads")}  # all that checkpoints without parts hold
         self.precision = state.pop("precision")  # a run is trained with one precision from beginning to end
         self.at = Position(**{"parts": [before], **state})
@@ -576,24 +612,23 @@ class Trainer:
         self.optimiser.load({int(number): average for number, average in part(tensors, "optimiser.").items()})
 
 
-def task_shard(task: AlignmentTask, ranks: Ranks, device: torch.device) -> Shard | None:
-    """What this one of several processes holds; None with one, which holds everything. Rank 0 divides."""
+def divided_model(
+    task: AlignmentTask, config: RunConfig, ranks: Ranks, device: torch.device, adjacency: Adjacency | None = None
+) -> tuple[Shard | None, DualAMN]:
+    """What this one of several processes holds, and the encoder of that; with one process None, and the encoder of everything."""
     if ranks.size == 1:
-        return None
-    triples = task.stacked_triples()
-    links = task.stacked_links(task.train_links)
-    owners = ranks.first(lambda: partition_entities(triples, task.num_entities, links, ranks.size))
-    return make_shard(triples, owners, ranks, device)
+        return None, build_model(task, config, device, adjacency)
+    owners, triples = owned_triples(task, ranks)
+    shard, local = make_shard(triples, owners, ranks, device)
+    del triples
+    index = encoder_adjacency(local, len(shard.own) + len(shard.halo), task.num_relations, config)
+    del local  # as the others: once they are indexed, nothing needs them
+    return shard, DualAMN(index, config.encoder, seed=config.seed, device=device, shard=shard)
 
 
-def build_model(
-    task: AlignmentTask, config: RunConfig, device: torch.device, shard: Shard | None = None, adjacency: Adjacency | None = None
-) -> DualAMN:
-    """The encoder of a task, or of what a process holds of it."""
-    if shard is None:
-        return DualAMN(adjacency or task_adjacency(task, config), config.encoder, seed=config.seed, device=device)
-    local = encoder_adjacency(shard.triples, len(shard.own) + len(shard.halo), task.num_relations, config)
-    return DualAMN(local, config.encoder, seed=config.seed, device=device, shard=shard)
+def build_model(task: AlignmentTask, config: RunConfig, device: torch.device, adjacency: Adjacency | None = None) -> DualAMN:
+    """The encoder of a whole task."""
+    return DualAMN(adjacency or task_adjacency(task, config), config.encoder, seed=config.seed, device=device)
 
 
 def check_processes(task: AlignmentTask, processes: int) -> None:

@@ -2,8 +2,8 @@
 
 The entities are divided among the processes ("ranks"; :mod:`engine.model.shard`): each holds the features of its own, computes their embeddings
 and compares each step's pairs with those of its own that are candidates. Rows of neighbours, the pairs' embeddings, sums of the softmax and the
-gradients of what all entities share go from process to process. Rank 0 leads: it alone writes, validates, selects pairs and evaluates; the
-others train on its command (:mod:`engine.training.worker`) until it ends.
+gradients of what all entities share go from process to process. Rank 0 leads: it alone knows what to train and writes; the others train on its
+command (:mod:`engine.training.worker`) and answer what it asks of the embeddings (:mod:`engine.search.divided`) until it ends.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Value = TypeVar("Value")
 PATIENCE = timedelta(hours=2)
 """How long the others wait for rank 0 where it works by itself; a process that ends is noticed at once, by its closed connection."""
 STEP_PATIENCE = timedelta(minutes=10)
-"""How long all wait for each other within a step."""
+"""How long all wait for each other within a step, and rank 0 for others to receive an order."""
 
 
 class Ranks(Protocol):
@@ -110,6 +110,8 @@ class Together:
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
         self.sent = 0
         self.steps = dist.new_group(timeout=STEP_PATIENCE)
+        self.orders = dist.new_group(timeout=PATIENCE if self.rank else STEP_PATIENCE)
+        self._met = False
 
     def swap(self, rows: Tensor, sends: Sequence[int], receives: Sequence[int]) -> Tensor:
         received = rows.new_empty((sum(receives), *rows.shape[1:]))
@@ -135,8 +137,10 @@ class Together:
 
     def first(self, compute: Callable[[], Value]) -> Value:
         values: list[Any] = [compute() if self.rank == 0 else None]
+        group = self.orders if self._met else None  # before the others come for the first time they read the data
         with as_lost_process():
-            dist.broadcast_object_list(values, src=0, device=torch.device("cpu"))
+            dist.broadcast_object_list(values, src=0, group=group, device=torch.device("cpu"))
+        self._met = True
         return cast(Value, values[0])
 
 

@@ -29,7 +29,7 @@ def test_weights_are_those_of_the_encoder(options: dict[str, object]) -> None:
     world = random_world(2, **options)
     model, triples = world.model, world.task.stacked_triples()
     attention, adjacency = asked(model, **options), model.adjacency
-    message, directed = message_relations(adjacency)
+    message, directed = message_relations(adjacency.members, adjacency.units)
     receivers, senders = adjacency.messages.rows()[message], adjacency.messages.columns[message]
     sizes = np.bincount(message)[message]
     seen = 0

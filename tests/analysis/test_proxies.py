@@ -9,8 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 
-from engine.analysis.proxies import attention_divergence, pair_divergence_table, proxy_similarities, proxy_tensors, proxy_top_table
+from engine.analysis.proxies import (
+    ProxyCosines,
+    Similarities,
+    attention_divergence,
+    pair_divergence_table,
+    proxy_similarities,
+    proxy_tensors,
+    proxy_top_table,
+)
 from engine.model import proxies as proxy_matching
+from engine.search.divided import DividedSimilarity
+from engine.search.parts import split_part
+from engine.training.orders import kept_parts
+from engine.util.distributed import ALONE
 from tests.analysis.worlds import World, random_world
 from tests.effort import examples
 
@@ -18,6 +30,10 @@ from tests.effort import examples
 @pytest.fixture
 def world() -> World:
     return random_world(2)
+
+
+def cosines_of(world: World) -> Similarities:
+    return kept_parts(world.model, ProxyCosines(world.task.source.num_entities, world.task.target.num_entities))
 
 
 def dense_similarities(world: World, channel: int) -> np.ndarray:
@@ -35,7 +51,7 @@ def test_similarities_are_cosines_in_blocks_of_any_size(world: World, monkeypatc
 
 def test_stored_similarities_give_the_attention_back(world: World) -> None:
     found = proxy_similarities(world.model)
-    tensors = proxy_tensors(found, world.task.source.num_entities)
+    tensors = {name: tensor.whole() for name, tensor in proxy_tensors(cosines_of(world)).items()}
     assert set(tensors) == {"source_entity", "target_entity", "source_relation", "target_relation"}
     for channel, values in found.items():
         stored = torch.cat([tensors[f"source_{channel}"], tensors[f"target_{channel}"]])
@@ -45,7 +61,7 @@ def test_stored_similarities_give_the_attention_back(world: World) -> None:
 
 
 def test_top_entities_are_the_most_similar(world: World) -> None:
-    table = proxy_top_table(proxy_similarities(world.model), world.task.source.num_entities)
+    table = proxy_top_table(cosines_of(world))
     start = {"source": 0, "target": world.task.source.num_entities}
     for (channel, graph, proxy), rows in table.groupby(["channel", "graph", "proxy"]):
         size = world.task.graph(graph).num_entities
@@ -58,7 +74,8 @@ def test_top_entities_are_the_most_similar(world: World) -> None:
 
 
 def test_equals_come_in_order() -> None:
-    table = proxy_top_table({"entity": torch.tensor([[0.5], [0.7], [0.5], [0.5]])}, 4)
+    part = split_part(ALONE, np.arange(4), torch.tensor([[0.5], [0.7], [0.5], [0.5]]), 4, 0)
+    table = proxy_top_table({"entity": DividedSimilarity(part)})
     assert table["entity"].tolist() == [1, 0, 2, 3]
 
 
@@ -81,7 +98,7 @@ def test_divergence_is_jensen_shannons(seed: int, proxies: int) -> None:
 def test_pairs_are_the_known_links_and_the_first_matches(seed: int) -> None:
     world = random_world(seed)
     similarities = proxy_similarities(world.model)
-    table = pair_divergence_table(similarities, world.task, world.matches)
+    table = pair_divergence_table(cosines_of(world), world.task, world.matches)
     best = world.matches[world.matches["rank"] == 1]
     forward = {(row.entity, row.match) for row in best.itertuples() if row.graph == "source"}
     backward = {(row.match, row.entity) for row in best.itertuples() if row.graph == "target"}

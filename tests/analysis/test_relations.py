@@ -11,12 +11,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.analysis.relations import relation_importance_table, relation_twins_table, row_softmax, seed_agreement
+from engine.analysis.relations import realised_attention, relation_importance_table, relation_twins_table, row_softmax, seed_agreement
 from engine.data.knowledge_graph import AlignmentTask, KnowledgeGraph
 from engine.model.dual_amn import DualAMN
 from tests.analysis.worlds import random_model, random_task
 from tests.effort import examples
 from tests.reference import analysis as reference
+
+
+def importance_of(task: AlignmentTask) -> pd.DataFrame:
+    model = random_model(task)
+    return relation_importance_table(task, model, realised_attention(model))
 
 
 def stacked(task: AlignmentTask) -> list[tuple[int, int, int]]:
@@ -34,7 +39,7 @@ def directed(table: pd.DataFrame, task: AlignmentTask) -> np.ndarray:
 def test_importance_and_attention_follow_the_formulas(seed: int, unit: str, channels: str) -> None:
     task = random_task(np.random.default_rng(seed), triples=25)
     model = random_model(task, message_unit=unit, channels=channels)
-    table = relation_importance_table(task, model)
+    table = relation_importance_table(task, model, realised_attention(model))
     table["directed"] = directed(table, task)
     used = {relation for _, relation, _ in stacked(task)}
     relations = model.relation_features.detach().double()
@@ -52,7 +57,7 @@ def test_importance_and_attention_follow_the_formulas(seed: int, unit: str, chan
 
 def test_counts_of_relations() -> None:
     task = random_task(np.random.default_rng(4))
-    table = relation_importance_table(task, random_model(task))
+    table = importance_of(task)
     for _, row in table.iterrows():
         triples = [one for one in task.graph(row["graph"]).triples.tolist() if one[1] == row["relation"]]
         assert row["frequency"] == len(triples)
@@ -62,7 +67,7 @@ def test_counts_of_relations() -> None:
 
 def test_ranks_and_bands_follow_importance() -> None:
     task = random_task(np.random.default_rng(5))
-    table = relation_importance_table(task, random_model(task))
+    table = importance_of(task)
     for _, rows in table.groupby(["layer", "channel"]):
         ordered = rows.sort_values("rank")
         assert ordered["rank"].tolist() == list(range(1, len(rows) + 1))

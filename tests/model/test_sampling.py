@@ -71,7 +71,7 @@ def test_every_entity_is_drawn_as_often_as_any_other() -> None:
 def own_shard(sampling: Sampling, ranks: ThreadRanks, seed: int = 0) -> Shard:
     """What a process holds of a graph without triples, whose entities are divided at random."""
     owners = np.random.default_rng(seed).integers(0, ranks.size, sampling.num_source + sampling.num_target).astype(np.int32)
-    return make_shard(np.empty((0, 3), dtype=np.int64), owners, ranks)
+    return make_shard(np.empty((0, 3), dtype=np.int64), owners, ranks)[0]
 
 
 @settings(deadline=None, max_examples=examples(30))
@@ -125,7 +125,7 @@ def test_the_loss_of_divided_candidates_is_that_of_all(size: int, scope: str, lo
     def part(ranks: ThreadRanks) -> tuple[IntArray, Tensor, Tensor]:
         shard = own_shard(sampling, ranks)
         if owners == "one":
-            shard = make_shard(np.empty((0, 3), dtype=np.int64), np.full(1700, size - 1, dtype=np.int32), ranks)
+            shard = make_shard(np.empty((0, 3), dtype=np.int64), np.full(1700, size - 1, dtype=np.int32), ranks)[0]
         return shard.own, *of(dataclasses.replace(sampling, shard=shard), ranks, shard.own)
 
     value, gradient = of(sampling)

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from engine.errors import RunDamagedError, RunError, RunNotFoundError, RunVersionError
 from engine.runs import FORMAT_VERSION, Run, RunStore, RunWriter
 from engine.runs.manifest import with_seal
+from engine.runs.tensors import InTurn, save_tensors
 from tests.effort import examples
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -128,6 +129,30 @@ def test_tensors_of_every_type_are_mapped(store: RunStore, dtype: torch.dtype) -
         found = run.tensor("t", key)
         assert found.shape == tuple(expected.shape)
         assert torch.equal(torch.from_numpy(np.asarray(found)), expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_what_is_written_in_turn_is_what_is_written_at_once(dtype: torch.dtype, tmp_path: Path) -> None:
+    """To the last bit, so that a run does not show how many processes it came from."""
+    drawn = {"target": torch.randn(7, 3), "source": torch.randn(0, 3), "ärger": torch.randn(2, 2, 4), "b": torch.zeros(3)}
+    whole = {name: tensor.to(dtype) for name, tensor in drawn.items()}
+    parts = {name: InTurn((len(whole[name]), 3), lambda step, name=name: torch.split(drawn[name], 2), dtype) for name in ("target", "source")}
+    assert torch.equal(parts["target"].whole().to(dtype), whole["target"])
+    save_tensors(tmp_path / "at_once", whole)
+    save_tensors(tmp_path / "in_turn", {**whole, **parts})
+    assert (tmp_path / "in_turn").read_bytes() == (tmp_path / "at_once").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("tensors", "reason"),
+    [
+        ({"rows": InTurn((5, 2), lambda step: [torch.zeros(4, 2)])}, "the blocks have other sizes"),
+        ({"rows": InTurn((1, 2), lambda step: [torch.zeros(1, 2)]), "numbers": torch.arange(3)}, "cannot be written in turn"),
+    ],
+)
+def test_what_cannot_be_written_in_turn_is_our_defect(tensors: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=reason):
+        save_tensors(tmp_path / "file", tensors)
 
 
 def test_a_table_gives_the_rows_that_are_asked_for(store: RunStore) -> None:

@@ -72,8 +72,8 @@ class Memory:
         if self.saves == self.die_at:
             raise RuntimeError("killed")
 
-    def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        return self.saved and ({**self.saved[0]}, {**self.saved[1], "trace": list(self.saved[1]["trace"])})
+    def load(self, earlier: int = 0) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        return None if earlier else self.saved and ({**self.saved[0]}, {**self.saved[1], "trace": list(self.saved[1]["trace"])})
 
 
 def every_epoch(config: RunConfig) -> RunConfig:

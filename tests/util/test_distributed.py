@@ -18,7 +18,9 @@ from engine.data import AlignmentTask, load_task
 from engine.errors import ConfigError, TrainingError
 from engine.pipeline import train_run
 from engine.runs import Run, RunStore
+from engine.runs.row_files import RowFiles
 from engine.training import trainer as training
+from engine.training.sharding import make_shards
 from engine.training.trainer import Trainer
 from engine.training.worker import Order, check_data, follow, lead, leading
 from engine.util.distributed import ALONE, joined
@@ -105,7 +107,8 @@ def worker(launcher: int, rank: int) -> int:
 @pytest.mark.slow
 @pytest.mark.skipif(not Path(f"/proc/self/task/{os.getpid()}/children").exists(), reason="finds processes in /proc")
 def test_a_process_that_dies_ends_the_training_with_what_was_learned(data: Path, tmp_path: Path) -> None:
-    wanted = config("basic", epochs=30)
+    wanted, whole = config("basic", epochs=30), data
+    data = make_shards(whole, wanted, 2, tmp_path / "shards").path
     said = []
     with subprocess.Popen(command(2, data, tmp_path / "models", wanted), stderr=subprocess.PIPE, text=True, env=environment()) as launched:
         assert launched.stderr is not None
@@ -119,9 +122,50 @@ def test_a_process_that_dies_ends_the_training_with_what_was_learned(data: Path,
     events: list[object] = []
     run = train_run(data, wanted, RunStore(tmp_path / "models"), on_event=events.append).run
     epochs = [event.epoch for event in events if hasattr(event, "epoch")]
-    assert epochs[0] > 3, "it goes on, and does not begin anew"
+    assert epochs[0] > 2, "it goes on, by one process, and does not start at the beginning"
     assert epochs[-1] == 30
     assert [line["epoch"] for line in run.trace() if "epoch" in line] == list(range(1, 31))
+    assert train_run(whole, wanted, RunStore(tmp_path / "models")).reused, "the same run as on the data"
+
+
+DYING = """
+import os, signal, sys
+from engine.search import divided
+answer = divided.Nearest.answer
+def die(self, part):
+    if part.ranks.rank:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return answer(self, part)
+divided.Nearest.answer = die
+from engine.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def command_of(program: str, folder: Path, data: Path, wanted: RunConfig) -> Sequence[str]:
+    """Two processes that run a program in place of the command."""
+    (folder / "program.py").write_text(program)
+    words = list(command(2, data, folder / "models", wanted))
+    at = words.index("-m", words.index("--nproc-per-node"))
+    words[at : at + 2] = [str(folder / "program.py")]
+    return words
+
+
+def with_this_source(variables: dict[str, str]) -> dict[str, str]:
+    return {**variables, "PYTHONPATH": str(Path(training.__file__).parents[2])}
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_while_searching_costs_no_training(data: Path, tmp_path: Path) -> None:
+    wanted = config("basic", epochs=4)
+    words, env = command_of(DYING, tmp_path, data, wanted), with_this_source(environment())
+    done = subprocess.run(words, capture_output=True, text=True, env=env, timeout=240, check=False)
+    assert "error: another process of this training has ended" in done.stderr
+    assert [one.state for one in RunStore(tmp_path / "models").list()] == ["partial"]
+    events: list[object] = []
+    run = train_run(data, wanted, RunStore(tmp_path / "models"), on_event=events.append).run
+    assert not [event for event in events if hasattr(event, "epoch")], "all epochs were done"
+    assert run.manifest["training"]["epochs"] == 4
 
 
 IMPATIENT = """
@@ -132,19 +176,27 @@ distributed.STEP_PATIENCE = timedelta(seconds=4)
 from engine.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
+BETWEEN_STEPS = """
+import os, signal
+from engine.training.trainer import Trainer
+save = Trainer._all_save
+def halt(self, *arguments, **options):
+    if self.ranks.rank and self.at.epoch == 3:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return save(self, *arguments, **options)
+Trainer._all_save = halt
+"""
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path(f"/proc/self/task/{os.getpid()}/children").exists(), reason="finds processes in /proc")
-def test_a_process_that_hangs_is_not_waited_for_forever(data: Path, tmp_path: Path) -> None:
-    wanted, script = config("basic", epochs=30), tmp_path / "impatient.py"
-    script.write_text(IMPATIENT)
-    words = list(command(2, data, tmp_path / "models", wanted))
-    at = words.index("-m", words.index("--nproc-per-node"))
-    words[at : at + 2] = [str(script)]
+@pytest.mark.parametrize("program", [IMPATIENT, BETWEEN_STEPS + IMPATIENT], ids=["anywhere", "where an order is awaited"])
+def test_a_process_that_hangs_is_not_waited_for_forever(program: str, data: Path, tmp_path: Path) -> None:
+    wanted = config("basic", epochs=30)
     said, halted = [], 0
-    everything = {**environment(), "PYTHONPATH": str(Path(training.__file__).parents[2])}
-    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=everything) as launched:
+    with subprocess.Popen(
+        command_of(program, tmp_path, data, wanted), stderr=subprocess.PIPE, text=True, env=with_this_source(environment())
+    ) as launched:
         assert launched.stderr is not None
         for line in launched.stderr:
             said.append(line)
@@ -201,12 +253,12 @@ def test_the_others_train_on_what_reviewers_left(data: Path, task: AlignmentTask
 
     def trained(ranks: ThreadRanks) -> None:
         if ranks.rank:
-            follow(data, wanted, ranks)
+            follow(data, wanted, ranks, models=tmp_path)
             return
         with leading(ranks):
             for _ in range(2):
-                lead(reviewed, wanted, ranks)
-                Trainer(reviewed, wanted, ranks=ranks).train(checkpoints=memory)
+                lead(reviewed, wanted, ranks, "some-run")
+                Trainer(reviewed, wanted, ranks=ranks).train(checkpoints=memory, rows=RowFiles.of_run(tmp_path, reviewed.name, "some-run"))
 
     together(2, trained)
     assert memory.saves == 3, "the second training went on from the first one's last checkpoint"
