@@ -410,7 +410,7 @@ class Trainer:
                 value.backward()  # type: ignore[no-untyped-call]
                 return value.detach()
             except torch.OutOfMemoryError:
-                if self.shard is not None or not halve_blocks(self.device):
+                if has_kernels(self.device) or self.shard is not None or not halve_blocks(self.device):
                     raise
             self.optimiser.zero_grad()
             if self.device.type == "cuda":

@@ -17,6 +17,8 @@ from torch import Tensor
 
 LEAST_BLOCK = 32 * 2**20
 """Bytes of a block of temporaries below which a card would only start more, smaller operations."""
+ASSUMED_FREE = 8 * 2**30
+"""Bytes of a card that is only rehearsed."""
 SHARE_OF_FREE = 16
 """The temporaries of one operation take at most this fraction of the memory that is free when a training begins."""
 
@@ -48,7 +50,7 @@ def upload(array: npt.NDArray[np.generic], device: torch.device) -> Tensor:
 def block_bytes(device: torch.device) -> int:
     """Bytes that the temporaries of one operation may take: on a card as it has memory, which is asked for once; to be called before the first step."""
     if device not in _blocks:
-        free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else 0
+        free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else ASSUMED_FREE
         _blocks[device] = max(free // SHARE_OF_FREE, LEAST_BLOCK)
     return _blocks[device]
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from engine.config import LossConfig
 from engine.model.losses.base import NegativeCandidates, register_loss
-from engine.model.losses.nhsm import NormalizedHardSampleMining, Side, block_rows, pairs_set, sides
+from engine.model.losses.nhsm import NormalizedHardSampleMining, PairPlaces, Side, block_rows, sides
 from engine.util.devices import upload
 from engine.util.distributed import Ranks
 from engine.util.threads import cut
@@ -89,6 +89,6 @@ def nearest(embeddings: Tensor, side: Side, count: int) -> Tensor:
     step = block_rows(len(pool), embeddings.element_size())
     for rows in cut(len(side.anchors), step):
         block = Side(side.anchors[rows], side.others[rows], side.low, side.high)
-        closeness = pairs_set(2 * embeddings[block.anchors] @ pool.T - norms, block, -torch.inf)
+        closeness = PairPlaces.of(block).set(2 * embeddings[block.anchors] @ pool.T - norms, -torch.inf)
         found.append(closeness.topk(count, dim=1).indices + side.low)
     return torch.cat(found)

@@ -146,9 +146,10 @@ def _dense_side(
         anchors, others = embeddings[block.anchors], embeddings[block.others]
         products = wide_product(screened[block.anchors], multiplied.T)
         x = (loss.margin + positive[rows] - norms[block.anchors]).unsqueeze(1) - norms[side.low : side.high] + 2 * products
-        value_of_block, coefficients = _softmax(pairs_set(x, block, 0.0), loss)
+        itself = PairPlaces.of(block)
+        value_of_block, coefficients = _softmax(itself.set(x, 0.0), loss)
         value += value_of_block / batch
-        coefficients = pairs_set(coefficients, block, 0.0).div_(batch)
+        coefficients = itself.set(coefficients, 0.0).div_(batch)
         weights = coefficients.to(screened.dtype)
         total, totals = weights.sum(1, keepdim=True, dtype=x.dtype), weights.sum(0, dtype=x.dtype)
         grad[side.low : side.high] += 2 * (wide_product(weights.T, screened[block.anchors]) - totals.unsqueeze(1) * pool)
@@ -157,15 +158,25 @@ def _dense_side(
     return value
 
 
-def pairs_set(values: Tensor, side: Side, value: float) -> Tensor:
-    """Sets what stands in the columns of each (n, m) row's own pair, in place and without looking which rows have such columns."""
-    if not values.shape[1]:
-        return values
-    for column in side.pair_columns():
-        column = column.unsqueeze(1)
-        at = column.clamp_min(0)
-        values.scatter_(1, at, torch.where(column >= 0, value, values.gather(1, at)))
-    return values
+@dataclass(frozen=True)
+class PairPlaces:
+    """Where the pairs stand among the candidates of an (n, m) block, to be overwritten without looking which rows have such columns."""
+
+    columns: Tensor  # (n, 2)
+    inside: Tensor  # (n, 2)
+
+    @classmethod
+    def of(cls, side: Side) -> PairPlaces:
+        first, second = side.pair_columns()
+        # The one that is not among the candidates stands for the other: no column of a row is then written with two values.
+        columns = torch.stack([torch.where(first >= 0, first, second), torch.where(second >= 0, second, first)], dim=1)
+        return cls(columns.clamp_min(0), columns >= 0)
+
+    def set(self, values: Tensor, value: float) -> Tensor:
+        """In place."""
+        if not values.shape[1]:  # a process may own none of a step's candidates
+            return values
+        return values.scatter_(1, self.columns, torch.where(self.inside, value, values.gather(1, self.columns)))
 
 
 def wide_product(left: Tensor, right: Tensor) -> Tensor:
