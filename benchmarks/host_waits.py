@@ -2,9 +2,9 @@
 
     python -m benchmarks.host_waits DATA [--device cuda] [--steps 5] [--set section.option=value] [--out FILE]
 
-On a card torch itself reports every operation that waits (its sync debug mode). Without one, the steps are computed on torch's device ``meta``, which knows
-shapes but no values: they take the card's way through the program, and whatever would read a value from the card, or send it something at once, is counted. A
-step that waits for anything gives exit code 1.
+On a card torch itself reports every operation that waits (its sync debug mode). Without one, steps are computed on torch's device ``meta``, which knows
+shapes but no values: they take the card's way through the program, and whatever would read a value from the card, or copy to it and wait, is counted.
+A step that waits for anything gives exit code 1.
 """
 
 from __future__ import annotations
@@ -58,21 +58,21 @@ class Recorder(TorchDispatchMode):
     """What is begun on a device, and what would be waited for.
 
     Attributes:
-        device: of the steps.
+        kind: of the device.
         operations: those that start work there: no views.
         waits: number of each reason.
     """
 
     def __init__(self, device: torch.device) -> None:
         super().__init__()
-        self.device = device
+        self.kind = device.type
         self.operations = 0
         self.waits: Counter[str] = Counter()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         tensors = [one for one in tree_leaves((args, kwargs)) if isinstance(one, Tensor)]
-        there = any(one.device == self.device for one in tensors) or torch.device(kwargs.get("device") or "cpu") == self.device
+        there = any(one.device.type == self.kind for one in tensors) or torch.device(kwargs.get("device") or "cpu").type == self.kind
         if there:
             self.operations += not func.is_view
             if reason := self._reason(func, tensors, args, kwargs):
@@ -88,10 +88,10 @@ class Recorder(TorchDispatchMode):
         if name == "repeat_interleave" and kwargs.get("output_size") is None:
             return READING["nonzero"]
         if name in ("_to_copy", "copy_"):
-            target = torch.device(kwargs.get("device") or args[0].device)
-            source = args[1 if name == "copy_" else 0].device
+            target = torch.device(kwargs.get("device") or args[0].device).type
+            source = args[1 if name == "copy_" else 0].device.type
             return SENDING if source != target and not called_from(upload.__code__) else None
-        return MIXED if any(one.device != self.device and one.dim() for one in tensors) else None
+        return MIXED if any(one.device.type != self.kind and one.dim() for one in tensors) else None
 
 
 def called_from(code: Any) -> bool:

@@ -90,9 +90,7 @@ class DualAMN(nn.Module):
         self.gate_weight = uniform(count, width, width, limit=glorot(width, width))
         self.gate_bias = nn.Parameter(torch.zeros(count, width))
 
-    def forward(
-        self, rows: Tensor | None = None, *, dropout_seed: int | None = None, rounded: bool = False, messages: int | None = None
-    ) -> Tensor:
+    def forward(self, rows: Tensor | None = None, *, dropout_seed: int | None = None, rounded: bool = False, messages: int | None = None) -> Tensor:
         """(n, C D) final embeddings: the entity channel's blocks, then the relation channel's; each by layer.
 
         Args:

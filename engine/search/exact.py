@@ -1,7 +1,7 @@
 """Exact search: tiles of the score matrix, each looked at once for both directions (:mod:`engine.search.tiles`); on CUDA torch selects.
 
-There nothing is read back before the end: tiles, what is best so far and the hubness terms stay on the card, and each tile is begun without waiting for the
-one before.
+There nothing is read back before the end: tiles, what is best so far and the hubness terms stay on the card, and each tile is begun without waiting
+for the one before.
 """
 
 from __future__ import annotations
@@ -245,8 +245,8 @@ class TorchBest:
 def best_of_rows(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """``scores.topk(k, dim=1)`` of (q, m) scores, most of which are read once and sorted never.
 
-    A row's k best values lie within its k groups of neighbouring columns with the highest maxima: had a value a place among the best and its group none, k
-    groups would each hold a higher one. So only the maxima and what these groups hold are sorted.
+    A row's k best values lie within its k groups of neighbouring columns with the highest maxima: were one of them in another group, each of these k
+    would hold a value at least as high. So only the maxima and what these groups hold are sorted.
     """
     m = scores.shape[1]
     size = math.isqrt(m // max(k, 1))

@@ -1,7 +1,7 @@
 """How a device computes: a CPU by compiled kernels, a graphics card by torch's own operations, which are begun one after the other without waiting.
 
-Nothing that runs within a training step may read a value from the card: the program would wait until everything begun before is done, and the card would
-then wait for the program. Index arrays that a step needs are made on the host from what the host knows, and sent by :func:`upload`.
+Nothing that runs within a training step may read a value from the card: the program would wait until everything begun before is done, and the card
+would then wait for the program. Index arrays that a step needs are made on the host from what the host knows, and sent by :func:`upload`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from torch import Tensor
 
 LEAST_BLOCK = 32 * 2**20
 """Bytes of a block of temporaries below which a card would only start more, smaller operations."""
+MOST_BLOCK = 2 * 2**30
+"""Bytes above which larger blocks start hardly fewer operations."""
 ASSUMED_FREE = 8 * 2**30
 """Bytes of a card that is only rehearsed."""
 SHARE_OF_FREE = 16
 """The temporaries of one operation take at most this fraction of the memory that is free when a training begins."""
 
 _kernels_are_off: ContextVar[bool] = ContextVar("kernels_are_off", default=False)
-_blocks: dict[torch.device, int] = {}
+_blocks: dict[str, int] = {}
+"""By type of device: a process computes on one card."""
 
 
 def has_kernels(device: torch.device) -> bool:
@@ -48,11 +51,11 @@ def upload(array: npt.NDArray[np.generic], device: torch.device) -> Tensor:
 
 
 def block_bytes(device: torch.device) -> int:
-    """Bytes that the temporaries of one operation may take: on a card as it has memory, which is asked for once; to be called before the first step."""
-    if device not in _blocks:
+    """Bytes that the temporaries of one operation may take, by the card's free memory; this is looked up once, best before the first step."""
+    if device.type not in _blocks:
         free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else ASSUMED_FREE
-        _blocks[device] = max(free // SHARE_OF_FREE, LEAST_BLOCK)
-    return _blocks[device]
+        _blocks[device.type] = min(max(free // SHARE_OF_FREE, LEAST_BLOCK), MOST_BLOCK)
+    return _blocks[device.type]
 
 
 def block_of(bytes_per_row: int, device: torch.device) -> int:
@@ -63,5 +66,5 @@ def block_of(bytes_per_row: int, device: torch.device) -> int:
 def halve_blocks(device: torch.device) -> bool:
     """Use less memory from now on; False where blocks are as small as is sensible."""
     before = block_bytes(device)
-    _blocks[device] = max(before // 2, LEAST_BLOCK)
-    return _blocks[device] < before
+    _blocks[device.type] = max(before // 2, LEAST_BLOCK)
+    return _blocks[device.type] < before

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,14 @@ from engine.util.devices import upload, without_kernels
 from tests.model.options import OPTIONS
 
 SMALL = RunConfig().with_values(
-    {"encoder.dim": 8, "encoder.proxies": 4, "training.threads": 1, "training.batch_size": 20, "training.precision": "float32", "loss.least_candidates": 90}
+    {
+        "encoder.dim": 8,
+        "encoder.proxies": 4,
+        "training.threads": 1,
+        "training.batch_size": 20,
+        "training.precision": "float32",
+        "loss.least_candidates": 90,
+    }
 )
 VARIED: dict[str, dict[str, Any]] = {
     **{name: {f"encoder.{key}": value for key, value in changes.items()} for name, changes in OPTIONS.items()},
@@ -32,12 +40,20 @@ VARIED: dict[str, dict[str, Any]] = {
 }
 
 
+FEW = ("paper", "loss triplet", "other graph's candidates")
+
+
+def cases(names: Iterable[str]) -> list[Any]:
+    """The changes of some names; all but a few only where time does not count."""
+    return [pytest.param(VARIED[name], id=name, marks=() if name in FEW else pytest.mark.slow) for name in names]
+
+
 @pytest.fixture(scope="module")
 def task(small_world: Path) -> AlignmentTask:
     return load_task(small_world)
 
 
-@pytest.mark.parametrize("changes", VARIED.values(), ids=VARIED)
+@pytest.mark.parametrize("changes", cases(VARIED))
 def test_nothing_in_a_step_waits_for_the_card(task: AlignmentTask, changes: dict[str, Any]) -> None:
     found = step_waits(task, SMALL.with_values(changes), META, steps=1)
     assert found["waits"] == {}
@@ -63,11 +79,8 @@ WAITING: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("work", WAITING.values(), ids=WAITING)
 def test_what_would_wait_is_noticed(work: Callable[[], Any]) -> None:
     recorder = Recorder(META)
-    with recorder:
-        try:
-            work()
-        except (RuntimeError, NotImplementedError):
-            pass  # shapes alone have no answer to give
+    with recorder, contextlib.suppress(RuntimeError, NotImplementedError):  # shapes alone have no answer to give
+        work()
     assert recorder.waits.total() >= 1
 
 
@@ -90,7 +103,7 @@ def step(trainer: Trainer) -> dict[str, Tensor]:
     return {name: tensor.detach().double() for name, tensor in {"loss": value, **gradients}.items()}
 
 
-@pytest.mark.parametrize("changes", [changes for name, changes in VARIED.items() if name != "bfloat16"], ids=[name for name in VARIED if name != "bfloat16"])
+@pytest.mark.parametrize("changes", cases(name for name in VARIED if name != "bfloat16"))
 def test_both_ways_give_the_same_values(task: AlignmentTask, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """In several blocks of everything, too."""
     config = SMALL.with_values({"loss.tail_mass": 0.0, **changes})
