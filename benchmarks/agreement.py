@@ -4,9 +4,9 @@
                                    [--curve-tolerance 0.001] [--set section.option=value] [--out FILE]
 
 A step is computed by the CPU's kernels and on the other device in float32 and with every candidate in the gradient; embeddings, loss and the gradient
-of each parameter must be the same up to rounding, for dropout is the same everywhere. So must the losses of a training by these settings, epoch by epoch.
-Then come the trainings that a user would start, whose metrics are compared. ``--device cpu`` compares the kernels with the operations that a graphics
-card would run, on the CPU. Exit code 1: they do not agree.
+of each parameter must be the same up to rounding, for dropout is the same everywhere. So must the losses of a training by these settings, epoch by
+epoch. Then come the trainings that a user would start, whose metrics are compared. ``--device cpu`` compares the kernels with the operations that a
+graphics card would run, on the CPU. Exit code 1: they do not agree.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python -m benchmarks.host_waits DATA [--device cuda] [--steps 5] [--set section.option=value] [--out FILE]
 
-On a card torch itself reports every operation that waits (its sync debug mode). Without one, steps are computed on torch's device ``meta``, which knows
+On a card torch itself reports every operation that waits (its sync debug mode). Without one, steps are computed on torch's device ``meta``, which has
 shapes but no values: they take the card's way through the program, and whatever would read a value from the card, or copy to it and wait, is counted.
 A step that waits for anything gives exit code 1.
 """
@@ -35,6 +35,7 @@ from engine.data import AlignmentTask, load_task
 from engine.errors import EngineError
 from engine.pipeline import git_commit, versions
 from engine.training import trainer as training
+from engine.training.device import choose_device
 from engine.util.devices import upload
 
 WAITS, FAILED = 1, 2
@@ -54,7 +55,7 @@ SENDING = "copied between host and card"
 MIXED = "an index or operand on the host"
 
 
-class Recorder(TorchDispatchMode):
+class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """What is begun on a device, and what would be waited for.
 
     Attributes:
@@ -64,7 +65,7 @@ class Recorder(TorchDispatchMode):
     """
 
     def __init__(self, device: torch.device) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.kind = device.type
         self.operations = 0
         self.waits: Counter[str] = Counter()
@@ -182,7 +183,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         check_place(parsed.out)
         config = RunConfig().with_assignments(parsed.set)
-        device = training.choose_device("cuda") if parsed.device == "cuda" else META
+        device = choose_device("cuda") if parsed.device == "cuda" else META
         found = step_waits(load_task(parsed.data, config.data, config.seed), config, device, max(parsed.steps, 1))
     except EngineError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -14,6 +14,7 @@ import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -96,13 +97,12 @@ def outcome(case: SearchCase, watch: Stopwatch, start: float | None, source: Ten
 def selection(source: Tensor, target: Tensor, k: int) -> dict[str, float]:
     """Seconds to select the k best of the rows and of the columns of a tile, as a card would: by groups, and by sorting everything."""
     scores = source[:SELECTED] @ target[: 32 * SELECTED].T
-    ways = {"groups": best_of_rows, "topk": lambda table, count: table.topk(count, dim=1)}
     found = {}
-    for name, way in ways.items():
-        for side, table in (("rows", scores), ("columns", scores.T)):
-            count = min(k, table.shape[1])
-            way(table, count)
-            found[f"{side} by {name}"] = timed(source.device, lambda way=way, table=table, count=count: way(table, count))[1]
+    for side, table in (("rows", scores), ("columns", scores.T)):
+        count = min(k, table.shape[1])
+        for name, way in (("groups", partial(best_of_rows, table, count)), ("topk", partial(torch.topk, table, count))):
+            timed(source.device, way)  # warms up
+            found[f"{side} by {name}"] = timed(source.device, way)[1]
     return found
 
 

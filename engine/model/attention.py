@@ -36,16 +36,16 @@ class MessageGraph:
         """How many messages the given entities receive: with it, :meth:`entries` need not ask the device."""
         return int(self.lengths[entities].sum())
 
-    def entries(self, rows: Tensor | None = None, number: int | None = None) -> Incoming:
+    def entries(self, rows: Tensor | None = None, number: int | None = None) -> MessageEntries:
         """The messages to the given rows, to all by default; ``number``: how many they are, where that is known."""
         if rows is None:
-            return Incoming(self.receivers, self.senders, self.units)
+            return MessageEntries(self.receivers, self.senders, self.units)
         lengths = self.lengths_there[rows]
         number = int(lengths.sum()) if number is None else number
         position = torch.repeat_interleave(torch.arange(len(rows), device=self.device), lengths, output_size=number)
         first = self.starts[rows] - (lengths.cumsum(0) - lengths)  # of each row's entries, less those of the rows before
         index = torch.arange(number, device=self.device) + first[position]
-        return Incoming(position, self.senders[index], self.units[index])
+        return MessageEntries(position, self.senders[index], self.units[index])
 
     @cached_property
     def starts(self) -> Tensor:
@@ -69,17 +69,17 @@ class MessageGraph:
         return to_torch(self.adjacency.units, self.device)
 
 
-class Incoming(NamedTuple):
+class MessageEntries(NamedTuple):
     """Messages, (entries,) each: the position of the receiver among those that are wanted, the sender, the unit."""
 
     receivers: Tensor
     senders: Tensor
     units: Tensor
 
-    def blocks(self, bytes_per_entry: int) -> Iterator[Incoming]:
+    def blocks(self, bytes_per_entry: int) -> Iterator[MessageEntries]:
         """Some at a time, so that the temporaries fit the device."""
         for part in cut(len(self.receivers), block_of(bytes_per_entry, self.receivers.device)):
-            yield Incoming(self.receivers[part], self.senders[part], self.units[part])
+            yield MessageEntries(self.receivers[part], self.senders[part], self.units[part])
 
 
 def aggregate(
@@ -134,7 +134,7 @@ class _PlainAggregate(torch.autograd.Function):
     """The messages of a block of entries are made, added up and forgotten; the backward pass makes them again."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, vectors: Tensor, scores: Tensor, incoming: Incoming, number: int, reflect: bool) -> Tensor:
+    def forward(ctx: Any, x: Tensor, vectors: Tensor, scores: Tensor, incoming: MessageEntries, number: int, reflect: bool) -> Tensor:
         x, vectors = x.detach(), vectors.detach()
         shares = exponentials(scores.detach())
         totals = shares.new_zeros((number, shares.shape[1])).index_add_(0, incoming.receivers, shares[incoming.units])

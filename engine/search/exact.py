@@ -254,7 +254,7 @@ def best_of_rows(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     if size < LEAST_GROUP or groups <= k:
         found = scores.topk(k, dim=1)
         return found.values, found.indices
-    highest = scores[:, : groups * size].unflatten(1, (groups, size)).amax(2)
+    highest = scores[:, : groups * size].view(len(scores), groups, size).amax(2)
     chosen = highest.topk(k, dim=1).indices * size
     columns = (chosen.unsqueeze(2) + torch.arange(size, device=scores.device)).flatten(1)
     rest = torch.arange(groups * size, m, device=scores.device).expand(len(scores), -1)  # columns that make no whole group

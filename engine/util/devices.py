@@ -59,7 +59,7 @@ def block_bytes(device: torch.device) -> int:
 
 
 def block_of(bytes_per_row: int, device: torch.device) -> int:
-    """How many rows make a block, where each needs so many bytes of temporaries."""
+    """How many rows make a block, where each needs this number of bytes of temporaries."""
     return max(block_bytes(device) // max(bytes_per_row, 1), 1)
 
 
