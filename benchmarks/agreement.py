@@ -1,11 +1,12 @@
-"""Whether two devices agree: one training step from the same parameters, and the metrics of two trainings.
+"""Whether two devices agree: one training step from the same parameters, the loss curves and the metrics of two trainings.
 
     python -m benchmarks.agreement sample_data/europe [--device cuda] [--step-tolerance 0.001] [--tolerance 0.03]
-                                   [--set section.option=value] [--out FILE]
+                                   [--curve-tolerance 0.001] [--set section.option=value] [--out FILE]
 
-The step is computed on the CPU and on the other device in float32, without dropout (each device draws its own) and with every candidate in the
-gradient; embeddings, loss and the gradient of each parameter must be the same up to rounding. The trainings are those a user would start, so their
-metrics differ by the luck of dropout as well. Exit code 1: they do not agree.
+A step is computed by the CPU's kernels and on the other device in float32 and with every candidate in the gradient; embeddings, loss and the gradient
+of each parameter must be the same up to rounding, for dropout is the same everywhere. So must the losses of a training by these settings, epoch by
+epoch. Then come the trainings that a user would start, whose metrics are compared. ``--device cpu`` compares the kernels with the operations that a
+graphics card would run, on the CPU. Exit code 1: they do not agree.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +33,27 @@ from engine.evaluation.metrics import evaluate_links
 from engine.pipeline import git_commit, versions
 from engine.training.device import choose_device
 from engine.training.trainer import Trainer, split_embeddings
+from engine.util.devices import without_kernels
 
 DISAGREE, FAILED = 1, 2
 CPU = "cpu"
-STEP_SETTINGS = {"training.precision": "float32", "loss.tail_mass": 0.0, "encoder.dropout": 0.0}
+EXACT = {"training.precision": "float32", "loss.tail_mass": 0.0}
 METRICS = ("hits@1", "hits@10", "mrr")
 
 
-def step_values(task: AlignmentTask, config: RunConfig, device: str) -> dict[str, Tensor]:
-    """Embeddings, loss and gradients of one step on a device, in float64 on the CPU."""
-    trainer = Trainer(task, config.with_values({**STEP_SETTINGS, "training.device": device}))
+def by_kernels(config: RunConfig) -> RunConfig:
+    """On the CPU."""
+    return config.with_values({"training.device": CPU})
+
+
+def rehearsing(device: str) -> AbstractContextManager[None]:
+    """What a training on the device that is compared runs in: in place of a card's, the CPU's operations without kernels."""
+    return without_kernels() if device == CPU else nullcontext()
+
+
+def step_values(task: AlignmentTask, config: RunConfig) -> dict[str, Tensor]:
+    """Embeddings, loss and gradients of one step, in float64 on the CPU."""
+    trainer = Trainer(task, config.with_values(EXACT))
     sample = trainer.sampling.draw(trainer.pairs[: config.training.batch_size], seed=0)
     embeddings = trainer.forward(sample, seed=0)
     value = trainer.compare(embeddings, sample, seed=0)
@@ -54,9 +68,15 @@ def differences(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> dict[
     return {name: float((other[name] - tensor).norm() / tensor.norm().clamp_min(1e-12)) for name, tensor in one.items()}
 
 
-def trained(task: AlignmentTask, config: RunConfig, device: str) -> dict[str, Any]:
+def losses(task: AlignmentTask, config: RunConfig) -> Tensor:
+    """(epochs,) of a training in which everything counts."""
+    trained = Trainer(task, config.with_values(EXACT)).train()
+    return torch.tensor([line["loss"] for line in trained.trace if "loss" in line], dtype=torch.float64)
+
+
+def trained(task: AlignmentTask, config: RunConfig) -> dict[str, Any]:
     """Seconds of a training and its metrics, mean of both directions."""
-    trainer = Trainer(task, config.with_values({"training.device": device}))
+    trainer = Trainer(task, config)
     _, seconds = timed(trainer.device, trainer.train)
     source, target = split_embeddings(trainer.embed(), task.source.num_entities)
     found = evaluate_links(source, target, task.test_links, config.search.csls_k, bootstrap=0).to_dict()
@@ -64,8 +84,17 @@ def trained(task: AlignmentTask, config: RunConfig, device: str) -> dict[str, An
     return {"seconds": seconds, "precision": trainer.precision, **{name: sum(one[name] for one in both) / 2 for name in METRICS}}
 
 
-def agreement(task: AlignmentTask, config: RunConfig, device: str, step_tolerance: float, tolerance: float) -> dict[str, Any]:
-    """Both comparisons in plain values; ``agrees`` is their verdict.
+@dataclass(frozen=True)
+class Tolerances:
+    """How far apart two devices may be: relative differences of one step's results and of an epoch's loss, and differences of metrics."""
+
+    step: float
+    curve: float
+    metrics: float
+
+
+def agreement(task: AlignmentTask, config: RunConfig, device: str, tolerances: Tolerances) -> dict[str, Any]:
+    """All comparisons in plain values; ``agrees`` is their verdict.
 
     Raises:
         ConfigError: no test links to have metrics of, or no such device.
@@ -73,18 +102,26 @@ def agreement(task: AlignmentTask, config: RunConfig, device: str, step_toleranc
     if not len(task.test_links):
         raise ConfigError(f"{task.name} has no test links to compare metrics on; give data with some.")
     choose_device(device)
-    step = differences(*(step_values(task, config, one) for one in (CPU, device)))
-    runs = {"cpu": trained(task, config, CPU), "device": trained(task, config, device)}
+    here, there = by_kernels(config), config.with_values({"training.device": device})
+    values, curve, runs = step_values(task, here), losses(task, here), {"cpu": trained(task, here)}
+    with rehearsing(device):
+        step, runs["device"] = differences(values, step_values(task, there)), trained(task, there)
+        curve_apart = ((losses(task, there) - curve) / curve).abs().max().item()
     apart = {name: abs(runs["cpu"][name] - runs["device"][name]) for name in METRICS}
+    close = (
+        *(one <= tolerances.step for one in step.values()),
+        curve_apart <= tolerances.curve,
+        *(one <= tolerances.metrics for one in apart.values()),
+    )
     return {
         "device": device,
         "step": step,
-        "step_tolerance": step_tolerance,
+        "curve": curve.tolist(),
+        "curve_apart": curve_apart,
         "trained": runs,
         "metrics_apart": apart,
-        "tolerance": tolerance,
-        # not "any is larger": what is not a number agrees with nothing
-        "agrees": all(one <= step_tolerance for one in step.values()) and all(one <= tolerance for one in apart.values()),
+        "tolerances": vars(tolerances),
+        "agrees": all(close),  # not "any is larger": what is not a number agrees with nothing
         "machine": describe_machine(torch.device(device)),
         "versions": versions(),
         "commit": git_commit(),
@@ -93,19 +130,22 @@ def agreement(task: AlignmentTask, config: RunConfig, device: str, step_toleranc
 
 def verdict(found: Mapping[str, Any]) -> str:
     worst = max(found["step"], key=found["step"].get)
-    lines = [f"One step on CPU and {found['device']}: largest relative difference {found['step'][worst]:.2e} ({worst})."]
+    where = f"{CPU} without kernels" if found["device"] == CPU else found["device"]
+    lines = [f"One step on CPU and {where}: largest relative difference {found['step'][worst]:.2e} ({worst})."]
+    lines.append(f"Loss of {len(found['curve'])} epochs: largest relative difference {found['curve_apart']:.2e}.")
     for name in METRICS:
-        one, other = (found["trained"][where][name] for where in ("cpu", "device"))
-        lines.append(f"Trained: {name} {one:.4f} on the CPU, {other:.4f} on {found['device']}.")
-    seconds = [found["trained"][where]["seconds"] for where in ("cpu", "device")]
+        one, other = (found["trained"][place][name] for place in ("cpu", "device"))
+        lines.append(f"Trained: {name} {one:.4f} on the CPU, {other:.4f} on {where}.")
+    seconds = [found["trained"][place]["seconds"] for place in ("cpu", "device")]
     return "\n".join([*lines, "Seconds: {:.1f} and {:.1f}.".format(*seconds), "They agree." if found["agrees"] else "THEY DO NOT AGREE."])
 
 
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.agreement", description="Whether two devices compute the same.")
     parser.add_argument("data", type=Path, help="a small data folder")
-    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"), help="what the CPU is compared with (default: cuda)")
+    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"), help="what the CPU's kernels are compared with (default: cuda)")
     parser.add_argument("--step-tolerance", type=float, default=1e-3, help="relative difference of one step's results (default: 0.001)")
+    parser.add_argument("--curve-tolerance", type=float, default=1e-3, help="relative difference of an epoch's loss (default: 0.001)")
     parser.add_argument("--tolerance", type=float, default=0.03, help="difference of metrics (default: 0.03)")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.OPTION=VALUE", help="a setting of the engine")
     parser.add_argument("--out", type=Path, help="write what was found here, as JSON")
@@ -119,7 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         check_place(parsed.out)
         config = RunConfig().with_assignments(parsed.set)
         task = load_task(parsed.data, config.data, config.seed)
-        found = agreement(task, config, parsed.device, parsed.step_tolerance, parsed.tolerance)
+        found = agreement(task, config, parsed.device, Tolerances(parsed.step_tolerance, parsed.curve_tolerance, parsed.tolerance))
     except EngineError as error:
         print(f"error: {error}", file=sys.stderr)
         return FAILED

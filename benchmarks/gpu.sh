@@ -3,9 +3,10 @@
 #
 #   benchmarks/gpu.sh [--out OUT] [--device cuda] [--budget SECONDS] [--entities N] [--tiny] [ZH_EN_FOLDER]
 #
-# In order of worth: agreement of CPU and GPU on sample_data/europe; ZH-EN basic and semi, where its folder is given; phases of ZH-EN and of a synthetic
-# pair of DWY100K's size; search of 100,000 x 100,000 x 600. A step that finds no time left is skipped, and one that fails does not stop the others; the
-# exit code is 1 then. --tiny uses small sizes, and with --device cpu no GPU at all: a rehearsal.
+# In order of worth: what a training step waits for, and whether CPU and GPU agree on sample_data/europe (a step, the loss curve, metrics); ZH-EN basic and
+# semi, where its folder is given; phases of ZH-EN and of a synthetic pair of DWY100K's size, with the peak of the GPU's memory; search of 100,000 x 100,000
+# x 600. A step that finds no time left is skipped, and one that fails does not stop the others; the exit code is 1 then. --tiny uses small sizes, and with
+# --device cpu no GPU at all: a rehearsal. What a GPU would run is compared on the CPU then, and what a step waits for is counted by shapes.
 set -u
 
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." || exit 2
@@ -13,7 +14,7 @@ started=$SECONDS
 out=gpu-results device=cuda budget=340 entities=100000 rows=100000 width=600 steps=10 queries=0 data=""
 small=() # settings of the trainings, for the rehearsal
 
-usage() { sed -n '2,9s/^# \{0,1\}//p' "benchmarks/gpu.sh"; }
+usage() { sed -n '2,10s/^# \{0,1\}//p' "benchmarks/gpu.sh"; }
 
 need() { [ "$#" -ge 2 ] || { echo "$1 needs a value." >&2; exit 2; }; }
 
@@ -79,6 +80,7 @@ step() {
     printf '%s\t%s\t%s\n' "$name" "$code" "$((SECONDS - begun))" >>"$out/steps.tsv"
 }
 
+step waits "$python" -m benchmarks.host_waits sample_data/europe --device "$device" --out "$out/waits.json" ${small[@]+"${small[@]}"}
 step agreement "$python" -m benchmarks.agreement sample_data/europe --device "$device" --out "$out/agreement.json" ${small[@]+"${small[@]}"}
 if [ -n "$data" ]; then
     step zh_en "$python" -m benchmarks.reproduce "$data" --variants basic semi --seeds 0 --models "$out/models" --out "$out/zh_en.md" \

@@ -2,8 +2,8 @@
 
     python -m benchmarks.gpu_report FOLDER
 
-Reads of the folder ``steps.tsv`` (name, exit code, seconds), the JSON lines of the benchmarks, ``agreement.json`` and the runs under ``models``, and
-writes ``gpu.json``. Exit code 1 where a step failed.
+Reads of the folder ``steps.tsv`` (name, exit code, seconds), the JSON lines of the benchmarks, ``agreement.json``, ``waits.json`` and the runs under
+``models``, and writes ``gpu.json``. Exit code 1 where a step failed.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from engine.pipeline import git_commit, versions
 from engine.runs import RunStore
 
 FAILED_STEP, FAILED = 1, 2
+SINGLE = ("waits", "agreement")
 OF_A_RUN = ("variant", "seconds", "phases", "peak_rss_mb", "device", "training")
 
 
@@ -56,13 +57,13 @@ def runs(folder: Path) -> list[dict[str, Any]]:
 
 
 def report(folder: Path) -> dict[str, Any]:
-    agreement = folder / "agreement.json"
+    single = {name: json.loads(path.read_text(encoding="utf-8")) if (path := folder / f"{name}.json").exists() else None for name in SINGLE}
     return {
         "machine": describe_machine(torch.device("cuda" if torch.cuda.is_available() else "cpu")),
         "versions": versions(),
         "commit": git_commit(),
         "steps": steps(folder),
-        "agreement": json.loads(agreement.read_text(encoding="utf-8")) if agreement.exists() else None,
+        **single,
         "runs": runs(folder),
         "measurements": measurements(folder),
     }

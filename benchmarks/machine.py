@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import statistics
+import subprocess
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -31,7 +32,17 @@ def describe_machine(device: torch.device) -> dict[str, Any]:
     if device.type == "cuda":
         properties = torch.cuda.get_device_properties(device)
         found |= {"gpu": device_name(device), "gpu_memory_gib": round(properties.total_memory / 2**30, 1)}
+        found |= {"compute_capability": f"{properties.major}.{properties.minor}", "cuda": torch.version.cuda, "driver": driver_version()}
     return found
+
+
+def driver_version() -> str | None:
+    """Of the graphics card's driver; None where the system does not report it."""
+    command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout.split("\n")[0].strip() or None
+    except (OSError, subprocess.SubprocessError):
+        return None
 
 
 def cpu_model() -> str:

@@ -14,6 +14,7 @@ import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +22,17 @@ import torch
 from torch import Tensor
 
 from benchmarks.children import Run, in_a_process
-from benchmarks.machine import Probe, resident_mib
+from benchmarks.machine import Probe, resident_mib, timed
 from benchmarks.phases import Stopwatch, check_place, heading, keep, optional, phase_table, record, this_command
 from benchmarks.speed import add_guard, failure_code, with_guard
 from benchmarks.training_phases import FLOAT, TINY, compared, evenly
 from engine.errors import ConfigError, EngineError
 from engine.search import INDEXES, CslsTopK, StructuralSimilarity, csls_topk, hubness, normalise_rows
+from engine.search.exact import best_of_rows
 from engine.training.device import choose_device, choose_threads
 
 NOISE = 0.5  # added to a counterpart, in lengths of its row
+SELECTED = 2_048  # rows of the tile whose best are selected by themselves, and a share of its columns
 RECALLED = 1_000  # source entities whose exact matches an approximate index is compared with
 MOST = 10_000_000
 
@@ -87,7 +90,20 @@ def outcome(case: SearchCase, watch: Stopwatch, start: float | None, source: Ten
         "embeddings_mib": stored,
         "above_embeddings_mib": above if on_card is None else on_card - stored,
         "recall": 1.0 if case.index == "exact" else recall(source, target, found, case),
+        "selection": selection(source, target, case.csls_k),
     }
+
+
+def selection(source: Tensor, target: Tensor, k: int) -> dict[str, float]:
+    """Seconds to select the k best of the rows and of the columns of a tile, as a card would: by groups, and by sorting everything."""
+    scores = source[:SELECTED] @ target[: 32 * SELECTED].T
+    found = {}
+    for side, table in (("rows", scores), ("columns", scores.T)):
+        count = min(k, table.shape[1])
+        for name, way in (("groups", partial(best_of_rows, table, count)), ("topk", partial(torch.topk, table, count))):
+            timed(source.device, way)  # warms up
+            found[f"{side} by {name}"] = timed(source.device, way)[1]
+    return found
 
 
 def recall(source: Tensor, target: Tensor, found: CslsTopK, case: SearchCase) -> float:

@@ -98,7 +98,7 @@ def train(trainer: Trainer, watch: Stopwatch, probe: Probe, steps: int) -> None:
     size = trainer.config.training.batch_size
     order = np.random.default_rng(trainer.config.seed).permutation(len(trainer.pairs))
     for number in range(WARM_UP + steps):
-        batch = torch.from_numpy(np.resize(np.roll(order, -number * size), min(size, len(order)))).to(trainer.device)
+        batch = torch.from_numpy(np.resize(np.roll(order, -number * size), min(size, len(order))))
         train_step(trainer, watch, trainer.pairs[batch], number, counted=number >= WARM_UP)
         if number == WARM_UP + steps // 2:
             probe.measure()

@@ -171,7 +171,7 @@ class TrainingConfig(Section):
     threads: int | None = option(None, "number of CPU threads; default: all cores", low=1, high=1024)
     precision: Literal["auto", "float32", "bfloat16"] = option(
         "auto",
-        "precision of the matrix products on a CPU; auto: bfloat16 if a short measurement finds it faster; recorded in the manifest",
+        "precision of the matrix products; auto: bfloat16 if a short measurement finds it faster; recorded in the manifest",
         expert=True,
     )
     check_memory: bool = option(True, "check before training that there is enough memory; no: train without the check", expert=True)

@@ -62,7 +62,7 @@ def proxy_similarities(model: DualAMN) -> dict[str, Tensor]:
     found = {channel: torch.empty((model.num_entities, len(unit[c]))) for c, channel in enumerate(model.channels)}
     for rows, hidden in model.multi_hop_blocks():
         for c, channel in enumerate(model.channels):
-            for block in row_blocks(len(hidden), hidden.device):
+            for block in row_blocks(hidden):
                 part = hidden[block, c]
                 found[channel][rows][block] = (part @ unit[c].T).div_(row_norms(part))
     return found

@@ -1,13 +1,14 @@
 """Simplified relational attention (paper section 4.1): the messages that an entity receives along its relations.
 
 ``aggregate`` is the layer before its tanh, ``mean_rows`` the averaging that makes the two input channels. On a CPU both run fused kernels, on
-other devices plain torch over (entries x C x d) tensors in bounded blocks.
+other devices plain torch over blocks of (entries x C x d) tensors.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,7 +17,9 @@ from torch.autograd.function import once_differentiable
 
 from engine.model import kernels
 from engine.model.adjacency import Adjacency, Csr, Int32Array, cumulative, to_torch
-from engine.util.arrays import IntArray, spans
+from engine.util.arrays import IntArray
+from engine.util.devices import block_of, has_kernels
+from engine.util.threads import cut
 
 
 class MessageGraph:
@@ -29,12 +32,29 @@ class MessageGraph:
         self.everyone = np.arange(adjacency.num_entities, dtype=np.int64)
         self.lengths = adjacency.messages.lengths()
 
-    def entries(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The messages to the given rows: the position in ``rows``, the sender and the unit of each of their entries."""
-        chosen = rows.cpu().numpy()
-        lengths = self.lengths[chosen]
-        index = to_torch(spans(self.adjacency.messages.offsets[chosen], lengths), self.device)
-        return to_torch(np.repeat(np.arange(len(chosen)), lengths), self.device), self.senders[index], self.units[index]
+    def number_to(self, entities: IntArray) -> int:
+        """How many messages the given entities receive: with it, :meth:`entries` need not ask the device."""
+        return int(self.lengths[entities].sum())
+
+    def entries(self, rows: Tensor | None = None, number: int | None = None) -> MessageEntries:
+        """The messages to the given rows, to all by default; ``number``: how many they are, where that is known."""
+        if rows is None:
+            return MessageEntries(self.receivers, self.senders, self.units)
+        lengths = self.lengths_there[rows]
+        number = int(lengths.sum()) if number is None else number
+        position = torch.repeat_interleave(torch.arange(len(rows), device=self.device), lengths, output_size=number)
+        first = self.starts[rows] - (lengths.cumsum(0) - lengths)  # of each row's entries, less those of the rows before
+        index = torch.arange(number, device=self.device) + first[position]
+        return MessageEntries(position, self.senders[index], self.units[index])
+
+    @cached_property
+    def starts(self) -> Tensor:
+        return to_torch(self.adjacency.messages.offsets[:-1], self.device)
+
+    @cached_property
+    def lengths_there(self) -> Tensor:
+        """(E,) messages to each entity, on the device."""
+        return to_torch(self.lengths, self.device)
 
     @cached_property
     def receivers(self) -> Tensor:
@@ -49,7 +69,29 @@ class MessageGraph:
         return to_torch(self.adjacency.units, self.device)
 
 
-def aggregate(graph: MessageGraph, x: Tensor, vectors: Tensor, scores: Tensor, *, reflect: bool = True, rows: Tensor | None = None) -> Tensor:
+class MessageEntries(NamedTuple):
+    """Messages, (entries,) each: the position of the receiver among those that are wanted, the sender, the unit."""
+
+    receivers: Tensor
+    senders: Tensor
+    units: Tensor
+
+    def blocks(self, bytes_per_entry: int) -> Iterator[MessageEntries]:
+        """Some at a time, so that the temporaries fit the device."""
+        for part in cut(len(self.receivers), block_of(bytes_per_entry, self.receivers.device)):
+            yield MessageEntries(self.receivers[part], self.senders[part], self.units[part])
+
+
+def aggregate(
+    graph: MessageGraph,
+    x: Tensor,
+    vectors: Tensor,
+    scores: Tensor,
+    *,
+    reflect: bool = True,
+    rows: Tensor | None = None,
+    messages: int | None = None,
+) -> Tensor:
     """One round of messages, before the activation (paper eq. 2 and 3).
 
     out_i = sum over i's entries (j, u) of a_iju (x_j - 2 (r_u . x_j) r_u), with a_i = softmax of i's entries' scores.
@@ -61,35 +103,78 @@ def aggregate(graph: MessageGraph, x: Tensor, vectors: Tensor, scores: Tensor, *
         scores: (S, C) attention scores v_c . r_u; all equal switches attention off.
         reflect: False leaves the neighbours as they are (ablation: no relational projection).
         rows: (n,) distinct entities that are wanted; all by default.
+        messages: how many messages these receive (:meth:`MessageGraph.number_to`); a device that is no CPU is asked, and waited for, otherwise.
 
     Returns:
         (n, C, d); zero for entities without messages.
     """
-    if x.device.type == "cpu":
+    if has_kernels(x.device):
         out: Tensor = _FusedAggregate.apply(x, vectors, scores, graph, reflect, rows)  # type: ignore[no-untyped-call]
         return out
-    return aggregate_plain(graph, x, vectors, scores, reflect=reflect, rows=rows)
+    return aggregate_plain(graph, x, vectors, scores, reflect=reflect, rows=rows, messages=messages)
 
 
-def aggregate_plain(graph: MessageGraph, x: Tensor, vectors: Tensor, scores: Tensor, *, reflect: bool = True, rows: Tensor | None = None) -> Tensor:
-    """:func:`aggregate` in plain torch, for any device; its temporaries are (entries, C, d)."""
-    receivers, senders, units = (graph.receivers, graph.senders, graph.units) if rows is None else graph.entries(rows)
+def aggregate_plain(
+    graph: MessageGraph,
+    x: Tensor,
+    vectors: Tensor,
+    scores: Tensor,
+    *,
+    reflect: bool = True,
+    rows: Tensor | None = None,
+    messages: int | None = None,
+) -> Tensor:
+    """:func:`aggregate` in plain torch, for any device, some entries at a time."""
     number = len(x) if rows is None else len(rows)
-    weights = edge_softmax(scores[units], receivers, number)  # (entries, C)
-    messages = x[senders]  # (entries, C, d)
-    if reflect:
-        relation = vectors[units].unsqueeze(1)  # (entries, 1, d)
-        messages = messages - 2 * (relation * messages).sum(-1, keepdim=True) * relation
-    return x.new_zeros((number, *x.shape[1:])).index_add(0, receivers, weights.unsqueeze(-1) * messages)
+    out: Tensor = _PlainAggregate.apply(x, vectors, scores, graph.entries(rows, messages), number, reflect)  # type: ignore[no-untyped-call]
+    return out
 
 
-def edge_softmax(scores: Tensor, rows: Tensor, num_rows: int) -> Tensor:
-    """(entries, C) softmax over the entries that share a row."""
-    index = rows.unsqueeze(-1).expand_as(scores)
-    highest = scores.new_full((num_rows, scores.shape[1]), -torch.inf).scatter_reduce(0, index, scores.detach(), "amax")
-    unnormalised = torch.exp(scores - highest[rows])
-    total = torch.zeros_like(highest).index_add(0, rows, unnormalised)
-    return unnormalised / total[rows]
+class _PlainAggregate(torch.autograd.Function):
+    """The messages of a block of entries are made, added up and forgotten; the backward pass makes them again."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, vectors: Tensor, scores: Tensor, incoming: MessageEntries, number: int, reflect: bool) -> Tensor:
+        x, vectors = x.detach(), vectors.detach()
+        shares = exponentials(scores.detach())
+        totals = shares.new_zeros((number, shares.shape[1])).index_add_(0, incoming.receivers, shares[incoming.units])
+        out = x.new_zeros((number, *x.shape[1:]))
+        for receivers, senders, units in incoming.blocks(_message_bytes(x)):
+            sent = x[senders]  # (entries, C, d)
+            if reflect:
+                relation = vectors[units].unsqueeze(1)  # (entries, 1, d)
+                sent = sent.addcmul((relation * sent).sum(-1, keepdim=True), relation, value=-2)
+            weights = (shares[units] / totals[receivers]).to(x.dtype)
+            out.index_add_(0, receivers, sent.mul_(weights.unsqueeze(-1)))
+        ctx.incoming, ctx.reflect = incoming, reflect
+        ctx.save_for_backward(x, vectors, shares, totals, out)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, vectors, shares, totals, out = ctx.saved_tensors
+        pull = (grad * out).sum(-1)  # (n, C)
+        dx, dvectors, dscores = torch.zeros_like(x), torch.zeros_like(vectors), shares.new_zeros(shares.shape, dtype=x.dtype)
+        for receivers, senders, units in ctx.incoming.blocks(2 * _message_bytes(x)):
+            weights = (shares[units] / totals[receivers]).to(x.dtype).unsqueeze(-1)  # (entries, C, 1)
+            above, sent = grad[receivers], x[senders]  # (entries, C, d)
+            both = (above * sent).sum(-1, keepdim=True)
+            back = weights * above
+            if ctx.reflect:
+                relation = vectors[units].unsqueeze(1)
+                from_grad, from_x = (relation * above).sum(-1, keepdim=True), (relation * sent).sum(-1, keepdim=True)
+                both = both - 2 * from_grad * from_x
+                back.addcmul_(from_grad * weights, relation, value=-2)
+                dvectors.index_add_(0, units, (weights * (from_x * above + from_grad * sent)).sum(1), alpha=-2)
+            dx.index_add_(0, senders, back)
+            dscores.index_add_(0, units, (weights * (both - pull[receivers].unsqueeze(-1))).squeeze(-1))
+        return dx, dvectors, dscores, None, None, None
+
+
+def _message_bytes(x: Tensor) -> int:
+    """Temporaries of an entry: about four times what a neighbour sends."""
+    return 4 * x.element_size() * x[:1].numel()
 
 
 def exponentials(scores: Tensor) -> Tensor:
@@ -214,15 +299,42 @@ class RowMean:
 
     def __call__(self, features: Tensor) -> Tensor:
         """(columns, d) -> (rows, d); empty rows give zero."""
-        if features.device.type == "cpu":
+        if has_kernels(features.device):
             out: Tensor = _FusedMean.apply(features, self)  # type: ignore[no-untyped-call]
             return out
         return self.plain(features)
 
+    @cached_property
+    def weights_there(self) -> Tensor:
+        """(rows, 1) float64, on the device."""
+        return torch.from_numpy(self.weights).to(self.device).unsqueeze(-1)
+
     def plain(self, features: Tensor) -> Tensor:
         """The same in plain torch, for any device."""
-        total = features.new_zeros((self.csr.num_rows, features.shape[1])).index_add(0, self.rows, features[self.columns])
-        return total * torch.from_numpy(self.weights).to(features).unsqueeze(-1)
+        out: Tensor = _PlainMean.apply(features, self)  # type: ignore[no-untyped-call]
+        return out
+
+    def add(self, source: Tensor, out: Tensor, *, back: bool = False) -> Tensor:
+        """Add to each row of ``out`` the columns' rows of ``source``, or (``back``) to each column those of its rows; some entries at a time."""
+        for part in cut(len(self.columns), block_of(2 * source.element_size() * source.shape[1], source.device)):
+            to, of = (self.columns[part], self.rows[part]) if back else (self.rows[part], self.columns[part])
+            out.index_add_(0, to, source.index_select(0, of))
+        return out
+
+
+class _PlainMean(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, features: Tensor, mean: RowMean) -> Tensor:
+        ctx.mean = mean
+        total = mean.add(features.detach(), features.new_zeros((mean.csr.num_rows, features.shape[1])))
+        return total.mul_(mean.weights_there.to(total.dtype))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        mean = ctx.mean
+        weighed = grad * mean.weights_there.to(grad.dtype)
+        return mean.add(weighed, grad.new_zeros((mean.csr.num_columns, grad.shape[1])), back=True), None
 
 
 class _FusedMean(torch.autograd.Function):

@@ -14,9 +14,12 @@ from numba import njit
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from engine.util.threads import equal_parts, kernel
+from engine.util.devices import block_of, has_kernels
+from engine.util.threads import cut, equal_parts, kernel
 
 WORD = 0xFFFFFFFF
+BITS_BYTES = 32
+"""Temporaries of a value where torch makes the mask: four of eight bytes at a time."""
 
 
 class Dropped(NamedTuple):
@@ -26,9 +29,9 @@ class Dropped(NamedTuple):
     seed: int = 0
     rows: Tensor | None = None  # (n,)
 
-    def block(self, rows: slice) -> Dropped:
-        """The same for rows of the values."""
-        chosen = torch.arange(rows.start, rows.stop) if self.rows is None else self.rows[rows]
+    def block(self, rows: slice, device: torch.device) -> Dropped:
+        """The same for rows of the values, which are on a device."""
+        chosen = torch.arange(rows.start, rows.stop, device=device) if self.rows is None else self.rows[rows]
         return self._replace(rows=chosen)
 
 
@@ -63,12 +66,14 @@ def mask_in_place(values: Tensor, dropped: Dropped) -> Tensor:
     """Drop and scale the (n, D) values in place."""
     if not dropped.share:
         return values
-    rows = torch.arange(len(values)) if dropped.rows is None else dropped.rows
+    rows = torch.arange(len(values), device=values.device) if dropped.rows is None else dropped.rows
     threshold, scale = int(dropped.share * 2**32), 1 / (1 - dropped.share)
-    if values.device.type == "cpu":
+    if has_kernels(values.device):
         mask_rows(equal_parts(len(values), values.numel()), values.numpy(), rows.numpy(), np.uint32(dropped.seed & WORD), np.uint32(threshold), scale)
         return values
-    return values.mul_((position_bits(rows.to(values.device), values.shape[1], dropped.seed) >= threshold) * scale)
+    for part in cut(len(values), block_of(BITS_BYTES * values.shape[1], values.device)):
+        values[part].mul_((position_bits(rows[part], values.shape[1], dropped.seed) >= threshold) * scale)
+    return values
 
 
 @njit(inline="always")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -89,16 +90,17 @@ class DualAMN(nn.Module):
         self.gate_weight = uniform(count, width, width, limit=glorot(width, width))
         self.gate_bias = nn.Parameter(torch.zeros(count, width))
 
-    def forward(self, rows: Tensor | None = None, *, dropout_seed: int | None = None, rounded: bool = False) -> Tensor:
+    def forward(self, rows: Tensor | None = None, *, dropout_seed: int | None = None, rounded: bool = False, messages: int | None = None) -> Tensor:
         """(n, C D) final embeddings: the entity channel's blocks, then the relation channel's; each by layer.
 
         Args:
             rows: (n,) distinct entities that are wanted; all by default. Only what they depend on is computed.
             dropout_seed: draws the dropout of a training step, the same for an entity whatever others are wanted; None leaves it out.
             rounded: lets proxy matching multiply bfloat16 values.
+            messages: how many messages the rows receive, where that is known: a graphics card need not be asked then.
         """
         dropped = Dropped(0.0 if dropout_seed is None else self.config.dropout, dropout_seed or 0, self._stacked(rows))
-        return self._matched(self.multi_hop(rows), dropped, rounded=rounded)
+        return self._matched(self._side_by_side(self.layer_outputs(rows, messages)), dropped, rounded=rounded)
 
     def _stacked(self, rows: Tensor | None) -> Tensor | None:
         """Stacked indices of rows: what an entity's dropout is drawn by."""
@@ -135,23 +137,29 @@ class DualAMN(nn.Module):
         """L + 1 of (n, C, d) -> (n, C, D)."""
         return torch.stack(list(layers), dim=2).flatten(2) if self.config.multi_hop else layers[-1]
 
-    def layer_outputs(self, rows: Tensor | None = None) -> list[Tensor]:
+    def layer_outputs(self, rows: Tensor | None = None, messages: int | None = None) -> list[Tensor]:
         """L + 1 tensors (n, C, d): layer 0 and each round of messages, after tanh, of the given entities.
 
         Of the last layer nothing else is computed; those before it are needed whole, for what the neighbours send.
         """
         vectors = self.unit_vectors()
         outputs = [torch.tanh(self.inputs())]
-        everyone = None if self.shard is None else self.shard.own_rows
+        everyone, to_everyone = (None, None) if self.shard is None else (self.shard.own_rows, self._own_messages)
         for layer in range(self.config.layers):
-            wanted = everyone if rows is None or layer < self.config.layers - 1 else rows
+            whole = rows is None or layer < self.config.layers - 1
+            wanted, number = (everyone, to_everyone) if whole else (rows, messages)
             x, scores = self._with_halo(outputs[-1]), self.scores(vectors, layer)
-            sums = aggregate(self.graph, x, vectors, scores, reflect=self.config.relational_projection, rows=wanted)
+            sums = aggregate(self.graph, x, vectors, scores, reflect=self.config.relational_projection, rows=wanted, messages=number)
             outputs.append(torch.tanh(sums))
         if rows is None:
             return outputs
-        whole = outputs[: max(self.config.layers, 1)]
-        return [*(take_rows(output, rows) for output in whole), *outputs[len(whole) :]]
+        earlier = outputs[: max(self.config.layers, 1)]
+        return [*(take_rows(output, rows) for output in earlier), *outputs[len(earlier) :]]
+
+    @cached_property
+    def _own_messages(self) -> int:
+        """How many messages the own entities of one of several processes receive."""
+        return self.graph.number_to(np.arange(self.num_entities))
 
     def inputs(self) -> Tensor:
         """(E, C, d) what layer 0 is the tanh of."""

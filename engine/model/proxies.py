@@ -18,11 +18,13 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from engine.model.dropout import NOTHING, Dropped, mask_in_place
+from engine.util.devices import block_of, has_kernels
 from engine.util.threads import cut
 
 BLOCK_ROWS = 2048  # on a CPU: 2048 x 300 float32 values are 2.4 MB
 ROUND_ROWS = 512
 EPSILON = 1e-12
+TEMPORARIES = 8  # of a block, each as large as the block, on other devices
 
 
 class Parts(NamedTuple):
@@ -79,9 +81,11 @@ def row_norms(matrix: Tensor) -> Tensor:
     return norms.clamp_min(EPSILON)
 
 
-def row_blocks(rows: int, device: torch.device) -> Iterator[slice]:
-    """Blocks that fit the cache on a CPU; everything at once elsewhere."""
-    return cut(rows, BLOCK_ROWS if device.type == "cpu" else rows)
+def row_blocks(hidden: Tensor) -> Iterator[slice]:
+    """Blocks of (n, ...) rows: on a CPU such that fit the cache, elsewhere as memory allows."""
+    if has_kernels(hidden.device):
+        return cut(len(hidden), BLOCK_ROWS)
+    return cut(len(hidden), block_of(TEMPORARIES * hidden.element_size() * hidden[:1].numel(), hidden.device))
 
 
 class _MatchProxies(torch.autograd.Function):
@@ -91,12 +95,12 @@ class _MatchProxies(torch.autograd.Function):
         ctx.dropped, ctx.rounded = dropped, rounded
         parameters = [cast(one, rounded) for one in (proxies, gate_weight, gate_bias)]
         out = torch.empty(hidden.shape, dtype=hidden.dtype, device=hidden.device)
-        for rows in row_blocks(len(hidden), hidden.device):
+        for rows in row_blocks(hidden):
             final, block = out[rows].copy_(hidden[rows]), cast(hidden[rows], rounded)
             for c in range(hidden.shape[1]):
                 parts = proxy_parts(channel(block, c), *(one[c] for one in parameters))
                 final[:, c] += parts.gate.sub_(1).mul_(parts.proxy)
-            mask_in_place(final.flatten(1), dropped.block(rows))
+            mask_in_place(final.flatten(1), dropped.block(rows, hidden.device))
         return out.flatten(1)
 
     @staticmethod
@@ -107,9 +111,9 @@ class _MatchProxies(torch.autograd.Function):
         dhidden = torch.empty(hidden.shape, dtype=hidden.dtype, device=hidden.device)
         sums = [torch.zeros_like(one) for one in (parameters[0], *parameters)]
         rounded = [cast(one, ctx.rounded) for one in parameters]
-        for rows in row_blocks(len(hidden), hidden.device):
+        for rows in row_blocks(hidden):
             total = dhidden[rows].copy_(grad[rows])
-            mask_in_place(total.flatten(1), ctx.dropped.block(rows))
+            mask_in_place(total.flatten(1), ctx.dropped.block(rows, hidden.device))
             live = live_rows(total)
             block, from_above = (cast(one[live], ctx.rounded) for one in (hidden[rows], total))
             for c in range(hidden.shape[1]):
@@ -134,7 +138,7 @@ def live_rows(grad: Tensor) -> Tensor | slice:
 
     Some rows without gradient fill the number up to a round one: for each new shape the matrix library would compile and keep a program of its own.
     """
-    if grad.device.type != "cpu":
+    if not has_kernels(grad.device):
         return slice(None)  # asking would stop the device
     live = grad.flatten(1).any(1)
     number = -(-int(live.sum()) // ROUND_ROWS) * ROUND_ROWS

@@ -17,6 +17,9 @@ from engine.config import LossConfig
 from engine.model.adjacency import to_torch
 from engine.model.shard import Exchange, Shard
 from engine.util.arrays import IntArray, places
+from engine.util.devices import upload
+
+HERE = torch.device("cpu")
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class Sample:
         num_source, num_target: how many candidates there are of either graph.
         pairs: (B, 2) positions among the rows, and after them those that ``exchange`` fetches.
         exchange: fetches the members of the pairs that other processes own; None with one process.
+        drawn: the rows once more, where the program itself can read them.
     """
 
     rows: Tensor | None
@@ -36,6 +40,7 @@ class Sample:
     num_target: int
     pairs: Tensor
     exchange: Exchange | None = None
+    drawn: IntArray | None = None
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,7 @@ class Sampling:
         least: entities of both graphs below which a share of them is not enough.
         batch_size: pairs of a step, at most.
         shard: what this one of several processes holds: those drawn are divided as the entities are.
+        device: where samples are used.
     """
 
     num_source: int
@@ -56,11 +62,20 @@ class Sampling:
     least: int = 0
     batch_size: int = 1
     shard: Shard | None = None
+    device: torch.device = HERE
 
     @classmethod
-    def of(cls, num_source: int, num_target: int, config: LossConfig, batch_size: int, shard: Shard | None = None) -> Sampling:
+    def of(
+        cls,
+        num_source: int,
+        num_target: int,
+        config: LossConfig,
+        batch_size: int,
+        shard: Shard | None = None,
+        device: torch.device = HERE,
+    ) -> Sampling:
         """As the settings say."""
-        return cls(num_source, num_target, config.candidate_share, config.least_candidates, batch_size, shard)
+        return cls(num_source, num_target, config.candidate_share, config.least_candidates, batch_size, shard, device)
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -70,17 +85,17 @@ class Sampling:
         return tuple(min(size, max(round(share * size), self.batch_size)) for size in (self.num_source, self.num_target))  # type: ignore[return-value]
 
     def draw(self, pairs: Tensor, seed: int) -> Sample:
-        """The sample of a step.
+        """The sample of a step, drawn here and sent to the device.
 
         Args:
-            pairs: (B, 2) int64 stacked indices of source and target.
+            pairs: (B, 2) int64 stacked indices of source and target, on the CPU.
             seed: the same one draws the same entities, in every process.
         """
         sizes = (self.num_source, self.num_target)
         if self.counts == sizes and self.shard is None:
-            return Sample(None, *sizes, pairs)
+            return Sample(None, *sizes, upload(pairs.numpy(), self.device))
         rng = np.random.default_rng([seed, 3])
-        members = [np.unique(column) for column in pairs.cpu().numpy().T]
+        members = [np.unique(column) for column in pairs.numpy().T]
         starts = (0, self.num_source)
         drawn = [
             start + draw_with(part - start, count, size, rng) for start, part, count, size in zip(starts, members, self.counts, sizes, strict=True)
@@ -88,7 +103,8 @@ class Sampling:
         if self.shard is not None:
             return own_sample(drawn, np.concatenate(members), pairs, self.shard)
         rows = np.concatenate(drawn)
-        return Sample(to_torch(rows, pairs.device), len(drawn[0]), len(drawn[1]), pair_rows(pairs, places(rows, sum(sizes))))
+        at = pair_rows(pairs, places(rows, sum(sizes)), self.device)
+        return Sample(upload(rows, self.device), len(drawn[0]), len(drawn[1]), at, drawn=rows)
 
 
 def own_sample(drawn: list[IntArray], members: IntArray, pairs: Tensor, shard: Shard) -> Sample:
@@ -106,12 +122,12 @@ def own_sample(drawn: list[IntArray], members: IntArray, pairs: Tensor, shard: S
         (elsewhere * len(mine)).tolist(),
         (elsewhere * np.bincount(owners, minlength=size)).tolist(),
     )
-    rows = to_torch(np.searchsorted(shard.own, np.concatenate(own)), shard.device)
-    return Sample(rows, len(own[0]), len(own[1]), pair_rows(pairs, place), exchange)
+    rows = np.searchsorted(shard.own, np.concatenate(own))
+    return Sample(upload(rows, shard.device), len(own[0]), len(own[1]), pair_rows(pairs, place, shard.device), exchange, rows)
 
 
-def pair_rows(pairs: Tensor, place: IntArray) -> Tensor:
-    return torch.from_numpy(place[pairs.cpu().numpy()]).to(pairs.device)
+def pair_rows(pairs: Tensor, place: IntArray, device: torch.device) -> Tensor:
+    return upload(place[pairs.numpy()], device)
 
 
 def draw_with(members: IntArray, count: int, size: int, rng: np.random.Generator) -> IntArray:

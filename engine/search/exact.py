@@ -1,7 +1,12 @@
-"""Exact search: tiles of the score matrix, each looked at once for both directions (:mod:`engine.search.tiles`); on CUDA ``torch.topk`` selects."""
+"""Exact search: tiles of the score matrix, each looked at once for both directions (:mod:`engine.search.tiles`); on CUDA torch selects.
+
+There nothing is read back before the end: tiles, what is best so far and the hubness terms stay on the card, and each tile is begun without waiting
+for the one before.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -24,6 +29,7 @@ from engine.search.base import (
 )
 from engine.search.similarity import Shifted, Similarity
 from engine.search.tiles import HeapBest, Terms, Tile, descending, tile_size, tiles
+from engine.util.devices import block_bytes, has_kernels
 from engine.util.threads import cut
 
 # CSLS neighbours in one pass over the score matrix instead of two, and still exactly.
@@ -45,6 +51,8 @@ RENEWED = 1.25
 ROUNDING = 2e-6
 """Half a CSLS score of unit rows is known to this."""
 ROWS_AGAIN = 512
+LEAST_GROUP = 4
+"""Columns of a group below which sorting everything is as quick."""
 COLUMNS_AGAIN = 2**15
 """Pairs that are looked at again at a time."""
 
@@ -53,7 +61,7 @@ def fits_one_pass(similarity: Similarity, k: int, budget: int) -> bool:
     """Whether tiles of whole rows within the budget are high enough, for the product and for estimates from the first of them."""
     n, m = similarity.shape
     height = tile_size(similarity, budget, whole_rows=True)[0]
-    at_hand = similarity.device.type == "cpu" and not isinstance(similarity, Shifted | Divided)
+    at_hand = has_kernels(similarity.device) and not isinstance(similarity, Shifted | Divided)
     return at_hand and n > 0 < m and height >= min(n, max(k, LEAST_ROWS))
 
 
@@ -207,10 +215,11 @@ class ExactIndex(SearchIndex):
         check_k(k)
         similarity.check()
         n, m = similarity.shape
-        best = HeapBest if similarity.device.type == "cpu" else TorchBest
+        best = HeapBest if has_kernels(similarity.device) else TorchBest
         of_source = best(n, min(k, m), similarity.device)
         of_target = best(m, min(k, n) if both else 0, similarity.device)
-        for tile in tiles(similarity, self.budget):
+        budget = max(self.budget, block_bytes(similarity.device)) if similarity.device.type == "cuda" else self.budget
+        for tile in tiles(similarity, budget):
             of_source.take_rows(tile)
             if both:
                 of_target.take_columns(tile)
@@ -219,7 +228,7 @@ class ExactIndex(SearchIndex):
 
 
 class TorchBest:
-    """Running top-k on any device, by ``torch.topk`` of a tile and a merge with what was best so far."""
+    """Running top-k on any device: the best of a tile, merged with what was best so far."""
 
     def __init__(self, n: int, k: int, device: torch.device) -> None:
         self.values = torch.full((n, k), -torch.inf, device=device)
@@ -239,8 +248,29 @@ class TorchBest:
     def _merge(self, scores: Tensor, first: int, offset: int) -> None:
         queries = slice(first, first + len(scores))
         k = self.values.shape[1]
-        values, indices = scores.topk(min(k, scores.shape[1]), dim=1)
+        values, indices = best_of_rows(scores, min(k, scores.shape[1]))
         values = torch.cat([self.values[queries], values], dim=1)  # (queries, <= 2k)
         indices = torch.cat([self.indices[queries], indices + offset], dim=1)
         self.values[queries], chosen = values.topk(k, dim=1)
         self.indices[queries] = indices.gather(1, chosen)
+
+
+def best_of_rows(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """``scores.topk(k, dim=1)`` of (q, m) scores, most of which are read once and sorted never.
+
+    A row's k best values lie within its k groups of neighbouring columns with the highest maxima: were one of them in another group, each of these k
+    would hold a value at least as high. So only the maxima and what these groups hold are sorted.
+    """
+    m = scores.shape[1]
+    size = math.isqrt(m // max(k, 1))
+    groups = m // max(size, 1)
+    if size < LEAST_GROUP or groups <= k:
+        found = scores.topk(k, dim=1)
+        return found.values, found.indices
+    highest = scores[:, : groups * size].view(len(scores), groups, size).amax(2)
+    chosen = highest.topk(k, dim=1).indices * size
+    columns = (chosen.unsqueeze(2) + torch.arange(size, device=scores.device)).flatten(1)
+    rest = torch.arange(groups * size, m, device=scores.device).expand(len(scores), -1)  # columns that make no whole group
+    columns = torch.cat([columns, rest], dim=1)
+    values, places = scores.gather(1, columns).topk(k, dim=1)
+    return values, columns.gather(1, places)

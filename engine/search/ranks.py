@@ -17,6 +17,7 @@ from engine.search.csls import csls_score
 from engine.search.kernels import count_columns, count_rows
 from engine.search.similarity import Similarity, on_similarity
 from engine.search.tiles import Terms, Tile, tiles
+from engine.util.devices import has_kernels
 from engine.util.threads import spread
 
 TIE_TOLERANCE = 2e-6
@@ -144,7 +145,7 @@ class Counter:
 
     def count_rows(self, tile: Tile) -> None:
         """Every row of the tile is a query."""
-        if tile.scores.is_cuda:
+        if not has_kernels(tile.scores.device):
             part = slice(tile.top, tile.top + len(tile.scores))
             self.counts[part] += (tile.scores >= self.bars[part, None]).sum(dim=1)
             return
@@ -154,7 +155,7 @@ class Counter:
 
     def count_columns(self, tile: Tile) -> None:
         """Every column of the tile is a query."""
-        if tile.scores.is_cuda:
+        if not has_kernels(tile.scores.device):
             part = slice(tile.left, tile.left + tile.scores.shape[1])
             self.counts[part] += (tile.scores >= self.bars[part]).sum(dim=0)
             return

@@ -18,6 +18,7 @@ from engine.search.base import DEFAULT_BUDGET, Divided, TopK
 from engine.search.kernels import copy_cells, order_lists, push_columns, push_rows, sort_heaps
 from engine.search.similarity import Around, Shifted, Similarity, as_indices, on_similarity
 from engine.util.arrays import Float32Array, IntArray
+from engine.util.devices import has_kernels
 from engine.util.threads import cut, spread
 
 # Similarities whose values lie in memory: pools that are gone through several times, and are small enough.
@@ -145,7 +146,7 @@ class Terms:
     @classmethod
     def apart(cls, similarity: Similarity) -> tuple[Similarity, Terms]:
         """A similarity to take blocks of, and the terms to be added to them: on a GPU none, there a shifted block is as quick as any."""
-        if isinstance(similarity, Shifted) and similarity.device.type == "cpu":
+        if isinstance(similarity, Shifted) and has_kernels(similarity.device):
             return similarity.base, cls(similarity.row_terms.float().contiguous(), similarity.column_terms.float().contiguous())
         n, m = similarity.shape
         return similarity, cls(torch.zeros(n, device=similarity.device), torch.zeros(m, device=similarity.device))

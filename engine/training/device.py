@@ -26,6 +26,8 @@ Precision = Literal["float32", "bfloat16"]
 
 LEAST_GAIN = 1.3  # of bfloat16 products over float32 ones
 TRIALS = 12
+TRIED = {"cpu": (1024, 384), "cuda": (16_384, 2048)}
+"""Rows and width of the products that are tried out: those of a step, or enough to keep a card busy."""
 
 
 def choose_device(wanted: str) -> torch.device:
@@ -91,27 +93,32 @@ def cpu_quota(folder: Path = CONTROL_GROUP) -> float | None:
 
 
 def choose_precision(wanted: Literal["auto", "float32", "bfloat16"], device: torch.device) -> Precision:
-    """What the matrix products of a training step on a CPU are taken of; parameters, sums and finished embeddings are float32 in any case.
+    """What the matrix products of a training step are taken of; parameters, sums and finished embeddings are float32 in any case.
 
-    "auto" is bfloat16 where the CPU multiplies it right and clearly faster, which is tried out once per process. On other devices float32.
+    "auto" is bfloat16 where the device multiplies it right and clearly faster, which is tried out once per process.
 
     Raises:
-        ConfigError: bfloat16 was asked for on a device that is no CPU.
+        ConfigError: bfloat16 was asked for on a graphics card that does not have it.
     """
-    if device.type != "cpu":
-        if wanted == "bfloat16":
-            raise ConfigError("training.precision is bfloat16, which is available only on a CPU; use float32 or auto.")
-        return "float32"
+    if wanted == "bfloat16" and device.type == "cuda" and not card_has_bfloat16():
+        raise ConfigError("training.precision is bfloat16, which this GPU cannot multiply; use float32 or auto.")
     if wanted == "auto":
-        return "bfloat16" if bfloat16_pays() else "float32"
+        return "bfloat16" if bfloat16_pays(device.type) else "float32"
     return wanted
 
 
+def card_has_bfloat16() -> bool:
+    return torch.cuda.is_available() and torch.cuda.is_bf16_supported(including_emulation=False)
+
+
 @cache
-def bfloat16_pays() -> bool:
-    """Whether this CPU's bfloat16 products are right, and faster than its float32 ones by at least ``LEAST_GAIN``."""
+def bfloat16_pays(kind: str = "cpu") -> bool:
+    """Whether a kind of device multiplies bfloat16 right, and faster than float32 by at least ``LEAST_GAIN``."""
+    if kind not in TRIED or (kind == "cuda" and not card_has_bfloat16()):
+        return False
+    rows, width = TRIED[kind]
     generator = torch.Generator().manual_seed(0)
-    exact = torch.randn(1024, 384, generator=generator), torch.randn(384, 384, generator=generator)
+    exact = torch.randn(rows, width, generator=generator).to(kind), torch.randn(width, width, generator=generator).to(kind)
     rounded = exact[0].to(torch.bfloat16), exact[1].to(torch.bfloat16)
     expected, found = exact[0] @ exact[1], (rounded[0] @ rounded[1]).float()
     if (found - expected).norm() > 0.01 * expected.norm():
@@ -122,9 +129,17 @@ def bfloat16_pays() -> bool:
 
 
 def _seconds(left: Tensor, right: Tensor) -> float:
+    finish(left.device)
     started = time.perf_counter()
     left @ right
+    finish(left.device)
     return time.perf_counter() - started
+
+
+def finish(device: torch.device) -> None:
+    """Wait for what was begun on the device."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
 
 
 @contextlib.contextmanager

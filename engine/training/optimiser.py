@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim.rmsprop import rmsprop
 
+from engine.util.devices import has_kernels
+
 RHO = 0.9
 EPSILON = 1e-7  # outside the root
 
@@ -44,6 +46,8 @@ class RmsProp:
         for number, one, grad in live:
             if number not in self.averages:
                 self.averages[number] = grad.square() if self.settled else torch.zeros_like(one)
+        if not live:
+            return
         averages = [self.averages[number] for number, _, _ in live]
         rmsprop(
             [one for _, one, _ in live],
@@ -52,7 +56,7 @@ class RmsProp:
             grad_avgs=[],
             momentum_buffer_list=[],
             state_steps=[torch.zeros(()) for _ in live],  # required, but unused
-            foreach=False,
+            foreach=not has_kernels(live[0][1].device),
             lr=self.learning_rate,
             alpha=RHO,
             eps=EPSILON,

@@ -42,6 +42,7 @@ from engine.training.rows import OWN, RowKeeper, RowStore
 from engine.training.semi import Pool, Round, Selection, describe_round, no_selection, round_epochs, select_pairs, selection_pool, steps_of
 from engine.training.start import resolve_start, start_pairs, why_no_seeds
 from engine.util.arrays import IntArray
+from engine.util.devices import block_bytes, halve_blocks, has_kernels
 from engine.util.distributed import ALONE, Ranks
 
 Value = TypeVar("Value")
@@ -184,17 +185,20 @@ class Trainer:
         self.device = choose_device(config.training.device)
         self.precision = ranks.first(lambda: choose_precision(config.training.precision, self.device))  # tried out, so others might choose otherwise
         self.shard, self.model = divided_model(task, config, ranks, self.device, adjacency)
-        self.sampling = Sampling.of(task.source.num_entities, task.target.num_entities, config.loss, config.training.batch_size, self.shard)
+        sizes = (task.source.num_entities, task.target.num_entities)
+        self.sampling = Sampling.of(*sizes, config.loss, config.training.batch_size, self.shard, self.device)
+        block_bytes(self.device)  # asks how much memory is free
         self.inheritance = inheritance
         if inheritance is not None:
             inherit(self.model, inheritance)
         self.optimiser = RmsProp(self.model.parameters(), config.training.learning_rate, settled=inheritance is not None)
-        self.pairs = torch.from_numpy(task.stacked_links(task.train_links)).to(self.device)
+        self.pairs = torch.from_numpy(task.stacked_links(task.train_links))  # here, where samples are drawn
         self.start: Selection | None = None
         self._found: Selection | None = None
         self.selections: list[Selection] = []
         self.at = Position()
         self.best: dict[str, Tensor] = {}
+        self.unread: list[tuple[int, Tensor]] = []  # losses by step of the epoch
         self.first_step_done = False
         self.step_seconds: deque[float] = deque(maxlen=LATEST_STEPS)
         self.step_bytes: deque[int] = deque(maxlen=LATEST_STEPS)
@@ -325,7 +329,7 @@ class Trainer:
 
     def _use(self, selection: Selection) -> None:
         links = np.concatenate([self.task.train_links, selection.pairs])
-        self.pairs = torch.from_numpy(self.task.stacked_links(links)).to(self.device)
+        self.pairs = torch.from_numpy(self.task.stacked_links(links))
 
     def _begin_round_if_due(self, on_progress: Callable[[Progress | Round], None]) -> None:
         """Select the pairs of the next round where one begins here."""
@@ -364,6 +368,7 @@ class Trainer:
             return self._train_epoch(should_stop)
         except torch.OutOfMemoryError:
             self.optimiser.zero_grad()
+            self._read_losses()
             if checkpoints is not None and self.shard is None:
                 self._save(checkpoints)  # of several processes each holds a part, and the others wait for a step that this one cannot do
             advice = "resume with --set training.device=cpu, or start again with a smaller loss.candidate_share or encoder.dim"
@@ -375,37 +380,65 @@ class Trainer:
 
     def _train_epoch(self, should_stop: Callable[[], bool]) -> bool:
         """The rest of the current epoch. True: stopped before its end."""
-        size, at = self.config.training.batch_size, self.at
+        size, at, begun = self.config.training.batch_size, self.at, list[float]()
         order = np.random.default_rng([self.config.seed, 1, at.epoch]).permutation(len(self.pairs))
         for step in range(at.step, self.steps_per_epoch):
             if self.ranks.most(int(should_stop())):
+                self._read_losses()
                 return True
             started, sent = time.monotonic(), self.ranks.sent
-            batch = torch.from_numpy(order[step * size : (step + 1) * size]).to(self.device)
-            at.loss_sum += self._train_step(self.pairs[batch])
+            self._train_step(self.pairs[torch.from_numpy(order[step * size : (step + 1) * size])])
             at.step = step + 1
             self.step_bytes.append(self.ranks.sent - sent)
-            if self.first_step_done:
+            if self.first_step_done and has_kernels(self.device):
                 self.step_seconds.append(time.monotonic() - started)
+            elif self.first_step_done:
+                begun.append(started)
             self.first_step_done = True
+        self._read_losses()
+        if begun:  # a step of a GPU is not over when the next one begins, an epoch is
+            self.step_seconds.append((time.monotonic() - begun[0]) / len(begun))
         return False
 
-    def _train_step(self, pairs: Tensor) -> float:
+    def _train_step(self, pairs: Tensor) -> None:
         at = self.at
         seed = int(np.random.SeedSequence([self.config.seed, 2, at.epoch, at.step]).generate_state(1)[0])
         self.optimiser.zero_grad()
-        sample = self.sampling.draw(pairs, seed)
-        value = self.compare(self.forward(sample, seed), sample, seed)
-        value.backward()  # type: ignore[no-untyped-call]
-        loss = float(value.detach())
-        if not math.isfinite(loss):
-            raise DivergenceError(
-                f"the loss became {loss} in epoch {at.epoch + 1}, step {at.step + 1}; "
-                f"use a smaller training.learning_rate (now {self.config.training.learning_rate:g})."
-            )
+        self.unread.append((at.step, self._differentiated(self.sampling.draw(pairs, seed), seed)))
+        if has_kernels(self.device):
+            self._read_losses()
         self._sum_gradients()
         self.optimiser.step()
-        return loss
+
+    def _differentiated(self, sample: Sample, seed: int) -> Tensor:
+        """The loss of a step, whose gradient the parameters have then; in smaller blocks where a GPU's memory does not suffice."""
+        while True:
+            try:
+                value = self.compare(self.forward(sample, seed), sample, seed)
+                value.backward()  # type: ignore[no-untyped-call]
+                return value.detach()
+            except torch.OutOfMemoryError:
+                if has_kernels(self.device) or self.shard is not None or not halve_blocks(self.device):
+                    raise
+            self.optimiser.zero_grad()
+            if self.device.type == "cuda":
+                torch.cuda.empty_cache()
+
+    def _read_losses(self) -> None:
+        """Of the steps since the last time: on a CPU after each, on a GPU, which would be waited for, after an epoch and before what is kept.
+
+        Raises:
+            DivergenceError: one of them is not finite.
+        """
+        unread, self.unread = self.unread, []
+        losses = torch.stack([value for _, value in unread]).tolist() if unread else []
+        for (step, _), loss in zip(unread, losses, strict=True):
+            if not math.isfinite(loss):
+                raise DivergenceError(
+                    f"the loss became {loss} in epoch {self.at.epoch + 1}, step {step + 1}; "
+                    f"use a smaller training.learning_rate (now {self.config.training.learning_rate:g})."
+                )
+            self.at.loss_sum += loss
 
     def _sum_gradients(self) -> None:
         """Each process has the whole gradient of its own entities' features, and of all else what comes from its candidates."""
@@ -442,7 +475,9 @@ class Trainer:
 
     def forward(self, sample: Sample, seed: int) -> Tensor:
         """(n, D) final embeddings of a step's sample, after dropout; then those that other processes have of its pairs."""
-        return with_fetched(self.model(sample.rows, dropout_seed=seed, rounded=self.rounded), sample.exchange)
+        messages = None if sample.drawn is None else self.model.graph.number_to(sample.drawn)
+        embeddings = self.model(sample.rows, dropout_seed=seed, rounded=self.rounded, messages=messages)
+        return with_fetched(embeddings, sample.exchange)
 
     def compare(self, embeddings: Tensor, sample: Sample, seed: int) -> Tensor:
         """The loss of a step's pairs."""

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from engine.errors import ConfigError, TrainingError
 from engine.search import ExactIndex, FaissIndex, StructuralSimilarity, TopK, get_index, normalise_rows
+from engine.search.exact import best_of_rows
 from engine.search.tiles import tiles
+from tests.effort import examples
 from tests.search.graphs import clustered, noisy_copies
 
 
@@ -30,6 +32,25 @@ def test_finds_the_k_best_in_both_directions(index: str, device: torch.device, n
         assert best.values.shape == best.indices.shape == values.shape
         np.testing.assert_allclose(best.values.cpu(), values, atol=1e-6)
         np.testing.assert_array_equal(best.indices.cpu(), indices)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    rows=st.integers(1, 4),
+    columns=st.integers(1, 400),
+    k=st.integers(1, 12),
+    distinct=st.sampled_from([5, 10**6]),
+    turned=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_the_best_of_the_best_groups_are_the_best(rows: int, columns: int, k: int, distinct: int, turned: bool, seed: int) -> None:
+    """Where many values are equal, too, and where the scores are a view of turned ones."""
+    drawn = torch.randint(0, distinct, (columns, rows) if turned else (rows, columns), generator=torch.Generator().manual_seed(seed)).float()
+    scores, k = drawn.T if turned else drawn, min(k, columns)
+    values, indices = best_of_rows(scores, k)
+    assert torch.equal(values, scores.topk(k, dim=1).values)
+    assert torch.equal(scores.gather(1, indices), values)
+    assert all(len(set(row)) == k for row in indices.tolist())
 
 
 def test_one_direction_is_the_same_as_the_first_of_both(index: str) -> None:

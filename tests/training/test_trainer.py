@@ -26,6 +26,7 @@ from engine.pipeline import parts_text
 from engine.training import trainer as training
 from engine.training.device import choose_device, choose_precision, choose_threads
 from engine.training.trainer import Progress, Trainer, default_epochs, split_embeddings
+from engine.util.devices import block_bytes, without_kernels
 
 EUROPE = Path(__file__).resolve().parents[2] / "sample_data" / "europe"
 SMALL = RunConfig().with_values(
@@ -202,6 +203,79 @@ def test_a_loss_that_is_not_finite_is_reported_with_its_place(task: AlignmentTas
         trainer.train()
 
 
+BRIEF = SMALL.with_values({"training.epochs": 2, "training.threads": 1})
+
+
+class Reading:
+    """How often a trainer has read losses, and how many each time."""
+
+    def __init__(self, trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.counts: list[int] = []
+        read = trainer._read_losses
+
+        def counted() -> None:
+            self.counts += [len(trainer.unread)] if trainer.unread else []
+            read()
+
+        monkeypatch.setattr(trainer, "_read_losses", counted)
+
+
+def test_a_card_is_asked_for_its_losses_once_an_epoch(task: AlignmentTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A card's way, on the CPU: three steps an epoch. What is learned is the same but for rounding, and so is what is reported."""
+    exact = BRIEF.with_values({"loss.tail_mass": 0.0})
+    trainer = Trainer(task, exact)
+    reading = Reading(trainer, monkeypatch)
+    expected = trainer.train()
+    assert reading.counts == [1] * 6
+    with without_kernels():
+        rehearsed = Trainer(task, exact)
+        reading = Reading(rehearsed, monkeypatch)
+        found = rehearsed.train()
+        assert reading.counts == [3] * 2
+        torch.testing.assert_close(rehearsed.embed(), trainer.embed(), rtol=0.01, atol=0.01)
+    assert [line["loss"] for line in found.trace] == pytest.approx([line["loss"] for line in expected.trace], rel=1e-4)
+
+
+def test_a_card_stopped_within_an_epoch_and_resumed_equals_unbroken(task: AlignmentTask) -> None:
+    checkpoints, asked = Memory(), iter(range(10_000))
+    with without_kernels():
+        expected = Trainer(task, BRIEF)
+        trace = expected.train().trace
+        Trainer(task, BRIEF).train(checkpoints=checkpoints, should_stop=lambda: next(asked) >= 4)
+        resumed = Trainer(task, BRIEF)
+        assert [line["loss"] for line in resumed.train(checkpoints=checkpoints).trace] == [line["loss"] for line in trace]
+        assert torch.equal(resumed.embed(), expected.embed())
+
+
+def test_a_card_reports_the_step_whose_loss_was_not_finite(task: AlignmentTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Although it is noticed only at the end of the epoch, before anything is kept."""
+    memory, compare, steps = Memory(), Trainer.compare, iter(range(100))
+    monkeypatch.setattr(Trainer, "compare", lambda self, *rest: compare(self, *rest) * (torch.nan if next(steps) == 4 else 1))
+    with without_kernels(), pytest.raises(TrainingError, match=r"nan in epoch 2, step 2.*training\.learning_rate"):
+        Trainer(task, every_epoch(BRIEF)).train(checkpoints=memory)
+    assert memory.saves == 1
+
+
+def test_a_step_that_does_not_fit_a_card_is_done_in_smaller_blocks(task: AlignmentTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    build, room = training.build_loss, [0]
+
+    def crowded(*arguments: Any) -> Any:
+        if block_bytes(torch.device("cpu")) > room[0]:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return build(*arguments)
+
+    monkeypatch.setattr(training, "build_loss", crowded)
+    monkeypatch.setattr("engine.util.devices._blocks", {})
+    with without_kernels():
+        room[0] = block_bytes(torch.device("cpu")) // 3
+        trained = Trainer(task, BRIEF).train()
+        assert trained.epochs == 2
+        assert room[0] / 2 < block_bytes(torch.device("cpu")) <= room[0]
+        room[0] = 0
+        with pytest.raises(TrainingError, match="the GPU is out of memory"):
+            Trainer(task, BRIEF).train()
+
+
 def test_no_seed_links_are_reported(task: AlignmentTask) -> None:
     with pytest.raises(TrainingError, match="trains only on known links"):
         Trainer(dataclasses.replace(task, train_links=task.train_links[:0]), SMALL)
@@ -237,9 +311,10 @@ def test_precision_is_tried_out_and_can_be_asked_for() -> None:
     cpu = torch.device("cpu")
     assert choose_precision("auto", cpu) == choose_precision("auto", cpu)
     assert [choose_precision(wanted, cpu) for wanted in ("float32", "bfloat16")] == ["float32", "bfloat16"]
-    assert choose_precision("auto", torch.device("cuda")) == "float32"
-    with pytest.raises(ConfigError, match="only on a CPU"):
-        choose_precision("bfloat16", torch.device("cuda"))
+    if not torch.cuda.is_available():
+        assert choose_precision("auto", torch.device("cuda")) == "float32"
+        with pytest.raises(ConfigError, match="this GPU cannot multiply"):
+            choose_precision("bfloat16", torch.device("cuda"))
 
 
 TRAINED_HERE = """

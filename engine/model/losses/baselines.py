@@ -12,7 +12,8 @@ from torch import Tensor
 
 from engine.config import LossConfig
 from engine.model.losses.base import NegativeCandidates, register_loss
-from engine.model.losses.nhsm import NormalizedHardSampleMining, Side, block_rows, sides
+from engine.model.losses.nhsm import NormalizedHardSampleMining, PairPlaces, Side, block_rows, sides
+from engine.util.devices import upload
 from engine.util.distributed import Ranks
 from engine.util.threads import cut
 
@@ -42,8 +43,8 @@ class Triplet:
         generator = torch.Generator().manual_seed(seed)
         parts = []
         for side in sides(pairs, self.candidates):
-            drawn = torch.randint(side.low, side.high, (len(pairs), self.negatives), generator=generator).to(pairs.device)
-            parts.append(hinge(embeddings, side, drawn, self.margin))
+            drawn = torch.randint(side.low, side.high, (len(pairs), self.negatives), generator=generator)
+            parts.append(hinge(embeddings, side, upload(drawn.numpy(), pairs.device), self.margin))
         return torch.stack(parts).sum()
 
 
@@ -86,11 +87,8 @@ def nearest(embeddings: Tensor, side: Side, count: int) -> Tensor:
     count = min(count, len(pool))
     found = []
     step = block_rows(len(pool), embeddings.element_size())
-    first, second = side.pair_columns()
     for rows in cut(len(side.anchors), step):
-        closeness = 2 * embeddings[side.anchors[rows]] @ pool.T - norms
-        for column in (first[rows], second[rows]):
-            inside = (column >= 0).nonzero().squeeze(1)
-            closeness[inside, column[inside]] = -torch.inf
+        block = Side(side.anchors[rows], side.others[rows], side.low, side.high)
+        closeness = PairPlaces.of(block).set(2 * embeddings[block.anchors] @ pool.T - norms, -torch.inf)
         found.append(closeness.topk(count, dim=1).indices + side.low)
     return torch.cat(found)

@@ -26,11 +26,13 @@ from engine.model.adjacency import cumulative
 from engine.model.kernels import stretches
 from engine.model.losses import kernels
 from engine.model.losses.base import NegativeCandidates, register_loss
+from engine.util.devices import block_of, has_kernels
 from engine.util.distributed import ALONE, Ranks
 from engine.util.threads import cut, equal_parts
 
 BLOCK_BYTES = 48 * 2**20  # of the (rows x candidates) products held at a time
 VARIANCE = 1e-12  # at least
+TEMPORARIES = 5  # of a block on other devices, each as large as its products
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,8 @@ class NormalizedHardSampleMining:
     ranks: Ranks = ALONE
 
     def __call__(self, embeddings: Tensor, pairs: Tensor, *, seed: int = 0, rounded: bool = False) -> Tensor:
-        """The loss; ``rounded``: a CPU screens the candidates by products of bfloat16 vectors, and scores those that matter in full."""
+        """The loss; ``rounded``: a CPU screens the candidates by products of bfloat16 vectors, and scores those that matter in full; other devices
+        take all products of bfloat16 vectors, and sum in float32."""
         out: Tensor = _Loss.apply(embeddings, pairs, self, rounded)  # type: ignore[no-untyped-call]
         return out
 
@@ -103,13 +106,15 @@ class _Loss(torch.autograd.Function):
         value = embeddings.new_zeros(())
         positive = (embeddings[pairs[:, 0]] - embeddings[pairs[:, 1]]).square().sum(-1)
         norms = embeddings.square().sum(-1)
-        sparse = embeddings.device.type == "cpu" and loss.tail_mass > 0
-        screened = embeddings.to(torch.bfloat16) if sparse and rounded and embeddings.dtype == torch.float32 else embeddings
+        compiled = has_kernels(embeddings.device)
+        sparse = compiled and loss.tail_mass > 0
+        rounded = rounded and embeddings.dtype == torch.float32 and (sparse or not compiled)
+        screened = embeddings.to(torch.bfloat16) if rounded else embeddings
         for side in sides(pairs, loss.candidates):
             if sparse:
                 value += _sparse_side(embeddings, norms, positive, side, loss, grad, screened)
             else:
-                value += _dense_side(embeddings, norms, positive, side, loss, grad)
+                value += _dense_side(embeddings, norms, positive, side, loss, grad, screened)
         ctx.save_for_backward(grad)
         return value
 
@@ -117,7 +122,8 @@ class _Loss(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
         (grad,) = ctx.saved_tensors
-        return (grad if grad_output == 1 else grad * grad_output), None, None, None
+        alone = has_kernels(grad.device) and grad_output == 1  # to ask another device would be to wait for it
+        return (grad if alone else grad * grad_output), None, None, None
 
 
 def block_rows(columns: int, element_size: int) -> int:
@@ -125,26 +131,61 @@ def block_rows(columns: int, element_size: int) -> int:
     return max(1, BLOCK_BYTES // max(1, columns * element_size))
 
 
-def _dense_side(embeddings: Tensor, norms: Tensor, positive: Tensor, side: Side, loss: NormalizedHardSampleMining, grad: Tensor) -> Tensor:
-    """Every candidate in value and gradient, in row blocks; any device. Adds to ``grad``."""
+def _dense_side(
+    embeddings: Tensor, norms: Tensor, positive: Tensor, side: Side, loss: NormalizedHardSampleMining, grad: Tensor, screened: Tensor
+) -> Tensor:
+    """Every candidate in value and gradient, in row blocks; any device. Adds to ``grad``. Products are of the ``screened`` vectors."""
     batch, pool, value = len(side.anchors), embeddings[side.low : side.high], embeddings.new_zeros(())
-    step = block_rows(loss.ranks.most(len(pool)), embeddings.element_size()) if embeddings.device.type == "cpu" else batch
+    columns, multiplied = loss.ranks.most(len(pool)), screened[side.low : side.high]
+    if has_kernels(embeddings.device):
+        step = block_rows(columns, embeddings.element_size())
+    else:
+        step = block_of(TEMPORARIES * columns * embeddings.element_size(), embeddings.device)
     for rows in cut(batch, step):
         block = Side(side.anchors[rows], side.others[rows], side.low, side.high)
         anchors, others = embeddings[block.anchors], embeddings[block.others]
-        x = (loss.margin + positive[rows] - norms[block.anchors]).unsqueeze(1) - norms[side.low : side.high] + 2 * (anchors @ pool.T)
-        constant = torch.zeros_like(x, dtype=torch.bool)
-        for column in block.pair_columns():
-            inside = (column >= 0).nonzero().squeeze(1)
-            constant[inside, column[inside]] = True
-        value_of_block, coefficients = _softmax(x.masked_fill_(constant, 0), loss)
+        products = wide_product(screened[block.anchors], multiplied.T)
+        x = (loss.margin + positive[rows] - norms[block.anchors]).unsqueeze(1) - norms[side.low : side.high] + 2 * products
+        itself = PairPlaces.of(block)
+        value_of_block, coefficients = _softmax(itself.set(x, 0.0), loss)
         value += value_of_block / batch
-        coefficients = coefficients.masked_fill_(constant, 0).div_(batch)
-        total = coefficients.sum(1, keepdim=True)
-        grad[side.low : side.high] += 2 * (coefficients.T @ anchors - coefficients.sum(0).unsqueeze(1) * pool)
-        grad.index_add_(0, block.anchors, 2 * (coefficients @ pool - total * others))
+        coefficients = itself.set(coefficients, 0.0).div_(batch)
+        weights = coefficients.to(screened.dtype)
+        total, totals = weights.sum(1, keepdim=True, dtype=x.dtype), weights.sum(0, dtype=x.dtype)
+        grad[side.low : side.high] += 2 * (wide_product(weights.T, screened[block.anchors]) - totals.unsqueeze(1) * pool)
+        grad.index_add_(0, block.anchors, 2 * (wide_product(weights, multiplied) - total * others))
         grad.index_add_(0, block.others, -2 * total * (anchors - others))
     return value
+
+
+@dataclass(frozen=True)
+class PairPlaces:
+    """Where the pairs stand among the candidates of an (n, m) block, to be overwritten without looking which rows have such columns."""
+
+    columns: Tensor  # (n, 2)
+    inside: Tensor  # (n, 2)
+
+    @classmethod
+    def of(cls, side: Side) -> PairPlaces:
+        first, second = side.pair_columns()
+        # The one that is not among the candidates stands for the other: no column of a row is then written with two values.
+        columns = torch.stack([torch.where(first >= 0, first, second), torch.where(second >= 0, second, first)], dim=1)
+        return cls(columns.clamp_min(0), columns >= 0)
+
+    def set(self, values: Tensor, value: float) -> Tensor:
+        """In place."""
+        if not values.shape[1]:  # a process may own none of a step's candidates
+            return values
+        return values.scatter_(1, self.columns, torch.where(self.inside, value, values.gather(1, self.columns)))
+
+
+def wide_product(left: Tensor, right: Tensor) -> Tensor:
+    """left @ right, which of bfloat16 matrices is summed in float32 and stays so."""
+    if left.dtype != torch.bfloat16:
+        return left @ right
+    if left.device.type == "cuda":
+        return torch.mm(left, right, out_dtype=torch.float32)
+    return left.float() @ right.float()  # the same numbers, but for the order of sums
 
 
 def _softmax(x: Tensor, loss: NormalizedHardSampleMining) -> tuple[Tensor, Tensor]:
