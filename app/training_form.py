@@ -8,7 +8,7 @@ import streamlit as st
 
 from app import state, text
 from app.state import TrainAddress
-from engine.config import SECTIONS, UNUSED_SECTIONS, Option, RunConfig, section_options
+from engine.config import SECTIONS, Option, RunConfig, section_options, unused_sections
 
 COLUMNS = 3
 SECTION_WORDS: Mapping[str, str] = {
@@ -19,13 +19,14 @@ SECTION_WORDS: Mapping[str, str] = {
     "semi": "Semi-supervised rounds",
     "literal": "Names",
     "values": "Attribute values",
+    "baseline": "Baseline",
     "search": "Search",
 }
 
 
-def offered_sections(variant: str) -> tuple[str, ...]:
-    """The sections that a variant looks at."""
-    return tuple(name for name in SECTIONS if name not in UNUSED_SECTIONS[variant])
+def offered_sections(method: str) -> tuple[str, ...]:
+    """The sections that a variant or a baseline looks at."""
+    return tuple(name for name in SECTIONS if name not in unused_sections(method))
 
 
 def assigned(settings: Sequence[str]) -> dict[str, str]:
@@ -36,7 +37,7 @@ def assigned(settings: Sequence[str]) -> dict[str, str]:
 def advanced(address: TrainAddress, base: RunConfig) -> None:
     """The settings of the variant but for experts' ones; what a reader changes goes into the address. ``base``: their values if left alone."""
     chosen = assigned(address.settings)
-    for name in offered_sections(base.variant):
+    for name in offered_sections(base.method):
         st.markdown(f"**{SECTION_WORDS[name]}**")
         options = [option for option in section_options(SECTIONS[name]) if not option.expert]
         for start in range(0, len(options), COLUMNS):

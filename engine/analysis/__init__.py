@@ -39,17 +39,19 @@ class Analysis:
 
 
 @torch.no_grad()
-def analyse(task: AlignmentTask, model: DualAMN, evaluation: Evaluation, matches: pd.DataFrame, excluded: frozenset[str] = frozenset()) -> Analysis:
+def analyse(
+    task: AlignmentTask, model: DualAMN | None, evaluation: Evaluation, matches: pd.DataFrame, excluded: frozenset[str] = frozenset()
+) -> Analysis:
     """Compute all analysis tables of a finished run.
 
     Args:
         task: the two graphs and their links.
-        model: the trained encoder, on any device.
+        model: the trained encoder, on any device; None of a baseline, which has nothing to show for relations' importance and proxies.
         evaluation: of the test links; may have no queries.
         matches: the run's table of that name: graph, entity, rank, match.
         excluded: attributes whose values are not compared.
     """
-    similarities = proxies.proxy_similarities(model)
+    similarities = {} if model is None else proxies.proxy_similarities(model)
     given = AnalysisInput(task, model, evaluation, matches, similarities, excluded)
     tables = {name: compute(given) for name, compute in COMPUTED.items()}
     return Analysis(tables, proxies.proxy_tensors(similarities, task.source.num_entities))

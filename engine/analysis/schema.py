@@ -29,7 +29,7 @@ class AnalysisInput:
 
     Attributes:
         task: the two graphs and their links.
-        model: the trained encoder, on any device.
+        model: the trained encoder, on any device; None of a baseline.
         evaluation: of the test links; may have no queries.
         matches: the run's table of that name: graph, entity, rank, match.
         similarities: channel -> (E, P) cosines of the stacked entities with the proxies; empty without proxy matching.
@@ -37,7 +37,7 @@ class AnalysisInput:
     """
 
     task: AlignmentTask
-    model: DualAMN
+    model: DualAMN | None
     evaluation: Evaluation
     matches: pd.DataFrame
     similarities: Mapping[str, Tensor]

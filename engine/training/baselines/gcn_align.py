@@ -1,0 +1,161 @@
+"""GCN-Align (Wang et al., EMNLP 2018), the part that looks at structure: graph convolutions over both graphs, brought together by the seed links.
+
+    A_ij = sum over the triples between i and j of a weight, what the relation determines:
+           for (i, r, j): inverse functionality of r, distinct tails by triples; for (j, r, i): its functionality, distinct heads by triples
+    H    = relu(N X),  Z = N H  with N = D^-1/2 (A + I) D^-1/2 and trained features X, one vector per entity
+
+without weight matrices between the layers. The loss is the margin of the L1 distance,
+
+    mean over the seed links (u, v) and negatives (u, v'), (u', v) of max(0, |z_u - z_v| + margin - |z_u - z_v'|),
+
+with negatives drawn at random, and drawn again every few epochs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, ClassVar, Final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from engine.config import RunConfig
+from engine.data.knowledge_graph import AlignmentTask
+from engine.model.adjacency import Csr, cumulative
+from engine.training.baselines.base import Effort, Fit, Learned, Measure, Session, register_baseline
+from engine.training.baselines.kernels import plain_sums
+from engine.util.arrays import FloatArray, IntArray
+
+DIM: Final = 200
+EPOCHS: Final = 300
+LEARNING_RATE: Final = 0.002
+MARGIN: Final = 3.0
+NEGATIVES: Final = 5
+"""Of a seed link, on each side."""
+REDRAWN: Final = 10
+"""Epochs after which negatives are drawn again."""
+LEAST_WEIGHT: Final = 0.3
+"""Of a triple."""
+
+
+@register_baseline
+class GcnAlign:
+    """Two graph convolutions, trained on the seed links."""
+
+    name: ClassVar[str] = "gcn-align"
+    title: ClassVar[str] = "GCN-Align"
+    reference: ClassVar[str] = "Wang et al., Cross-lingual knowledge graph alignment via graph convolutional networks, EMNLP 2018; structure only"
+    measure: ClassVar[Measure] = "cosine"
+
+    def embed(self, task: AlignmentTask, session: Session) -> Learned:
+        config = session.config.baseline
+        graph = Convolution.of(task)
+        features = nn.Parameter(drawn_features(task.num_entities, config.dim or DIM, session.generator()))
+        links = torch.from_numpy(task.stacked_links(task.train_links))
+
+        def losses(epoch: int) -> Iterator[Tensor]:
+            yield margin_loss(graph.embed(features), links, drawn_negatives(task, session.config.seed, epoch // REDRAWN), MARGIN)
+
+        fit = Fit(session, task, [features], config.epochs or EPOCHS, config.learning_rate or LEARNING_RATE, losses)
+        earlier = fit.run()
+        with torch.no_grad():
+            return Learned(graph.embed(features), fit.epochs, fit.seconds, earlier)
+
+    def effort(self, entities: int, triples: int, relations: int, config: RunConfig) -> Effort:
+        dim = config.baseline.dim or DIM
+        return Effort(config.baseline.epochs or EPOCHS, 16.0 * dim * (triples + 2 * entities), 12.0 * entities * dim, dim)
+
+
+def drawn_features(entities: int, dim: int, generator: torch.Generator) -> Tensor:
+    """(E, d) random rows of length 1."""
+    return normalize(torch.randn(entities, dim, generator=generator), dim=1)
+
+
+class Convolution:
+    """The matrix N, which is not symmetric, and its transpose.
+
+    Attributes:
+        rows, weights: N.
+        columns, column_weights: its transpose.
+    """
+
+    def __init__(self, sources: IntArray, targets: IntArray, values: FloatArray, size: int) -> None:
+        self.rows, self.weights = sparse_rows(sources, targets, values, size)
+        self.columns, self.column_weights = sparse_rows(targets, sources, values, size)
+
+    @classmethod
+    def of(cls, task: AlignmentTask) -> Convolution:
+        return cls(*normalised_adjacency(task.stacked_triples(), task.num_entities, task.num_relations), task.num_entities)
+
+    def embed(self, features: Tensor) -> Tensor:
+        """(E, d) the output of the second layer."""
+        hidden = torch.relu(self(features))
+        return self(hidden)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """N x."""
+        product: Tensor = _Product.apply(x, self)  # type: ignore[no-untyped-call]
+        return product
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, graph: Convolution) -> Tensor:
+        ctx.graph = graph
+        return plain_sums(graph.rows, x.detach(), graph.weights)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        return plain_sums(ctx.graph.columns, grads[0], ctx.graph.column_weights), None
+
+
+def normalised_adjacency(triples: IntArray, entities: int, relations: int) -> tuple[IntArray, IntArray, FloatArray]:
+    """Rows, columns and values of D^-1/2 (A + I) D^-1/2, by row and column."""
+    head, relation, tail = triples.T
+    facts = np.maximum(np.bincount(relation, minlength=relations), 1)
+    by_head, by_tail = (distinct_ends(relation, ends, entities, relations) / facts for ends in (head, tail))
+    between = head != tail
+    head, relation, tail = head[between], relation[between], tail[between]
+    rows, columns = np.concatenate([head, tail, np.arange(entities)]), np.concatenate([tail, head, np.arange(entities)])
+    given = [np.maximum(by_tail[relation], LEAST_WEIGHT), np.maximum(by_head[relation], LEAST_WEIGHT), np.ones(entities)]
+    keys, place = np.unique(rows * entities + columns, return_inverse=True)
+    values = np.bincount(place, np.concatenate(given), minlength=len(keys))
+    rows, columns = keys // max(entities, 1), keys % max(entities, 1)
+    scale = 1 / np.sqrt(np.bincount(rows, values, minlength=entities))
+    return rows, columns, values * scale[rows] * scale[columns]
+
+
+def distinct_ends(relation: IntArray, ends: IntArray, entities: int, relations: int) -> IntArray:
+    """(R,) how many distinct entities are at one end of each relation's triples."""
+    return np.bincount(np.unique(relation * entities + ends) // max(entities, 1), minlength=relations)
+
+
+def sparse_rows(rows: IntArray, columns: IntArray, values: FloatArray, size: int) -> tuple[Csr, Tensor]:
+    """A square matrix by rows: its entries' columns, and their values."""
+    order = np.lexsort((columns, rows))
+    offsets = cumulative(np.bincount(rows, minlength=size))
+    return Csr(offsets, columns[order].astype(np.int32), size), torch.from_numpy(values[order].astype(np.float32))
+
+
+def drawn_negatives(task: AlignmentTask, seed: int, number: int) -> tuple[Tensor, Tensor]:
+    """(L, k) entities of the source and of the target graph, stacked, that take the place of each seed link's: of one draw of many."""
+    draws = np.random.default_rng([seed, 3, number])
+    shape = len(task.train_links), NEGATIVES
+    source = draws.integers(task.source.num_entities, size=shape)
+    target = draws.integers(task.target.num_entities, size=shape) + task.source.num_entities
+    return torch.from_numpy(source), torch.from_numpy(target)
+
+
+def margin_loss(embeddings: Tensor, links: Tensor, negatives: tuple[Tensor, Tensor], margin: float) -> Tensor:
+    """Mean over the links and both sides' negatives of max(0, |z_u - z_v| + margin - |z_u - z_n|), with the L1 distance."""
+    source, target = embeddings[links[:, 0]], embeddings[links[:, 1]]
+    near = (source - target).abs().sum(1, keepdim=True)  # (L, 1)
+    sums = []
+    for kept, drawn in ((source, negatives[1]), (target, negatives[0])):
+        for column in range(drawn.shape[1]):
+            far = (kept - embeddings[drawn[:, column]]).abs().sum(1, keepdim=True)
+            sums.append(torch.relu(near + margin - far).sum())
+    return torch.stack(sums).sum() / max(math.prod(negatives[0].shape) * 2, 1)

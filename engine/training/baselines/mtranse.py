@@ -1,0 +1,84 @@
+"""MTransE (Chen et al., IJCAI 2017), with a linear mapping: each graph in a space of its own, and a map from one to the other.
+
+    translation  |h + r - t| for each triple (h, r, t) of either graph, entities of length 1
+    alignment    |M u - v| for each seed link (u, v)
+
+The sum over the triples and ``WEIGHT`` times the mean over the seed links are minimised in turn. Nothing is compared with wrong triples or links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar, Final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from engine.config import RunConfig
+from engine.data.knowledge_graph import AlignmentTask
+from engine.training.baselines.base import Effort, Fit, Learned, Measure, Session, register_baseline
+
+DIM: Final = 100
+EPOCHS: Final = 100
+LEARNING_RATE: Final = 0.01
+BATCHES: Final = 20
+"""Steps of an epoch: each has a share of the triples and of the seed links."""
+WEIGHT: Final = 5.0
+"""Of the mean alignment loss, where the mean translation loss counts once."""
+
+
+@register_baseline
+class MTransE:
+    """Translations in both graphs, and a mapping between them, trained on the seed links."""
+
+    name: ClassVar[str] = "mtranse"
+    title: ClassVar[str] = "MTransE"
+    reference: ClassVar[str] = "Chen et al., Multilingual knowledge graph embeddings for cross-lingual knowledge alignment, IJCAI 2017; linear mapping"
+    measure: ClassVar[Measure] = "cosine"
+
+    def embed(self, task: AlignmentTask, session: Session) -> Learned:
+        config = session.config.baseline
+        dim, generator = config.dim or DIM, session.generator()
+        entities, relations = (nn.Parameter(unit_draws(size, dim, generator)) for size in (task.num_entities, task.num_relations))
+        mapping = nn.Parameter(torch.eye(dim))
+        triples, links = torch.from_numpy(task.stacked_triples()), torch.from_numpy(task.stacked_links(task.train_links))
+
+        def losses(epoch: int) -> Iterator[Tensor]:
+            draws = np.random.default_rng([session.config.seed, 4, epoch])
+            orders = [np.array_split(draws.permutation(len(part)), BATCHES) for part in (triples, links)]
+            for some, linked in zip(*orders, strict=True):
+                yield translation_loss(entities, relations, triples[some]) + WEIGHT * mapping_loss(entities, mapping, links[linked])
+
+        @torch.no_grad()
+        def keep_length() -> None:
+            entities.copy_(normalize(entities, dim=1))
+
+        parameters = [entities, relations, mapping]
+        fit = Fit(session, task, parameters, config.epochs or EPOCHS, config.learning_rate or LEARNING_RATE, losses, keep_length)
+        earlier = fit.run()
+        with torch.no_grad():
+            count = task.source.num_entities
+            return Learned(torch.cat([entities[:count] @ mapping.T, entities[count:]]), fit.epochs, fit.seconds, earlier)
+
+    def effort(self, entities: int, triples: int, relations: int, config: RunConfig) -> Effort:
+        dim = config.baseline.dim or DIM
+        return Effort(config.baseline.epochs or EPOCHS, 40.0 * dim * (triples + BATCHES * entities), 8.0 * entities * dim, dim)
+
+
+def unit_draws(size: int, dim: int, generator: torch.Generator) -> Tensor:
+    """(n, d) random rows of length 1."""
+    return normalize(torch.randn(size, dim, generator=generator), dim=1)
+
+
+def translation_loss(entities: Tensor, relations: Tensor, triples: Tensor) -> Tensor:
+    """Mean of |h + r - t|; 0 without triples."""
+    moved = entities[triples[:, 0]] + relations[triples[:, 1]] - entities[triples[:, 2]]
+    return moved.norm(dim=1).sum() / max(len(triples), 1)
+
+
+def mapping_loss(entities: Tensor, mapping: Tensor, links: Tensor) -> Tensor:
+    """Mean of |M u - v|; 0 without links."""
+    apart = entities[links[:, 0]] @ mapping.T - entities[links[:, 1]]
+    return apart.norm(dim=1).sum() / max(len(links), 1)
