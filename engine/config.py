@@ -15,8 +15,6 @@ from typing import Any, ClassVar, Literal, Union
 
 from engine.errors import ConfigError
 
-BaselineMethod = Literal["none", "lightea", "gcn-align", "mtranse", "paris"]
-BASELINE_METHODS: tuple[BaselineMethod, ...] = typing.get_args(BaselineMethod)[1:]
 Variant = Literal["basic", "semi", "literal"]
 VARIANTS: tuple[Variant, ...] = typing.get_args(Variant)
 UNUSED_SECTIONS: Mapping[str, tuple[str, ...]] = {
@@ -247,7 +245,7 @@ class BaselineConfig(Section):
     """Another method in place of Dual-AMN, to compare with (:mod:`engine.training.baselines`)."""
 
     name: ClassVar[str] = "baseline"
-    method: BaselineMethod = option(
+    method: Literal["none", "lightea", "gcn-align", "mtranse", "paris"] = option(
         "none",
         "method that is run in place of Dual-AMN, for comparison; lightea: label propagation without training; gcn-align: graph convolutions; "
         "mtranse: translations and a mapping between the graphs; paris: probabilistic fixed point",
@@ -263,6 +261,9 @@ class BaselineConfig(Section):
     )
     epochs: int | None = option(None, "number of epochs of gcn-align and mtranse; default: the method's own", low=1, high=100000)
     learning_rate: float | None = option(None, "learning rate of gcn-align and mtranse; default: the method's own", low=1e-9, high=10.0, expert=True)
+
+
+BASELINE_METHODS: tuple[str, ...] = typing.get_args(typing.get_type_hints(BaselineConfig)["method"])[1:]
 
 
 @dataclass(frozen=True)

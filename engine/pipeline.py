@@ -308,13 +308,15 @@ def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool])
 
 
 def baseline_run(making: Making, run_id: str, should_stop: Callable[[], bool]) -> Outcome:
-    """Another method in place of Dual-AMN, on the CPU. One that is stopped goes on from its last epoch later."""
+    """Another method in place of Dual-AMN, on the CPU. One that is stopped continues from its last epoch later."""
     task, config, clock = making.task, making.config, making.clock
     if making.ranks.size > 1:
         raise ConfigError("a baseline runs in one process; start it without torchrun.")
     method = BASELINES.named(config.baseline.method)
     announce(making)
     require_seed_links(task, config)
+    if warning := check_memory(task_sizes(task), config, available_memory()):
+        making.on_event(Phase(NOTE, f"warning: {warning}"))
     with making.store.create(task.name, run_id) as writer, discarded_where_diverged(writer):
         write_reviews(writer, making)
         if run_id == making.run_id:

@@ -1,6 +1,9 @@
-"""Other methods in place of Dual-AMN, in the same run folders, pages and tables, to compare with."""
+"""Other methods in place of Dual-AMN, in the same run folders, pages and tables, to compare with. Every module of this package registers its own."""
 
 from __future__ import annotations
+
+import importlib
+import pkgutil
 
 from engine.training.baselines.base import (
     BASELINES,
@@ -15,10 +18,9 @@ from engine.training.baselines.base import (
     register_baseline,
     require_seed_links,
 )
-from engine.training.baselines.gcn_align import GcnAlign
-from engine.training.baselines.lightea import LightEA
-from engine.training.baselines.mtranse import MTransE
-from engine.training.baselines.paris import Paris
+
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")
 
 __all__ = [
     "BASELINES",
@@ -26,12 +28,8 @@ __all__ = [
     "Baseline",
     "Effort",
     "Fit",
-    "GcnAlign",
     "Learned",
-    "LightEA",
-    "MTransE",
     "Measure",
-    "Paris",
     "Session",
     "measured",
     "register_baseline",

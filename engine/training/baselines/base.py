@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import ClassVar, Final, Literal, Protocol, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from engine.config import RunConfig
 from engine.data.knowledge_graph import AlignmentTask
 from engine.errors import DivergenceError, StoppedError, TrainingError
-from engine.training.optimiser import RmsProp
 from engine.search import TIE_TOLERANCE
+from engine.training.optimiser import Optimiser
 from engine.training.start import why_no_baseline
 from engine.training.trainer import Checkpoints, Progress, part
 from engine.util.arrays import IntArray
@@ -103,12 +103,14 @@ class Baseline(Protocol):
     Attributes:
         name: as ``baseline.method`` and ``--baseline`` have it.
         title: for people.
+        about: how it works, in a few words.
         reference: publication.
         measure: how the published Hits@1 is measured within the pool of test entities, both directions; every run stores it beside its own metrics.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
+    about: ClassVar[str]
     reference: ClassVar[str]
     measure: ClassVar[Measure]
 
@@ -178,18 +180,16 @@ class Fit:
     Attributes:
         session: what it runs with.
         task: what is learned from.
-        parameters: in a fixed order.
+        optimiser: of the parameters, in a fixed order.
         epochs: how many.
-        learning_rate: of RMSprop.
         losses: gives the losses of an epoch's steps, one after the other: the parameters have changed by then.
         after_step: called after each step, for example to keep rows at length 1.
     """
 
     session: Session
     task: AlignmentTask
-    parameters: Sequence[nn.Parameter]
+    optimiser: Optimiser
     epochs: int
-    learning_rate: float
     losses: Callable[[int], Iterator[Tensor]]
     after_step: Callable[[], None] = lambda: None
     epoch: int = field(default=0, init=False)
@@ -203,28 +203,27 @@ class Fit:
             DivergenceError: a loss is not finite.
             TrainingError: a checkpoint does not fit this task and these settings.
         """
-        optimiser = RmsProp(self.parameters, self.learning_rate)
-        self._resume(optimiser)
+        self._resume()
         earlier, started = self.seconds, time.monotonic()
         last_save = started
         while self.epoch < self.epochs:
             began = time.monotonic()
-            loss = self._epoch(optimiser)
+            loss = self._epoch()
             self.epoch += 1
             now = time.monotonic()
             self.seconds, usual = earlier + now - started, now - began
             self.session.on_progress(Progress(self.epoch, self.epochs, loss, self.seconds, usual * (self.epochs - self.epoch), None, usual))
             stopped = self.epoch < self.epochs and self.session.should_stop()
             if stopped or self.epoch == self.epochs or now - last_save >= self.session.config.training.checkpoint_seconds:
-                self._save(optimiser)
+                self._save()
                 last_save = time.monotonic()
             if stopped:
                 raise StoppedError(f"stopped after epoch {self.epoch} of {self.epochs}; the same command resumes.")
         return earlier
 
-    def _epoch(self, optimiser: RmsProp) -> float:
+    def _epoch(self) -> float:
         """Mean loss of an epoch's steps."""
-        found = []
+        found, optimiser = [], self.optimiser
         for loss in self.losses(self.epoch):
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
@@ -241,15 +240,15 @@ class Fit:
         config = self.session.config
         return f"{self.task.fingerprint} {self.task.split} {config.seed} {asdict(config.baseline)}"
 
-    def _save(self, optimiser: RmsProp) -> None:
+    def _save(self) -> None:
         if self.session.checkpoints is None:
             return
-        tensors = {f"parameter.{number}": one.detach().clone() for number, one in enumerate(self.parameters)}
-        tensors |= {f"optimiser.{number}": average.clone() for number, average in optimiser.averages.items()}
+        tensors = {f"parameter.{number}": one.detach().clone() for number, one in enumerate(self.optimiser.parameters)}
+        tensors |= {f"optimiser.{number}": average.clone() for number, average in self.optimiser.averages.items()}
         self.session.checkpoints.save(tensors, {"epoch": self.epoch, "seconds": self.seconds, "purpose": self._purpose()})
 
     @torch.no_grad()
-    def _resume(self, optimiser: RmsProp) -> None:
+    def _resume(self) -> None:
         found = None if self.session.checkpoints is None else self.session.checkpoints.load()
         if found is None:
             return
@@ -258,5 +257,5 @@ class Fit:
             raise TrainingError("the unfinished run was started with other data or settings; use --fresh to train again.")
         self.epoch, self.seconds = int(state["epoch"]), float(state["seconds"])
         for number, tensor in part(tensors, "parameter.").items():
-            self.parameters[int(number)].copy_(tensor)
-        optimiser.load({int(number): average for number, average in part(tensors, "optimiser.").items()})
+            self.optimiser.parameters[int(number)].copy_(tensor)
+        self.optimiser.load({int(number): average for number, average in part(tensors, "optimiser.").items()})

@@ -13,7 +13,6 @@ with negatives drawn at random, and drawn again every few epochs.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
@@ -27,6 +26,7 @@ from engine.data.knowledge_graph import AlignmentTask
 from engine.model.adjacency import Csr, cumulative
 from engine.training.baselines.base import Effort, Fit, Learned, Measure, Session, register_baseline
 from engine.training.baselines.kernels import plain_sums
+from engine.training.optimiser import Momentum
 from engine.util.arrays import FloatArray, IntArray
 
 DIM: Final = 200
@@ -47,6 +47,7 @@ class GcnAlign:
 
     name: ClassVar[str] = "gcn-align"
     title: ClassVar[str] = "GCN-Align"
+    about: ClassVar[str] = "graph convolutions"
     reference: ClassVar[str] = "Wang et al., Cross-lingual knowledge graph alignment via graph convolutional networks, EMNLP 2018; structure only"
     measure: ClassVar[Measure] = "cosine"
 
@@ -59,7 +60,7 @@ class GcnAlign:
         def losses(epoch: int) -> Iterator[Tensor]:
             yield margin_loss(graph.embed(features), links, drawn_negatives(task, session.config.seed, epoch // REDRAWN), MARGIN)
 
-        fit = Fit(session, task, [features], config.epochs or EPOCHS, config.learning_rate or LEARNING_RATE, losses)
+        fit = Fit(session, task, Momentum([features], config.learning_rate or LEARNING_RATE), config.epochs or EPOCHS, losses)
         earlier = fit.run()
         with torch.no_grad():
             return Learned(graph.embed(features), fit.epochs, fit.seconds, earlier)
@@ -151,11 +152,10 @@ def drawn_negatives(task: AlignmentTask, seed: int, number: int) -> tuple[Tensor
 
 def margin_loss(embeddings: Tensor, links: Tensor, negatives: tuple[Tensor, Tensor], margin: float) -> Tensor:
     """Mean over the links and both sides' negatives of max(0, |z_u - z_v| + margin - |z_u - z_n|), with the L1 distance."""
-    source, target = embeddings[links[:, 0]], embeddings[links[:, 1]]
-    near = (source - target).abs().sum(1, keepdim=True)  # (L, 1)
-    sums = []
-    for kept, drawn in ((source, negatives[1]), (target, negatives[0])):
-        for column in range(drawn.shape[1]):
-            far = (kept - embeddings[drawn[:, column]]).abs().sum(1, keepdim=True)
-            sums.append(torch.relu(near + margin - far).sum())
-    return torch.stack(sums).sum() / max(math.prod(negatives[0].shape) * 2, 1)
+    count, each = negatives[0].shape
+    rows = torch.index_select(embeddings, 0, torch.cat([links.T.flatten(), *(drawn.T.flatten() for drawn in negatives)]))
+    source, target = rows[:count], rows[count : 2 * count]
+    others = rows[2 * count :].view(2, each, count, -1)
+    near = (source - target).abs().sum(1)  # (L,)
+    far = [(kept - drawn).abs().sum(2) for kept, drawn in ((source, others[1]), (target, others[0]))]  # (k, L)
+    return torch.stack([torch.relu(near + margin - one).sum() for one in far]).sum() / max(2 * each * count, 1)

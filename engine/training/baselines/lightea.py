@@ -8,8 +8,8 @@ Two rounds of propagation follow, in three views of the triples:
     entity    <-  the relations that it has, as what the neighbours see      (relations to entities)
 
 each brought to length 1. The label of an entity's triples is the tensor product of the relation's and the neighbour's label, summed over the
-triples: two entities are as similar as these sums are. The sums themselves have a million numbers; random projections keep the angles between them, the
-more exactly the wider they are. The published code projects to 512 x 16 numbers and compares by a Sinkhorn plan.
+triples: two entities are as similar as these sums are. A sum has a million numbers; random projections keep the angles between them, the more exactly
+the wider they are. The published code projects to 512 x 16 numbers and compares by a Sinkhorn plan.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class LightEA:
 
     name: ClassVar[str] = "lightea"
     title: ClassVar[str] = "LightEA"
+    about: ClassVar[str] = "label propagation, no training"
     reference: ClassVar[str] = "Mao et al., LightEA, EMNLP 2022; one round, without the later ones that add pairs"
     measure: ClassVar[Measure] = "sinkhorn"
 

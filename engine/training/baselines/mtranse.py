@@ -19,6 +19,7 @@ from torch.nn.functional import normalize
 from engine.config import RunConfig
 from engine.data.knowledge_graph import AlignmentTask
 from engine.training.baselines.base import Effort, Fit, Learned, Measure, Session, register_baseline
+from engine.training.optimiser import RmsProp
 
 DIM: Final = 100
 EPOCHS: Final = 100
@@ -35,7 +36,10 @@ class MTransE:
 
     name: ClassVar[str] = "mtranse"
     title: ClassVar[str] = "MTransE"
-    reference: ClassVar[str] = "Chen et al., Multilingual knowledge graph embeddings for cross-lingual knowledge alignment, IJCAI 2017; linear mapping"
+    about: ClassVar[str] = "translations"
+    reference: ClassVar[str] = (
+        "Chen et al., Multilingual knowledge graph embeddings for cross-lingual knowledge alignment, IJCAI 2017; linear mapping"
+    )
     measure: ClassVar[Measure] = "cosine"
 
     def embed(self, task: AlignmentTask, session: Session) -> Learned:
@@ -55,8 +59,8 @@ class MTransE:
         def keep_length() -> None:
             entities.copy_(normalize(entities, dim=1))
 
-        parameters = [entities, relations, mapping]
-        fit = Fit(session, task, parameters, config.epochs or EPOCHS, config.learning_rate or LEARNING_RATE, losses, keep_length)
+        optimiser = RmsProp([entities, relations, mapping], config.learning_rate or LEARNING_RATE)
+        fit = Fit(session, task, optimiser, config.epochs or EPOCHS, losses, keep_length)
         earlier = fit.run()
         with torch.no_grad():
             count = task.source.num_entities

@@ -1,8 +1,7 @@
 """PARIS (Suchanek et al., VLDB 2011): matches that the seed links imply by the probabilistic fixed point, on the triples alone.
 
-A run is made of vectors. Here they say no more than the matches do: the two entities of a match, or of a seed link, have a random direction in common, so
-that their cosine is the probability of the match, and that of all other pairs is near 0. An entity without a match has a zero vector, of which nothing
-is known.
+A run is made of vectors. Here they hold no more than the matches: the two entities of a match, or of a seed link, have a random direction in
+common, so that their cosine is the probability of the match, and that of all other pairs is near 0. An entity without a match has a zero vector.
 """
 
 from __future__ import annotations
@@ -30,6 +29,7 @@ class Paris:
 
     name: ClassVar[str] = "paris"
     title: ClassVar[str] = "PARIS"
+    about: ClassVar[str] = "probabilistic fixed point, no training"
     reference: ClassVar[str] = "Suchanek et al., PARIS, VLDB 2011; triples only, one counterpart per entity"
     measure: ClassVar[Measure] = "cosine"
 
