@@ -14,7 +14,7 @@ CITY_5 = "http://one.example/resource/Entity_5"
 REFUSED = {
     "relations": "The baseline LightEA has no relation importance. Choose a run of Dual-AMN.",
     "proxies": "The baseline LightEA has no proxies. Choose a run of Dual-AMN.",
-    "explain": "this is a run of the baseline LightEA, whose scores cannot be explained; open a run of Dual-AMN.",
+    "explain": "this is a run of the baseline LightEA, which has no encoder to explain scores or match new entities with; open a run of Dual-AMN.",
 }
 
 

@@ -306,7 +306,7 @@ def test_questions_to_what_it_lacks_are_refused(run: Run) -> None:
     models = models_of(run)
     code, _, err = command("explain", run.id, "source:Bavaria", "target:Bayern", models=models)
     assert code == 2
-    assert "this is a run of the baseline LightEA, whose scores cannot be explained; open a run of Dual-AMN." in err
+    assert "this is a run of the baseline LightEA, which has no encoder to explain scores or match new entities with; open a run of Dual-AMN." in err
     code, _, err = command("update", run.id, str(EUROPE), models=models)
     assert code == 2
     assert "is a run of the baseline LightEA, which cannot be updated" in err
