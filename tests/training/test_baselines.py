@@ -19,7 +19,7 @@ from engine.data import AlignmentTask
 from engine.errors import ConfigError, EngineError, StoppedError, TrainingError
 from engine.model.adjacency import build_adjacency
 from engine.runs import Run, RunStore
-from engine.training.baselines import BASELINES, Fit, Session, measured
+from engine.training.baselines import BASELINES, Fit, Session, gcn_align, measured
 from engine.training.baselines.gcn_align import LEAST_WEIGHT, Convolution, drawn_negatives, margin_loss, normalised_adjacency
 from engine.training.baselines.lightea import HOPS, directions, link_labels, project_hops, propagated, triple_labels
 from engine.training.baselines.mtranse import mapping_loss, translation_loss
@@ -120,7 +120,7 @@ def test_graph_convolutions_are_those_of_a_dense_matrix(seed: int) -> None:
     np.testing.assert_allclose(found, dense, atol=1e-6)
 
     features, matrix = torch.randn(count, 5, requires_grad=True), torch.from_numpy(dense).float()
-    links, negatives = torch.from_numpy(task.stacked_links(task.train_links)), drawn_negatives(task, seed, 0)
+    links, negatives = torch.from_numpy(task.stacked_links(task.train_links)), drawn_negatives(task, np.random.default_rng(seed))
     gradients = []
     for embeddings in (Convolution.of(task).embed(features), matrix @ torch.relu(matrix @ features)):
         features.grad = None
@@ -132,10 +132,22 @@ def test_graph_convolutions_are_those_of_a_dense_matrix(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_later_negatives_are_near_and_never_the_counterpart(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gcn_align, "NEAREST", 4)
+    task, z = drawn(seed), torch.randn(31, 5)
+    links, unit_rows, count = task.stacked_links(task.train_links), torch.nn.functional.normalize(z, dim=1), task.source.num_entities
+    found = gcn_align.near_negatives(z, torch.from_numpy(links), task, np.random.default_rng(seed))
+    for own, members in ((0, range(count)), (1, range(count, task.num_entities))):
+        for link, chosen in zip(links.tolist(), found[own].tolist(), strict=True):
+            cosines = {one: float(unit_rows[one] @ unit_rows[link[1 - own]]) for one in members if one != link[own]}
+            assert set(chosen) <= set(sorted(cosines, key=lambda one: -cosines[one])[:4])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_losses_are_means_over_single_triples_and_links(seed: int) -> None:
     task = drawn(seed)
     count = task.num_entities
-    z, links, (sources, targets) = torch.randn(count, 4), task.stacked_links(task.train_links), drawn_negatives(task, seed, 1)
+    z, links, (sources, targets) = torch.randn(count, 4), task.stacked_links(task.train_links), drawn_negatives(task, np.random.default_rng(seed))
     assert int(sources.max()) < task.source.num_entities <= int(targets.min())
     terms = []
     for row, (u, v) in enumerate(links.tolist()):
@@ -193,8 +205,9 @@ class Memory:
 
 
 @pytest.mark.parametrize("method", BASELINE_METHODS)
-def test_the_same_seed_gives_the_same_bits_also_after_an_interruption(method: str) -> None:
+def test_the_same_seed_gives_the_same_bits_also_after_an_interruption(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     task = drawn(1)
+    monkeypatch.setattr(gcn_align, "RANDOM_EPOCHS", 0)
     config = settings(method, **{"baseline.dim": 8, "baseline.width": 32, "baseline.epochs": 4})
     unbroken = BASELINES[method].embed(task, Session(config)).embeddings
     assert unbroken.shape[0] == task.num_entities

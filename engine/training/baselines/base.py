@@ -184,6 +184,7 @@ class Fit:
         epochs: how many.
         losses: gives the losses of an epoch's steps, one after the other: the parameters have changed by then.
         after_step: called after each step, for example to keep rows at length 1.
+        kept: what else has to survive an interruption, by name.
     """
 
     session: Session
@@ -192,6 +193,7 @@ class Fit:
     epochs: int
     losses: Callable[[int], Iterator[Tensor]]
     after_step: Callable[[], None] = lambda: None
+    kept: dict[str, Tensor] = field(default_factory=dict)
     epoch: int = field(default=0, init=False)
     seconds: float = field(default=0.0, init=False)
 
@@ -245,6 +247,7 @@ class Fit:
             return
         tensors = {f"parameter.{number}": one.detach().clone() for number, one in enumerate(self.optimiser.parameters)}
         tensors |= {f"optimiser.{number}": average.clone() for number, average in self.optimiser.averages.items()}
+        tensors |= {f"kept.{name}": tensor.clone() for name, tensor in self.kept.items()}
         self.session.checkpoints.save(tensors, {"epoch": self.epoch, "seconds": self.seconds, "purpose": self._purpose()})
 
     @torch.no_grad()
@@ -258,4 +261,5 @@ class Fit:
         self.epoch, self.seconds = int(state["epoch"]), float(state["seconds"])
         for number, tensor in part(tensors, "parameter.").items():
             self.optimiser.parameters[int(number)].copy_(tensor)
+        self.kept.update(part(tensors, "kept."))
         self.optimiser.load({int(number): average for number, average in part(tensors, "optimiser.").items()})

@@ -24,7 +24,7 @@ from engine.training.optimiser import RmsProp
 DIM: Final = 100
 EPOCHS: Final = 100
 LEARNING_RATE: Final = 0.01
-BATCHES: Final = 20
+BATCHES: Final = 10
 """Steps of an epoch: each has a share of the triples and of the seed links."""
 WEIGHT: Final = 5.0
 """Of the mean alignment loss, where the mean translation loss counts once."""
@@ -78,11 +78,11 @@ def unit_draws(size: int, dim: int, generator: torch.Generator) -> Tensor:
 
 def translation_loss(entities: Tensor, relations: Tensor, triples: Tensor) -> Tensor:
     """Mean of |h + r - t|; 0 without triples."""
-    moved = entities[triples[:, 0]] + relations[triples[:, 1]] - entities[triples[:, 2]]
-    return moved.norm(dim=1).sum() / max(len(triples), 1)
+    moved = torch.index_select(entities, 0, triples[:, 0]) + torch.index_select(relations, 0, triples[:, 1])
+    return (moved - torch.index_select(entities, 0, triples[:, 2])).norm(dim=1).sum() / max(len(triples), 1)
 
 
 def mapping_loss(entities: Tensor, mapping: Tensor, links: Tensor) -> Tensor:
     """Mean of |M u - v|; 0 without links."""
-    apart = entities[links[:, 0]] @ mapping.T - entities[links[:, 1]]
+    apart = torch.index_select(entities, 0, links[:, 0]) @ mapping.T - torch.index_select(entities, 0, links[:, 1])
     return apart.norm(dim=1).sum() / max(len(links), 1)
