@@ -100,8 +100,8 @@ class Convolution:
     """
 
     def __init__(self, sources: IntArray, targets: IntArray, values: FloatArray, size: int) -> None:
-        self.rows, self.weights = sparse_rows(sources, targets, values, size)
-        self.columns, self.column_weights = sparse_rows(targets, sources, values, size)
+        self.rows, self.weights = rows_of_matrix(sources, targets, values, size)
+        self.columns, self.column_weights = rows_of_matrix(targets, sources, values, size)
 
     @classmethod
     def of(cls, task: AlignmentTask) -> Convolution:
@@ -150,7 +150,7 @@ def distinct_ends(relation: IntArray, ends: IntArray, entities: int, relations: 
     return np.bincount(np.unique(relation * entities + ends) // max(entities, 1), minlength=relations)
 
 
-def sparse_rows(rows: IntArray, columns: IntArray, values: FloatArray, size: int) -> tuple[Csr, Tensor]:
+def rows_of_matrix(rows: IntArray, columns: IntArray, values: FloatArray, size: int) -> tuple[Csr, Tensor]:
     """A square matrix by rows: its entries' columns, and their values."""
     order = np.lexsort((columns, rows))
     offsets = cumulative(np.bincount(rows, minlength=size))
