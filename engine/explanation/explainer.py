@@ -83,9 +83,8 @@ class Explainer:
         """
         run, encoder = self.view.run, self.config.encoder
         if baseline := baseline_of(run.manifest):
-            raise RunError(
-                f"this is a run of the baseline {baseline}, which has no encoder to explain scores or match new entities with; open a run of Dual-AMN."
-            )
+            lacking = "has no encoder to explain scores or match new entities with"
+            raise RunError(f"this is a run of the baseline {baseline}, which {lacking}; open a run of Dual-AMN.")
         triples, relations = run.table("triples"), run.table("relations")
         shift = np.array([self.sizes[0], self.sizes[1], self.sizes[0]], dtype=np.int64)
         stacked = triples[["head", "relation", "tail"]].to_numpy(dtype=np.int64) + shift * (triples["graph"] == "target").to_numpy()[:, None]

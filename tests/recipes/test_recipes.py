@@ -29,7 +29,10 @@ REGISTRY_TESTS = (
     "tests/app/test_frame.py",
     "tests/analysis/test_analyse.py",
 )
-NEW_MEMBERS = "jl or in_batch or anchors or uncorrected or pair_counts or turtle or known_links or choices_of_the_setting or (every_model and (everything or layers))"
+NEW_MEMBERS = (
+    "jl or in_batch or anchors or uncorrected or pair_counts or turtle or known_links or choices_of_the_setting "
+    "or (every_model and (everything or layers))"
+)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from engine.util.arrays import FloatArray, IntArray
 from engine.util.threads import cut
 
 DIM: Final = 300
-EPOCHS: Final = 200
+EPOCHS: Final = 300
 LEARNING_RATE: Final = 40.0
 MARGIN: Final = 25.0
 NEGATIVES: Final = 5
