@@ -343,7 +343,7 @@ def _settings(
         components.choice("Training effort", PRESET_WORDS, name="preset", value=address.preset, default="full", help=preset_help)
     base = RunConfig(variant=variant, seed=address.seed).with_values({**PRESETS[address.preset], METHOD: method})
     base = base.with_assignments(f"{key}={value}" for key, value in data.settings.items())
-    with st.expander("Advanced settings", icon=":material/tune:", expanded=bool(address.settings)):
+    with st.expander("Advanced settings", icon=":material/tune:", expanded=bool(set(assigned(address.settings)) - {METHOD})):
         advanced(address, base)
     return base
 

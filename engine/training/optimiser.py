@@ -1,4 +1,4 @@
-"""RMSprop as in Keras, which the authors used; and steps along the gradient itself, for a baseline.
+"""RMSprop as in Keras, which the authors used; and two others, for baselines.
 
 The step is torch's own. ``torch.optim.RMSprop`` around it would load torch's compiler, a second and 80 MiB that a short training notices.
 """
@@ -13,6 +13,7 @@ from torch.optim.rmsprop import rmsprop
 
 RHO = 0.9
 EPSILON = 1e-7  # outside the root
+LEAST_SUM = 1e-10  # outside the root, of Adagrad
 
 
 class Optimiser:
@@ -98,3 +99,18 @@ class Momentum(Optimiser):
             if number not in self.averages:
                 self.averages[number] = torch.zeros_like(one)
             one.sub_(self.averages[number].mul_(self.share).add_(one.grad), alpha=self.learning_rate)
+
+
+class Adagrad(Optimiser):
+    """Steps that shrink with the squares of all gradients so far (Duchi et al., JMLR 2011), by element; ``averages`` are their sums."""
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Change every parameter that has a gradient."""
+        for number, one in enumerate(self.parameters):
+            if one.grad is None:
+                continue
+            if number not in self.averages:
+                self.averages[number] = torch.zeros_like(one)
+            sums = self.averages[number].addcmul_(one.grad, one.grad)
+            one.addcdiv_(one.grad, sums.sqrt().add_(LEAST_SUM), value=-self.learning_rate)

@@ -22,7 +22,7 @@ from engine.runs import Run, RunStore
 from engine.training.baselines import BASELINES, Fit, Session, gcn_align, measured
 from engine.training.baselines.gcn_align import LEAST_WEIGHT, Convolution, drawn_negatives, margin_loss, normalised_adjacency
 from engine.training.baselines.lightea import HOPS, directions, link_labels, project_hops, propagated, triple_labels
-from engine.training.baselines.mtranse import mapping_loss, translation_loss
+from engine.training.baselines.mtranse import drawn_ends, mapping_loss, translation_loss
 from engine.training.baselines.paris import matched_directions
 from engine.training.optimiser import Momentum
 from engine.training.start import why_not_trained
@@ -157,12 +157,17 @@ def test_losses_are_means_over_single_triples_and_links(seed: int) -> None:
     assert float(margin_loss(z, torch.from_numpy(links), (sources, targets), 1.5)) == pytest.approx(np.mean(terms), abs=1e-5)
 
     relations, mapping, triples = torch.randn(task.num_relations, 4), torch.randn(4, 4), task.stacked_triples()
-    translated = [float((z[h] + relations[r] - z[t]).norm()) for h, r, t in triples.tolist()]
-    assert float(translation_loss(z, relations, torch.from_numpy(triples))) == pytest.approx(np.mean(translated), abs=1e-5)
+    wrong, translated = drawn_ends(task, triples[:, 0], 3, np.random.default_rng(seed)), []
+    for (h, r, t), drawn_for in zip(triples.tolist(), wrong.tolist(), strict=True):
+        assert all((one < task.source.num_entities) == (h < task.source.num_entities) for one in drawn_for)
+        right = float((z[h] + relations[r] - z[t]).norm())
+        for other, tail in ((drawn_for[0], t), (drawn_for[1], t), (h, drawn_for[2])):
+            translated.append(max(0.0, right + 0.5 - float((z[other] + relations[r] - z[tail]).norm())))
+    assert float(translation_loss(z, relations, torch.from_numpy(triples), wrong, 0.5)) == pytest.approx(np.mean(translated), abs=1e-5)
     mapped = [float((mapping @ z[u] - z[v]).norm()) for u, v in links.tolist()]
     assert float(mapping_loss(z, mapping, torch.from_numpy(links))) == pytest.approx(np.mean(mapped), abs=1e-5)
     nothing = torch.empty((0, 3), dtype=torch.int64)
-    assert float(translation_loss(z, relations, nothing)) == float(mapping_loss(z, mapping, nothing[:, :2])) == 0
+    assert float(translation_loss(z, relations, nothing, nothing[:, :1], 0.5)) == float(mapping_loss(z, mapping, nothing[:, :2])) == 0
 
 
 def test_the_cosine_of_a_match_of_paris_is_its_probability() -> None:
