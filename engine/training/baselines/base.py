@@ -158,7 +158,7 @@ BASELINES: Registry[Baseline] = Registry("baseline")
 
 def register_baseline(cls: BaselineClass) -> BaselineClass:
     """Class decorator: makes a baseline available under its name."""
-    BASELINES.add(cls.name, cls())
+    BASELINES.add(cls.name, cls())  # type: ignore[attr-defined]
     return cls
 
 

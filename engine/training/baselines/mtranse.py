@@ -3,8 +3,8 @@
     translation  max(0, |h + r - t| + margin - |h' + r - t'|) for each triple (h, r, t) of either graph and wrong triples, entities of length 1
     alignment    |M u - v| for each seed link (u, v)
 
-The mean over the triples and ``WEIGHT`` times the mean over the seed links are minimised. The publication does without wrong triples, in whose place a
-random entity of the same graph is at one end: without them the vectors say little (Hits@1 below .1 on DBP15K ZH-EN).
+The mean over the triples and ``WEIGHT`` times the mean over the seed links are minimised. In a wrong triple a random entity of the same graph is at one
+end. The publication does without wrong triples: without them the vectors say little (Hits@1 below .1 on DBP15K ZH-EN).
 """
 
 from __future__ import annotations
@@ -92,14 +92,13 @@ def translation_loss(entities: Tensor, relations: Tensor, triples: Tensor, wrong
         wrong: (B, k); the first half, rounded up, takes the head's place, the others the tail's.
     """
     head, tail = (torch.index_select(entities, 0, triples[:, end]) for end in (0, 2))
-    relation, drawn = (
-        torch.index_select(relations, 0, triples[:, 1]),
-        torch.index_select(entities, 0, wrong.flatten()).view(*wrong.shape, entities.shape[1]),
-    )
+    relation = torch.index_select(relations, 0, triples[:, 1])
+    drawn = torch.index_select(entities, 0, wrong.flatten()).view(*wrong.shape, entities.shape[1])
     heads = (wrong.shape[1] + 1) // 2
     right = (head + relation - tail).norm(dim=1, keepdim=True)
     apart = torch.cat([drawn[:, :heads] + (relation - tail).unsqueeze(1), (head + relation).unsqueeze(1) - drawn[:, heads:]], dim=1).norm(dim=2)
-    return torch.relu(right + margin - apart).sum() / max(wrong.numel(), 1)
+    total: Tensor = torch.relu(right + margin - apart).sum()
+    return total / max(wrong.numel(), 1)
 
 
 def drawn_ends(task: AlignmentTask, heads: IntArray, count: int, draws: np.random.Generator) -> Tensor:
@@ -112,4 +111,5 @@ def drawn_ends(task: AlignmentTask, heads: IntArray, count: int, draws: np.rando
 def mapping_loss(entities: Tensor, mapping: Tensor, links: Tensor) -> Tensor:
     """Mean of |M u - v|; 0 without links."""
     apart = torch.index_select(entities, 0, links[:, 0]) @ mapping.T - torch.index_select(entities, 0, links[:, 1])
-    return apart.norm(dim=1).sum() / max(len(links), 1)
+    total: Tensor = apart.norm(dim=1).sum()
+    return total / max(len(links), 1)
