@@ -86,7 +86,7 @@ class Effort:
 
     Attributes:
         epochs: how many; 1 for a method without training.
-        operations: of an epoch.
+        operations: of the matrix product that takes as long as an epoch.
         numbers: float32 values in memory at the peak, besides the data.
         width: D, of the embeddings that are searched.
     """

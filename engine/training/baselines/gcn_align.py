@@ -83,7 +83,7 @@ class GcnAlign:
 
     def effort(self, entities: int, triples: int, relations: int, config: RunConfig) -> Effort:
         dim = config.baseline.dim or DIM
-        return Effort(config.baseline.epochs or EPOCHS, 16.0 * dim * (triples + 2 * entities), 12.0 * entities * dim, dim)
+        return Effort(config.baseline.epochs or EPOCHS, 640.0 * dim * (triples + 2 * entities), 12.0 * entities * dim, dim)
 
 
 def drawn_features(entities: int, dim: int, generator: torch.Generator) -> Tensor:

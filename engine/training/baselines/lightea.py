@@ -58,8 +58,8 @@ class LightEA:
 
     def effort(self, entities: int, triples: int, relations: int, config: RunConfig) -> Effort:
         label, width = config.baseline.dim or LABEL_WIDTH, config.baseline.width or WIDTH
-        projected = 2.0 * (HOPS + 1) * label * width * entities
-        return Effort(1, projected + 8.0 * triples * (HOPS * label + width), float(entities) * (3 * label + 3 * width), width)
+        projected = 4.0 * (HOPS + 1) * label * width * entities
+        return Effort(1, projected + 16.0 * triples * (HOPS * label + width), float(entities) * (3 * label + 3 * width), width)
 
 
 def link_labels(links: IntArray, num_entities: int, width: int, generator: torch.Generator) -> Tensor:

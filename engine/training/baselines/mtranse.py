@@ -3,8 +3,8 @@
     translation  max(0, |h + r - t| + margin - |h' + r - t'|) for each triple (h, r, t) of either graph and wrong triples, entities of length 1
     alignment    |M u - v| for each seed link (u, v)
 
-The mean over the triples and ``WEIGHT`` times the mean over the seed links are minimised. In a wrong triple a random entity of the same graph is at one
-end. The publication does without wrong triples: without them the vectors say little (Hits@1 below .1 on DBP15K ZH-EN).
+The mean over the triples and ``WEIGHT`` times the mean over the seed links are minimised. In a wrong triple a random entity of the same graph is at
+one end. The publication does without wrong triples: without them the vectors say little (Hits@1 below .1 on DBP15K ZH-EN).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class MTransE:
 
     def effort(self, entities: int, triples: int, relations: int, config: RunConfig) -> Effort:
         dim = config.baseline.dim or DIM
-        return Effort(config.baseline.epochs or EPOCHS, 40.0 * dim * (triples + BATCHES * entities), 8.0 * entities * dim, dim)
+        return Effort(config.baseline.epochs or EPOCHS, 1400.0 * dim * (triples + BATCHES * entities), 8.0 * entities * dim, dim)
 
 
 def unit_draws(size: int, dim: int, generator: torch.Generator) -> Tensor:

@@ -42,7 +42,7 @@ class Paris:
 
     def effort(self, entities: int, triples: int, relations: int, config: RunConfig) -> Effort:
         dim = config.baseline.dim or DIM
-        return Effort(1, 4e4 * triples, 3.0 * entities * dim, dim)
+        return Effort(1, 8e6 * triples, 3.0 * entities * dim, dim)
 
 
 def matched_directions(pairs: IntArray, probabilities: FloatArray, entities: int, dim: int, generator: torch.Generator) -> Tensor:
