@@ -9,7 +9,7 @@ without weight matrices between the layers. The loss is the margin of the L1 dis
     mean over the seed links (u, v) and negatives (u, v'), (u', v) of max(0, |z_u - z_v| + margin - |z_u - z_v'|),
 
 with negatives that are drawn again every few epochs: at random as published, and in the later epochs among the nearest to the other end, which the
-publication does not do, but without which the figure that later papers report is not reached.
+publication does not do, but without which the figure of the Dual-AMN paper is not reached.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from engine.util.arrays import IntArray
 
 DIM: Final = 100
 EPOCHS: Final = 10
-"""As many as the figure of later papers takes; four times as many give that of the first ones (benchmarks/RESULTS.md)."""
+"""As many as the figure of the Dual-AMN paper takes; four times as many give half as much again (benchmarks/RESULTS.md)."""
 LEARNING_RATE: Final = 0.1
 MARGIN: Final = 1.0
 WRONG: Final = 2
