@@ -393,7 +393,7 @@ def _update_summary(parent: Path, seal: str, path: Path, content: str, config: R
 
 def refusal(path: Path, content: str, config: RunConfig, reviews: Snapshot | None = None) -> str:
     """As :func:`engine.jobs.why_refused`; of the settings only those that this depends on are looked at."""
-    asked = replace(RunConfig(config.variant, config.seed), data=config.data, semi=config.semi, values=config.values)
+    asked = replace(RunConfig(config.variant, config.seed), data=config.data, semi=config.semi, values=config.values, baseline=config.baseline)
     return _refusal(path, content, asked, "" if reviews is None else reviews.digest, reviews)
 
 

@@ -32,11 +32,19 @@ MARKS: Final[Mapping[Side, str]] = {"source": ":blue[●]", "target": ":orange[�
 PLAIN_MARKS: Final[Mapping[Side, str]] = {"source": "●", "target": "◆"}
 POINTS: Final[Mapping[Side, str]] = {"source": "circle", "target": "diamond"}
 
-VARIANT_POINTS: Final[Mapping[str, str]] = {"basic": "circle", "semi": "diamond", "literal": "square"}
+VARIANT_POINTS: Final[Mapping[str, str]] = {
+    "basic": "circle",
+    "semi": "diamond",
+    "literal": "square",
+    "lightea": "x",
+    "gcn-align": "cross",
+    "mtranse": "triangle-up",
+    "paris": "star",
+}
 BADGES: Final[Mapping[str, Literal["gray", "violet", "green"]]] = {"basic": "gray", "semi": "violet", "literal": "green"}
 DASHES: Final = ("solid", "dash", "dot", "dashdot")
-FIRST_DASH: Final[Mapping[str, int]] = {"basic": 0, "semi": 1, "literal": 2}
-"""Where in ``DASHES`` a variant begins, so that runs can be distinguished in grey."""
+FIRST_DASH: Final[Mapping[str, int]] = {"basic": 0, "semi": 1, "literal": 2, "lightea": 0, "gcn-align": 1, "mtranse": 2, "paris": 3}
+"""Where in ``DASHES`` a variant begins, so that runs can be distinguished in grey. Baselines are grey, each with a point and a dash of its own."""
 
 Tie = Literal["seed link", "added in a round", "held out", "predicted"]
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from app import state, text
+from app import components, state, text
 from app.state import TrainAddress
-from engine.config import SECTIONS, UNUSED_SECTIONS, Option, RunConfig, section_options
+from engine.config import SECTIONS, BaselineConfig, Option, RunConfig, section_options, unused_sections
+from engine.training.baselines import BASELINES
 
 COLUMNS = 3
 SECTION_WORDS: Mapping[str, str] = {
@@ -19,13 +20,18 @@ SECTION_WORDS: Mapping[str, str] = {
     "semi": "Semi-supervised rounds",
     "literal": "Names",
     "values": "Attribute values",
+    "baseline": "Baseline",
     "search": "Search",
 }
 
 
-def offered_sections(variant: str) -> tuple[str, ...]:
-    """The sections that a variant looks at."""
-    return tuple(name for name in SECTIONS if name not in UNUSED_SECTIONS[variant])
+METHOD = "baseline.method"
+METHOD_WORDS: Mapping[str, str] = {"none": "Dual-AMN", **{name: f"{one.title} (baseline: {one.about})" for name, one in BASELINES.items()}}
+
+
+def offered_sections(method: str) -> tuple[str, ...]:
+    """The sections that a variant or a baseline looks at."""
+    return tuple(name for name in SECTIONS if name not in unused_sections(method))
 
 
 def assigned(settings: Sequence[str]) -> dict[str, str]:
@@ -33,12 +39,33 @@ def assigned(settings: Sequence[str]) -> dict[str, str]:
     return {key.strip(): value for key, found, value in (text.partition("=") for text in settings) if found}
 
 
+def asked_method(settings: Sequence[str]) -> str:
+    """The baseline that takes the place of Dual-AMN; "none" for Dual-AMN itself, and for what is no baseline, which is reported later."""
+    asked = assigned(settings).get(METHOD, "none")
+    return asked if asked in METHOD_WORDS else "none"
+
+
+def method_choice(address: TrainAddress) -> str:
+    """What is trained: Dual-AMN, or a baseline in its place. Settings that both look at are kept."""
+    method = asked_method(address.settings)
+
+    def follow(chosen: str) -> None:
+        kept = [f"{key}={value}" for key, value in assigned(address.settings).items() if key.partition(".")[0] in ("data", "search")]
+        settings = kept if chosen == "none" else [f"{METHOD}={chosen}", *kept]
+        state.set_parameters({state.SETTING: settings or None, "variant": None, "preset": None})
+
+    components.select("Method", METHOD_WORDS, name=state.TRAIN_FORM, parts=("method",), value=method, on_choose=follow)
+    if method != "none":
+        st.caption(f"{next(f'{option.help[:1].upper()}{option.help[1:]}' for option in section_options(BaselineConfig) if option.key == METHOD)}.")
+    return method
+
+
 def advanced(address: TrainAddress, base: RunConfig) -> None:
     """The settings of the variant but for experts' ones; what a reader changes goes into the address. ``base``: their values if left alone."""
     chosen = assigned(address.settings)
-    for name in offered_sections(base.variant):
+    for name in offered_sections(base.method):
         st.markdown(f"**{SECTION_WORDS[name]}**")
-        options = [option for option in section_options(SECTIONS[name]) if not option.expert]
+        options = [option for option in section_options(SECTIONS[name]) if not option.expert and option.key != METHOD]
         for start in range(0, len(options), COLUMNS):
             for column, option in zip(st.columns(COLUMNS), options[start : start + COLUMNS], strict=False):
                 with column:

@@ -17,8 +17,14 @@ from engine.errors import ConfigError
 
 Variant = Literal["basic", "semi", "literal"]
 VARIANTS: tuple[Variant, ...] = typing.get_args(Variant)
-UNUSED_SECTIONS: Mapping[str, tuple[str, ...]] = {"basic": ("semi", "literal"), "semi": ("literal",), "literal": ()}
+UNUSED_SECTIONS: Mapping[str, tuple[str, ...]] = {
+    "basic": ("semi", "literal", "baseline"),
+    "semi": ("literal", "baseline"),
+    "literal": ("baseline",),
+}
 """Settings that a variant does not look at: they make no other run."""
+UNUSED_BY_BASELINES: tuple[str, ...] = ("encoder", "loss", "training", "semi", "literal", "values")
+"""The same of all baselines; of ``training`` they look at what does not change the result, such as the number of threads."""
 
 
 def option(default: Any, help: str, *, low: float | None = None, high: float | None = None, expert: bool = False) -> Any:
@@ -235,6 +241,32 @@ class ValuesConfig(Section):
 
 
 @dataclass(frozen=True)
+class BaselineConfig(Section):
+    """Another method in place of Dual-AMN, to compare with (:mod:`engine.training.baselines`)."""
+
+    name: ClassVar[str] = "baseline"
+    method: Literal["none", "lightea", "gcn-align", "mtranse", "paris"] = option(
+        "none",
+        "method that is run in place of Dual-AMN, for comparison; lightea: label propagation without training; gcn-align: graph convolutions; "
+        "mtranse: translations and a mapping between the graphs; paris: probabilistic fixed point",
+    )
+    dim: int | None = option(
+        None, "embedding dimension of gcn-align and mtranse, dimension of the labels of lightea; default: the method's own", low=1, high=8192
+    )
+    width: int | None = option(
+        None,
+        "numbers that lightea keeps per entity; default: 2048; 8192 (published): more accurate, four times the time, memory and disk space",
+        low=1,
+        high=65536,
+    )
+    epochs: int | None = option(None, "number of epochs of gcn-align and mtranse; default: the method's own", low=1, high=100000)
+    learning_rate: float | None = option(None, "learning rate of gcn-align and mtranse; default: the method's own", low=1e-9, high=10.0, expert=True)
+
+
+BASELINE_METHODS: tuple[str, ...] = typing.get_args(typing.get_type_hints(BaselineConfig)["method"])[1:]
+
+
+@dataclass(frozen=True)
 class SearchConfig(Section):
     """How counterparts are looked for."""
 
@@ -265,11 +297,29 @@ class RunConfig:
     semi: SemiConfig = field(default_factory=SemiConfig)
     literal: LiteralConfig = field(default_factory=LiteralConfig)
     values: ValuesConfig = field(default_factory=ValuesConfig)
+    baseline: BaselineConfig = field(default_factory=BaselineConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
 
     def __post_init__(self) -> None:
         check_value("variant", self.variant, Variant, {})
         check_value("seed", self.seed, int, {"low": 0, "high": 2**31 - 1})
+        if self.is_baseline and self.variant != "basic":
+            raise ConfigError(f"the baseline {self.baseline.method} has no variants; leave out the variant {self.variant}, or the baseline.")
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether another method takes the place of Dual-AMN."""
+        return self.baseline.method != "none"
+
+    @property
+    def method(self) -> str:
+        """What runs are grouped by: the baseline, else the variant of Dual-AMN."""
+        return self.baseline.method if self.is_baseline else self.variant
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """Sections without effect on the result."""
+        return unused_sections(self.method)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as a manifest stores them."""
@@ -341,8 +391,14 @@ BEFORE: Mapping[str, Mapping[str, Any]] = {
 """What manifests that do not name a setting were made with: runs older than it, where its default is another one today."""
 
 SECTIONS: dict[str, type[Section]] = {
-    part.name: part for part in (DataConfig, EncoderConfig, LossConfig, TrainingConfig, SemiConfig, LiteralConfig, ValuesConfig, SearchConfig)
+    part.name: part
+    for part in (DataConfig, EncoderConfig, LossConfig, TrainingConfig, SemiConfig, LiteralConfig, ValuesConfig, BaselineConfig, SearchConfig)
 }
+
+
+def unused_sections(method: str) -> tuple[str, ...]:
+    """Sections without effect on a variant of Dual-AMN or a baseline, by its name."""
+    return UNUSED_SECTIONS.get(method, UNUSED_BY_BASELINES)
 
 
 @dataclass(frozen=True)

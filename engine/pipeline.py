@@ -31,12 +31,12 @@ from engine._version import __version__
 from engine.analysis import TENSORS as PROXY_TENSORS
 from engine.analysis import analyse
 from engine.analysis.run_tables import APART, START, hubness_tensors, match_table, parameter_tensors, run_tables, start_table
-from engine.config import BEFORE, UNUSED_SECTIONS, LiteralConfig, RunConfig
+from engine.config import BEFORE, LiteralConfig, RunConfig
 from engine.data import AlignmentTask, load_task
 from engine.data.knowledge_graph import SIDES, Finding, KnowledgeGraph, Side, empty_attributes
 from engine.data.shards import files_folder
 from engine.data.splits import OWN_TRAIN_RATIO, WORTH_A_TEST
-from engine.errors import DivergenceError, StoppedError
+from engine.errors import ConfigError, DivergenceError, StoppedError
 from engine.evaluation.assessment import Probabilities, decoder_evaluations, match_probabilities, query_rank_table
 from engine.evaluation.calibration import Uncalibrated
 from engine.evaluation.decoders import DecodingEvaluation
@@ -70,6 +70,7 @@ from engine.runs.tensors import InTurn, finite_tensor, has_table
 from engine.runs.writer import RENAMED, REVIEWS, ResumeRecord, clear_finished, note_beginning
 from engine.search import CslsTopK, LiteralSimilarity, Similarity, StructuralSimilarity, csls_topk, normalise_rows
 from engine.search.divided import EMBEDDINGS, DividedSimilarity
+from engine.training.baselines import BASELINES, MEASURES, Baseline, Session, measured, require_seed_links
 from engine.training.device import EXECUTION_OPTIONS, bfloat16_pays, choose_device, choose_threads
 from engine.training.estimate import check_memory, task_sizes
 from engine.training.inheritance import Inheritance
@@ -247,6 +248,8 @@ def find_or_train(making: Making, should_stop: Callable[[], bool]) -> Outcome:
 
 def train_again(making: Making, run_id: str, should_stop: Callable[[], bool]) -> Outcome:
     choose_threads(making.config.training.threads)  # for all that follows: of other threads, sums have other last bits
+    if making.config.is_baseline:
+        return baseline_run(making, run_id, should_stop)
     train = literal_run if making.config.variant == "literal" else structural_run
     return train(making, run_id, should_stop)
 
@@ -311,6 +314,39 @@ def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool])
         return Outcome(finish_run(writer, making, trained_structure(trainer, trained)), reused=False)
 
 
+def baseline_run(making: Making, run_id: str, should_stop: Callable[[], bool]) -> Outcome:
+    """Another method in place of Dual-AMN, on the CPU. One that is stopped continues from its last epoch later."""
+    task, config, clock = making.task, making.config, making.clock
+    if making.ranks.size > 1:
+        raise ConfigError("a baseline runs in one process; start it without torchrun.")
+    method = BASELINES.named(config.baseline.method)
+    announce(making)
+    require_seed_links(task, config)
+    if warning := check_memory(task_sizes(task), config, available_memory()):
+        making.on_event(Phase(NOTE, f"warning: {warning}"))
+    with making.store.create(task.name, run_id) as writer, discarded_where_diverged(writer):
+        write_reviews(writer, making)
+        if run_id == making.run_id:
+            note_beginning(writer, making.begun)
+        threads = torch.get_num_threads()
+        making.on_event(Phase("train", f"Running the baseline {method.title} ({run_id}) on cpu, {count(threads, 'thread')}"))
+        with clock.phase("train"):
+            learned = method.embed(task, Session(config, RunCheckpoints(writer), traced(writer, making.on_event), should_stop))
+        clock.count_in(learned.earlier)
+        source, target = (normalise_rows(part, in_place=True) for part in split_embeddings(learned.embeddings, task.source.num_entities))
+        training = {"status": "finished", "epochs": learned.epochs, "epochs_planned": learned.epochs, "best_epoch": None}
+        training |= {"seconds": round(learned.seconds, 3), "device": "cpu", "threads": threads, "precision": "float32", "processes": 1}
+        return Outcome(finish_run(writer, making, Structure(None, StructuralSimilarity(source, target), [], training, baseline=method)), reused=False)
+
+
+def announce(making: Making) -> None:
+    """What the data are, and whether accuracy can be measured."""
+    task = making.task
+    making.on_event(Phase("index", f"{task.name}: {describe_task(task)}"))
+    if not len(task.test_links):
+        making.on_event(Phase(NOTE, f"info: {'; '.join(unmeasured(task))}"))
+
+
 def prepared_trainer(making: Making, run_id: str) -> Trainer:
     """A trainer that has all it needs to begin.
 
@@ -318,9 +354,7 @@ def prepared_trainer(making: Making, run_id: str) -> Trainer:
         ConfigError, TrainingError: settings or a machine that do not permit it, no seed links and nothing else to start from.
     """
     task = making.task
-    making.on_event(Phase("index", f"{task.name}: {describe_task(task)}"))
-    if not len(task.test_links):
-        making.on_event(Phase(NOTE, f"info: {'; '.join(unmeasured(task))}"))
+    announce(making)
     check_machine(making)
     with making.clock.phase("index"):
         lead(task, making.config, making.ranks, run_id)
@@ -383,18 +417,20 @@ class Structure:
     """What training leaves to search with.
 
     Attributes:
-        model: the encoder; of several processes, what process 0 holds of it.
+        model: the encoder; None of a baseline. Of several processes, what process 0 holds of it.
         similarity: of the entities' rows of unit length, (E1, D) and (E2, D); where several processes hold them, process 0's side of it.
         selections: of the semi-supervised rounds.
         training: what the manifest says of how it came about.
         start: pairs that training started with besides the seed links.
+        baseline: the method, where it is not Dual-AMN.
     """
 
-    model: DualAMN
+    model: DualAMN | None
     similarity: StructuralSimilarity | DividedSimilarity
     selections: Sequence[Selection]
     training: Mapping[str, Any]
     start: Selection | None = None
+    baseline: Baseline | None = None
 
     @property
     def at_hand(self) -> StructuralSimilarity:
@@ -529,6 +565,8 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
         del everything, searched  # their similarities fill memory
         self_trained = literal is None and structure.self_trained
         probabilities = match_probabilities(similarity, task, search.csls_k, search.index, config.seed, self_trained=self_trained)
+    if structure.baseline is not None:
+        notes["baseline"] = describe_baseline(structure.baseline, structure, task, evaluation, decoders)
     if isinstance(probabilities.calibration, Uncalibrated):
         making.on_event(Phase(NOTE, f"info: {probabilities.calibration.reason}"))
     making.on_event(Phase("write", f"Writing {task.name}/{writer.run_id}"))
@@ -543,6 +581,20 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
             writer.write_table("names", pd.concat([one.table(side) for side, one in tables], ignore_index=True))
             write_values(writer, values)
     return writer.finish(describe_run(making, structure, evaluation, notes))
+
+
+def describe_baseline(
+    method: Baseline, structure: Structure, task: AlignmentTask, evaluation: Evaluation, decoders: Mapping[str, DecodingEvaluation]
+) -> dict[str, Any]:
+    """What the manifest says of a baseline: which one, and its Hits@1 as its publication measures it."""
+    about: dict[str, Any] = {"method": method.name, "title": method.title, "reference": method.reference}
+    if not len(task.test_links):
+        return about
+    own = evaluation.to_dict() if method.measure == "csls" else decoders[method.measure].to_dict() if method.measure in decoders else None
+    found = measured(structure.at_hand.source, structure.at_hand.target, task.test_links) if own is None else own
+    sides = ("source_to_target", "target_to_source")
+    protocol = f"Hits@1 within the pool of test entities {MEASURES[method.measure]}"
+    return {**about, "protocol": protocol, "hits@1": {side: found[side]["hits@1"] for side in sides}}
 
 
 def literal_values(making: Making, structure: Structure) -> ValueEvidence | None:
@@ -600,7 +652,8 @@ def write_structure(
     writer: RunWriter, task: AlignmentTask, structure: Structure, found: CslsTopK, evaluation: Evaluation, excluded: frozenset[str]
 ) -> None:
     """Parameters, embeddings, and the tables of data and matches with what they say of relations, proxies and hubs."""
-    writer.write_tensors("model", stored_parameters(structure.model, task.num_entities))
+    if structure.model is not None:
+        writer.write_tensors("model", stored_parameters(structure.model, task.num_entities))
     writer.write_tensors("embeddings", stored_embeddings(structure.similarity))
     writer.write_tensors("hubness", hubness_tensors(found, evaluation, task.source.num_entities, task.target.num_entities))
     tables = run_tables(task, found, structure.selections)
@@ -715,7 +768,7 @@ def make_run_id(task: Identified, config: RunConfig) -> str:
         del values["search"]["index"]
     if task.own_links and config.semi.pool == "auto":  # before own data had a policy of their own, this meant "test" where there were test links
         values["semi"]["pool"] = "auto: all on own data"
-    for section in UNUSED_SECTIONS[config.variant]:
+    for section in config.unused:
         del values[section]
     for (section, name), before in LATER_OPTIONS.items():
         if section in values and values[section][name] == before:
@@ -723,7 +776,7 @@ def make_run_id(task: Identified, config: RunConfig) -> str:
     if not values.get("values", True):  # a section that older engines did not have
         del values["values"]
     identity = json.dumps([__version__, FORMAT_VERSION, task.fingerprint, task.split, values, names_identity(task, config)], sort_keys=True)
-    return f"{config.variant}-s{config.seed}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}"
+    return f"{config.method}-s{config.seed}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}"
 
 
 def with_absolute_paths(config: RunConfig) -> RunConfig:
@@ -748,7 +801,7 @@ def describe_run(making: Making, structure: Structure, evaluation: Evaluation, n
     """The manifest: all that is needed to distinguish runs and to make this one again."""
     training = dict(structure.training)
     return {
-        "variant": making.config.variant,
+        "variant": making.config.method,
         "status": training.pop("status"),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "seed": making.config.seed,

@@ -38,7 +38,7 @@ from engine.pipeline import (
 from engine.reviews import Snapshot, carried_snapshot, carry_decisions, is_database, mark_pairs, read_snapshot
 from engine.reviews.decisions import Pair
 from engine.runs import Run, RunStore
-from engine.runs.manifest import SEAL
+from engine.runs.manifest import SEAL, baseline_of
 from engine.runs.tensors import has_table
 from engine.runs.view import RunView
 from engine.runs.writer import REVIEWS
@@ -90,7 +90,10 @@ def update_config(
 
     Raises:
         ConfigError: an unknown setting or value, or one that the parent's parameters do not fit.
+        RunError: the parent is a run of a baseline.
     """
+    if baseline := baseline_of(parent.manifest):
+        raise RunError(f"run {parent.id} is a run of the baseline {baseline}, which cannot be updated; run the baseline on the new data instead.")
     before = own_settings(parent)
     stored, defaults = vars(starting_config(Path(path)).data), vars(RunConfig().data)
     config = before.with_values({f"data.{name}": value for name, value in stored.items() if value != defaults[name]})

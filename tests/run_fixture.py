@@ -260,6 +260,15 @@ def write_run(run: MemoryRun, models: Path, dataset: str = "towns", run_id: str 
     return finished.id
 
 
+def of_baseline(run: MemoryRun) -> MemoryRun:
+    """An analysed run as one of a baseline: without a model, and with nothing to show for its parts."""
+    empty = {name: run.tables[name].head(0) for name in ("relation_importance", "relation_twins", "proxy_top", "pair_divergence")}
+    about = {"method": "lightea", "title": "LightEA", "protocol": "Hits@1 by the Sinkhorn decoder", "hits@1": {}}
+    tensors = {name: tensors for name, tensors in run.tensors.items() if name not in ("model", "proxies")}
+    manifest = {**run.manifest, "variant": "lightea", "baseline": about, "config": RunConfig().with_values({"baseline.method": "lightea"}).to_dict()}
+    return replace(run, manifest=manifest, tables={**run.tables, **empty}, tensors=tensors)
+
+
 BLANK_ENDS = ("Bonn", "Bonn ", "Bonn\u00a0", "Bonn\u3000", " Bonn")
 """Identifiers of the entities 20 to 24 of both graphs of :func:`blank_ended_run`."""
 

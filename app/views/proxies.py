@@ -18,6 +18,7 @@ from app.tabs import open_tab
 from engine.data.knowledge_graph import SIDES, Side
 from engine.explore.proxies import Channel, Near, PairAttention, ProxyAgreement, ProxyView, log_histogram
 from engine.runs.entities import Entity
+from engine.runs.manifest import baseline_of
 
 USES: dict[ProxyUse, str] = {"nearest": "nearest proxy", "attention": "attention"}
 TABS: Mapping[ProxiesTab, str] = {
@@ -44,6 +45,9 @@ DIVERGENCE_RATIO = (
 def render(run: OpenRun, address: ProxiesAddress) -> None:
     """The page."""
     view = run.proxies
+    if baseline := baseline_of(run.run.manifest):
+        components.empty_state("No proxies", f"The baseline {text.plain(baseline, 40)} has no proxies. Choose a run of Dual-AMN.")
+        return
     if not view.channels:
         components.empty_state("No proxies", "This model was trained without proxy matching. Choose another run.")
         return

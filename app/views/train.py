@@ -13,7 +13,7 @@ from app import cache, components, frame, pages, palette, sign_in, state, text
 from app.glossary import explain
 from app.state import ChangesAddress, CompareAddress, EntityAddress, ExportAddress, ReviewAddress, TrainAddress
 from app.training_figures import curve_figure, curve_sentence, curve_table, round_table
-from app.training_form import advanced, assigned
+from app.training_form import METHOD, advanced, asked_method, assigned, method_choice
 from app.update_form import about_parent, carried_over, start_choice
 from engine.config import PRESETS, VARIANTS, Preset, RunConfig, Variant
 from engine.data.files import folder_state
@@ -287,7 +287,7 @@ def _form(runs: cache.RunList, address: TrainAddress, jobs: Sequence[Job]) -> No
         _update_form(runs, found, data, address, jobs)
         return
     first = _first_variant(data, address.seed)
-    variant = address.variant or first
+    variant = address.variant or (first if asked_method(address.settings) == "none" else "basic")
     form, card = st.columns([2, 1], gap="large")
     with form:
         base = _settings(runs, found, data, address, variant, first)
@@ -336,12 +336,14 @@ def _settings(
     """The choices; returns the settings of the variant and the preset, before those of the address."""
     _basics(found, data, address)
     start_choice(runs, data, address)
-    components.choice("Variant", VARIANT_WORDS, name="variant", value=variant, default=first, help=explain(*VARIANTS))
-    preset_help = "Fast: fewer epochs, and fewer candidate entities per step. Both can be set below."
-    components.choice("Training effort", PRESET_WORDS, name="preset", value=address.preset, default="full", help=preset_help)
-    base = RunConfig(variant=variant, seed=address.seed).with_values(PRESETS[address.preset])
+    method = method_choice(address)
+    if method == "none":
+        components.choice("Variant", VARIANT_WORDS, name="variant", value=variant, default=first, help=explain(*VARIANTS))
+        preset_help = "Fast: fewer epochs, and fewer candidate entities per step. Both can be set below."
+        components.choice("Training effort", PRESET_WORDS, name="preset", value=address.preset, default="full", help=preset_help)
+    base = RunConfig(variant=variant, seed=address.seed).with_values({**PRESETS[address.preset], METHOD: method})
     base = base.with_assignments(f"{key}={value}" for key, value in data.settings.items())
-    with st.expander("Advanced settings", icon=":material/tune:", expanded=bool(address.settings)):
+    with st.expander("Advanced settings", icon=":material/tune:", expanded=bool(set(assigned(address.settings)) - {METHOD})):
         advanced(address, base)
     return base
 
@@ -508,11 +510,11 @@ def _time_words(found: Estimate) -> str:
 def _accuracy(runs: cache.RunList, fingerprint: str, plan: Plan) -> str:
     """What is known of the accuracy to expect."""
     sentences = []
-    same = [card for card in runs.cards if card.fingerprint == fingerprint and card.variant == plan.config.variant and card.metrics]
+    same = [card for card in runs.cards if card.fingerprint == fingerprint and card.variant == plan.config.method and card.metrics]
     if same and same[0].metrics:
-        sentences.append(f"The latest {plan.config.variant} run on this data has Hits@1 {text.score(same[0].metrics['target_to_source']['hits@1'])}.")
+        sentences.append(f"The latest {plan.config.method} run on this data has Hits@1 {text.score(same[0].metrics['target_to_source']['hits@1'])}.")
     source, target = ((plan.sizes.entities[side], plan.sizes.triples[side]) for side in (0, 1))
-    if (paper := paper_figure(source, target, plan.config.variant)) is not None:
+    if (paper := paper_figure(source, target, plan.config.method)) is not None:
         sentences.append(f"The paper reports {text.score(paper.hits_at_1)} on {paper.dataset} (30% of the links as seeds).")
     if not sentences:
         sentences.append(f"{expectation(plan.sizes.train, min(plan.sizes.entities)).sentence} More triples per entity help as well.")

@@ -40,18 +40,21 @@ class Analysis:
 
 
 @torch.no_grad()
-def analyse(task: AlignmentTask, model: DualAMN, evaluation: Evaluation, matches: pd.DataFrame, excluded: frozenset[str] = frozenset()) -> Analysis:
+def analyse(
+    task: AlignmentTask, model: DualAMN | None, evaluation: Evaluation, matches: pd.DataFrame, excluded: frozenset[str] = frozenset()
+) -> Analysis:
     """Compute all analysis tables of a finished run.
 
     Args:
         task: the two graphs and their links.
-        model: the trained encoder, on any device; or process 0's part of it, while the others follow.
+        model: the trained encoder, on any device; or process 0's part of it, while the others follow. None of a baseline, which has nothing to show
+            for relations' importance and proxies.
         evaluation: of the test links; may have no queries.
         matches: the run's table of that name: graph, entity, rank, match.
         excluded: attributes whose values are not compared.
     """
-    similarities = kept_parts(model, proxies.ProxyCosines(task.source.num_entities, task.target.num_entities))
-    realised = carried_out(model, relations.RealisedAttention())
+    similarities = {} if model is None else kept_parts(model, proxies.ProxyCosines(task.source.num_entities, task.target.num_entities))
+    realised = None if model is None else carried_out(model, relations.RealisedAttention())
     given = AnalysisInput(task, model, evaluation, matches, similarities, realised, excluded)
     tables = {name: compute(given) for name, compute in COMPUTED.items()}
     return Analysis(tables, proxies.proxy_tensors(similarities))

@@ -219,7 +219,7 @@ def descending_ranks(values: FloatArray) -> IntArray:
     },
 )
 def _relation_importance(given: AnalysisInput) -> pd.DataFrame:
-    return relation_importance_table(given.task, given.model, given.realised)
+    return frame("relation_importance") if given.model is None else relation_importance_table(given.task, given.model, given.realised)
 
 
 # Which relations of the two graphs the model takes for the same, and whether the seed links agree.
@@ -322,4 +322,4 @@ def seed_agreement(graph: KnowledgeGraph, across: KnowledgeGraph, links: IntArra
     },
 )
 def _relation_twins(given: AnalysisInput) -> pd.DataFrame:
-    return relation_twins_table(given.task, given.model)
+    return frame("relation_twins") if given.model is None else relation_twins_table(given.task, given.model)

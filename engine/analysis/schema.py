@@ -44,6 +44,7 @@ class AnalysisInput:
     Attributes:
         task: the two graphs and their links.
         model: the trained encoder, on any device; of several processes' the part of process 0, which has all but the rows of entities.
+            None of a baseline.
         evaluation: of the test links; may have no queries.
         matches: the run's table of that name: graph, entity, rank, match.
         similarities: channel -> (E1, P), (E2, P) cosines of the entities with the proxies as its rows; empty without proxy matching.
@@ -52,7 +53,7 @@ class AnalysisInput:
     """
 
     task: AlignmentTask
-    model: DualAMN
+    model: DualAMN | None
     evaluation: Evaluation
     matches: pd.DataFrame
     similarities: Mapping[str, DividedSimilarity]

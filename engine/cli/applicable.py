@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from engine.config import SECTIONS, Variant
+from engine.config import SECTIONS, VARIANTS, unused_sections
 from engine.data.readers import READERS
 from engine.data.readers.entity_tables import ENTITY_ROLES
 from engine.data.tabular import ATTRIBUTE_ROLES, LINK_TABLE_ROLES, TRIPLE_ROLES, Layout
@@ -17,12 +17,11 @@ from engine.importing import Corrections, Material, SourceFile
 from engine.importing.detect import GRAPH_FORMS, RDF_FORMS, Sniffed, sniff
 from engine.importing.preview import Understood
 from engine.importing.source import assign
+from engine.training.device import EXECUTION_OPTIONS
 from engine.util.text import shorten
 
 TABLES: Final = ("table", "parquet", "neo4j")
 DATABASES: Final = ("sqlite", "duckdb")
-SECTIONS_OF: Final[Mapping[Variant, tuple[str, ...]]] = {"basic": ("semi", "literal", "values"), "semi": ("literal",), "literal": ()}
-"""Settings without effect, by variant."""
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "graph": (*(role.name for role in TRIPLE_ROLES), *(role.name for role in ENTITY_ROLES)),
     "attributes": (*(role.name for role in ATTRIBUTE_ROLES), "name"),
@@ -178,10 +177,12 @@ def check_train(parsed: Namespace) -> None:
         refuse(["--names"] if parsed.names else [], f"the variant {parsed.variant} compares no names; choose --variant literal")
 
 
-def unused_settings(parsed: Namespace) -> str:
-    """A sentence on settings that the variant does not use, which scripts may give to all variants alike; empty without any."""
-    unused = [key for key in set_keys(parsed.set) if key.partition(".")[0] in SECTIONS_OF[parsed.variant]]
-    return f"note: {_have(unused)} no effect on the variant {parsed.variant}." if unused else ""
+def unused_settings(parsed: Namespace, method: str) -> str:
+    """A sentence on settings that the variant or baseline does not use, which scripts may give to all alike; empty without any."""
+    without_effect = {*unused_sections(method), *(("values",) if method == "basic" else ())}
+    execution = [f"training.{name}" for name in EXECUTION_OPTIONS]
+    unused = [key for key in set_keys(parsed.set) if key.partition(".")[0] in without_effect and not (method != "basic" and key in execution)]
+    return f"note: {_have(unused)} no effect on the {'variant' if method in VARIANTS else 'baseline'} {method}." if unused else ""
 
 
 def set_keys(assignments: Sequence[str]) -> list[str]:

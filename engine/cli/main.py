@@ -43,7 +43,7 @@ from engine.cli.serve import add_serve
 from engine.cli.sharding import add_shard
 from engine.cli.signals import INTERRUPTED, how_ended, interruptions, terminations, write_at_once
 from engine.cli.updating import add_decisions, add_update
-from engine.config import PRESETS, SECTIONS, VARIANTS, RunConfig, section_options
+from engine.config import BASELINE_METHODS, PRESETS, SECTIONS, VARIANTS, RunConfig, section_options
 from engine.data import inspect_task, inspection_to_dict, load_task, render_inspection
 from engine.data.knowledge_graph import Side
 from engine.data.library import starting_config
@@ -177,6 +177,12 @@ def add_train(commands: Commands) -> None:
         default="basic",
         help="basic: structure and seed links only (default); semi: adds confident predictions as training pairs; literal: semi plus "
         "names and values",
+    )
+    parser.add_argument(
+        "--baseline",
+        choices=BASELINE_METHODS,
+        metavar="NAME",
+        help="run another method in place of Dual-AMN, to compare with: lightea (seconds, nothing is trained), gcn-align, mtranse, paris",
     )
     parser.add_argument("--seed", type=int, default=0, help="random seed for the split, the initial weights, the batches and the dropout (default 0)")
     parser.add_argument(
@@ -361,10 +367,12 @@ def names_files(files: Sequence[str]) -> dict[str, str]:
 def train_or_find(parsed: argparse.Namespace) -> int:
     check_train(parsed)
     config = configure(parsed.data, parsed.variant, seed=parsed.seed, preset=parsed.preset).with_assignments(parsed.set)
-    config = config.with_values(given({"data.train_ratio": parsed.train_ratio, "training.epochs": parsed.epochs}) | names_files(parsed.names))
+    epochs = "training.epochs" if parsed.baseline is None else "baseline.epochs"
+    values = {"data.train_ratio": parsed.train_ratio, epochs: parsed.epochs, "baseline.method": parsed.baseline}
+    config = config.with_values(given(values) | names_files(parsed.names))
     reviews = reviews_file(parsed.models) if parsed.with_reviews == Path() else parsed.with_reviews
     with joined() as ranks, interruptions(verbose=not ranks.rank) as should_stop:
-        if not ranks.rank and (unused := unused_settings(parsed)):
+        if not ranks.rank and (unused := unused_settings(parsed, config.method)):
             say(unused)
         if ranks.rank:
             follow(parsed.data, config, ranks, should_stop, models=parsed.models)
@@ -437,6 +445,9 @@ def show_outcome(outcome: Outcome, models: Path, config: RunConfig, *, as_json: 
         return
     print(f"run {where}: {run.manifest.get('seconds', 0):.0f} s, peak memory {run.manifest.get('peak_rss_mb') or 0:,.0f} MiB")
     print_metrics(run.metrics or None, test_links(run.manifest), rounds_protocol(run.manifest), known_links(run.manifest))
+    if published := run.manifest.get("baseline", {}).get("hits@1"):
+        both = f"{published['target_to_source']:.3f} target to source, {published['source_to_target']:.3f} source to target"
+        print(f"as published, {run.manifest['baseline']['protocol']}: {both}")
     elsewhere = "" if models == Path(MODELS) else f" --models {shlex.quote(str(models))}"
     print(f"next: python -m engine match {where} ENTITY{elsewhere}, or: make app{f' MODELS={shlex.quote(str(models))}' if elsewhere else ''}")
 

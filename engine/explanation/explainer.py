@@ -18,6 +18,7 @@ from engine.explore.neighbourhood import Edge, IncidentTriples
 from engine.model.adjacency import build_adjacency
 from engine.runs import RunStore
 from engine.runs.entities import Entity, other, short_id
+from engine.runs.manifest import baseline_of
 from engine.runs.tensors import finite_tensor
 from engine.runs.verdicts import Verdict
 from engine.runs.view import PairScore, Pool, RunView
@@ -81,6 +82,9 @@ class Explainer:
             RunDamagedError: weights that do not fit the run's graph and settings.
         """
         run, encoder = self.view.run, self.config.encoder
+        if baseline := baseline_of(run.manifest):
+            lacking = "has no encoder to explain scores or match new entities with"
+            raise RunError(f"this is a run of the baseline {baseline}, which {lacking}; open a run of Dual-AMN.")
         triples, relations = run.table("triples"), run.table("relations")
         shift = np.array([self.sizes[0], self.sizes[1], self.sizes[0]], dtype=np.int64)
         stacked = triples[["head", "relation", "tail"]].to_numpy(dtype=np.int64) + shift * (triples["graph"] == "target").to_numpy()[:, None]

@@ -19,7 +19,7 @@ from scipy.stats import binomtest
 
 from engine.analysis.entities import LEAST_DEGREES, bucket_names, degree_buckets
 from engine.analysis.run_tables import seed_links
-from engine.config import UNUSED_SECTIONS
+from engine.config import unused_sections
 from engine.data.knowledge_graph import Side
 from engine.decoding import DECODERS
 from engine.errors import ComparisonError
@@ -383,7 +383,7 @@ def config_differences(manifests: Sequence[Mapping[str, Any]], *, everything: bo
 def settings_of(manifest: Mapping[str, Any]) -> dict[str, str]:
     """Setting -> value, as texts."""
     config, variant = manifest.get("config", {}), str(manifest.get("variant"))
-    unused = UNUSED_SECTIONS.get(variant, ())
+    unused = unused_sections(variant)
     settings = {"variant": variant, "seed": str(manifest.get("seed"))}
     for section, values in config.items():
         if isinstance(values, Mapping):

@@ -89,7 +89,10 @@ class Job:
 
     @property
     def variant(self) -> str:
-        return str(self.settings.get("variant", ""))
+        """The variant, or the baseline that takes its place."""
+        baseline = self.settings.get("baseline")
+        method = str(baseline.get("method", "none")) if isinstance(baseline, Mapping) else "none"
+        return str(self.settings.get("variant", "")) if method == "none" else method
 
     @property
     def seed(self) -> int:

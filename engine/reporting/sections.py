@@ -384,12 +384,14 @@ def _explanation(run: ReportedRun, source: int, target: int) -> Iterator[Html]:
 def settings_section(run: ReportedRun) -> Iterator[object]:
     """The command that repeats the run, all settings, versions and cost."""
     manifest = run.manifest
+    variant = str(manifest.get("variant"))
     try:
-        changed = RunConfig.from_dict(manifest["config"]).assignments()
+        config = RunConfig.from_dict(manifest["config"])
+        changed, variant = config.assignments(), config.variant
     except (ConfigError, KeyError, TypeError):  # of another version
         changed = ()
     data = manifest.get("data", {}).get("path") or "FOLDER"
-    words = ["python -m engine train", shlex.quote(str(data)), "--variant", str(manifest.get("variant")), "--seed", str(manifest.get("seed"))]
+    words = ["python -m engine train", shlex.quote(str(data)), "--variant", variant, "--seed", str(manifest.get("seed"))]
     words += [part for one in changed for part in ("--set", shlex.quote(one))]
     yield element("p", "The command of this run:")
     yield element("pre", element("code", shown(" ".join(words), 4000)))

@@ -208,6 +208,12 @@ def in_utc(created: str) -> str:
         raise ValueError(f"created is beyond the calendar: {created}") from None
 
 
+def baseline_of(manifest: Mapping[str, Any]) -> str:
+    """Title of the method of a run that is no Dual-AMN run, for example "LightEA"; "" for all others."""
+    about = manifest.get("baseline")
+    return str(about.get("title", "")) if isinstance(about, Mapping) else ""
+
+
 def parent_of(manifest: Mapping[str, Any]) -> str:
     """``dataset/run_id`` of the run that a run is an update of; "" for a training."""
     parent = manifest.get("parent")

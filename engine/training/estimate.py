@@ -27,6 +27,7 @@ from engine.model.sampling import Sampling
 from engine.model.shard import step_bytes
 from engine.runs import RunSummary
 from engine.search.tiles import HELD_BYTES
+from engine.training.baselines import BASELINES, Effort
 from engine.training.device import bfloat16_pays, count_threads, usable_cores
 from engine.training.ownership import part_sizes
 from engine.training.semi import round_epochs, selects_among_all, steps_of
@@ -43,6 +44,7 @@ PROBE_SECONDS: Final = 0.5
 PRODUCT_WEIGHTS: Final[Mapping[str, float]] = {"float32": 2.2, "bfloat16": 2.75}
 GATHER_WEIGHT, STEP_SECONDS = 12.0, 0.03
 SEARCH_WEIGHT, EVALUATE_WEIGHT, SELECT_WEIGHT = 1.8, 3.5, 2.0  # of one product of all rows with all columns
+BASELINE_WEIGHT: Final = 1.5
 COMPILE_SECONDS: Final = 45.0  # the first run on a machine compiles the kernels
 SELECTED_SHARE: Final = 0.85  # of a round's pool; of a pool of all entities fewer
 SELECTED_OF_ALL: Final = 0.6
@@ -233,6 +235,8 @@ def estimate_training(
         structure_ready: the semi run that a literal one adds names to is there already.
         precision: what a run was trained with, where that is known; else it follows from the settings.
     """
+    if config.is_baseline:
+        return _baseline_estimate(sizes, config, machine)
     work = count_work(sizes, config, precision)
     factor, runs = correction(work, machine, config.training.threads, earlier)
     compiling = 0.0 if structure_ready or machine.compiled else COMPILE_SECONDS
@@ -251,6 +255,25 @@ def estimate_training(
         epochs=work.epochs,
         weights=tuple(work.epoch_seconds(machine)),
     )
+
+
+def _baseline_estimate(sizes: Sizes, config: RunConfig, machine: Machine) -> Estimate:
+    """Of a baseline; no earlier runs correct it."""
+    effort = baseline_effort(sizes, config)
+    training = BASELINE_WEIGHT * effort.epochs * effort.operations / machine.float32
+    before, after = _around(sizes, config, machine)
+    memory = memory_needed(sizes, config)
+    return Estimate(training + before + after, training, after, memory, 0, epochs=(effort.epochs,), weights=(training / effort.epochs,))
+
+
+def baseline_effort(sizes: Sizes, config: RunConfig) -> Effort:
+    """What a baseline computes and holds."""
+    return BASELINES.named(config.baseline.method).effort(sum(sizes.entities), sum(sizes.triples), sum(sizes.relations), config)
+
+
+def embedding_width(sizes: Sizes, config: RunConfig) -> int:
+    """Numbers of an entity's embedding."""
+    return baseline_effort(sizes, config).width if config.is_baseline else config.encoder.output_width
 
 
 def count_work(sizes: Sizes, config: RunConfig, precision: str | None = None) -> Work:
@@ -308,8 +331,9 @@ def _around(sizes: Sizes, config: RunConfig, machine: Machine) -> tuple[float, f
     """Seconds before the first and behind the last epoch."""
     facts, entities = sum(sizes.triples) + sum(sizes.attributes), sum(sizes.entities)
     before = 2.2 + 2.5e-6 * facts + (0.8 + 7e-5 * entities if config.variant == "literal" else 0.0)
-    search = SEARCH_WEIGHT * 2.0 * sizes.entities[0] * sizes.entities[1] * config.encoder.output_width / machine.float32
-    evaluate = 1.0 + EVALUATE_WEIGHT * 2.0 * sizes.test**2 * config.encoder.output_width / machine.float32
+    width = embedding_width(sizes, config)
+    search = SEARCH_WEIGHT * 2.0 * sizes.entities[0] * sizes.entities[1] * width / machine.float32
+    evaluate = 1.0 + EVALUATE_WEIGHT * 2.0 * sizes.test**2 * width / machine.float32
     return before, search + evaluate + 0.5 + 4e-5 * entities
 
 
@@ -368,9 +392,11 @@ def memory_needed(sizes: Sizes, config: RunConfig, *, structure_ready: bool = Fa
     entities = sum(sizes.entities)
     if processes > 1:
         return _divided_memory(sizes, config, processes, entities / processes, LARGEST_PART * entities / processes)
-    matrix = 4.0 * entities * config.encoder.output_width
+    matrix = 4.0 * entities * embedding_width(sizes, config)
     pool = 4.0 * sizes.test**2
     after = FINAL_MATRICES * matrix + (pool if pool <= HELD_BYTES else 0.0) + TILES_MIB * MIB
+    if config.is_baseline:
+        return PROGRAM_MIB + (max(4.0 * baseline_effort(sizes, config).numbers, after) + _data_bytes(sizes)) / MIB
     step, parameters = _step_bytes(sizes, config, entities), _parameter_bytes(sizes, config, entities)
     work = MATRICES_NAMES * matrix if structure_ready else max(step, after) + parameters
     return PROGRAM_MIB + (work + _data_bytes(sizes)) / MIB
@@ -473,8 +499,10 @@ def check_memory(sizes: Sizes, config: RunConfig, available: float | None, proce
     needed = memory_needed(sizes, config, processes=processes)
     if available is None or needed * 1.3 < available or not config.training.check_memory:
         return ""
-    fits = largest_dim(sizes, config, available / 1.3, processes)
+    fits = 0 if config.is_baseline else largest_dim(sizes, config, available / 1.3, processes)
     advice = f"encoder.dim={fits} would fit" if fits else "no encoder.dim is small enough, so use a larger machine or smaller graphs"
+    if config.is_baseline:
+        advice = "use a smaller baseline.dim or baseline.width"
     requirement = need_words(needed, available)
     if needed > available:
         raise TrainingError(f"this training needs {requirement}; {advice} (training.check_memory=no trains without this check).")
@@ -517,7 +545,7 @@ def _of_this_machine(earlier: Iterable[RunSummary], threads: int) -> list[RunSum
     for one in earlier:
         manifest = one.manifest or {}
         same = manifest.get("platform") == here and manifest.get("threads") == threads and manifest.get("device") == "cpu"
-        if same and one.state == "finished" and one.variant != "literal":
+        if same and one.state == "finished" and one.variant in ("basic", "semi"):
             fitting.append(one)
     return sorted(fitting, key=lambda one: one.created, reverse=True)[:LATEST_RUNS]
 

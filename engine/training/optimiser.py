@@ -1,4 +1,4 @@
-"""RMSprop as in Keras, which the authors used.
+"""RMSprop as in Keras, which the authors used; and two others, for baselines.
 
 The step is torch's own. ``torch.optim.RMSprop`` around it would load torch's compiler, a second and 80 MiB that a short training notices.
 """
@@ -15,22 +15,18 @@ from engine.util.devices import has_kernels
 
 RHO = 0.9
 EPSILON = 1e-7  # outside the root
+LEAST_SUM = 1e-10  # outside the root, of Adagrad
 
 
-class RmsProp:
-    """Mean squares of the gradients, by parameter.
-
-    Args:
-        settled: the parameters have been trained before: averages begin with the first squared gradient and not with 0, which would make the first
-            steps about three times as long as all later ones.
+class Optimiser:
+    """What optimisers share: the parameters, and a tensor for each of them that the steps so far have left.
 
     Attributes:
         averages: of the parameters that had a gradient so far, by their number.
     """
 
-    def __init__(self, parameters: Iterable[nn.Parameter], learning_rate: float, *, settled: bool = False) -> None:
+    def __init__(self, parameters: Iterable[nn.Parameter], learning_rate: float) -> None:
         self.parameters = list(parameters)
-        self.settled = settled
         self.learning_rate = learning_rate
         self.averages: dict[int, Tensor] = {}
 
@@ -38,6 +34,27 @@ class RmsProp:
         """Forget the gradients."""
         for parameter in self.parameters:
             parameter.grad = None
+
+    def step(self) -> None:
+        """Change every parameter that has a gradient."""
+        raise NotImplementedError
+
+    def load(self, averages: Mapping[int, Tensor]) -> None:
+        """Continue with these averages, on the parameters' devices."""
+        self.averages = {number: average.to(self.parameters[number].device, copy=True) for number, average in averages.items()}
+
+
+class RmsProp(Optimiser):
+    """Mean squares of the gradients, by parameter.
+
+    Args:
+        settled: the parameters have been trained before: averages begin with the first squared gradient and not with 0, which would make the first
+            steps about three times as long as all later ones.
+    """
+
+    def __init__(self, parameters: Iterable[nn.Parameter], learning_rate: float, *, settled: bool = False) -> None:
+        super().__init__(parameters, learning_rate)
+        self.settled = settled
 
     @torch.no_grad()
     def step(self) -> None:
@@ -65,6 +82,39 @@ class RmsProp:
             centered=False,
         )
 
-    def load(self, averages: Mapping[int, Tensor]) -> None:
-        """Continue with these averages, on the parameters' devices."""
-        self.averages = {number: average.to(self.parameters[number].device, copy=True) for number, average in averages.items()}
+
+class Momentum(Optimiser):
+    """Gradient descent with momentum.
+
+    Args:
+        share: of the former steps that each step repeats.
+    """
+
+    def __init__(self, parameters: Iterable[nn.Parameter], learning_rate: float, share: float = 0.9) -> None:
+        super().__init__(parameters, learning_rate)
+        self.share = share
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Change every parameter that has a gradient."""
+        for number, one in enumerate(self.parameters):
+            if one.grad is None:
+                continue
+            if number not in self.averages:
+                self.averages[number] = torch.zeros_like(one)
+            one.sub_(self.averages[number].mul_(self.share).add_(one.grad), alpha=self.learning_rate)
+
+
+class Adagrad(Optimiser):
+    """Steps that shrink with the squares of all gradients so far (Duchi et al., JMLR 2011), by element; ``averages`` are their sums."""
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Change every parameter that has a gradient."""
+        for number, one in enumerate(self.parameters):
+            if one.grad is None:
+                continue
+            if number not in self.averages:
+                self.averages[number] = torch.zeros_like(one)
+            sums = self.averages[number].addcmul_(one.grad, one.grad)
+            one.addcdiv_(one.grad, sums.sqrt().add_(LEAST_SUM), value=-self.learning_rate)

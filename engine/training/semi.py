@@ -113,7 +113,7 @@ def rounds_protocol(manifest: Mapping[str, Any]) -> str:
         everyone = selects_among_all(config, own=own, test_links=int(links["test"]))
     except (KeyError, TypeError, ValueError, AttributeError, ConfigError):
         return ""
-    return "" if variant == "basic" or not rounds or everyone else KNOWN_COUNTERPARTS
+    return "" if variant not in ("semi", "literal") or not rounds or everyone else KNOWN_COUNTERPARTS
 
 
 def selection_pool(task: AlignmentTask, config: SemiConfig) -> Pool:

@@ -45,8 +45,17 @@ def why_no_seeds(variant: Variant, config: SemiConfig, seed_links: int) -> str:
     return ""
 
 
+def why_no_baseline(config: RunConfig, seed_links: int) -> str:
+    """Why a baseline cannot run on this number of seed links; "" where it can."""
+    if seed_links:
+        return ""
+    return f"the baseline {config.baseline.method} needs known links, and there are none; add some, or train the semi or literal variant of Dual-AMN."
+
+
 def why_not_trained(task: AlignmentTask, config: RunConfig) -> str:
     """Why a training would be refused for want of seed links and of anything else to start from; "" where it would not be."""
+    if config.is_baseline:
+        return why_no_baseline(config, len(task.train_links))
     if reason := why_no_seeds(config.variant, config.semi, len(task.train_links)):
         return reason
     if config.variant == "basic" or len(task.train_links):

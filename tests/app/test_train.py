@@ -13,7 +13,7 @@ from filelock import FileLock
 from streamlit.testing.v1 import AppTest
 
 from app.training_figures import curve_figure, curve_sentence, curve_table
-from app.training_form import SECTION_WORDS, offered_sections
+from app.training_form import METHOD, METHOD_WORDS, SECTION_WORDS, offered_sections
 from engine.config import PRESETS, SECTIONS, VARIANTS, RunConfig, section_options
 from engine.data import load_task
 from engine.importing import expectation
@@ -234,22 +234,38 @@ def test_more_memory_than_there_is_is_refused(open_page: OpenPage, monkeypatch: 
     assert "Start training" not in labels(app)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_the_form_has_a_widget_for_every_setting_of_the_variant(variant: str, open_page: OpenPage) -> None:
-    app = open_page("train", data="europe", variant=variant)
+@pytest.mark.parametrize("variant", [*VARIANTS, "lightea"])
+def test_the_form_has_a_widget_for_every_setting_of_the_method(variant: str, open_page: OpenPage) -> None:
+    asked = {"variant": variant} if variant in VARIANTS else {"set": f"{METHOD}={variant}"}
+    app = open_page("train", data="europe", **asked)
     offered = " ".join(str(widget.help) for kind in (app.text_input, app.selectbox, app.checkbox) for widget in kind)
     for name, section in SECTIONS.items():
         keys = {option.key for option in section_options(section)}
         assert keys == {f"{name}.{field.name}" for field in dataclasses.fields(section)}
         shown = {key for key in keys if f"`{key}`" in offered}
-        usual = {option.key for option in section_options(section) if not option.expert}
+        usual = {option.key for option in section_options(section) if not option.expert} - {METHOD}  # which has a list of its own
         assert shown == (usual if name in offered_sections(variant) else set())
     assert set(SECTION_WORDS) == set(SECTIONS)
 
 
+def test_a_baseline_takes_the_place_of_the_variants(models: Path, open_page: OpenPage, started: list[Path]) -> None:
+    app = open_page("train", data="europe", variant="semi", set=["encoder.dim=7", "search.top=5"])
+    method = next(box for box in app.selectbox if box.label == "Method")
+    assert list(method.options) == list(METHOD_WORDS.values())
+    method.set_value(METHOD_WORDS["lightea"]).run()
+    assert_no_crash(app)
+    assert app.query_params["set"] == [f"{METHOD}=lightea", "search.top=5"]
+    assert "variant" not in app.query_params
+    assert_no_crash(press(app, "Start training"))
+    (job,) = JobQueue(models).jobs()
+    assert (job.variant, job.config.baseline.method, job.config.search.top) == ("lightea", "lightea", 5)
+    assert started == [models]
+    assert job.run_id.startswith("lightea-s0-")
+
+
 def test_every_setting_says_in_words_what_it_is(open_page: OpenPage) -> None:
-    app = open_page("train", data="europe", variant="literal")
-    shown = words(app).translate(str.maketrans("", "", "\\\u2068\u2069"))
+    pages = [open_page("train", data="europe", variant="literal"), open_page("train", data="europe", set=f"{METHOD}=lightea")]
+    shown = " ".join(words(app) for app in pages).translate(str.maketrans("", "", "\\\u2068\u2069"))
     for section in SECTIONS.values():
         for option in section_options(section):
             assert len(option.help.split()) >= 3, f"{option.key} says too little"

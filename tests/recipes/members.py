@@ -63,6 +63,12 @@ def test_the_loss_and_the_setting_train(trained: OpenRun) -> None:
     assert trained.manifest["config"]["training"]["clip_norm"] == 0.5
 
 
+def test_the_baseline_runs(models: Path, tmp_path: Path) -> None:
+    run = engine.train(data(tmp_path), models=models, settings={"data.format": "jl", "baseline.method": "anchors"}, progress=False)
+    assert run.manifest["baseline"]["title"] == "Anchors"
+    assert run.metrics["target_to_source"]["hits@1"] > 0.5, "every other entity of the rings is a seed link"
+
+
 def test_the_encoder_compares_names(trained: OpenRun) -> None:
     assert trained.config.literal.encoder == "pair_counts"
     assert trained.metrics["target_to_source"]["hits@1"] > 0.8, "names are the same in both graphs"

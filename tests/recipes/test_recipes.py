@@ -17,11 +17,12 @@ from tests.conftest import ROOT
 
 PAGE = ROOT / "docs" / "extending.md"
 BLOCK = re.compile(r"^`([\w./]+)`( \(new\))?\n\n```(python|diff)\n(.*?)^```$", re.M | re.S)
-RECIPES = ("A reader", "A loss", "A decoder", "A name encoder", "An export format", "A page", "A setting", "An analysis table")
+RECIPES = ("A reader", "A loss", "A baseline", "A decoder", "A name encoder", "An export format", "A page", "A setting", "An analysis table")
 COPIED = ("app", "benchmarks", "engine", "tests", "docs", "pyproject.toml", ".streamlit", "sample_data/europe")
 REGISTRY_TESTS = (
     "tests/data/test_formats.py",
     "tests/model/losses/test_losses.py",
+    "tests/training/test_baselines.py",
     "tests/decoding/test_decoders.py",
     "tests/names/test_encoders.py",
     "tests/exporting/test_exporting.py",
@@ -29,7 +30,8 @@ REGISTRY_TESTS = (
     "tests/analysis/test_analyse.py",
 )
 NEW_MEMBERS = (
-    "jl or in_batch or uncorrected or pair_counts or turtle or known_links or choices_of_the_setting or (every_model and (everything or layers))"
+    "jl or in_batch or anchors or uncorrected or pair_counts or turtle or known_links or choices_of_the_setting "
+    "or (every_model and (everything or layers))"
 )
 
 
@@ -101,14 +103,14 @@ def test_the_new_members_do_what_they_are_for(copy: Path) -> None:
     """A data set in the new format is trained with the new loss, encoder and setting, stored, decoded, exported, and shown."""
     done = run(copy, "-m", "pytest", "-p", "no:cacheprovider", "tests/recipes/members.py")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"\b8 passed", done.stdout), done.stdout
+    assert re.search(r"\b9 passed", done.stdout), done.stdout
 
 
 @pytest.mark.slow
 def test_the_new_members_pass_the_tests_of_their_registries(copy: Path) -> None:
     done = run(copy, "-m", "pytest", "-p", "no:cacheprovider", *REGISTRY_TESTS, "-k", NEW_MEMBERS, "-vv")
     assert done.returncode == 0, done.stdout + done.stderr
-    for name in ("jl", "in_batch", "uncorrected", "pair_counts", "turtle", "known_links"):
+    for name in ("jl", "in_batch", "anchors", "uncorrected", "pair_counts", "turtle", "known_links"):
         assert re.search(rf"\[{name}\b.* PASSED", done.stdout) or re.search(rf"{name}\].* PASSED", done.stdout), f"no test ran over {name}"
 
 
