@@ -404,7 +404,7 @@ def asked_together(part: Part, ask: Callable[[DividedSimilarity], Value]) -> Val
         found: Value = done.value
         return found
     while not isinstance(order := ranks.first(no_question), Done):
-        if order is None:
+        if not isinstance(order, To):
             raise LostProcessError("process 0 has given up the training; what it printed says why.")
         order.question.answer(part)
     answered: Value = order.value

@@ -131,6 +131,25 @@ def test_what_a_killed_process_left_is_written_again(small_europe: Path, sharded
     assert contents(tmp_path / "out") == contents(sharded)
 
 
+def test_an_interrupted_division_leaves_nothing_and_what_was_there_before(sharded: Path, copied: Path) -> None:
+    def interrupt(text: str) -> None:
+        if text.startswith("part 1/"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make_shards(sharded, RunConfig(), 3, copied, force=True, say=interrupt)
+    assert [path.name for path in copied.parent.iterdir()] == ["copy"]
+    assert contents(copied) == contents(sharded)
+
+
+def test_two_processes_do_not_write_the_same_folder(small_europe: Path, tmp_path: Path) -> None:
+    def meanwhile(text: str) -> None:
+        with pytest.raises(ExportError, match="out is being written by another process; wait for it"):
+            make_shards(small_europe, RunConfig(), 3, tmp_path / "out")
+
+    assert make_shards(small_europe, RunConfig(), 2, tmp_path / "out", say=meanwhile).parts == 2
+
+
 def used(folder: Path) -> None:
     """Look at everything."""
     task = load_task(folder)
