@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -15,11 +16,14 @@ from torch import Tensor
 from benchmarks import host_waits
 from benchmarks.agreement import differences
 from benchmarks.host_waits import META, Recorder, step_waits, trainer_on
-from engine.config import RunConfig
+from engine.config import RunConfig, Variant
 from engine.data import AlignmentTask, load_task
+from engine.pipeline import train_run
+from engine.runs import RunStore
 from engine.training.trainer import Trainer
 from engine.util.devices import upload, without_kernels
 from tests.model.options import OPTIONS
+from tests.played_card import OnCard, card_in
 
 SMALL = RunConfig().with_values(
     {
@@ -149,3 +153,39 @@ def test_a_step_that_waits_is_reported(small_world: Path, monkeypatch: pytest.Mo
 
 def test_the_trainer_is_the_ordinary_one(task: AlignmentTask) -> None:
     assert {one.device for one in trainer_on(task, SMALL, META).model.parameters()} == {META}
+
+
+def test_a_training_on_a_played_card_is_the_rehearsed_one(task: AlignmentTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bit for bit: the two only disagree about where the tensors are."""
+    config = SMALL.with_values({"training.epochs": 2})
+    with without_kernels():
+        rehearsed = Trainer(task, config)
+        trace, expected = rehearsed.train().trace, rehearsed.embed()
+    with card_in(monkeypatch):
+        trainer = Trainer(task, config)
+        found = trainer.train().trace
+        embeddings = trainer.embed()
+        assert isinstance(embeddings, OnCard)
+        with pytest.raises(TypeError, match="copy it"):
+            embeddings.numpy()
+        with pytest.raises(RuntimeError, match="one device"):
+            embeddings + torch.zeros(len(embeddings), 1)
+        assert torch.equal(embeddings.cpu(), expected)
+    assert [line["loss"] for line in found] == [line["loss"] for line in trace]
+
+
+WHOLE_RUNS = [pytest.param("basic", {}, id="basic"), pytest.param("basic", {"search.index": "faiss"}, id="faiss", marks=pytest.mark.slow)]
+WHOLE_RUNS += [pytest.param(variant, {}, id=variant, marks=pytest.mark.slow) for variant in ("semi", "literal")]
+
+
+@pytest.mark.parametrize(("variant", "changes"), WHOLE_RUNS)
+def test_a_whole_run_on_a_played_card(
+    small_europe: Path, tmp_path: Path, variant: Variant, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Search, evaluation, analysis and what is written, too: nothing takes a tensor of the card for one of the host."""
+    rounds = {"semi.rounds": 1, "semi.round_epochs": 1}
+    config = SMALL.with_values({"training.epochs": 2, **rounds, **changes})
+    with card_in(monkeypatch):
+        run = train_run(small_europe, dataclasses.replace(config, variant=variant), RunStore(tmp_path)).run
+    assert run.manifest["training"]["device"] == "a card that the CPU plays"
+    assert 0 < run.metrics["source_to_target"]["mrr"] <= 1
