@@ -4,8 +4,9 @@ the search, evaluation and writing that follow take.
     python -m benchmarks.divided DATA [--processes 1 2 4] [--steps 3] [--set SECTION.OPTION=VALUE]
     python -m benchmarks.divided --entities 1000000 [--processes 1 2 4] ...
 
-For each number, that many processes are started; each reads the data, takes its part, and trains the given number of steps after one that warms
-it up. Then they search all entities, evaluate the test links, and write model and embeddings into a folder that is deleted again.
+For each number, that many processes are started; each reads the data (or its part, where DATA is a folder of ``python -m engine shard``), and trains
+the given number of steps after one that warms it up. Then they search all entities, evaluate the test links, and write model and embeddings into a
+folder that is deleted again; with ``--training-only`` they do not, which would take hours for millions of entities.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ class Job:
     steps: int
     processes: int
     port: int
+    training_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,8 @@ def work(job: Job, rank: int, answers: multiprocessing.Queue[Part]) -> None:
         own, halo = (trainer.task.num_entities, 0) if shard is None else (len(shard.own), len(shard.halo))
         expected, peak = trainer.expected_bytes(len(batch)), peak_rss_mb() or 0.0
         started = time.monotonic()
-        finish(trainer)
+        if not job.training_only:
+            finish(trainer)
         spent = time.monotonic() - started
         median = statistics.median(seconds[1:]), statistics.median(sent[1:])
         answers.put(Part(rank, own, halo, *median, expected, peak, spent, peak_rss_mb() or 0.0))
@@ -133,7 +136,7 @@ def finish(trainer: Trainer) -> None:
             save_tensors(Path(folder) / "proxies", proxy_tensors(cosines))
 
 
-def measured(data: Path, settings: Sequence[str], steps: int, processes: int) -> list[Part]:
+def measured(data: Path, settings: Sequence[str], steps: int, processes: int, *, training_only: bool = False) -> list[Part]:
     """All processes of a training, by rank.
 
     Raises:
@@ -141,7 +144,7 @@ def measured(data: Path, settings: Sequence[str], steps: int, processes: int) ->
     """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        job = Job(data, tuple(settings), steps, processes, free.getsockname()[1])
+        job = Job(data, tuple(settings), steps, processes, free.getsockname()[1], training_only)
     context = multiprocessing.get_context("spawn")
     answers: multiprocessing.Queue[Part] = context.Queue()
     started = [context.Process(target=work, args=(job, rank, answers), daemon=True) for rank in range(processes)]
@@ -179,6 +182,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--entities", type=int, help="instead: entities a side of a synthetic pair")
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 2], metavar="P")
     parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--training-only", action="store_true", help="no search, evaluation and writing, which take hours for millions of entities")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.OPTION=VALUE", help="a setting of the training")
     return parser
 
@@ -191,7 +195,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         def study() -> str:
             data = parsed.data or stack.enter_context(synthetic_pair(shape_like("dbp-wd", parsed.entities), 0, in_a_process))
-            rows = [row(measured(data, parsed.set, parsed.steps, processes)) for processes in parsed.processes]
+            only = parsed.training_only
+            rows = [row(measured(data, parsed.set, parsed.steps, number, training_only=only)) for number in parsed.processes]
             return f"{data.resolve().name}, {torch.get_num_threads()} cores shared by all processes.\n\n{markdown(HEADER, rows)}"
 
         return print_report(study, None)
