@@ -245,6 +245,7 @@ class Trainer:
         Raises:
             DivergenceError: the loss or an embedding is not finite.
             TrainingError: a checkpoint does not fit this task and config.
+            ConfigError: a checkpoint of a training in bfloat16, which this GPU does not have.
         """
         self._resume(checkpoints)
         self._start(on_progress)
@@ -599,7 +600,7 @@ class Trainer:
         if state.pop("purpose", None) != self._purpose():
             raise TrainingError("the unfinished run was started with other data or settings; use --fresh to train again.")
         before = {"from_epoch": 1, "threads": state.pop("threads")}  # all that checkpoints without parts hold
-        self.precision = state.pop("precision")  # a run is trained with one precision from beginning to end
+        self.precision = choose_precision(state.pop("precision"), self.device)  # one from beginning to end; the device must have it
         self.at = Position(**{"parts": [before], **state})
         self.model.load_state_dict(part(tensors, "model."))
         self.best = {name: tensor.to(self.device) for name, tensor in part(tensors, "best.").items()}
