@@ -101,7 +101,7 @@ def choose_precision(wanted: Literal["auto", "float32", "bfloat16"], device: tor
         ConfigError: bfloat16 was asked for on a graphics card that does not have it.
     """
     if wanted == "bfloat16" and device.type == "cuda" and not card_has_bfloat16():
-        raise ConfigError("training.precision is bfloat16, which this GPU cannot multiply; use float32 or auto.")
+        raise ConfigError("the training uses bfloat16, which this GPU cannot multiply; use training.precision=float32, or training.device=cpu.")
     if wanted == "auto":
         return "bfloat16" if bfloat16_pays(device.type) else "float32"
     return wanted

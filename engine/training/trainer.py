@@ -255,6 +255,7 @@ class Trainer:
         Raises:
             DivergenceError: the loss or an embedding is not finite.
             TrainingError: a checkpoint does not fit this task and config, or rows of it are missing.
+            ConfigError: a checkpoint of a training in bfloat16, which this GPU does not have.
         """
         self.rows = self._row_keeper(rows)
         self._resume(checkpoints)
@@ -635,7 +636,7 @@ class Trainer:
             return
         tensors, state = found
         before = {"from_epoch": 1, "threads": state.pop("threads")}  # all that checkpoints without parts hold
-        self.precision = state.pop("precision")  # a run is trained with one precision from beginning to end
+        self.precision = choose_precision(state.pop("precision"), self.device)  # one from beginning to end; the device must have it
         self.at = Position(**{"parts": [before], **state})
         self.model.load_state_dict(part(tensors, "model."))
         self.best = {name: tensor.to(self.device) for name, tensor in part(tensors, "best.").items()}

@@ -206,6 +206,16 @@ def test_a_loss_that_is_not_finite_is_reported_with_its_place(task: AlignmentTas
 BRIEF = SMALL.with_values({"training.epochs": 2, "training.threads": 1})
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+def test_a_training_in_bfloat16_is_not_resumed_where_there_is_none(task: AlignmentTask) -> None:
+    config, checkpoints, asked = BRIEF.with_values({"training.precision": "bfloat16"}), Memory(), iter(range(10_000))
+    Trainer(task, config).train(checkpoints=checkpoints, should_stop=lambda: next(asked) >= 1)
+    resumed = Trainer(task, config)
+    resumed.device = torch.device("cuda")
+    with pytest.raises(ConfigError, match=r"this GPU cannot multiply; .*training\.device=cpu"):
+        resumed.train(checkpoints=checkpoints)
+
+
 class Reading:
     """How often a trainer has read losses, and how many each time."""
 
