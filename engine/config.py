@@ -255,12 +255,12 @@ class BaselineConfig(Section):
     )
     width: int | None = option(
         None,
-        "numbers that lightea keeps per entity; default: 2048; 8192 (published): more accurate, four times the time, memory and disk space",
+        "numbers that lightea keeps per entity; default: 4096; 8192 (published): slightly more accurate, twice the time, memory and disk space",
         low=1,
         high=65536,
     )
     epochs: int | None = option(None, "number of epochs of gcn-align and mtranse; default: the method's own", low=1, high=100000)
-    learning_rate: float | None = option(None, "learning rate of gcn-align and mtranse; default: the method's own", low=1e-9, high=10.0, expert=True)
+    learning_rate: float | None = option(None, "learning rate of gcn-align and mtranse; default: the method's own", low=1e-9, high=10.0)
 
 
 BASELINE_METHODS: tuple[str, ...] = typing.get_args(typing.get_type_hints(BaselineConfig)["method"])[1:]

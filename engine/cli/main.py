@@ -182,7 +182,7 @@ def add_train(commands: Commands) -> None:
         "--baseline",
         choices=BASELINE_METHODS,
         metavar="NAME",
-        help="run another method in place of Dual-AMN, to compare with: lightea (seconds, nothing is trained), gcn-align, mtranse, paris",
+        help="run another method in place of Dual-AMN, to compare with: lightea (label propagation, nothing is trained), gcn-align, mtranse, paris",
     )
     parser.add_argument("--seed", type=int, default=0, help="random seed for the split, the initial weights, the batches and the dropout (default 0)")
     parser.add_argument(

@@ -34,7 +34,7 @@ LABEL_WIDTH: Final = 1024
 HOPS: Final = 2
 RELATION_WIDTH: Final = 512
 """Random projections of the relations' labels (as published)."""
-WIDTH: Final = 2048
+WIDTH: Final = 4096
 """Numbers of an entity: the relations' projections times those of the entities' labels. 8192 as published, of which a run needs 1.3 GB on DBP15K."""
 
 
