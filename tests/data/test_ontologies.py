@@ -24,7 +24,7 @@ from engine.data.readers.rdf import read_graph
 from engine.errors import DataError
 from engine.explore.hierarchy import Contradiction, Hierarchy, contradictions
 from engine.names.synonyms import kind_of
-from tests.data.writers import put
+from tests.data.writers import put, quoted
 from tests.effort import examples
 
 RDFS = "http://www.w3.org/2000/01/rdf-schema#"
@@ -267,6 +267,16 @@ class TestObo:
         with pytest.raises(DataError) as caught:
             read(tmp_path, "wrong.obo", "! first\nformat-version: 1.2\n\n[Term]\n! here\nid: A:1\nis_a\n")
         assert caught.value.line == 7
+
+    def test_texts_that_end_with_backslashes(self, tmp_path: Path) -> None:
+        """The parser refuses some of them, and leaves others in quotation marks."""
+        texts = {"end": "a\\", "two": "a\\\\", "alone": "\\", "within": 'a\\"b', "start": "\\a"}
+        lines = [f"property_value: {name} {quoted(value)} xsd:string\n" for name, value in texts.items()]
+        lines += [f"synonym: {quoted('s' + chr(92))} EXACT []\n", f"def: {quoted('d' + chr(92))} []\n"]
+        graph, _ = read(tmp_path, "a.obo", "format-version: 1.4\n\n[Term]\nid: A:1\nis_a: A:2\n" + "".join(lines))
+        values = dict(zip(*graph.attributes[1:], strict=True))
+        assert {name: values[name] for name in texts} == texts
+        assert {"s\\", "d\\"} <= set(values.values())
 
     def test_instances(self, tmp_path: Path) -> None:
         graph, _ = read(tmp_path, "wine.obo", OBO, "individuals")

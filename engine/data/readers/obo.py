@@ -43,6 +43,9 @@ _COMMENT: Final = re.compile(r"^[ \t]*![^\n]*", re.MULTILINE)
 """A line that is all comment, which the parser does not take."""
 _STANZA: Final = re.compile(r"^\[", re.MULTILINE)
 _MEMBER: Final = re.compile(r"^instance_of:", re.MULTILINE)
+_BACKSLASHES_AT_THE_END: Final = re.compile(r'(?<!\\)((?:\\\\)+)"')
+"""Escaped, before the quotation mark that ends a text. The parser takes that mark for an escaped one, so another character goes in their place."""
+PRIVATE_USE: Final = range(0xE000, 0xF900)
 _IDENTIFIER: Final = re.compile(r"^id:[ \t]*(\S+)", re.MULTILINE)
 
 
@@ -54,7 +57,9 @@ def read_obo(path: Path, text: str) -> Ontology:
     import fastobo  # takes a moment, and few files need it
 
     terms, individuals = _with_terms(_COMMENT.sub("", text))
-    reading = _Reading(path, individuals)
+    mark = next((mark for mark in map(chr, PRIVATE_USE) if mark not in terms), "\ufdd0")
+    terms = _BACKSLASHES_AT_THE_END.sub(lambda found: mark * (len(found[1]) // 2) + '"', terms)
+    reading = _Reading(path, individuals, mark)
     try:
         frames = fastobo.iter(io.BytesIO(terms.encode()), ordered=True, threads=1)
         reading.header(frames.header())
@@ -91,8 +96,9 @@ def _with_terms(text: str) -> tuple[str, set[str]]:
 class _Reading:
     """Frame by frame; clauses by the name of their class."""
 
-    def __init__(self, path: Path, individuals: set[str]) -> None:
+    def __init__(self, path: Path, individuals: set[str], backslash: str) -> None:
         self.ontology = Ontology(path)
+        self.backslash = backslash
         self.individuals = individuals
         self.readers: Mapping[str, Callable[[str, Any], None]] = {
             "IsAClause": lambda name, clause: self.ontology.below(name, str(clause.term), self._kind(name)),
@@ -140,7 +146,7 @@ class _Reading:
         tag = type(clause).__name__
         if tag in TEXTS:
             attribute, place = TEXTS[tag]
-            self.ontology.describe(name, attribute, str(getattr(clause, place)).strip())
+            self.ontology.describe(name, attribute, self._text(getattr(clause, place)).strip())
         elif tag in self.readers:
             self.readers[tag](name, clause)
 
@@ -161,7 +167,7 @@ class _Reading:
         return "individuals" if name in self.individuals else "classes"
 
     def _synonym(self, name: str, clause: Any) -> None:
-        self.ontology.describe(name, SCOPES.get(clause.synonym.scope, SCOPES["RELATED"]), str(clause.synonym.desc))
+        self.ontology.describe(name, SCOPES.get(clause.synonym.scope, SCOPES["RELATED"]), self._text(clause.synonym.desc))
 
     def _value(self, name: str, clause: Any) -> None:
         said = clause.property_value
@@ -169,7 +175,10 @@ class _Reading:
         if type(said).__name__ == "ResourcePropertyValue":
             self.ontology.annotate(name, relation, str(said.value))
         else:
-            self.ontology.describe(name, relation, literal_value(str(said.value), datatype=_datatype(str(said.datatype))))
+            self.ontology.describe(name, relation, literal_value(self._text(said.value), datatype=_datatype(str(said.datatype))))
+
+    def _text(self, value: Any) -> str:
+        return str(value).replace(self.backslash, "\\")
 
     def _disjoint(self, name: str, clause: Any) -> None:
         if self._kind(name) == "classes":
