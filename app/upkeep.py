@@ -6,10 +6,10 @@ import threading
 import time
 from typing import Final
 
-from engine.util.memory import few_arenas, give_back
+from engine.util.memory import keep_little, give_back
 
 EVERY_SECONDS: Final = 30.0
-few_arenas()  # when the first page is opened: before there are many threads
+keep_little()  # when the first page is opened: before there are many threads
 _busy = threading.Lock()
 _last = -EVERY_SECONDS
 
