@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from typing import Final
 
-from engine.util.memory import keep_little, give_back
+from engine.util.memory import give_back, keep_little
 
 EVERY_SECONDS: Final = 30.0
 keep_little()  # when the first page is opened: before there are many threads
@@ -24,4 +25,12 @@ def give_memory_back() -> None:
         if time.monotonic() - _last < EVERY_SECONDS:
             return
         _last = time.monotonic()
-    threading.Thread(target=give_back, name="upkeep", daemon=True).start()
+    threading.Thread(target=_tidy, name="upkeep", daemon=True).start()
+
+
+def _tidy() -> None:
+    """Collect all garbage, and keep what is left, which open runs hold for hours, out of the collections that Python makes by itself until then: each
+    would walk over it, with all sessions waiting."""
+    gc.unfreeze()
+    give_back()
+    gc.freeze()

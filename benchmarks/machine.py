@@ -151,6 +151,12 @@ def resident_mib(process: int | None = None) -> float | None:
     return None if kib is None else round(kib / 1024, 1)
 
 
+def own_mib(process: int) -> float | None:
+    """The part of it that is no pages of files."""
+    kib = _kib(Path(f"/proc/{process}/status"), "RssAnon")
+    return None if kib is None else round(kib / 1024, 1)
+
+
 def peak_mib() -> float | None:
     """The most that it has held since it began, or since :func:`forget_peak`.
 

@@ -114,7 +114,8 @@ def _memory(server: Server, interactions: int) -> str:
     moments = [f"{server.at(server.seconds * part / 5):,.0f}" for part in range(6)]
     last = min(LAST, server.seconds / 2)
     return (
-        f"Server: {', '.join(moments)} MiB at each fifth of the time, at most {server.peak:,.0f} MiB; {server.slope():+.1f} MiB per minute "
+        f"Server: {', '.join(moments)} MiB at each fifth of the time, at most {server.peak:,.0f} MiB, "
+        f"{server.own:,.0f} without pages of files; {server.slope():+.1f} MiB per minute "
         f"in the last {last / 60:.1f} minutes; at most {server.threads} threads; {server.processor:,.0f} s of processor time, "
         f"{1000 * server.processor / max(interactions, 1):,.0f} ms per interaction. "
         f"Its process for searches had at most {server.helpers:,.0f} MiB."

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.machine import resident_mib
+from benchmarks.machine import own_mib, resident_mib
 
 EVERY = 2.0  # seconds
 LAST = 300.0
@@ -26,11 +26,13 @@ class Server:
     Attributes:
         memory: (seconds, MiB, threads) at several moments.
         processor: seconds of processor time that it used.
+        own: MiB of its memory, at most, that are no pages of files (of runs and libraries, which the system drops when others need room).
         helpers: MiB that processes of its own had at most, which search for exports.
     """
 
     memory: list[tuple[float, float, int]] = field(default_factory=list)
     processor: float = 0.0
+    own: float = 0.0
     helpers: float = 0.0
 
     @property
@@ -66,6 +68,7 @@ def watched(process: int) -> Iterator[Server]:
             if (mib := resident_mib(process)) is not None:
                 server.memory.append((time.monotonic() - began, mib, _threads(process)))
                 server.processor = _processor(process)
+                server.own = max(server.own, own_mib(process) or 0.0)
                 server.helpers = max(server.helpers, sum(resident_mib(one) or 0.0 for one in _helpers(process)))
 
     before = _processor(process)

@@ -22,7 +22,7 @@ from engine.errors import EngineError, MachineError
 
 P = ParamSpec("P")
 T = TypeVar("T")
-NICENESS: Final = 5
+NICENESS: Final = 10
 """By how much the process gives way to others that want to compute."""
 IDLE_SECONDS: Final = 60.0
 GONE: Final = (
