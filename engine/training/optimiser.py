@@ -5,7 +5,7 @@ The step is torch's own. ``torch.optim.RMSprop`` around it would load torch's co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -38,6 +38,14 @@ class Optimiser:
     def step(self) -> None:
         """Change every parameter that has a gradient."""
         raise NotImplementedError
+
+    def live(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Each parameter that has a gradient, the gradient, and what the steps so far have left: zeros at the first."""
+        for number, one in enumerate(self.parameters):
+            if one.grad is not None:
+                if number not in self.averages:
+                    self.averages[number] = torch.zeros_like(one)
+                yield one, one.grad, self.averages[number]
 
     def load(self, averages: Mapping[int, Tensor]) -> None:
         """Continue with these averages, on the parameters' devices."""
@@ -97,12 +105,8 @@ class Momentum(Optimiser):
     @torch.no_grad()
     def step(self) -> None:
         """Change every parameter that has a gradient."""
-        for number, one in enumerate(self.parameters):
-            if one.grad is None:
-                continue
-            if number not in self.averages:
-                self.averages[number] = torch.zeros_like(one)
-            one.sub_(self.averages[number].mul_(self.share).add_(one.grad), alpha=self.learning_rate)
+        for one, grad, former in self.live():
+            one.sub_(former.mul_(self.share).add_(grad), alpha=self.learning_rate)
 
 
 class Adagrad(Optimiser):
@@ -111,10 +115,5 @@ class Adagrad(Optimiser):
     @torch.no_grad()
     def step(self) -> None:
         """Change every parameter that has a gradient."""
-        for number, one in enumerate(self.parameters):
-            if one.grad is None:
-                continue
-            if number not in self.averages:
-                self.averages[number] = torch.zeros_like(one)
-            sums = self.averages[number].addcmul_(one.grad, one.grad)
-            one.addcdiv_(one.grad, sums.sqrt().add_(LEAST_SUM), value=-self.learning_rate)
+        for one, grad, sums in self.live():
+            one.addcdiv_(grad, sums.addcmul_(grad, grad).sqrt().add_(LEAST_SUM), value=-self.learning_rate)
