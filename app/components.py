@@ -26,6 +26,7 @@ from engine.explore.description import known_facts
 from engine.explore.neighbourhood import IncidentTriples
 from engine.reviews.snapshot import Outcome
 from engine.runs.entities import LONGEST_QUERY, Entity, other
+from engine.runs.manifest import baseline_of
 from engine.runs.verdicts import Relation, Verdict, status_sentence
 from engine.runs.view import PairScore, Pool, RunView
 from engine.util.machine import as_machine_error
@@ -612,6 +613,14 @@ def attribute_table(attributes: Sequence[tuple[str, str]]) -> pd.DataFrame:
     data = pd.DataFrame(rows, columns=["attribute", "value", "language", "type"])
     data["language"], data["type"] = (data[name].map(text.cell) for name in ("language", "type"))
     return data.drop(columns=[name for name in ("language", "type") if not data[name].any()])
+
+
+def lacks_in_baseline(manifest: Mapping[str, Any], what: str) -> bool:
+    """Whether a run is of a baseline, which has no such thing as ``what``; if so, that is shown."""
+    baseline = baseline_of(manifest)
+    if baseline:
+        empty_state(f"No {what}", f"The baseline {text.plain(baseline, 40)} has no {what}. Choose a run of Dual-AMN.")
+    return bool(baseline)
 
 
 def measure_by_sample(run: str) -> None:

@@ -9,6 +9,7 @@ import streamlit as st
 from app import components, state, text
 from app.state import TrainAddress
 from engine.config import SECTIONS, BaselineConfig, Option, RunConfig, section_options, unused_sections
+from engine.explanation.summary import capital
 from engine.training.baselines import BASELINES
 
 COLUMNS = 3
@@ -56,7 +57,8 @@ def method_choice(address: TrainAddress) -> str:
 
     components.select("Method", METHOD_WORDS, name=state.TRAIN_FORM, parts=("method",), value=method, on_choose=follow)
     if method != "none":
-        st.caption(f"{next(f'{option.help[:1].upper()}{option.help[1:]}' for option in section_options(BaselineConfig) if option.key == METHOD)}.")
+        (option,) = (option for option in section_options(BaselineConfig) if option.key == METHOD)
+        st.caption(f"{capital(option.help)}.")
     return method
 
 

@@ -12,7 +12,6 @@ graphics card would run, on the CPU. Exit code 1: they do not agree.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -24,11 +23,10 @@ import torch
 from torch import Tensor
 
 from benchmarks.machine import describe_machine, timed
-from benchmarks.phases import check_place, this_command
-from benchmarks.tables import write
+from benchmarks.phases import add_study, found_by, keep_found
 from engine.config import RunConfig
-from engine.data import AlignmentTask, load_task
-from engine.errors import ConfigError, EngineError
+from engine.data import AlignmentTask
+from engine.errors import ConfigError
 from engine.evaluation.metrics import evaluate_links
 from engine.pipeline import git_commit, versions
 from engine.training.device import choose_device
@@ -147,26 +145,19 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--step-tolerance", type=float, default=1e-3, help="relative difference of one step's results (default: 0.001)")
     parser.add_argument("--curve-tolerance", type=float, default=1e-3, help="relative difference of an epoch's loss (default: 0.001)")
     parser.add_argument("--tolerance", type=float, default=0.03, help="difference of metrics (default: 0.03)")
-    parser.add_argument("--set", action="append", default=[], metavar="SECTION.OPTION=VALUE", help="a setting of the engine")
-    parser.add_argument("--out", type=Path, help="write what was found here, as JSON")
+    add_study(parser)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compare, print and write; returns the exit code."""
     parsed = build_parser().parse_args(arguments)
-    try:
-        check_place(parsed.out)
-        config = RunConfig().with_assignments(parsed.set)
-        task = load_task(parsed.data, config.data, config.seed)
-        found = agreement(task, config, parsed.device, Tolerances(parsed.step_tolerance, parsed.curve_tolerance, parsed.tolerance))
-    except EngineError as error:
-        print(f"error: {error}", file=sys.stderr)
+    tolerances = Tolerances(parsed.step_tolerance, parsed.curve_tolerance, parsed.tolerance)
+    found = found_by(lambda task, config: agreement(task, config, parsed.device, tolerances), parsed, "benchmarks.agreement", arguments)
+    if found is None:
         return FAILED
-    found["command"] = this_command("benchmarks.agreement", arguments)
     print(verdict(found))
-    if parsed.out is not None:
-        write(parsed.out, json.dumps(found, indent=1, sort_keys=True))
+    keep_found(found, parsed.out)
     return 0 if found["agrees"] else DISAGREE
 
 

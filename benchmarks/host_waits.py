@@ -10,7 +10,6 @@ A step that waits for anything gives exit code 1.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 import time
@@ -28,11 +27,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from benchmarks.machine import describe_machine, synchronise
-from benchmarks.phases import check_place, this_command
-from benchmarks.tables import write
+from benchmarks.phases import add_study, found_by, keep_found
 from engine.config import RunConfig
-from engine.data import AlignmentTask, load_task
-from engine.errors import EngineError
+from engine.data import AlignmentTask
 from engine.pipeline import git_commit, versions
 from engine.training import trainer as training
 from engine.training.device import choose_device
@@ -172,31 +169,27 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("data", type=Path, help="a data folder")
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"), help="cpu: a rehearsal without a card, by shapes (default: cuda)")
     parser.add_argument("--steps", type=int, default=5, help="steps to time (default: 5)")
-    parser.add_argument("--set", action="append", default=[], metavar="SECTION.OPTION=VALUE", help="a setting of the engine")
-    parser.add_argument("--out", type=Path, help="write what was found here, as JSON")
+    add_study(parser)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Count, print and write; returns the exit code."""
     parsed = build_parser().parse_args(arguments)
-    try:
-        check_place(parsed.out)
-        config = RunConfig().with_assignments(parsed.set)
-        device = choose_device("cuda") if parsed.device == "cuda" else META
-        found = step_waits(load_task(parsed.data, config.data, config.seed), config, device, max(parsed.steps, 1))
-    except EngineError as error:
-        print(f"error: {error}", file=sys.stderr)
+
+    def study(task: AlignmentTask, config: RunConfig) -> dict[str, Any]:
+        waits = step_waits(task, config, choose_device("cuda") if parsed.device == "cuda" else META, max(parsed.steps, 1))
+        return {**waits, "machine": describe_machine(torch.device(parsed.device)), "versions": versions(), "commit": git_commit()}
+
+    found = found_by(study, parsed, "benchmarks.host_waits", arguments)
+    if found is None:
         return FAILED
-    where = describe_machine(torch.device(parsed.device))
-    found |= {"machine": where, "versions": versions(), "commit": git_commit(), "command": this_command("benchmarks.host_waits", arguments)}
     times = found["seconds"]
     timed = "" if times is None else f" begun in {times['begun'] * 1e3:.1f} ms, done in {times['done'] * 1e3:.1f} ms,"
     print(f"{found['operations_per_step']} operations per step,{timed} waits per step: {found['waits_per_step']}.")
     for reason, number in found["waits"].items():
         print(f"- {number} x {reason}")
-    if parsed.out is not None:
-        write(parsed.out, json.dumps(found, indent=1, sort_keys=True))
+    keep_found(found, parsed.out)
     return WAITS if found["waits_per_step"] else 0
 
 

@@ -7,6 +7,7 @@ else it is doing. Tables show medians; earlier measurements are compared by the 
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shlex
@@ -21,7 +22,9 @@ import torch
 
 from benchmarks.machine import Ceilings, Probe, describe_machine, device_peak_mib, forget_peak, peak_mib, timed
 from benchmarks.tables import NOTHING, markdown, write
-from engine.errors import ConfigError
+from engine.config import RunConfig
+from engine.data import AlignmentTask, load_task
+from engine.errors import ConfigError, EngineError
 from engine.pipeline import git_commit, versions
 
 Result = TypeVar("Result")
@@ -222,6 +225,32 @@ def check_place(path: Path | None) -> None:
         raise ConfigError(f"{path}: this cannot be written ({error.strerror or error}); name another place.") from None
     if path.is_dir() or path.suffix == MEASUREMENTS or not os.access(path.parent, os.W_OK):
         raise ConfigError(f"{path}: results cannot be written there; name a file in a folder of yours, for example speed.md.")
+
+
+def add_study(parser: argparse.ArgumentParser) -> None:
+    """What :func:`found_by` looks for besides the data."""
+    parser.add_argument("--set", action="append", default=[], metavar="SECTION.OPTION=VALUE", help="a setting of the engine")
+    parser.add_argument("--out", type=Path, help="write what was found here, as JSON")
+
+
+def found_by(
+    study: Callable[[AlignmentTask, RunConfig], dict[str, Any]], parsed: argparse.Namespace, module: str, arguments: Sequence[str] | None
+) -> dict[str, Any] | None:
+    """What a study finds in the data with the settings that were asked for, and the command; None, and the error printed, where it cannot."""
+    try:
+        check_place(parsed.out)
+        config = RunConfig().with_assignments(parsed.set)
+        found = study(load_task(parsed.data, config.data, config.seed), config)
+    except EngineError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return None
+    return {**found, "command": this_command(module, arguments)}
+
+
+def keep_found(found: Mapping[str, Any], out: Path | None) -> None:
+    """Write it as JSON where that was asked for."""
+    if out is not None:
+        write(out, json.dumps(found, indent=1, sort_keys=True))
 
 
 def keep(records: Sequence[Mapping[str, Any]], text: str, out: Path | None) -> None:

@@ -289,10 +289,7 @@ def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool])
     """The basic and the semi variant."""
     store, clock = making.store, making.clock
     trainer = prepared_trainer(making, run_id)  # before there is a folder: a training that is refused leaves none behind
-    with store.create(making.task.name, run_id) as writer, discarded_where_diverged(writer):
-        write_reviews(writer, making)  # first, so that an interrupted run can be resumed with these, whatever is decided meanwhile
-        if run_id == making.run_id:  # one that is trained again under a number of its own starts from the beginning every time
-            note_beginning(writer, making.begun)
+    with begun_run(making, run_id) as writer:
         where = f"{device_name(trainer.device)}, {count(trainer.threads, 'thread')}"
         if making.ranks.size > 1:
             where = f"{making.ranks.size} processes, each on {where}"
@@ -322,12 +319,8 @@ def baseline_run(making: Making, run_id: str, should_stop: Callable[[], bool]) -
     method = BASELINES.named(config.baseline.method)
     announce(making)
     require_seed_links(task, config)
-    if warning := check_memory(task_sizes(task), config, available_memory()):
-        making.on_event(Phase(NOTE, f"warning: {warning}"))
-    with making.store.create(task.name, run_id) as writer, discarded_where_diverged(writer):
-        write_reviews(writer, making)
-        if run_id == making.run_id:
-            note_beginning(writer, making.begun)
+    warn_of_memory(making)
+    with begun_run(making, run_id) as writer:
         threads = torch.get_num_threads()
         making.on_event(Phase("train", f"Running the baseline {method.title} ({run_id}) on cpu, {count(threads, 'thread')}"))
         with clock.phase("train"):
@@ -337,6 +330,16 @@ def baseline_run(making: Making, run_id: str, should_stop: Callable[[], bool]) -
         training = {"status": "finished", "epochs": learned.epochs, "epochs_planned": learned.epochs, "best_epoch": None}
         training |= {"seconds": round(learned.seconds, 3), "device": "cpu", "threads": threads, "precision": "float32", "processes": 1}
         return Outcome(finish_run(writer, making, Structure(None, StructuralSimilarity(source, target), [], training, baseline=method)), reused=False)
+
+
+@contextmanager
+def begun_run(making: Making, run_id: str) -> Iterator[RunWriter]:
+    """A run to train, with what it takes to resume it."""
+    with making.store.create(making.task.name, run_id) as writer, discarded_where_diverged(writer):
+        write_reviews(writer, making)  # first, so that an interrupted run can be resumed with these, whatever is decided meanwhile
+        if run_id == making.run_id:  # one that is trained again under a number of its own starts from the beginning every time
+            note_beginning(writer, making.begun)
+        yield writer
 
 
 def announce(making: Making) -> None:
@@ -403,13 +406,21 @@ def check_machine(making: Making) -> None:
     config = making.config
     if choose_device(config.training.device).type != "cpu":
         return
-    available = available_memory()
-    own = None if available is None else available / (local_processes() if making.ranks.size > 1 else 1)
-    if warning := check_memory(task_sizes(making.task), config, own, making.ranks.size):
-        making.on_event(Phase(NOTE, f"warning: {warning}"))
+    warn_of_memory(making)
     if config.training.precision == "bfloat16" and not bfloat16_pays():
         words = "bfloat16 is not faster than float32 on this CPU; training.precision=auto would use float32."
         making.on_event(Phase(NOTE, f"info: {words}"))
+
+
+def warn_of_memory(making: Making) -> None:
+    """
+    Raises:
+        TrainingError: the training needs more memory than there is.
+    """
+    available = available_memory()
+    own = None if available is None else available / (local_processes() if making.ranks.size > 1 else 1)
+    if warning := check_memory(task_sizes(making.task), making.config, own, making.ranks.size):
+        making.on_event(Phase(NOTE, f"warning: {warning}"))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from app.tabs import open_tab
 from engine.data.knowledge_graph import SIDES, Side
 from engine.explore.proxies import Channel, Near, PairAttention, ProxyAgreement, ProxyView, log_histogram
 from engine.runs.entities import Entity
-from engine.runs.manifest import baseline_of
 
 USES: dict[ProxyUse, str] = {"nearest": "nearest proxy", "attention": "attention"}
 TABS: Mapping[ProxiesTab, str] = {
@@ -45,8 +44,7 @@ DIVERGENCE_RATIO = (
 def render(run: OpenRun, address: ProxiesAddress) -> None:
     """The page."""
     view = run.proxies
-    if baseline := baseline_of(run.run.manifest):
-        components.empty_state("No proxies", f"The baseline {text.plain(baseline, 40)} has no proxies. Choose a run of Dual-AMN.")
+    if components.lacks_in_baseline(run.run.manifest, "proxies"):
         return
     if not view.channels:
         components.empty_state("No proxies", "This model was trained without proxy matching. Choose another run.")

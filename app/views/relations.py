@@ -18,7 +18,6 @@ from app.tabs import open_tab
 from engine.analysis.relations import BANDS
 from engine.data.knowledge_graph import SIDES, Side
 from engine.explore.relations import Relation, RelationView, Setting, Twin, of_each_band
-from engine.runs.manifest import baseline_of
 
 MESSAGE_WORDS: Mapping[str, str] = {"forward": "messages from tail to head", "inverse": "messages from head to tail"}
 DIRECTION_POINTS: Mapping[Direction, str] = {"forward": "triangle-right", "inverse": "triangle-left"}
@@ -60,10 +59,8 @@ def render(run: OpenRun, address: RelationsAddress) -> None:
             _correspondences(run)
         elif view == "attributes":
             _compared_attributes(run)
-        elif baseline := baseline_of(run.run.manifest):
-            components.empty_state(
-                "No relation importance", f"The baseline {text.plain(baseline, 40)} has no relation importance. Choose a run of Dual-AMN."
-            )
+        elif components.lacks_in_baseline(run.run.manifest, "relation importance"):
+            return
         elif not run.relations.layers:
             components.empty_state(
                 "No relation importance",

@@ -124,6 +124,10 @@ class Settled:
         return np.unique(both)
 
     @cached_property
+    def _rejected_keys(self) -> IntArray:
+        return link_keys(_ends_of(self.rejected), self.sizes[1])
+
+    @cached_property
     def pairs(self) -> IntArray:
         """(P, 2) the certain pairs, each once, ascending."""
         return links_of_keys(self.keys, self.sizes[1])
@@ -141,7 +145,7 @@ class Settled:
         own, theirs = self.taken
         keep: BoolArray = ~(own[source] | theirs[target])
         if self.rejected:
-            keep &= ~np.isin(source * self.sizes[1] + target, link_keys(_ends_of(self.rejected), self.sizes[1]))
+            keep &= ~np.isin(source * self.sizes[1] + target, self._rejected_keys)
         return keep
 
     def holds(self, source: IntArray, target: IntArray) -> BoolArray:

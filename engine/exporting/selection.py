@@ -143,11 +143,11 @@ def _decoded(view: RunView, decoder: str, candidates: Candidates) -> Predictions
 
 def _can_tie(candidates: Candidates, found: Mapping[Side, pd.DataFrame]) -> BoolArray:
     """(P,) which candidates score as a prediction of one of their two entities does."""
-    keep = np.zeros(len(candidates), dtype=np.bool_)
+    keep, theirs = np.zeros(len(candidates), dtype=np.bool_), candidates.csls.astype(np.float64)
     for side, rows in found.items():
         scores = rows["csls"].to_numpy(dtype=np.float64)
         for own, predicted in zip((candidates.sources, candidates.targets), _ends(rows, side), strict=True):
-            keep |= _as_high(predicted, scores, own, candidates.csls.astype(np.float64), candidates.tolerance) > 0
+            keep |= _as_high(predicted, scores, own, theirs, candidates.tolerance) > 0
     return keep
 
 

@@ -7,9 +7,9 @@ machines, each may have its files on its own disk.
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 from collections.abc import Collection, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -18,9 +18,9 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from engine.runs.manifest import PARTIAL, explained
-from engine.runs.tensors import save_tensors
+from engine.runs.tensors import save_sealed
 from engine.runs.writer import CHECKPOINTS
-from engine.util.files import fsync, make_folder, sha256_of
+from engine.util.files import make_folder, sha256_of
 
 FOLDER: Final = "rows"
 FILE: Final = re.compile(r"(?P<process>\d{4,})-(?P<digest>[0-9a-f]{64})\.safetensors")
@@ -49,13 +49,7 @@ class RowFiles:
         """
         with explained(f"write a checkpoint to {self.folder}"):
             make_folder(self.folder)
-            temporary = self.folder / f".{process:04}.tmp"
-            save_tensors(temporary, rows)
-            fsync(temporary)
-            digest = sha256_of(temporary)
-            os.replace(temporary, self._path(process, digest))
-            fsync(self.folder)
-        return digest
+            return save_sealed(self.folder / f".{process:04}.tmp", rows, partial(self._path, process))
 
     def has(self, process: int, digest: str) -> bool:
         """Whether this machine has such a file."""

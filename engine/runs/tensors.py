@@ -22,6 +22,7 @@ from engine.names import name_similarity
 from engine.names.weight import DENSE_KEYS, ENTITIES, SPARSE_KEYS
 from engine.runs.manifest import RESTORE, parse_object
 from engine.search import LiteralSimilarity, NameSimilarity, SparseSimilarity, StructuralSimilarity
+from engine.util.files import fsync, sha256_of
 
 # Tensors in safetensors files.
 
@@ -71,6 +72,24 @@ def save_tensors(path: Path, tensors: Mapping[str, Stored], metadata: dict[str, 
     else:
         save_in_turn(path, {key: value if isinstance(value, InTurn) else as_blocks(value) for key, value in tensors.items()})
     path.chmod(mode)
+
+
+def save_sealed(temporary: Path, tensors: Mapping[str, Stored], path_of: Callable[[str], Path], metadata: dict[str, str] | None = None) -> str:
+    """Write a file beside its place, and put it there under a name that carries its checksum, which both publishes and seals it.
+
+    Args:
+        temporary: in the folder of the file.
+        path_of: gives the file's path by its checksum.
+
+    Returns:
+        The checksum: sha-256, hex.
+    """
+    save_tensors(temporary, tensors, metadata)
+    fsync(temporary)
+    digest = sha256_of(temporary)
+    os.replace(temporary, path_of(digest))
+    fsync(temporary.parent)
+    return digest
 
 
 def as_blocks(tensor: Tensor | npt.NDArray[Any]) -> InTurn:

@@ -38,7 +38,7 @@ from engine.runs.manifest import (
     with_suffix,
 )
 from engine.runs.run import Run
-from engine.runs.tensors import Stored, save_tensors
+from engine.runs.tensors import Stored, save_sealed, save_tensors
 from engine.util import paths
 from engine.util.files import fsync, make_folder, remove, replacing, sha256_of, write_durably
 
@@ -131,20 +131,14 @@ class RunWriter:
             self._trace.write(to_json(entry) + b"\n")
 
     def save_checkpoint(self, name: str, tensors: Mapping[str, Tensor | npt.NDArray[Any]], state: Mapping[str, Any]) -> None:
-        """Write a checkpoint beside the previous one of this name, which stays, while older ones go.
-
-        The file's name carries its checksum, so that renaming it into place both publishes and seals it.
-        """
+        """Write a checkpoint beside the previous one of this name, which stays, while older ones go."""
         check_name(name, "checkpoint")
         with explained(f"write a checkpoint to {self._checkpoints}"):
             earlier = self._checkpoint_files(name)
             number = 1 + max((number for number, _, _ in earlier), default=0)
             metadata = {"state": to_json(state).decode("utf-8"), "trace_bytes": str(self._flushed_trace())}
             temporary = self._checkpoints / f".{name}.tmp"
-            save_tensors(temporary, tensors, metadata)
-            fsync(temporary)
-            os.replace(temporary, self._checkpoints / f"{name}-{number:06d}-{sha256_of(temporary)}.safetensors")
-            fsync(self._checkpoints)
+            save_sealed(temporary, tensors, lambda digest: self._checkpoints / f"{name}-{number:06d}-{digest}.safetensors", metadata)
             for _, _, path in earlier[1:]:
                 path.unlink()
 

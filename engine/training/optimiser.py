@@ -5,6 +5,7 @@ The step is torch's own. ``torch.optim.RMSprop`` around it would load torch's co
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 
 import torch
@@ -18,7 +19,7 @@ EPSILON = 1e-7  # outside the root
 LEAST_SUM = 1e-10  # outside the root, of Adagrad
 
 
-class Optimiser:
+class Optimiser(ABC):
     """What optimisers share: the parameters, and a tensor for each of them that the steps so far have left.
 
     Attributes:
@@ -35,17 +36,21 @@ class Optimiser:
         for parameter in self.parameters:
             parameter.grad = None
 
+    @abstractmethod
     def step(self) -> None:
         """Change every parameter that has a gradient."""
-        raise NotImplementedError
 
     def live(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Each parameter that has a gradient, the gradient, and what the steps so far have left: zeros at the first."""
+        """Each parameter that has a gradient, the gradient, and what the steps so far have left."""
         for number, one in enumerate(self.parameters):
             if one.grad is not None:
                 if number not in self.averages:
-                    self.averages[number] = torch.zeros_like(one)
+                    self.averages[number] = self.at_first(one, one.grad)
                 yield one, one.grad, self.averages[number]
+
+    def at_first(self, one: Tensor, grad: Tensor) -> Tensor:
+        """What a parameter begins with at its first gradient, before any step."""
+        return torch.zeros_like(one)
 
     def load(self, averages: Mapping[int, Tensor]) -> None:
         """Continue with these averages, on the parameters' devices."""
@@ -64,24 +69,24 @@ class RmsProp(Optimiser):
         super().__init__(parameters, learning_rate)
         self.settled = settled
 
+    def at_first(self, one: Tensor, grad: Tensor) -> Tensor:
+        return grad.square() if self.settled else super().at_first(one, grad)
+
     @torch.no_grad()
     def step(self) -> None:
         """Change every parameter that has a gradient."""
-        live = [(number, one, one.grad) for number, one in enumerate(self.parameters) if one.grad is not None]
-        for number, one, grad in live:
-            if number not in self.averages:
-                self.averages[number] = grad.square() if self.settled else torch.zeros_like(one)
+        live = list(self.live())
         if not live:
             return
-        averages = [self.averages[number] for number, _, _ in live]
+        parameters, gradients, averages = (list(column) for column in zip(*live, strict=True))
         rmsprop(
-            [one for _, one, _ in live],
-            [grad for _, _, grad in live],
+            parameters,
+            gradients,
             averages,
             grad_avgs=[],
             momentum_buffer_list=[],
             state_steps=[torch.zeros(()) for _ in live],  # required, but unused
-            foreach=not has_kernels(live[0][1].device),
+            foreach=not has_kernels(parameters[0].device),
             lr=self.learning_rate,
             alpha=RHO,
             eps=EPSILON,

@@ -12,7 +12,7 @@ from engine.data.shards import AGAIN, ShardFolder, StoredTask
 from engine.errors import DataError, TrainingError
 from engine.model.partition import Owners, Triples, partition_entities
 from engine.model.shard import ShardSizes, shard_sizes
-from engine.util.arrays import IntArray
+from engine.util.arrays import IntArray, places
 from engine.util.distributed import Ranks
 
 
@@ -75,8 +75,7 @@ def pieces(task: StoredTask, triples: IntArray, ranks: Ranks) -> Owners:
         own = np.flatnonzero(owners == mine)
         if len(own) < each:
             raise TrainingError(f"{each} processes cannot share the {len(own)} entities of part {mine + 1} of {task.shards.path}; start fewer.")
-        place = np.full(len(owners), -1, dtype=np.int64)
-        place[own] = np.arange(len(own))
+        place = places(own, len(owners))
         within = (owners[triples[:, [0, 2]]] == mine).all(1)
         together = (owners[links] == mine).all(1)
         local = np.stack([place[triples[within, 0]], triples[within, 1], place[triples[within, 2]]], axis=1)
