@@ -12,8 +12,6 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from engine._version import __version__
-
 if TYPE_CHECKING:
     from engine import errors
     from engine.api import OpenRun, export, inspect, list_runs, open_run, read, train, update
@@ -28,6 +26,9 @@ os.environ.setdefault("OMP_DYNAMIC", "FALSE")
 
 # After a matrix product its threads would keep spinning for milliseconds, on the cores that our own threads (engine.util.threads) need by then.
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+
+__version__ = "0.2.0"
+"""Run ids and manifests hold it."""
 
 __all__ = ["OpenRun", "__version__", "errors", "export", "inspect", "list_runs", "open_run", "read", "train", "update"]
 

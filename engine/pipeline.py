@@ -27,7 +27,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from engine._version import __version__
+from engine import __version__
 from engine.analysis import TENSORS as PROXY_TENSORS
 from engine.analysis import analyse
 from engine.analysis.run_tables import APART, START, hubness_tensors, match_table, parameter_tensors, run_tables, start_table

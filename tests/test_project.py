@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # From the bottom up. A module imports from the layers below its own, from its own package, and from nothing else of the engine.
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"_version", "errors"}),
+    frozenset({"errors"}),
     frozenset({"config", "util"}),
     frozenset({"data", "model", "search"}),
     frozenset({"decoding", "reviews"}),

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from engine._version import __version__
+from engine import __version__
 from engine.analysis.run_tables import seed_links
 from engine.api import MODELS, configure, open_run, summary_row
 from engine.cli.applicable import check_match, check_reading, check_train, unused_settings

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from engine._version import __version__
+from engine import __version__
 from engine.data.knowledge_graph import SIDES, Side
 from engine.evaluation.calibration import LEAST_LINKS
 from engine.explore.alignment import Alignment, Precision

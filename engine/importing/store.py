@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine._version import __version__
+from engine import __version__
 from engine.data import safe_name
 from engine.data.apart import FILE_WORD
 from engine.data.library import RECORD, StoredDataSet, data_sets

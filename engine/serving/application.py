@@ -10,7 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, Response
 
-from engine._version import __version__
+from engine import __version__
 from engine.errors import (
     AmbiguousEntityError,
     ConfigError,

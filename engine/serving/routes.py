@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from engine._version import __version__
+from engine import __version__
 from engine.data.knowledge_graph import Side
 from engine.errors import printable
 from engine.explanation.removal import FORMS

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import Timeout
 
-from engine._version import __version__
+from engine import __version__
 from engine.config import RunConfig
 from engine.data import AlignmentTask, data_files, load_task
 from engine.data.knowledge_graph import SIDES

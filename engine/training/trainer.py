@@ -13,6 +13,7 @@ import statistics
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
@@ -44,6 +45,7 @@ from engine.training.start import resolve_start, start_pairs, why_no_seeds
 from engine.util.arrays import IntArray
 from engine.util.devices import block_bytes, halve_blocks, has_kernels
 from engine.util.distributed import ALONE, Ranks
+from engine.util.memory import freed_memory_kept
 
 Value = TypeVar("Value")
 
@@ -55,6 +57,8 @@ MOSTLY_STARTED = 6
 """How many times as many pairs as seed links training begins with where it counts as started from the facts."""
 DIVIDED = "entity_features"
 """The parameter of which several processes hold parts; all others they share."""
+LARGE_LAYER = 64 * 2**20
+"""Bytes of a layer's output from which on each step's memory is given back."""
 LATEST_STEPS = 50
 """Number of the latest steps that the time left is estimated by."""
 
@@ -266,7 +270,8 @@ class Trainer:
         stopped = False
         while self.at.epoch < self.epochs and not self._out_of_patience() and not stopped:
             self._begin_round_if_due(on_progress)
-            stopped = self._train_epoch_or_save(should_stop, checkpoints)
+            with self._room_kept():
+                stopped = self._train_epoch_or_save(should_stop, checkpoints)
             self.at.seconds = before + time.monotonic() - started
             if not stopped:
                 self._finish_epoch(on_progress)
@@ -280,6 +285,11 @@ class Trainer:
         return Trained(
             self.model, self.at.epoch, stopped, self.at.seconds, self.at.trace, self.at.best_epoch, self.selections, before, self.at.parts, self.start
         )
+
+    def _room_kept(self) -> AbstractContextManager[None]:
+        """Let steps reuse the memory of those before, unless their arrays are so large that pieces of it that fit nothing would be missed."""
+        layer = 4 * self.model.num_entities * self.config.encoder.num_channels * self.config.encoder.dim
+        return freed_memory_kept() if has_kernels(self.device) and layer <= LARGE_LAYER else nullcontext()
 
     def _begin_part(self) -> None:
         """Note on what the epochs from here on are computed, where that is not what the epochs before were computed on."""

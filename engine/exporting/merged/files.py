@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyoxigraph as ox
 
-from engine._version import __version__
+from engine import __version__
 from engine.data.knowledge_graph import SIDES, Side
 from engine.data.labels import XSD_STRING, literal_of
 from engine.data.links import BASE

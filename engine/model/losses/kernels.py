@@ -20,6 +20,8 @@ from engine.util.prefetch import AHEAD, prefetch_row
 from engine.util.threads import compiled, kernel
 
 LEVELS = 24  # nats below the hardest candidate that are looked at; exp(-24) of a million candidates is 4e-5 of the hardest one
+NEAR = 8 # nats below the hardest candidate within which nearly always all that matters lies
+ROUNDING = 0.01  # nats
 SMALL_BLOCK = 64  # candidates that are passed over together where none of them is kept
 LOG2_E = 1.4426950408889634
 
@@ -116,6 +118,17 @@ def levels_below(x, highest, factor, levels, shares):  # type: ignore[no-untyped
         shares[c] = power_of_two(np.float32(nats * np.float32(-LOG2_E)))
 
 
+@njit(inline="always")
+def mass_between(x, highest, factor, near):  # type: ignore[no-untyped-def]
+    """Sum of exp(factor (x - highest)) over what lies from ``near`` down to LEVELS nats below the highest; by the numbers of :func:`levels_below`."""
+    by, total = x.dtype.type(factor), np.float32(0)
+    for c in range(len(x)):
+        nats = np.float32(by * (highest - x[c]))
+        share = power_of_two(np.float32(nats * np.float32(-LOG2_E)))
+        total += share if near <= nats < np.float32(LEVELS) else np.float32(0)
+    return np.float64(total)
+
+
 @kernel
 def spread_rows(part, bounds, products, anchor_norms, norms, positive, margin, first, second, moments, highest):  # type: ignore[no-untyped-def]
     """Sum, sum of squares (moments: (n, 2)) and highest (n,) of the losses x of each row.
@@ -132,11 +145,12 @@ def spread_rows(part, bounds, products, anchor_norms, norms, positive, margin, f
 
 
 @kernel
-def level_rows(part, bounds, products, anchor_norms, norms, positive, margin, first, second, factor, highest, masses, counts):  # type: ignore[no-untyped-def]
+def level_rows(part, bounds, products, anchor_norms, norms, positive, margin, first, second, factor, highest, near, tail, masses, counts):  # type: ignore[no-untyped-def]
     """How much lies how far below each row's highest x: masses and counts (n, LEVELS) start at zero.
 
-    Level l holds the candidates that lie between l and l + 1 nats below it, each with exp(factor (x - highest)); what lies below is skipped.
-    The other arguments are those of ``spread_rows``.
+    Level l holds the candidates that lie between l and l + 1 nats below it, each with exp(factor (x - highest)); what lies below is skipped. Where
+    less than the share ``tail`` of all mass lies ``near`` nats below or deeper, that mass is in level ``near``, without a count: nothing of it can be
+    kept. The other arguments are those of ``spread_rows``.
     """
     columns = products.shape[1]
     x = np.empty(columns, dtype=norms.dtype)
@@ -144,15 +158,29 @@ def level_rows(part, bounds, products, anchor_norms, norms, positive, margin, fi
     for row in range(bounds[part], bounds[part + 1]):
         base = norms.dtype.type(margin + positive[row] - anchor_norms[row])
         losses_of(products[row], base, norms, first[row], second[row], x)  # type: ignore[no-untyped-call]
-        cut = x.dtype.type(highest[row] - LEVELS / factor[row])
-        for start in range(0, columns, SMALL_BLOCK):
-            block = x[start : start + SMALL_BLOCK]
-            if count_from(block, cut):  # type: ignore[no-untyped-call]
-                levels_below(block, highest[row], factor[row], levels, shares)  # type: ignore[no-untyped-call]
-                for c in range(len(block)):
-                    if levels[c] < LEVELS:
-                        masses[row, levels[c]] += shares[c]
-                        counts[row, levels[c]] += 1
+        depth = near
+        while True:
+            cut = x.dtype.type(highest[row] - (depth + ROUNDING) / factor[row])
+            inside, below = 0.0, 0.0
+            for start in range(0, columns, SMALL_BLOCK):
+                block = x[start : start + SMALL_BLOCK]
+                if depth < LEVELS:
+                    below += mass_between(block, highest[row], factor[row], np.float32(depth))
+                if count_from(block, cut):  # type: ignore[no-untyped-call]
+                    levels_below(block, highest[row], factor[row], levels, shares)  # type: ignore[no-untyped-call]
+                    for c in range(len(block)):
+                        if levels[c] < depth:
+                            masses[row, levels[c]] += shares[c]
+                            counts[row, levels[c]] += 1
+                            inside += shares[c]
+            if depth < LEVELS and below > tail * (inside + below):
+                depth = LEVELS
+                masses[row] = 0
+                counts[row] = 0
+                continue
+            if depth < LEVELS:
+                masses[row, depth] = below
+            break
 
 
 @kernel
@@ -164,7 +192,7 @@ def collect_rows(part, bounds, products, anchor_norms, norms, positive, margin, 
     for row in range(bounds[part], bounds[part + 1]):
         base = norms.dtype.type(margin + positive[row] - anchor_norms[row])
         losses_of(products[row], base, norms, first[row], second[row], x)  # type: ignore[no-untyped-call]
-        cut = x.dtype.type(highest[row] - LEVELS / factor[row])
+        cut = x.dtype.type(highest[row] - (kept[row] + ROUNDING) / factor[row])
         position = offsets[row]
         for start in range(0, columns, SMALL_BLOCK):
             block = x[start : start + SMALL_BLOCK]
