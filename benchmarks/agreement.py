@@ -52,7 +52,7 @@ def rehearsing(device: str) -> AbstractContextManager[None]:
 def step_values(task: AlignmentTask, config: RunConfig) -> dict[str, Tensor]:
     """Embeddings, loss and gradients of one step, in float64 on the CPU."""
     trainer = Trainer(task, config.with_values(EXACT))
-    sample = trainer.sampling.draw(trainer.pairs[: config.training.batch_size], seed=0)
+    sample = trainer.sampling.draw(trainer.pairs[: trainer.batch_size], seed=0)
     embeddings = trainer.forward(sample, seed=0)
     value = trainer.compare(embeddings, sample, seed=0)
     value.backward()  # type: ignore[no-untyped-call]

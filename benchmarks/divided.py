@@ -100,7 +100,7 @@ def work(job: Job, rank: int, answers: multiprocessing.Queue[Part]) -> None:
     config = RunConfig().with_assignments(job.settings)
     with joined() as ranks:
         trainer = Trainer(load_task(job.data, config.data, config.seed), config, ranks=ranks)
-        batch = trainer.pairs[: config.training.batch_size]
+        batch = trainer.pairs[: trainer.batch_size]
         seconds, sent = [], []
         for _ in range(job.steps + 1):
             started, before = time.monotonic(), ranks.sent

@@ -128,7 +128,8 @@ def step_waits(task: AlignmentTask, config: RunConfig, device: torch.device, ste
     Raises:
         EngineError: settings that cannot be used.
     """
-    trainer, size = trainer_on(task, config, device), config.training.batch_size
+    trainer = trainer_on(task, config, device)
+    size = trainer.batch_size
     trainer._train_step(trainer.pairs[:size])
     recorder = Recorder(device)
     with recorder:
@@ -150,7 +151,7 @@ def step_waits(task: AlignmentTask, config: RunConfig, device: torch.device, ste
 
 def step_seconds(trainer: training.Trainer, steps: int) -> dict[str, float]:
     """Seconds until the program has begun a step, and until a step is done where one follows the other: the larger of what program and card need."""
-    pairs, begun = trainer.pairs[: trainer.config.training.batch_size], []
+    pairs, begun = trainer.pairs[: trainer.batch_size], []
     for _ in range(steps):
         synchronise(trainer.device)
         started = time.perf_counter()

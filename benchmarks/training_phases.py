@@ -95,7 +95,7 @@ def about(task: AlignmentTask, case: Case) -> dict[str, Any]:
 
 def train(trainer: Trainer, watch: Stopwatch, probe: Probe, steps: int) -> None:
     """Steps as the training loop makes them, phase by phase; the ceilings are measured again halfway."""
-    size = trainer.config.training.batch_size
+    size = trainer.batch_size
     order = np.random.default_rng(trainer.config.seed).permutation(len(trainer.pairs))
     for number in range(WARM_UP + steps):
         batch = torch.from_numpy(np.resize(np.roll(order, -number * size), min(size, len(order))))
@@ -158,7 +158,7 @@ def record_work(watch: Stopwatch, trainer: Trainer, case: Case, searched: Search
     watch.has_to("read", Work(bytes=folder_bytes(case.folder)))
     watch.has_to("index", Work(bytes=2 * 3 * 8.0 * triples))
     watch.has_to("encoder", Work(bytes=FLOAT * parameters + 2 * 2 * 8.0 * triples))
-    batch = min(config.training.batch_size, len(trainer.pairs))
+    batch = min(trainer.batch_size, len(trainer.pairs))
     works = step_work(task.num_entities, sum(trainer.sampling.counts), triples, batch, parameters, config)
     for name, work in works.items():
         watch.has_to(name, work, "float32" if name == "optimiser" else trainer.precision)

@@ -168,7 +168,9 @@ class TrainingConfig(Section):
         None, "number of passes over the seed links; default: depends on the number of seed links (docs/architecture.md)", low=1, high=100000
     )
     effort: float = option(1.0, "factor on the default number of epochs; below 1: faster and slightly less accurate", low=0.05, high=10.0)
-    batch_size: int = option(1024, "seed links per step", low=1, high=1000000)
+    batch_size: int | None = option(
+        None, "seed links per step; default: up to 1,024 all at once, otherwise a fifteenth of them, but 512 to 2,048", low=1, high=1000000
+    )
     learning_rate: float = option(0.005, "learning rate of RMSprop; training diverges if it is too large", low=1e-9, high=10.0)
     validate_every: int = option(5, "epochs between two validations, if there are validation links", low=1, high=100000)
     patience: int | None = option(None, "number of validations without a better MRR after which training stops; default: never", low=1, high=100000)
@@ -194,7 +196,7 @@ class SemiConfig(Section):
         "values; seeds: none (paper); auto: triples if there are seed links, otherwise values",
     )
     rounds: int = option(4, "number of semi-supervised rounds; each selects pairs and continues training", low=0, high=100)
-    round_epochs: int | None = option(None, "epochs per round; default: 5, more if all pairs fit into a few batches", low=1, high=100000)
+    round_epochs: int | None = option(None, "epochs per round; default: 2 to 5, more if all pairs fit into a few batches", low=1, high=100000)
     selection: Literal["propagation", "sinkhorn", "mutual"] = option(
         "propagation",
         "how a round selects pairs; propagation: confident pairs of a transport plan over similarity and neighbours' matches, selected again each "

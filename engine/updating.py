@@ -43,8 +43,8 @@ from engine.runs.tensors import has_table
 from engine.runs.view import RunView
 from engine.runs.writer import REVIEWS
 from engine.training.inheritance import Inheritance, check_encoder
-from engine.training.semi import Selection, no_selection, round_epochs
-from engine.training.trainer import default_epochs
+from engine.training.schedule import default_epochs, round_epochs
+from engine.training.semi import Selection, no_selection
 from engine.util.arrays import IntArray
 from engine.util.paths import reviews_file
 from engine.util.text import count
@@ -112,12 +112,12 @@ def own_settings(parent: Run) -> RunConfig:
 def short_epochs(before: RunConfig, parent: Run) -> dict[str, Any]:
     """Epochs and rounds of an update."""
     links = int(parent.manifest["data"]["links"]["train"])
-    full = before.training.epochs or default_epochs(max(links, 1), before.training.batch_size, before.training.effort)
+    full = before.training.epochs or default_epochs(before.training, max(links, 1))
     if before.variant == "basic" or not before.semi.rounds:
         return {"training.epochs": max(1, math.ceil(SHARE_OF_EPOCHS * full))}
     pairs = max(links + len(last_selection(parent)), 1)
     asked = before.semi.round_epochs
-    each = round_epochs(before.semi, before.training, pairs, started=True) if asked is None else math.ceil(SHARE_OF_ROUND * asked)
+    each = round_epochs(before.semi, before.training, links, pairs, started=True) if asked is None else math.ceil(SHARE_OF_ROUND * asked)
     return {"training.epochs": FIRST_EPOCHS, "semi.rounds": min(ROUNDS, before.semi.rounds), "semi.round_epochs": each}
 
 

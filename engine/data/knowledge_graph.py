@@ -167,6 +167,11 @@ class AlignmentTask:
     apart: pd.DataFrame = field(default_factory=lambda: Apart().table())
 
     @property
+    def num_seed_links(self) -> int:
+        """Links that training begins with."""
+        return len(self.train_links)
+
+    @property
     def num_entities(self) -> int:
         """|E1| + |E2|: rows of the stacked graph."""
         return self.source.num_entities + self.target.num_entities

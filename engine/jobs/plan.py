@@ -46,6 +46,10 @@ class DataSummary:
     def own_links(self) -> bool:
         return self.sizes.own_links
 
+    @property
+    def num_seed_links(self) -> int:
+        return self.sizes.train
+
 
 @dataclass(frozen=True)
 class Plan:

@@ -30,8 +30,9 @@ from engine.search.tiles import HELD_BYTES
 from engine.training.baselines import BASELINES, Effort
 from engine.training.device import bfloat16_pays, count_threads, usable_cores
 from engine.training.ownership import part_sizes
-from engine.training.semi import round_epochs, selects_among_all, steps_of
-from engine.training.trainer import check_processes, default_epochs
+from engine.training.schedule import batch_size, default_epochs, round_epochs, started_epochs, steps_of
+from engine.training.semi import selects_among_all
+from engine.training.trainer import check_processes
 from engine.util.memory import MIB, need_words
 from engine.util.text import duration
 
@@ -48,6 +49,7 @@ BASELINE_WEIGHT: Final = 1.5
 COMPILE_SECONDS: Final = 45.0  # the first run on a machine compiles the kernels
 SELECTED_SHARE: Final = 0.85  # of a round's pool; of a pool of all entities fewer
 SELECTED_OF_ALL: Final = 0.6
+STARTED_SHARE: Final = 0.5  # of the pool: pairs that the facts of the graphs imply
 
 NETWORK: Final = 1.25e8
 """Bytes that go from one machine to another in a second: a network of 1 Gbit/s."""
@@ -280,12 +282,14 @@ def count_work(sizes: Sizes, config: RunConfig, precision: str | None = None) ->
     """What the epochs compute, those on the seed links and those of each round."""
     training = config.training
     pairs = max(sizes.train, 1)
-    basic = training.epochs or default_epochs(pairs, training.batch_size, training.effort)
     rounds = 0 if config.variant == "basic" else config.semi.rounds
     pool = _pool(sizes, config)
     everyone = selects_among_all(config.semi, own=sizes.own_links, test_links=sizes.test)
     more = pairs + round(pool * (SELECTED_OF_ALL if everyone else SELECTED_SHARE))
-    parts = [(basic, pairs), *[(round_epochs(config.semi, training, pairs), more)] * rounds]
+    starts = config.variant != "basic" and config.semi.start != "seeds"
+    begun = pairs + round(pool * STARTED_SHARE) if starts else pairs
+    basic = training.epochs or (started_epochs(training, pairs, begun) if starts else default_epochs(training, pairs))
+    parts = [(basic, begun), *[(round_epochs(config.semi, training, pairs, begun), more)] * rounds]
     counted = [_epoch(sizes, config, size) for _, size in parts]
     return Work(
         epochs=tuple(epochs for epochs, _ in parts),
@@ -300,7 +304,7 @@ def count_work(sizes: Sizes, config: RunConfig, precision: str | None = None) ->
 def _epoch(sizes: Sizes, config: RunConfig, pairs: int) -> tuple[float, float, int]:
     """Operations of matrix products, gathered values and steps of an epoch on a number of pairs."""
     encoder, loss, sampled = config.encoder, config.loss, sampled_entities(sizes, config)
-    steps = steps_of(pairs, config.training.batch_size)
+    steps = steps_of(pairs, batch_size(config.training, sizes.train))
     channels, wide = encoder.num_channels, encoder.width
     candidates = sampled if loss.candidates == "both" else sampled / 2
     passes = 3 if loss.kind == "softmax" or loss.tail_mass == 0 else 1  # backward passes over all candidates as well
@@ -312,7 +316,7 @@ def _epoch(sizes: Sizes, config: RunConfig, pairs: int) -> tuple[float, float, i
 
 def sampled_entities(sizes: Sizes, config: RunConfig) -> int:
     """Of both graphs, those that a step computes to the end."""
-    return sum(Sampling.of(*sizes.entities, config.loss, config.training.batch_size).counts)
+    return sum(Sampling.of(*sizes.entities, config.loss, batch_size(config.training, sizes.train)).counts)
 
 
 def _pool(sizes: Sizes, config: RunConfig) -> int:
@@ -462,7 +466,7 @@ def estimate_division(task: AlignmentTask, config: RunConfig, processes: int, al
     own, halo = (max(getattr(part, name) for part in parts) for name in ("own", "halo"))
     sizes, encoder = task_sizes(task), config.encoder
     shared = 2 * task.num_relations * encoder.dim + encoder.output_width * (encoder.width + encoder.proxies + 1)
-    pairs = min(len(task.train_links), config.training.batch_size)
+    pairs = min(len(task.train_links), batch_size(config.training, len(task.train_links)))
     sent = max(step_bytes(part.sent, part.halo, processes, encoder, pairs, shared) for part in parts)
     share = max(part.triples for part in parts) / max(sum(sizes.triples), 1)
     work = count_work(sizes, config)

@@ -7,7 +7,6 @@ the selected pairs were right.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from engine.config import SemiConfig, TrainingConfig
+from engine.config import SemiConfig
 from engine.data.knowledge_graph import AlignmentTask, empty_links
 from engine.decoding import TOP, Candidates, GraphEvidence, find_candidates, get_decoder
 from engine.decoding.base import NONE, Decoder
@@ -28,10 +27,6 @@ from engine.search import UnscaledEmbeddings
 from engine.search.similarity import accepting_matrices
 from engine.util.arrays import IntArray, link_keys
 
-LEAST_ROUND_EPOCHS = 5
-LEAST_STARTED_ROUND_EPOCHS = 3
-"""The same where most of the pairs that training begins with come from the facts of the graphs: rounds are then as long as with many seed links."""
-LEAST_ROUND_STEPS = 15
 KNOWN_COUNTERPARTS = "rounds chose among entities known to have a counterpart"
 
 
@@ -130,23 +125,6 @@ def selection_pool(task: AlignmentTask, config: SemiConfig) -> Pool:
         chosen, name = [np.arange(graph.num_entities) for graph in (task.source, task.target)], "entities without a seed link"
     sources, targets = (np.setdiff1d(entities, task.train_links[:, side]) for side, entities in enumerate(chosen))
     return Pool(sources, targets, name, task.rejected_links)
-
-
-def steps_of(pairs: int, batch_size: int) -> int:
-    """Steps of an epoch."""
-    return max(1, math.ceil(pairs / batch_size))
-
-
-def round_epochs(config: SemiConfig, training: TrainingConfig, pairs: int, *, started: bool = False) -> int:
-    """Epochs of a round: the paper's 5, and at least 15 optimiser steps; the share of them that ``training.effort`` says.
-
-    Args:
-        config, training: settings.
-        pairs: that training begins with.
-        started: whether most of them come from the facts of the graphs, and few are seed links; then 3 epochs are as good as 5.
-    """
-    least, steps = LEAST_STARTED_ROUND_EPOCHS if started else LEAST_ROUND_EPOCHS, steps_of(pairs, training.batch_size)
-    return config.round_epochs or math.ceil(training.effort * max(least, math.ceil(LEAST_ROUND_STEPS / steps)))
 
 
 @accepting_matrices(UnscaledEmbeddings)

@@ -40,7 +40,8 @@ from engine.training.inheritance import Inheritance, inherit
 from engine.training.optimiser import RmsProp
 from engine.training.ownership import owned_triples
 from engine.training.rows import OWN, RowKeeper, RowStore
-from engine.training.semi import Pool, Round, Selection, describe_round, no_selection, round_epochs, select_pairs, selection_pool, steps_of
+from engine.training.schedule import batch_size, default_epochs, round_epochs, started_epochs, steps_of
+from engine.training.semi import Pool, Round, Selection, describe_round, no_selection, select_pairs, selection_pool
 from engine.training.start import resolve_start, start_pairs, why_no_seeds
 from engine.util.arrays import IntArray
 from engine.util.devices import block_bytes, halve_blocks, has_kernels
@@ -49,10 +50,6 @@ from engine.util.memory import freed_memory_kept
 
 Value = TypeVar("Value")
 
-LEAST_EPOCHS = 20
-LEAST_STEPS = 60
-LEAST_STARTED_EPOCHS = 10
-"""Epochs before the first round where training starts with more than the seed links: it then has more pairs in each."""
 MOSTLY_STARTED = 6
 """How many times as many pairs as seed links training begins with where it counts as started from the facts."""
 DIVIDED = "entity_features"
@@ -146,15 +143,6 @@ class Position:
     parts: list[dict[str, Any]] = field(default_factory=list)
 
 
-def default_epochs(seed_links: int, batch_size: int, effort: float = 1.0) -> int:
-    """Number of epochs by default: the paper's 20 epochs, and at least 60 optimiser steps; ``effort`` is the share of them that is wanted.
-
-    On the paper's data (4,500 seed links, 5 steps an epoch) that is 20 epochs; a small data set whose seed links fit one batch gets 60.
-    """
-    steps = steps_of(seed_links, batch_size)
-    return math.ceil(effort * max(LEAST_EPOCHS, math.ceil(LEAST_STEPS / steps)))
-
-
 class Trainer:
     """Trains Dual-AMN on one task.
 
@@ -185,12 +173,13 @@ class Trainer:
             raise ConfigError(f"training.patience needs validation links, and there are none; {hold_out}remove it.")
         check_processes(task, ranks.size)
         self.task, self.config, self.ranks = task, config, ranks
+        self.batch_size = batch_size(config.training, len(task.train_links))
         self.threads = choose_threads(config.training.threads)
         self.device = choose_device(config.training.device)
         self.precision = ranks.first(lambda: choose_precision(config.training.precision, self.device))  # tried out, so others might choose otherwise
         self.shard, self.model = divided_model(task, config, ranks, self.device, adjacency)
         sizes = (task.source.num_entities, task.target.num_entities)
-        self.sampling = Sampling.of(*sizes, config.loss, config.training.batch_size, self.shard, self.device)
+        self.sampling = Sampling.of(*sizes, config.loss, self.batch_size, self.shard, self.device)
         block_bytes(self.device)  # asks how much memory is free
         self.inheritance = inheritance
         if inheritance is not None:
@@ -214,13 +203,13 @@ class Trainer:
 
     @property
     def basic_epochs(self) -> int:
-        """Epochs before the first round: as many steps as the seed links alone would get, and at least ``LEAST_STARTED_EPOCHS``."""
+        """Epochs before the first round."""
         training, links = self.config.training, len(self.task.train_links)
-        epochs = default_epochs(max(links, 1), training.batch_size, training.effort)
-        if not training.epochs and self.start is not None and len(self.start):
-            least = math.ceil(training.effort * LEAST_STARTED_EPOCHS)
-            epochs = max(least, math.ceil(epochs * steps_of(links, training.batch_size) / steps_of(self.seed_pairs, training.batch_size)))
-        return training.epochs or epochs
+        if training.epochs:
+            return training.epochs
+        if self.start is not None and len(self.start):
+            return started_epochs(training, links, self.seed_pairs)
+        return default_epochs(training, max(links, 1))
 
     @property
     def rounds(self) -> int:
@@ -230,7 +219,7 @@ class Trainer:
     @property
     def round_epochs(self) -> int:
         started = self.seed_pairs > MOSTLY_STARTED * len(self.task.train_links)
-        return round_epochs(self.config.semi, self.config.training, self.seed_pairs, started=started)
+        return round_epochs(self.config.semi, self.config.training, len(self.task.train_links), self.seed_pairs, started=started)
 
     @property
     def epochs(self) -> int:
@@ -238,7 +227,7 @@ class Trainer:
 
     @property
     def steps_per_epoch(self) -> int:
-        return steps_of(len(self.pairs), self.config.training.batch_size)
+        return steps_of(len(self.pairs), self.batch_size)
 
     def train(
         self,
@@ -391,7 +380,7 @@ class Trainer:
 
     def _train_epoch(self, should_stop: Callable[[], bool]) -> bool:
         """The rest of the current epoch. True: stopped before its end."""
-        size, at, begun = self.config.training.batch_size, self.at, list[float]()
+        size, at, begun = self.batch_size, self.at, list[float]()
         order = np.random.default_rng([self.config.seed, 1, at.epoch]).permutation(len(self.pairs))
         for step in range(at.step, self.steps_per_epoch):
             if self.ranks.most(int(should_stop())):
@@ -720,7 +709,6 @@ __all__ = [
     "Progress",
     "Trained",
     "Trainer",
-    "default_epochs",
     "split_embeddings",
     "task_adjacency",
 ]

@@ -48,7 +48,7 @@ def give_back() -> None:
 def freed_memory_kept() -> Iterator[None]:
     """Within this, the allocator keeps what is freed for what is asked for next: each training step asks for the same large arrays.
 
-    Given back to the system, each of them would be filled with zeros anew, page by page, which takes about a fifth of a step.
+    Given back to the system, each of them would be filled with zeros again, page by page, which takes up to a fifth of a step.
     """
     option = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
     if option is None:

@@ -21,7 +21,8 @@ from engine.decoding.sinkhorn import SinkhornDecoder
 from engine.errors import ConfigError
 from engine.evaluation.metrics import evaluate_links
 from engine.pipeline import make_run_id
-from engine.training.semi import Pool, Round, confident_pairs, mutual_pairs, no_selection, round_epochs, rounds_protocol, select_pairs, selection_pool
+from engine.training.schedule import round_epochs, started_epochs
+from engine.training.semi import Pool, Round, confident_pairs, mutual_pairs, no_selection, rounds_protocol, select_pairs, selection_pool
 from engine.training.trainer import Trainer, split_embeddings
 from tests.training.test_trainer import Memory, every_epoch
 
@@ -208,11 +209,22 @@ def test_test_links_choose_nothing(small_task: AlignmentTask) -> None:
     assert torch.equal(final(small_task, SMALL), final(other, SMALL))
 
 
-@pytest.mark.parametrize(("pairs", "epochs"), [(4500, 5), (710, 15), (1, 15), (2000, 8)])
-def test_the_rule_for_epochs_of_a_round(pairs: int, epochs: int) -> None:
-    assert round_epochs(SemiConfig(), TrainingConfig(), pairs) == epochs
-    assert round_epochs(SemiConfig(), TrainingConfig(effort=0.4), pairs) == math.ceil(0.4 * epochs)
-    assert round_epochs(SemiConfig(round_epochs=3), TrainingConfig(effort=0.4), pairs) == 3
+@pytest.mark.parametrize(
+    ("links", "pairs", "epochs"),
+    [(4500, 14_000, 2), (4500, 4500, 5), (4500, 10_500, 2), (30_000, 90_000, 2), (750, 14_000, 5), (710, 710, 15)],
+)
+def test_the_rule_for_epochs_of_a_round(links: int, pairs: int, epochs: int) -> None:
+    assert round_epochs(SemiConfig(), TrainingConfig(), links, pairs) == epochs
+    assert round_epochs(SemiConfig(), TrainingConfig(effort=0.4), links, pairs) == math.ceil(0.4 * epochs)
+    assert round_epochs(SemiConfig(round_epochs=3), TrainingConfig(effort=0.4), links, pairs) == 3
+    assert round_epochs(SemiConfig(), TrainingConfig(batch_size=1024), 4500, 4500) == 5
+
+
+def test_many_pairs_to_start_with_take_fewer_epochs_of_small_batches() -> None:
+    assert started_epochs(TrainingConfig(), 4500, 10_646) == 6
+    assert started_epochs(TrainingConfig(batch_size=1024), 4500, 10_646) == 10
+    assert started_epochs(TrainingConfig(), 45, 6000) == 10
+    assert started_epochs(TrainingConfig(), 45, 500) == 60
 
 
 def test_on_data_of_a_users_own_rounds_select_among_all_entities(task: AlignmentTask) -> None:

@@ -12,7 +12,8 @@ from engine.config import DataConfig, RunConfig, SemiConfig
 from engine.data import AlignmentTask, load_task
 from engine.data.knowledge_graph import KnowledgeGraph, empty_attributes
 from engine.errors import TrainingError
-from engine.training.semi import LEAST_ROUND_EPOCHS, LEAST_STARTED_ROUND_EPOCHS, Round, Selection, selection_pool
+from engine.training.schedule import LEAST_ROUND_EPOCHS, LEAST_STARTED_ROUND_EPOCHS
+from engine.training.semi import Round, Selection, selection_pool
 from engine.training.start import resolve_start, start_pairs
 from engine.training.trainer import Trainer
 from engine.util.paths import SAMPLES

@@ -18,14 +18,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.config import PRESETS, RunConfig
+from engine.config import PRESETS, RunConfig, TrainingConfig
 from engine.data import AlignmentTask, load_task
 from engine.errors import ConfigError, TrainingError
 from engine.evaluation.metrics import evaluate_links
 from engine.pipeline import parts_text
 from engine.training import trainer as training
 from engine.training.device import choose_device, choose_precision, choose_threads
-from engine.training.trainer import Progress, Trainer, default_epochs, split_embeddings
+from engine.training.schedule import batch_size, default_epochs
+from engine.training.trainer import Progress, Trainer, split_embeddings
 from engine.util.devices import block_bytes, without_kernels
 
 EUROPE = Path(__file__).resolve().parents[2] / "sample_data" / "europe"
@@ -295,14 +296,25 @@ def test_one_seed_link_is_enough_to_run(task: AlignmentTask) -> None:
     assert torch.isfinite(embeddings(dataclasses.replace(task, train_links=task.train_links[:1]), SMALL)).all()
 
 
-@pytest.mark.parametrize(("links", "epochs"), [(4500, 20), (710, 60), (1, 60), (1025, 30), (30_000, 20)])
-def test_the_rule_for_epochs(links: int, epochs: int) -> None:
-    assert default_epochs(links, 1024) == epochs
+@pytest.mark.parametrize(
+    ("links", "size", "epochs"),
+    [(4500, 512, 11), (710, 1024, 60), (1, 1024, 60), (1024, 1024, 60), (1025, 512, 33), (15_000, 1000, 11), (30_000, 2000, 11), (90_000, 2048, 11)],
+)
+def test_the_rule_for_batches_and_epochs(links: int, size: int, epochs: int) -> None:
+    assert batch_size(TrainingConfig(), links) == size
+    assert default_epochs(TrainingConfig(), links) == epochs
+
+
+@pytest.mark.parametrize(("links", "epochs"), [(4500, 20), (710, 60), (30_000, 11)])
+def test_a_given_size_of_batches_is_kept(links: int, epochs: int) -> None:
+    given = TrainingConfig(batch_size=1024)
+    assert batch_size(given, links) == 1024
+    assert default_epochs(given, links) == epochs
 
 
 def test_less_effort_is_fewer_epochs_where_none_are_set(task: AlignmentTask) -> None:
     fast = RunConfig().with_values(PRESETS["fast"])
-    assert default_epochs(4500, 1024, 0.6) == 12
+    assert default_epochs(TrainingConfig(effort=0.6), 4500) == 7
     assert Trainer(task, fast).epochs == 36 == 0.6 * Trainer(task, RunConfig()).epochs
     assert Trainer(task, fast.with_values({"training.epochs": 7})).epochs == 7
     assert Trainer(task, dataclasses.replace(fast, variant="semi")).epochs < 0.65 * Trainer(task, RunConfig(variant="semi")).epochs

@@ -20,7 +20,7 @@ from engine.util.prefetch import AHEAD, prefetch_row
 from engine.util.threads import compiled, kernel
 
 LEVELS = 24  # nats below the hardest candidate that are looked at; exp(-24) of a million candidates is 4e-5 of the hardest one
-NEAR = 8 # nats below the hardest candidate within which nearly always all that matters lies
+NEAR = 8  # nats below the hardest candidate within which nearly always all that matters lies
 ROUNDING = 0.01  # nats
 SMALL_BLOCK = 64  # candidates that are passed over together where none of them is kept
 LOG2_E = 1.4426950408889634
