@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 
 import numpy as np
 import torch
@@ -21,10 +20,11 @@ from torch import Tensor, nn
 
 from engine.config import EncoderConfig
 from engine.model.adjacency import Adjacency
-from engine.model.attention import MessageGraph, RowMean, aggregate, take_rows
+from engine.model.attention import MessageGraph, RowMean, next_layer
 from engine.model.dropout import NOTHING, Dropped, dropout
+from engine.model.exchange import Neighbours
 from engine.model.proxies import match_proxies, unit_rows
-from engine.model.shard import Shard, with_fetched
+from engine.model.shard import Shard
 from engine.util.threads import cut
 
 CHANNELS = ("entity", "relation")
@@ -52,9 +52,10 @@ class DualAMN(nn.Module):
         self.adjacency = adjacency
         self.shard = shard
         self.channels = CHANNELS if config.channels == "both" else (config.channels,)
-        self.graph = MessageGraph(adjacency, device)
-        self.mean_neighbours = RowMean(adjacency.neighbours, device, symmetric=True)
-        self.mean_relations = RowMean(adjacency.relations, device)
+        neighbours = Neighbours.alone(adjacency.num_entities) if shard is None else shard.neighbours
+        self.graph = MessageGraph(adjacency, device, neighbours)
+        self.mean_neighbours = RowMean(adjacency.neighbours, device, neighbours)
+        self.mean_relations = RowMean(adjacency.relations.first(neighbours.own), device)
         self.mean_members = RowMean(adjacency.members, device)
         self._initialise(seed)
         self.to(device)
@@ -142,37 +143,20 @@ class DualAMN(nn.Module):
 
         Of the last layer nothing else is computed; those before it are needed whole, for what the neighbours send.
         """
-        vectors = self.unit_vectors()
-        outputs = [torch.tanh(self.inputs())]
-        everyone, to_everyone = (None, None) if self.shard is None else (self.shard.own_rows, self._own_messages)
+        vectors, sums = self.unit_vectors(), self.inputs()
+        outputs = []
         for layer in range(self.config.layers):
-            whole = rows is None or layer < self.config.layers - 1
-            wanted, number = (everyone, to_everyone) if whole else (rows, messages)
-            x, scores = self._with_halo(outputs[-1]), self.scores(vectors, layer)
-            sums = aggregate(self.graph, x, vectors, scores, reflect=self.config.relational_projection, rows=wanted, messages=number)
-            outputs.append(torch.tanh(sums))
-        if rows is None:
-            return outputs
-        earlier = outputs[: max(self.config.layers, 1)]
-        return [*(take_rows(output, rows) for output in earlier), *outputs[len(earlier) :]]
-
-    @cached_property
-    def _own_messages(self) -> int:
-        """How many messages the own entities of one of several processes receive."""
-        return self.graph.number_to(np.arange(self.num_entities))
+            last = layer == self.config.layers - 1
+            wanted = {"rows": rows, "messages": messages} if last else {}
+            scores, reflect = self.scores(vectors, layer), self.config.relational_projection
+            sums, output = next_layer(self.graph, sums, vectors, scores, reflect=reflect, taken=rows, **wanted)
+            outputs.append(output)
+        return [*outputs, torch.tanh(sums if outputs or rows is None else sums.index_select(0, rows))]
 
     def inputs(self) -> Tensor:
         """(E, C, d) what layer 0 is the tanh of."""
-        features = {
-            "entity": lambda: self.mean_neighbours(self._with_halo(self.entity_features)),
-            "relation": lambda: self.mean_relations(self.relation_features),
-        }
-        means = [features[channel]() for channel in self.channels]
-        return torch.stack(means if self.shard is None else [one[: self.num_entities] for one in means], dim=1)
-
-    def _with_halo(self, rows: Tensor) -> Tensor:
-        """(E, ...) -> (E + m, ...) with those of the m entities of other processes that messages come from."""
-        return rows if self.shard is None else with_fetched(rows, self.shard.exchange)
+        features = {"entity": lambda: self.mean_neighbours(self.entity_features), "relation": lambda: self.mean_relations(self.relation_features)}
+        return torch.stack([features[channel]() for channel in self.channels], dim=1)
 
     def unit_vectors(self) -> Tensor:
         """(S, d) the relations that reflect and score, at length 1."""

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from engine.config import EncoderConfig, RunConfig
 from engine.data import load_task
-from engine.model import partition
+from engine.model import exchange, partition
 from engine.model.adjacency import build_adjacency
 from engine.model.dual_amn import DRAWN_ROWS, DualAMN, drawn_rows
 from engine.model.partition import partition_entities
@@ -93,6 +93,15 @@ def exchanged(triples: IntArray, owners: np.ndarray, ranks: ThreadRanks) -> tupl
     return shard, held, shard.exchange.fetch(shard.own_index), whole
 
 
+@pytest.fixture(params=["all at once", "in pieces"])
+def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Rows of other processes as they are held where they are few, and where they are many."""
+    if request.param == "in pieces":
+        for name, value in {"FEW_ROWS": 0, "MANY": 0.0, "PIECE_ROWS": 4}.items():
+            monkeypatch.setattr(exchange, name, value)
+    return bool(request.param == "in pieces")
+
+
 @pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize(
     "options",
@@ -107,7 +116,7 @@ def exchanged(triples: IntArray, owners: np.ndarray, ranks: ThreadRanks) -> tupl
     ],
     ids=lambda options: "-".join(options) or "defaults",
 )
-def test_embeddings_and_gradients_are_those_of_one_process(size: int, options: dict[str, object]) -> None:
+def test_embeddings_and_gradients_are_those_of_one_process(size: int, options: dict[str, object], pieces: bool) -> None:
     entities, config = 60, dataclasses.replace(EncoderConfig(dim=6, proxies=4), **options)  # type: ignore[arg-type]
     triples = random_triples(entities, 150)
     triples[:20, 2] = 0  # a hub
@@ -174,7 +183,7 @@ class Counting:
 
 
 @pytest.mark.parametrize("options", [{}, {"encoder.layers": 1, "encoder.channels": "relation"}])
-def test_what_a_step_sends_is_what_the_formula_says(small_europe: Path, options: dict[str, object]) -> None:
+def test_what_a_step_sends_is_what_the_formula_says(small_europe: Path, options: dict[str, object], pieces: bool) -> None:
     task = load_task(small_europe)
     small = {"encoder.dim": 8, "encoder.proxies": 4, "training.threads": 1, "training.precision": "float32", "training.epochs": 1}
     config = RunConfig().with_values({**small, **options})
